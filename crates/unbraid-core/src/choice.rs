@@ -1,0 +1,226 @@
+//! The state machine of one choice: updates in, events into its transcript.
+//!
+//! ```text
+//!   Open --finish reason--> Finished --the stream goes past it--> Ended
+//!     '---------------- done, EOF, error, cancel, limit ----------^
+//! ```
+//!
+//! When a finished choice ends is the router's knowledge (it sees the other choices' events); what an end leaves in
+//! the transcript is decided here.
+
+mod tool_calls;
+
+use std::borrow::Cow;
+
+use crate::{
+    End, Fragment, LimitExceeded, Limits, Update, Warning,
+    event::Place,
+    transcript::{Kind, Transcript},
+};
+
+/// One choice's state beside its transcript. It is the transcript's only writer.
+#[derive(Debug, Default)]
+pub struct Machine {
+    /// A high surrogate that waits for its other half, for content, reasoning and refusal.
+    high: [Option<u16>; 3],
+    /// Whether any text or call has come: a whole message counts only before (E21).
+    begun: bool,
+    ended: bool,
+    limits: Limits,
+}
+
+const TEXTS: [Kind; 3] = [Kind::Reasoning, Kind::Content, Kind::Refusal];
+
+impl Machine {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            ..Self::default()
+        }
+    }
+
+    /// Whether nothing more is taken.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Applies one update; an end that it causes (a limit) is already in the transcript.
+    pub fn apply(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {
+        if self.ended {
+            return;
+        }
+        self.role(update, place, log);
+        if log.finish_reason().is_some() && update.has_delta() {
+            log.warn(
+                Warning::new("F6", place.at, "text or calls after the finish reason"),
+                place,
+                self.limits.warnings,
+            );
+        }
+        if !(update.whole && self.begun) {
+            self.begun |= update.has_delta();
+            if let Err(limit) = self.deltas(update, place, log) {
+                return self.end(End::LimitExceeded(limit), place, log);
+            }
+        }
+        self.rest(update, place, log);
+    }
+
+    /// What comes behind the end: kept for the message, told to nobody (F6).
+    pub fn late(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {
+        if !(update.whole && self.begun) {
+            let _over: Result<(), LimitExceeded> = self.deltas(update, place, log); // the choice has ended: a further call is dropped
+            tool_calls::mark_late(log);
+        }
+        for (key, raw) in &update.metadata {
+            log.set_extra(key, raw);
+        }
+        if let Some(raw) = update.finish_reason.as_deref() {
+            log.set_finish(raw);
+        }
+    }
+
+    /// Ends the choice; a finish reason that has come is the better end, unless the fault is the choice's own.
+    pub fn end(&mut self, end: End, place: Place, log: &mut Transcript) {
+        if self.ended {
+            return;
+        }
+        self.ended = true;
+        if !log.begun() {
+            log.push(Kind::Start, place, 0, "");
+        }
+        self.flush(place, log);
+        if log.has_content() {
+            log.push(Kind::ContentDone, place, 0, "");
+        }
+        tool_calls::finish_all(log, place);
+        let end = match (end, log.finish_reason()) {
+            (end @ End::LimitExceeded(_), _) => end,
+            (_, Some(reason)) => End::Finished(reason.clone()),
+            (end, None) => end,
+        };
+        log.set_end(end, place);
+    }
+
+    /// Ends the choice by an error of its own, which a finish reason does not soften (F12).
+    pub fn fail(&mut self, end: End, place: Place, log: &mut Transcript) {
+        if self.ended {
+            return;
+        }
+        self.end(End::Interrupted, place, log);
+        log.replace_end(end);
+    }
+
+    fn role(&self, update: &Update<'_>, place: Place, log: &mut Transcript) {
+        let role = update.role.as_deref().unwrap_or("");
+        if log.role().is_none() && !role.is_empty() {
+            log.set_role(role);
+            let kind = if log.begun() { Kind::Role } else { Kind::Start };
+            return log.push(kind, place, 0, role);
+        }
+        if !log.begun() {
+            log.push(Kind::Start, place, 0, "");
+        }
+        if !role.is_empty() && log.role().is_some_and(|known| **known != *role) {
+            log.warn(
+                Warning::new("C7", place.at, "the role changed; the first one counts"),
+                place,
+                self.limits.warnings,
+            );
+        }
+    }
+
+    fn deltas(
+        &mut self,
+        update: &Update<'_>,
+        place: Place,
+        log: &mut Transcript,
+    ) -> Result<(), LimitExceeded> {
+        let texts = [
+            &update.reasoning_update,
+            &update.content_update,
+            &update.refusal_update,
+        ];
+        for ((fragment, kind), high) in texts.into_iter().zip(TEXTS).zip(&mut self.high) {
+            if let Some(fragment) = fragment {
+                push_text(log, kind, place, 0, &join_halves(high, fragment));
+            }
+        }
+        if let Some(raw) = &update.logprobs {
+            log.push(Kind::Logprobs, place, 0, raw);
+        }
+        tool_calls::apply(update, place, log, self.limits.tool_calls)
+    }
+
+    fn rest(&self, update: &Update<'_>, place: Place, log: &mut Transcript) {
+        let mut changed = String::new();
+        for (key, raw) in &update.metadata {
+            if log.set_extra(key, raw) {
+                changed.push(if changed.is_empty() { '{' } else { ',' });
+                changed.push_str(&serde_json::Value::from(key.as_ref()).to_string());
+                changed.push(':');
+                changed.push_str(raw);
+            }
+        }
+        if !changed.is_empty() {
+            changed.push('}');
+            log.push(Kind::Metadata, place, 0, &changed);
+        }
+        let Some(raw) = update
+            .finish_reason
+            .as_deref()
+            .filter(|raw| !raw.is_empty())
+        else {
+            return;
+        };
+        if log.set_finish(raw) {
+            tool_calls::announce_all(log, place);
+            log.push(Kind::Finish, place, 0, raw);
+        } else if log
+            .finish_reason()
+            .is_some_and(|first| first.as_str() != raw)
+        {
+            log.warn(
+                Warning::new("F5", place.at, "a second, different finish reason"),
+                place,
+                self.limits.warnings,
+            );
+        }
+    }
+
+    /// A half that waits for ever is a replacement character.
+    fn flush(&mut self, place: Place, log: &mut Transcript) {
+        for (kind, high) in TEXTS.into_iter().zip(&mut self.high) {
+            if high.take().is_some() {
+                log.push(kind, place, 0, "\u{FFFD}");
+            }
+        }
+        tool_calls::flush_all(log, place);
+    }
+}
+
+/// C10: white space is text; only an empty piece is none.
+fn push_text(log: &mut Transcript, kind: Kind, place: Place, number: u32, text: &str) {
+    if !text.is_empty() {
+        log.push(kind, place, number, text);
+    }
+}
+
+/// Joins a piece to the half that waits before it, and keeps back the half that it ends with (C14).
+fn join_halves<'f>(waiting: &mut Option<u16>, fragment: &'f Fragment<'_>) -> Cow<'f, str> {
+    if waiting.is_none() && fragment.low.is_none() {
+        *waiting = fragment.high;
+        return Cow::Borrowed(&fragment.text);
+    }
+    if fragment.is_empty() {
+        return Cow::Borrowed("");
+    }
+    let units = waiting.take().into_iter().chain(fragment.low);
+    let mut text: String = char::decode_utf16(units)
+        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
+    text.push_str(&fragment.text);
+    *waiting = fragment.high;
+    Cow::Owned(text)
+}

@@ -1,0 +1,321 @@
+//! One event's data becomes updates: one strict attempt, then field by field, then what servers are known to do to
+//! an event as a whole.
+
+pub(crate) mod chunk;
+pub(crate) mod lenient;
+pub(crate) mod node;
+mod salvage;
+mod strict;
+
+use std::borrow::Cow;
+
+use chunk::Chunk;
+
+use crate::{
+    StreamError, Update, Warning,
+    frame::{Frame, FrameKind},
+};
+
+/// Decodes the events of one stream.
+#[derive(Debug)]
+pub struct Decoder {
+    strict: bool,
+    depth: usize,
+    at: u64,
+    /// Envelope fields as they were last told: only changes are news.
+    memo: Vec<(Box<str>, Box<str>)>,
+    /// Choices whose reasoning comes in plain text: their details only repeat it (R4).
+    plain_reasoning: Vec<u32>,
+}
+
+/// Collects an event's updates, holding one back so that the last one can be marked.
+struct Out<'a, 's> {
+    at: u64,
+    held: Option<Update<'a>>,
+    warnings: Vec<Warning>,
+    recognised: bool,
+    done: bool,
+    sink: &'s mut dyn FnMut(&Update<'_>),
+}
+
+impl<'a> Out<'a, '_> {
+    fn push(&mut self, mut update: Update<'a>) {
+        update.at = self.at;
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.append(&mut update.warnings);
+        update.warnings = warnings;
+        if let Some(ready) = self.held.replace(update) {
+            (self.sink)(&ready);
+        }
+    }
+
+    fn warn(&mut self, code: &'static str, message: impl Into<Cow<'static, str>>) {
+        self.warnings.push(Warning::new(code, self.at, message));
+    }
+
+    fn finish(mut self) {
+        let pending = self.held.is_none() || !self.warnings.is_empty() || self.done;
+        if pending {
+            let done = self.done;
+            self.push(Update {
+                done,
+                ..Update::default()
+            });
+        }
+        if let Some(mut last) = self.held.take() {
+            last.last = true;
+            last.recognised |= self.recognised;
+            (self.sink)(&last);
+        }
+    }
+}
+
+impl Decoder {
+    /// A decoder at the start of a stream.
+    #[must_use]
+    pub fn new(strict: bool, depth: usize) -> Self {
+        Self {
+            strict,
+            depth,
+            at: 0,
+            memo: Vec::new(),
+            plain_reasoning: Vec::new(),
+        }
+    }
+
+    /// How many events were decoded: the ordinal of the next one.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.at
+    }
+
+    /// Decodes one frame; every frame gives at least one update, the last one marked.
+    ///
+    /// # Errors
+    ///
+    /// In strict mode only: [`StreamError::Malformed`] for data that is no JSON (R07).
+    pub fn decode(
+        &mut self,
+        frame: Frame<'_>,
+        sink: &mut dyn FnMut(&Update<'_>),
+    ) -> Result<(), StreamError> {
+        let lossy;
+        let mut invalid = false;
+        let text = match std::str::from_utf8(frame.data) {
+            Ok(text) => text,
+            Err(_) => {
+                lossy = String::from_utf8_lossy(frame.data);
+                invalid = true;
+                &lossy
+            }
+        };
+        let mut out = Out {
+            at: self.at,
+            held: None,
+            warnings: Vec::new(),
+            recognised: false,
+            done: false,
+            sink,
+        };
+        if invalid {
+            out.warn("S19", "invalid UTF-8 was replaced");
+        }
+        let understood = self.frame(&frame, text, &mut out);
+        self.at += 1;
+        let refused = self.strict && !understood;
+        let error = StreamError::Malformed {
+            what: "chunk JSON parsing failed",
+            event: out.at,
+            offset: frame.offset,
+        };
+        out.finish();
+        if refused { Err(error) } else { Ok(()) }
+    }
+
+    /// False if the data is no JSON and strict mode has to end the stream.
+    fn frame<'a>(&mut self, frame: &Frame<'_>, text: &'a str, out: &mut Out<'a, '_>) -> bool {
+        match frame.kind {
+            FrameKind::BareDone => out.warn("S9", "[DONE] without a field name"),
+            FrameKind::Json | FrameKind::Garbage if out.at == 0 => {
+                out.warn("S29", "JSON without event-stream framing")
+            }
+            FrameKind::Json | FrameKind::Garbage | FrameKind::Event | FrameKind::Truncated => {}
+        }
+        if frame.kind == FrameKind::Truncated {
+            return self.truncated(text, out) || !self.strict;
+        }
+        match frame.event {
+            Some(b"error") => self.error_event(text, out),
+            Some(b"ping") => {
+                out.recognised = true; // S16
+                true
+            }
+            _ => self.payload(text, out) || self.strict_or_salvage(text, out),
+        }
+    }
+
+    fn strict_or_salvage<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
+        !self.strict && {
+            self.salvage(text, out);
+            true
+        }
+    }
+
+    /// One JSON value, an end mark, or a keep-alive; false if it is none of them.
+    fn payload<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
+        let trimmed = text.trim();
+        if trimmed.trim_matches('"') == "[DONE]" {
+            if text != "[DONE]" {
+                out.warn("S8", "[DONE] in quotes or white space");
+            }
+            out.recognised = true;
+            out.done = true;
+            return true;
+        }
+        if !self.strict && self.keep_alive(trimmed, out) {
+            return true;
+        }
+        if let Some(chunk) = strict::chunk(trimmed) {
+            self.emit(chunk, out);
+            return true;
+        }
+        match node::read(trimmed, self.depth) {
+            Ok(node) => {
+                self.value(&node, out);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn keep_alive(&self, trimmed: &str, out: &mut Out<'_, '_>) -> bool {
+        if trimmed.starts_with(':') {
+            out.warn("S5", "a comment sent as data");
+        } else if matches!(
+            trimmed,
+            "" | "null" | "\"\"" | "{}" | "ping" | "\"ping\"" | "keep-alive" | "keepalive"
+        ) {
+            out.warn("S13", "a keep-alive sent as data");
+        } else {
+            return false;
+        }
+        out.recognised = true;
+        true
+    }
+
+    /// A JSON value of any kind; the entries of an array count one by one (X10, S29).
+    fn value<'a>(&mut self, node: &node::Node<'a>, out: &mut Out<'a, '_>) {
+        match node.as_array() {
+            Some(items) => {
+                for item in items {
+                    let chunk = lenient::chunk(item, out.at);
+                    self.emit(chunk, out);
+                }
+            }
+            None => {
+                let chunk = lenient::chunk(node, out.at);
+                self.emit(chunk, out);
+            }
+        }
+    }
+
+    /// S15: the event's name says error, whatever its data looks like.
+    fn error_event<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
+        out.warn("S15", "an event named error");
+        out.recognised = true;
+        let mut lines = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .peekable();
+        let whole = node::read(text.trim(), self.depth);
+        if let (Err(_), true) = (&whole, text.trim().contains('\n')) {
+            // S32: a half-written frame before it; its last line is the error.
+            let mut last = "";
+            while let Some(line) = lines.next() {
+                if lines.peek().is_none() {
+                    last = line.trim();
+                } else if !self.payload(line, out) {
+                    out.warn("X13", format!("a chunk of {} bytes was lost", line.len()));
+                }
+            }
+            out.push(Update {
+                error: Some(error_json(last, self.depth)),
+                recognised: true,
+                ..Update::default()
+            });
+            return true;
+        }
+        out.push(Update {
+            error: Some(error_json(text.trim(), self.depth)),
+            recognised: true,
+            ..Update::default()
+        });
+        true
+    }
+
+    fn emit<'a>(&mut self, chunk: Chunk<'a>, out: &mut Out<'a, '_>) {
+        let mut chunk = chunk.place(out.at);
+        out.warnings.append(&mut chunk.warnings);
+        out.recognised |= chunk.has_choices || chunk.error.is_some();
+        for mut element in std::mem::take(&mut chunk.elements) {
+            self.settle_reasoning(&mut element);
+            let mut update = element.update;
+            update.id = chunk.id.clone();
+            update.created = chunk.created;
+            update.model = chunk.model.clone();
+            update.recognised = true;
+            out.push(update);
+        }
+        chunk.extra.retain(|(key, raw)| self.is_news(key, raw));
+        let news = chunk.usage.is_some() || chunk.error.is_some() || !chunk.extra.is_empty();
+        if news || out.held.is_none() {
+            out.push(Update {
+                id: chunk.id,
+                created: chunk.created,
+                model: chunk.model,
+                usage: chunk.usage,
+                error: chunk.error,
+                metadata: chunk.extra,
+                recognised: out.recognised,
+                ..Update::default()
+            });
+        }
+    }
+
+    fn is_news(&mut self, key: &str, raw: &str) -> bool {
+        const KEPT: usize = 32; // a foreign envelope has a dozen fields; beyond that each is told again
+        let Some((_, value)) = self.memo.iter_mut().find(|(known, _)| **known == *key) else {
+            if self.memo.len() < KEPT {
+                self.memo.push((key.into(), raw.into()));
+            }
+            return true;
+        };
+        let news = **value != *raw;
+        if news {
+            *value = raw.into();
+        }
+        news
+    }
+
+    fn settle_reasoning(&mut self, element: &mut chunk::Element<'_>) {
+        const KEPT: usize = crate::limits::MAX_CHOICES;
+        let index = element.update.choice_index.map_or(0, |index| index.0);
+        if element.update.reasoning_update.is_none() {
+            return;
+        }
+        let plain = self.plain_reasoning.contains(&index);
+        if element.details_only && plain {
+            element.update.reasoning_update = None;
+        } else if !element.details_only && !plain && self.plain_reasoning.len() < KEPT {
+            self.plain_reasoning.push(index);
+        }
+    }
+}
+
+/// The JSON of an error, or its text as a JSON string.
+fn error_json(text: &str, depth: usize) -> Cow<'_, str> {
+    match node::read(text, depth) {
+        Ok(node) => node.to_json(),
+        Err(_) => Cow::Owned(serde_json::Value::from(text).to_string()),
+    }
+}

@@ -1,0 +1,105 @@
+//! One chunk between its JSON and its updates: both decoders fill it, one place turns it into updates.
+
+use std::borrow::Cow;
+
+use crate::{ChoiceIndex, Fragment, ToolCallUpdate, Update, Warning};
+
+pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
+
+/// Names of reasoning text, the first non-empty one of a delta counts (R3, R5).
+pub(crate) const REASONING: [&str; 5] = [
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+    "thinking_content",
+    "thought",
+];
+
+#[derive(Debug, Default)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) id: Option<Cow<'a, str>>,
+    pub(crate) created: Option<u64>,
+    pub(crate) model: Option<Cow<'a, str>>,
+    pub(crate) has_choices: bool,
+    pub(crate) elements: Vec<Element<'a>>,
+    pub(crate) usage: Option<Cow<'a, str>>,
+    pub(crate) error: Option<Cow<'a, str>>,
+    pub(crate) extra: Pairs<'a>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// One entry of `choices`.
+#[derive(Debug, Default)]
+pub(crate) struct Element<'a> {
+    pub(crate) index: Option<u32>,
+    pub(crate) update: Update<'a>,
+    /// The text came from `reasoning_details` alone (R4).
+    pub(crate) details_only: bool,
+}
+
+/// The last value of a key stays, at the place of the first (E26).
+pub(crate) fn put<'a>(pairs: &mut Pairs<'a>, key: Cow<'a, str>, raw: Cow<'a, str>) {
+    match pairs.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, value)) => *value = raw,
+        None => pairs.push((key, raw)),
+    }
+}
+
+/// Padding against traffic analysis: it means nothing (E24).
+pub(crate) fn is_padding(key: &str) -> bool {
+    matches!(key, "obfuscation" | "nonce")
+}
+
+/// Whether log probabilities hold any token: empty lists are none (M7).
+pub(crate) fn has_tokens(raw: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Lists {
+        content: Option<Vec<serde::de::IgnoredAny>>,
+        refusal: Option<Vec<serde::de::IgnoredAny>>,
+        tokens: Option<Vec<serde::de::IgnoredAny>>,
+    }
+    let some = |list: Option<Vec<serde::de::IgnoredAny>>| list.is_some_and(|list| !list.is_empty());
+    serde_json::from_str(raw)
+        .is_ok_and(|lists: Lists| some(lists.content) || some(lists.refusal) || some(lists.tokens))
+}
+
+pub(crate) fn non_empty(text: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {
+    text.filter(|text| !text.is_empty())
+}
+
+pub(crate) fn some_text(fragment: Option<Fragment<'_>>) -> Option<Fragment<'_>> {
+    fragment.filter(|fragment| !fragment.is_empty())
+}
+
+/// T3: several entries without index in one chunk are told apart by position.
+pub(crate) fn number_calls(calls: &mut [ToolCallUpdate<'_>]) {
+    if calls.len() < 2 || calls.iter().any(|call| call.index.is_some()) {
+        return;
+    }
+    for (position, call) in calls.iter_mut().enumerate() {
+        call.position = u32::try_from(position).ok();
+    }
+}
+
+impl<'a> Chunk<'a> {
+    /// Gives each entry its index: what is missing is 0, or the position among several (E8, E9).
+    pub(crate) fn place(mut self, at: u64) -> Self {
+        let several = self.elements.len() > 1;
+        for (position, element) in self.elements.iter_mut().enumerate() {
+            let index = element.index.unwrap_or_else(|| {
+                if several {
+                    u32::try_from(position).unwrap_or(u32::MAX)
+                } else {
+                    0
+                }
+            });
+            element.update.choice_index = Some(ChoiceIndex(index));
+            if element.index.is_none() {
+                element.update.warnings.push(
+                    Warning::new("E8", at, "the choice index is missing").on(ChoiceIndex(index)),
+                );
+            }
+        }
+        self
+    }
+}

@@ -1,0 +1,249 @@
+//! A tolerant JSON reader, for the chunks that serde_json refuses.
+//!
+//! It takes what producers are known to send and nothing more: raw control characters and invalid escapes in strings,
+//! lone surrogate escapes, `NaN` and the infinities, numbers out of range, deep nesting. Each of them costs the node
+//! and its ancestors the mark [`Node::clean`], so that a caller may pass untouched parts on as they came.
+
+use std::borrow::Cow;
+
+use parse::Reader;
+
+mod number;
+mod parse;
+mod string;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+/// Reads one value, with white space before it allowed, and tells how many bytes were used.
+///
+/// What follows the value is not looked at. A `max_depth` beyond 512 counts as 512.
+///
+/// # Errors
+///
+/// The first offence, by the byte offset at which it stands.
+pub(crate) fn read_prefix(input: &str, max_depth: usize) -> Result<(Node<'_>, usize), NodeError> {
+    let mut reader = Reader::new(input, max_depth);
+    let node = reader.value()?;
+    Ok((node, reader.used()))
+}
+
+/// Reads one value that fills the input, with white space around it allowed.
+///
+/// # Errors
+///
+/// As [`read_prefix`], and a syntax error at the first byte after the value.
+pub(crate) fn read(input: &str, max_depth: usize) -> Result<Node<'_>, NodeError> {
+    let mut reader = Reader::new(input, max_depth);
+    let node = reader.value()?;
+    reader.end()?;
+    Ok(node)
+}
+
+/// A JSON value and the text it was read from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node<'a> {
+    /// What the text means.
+    pub(crate) value: Value<'a>,
+    /// The text, without outer white space.
+    pub(crate) raw: &'a str,
+    /// Whether serde_json reads `raw` as it stands into a `Value` of the same meaning.
+    pub(crate) clean: bool,
+}
+
+/// What a JSON text means.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value<'a> {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number as it was written, or `NaN`, `Infinity`, `-Infinity`.
+    Number(&'a str),
+    /// A string, decoded.
+    String(Wide<'a>),
+    /// An array.
+    Array(Vec<Node<'a>>),
+    /// An object in the order of the wire, with its duplicate keys.
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+}
+
+/// A JSON string that may start with an unpaired low surrogate and end with an unpaired high one.
+///
+/// Producers that cut an answer between UTF-16 units send the halves of one character in two deltas; only a half at
+/// the edge can find its partner. A lone half elsewhere stands as U+FFFD in `text`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wide<'a> {
+    /// The string without the halves at its edges.
+    pub(crate) text: Cow<'a, str>,
+    /// The first unit, if it was a lone low surrogate: it stands before `text`.
+    pub(crate) low: Option<u16>,
+    /// The last unit, if it was a lone high surrogate: it stands after `text`.
+    pub(crate) high: Option<u16>,
+}
+
+/// Why a text is no value, not even to this reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeError {
+    /// A byte that fits nowhere.
+    Syntax {
+        /// Where it stands.
+        offset: usize,
+    },
+    /// The input ended before its value did.
+    Truncated {
+        /// Where the input ended.
+        offset: usize,
+    },
+    /// An array or object deeper than allowed.
+    TooDeep {
+        /// Where it opens.
+        offset: usize,
+    },
+}
+
+impl<'a> Node<'a> {
+    /// The value of a key, the last one if the object has several; `None` if it has none or is no object.
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        self.as_object()?
+            .iter()
+            .rev()
+            .find(|(name, _)| name == key)
+            .map(|(_, node)| node)
+    }
+
+    /// Whether this is `null`.
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.value, Value::Null)
+    }
+
+    /// The truth value, of `true` and `false` only.
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        match self.value {
+            Value::Bool(truth) => Some(truth),
+            Value::Null
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => None,
+        }
+    }
+
+    /// The string, with the surrogate halves at its edges.
+    pub(crate) fn as_str(&self) -> Option<&Wide<'a>> {
+        match &self.value {
+            Value::String(wide) => Some(wide),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => None,
+        }
+    }
+
+    /// The string, with lone surrogates as U+FFFD.
+    pub(crate) fn text(&self) -> Option<Cow<'a, str>> {
+        self.as_str().map(Wide::to_cow)
+    }
+
+    /// The elements of an array.
+    pub(crate) fn as_array(&self) -> Option<&[Self]> {
+        match &self.value {
+            Value::Array(items) => Some(items),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => None,
+        }
+    }
+
+    /// The fields of an object, in the order of the wire.
+    pub(crate) fn as_object(&self) -> Option<&[(Cow<'a, str>, Self)]> {
+        match &self.value {
+            Value::Object(fields) => Some(fields),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => None,
+        }
+    }
+
+    /// The exact integer, however it is written: `5`, `5.0`, `1.7e9`, `" 5 "`.
+    pub(crate) fn as_u64_lenient(&self) -> Option<u64> {
+        match number::integral(self.numeral()?)? {
+            (true, 1..) => None,
+            (_, magnitude) => Some(magnitude),
+        }
+    }
+
+    /// The exact integer, however it is written: `-5`, `-5.0`, `1.7e9`, `" -5 "`.
+    pub(crate) fn as_i64_lenient(&self) -> Option<i64> {
+        match number::integral(self.numeral()?)? {
+            (true, magnitude) => 0_i64.checked_sub_unsigned(magnitude),
+            (false, magnitude) => i64::try_from(magnitude).ok(),
+        }
+    }
+
+    /// The nearest finite number of a number or a numeric string.
+    pub(crate) fn as_f64_lenient(&self) -> Option<f64> {
+        self.numeral()?
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
+    }
+
+    /// JSON text of this node that serde_json accepts: `raw` if it is clean, else written anew without white space.
+    ///
+    /// `NaN`, the infinities and numbers out of range become `null`, lone surrogates U+FFFD; of duplicate keys the
+    /// last value stands at the place of the first. What serde_json has no way to read is left out: an array or object
+    /// beyond its recursion limit is `null`, a key of its own private name goes with its value.
+    pub(crate) fn to_json(&self) -> Cow<'a, str> {
+        if self.clean {
+            Cow::Borrowed(self.raw)
+        } else {
+            Cow::Owned(write::json(self))
+        }
+    }
+
+    /// The JSON number of a number or a numeric string.
+    fn numeral(&self) -> Option<&str> {
+        let text = match &self.value {
+            Value::Number(raw) => raw,
+            Value::String(Wide {
+                text,
+                low: None,
+                high: None,
+            }) => text.trim(),
+            Value::String(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Array(_)
+            | Value::Object(_) => return None,
+        };
+        (number::len(text) == Ok(text.len())).then_some(text)
+    }
+}
+
+impl<'a> Wide<'a> {
+    /// The string, with lone surrogates as U+FFFD.
+    pub(crate) fn to_cow(&self) -> Cow<'a, str> {
+        if self.low.is_none() && self.high.is_none() {
+            return self.text.clone();
+        }
+        let mark = char::REPLACEMENT_CHARACTER;
+        let low = self.low.map(|_| mark);
+        let high = self.high.map(|_| mark);
+        low.into_iter()
+            .chain(self.text.chars())
+            .chain(high)
+            .collect()
+    }
+
+    /// Whether there is neither text nor half a character.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.low.is_none() && self.high.is_none()
+    }
+}

@@ -1,0 +1,302 @@
+//! Text to nodes, without recursion: the depth of the input costs heap, not stack.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+use super::{Node, NodeError, Value, Wide, number, string::Unquoted, write};
+
+/// The nodes are dropped by recursion, which at this depth fits the smallest stacks in use.
+const DEEPEST: usize = 512;
+
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    input: &'a str,
+    at: usize,
+    max_depth: usize,
+    open: Vec<Open<'a>>,
+}
+
+/// An array or object that is not closed yet.
+#[derive(Debug)]
+struct Open<'a> {
+    start: usize,
+    items: Items<'a>,
+    clean: bool,
+    /// Levels below this one.
+    height: usize,
+}
+
+#[derive(Debug)]
+enum Items<'a> {
+    Array(Vec<Node<'a>>),
+    /// `key` waits for its value.
+    Object {
+        key: Cow<'a, str>,
+        fields: Vec<(Cow<'a, str>, Node<'a>)>,
+    },
+}
+
+#[derive(Debug)]
+enum Step<'a> {
+    /// A value must start here.
+    Start,
+    /// A value of so many levels has just ended.
+    Ended(Node<'a>, usize),
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(input: &'a str, max_depth: usize) -> Self {
+        Self {
+            input,
+            at: 0,
+            max_depth: max_depth.min(DEEPEST),
+            open: Vec::new(),
+        }
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn value(&mut self) -> Result<Node<'a>, NodeError> {
+        let mut step = Step::Start;
+        loop {
+            step = match step {
+                Step::Start => self.start()?,
+                Step::Ended(node, height) => match self.open.pop() {
+                    None => return Ok(node),
+                    Some(parent) => self.go_on(parent, node, height)?,
+                },
+            };
+        }
+    }
+
+    pub(crate) fn end(&mut self) -> Result<(), NodeError> {
+        self.skip_space();
+        if self.at == self.input.len() {
+            Ok(())
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    fn start(&mut self) -> Result<Step<'a>, NodeError> {
+        self.skip_space();
+        let start = self.at;
+        let (value, clean) = match self.peek() {
+            Some(b'[') => return self.enter(Items::Array(Vec::new())),
+            Some(b'{') => {
+                return self.enter(Items::Object {
+                    key: Cow::default(),
+                    fields: Vec::new(),
+                });
+            }
+            Some(b'"') => self
+                .string()
+                .map(|(wide, clean)| (Value::String(wide), clean))?,
+            Some(b'n') => self.word("null", Value::Null, true)?,
+            Some(b't') => self.word("true", Value::Bool(true), true)?,
+            Some(b'f') => self.word("false", Value::Bool(false), true)?,
+            Some(b'N') => self.word("NaN", Value::Number("NaN"), false)?,
+            Some(b'I') => self.word("Infinity", Value::Number("Infinity"), false)?,
+            Some(b'-') if self.rest().starts_with("-I") => {
+                self.word("-Infinity", Value::Number("-Infinity"), false)?
+            }
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            _ => return Err(self.unexpected()),
+        };
+        Ok(Step::Ended(
+            Node {
+                value,
+                raw: self.since(start),
+                clean,
+            },
+            0,
+        ))
+    }
+
+    fn enter(&mut self, items: Items<'a>) -> Result<Step<'a>, NodeError> {
+        if self.open.len() >= self.max_depth {
+            return Err(NodeError::TooDeep { offset: self.at });
+        }
+        let mut open = Open {
+            start: self.at,
+            items,
+            clean: true,
+            height: 0,
+        };
+        self.at += 1;
+        self.skip_space();
+        if self.peek() == Some(open.closer()) {
+            return Ok(self.close(open));
+        }
+        self.key_of(&mut open)?;
+        self.open.push(open);
+        Ok(Step::Start)
+    }
+
+    fn go_on(
+        &mut self,
+        mut parent: Open<'a>,
+        node: Node<'a>,
+        height: usize,
+    ) -> Result<Step<'a>, NodeError> {
+        parent.add(node, height);
+        self.skip_space();
+        match self.peek() {
+            Some(b',') => {
+                self.at += 1;
+                self.key_of(&mut parent)?;
+                self.open.push(parent);
+                Ok(Step::Start)
+            }
+            Some(byte) if byte == parent.closer() => Ok(self.close(parent)),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn close(&mut self, open: Open<'a>) -> Step<'a> {
+        self.at += 1;
+        let height = open.height + 1;
+        let clean = open.clean && height <= write::SERDE_DEPTH;
+        let value = match open.items {
+            Items::Array(items) => Value::Array(items),
+            Items::Object { fields, .. } => Value::Object(fields),
+        };
+        Step::Ended(
+            Node {
+                value,
+                raw: self.since(open.start),
+                clean,
+            },
+            height,
+        )
+    }
+
+    /// Reads the key and the colon before the next value of an object; an array needs neither.
+    fn key_of(&mut self, open: &mut Open<'a>) -> Result<(), NodeError> {
+        let Items::Object { key, fields } = &mut open.items else {
+            return Ok(());
+        };
+        self.skip_space();
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected());
+        }
+        let (wide, clean) = self.string()?;
+        *key = match wide {
+            Wide {
+                text,
+                low: None,
+                high: None,
+            } => text,
+            halved => Cow::Owned(halved.to_cow().into_owned()),
+        };
+        // serde_json gives its private name a meaning where it comes first.
+        open.clean &= clean && !(fields.is_empty() && *key == write::SERDE_KEY);
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return Err(self.unexpected());
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn word(
+        &mut self,
+        word: &str,
+        value: Value<'a>,
+        clean: bool,
+    ) -> Result<(Value<'a>, bool), NodeError> {
+        let same = word
+            .bytes()
+            .zip(self.rest().bytes())
+            .take_while(|(ours, theirs)| ours == theirs)
+            .count();
+        self.at += same;
+        if same == word.len() {
+            Ok((value, clean))
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    fn number(&mut self) -> Result<(Value<'a>, bool), NodeError> {
+        let start = self.at;
+        let len = number::len(self.rest());
+        self.at += len.unwrap_or_else(|offset| offset);
+        if len.is_err() {
+            return Err(self.unexpected());
+        }
+        let raw = self.since(start);
+        Ok((Value::Number(raw), number::in_range(raw)))
+    }
+
+    /// Reads a string and tells whether serde_json would have.
+    fn string(&mut self) -> Result<(Wide<'a>, bool), NodeError> {
+        let mut string = Unquoted::new();
+        self.at += 1;
+        loop {
+            let rest = self.rest();
+            let end = memchr2(b'"', b'\\', rest.as_bytes());
+            let Some((run, _)) = end.and_then(|end| rest.split_at_checked(end)) else {
+                return Err(NodeError::Truncated {
+                    offset: self.input.len(),
+                });
+            };
+            string.run(run);
+            self.at += run.len();
+            let quote = self.peek() == Some(b'"');
+            self.at += 1;
+            if quote {
+                return Ok(string.end());
+            }
+            self.at += string.escape(self.rest());
+        }
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.input.as_bytes().get(self.at).copied()
+    }
+
+    fn rest(&self) -> &'a str {
+        self.input.get(self.at..).unwrap_or_default()
+    }
+
+    fn since(&self, start: usize) -> &'a str {
+        self.input.get(start..self.at).unwrap_or_default()
+    }
+
+    fn unexpected(&self) -> NodeError {
+        let offset = self.at;
+        if offset < self.input.len() {
+            NodeError::Syntax { offset }
+        } else {
+            NodeError::Truncated { offset }
+        }
+    }
+}
+
+impl<'a> Open<'a> {
+    fn closer(&self) -> u8 {
+        match self.items {
+            Items::Array(_) => b']',
+            Items::Object { .. } => b'}',
+        }
+    }
+
+    fn add(&mut self, node: Node<'a>, height: usize) {
+        self.clean &= node.clean;
+        self.height = self.height.max(height);
+        match &mut self.items {
+            Items::Array(items) => items.push(node),
+            Items::Object { key, fields } => fields.push((std::mem::take(key), node)),
+        }
+    }
+}

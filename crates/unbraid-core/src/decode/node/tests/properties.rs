@@ -1,0 +1,149 @@
+//! serde_json as the judge of whatever a document may look like.
+
+use proptest::prelude::*;
+use serde_json::Value as Json;
+
+use super::super::*;
+
+/// The `Value` that serde_json makes of the same text.
+fn to_value(node: &Node<'_>) -> Json {
+    match &node.value {
+        Value::Null => Json::Null,
+        Value::Bool(truth) => Json::Bool(*truth),
+        Value::Number(raw) => serde_json::from_str(raw).unwrap(),
+        Value::String(wide) => Json::String(wide.to_cow().into_owned()),
+        Value::Array(items) => items.iter().map(to_value).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, node)| (key.clone(), to_value(node)))
+            .collect(),
+    }
+}
+
+/// Compares with serde_json, as far as it goes, and tells whether the text was read.
+fn compare(text: &str) -> Result<bool, TestCaseError> {
+    let theirs = serde_json::from_str::<Json>(text);
+    let ours = read(text, 512);
+    if let Ok(value) = &theirs {
+        let node = ours
+            .as_ref()
+            .map_err(|error| TestCaseError::fail(format!("{error:?}")))?;
+        prop_assert!(node.clean);
+        prop_assert_eq!(&to_value(node), value);
+        prop_assert_eq!(node.raw, text.trim_matches([' ', '\n', '\r', '\t']));
+    }
+    let Ok(node) = ours else { return Ok(false) };
+    prop_assert_eq!(node.clean, theirs.is_ok());
+    compare_json(&node)?;
+    Ok(true)
+}
+
+/// Checks of every node that `clean` is serde_json's verdict and that its JSON is valid.
+fn compare_json(node: &Node<'_>) -> Result<(), TestCaseError> {
+    prop_assert_eq!(
+        node.clean,
+        serde_json::from_str::<Json>(node.raw).is_ok(),
+        "{}",
+        node.raw
+    );
+    let json = serde_json::from_str::<Json>(&node.to_json());
+    prop_assert!(json.is_ok(), "{:?} of {}", json, node.raw);
+    if node.clean {
+        prop_assert_eq!(json.unwrap(), to_value(node));
+    }
+    let items = node.as_array().into_iter().flatten();
+    let fields = node.as_object().into_iter().flatten().map(|(_, node)| node);
+    items.chain(fields).try_for_each(compare_json)
+}
+
+fn documents() -> impl Strategy<Value = Json> {
+    let key = || prop_oneof!["[ab]", any::<String>()];
+    let leaf = prop_oneof![
+        Just(Json::Null),
+        any::<bool>().prop_map(Json::from),
+        any::<i64>().prop_map(Json::from),
+        any::<u64>().prop_map(Json::from),
+        any::<f64>().prop_map(Json::from),
+        any::<String>().prop_map(Json::from),
+    ];
+    leaf.prop_recursive(6, 48, 8, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Json::from),
+            prop::collection::vec((key(), inner), 0..6)
+                .prop_map(|fields| fields.into_iter().collect()),
+        ]
+    })
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    (documents(), any::<bool>()).prop_map(|(document, pretty)| {
+        if pretty {
+            format!("{document:#}")
+        } else {
+            document.to_string()
+        }
+    })
+}
+
+/// Pieces that are likely to meet a rule of JSON, or of this reader.
+fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    const PIECES: &[&str] = &[
+        "{", "}", "[", "]", ",", ":", "\"", "\"a\"", "\"a\":", "\\", "\\u", "\\ud83d", "\\ude00",
+        "\\u00e9", "\\d", "\\n", "null", "true", "false", "NaN", "Infinity", "-", "0", "7", "12",
+        ".", "e", "E+", "1e999", " ", "\n", "\t", "\u{1}", "é", "😀", "\u{feff}", "+", "308",
+        "1.5",
+    ];
+    prop_oneof![
+        9 => prop::sample::select(PIECES).prop_map(|piece| piece.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 1..3),
+    ]
+}
+
+fn mutated() -> impl Strategy<Value = String> {
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..3_usize, pieces()), 1..4);
+    (texts(), edits).prop_map(|(text, edits)| {
+        let mut bytes = text.into_bytes();
+        for (at, cut, piece) in edits {
+            let at = at.index(bytes.len() + 1);
+            let end = bytes.len().min(at + cut);
+            bytes.splice(at..end, piece);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_json_document_is_read_as_serde_json_reads_it(text in texts()) {
+        prop_assert!(compare(&text)?);
+    }
+
+    #[test]
+    fn serde_json_is_the_judge_of_mutated_documents(text in mutated()) {
+        compare(&text)?;
+    }
+
+    #[test]
+    fn serde_json_is_the_judge_of_heaps_of_pieces(heap in prop::collection::vec(pieces(), 0..12)) {
+        let heap = String::from_utf8_lossy(&heap.concat()).into_owned();
+        compare(&heap)?;
+        compare(&format!("[\"{heap}\"]"))?;
+    }
+
+    #[test]
+    fn serde_json_is_the_judge_of_long_numbers(
+        number in "-?(0|[1-9][0-9]{0,24}|17976931348623[0-9]{3,8})([.][0-9]{1,24})?([eE]([+-]?[0-9]{1,3}|[+]?(2[89][0-9]|30[0-9])))?",
+    ) {
+        prop_assert!(compare(&number)?);
+    }
+
+    #[test]
+    fn a_document_that_is_cut_is_truncated(document in texts(), at in any::<prop::sample::Index>()) {
+        let text = format!("[{document}]");
+        let cut = (0..=at.index(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap();
+        let offset = cut;
+        prop_assert_eq!(read(&text[..cut], 512), Err(NodeError::Truncated { offset }));
+    }
+}

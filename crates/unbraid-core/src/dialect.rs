@@ -1,0 +1,99 @@
+//! Whose JSON this is: how one entry of `choices` is read, field by field.
+//!
+//! The two dialects of today differ in where a choice keeps its text, and servers mix them, so the entry itself
+//! decides. A provider whose chunks look otherwise is served from outside, by a stream of [`Update`](crate::Update)s.
+
+pub(crate) mod openai_chat;
+pub(crate) mod openai_text;
+
+use crate::{
+    Shape, Warning,
+    decode::{
+        chunk::{Element, has_tokens, is_padding, put},
+        lenient::{object, says_something},
+        node::{Node, Value},
+    },
+};
+
+/// One entry of `choices`; `None` if it has an index that is no index (E11).
+pub(crate) fn element<'a>(node: &Node<'a>, at: u64) -> Option<Element<'a>> {
+    let fields = node.as_object()?;
+    let mut element = Element {
+        index: index(node)?,
+        ..Element::default()
+    };
+    for (key, value) in fields {
+        match &**key {
+            "index" | "delta" | "message" | "text" => {}
+            "finish_reason" => element.update.finish_reason = finish_reason(value),
+            "logprobs" => {
+                element.update.logprobs = object(value).filter(|raw| has_tokens(raw));
+                if !value.clean {
+                    element.update.warnings.push(Warning::new(
+                        "M8",
+                        at,
+                        "log probabilities that are no numbers were read as null",
+                    ));
+                }
+            }
+            "usage" => element.update.usage = object(value),
+            "error" => element.update.error = says_something(value).then(|| value.to_json()),
+            key_name if value.is_null() || is_padding(key_name) => {}
+            _ => put(&mut element.update.metadata, key.clone(), value.to_json()),
+        }
+    }
+    read_message(node, &mut element);
+    Some(element)
+}
+
+/// `None` for an index that cannot be one, `Some(None)` for a missing one.
+fn index(node: &Node<'_>) -> Option<Option<u32>> {
+    match node.get("index") {
+        None => Some(None),
+        Some(index) if index.is_null() => Some(None),
+        Some(index) => {
+            // E10: a numeric string is its number; E11: 1.0 is not.
+            let whole = match &index.value {
+                Value::Number(raw) => raw.parse().ok(),
+                Value::String(text) => text.to_cow().trim().parse().ok(),
+                Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+            };
+            whole.map(Some)
+        }
+    }
+}
+
+/// F1, F13: "" and null are absent, anything else is its text.
+fn finish_reason<'a>(value: &Node<'a>) -> Option<std::borrow::Cow<'a, str>> {
+    match &value.value {
+        Value::Null => None,
+        Value::String(_) => value.text().filter(|text| !text.is_empty()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Some(value.to_json())
+        }
+    }
+}
+
+/// Which part of the entry is its message: the delta, the text, or a whole message in place of both (C19, E21, E22).
+fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>) {
+    let delta = node
+        .get("delta")
+        .filter(|delta| delta.as_object().is_some());
+    if let Some(delta) = delta {
+        openai_chat::delta(delta, element);
+    }
+    if let Some(text) = node.get("text") {
+        openai_text::text(text, delta.is_some(), element);
+    }
+    let message = node
+        .get("message")
+        .filter(|message| says_something(message));
+    if let Some(message) =
+        message.filter(|_| !element.update.has_delta() && element.update.shape == Shape::Chat)
+    {
+        let mut whole = Element::default();
+        openai_chat::delta(message, &mut whole);
+        whole.update.whole = whole.update.has_delta();
+        openai_chat::merge(whole, element);
+    }
+}

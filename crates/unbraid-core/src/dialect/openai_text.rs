@@ -1,0 +1,20 @@
+//! Text completions: `choices[].text` (M1). The log probabilities are parallel lists; the rest is as in chat.
+
+use super::openai_chat::fragment;
+use crate::{
+    Shape,
+    decode::{
+        chunk::{Element, some_text},
+        node::Node,
+    },
+};
+
+/// `text` counts where `delta` holds none; some servers send the same in both (C19).
+pub(crate) fn text<'a>(text: &Node<'a>, has_delta: bool, element: &mut Element<'a>) {
+    if !has_delta {
+        element.update.shape = Shape::Text;
+    }
+    if element.update.content_update.is_none() {
+        element.update.content_update = some_text(fragment(text));
+    }
+}

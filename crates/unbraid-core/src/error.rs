@@ -1,0 +1,326 @@
+//! What ends a stream, a choice or a call. Errors say where; the payload is in none of their texts.
+
+use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use crate::{ChoiceIndex, LimitExceeded, message::Finished};
+
+/// An error of any source, as it was given to us.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// What ended a whole stream before its time.
+///
+/// It is cloneable, so that every waiter gets it. A choice that was open ends with the [`End`](crate::End) of the same name.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// No async runtime runs on this thread, so nothing can be read.
+    #[error("no tokio runtime runs on this thread")]
+    NoRuntime,
+    /// A timeout was asked for, but the runtime has no time driver.
+    #[error("a timeout was asked for, but the runtime has no time driver")]
+    NoTimeDriver,
+    /// The stream ended without any event that carries an answer (L1).
+    #[error("the stream held no answer ({events} events)")]
+    Empty {
+        /// Events that were read.
+        events: u64,
+    },
+    /// What came is no stream of completion chunks (S29, S30, X13).
+    #[error(
+        "not a stream of completion chunks ({bytes} bytes, {events} events, none of them a chunk)"
+    )]
+    NotAStream {
+        /// Bytes that were read.
+        bytes: u64,
+        /// Events that were read; 0 where no event-stream field was seen at all.
+        events: u64,
+    },
+    /// Only in strict mode: a line or a payload breaks the format (R04, R07).
+    #[error("{what} (event {event}, byte {offset})")]
+    Malformed {
+        /// What is wrong.
+        what: &'static str,
+        /// Ordinal of the event, from 0.
+        event: u64,
+        /// Offset of its first byte in the stream.
+        offset: u64,
+    },
+    /// The source failed (X14).
+    #[error(transparent)]
+    Transport(Arc<TransportError>),
+    /// The server reported an error in the stream (X1 to X10).
+    #[error(transparent)]
+    Server(Arc<ServerError>),
+    /// The caller cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// A timeout passed.
+    #[error(transparent)]
+    TimedOut(TimedOut),
+    /// A limit of the whole stream was exceeded.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// The reader of the stream was lost: it panicked, or its runtime was shut down.
+    #[error("the reader of the stream was lost")]
+    Lost,
+}
+
+impl StreamError {
+    /// One lower-case word for the kind of error, as the command line prints it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(unbraid_core::StreamError::Cancelled.name(), "cancelled");
+    /// ```
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NoRuntime => "no_runtime",
+            Self::NoTimeDriver => "no_time_driver",
+            Self::Empty { .. } => "empty",
+            Self::NotAStream { .. } => "not_a_stream",
+            Self::Malformed { .. } => "malformed",
+            Self::Transport(_) => "transport",
+            Self::Server(_) => "server_error",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut(_) => "timed_out",
+            Self::Limit(_) => "limit_exceeded",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// The source of a stream failed; its own error is the `source()`.
+#[derive(Debug, thiserror::Error)]
+#[error("the source failed after {bytes} bytes")]
+pub struct TransportError {
+    /// Bytes that had been read.
+    pub bytes: u64,
+    #[source]
+    source: BoxError,
+}
+
+impl TransportError {
+    /// Wraps what a source reported, after so many bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::error::Error;
+    ///
+    /// let error = unbraid_core::TransportError::new(12, "connection reset");
+    /// assert_eq!(error.to_string(), "the source failed after 12 bytes");
+    /// assert_eq!(error.source().unwrap().to_string(), "connection reset");
+    /// ```
+    #[must_use]
+    pub fn new(bytes: u64, source: impl Into<BoxError>) -> Self {
+        Self {
+            bytes,
+            source: source.into(),
+        }
+    }
+}
+
+/// An error that the server reported inside the stream.
+///
+/// `Display` and `Debug` give its type and code where these are plain identifiers; its message and body, which may hold
+/// parts of the prompt, are given only when asked for.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::ServerError;
+///
+/// let error = ServerError::new(r#"{"message":"too long: SECRET","type":"invalid_request_error","code":400}"#, 7);
+/// assert_eq!(error.message(), Some("too long: SECRET"));
+/// assert_eq!(error.to_string(), "the server reported an error (type invalid_request_error, code 400) in event 7");
+/// assert!(!format!("{error:?}").contains("SECRET"));
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct ServerError {
+    body: Value,
+    event: u64,
+}
+
+impl ServerError {
+    /// An error from its JSON text; text that is no JSON becomes the message.
+    #[must_use]
+    pub fn new(json: &str, event: u64) -> Self {
+        let body = serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()));
+        Self { body, event }
+    }
+
+    /// What the server sent, whole (X9).
+    #[must_use]
+    pub fn body(&self) -> &Value {
+        &self.body
+    }
+
+    /// The server's message, looked for under the names that servers use.
+    #[must_use]
+    pub fn message(&self) -> Option<&str> {
+        if let Value::String(text) = &self.body {
+            return Some(text);
+        }
+        let names = [
+            "message",
+            "error_message",
+            "detail",
+            "msg",
+            "status_msg",
+            "error",
+        ];
+        names.iter().find_map(|name| self.lookup(name)?.as_str())
+    }
+
+    /// The server's type of error, if it gave one.
+    #[must_use]
+    pub fn kind(&self) -> Option<&str> {
+        ["type", "error_type"]
+            .iter()
+            .find_map(|name| self.lookup(name)?.as_str())
+    }
+
+    /// The server's code as text, be it a number or a word.
+    #[must_use]
+    pub fn code(&self) -> Option<String> {
+        ["code", "status_code"]
+            .iter()
+            .find_map(|name| match self.lookup(name)? {
+                Value::String(code) => Some(code.clone()),
+                Value::Number(code) => Some(code.to_string()),
+                _ => None,
+            })
+    }
+
+    /// Ordinal of the event that carried it, from 0.
+    #[must_use]
+    pub fn event(&self) -> u64 {
+        self.event
+    }
+
+    /// A field of the body, or of the error object inside it.
+    fn lookup(&self, name: &str) -> Option<&Value> {
+        let inner = ["error", "base_resp"]
+            .iter()
+            .find_map(|outer| self.body.get(outer)?.get(name));
+        self.body
+            .get(name)
+            .or(inner)
+            .filter(|value| !value.is_null())
+    }
+}
+
+/// The text if it is a plain identifier, so that no payload slips into a log.
+fn identifier(text: &str) -> Option<&str> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    (!text.is_empty() && text.len() <= 48 && text.bytes().all(plain)).then_some(text)
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the server reported an error")?;
+        let code = self.code();
+        match (
+            self.kind().and_then(identifier),
+            code.as_deref().and_then(identifier),
+        ) {
+            (Some(kind), Some(code)) => write!(f, " (type {kind}, code {code})")?,
+            (Some(kind), None) => write!(f, " (type {kind})")?,
+            (None, Some(code)) => write!(f, " (code {code})")?,
+            (None, None) => {}
+        }
+        write!(f, " in event {}", self.event)
+    }
+}
+
+impl fmt::Debug for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ServerError({self})")
+    }
+}
+
+impl StdError for ServerError {}
+
+/// Which timeout passed, and after how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{timeout} timeout after {after:?}")]
+pub struct TimedOut {
+    /// Which of the three.
+    pub timeout: Timeout,
+    /// Its configured length.
+    pub after: Duration,
+}
+
+/// The three timeouts of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Timeout {
+    /// No byte came at all.
+    FirstByte,
+    /// No byte came for a while after others had (L10); comments count as bytes (S4).
+    Idle,
+    /// The stream took too long as a whole (L9).
+    Total,
+}
+
+impl fmt::Display for Timeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FirstByte => "first-byte",
+            Self::Idle => "idle",
+            Self::Total => "total",
+        })
+    }
+}
+
+/// A choice that did not come to its end, and what had arrived of it.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Demux, Options, ChoiceIndex};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n");
+/// demux.finish();
+/// let error = demux.finished(ChoiceIndex(0)).unwrap().unwrap_err();
+/// assert_eq!(error.to_string(), "choice 0: the stream ended before the choice did");
+/// assert_eq!(error.partial().message.content, "Hel");
+/// ```
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("choice {}: {}", .partial.index, .partial.end.reason())]
+pub struct ChoiceError {
+    partial: Arc<Finished>,
+}
+
+impl ChoiceError {
+    /// The error of a choice that ended in any way but by finishing.
+    #[must_use]
+    pub fn new(partial: Finished) -> Self {
+        Self {
+            partial: Arc::new(partial),
+        }
+    }
+
+    /// Which choice.
+    #[must_use]
+    pub fn index(&self) -> ChoiceIndex {
+        self.partial.index
+    }
+
+    /// How it ended.
+    #[must_use]
+    pub fn end(&self) -> &crate::End {
+        &self.partial.end
+    }
+
+    /// What had arrived.
+    #[must_use]
+    pub fn partial(&self) -> &Finished {
+        &self.partial
+    }
+}

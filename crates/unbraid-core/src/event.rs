@@ -1,0 +1,362 @@
+//! What a choice, or the stream, tells its readers: one event per wire delta, in order.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    ChoiceIndex, LimitExceeded, ServerError, StreamError, Text, TimedOut, TransportError, Usage,
+    Warning,
+    tool_call::{CallKind, CallStatus},
+};
+
+/// Why a model stopped, as the server said it: an open set, its raw text always kept (F11).
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::FinishReason;
+///
+/// assert_eq!(FinishReason::from("stop"), FinishReason::Stop);
+/// assert_eq!(FinishReason::from("eos_token").as_str(), "eos_token");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FinishReason {
+    /// `stop`: the answer is complete.
+    Stop,
+    /// `length`: cut at the token limit.
+    Length,
+    /// `tool_calls`: the model wants its calls answered.
+    ToolCalls,
+    /// `function_call`: the same, in the API of 2023.
+    FunctionCall,
+    /// `content_filter`: cut by a filter.
+    ContentFilter,
+    /// Any other text.
+    Other(Arc<str>),
+}
+
+impl FinishReason {
+    /// The raw text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
+            Self::FunctionCall => "function_call",
+            Self::ContentFilter => "content_filter",
+            Self::Other(raw) => raw,
+        }
+    }
+}
+
+impl From<&str> for FinishReason {
+    fn from(raw: &str) -> Self {
+        match raw {
+            "stop" => Self::Stop,
+            "length" => Self::Length,
+            "tool_calls" => Self::ToolCalls,
+            "function_call" => Self::FunctionCall,
+            "content_filter" => Self::ContentFilter,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+impl fmt::Display for FinishReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// How a choice ended. Every end but the first two is also the one error of the choice's streams.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum End {
+    /// Its finish reason came, and the stream went past it.
+    Finished(FinishReason),
+    /// `[DONE]` came, but no reason (S24, F14).
+    DoneWithoutFinish,
+    /// The stream ended with neither (S22, F7).
+    Interrupted,
+    /// The server reported an error.
+    ServerError(Arc<ServerError>),
+    /// The source failed.
+    Transport(Arc<TransportError>),
+    /// The caller cancelled it.
+    Cancelled,
+    /// A timeout passed.
+    TimedOut(TimedOut),
+    /// A limit was exceeded.
+    LimitExceeded(LimitExceeded),
+    /// The actor that carried it was lost.
+    Lost,
+}
+
+impl End {
+    /// One lower-case word, as the command line prints it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(unbraid_core::End::DoneWithoutFinish.name(), "done_without_finish");
+    /// ```
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Finished(_) => "finished",
+            Self::DoneWithoutFinish => "done_without_finish",
+            Self::Interrupted => "interrupted",
+            Self::ServerError(_) => "server_error",
+            Self::Transport(_) => "transport",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut(_) => "timed_out",
+            Self::LimitExceeded(_) => "limit_exceeded",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// Whether the choice's streams end with an error.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        !matches!(self, Self::Finished(_) | Self::DoneWithoutFinish)
+    }
+
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Finished(reason) => format!("finished ({reason})"),
+            Self::DoneWithoutFinish => "the stream was done, without a finish reason".into(),
+            Self::Interrupted => "the stream ended before the choice did".into(),
+            Self::ServerError(error) => error.to_string(),
+            Self::Transport(error) => error.to_string(),
+            Self::Cancelled => "cancelled".into(),
+            Self::TimedOut(error) => error.to_string(),
+            Self::LimitExceeded(error) => error.to_string(),
+            Self::Lost => "the actor that carried it was lost".into(),
+        }
+    }
+}
+
+impl From<&StreamError> for End {
+    fn from(error: &StreamError) -> Self {
+        match error {
+            StreamError::Transport(error) => Self::Transport(Arc::clone(error)),
+            StreamError::Server(error) => Self::ServerError(Arc::clone(error)),
+            StreamError::Cancelled => Self::Cancelled,
+            StreamError::TimedOut(error) => Self::TimedOut(*error),
+            StreamError::Limit(error) => Self::LimitExceeded(*error),
+            StreamError::NoRuntime | StreamError::NoTimeDriver | StreamError::Lost => Self::Lost,
+            StreamError::Empty { .. }
+            | StreamError::NotAStream { .. }
+            | StreamError::Malformed { .. } => Self::Interrupted,
+        }
+    }
+}
+
+/// One event. Its text is a `&str` where it is borrowed from the machine, and a [`Text`] where it is owned.
+///
+/// Stream-level events (a warning about the stream, `Usage`, `Error`) have no choice in their [`Stamped`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event<T = Text> {
+    /// The choice appeared, with its role if that came at once.
+    Start {
+        /// The role, as far as it is known.
+        role: Option<T>,
+    },
+    /// The role came after the start (C6).
+    Role(T),
+    /// The next piece of the message's text.
+    Content(T),
+    /// The text is complete; only if there was any.
+    ContentDone,
+    /// The next piece of the reasoning.
+    Reasoning(T),
+    /// The next piece of the refusal.
+    Refusal(T),
+    /// A tool call is known by its name.
+    ToolCallStart {
+        /// Ordinal of the call within its choice, from 0, in order of appearance.
+        call: u32,
+        /// The wire's index, if it had one.
+        index: Option<i64>,
+        /// The call's id, if it has come.
+        id: Option<T>,
+        /// The tool's name.
+        name: T,
+        /// Function, custom tool or legacy function call.
+        kind: CallKind,
+    },
+    /// The next piece of a call's arguments, verbatim.
+    ToolCallArguments {
+        /// Ordinal of the call within its choice.
+        call: u32,
+        /// The piece.
+        text: T,
+    },
+    /// A call came to its end with its choice.
+    ToolCallDone {
+        /// Ordinal of the call within its choice.
+        call: u32,
+        /// What its arguments are.
+        status: CallStatus,
+    },
+    /// Log probabilities of one delta, as raw JSON.
+    Logprobs(T),
+    /// Other fields of a chunk that changed, as one raw JSON object (C20, E24, E25).
+    Metadata(T),
+    /// The raw finish reason; the first one only.
+    Finish(T),
+    /// Something was tolerated.
+    Warning(Warning),
+    /// The choice ended. Nothing follows in its streams.
+    End(End),
+    /// The usage that the server reported, once, at the close of the stream.
+    Usage(Usage),
+    /// What ended the stream as a whole.
+    Error(StreamError),
+}
+
+impl<T> Event<T> {
+    /// The event's type, as the command line prints it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(unbraid_core::Event::Content("x").name(), "content.delta");
+    /// ```
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Start { .. } => "choice.start",
+            Self::Role(_) => "role",
+            Self::Content(_) => "content.delta",
+            Self::ContentDone => "content.done",
+            Self::Reasoning(_) => "reasoning.delta",
+            Self::Refusal(_) => "refusal.delta",
+            Self::ToolCallStart { .. } => "tool_call.start",
+            Self::ToolCallArguments { .. } => "tool_call.arguments.delta",
+            Self::ToolCallDone { .. } => "tool_call.done",
+            Self::Logprobs(_) => "logprobs.delta",
+            Self::Metadata(_) => "metadata",
+            Self::Finish(_) => "finish",
+            Self::Warning(_) => "warning",
+            Self::End(_) => "end",
+            Self::Usage(_) => "usage",
+            Self::Error(_) => "error",
+        }
+    }
+
+    /// The same event with its texts converted.
+    pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> Event<U> {
+        match self {
+            Self::Start { role } => Event::Start { role: role.map(f) },
+            Self::Role(text) => Event::Role(f(text)),
+            Self::Content(text) => Event::Content(f(text)),
+            Self::ContentDone => Event::ContentDone,
+            Self::Reasoning(text) => Event::Reasoning(f(text)),
+            Self::Refusal(text) => Event::Refusal(f(text)),
+            Self::ToolCallStart {
+                call,
+                index,
+                id,
+                name,
+                kind,
+            } => Event::ToolCallStart {
+                call,
+                index,
+                id: id.map(&mut f),
+                name: f(name),
+                kind,
+            },
+            Self::ToolCallArguments { call, text } => Event::ToolCallArguments {
+                call,
+                text: f(text),
+            },
+            Self::ToolCallDone { call, status } => Event::ToolCallDone { call, status },
+            Self::Logprobs(text) => Event::Logprobs(f(text)),
+            Self::Metadata(text) => Event::Metadata(f(text)),
+            Self::Finish(text) => Event::Finish(f(text)),
+            Self::Warning(warning) => Event::Warning(warning),
+            Self::End(end) => Event::End(end),
+            Self::Usage(usage) => Event::Usage(usage),
+            Self::Error(error) => Event::Error(error),
+        }
+    }
+}
+
+/// Where in the stream something happened: the event's ordinal, and the update's within it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Ordinal of the server-sent event, from 0.
+    pub at: u64,
+    /// Ordinal of the update within the event; what the event's end brings comes after all of them.
+    pub position: u32,
+}
+
+impl Place {
+    /// Behind every update of an event.
+    pub(crate) fn event_end(at: u64) -> Self {
+        Self {
+            at,
+            position: u32::MAX - 1,
+        }
+    }
+
+    /// Behind everything.
+    pub(crate) fn close(at: u64) -> Self {
+        Self {
+            at,
+            position: u32::MAX,
+        }
+    }
+}
+
+/// An event with its place. Sorted by [`order`](Self::order), the events of a finished stream are [`Demux`](crate::Demux)'s list.
+#[derive(Debug, Clone)]
+pub struct Stamped<T = Text> {
+    /// The choice, or `None` for the stream itself.
+    pub choice: Option<ChoiceIndex>,
+    /// Counts from 0 within the choice, or within the stream's own events.
+    pub seq: u64,
+    /// The event that caused it.
+    pub place: Place,
+    /// What happened.
+    pub event: Event<T>,
+}
+
+impl<T> Stamped<T> {
+    /// The key of the total order.
+    #[must_use]
+    pub fn order(&self) -> (Place, Option<ChoiceIndex>, u64) {
+        (self.place, self.choice, self.seq)
+    }
+
+    /// The same stamp with the event's texts converted.
+    pub fn map<U>(self, f: impl FnMut(T) -> U) -> Stamped<U> {
+        Stamped {
+            choice: self.choice,
+            seq: self.seq,
+            place: self.place,
+            event: self.event.map(f),
+        }
+    }
+}
+
+impl<T: AsRef<str>> fmt::Display for Stamped<T> {
+    /// One line: `at seq c<choice> <type> <payload as JSON>`, the format of the fixture traces.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ", self.place.at, self.seq)?;
+        match self.choice {
+            Some(choice) => write!(f, "c{choice}")?,
+            None => f.write_str("-")?,
+        }
+        write!(f, " {}", self.event.name())?;
+        let payload = crate::report::payload(&self.event);
+        if payload.is_null() {
+            Ok(())
+        } else {
+            write!(f, " {payload}")
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The framer against two others: its rules written down naively, and another crate.
+
+use std::num::NonZeroUsize;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use sse_core::{SseDecoder, SseEvent};
+
+use super::*;
+
+/// The rules once more, over the whole body and by the letter: slow, and without any state between reads.
+pub(super) fn reference(body: &[u8], limits: FrameLimits, strict: bool) -> Vec<String> {
+    let from = if body.starts_with(BOM) { 3 } else { 0 };
+    let mut trace = Vec::new();
+    let first = body[from..]
+        .iter()
+        .position(|byte| !b" \t\r\n".contains(byte));
+    let Some(first) = first
+        .map(|first| from + first)
+        .filter(|at| b"{[".contains(&body[*at]))
+    else {
+        reference_events(body, from, limits, strict, &mut trace);
+        return trace;
+    };
+    // Up to the brace or bracket there are only lines of white space.
+    for (at, text, _) in lines_of(&body[..first], from) {
+        if text.len() > limits.line {
+            return vec![too_long(at, limits)];
+        }
+        if strict && at + text.len() < first && !text.is_empty() {
+            return vec![format!("NotData {{ offset: {at} }}")];
+        }
+    }
+    if strict {
+        return vec![format!("NotSse {{ offset: {first} }}")];
+    }
+    reference_json(body, first, limits, &mut trace);
+    trace
+}
+
+fn too_long(offset: usize, limits: FrameLimits) -> String {
+    format!("LineTooLong {{ offset: {offset}, limit: {} }}", limits.line)
+}
+
+/// Start, bytes and whether there is an end, of each line.
+fn lines_of(body: &[u8], mut at: usize) -> Vec<(usize, &[u8], bool)> {
+    let mut lines = Vec::new();
+    while at < body.len() {
+        let length = body[at..].iter().position(|byte| b"\r\n".contains(byte));
+        let text = &body[at..length.map_or(body.len(), |length| at + length)];
+        lines.push((at, text, length.is_some()));
+        let end = &body[at + text.len()..];
+        at += text.len() + if end.starts_with(b"\r\n") { 2 } else { 1 };
+    }
+    lines
+}
+
+fn reference_events(
+    body: &[u8],
+    at: usize,
+    limits: FrameLimits,
+    strict: bool,
+    trace: &mut Vec<String>,
+) {
+    let (mut name, mut data, mut start) = (Vec::new(), Vec::<&[u8]>::new(), None);
+    for (at, text, _) in lines_of(body, at) {
+        if text.len() > limits.line {
+            return trace.push(too_long(at, limits));
+        }
+        if strict && !text.is_empty() && !text.starts_with(b"data:") {
+            return trace.push(format!("NotData {{ offset: {at} }}"));
+        }
+        let mut halves = text.splitn(2, |byte| *byte == b':');
+        let field = halves.next().unwrap_or_default();
+        let value = halves.next().unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        if [&b"data"[..], b"event", b"id", b"retry"].contains(&field) {
+            start = start.or(Some(at));
+        }
+        match field {
+            b"" if text.is_empty() => {
+                if !data.is_empty() {
+                    let offset = start.unwrap_or_default() as u64;
+                    trace.push(line(FrameKind::Event, &name, &data.join(&b'\n'), offset));
+                }
+                (name, data, start) = (Vec::new(), Vec::new(), None);
+            }
+            b"data" => data.push(value),
+            b"event" => name = value.to_vec(),
+            _ if text.trim_ascii() == DONE && data.is_empty() => {
+                trace.push(line(FrameKind::BareDone, b"", DONE, at as u64));
+            }
+            _ if text.trim_ascii() == DONE => data.push(DONE),
+            _ => {}
+        }
+        if data.join(&b'\n').len() > limits.event {
+            let offset = start.unwrap_or_default();
+            return trace.push(format!(
+                "EventTooLong {{ offset: {offset}, limit: {} }}",
+                limits.event
+            ));
+        }
+    }
+    if !data.is_empty() {
+        let offset = start.unwrap_or_default() as u64;
+        trace.push(line(
+            FrameKind::Truncated,
+            &name,
+            &data.join(&b'\n'),
+            offset,
+        ));
+    }
+}
+
+fn reference_json(body: &[u8], mut at: usize, limits: FrameLimits, trace: &mut Vec<String>) {
+    while let Some(byte) = body.get(at) {
+        if b" \t\r\n,[]".contains(byte) {
+            at += 1;
+            continue;
+        }
+        if *byte == b'{' {
+            let end = object_end(&body[at..]);
+            let value = &body[at..at + end.unwrap_or(body.len() - at)];
+            if value.len() > limits.event {
+                return trace.push(format!(
+                    "EventTooLong {{ offset: {at}, limit: {} }}",
+                    limits.event
+                ));
+            }
+            let kind = end.map_or(FrameKind::Truncated, |_| FrameKind::Json);
+            trace.push(line(kind, b"", value, at as u64));
+            at += value.len();
+            continue;
+        }
+        let fields = [&b"data:"[..], b"event:", b"id:", b"retry:", b":"];
+        let text = lines_of(body, at)
+            .first()
+            .map_or(&b""[..], |(_, text, _)| text);
+        let starts_line = b"\r\n".contains(&body[at - 1]);
+        if text.len() > limits.line {
+            return trace.push(too_long(at, limits));
+        }
+        if starts_line && fields.iter().any(|field| text.starts_with(field)) {
+            return reference_events(body, at, limits, false, trace);
+        }
+        trace.push(
+            if body[at - 1] == b'[' && text.trim_ascii_end() == b"DONE]" {
+                line(FrameKind::BareDone, b"", DONE, at as u64 - 1)
+            } else {
+                line(FrameKind::Garbage, b"", text, at as u64)
+            },
+        );
+        at += text.len();
+    }
+}
+
+fn object_end(body: &[u8]) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    for (at, byte) in body.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' if !quoted => depth += 1,
+            b'}' if !quoted => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at + 1);
+        }
+    }
+    None
+}
+
+/// Whole events as another crate's decoder sees them.
+fn sse_core_events(mut body: &[u8]) -> Vec<(String, String)> {
+    let mut decoder = SseDecoder::with_limit(NonZeroUsize::MAX);
+    std::iter::from_fn(|| decoder.next(&mut body))
+        .filter_map(|event| match event {
+            Ok(SseEvent::Message(message)) => Some((message.event.into_owned(), message.data)),
+            Ok(SseEvent::Retry(_)) | Err(_) => None,
+        })
+        .collect()
+}
+
+fn own_events(body: &[u8]) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut framer = Framer::new(ROOM, false);
+    let mut events = Vec::new();
+    for mut read in body.chunks(3) {
+        while let Some(Ok(frame)) = framer.next(&mut read) {
+            events.push((text(frame.event.unwrap_or(b"message")), text(frame.data)));
+        }
+    }
+    events
+}
+
+/// Bodies that are mostly fields, line ends and what goes wrong with them.
+fn bodies() -> impl Strategy<Value = Vec<u8>> {
+    const ENDS: [&[u8]; 3] = [b"\r", b"\n", b"\r\n"];
+    const FIELDS: [&[u8]; 12] = [
+        b"data",
+        b"data:",
+        b"data: ",
+        b"data: x\n\n",
+        b"event",
+        b"event:",
+        b"event: e",
+        b"id: 1",
+        b"retry: 5",
+        b":",
+        b": c",
+        b"[DONE]",
+    ];
+    const OTHERS: [&[u8]; 16] = [
+        b"{",
+        b"}",
+        b"{}",
+        b"[",
+        b"]",
+        b"DONE]",
+        b",",
+        b"\"",
+        b"\\",
+        b" ",
+        b"\t",
+        b"x",
+        b"\xEF\xBB\xBF",
+        b"\xEF\xBB",
+        b"\xFF",
+        b"\0",
+    ];
+    let word = prop_oneof![
+        4 => proptest::sample::select(&FIELDS[..]).prop_map(<[u8]>::to_vec),
+        4 => proptest::sample::select(&OTHERS[..]).prop_map(<[u8]>::to_vec),
+        4 => proptest::sample::select(&ENDS[..]).prop_map(<[u8]>::to_vec),
+        1 => any::<u8>().prop_map(|byte| vec![byte]),
+    ];
+    vec(word, 0..40).prop_map(|words| words.concat())
+}
+
+/// Cuts a body at any places, the same place more than once, too.
+fn split<'a>(mut body: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
+    let mut reads = Vec::new();
+    for size in sizes {
+        let (read, rest) = body.split_at((*size).min(body.len()));
+        reads.push(read);
+        body = rest;
+    }
+    reads.push(body);
+    reads
+}
+
+/// More than proptest's own number, which still can be raised from outside (`PROPTEST_CASES`).
+fn cases() -> ProptestConfig {
+    let config = ProptestConfig::default();
+    ProptestConfig {
+        cases: config.cases.max(1024),
+        ..config
+    }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn any_cut_gives_what_the_rules_say(body in bodies(), sizes in vec(0_usize..12, 0..30), strict in any::<bool>()) {
+        let cut = run(ROOM, strict, split(&body, &sizes));
+        prop_assert_eq!(&cut, &run(ROOM, strict, [&body[..]]));
+        prop_assert_eq!(cut.trace, reference(&body, ROOM, strict));
+    }
+
+    #[test]
+    fn limits_strike_alike_at_any_cut(
+        body in bodies(),
+        sizes in vec(0_usize..12, 0..30),
+        (line, event) in (0_usize..24, 0_usize..16),
+        strict in any::<bool>(),
+    ) {
+        let limits = FrameLimits { line, event };
+        let cut = run(limits, strict, split(&body, &sizes));
+        prop_assert_eq!(cut.trace, reference(&body, limits, strict));
+    }
+
+    #[test]
+    fn whole_events_are_those_of_sse_core(body in bodies()) {
+        let text = body.strip_prefix(BOM).unwrap_or(&body).trim_ascii_start();
+        let own_shapes = text.starts_with(b"{") || text.starts_with(b"[")
+            || lines_of(&body, 0).iter().any(|(_, line, _)| line.trim_ascii() == DONE);
+        if !own_shapes {
+            prop_assert_eq!(own_events(&body), sse_core_events(&body));
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(body in vec(any::<u8>(), 0..200), size in 1_usize..9, strict in any::<bool>()) {
+        let limits = FrameLimits { line: 64, event: 64 };
+        prop_assert_eq!(run(limits, strict, body.chunks(size)), run(limits, strict, [&body[..]]));
+    }
+}

@@ -1,0 +1,57 @@
+//! The core of unbraid: bytes of one completion stream in, the events of each of its choices out.
+//!
+//! It has no runtime, no clock and no I/O. [`Demux`] is the whole of it in one object; the other modules are its
+//! parts, in the order a byte travels: [`frame`], [`decode`], [`update`], [`route`], [`choice`], [`event`]. The crate
+//! `unbraid` runs the same parts in actors and gives the same events.
+//!
+//! ```
+//! use unbraid_core::{ChoiceIndex, Demux, Options};
+//!
+//! let mut demux = Demux::new(Options::default());
+//! demux.feed(b"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"World\"}}]}\n\n");
+//! demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"}}]}\n\ndata: [DONE]\n\n");
+//! demux.finish();
+//! assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().content, "Hello");
+//! assert_eq!(demux.choice(ChoiceIndex(1)).unwrap().message().content, "World");
+//! ```
+//!
+//! Nothing that comes from the wire panics, and nothing grows without a bound: see [`limits`].
+#![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
+
+mod aggregate;
+pub mod choice;
+pub mod decode;
+mod demux;
+mod dialect;
+mod error;
+pub mod event;
+pub mod frame;
+pub mod limits;
+mod message;
+mod metadata;
+mod options;
+mod report;
+pub mod route;
+mod text;
+mod tool_call;
+mod transcript;
+pub mod update;
+mod usage;
+mod warning;
+
+pub use aggregate::aggregate;
+pub use demux::Demux;
+pub use error::{
+    BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
+};
+pub use event::{End, Event, FinishReason, Place, Stamped};
+pub use limits::{Limit, LimitExceeded, Limits};
+pub use message::{Finished, Message};
+pub use metadata::Metadata;
+pub use options::{FinishPolicy, Options};
+pub use text::Text;
+pub use tool_call::{CallKind, CallStatus, ToolCall, escape_controls};
+pub use transcript::Transcript;
+pub use update::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update};
+pub use usage::{Usage, UsageSource};
+pub use warning::Warning;

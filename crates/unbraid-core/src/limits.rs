@@ -1,0 +1,126 @@
+//! Every bound of the library, each with its reason.
+
+use std::fmt;
+
+/// Bytes of one line. A base64 image or audio delta is 5 to 20 MiB on one line (S31); what is longer is no chat answer.
+pub const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
+
+/// Bytes of one event's data. One event carries one chunk, and a chunk is one line in practice.
+pub const MAX_EVENT_BYTES: usize = MAX_LINE_BYTES;
+
+/// Choices of one completion. The API caps `n` at 128; a replayed stream carries no `n`, so the count is checked here.
+pub const MAX_CHOICES: usize = 128;
+
+/// Tool calls of one choice. Parallel calls come by the handful; a hundred is a runaway model (T45).
+pub const MAX_TOOL_CALLS: usize = 128;
+
+/// Bytes that one choice may keep. One choice of the longest outputs of today (about 128,000 tokens) needs a twentieth.
+pub const MAX_CHOICE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Bytes that one completion may keep, all choices together.
+pub const MAX_COMPLETION_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Nesting of a chunk's JSON; `serde_json` refuses the same depth, so both decoders agree.
+pub const MAX_JSON_DEPTH: usize = 127;
+
+/// Warnings that a completion, and each of its choices, keeps. A broken server breaks every chunk in the same way.
+pub const MAX_WARNINGS: usize = 64;
+
+/// What one kept delta costs beside its bytes: its record, and the growth that a vector keeps in reserve.
+pub const DELTA_COST: u64 = 64;
+
+/// Which bound was exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// [`Limits::line_bytes`]: ends the stream.
+    Line,
+    /// [`Limits::event_bytes`]: ends the stream.
+    Event,
+    /// [`Limits::choices`]: the further choice is refused, the others go on.
+    Choices,
+    /// [`Limits::tool_calls`]: ends the choice.
+    ToolCalls,
+    /// [`Limits::choice_bytes`]: ends the choice.
+    ChoiceBytes,
+    /// [`Limits::completion_bytes`]: ends the stream.
+    CompletionBytes,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Line => "bytes of one line",
+            Self::Event => "bytes of one event",
+            Self::Choices => "choices of a completion",
+            Self::ToolCalls => "tool calls of a choice",
+            Self::ChoiceBytes => "bytes of one choice",
+            Self::CompletionBytes => "bytes of a completion",
+        })
+    }
+}
+
+/// A bound that a stream exceeded: which one, and how much it allows.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Limit, LimitExceeded};
+///
+/// let error = LimitExceeded { limit: Limit::Choices, max: 128 };
+/// assert_eq!(error.to_string(), "more than 128 choices of a completion");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("more than {max} {limit}")]
+pub struct LimitExceeded {
+    /// The bound.
+    pub limit: Limit,
+    /// What it allows, in the bound's own unit (bytes, choices, calls).
+    pub max: u64,
+}
+
+/// The bounds of one completion; the defaults are this module's constants.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::Limits;
+///
+/// let limits = Limits { choices: 8, ..Limits::default() };
+/// assert_eq!(limits.tool_calls, unbraid_core::limits::MAX_TOOL_CALLS);
+/// # assert_eq!(limits.choices, 8);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one line, its end not counted.
+    pub line_bytes: usize,
+    /// Bytes of one event's data, its lines joined.
+    pub event_bytes: usize,
+    /// Choices of one completion.
+    pub choices: usize,
+    /// Tool calls of one choice, a legacy function call included.
+    pub tool_calls: usize,
+    /// Bytes that one choice keeps: its text, and [`DELTA_COST`] a delta.
+    pub choice_bytes: u64,
+    /// Bytes that all choices together keep.
+    pub completion_bytes: u64,
+    /// Nesting of a chunk's JSON; a deeper chunk is skipped with a warning.
+    pub json_depth: usize,
+    /// Warnings kept by the completion and by each choice; further ones are only counted.
+    pub warnings: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            line_bytes: MAX_LINE_BYTES,
+            event_bytes: MAX_EVENT_BYTES,
+            choices: MAX_CHOICES,
+            tool_calls: MAX_TOOL_CALLS,
+            choice_bytes: MAX_CHOICE_BYTES,
+            completion_bytes: MAX_COMPLETION_BYTES,
+            json_depth: MAX_JSON_DEPTH,
+            warnings: MAX_WARNINGS,
+        }
+    }
+}

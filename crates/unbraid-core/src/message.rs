@@ -1,0 +1,88 @@
+//! What a choice adds up to: the non-streaming message, and how it ended.
+
+use std::sync::Arc;
+
+use crate::{
+    ChoiceIndex, End, FinishReason, Warning,
+    tool_call::{CallKind, CallStatus, ToolCall},
+};
+
+/// The message of a choice, as a non-streaming answer would hold it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Message {
+    /// The role; `assistant` where a chat server named none, `None` for text completions.
+    pub role: Option<Arc<str>>,
+    /// The text; empty if there was none.
+    pub content: String,
+    /// The reasoning; empty if there was none.
+    pub reasoning: String,
+    /// The refusal; empty if there was none.
+    pub refusal: String,
+    /// The calls in order of appearance, a legacy function call included.
+    pub tool_calls: Vec<ToolCall>,
+}
+
+impl Message {
+    /// T37: some bridges send one call twice, in the old form and in the new.
+    pub(crate) fn drop_repeated_function_call(&mut self) {
+        let legacy = |call: &ToolCall| call.kind == CallKind::LegacyFunction;
+        let Some(at) = self.tool_calls.iter().position(legacy) else {
+            return;
+        };
+        let Some(old) = self.tool_calls.get(at) else {
+            return;
+        };
+        let same = |call: &ToolCall| {
+            !legacy(call) && call.name == old.name && call.arguments == old.arguments
+        };
+        if self.tool_calls.iter().any(same) {
+            self.tool_calls.remove(at);
+        }
+    }
+}
+
+/// What is known of a choice at its end. It holds no usage: that arrives later (U14).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Finished {
+    /// The choice.
+    pub index: ChoiceIndex,
+    /// How it ended.
+    pub end: End,
+    /// What had arrived.
+    pub message: Message,
+    /// The first finish reason, if one came.
+    pub finish_reason: Option<FinishReason>,
+    /// Every finish reason that came, raw, each text once (F5).
+    pub finish_reasons: Vec<Arc<str>>,
+    /// Whether no role came and `assistant` was assumed (C5).
+    pub role_inferred: bool,
+    /// What was tolerated on this choice.
+    pub warnings: Vec<Warning>,
+}
+
+impl Finished {
+    /// The finish reason that the message itself speaks for (F5, F8, F9).
+    ///
+    /// Servers say `stop` beside tool calls and `tool_calls` without one. Where the raw reason is `stop` and at least one
+    /// call is usable this is `ToolCalls`; where it is `tool_calls` and there is no call, `Stop`; else the raw reason.
+    #[must_use]
+    pub fn derived_reason(&self) -> Option<FinishReason> {
+        let usable = |call: &ToolCall| {
+            matches!(
+                call.status,
+                Some(CallStatus::Complete | CallStatus::EmptyAsObject | CallStatus::Repaired)
+            )
+        };
+        match self.finish_reason.as_ref()? {
+            FinishReason::Stop if self.message.tool_calls.iter().any(usable) => {
+                Some(FinishReason::ToolCalls)
+            }
+            FinishReason::ToolCalls if self.message.tool_calls.is_empty() => {
+                Some(FinishReason::Stop)
+            }
+            raw => Some(raw.clone()),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What a stream says of itself: its id, model, time, and the fields that we do not know.
+
+use std::sync::Arc;
+
+use crate::{Shape, Update};
+
+/// The envelope of a completion, as far as it has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metadata {
+    /// The first id that is not empty (E16, E17).
+    pub id: Option<Arc<str>>,
+    /// The last model that is not empty (E20).
+    pub model: Option<Arc<str>>,
+    /// The first model, where a router changed it mid-stream.
+    pub first_model: Option<Arc<str>>,
+    /// The first time of creation that is not 0, in seconds since 1970 (E18).
+    pub created: Option<u64>,
+    /// Chat or text completion, by the first choice that came.
+    pub shape: Option<Shape>,
+    /// Other fields of the envelope (`system_fingerprint`, `service_tier`, filter results ..), the last of each, as raw JSON.
+    pub extra: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl Metadata {
+    /// Takes what an update's envelope says; true if the id is another one than before.
+    pub(crate) fn absorb(&mut self, update: &Update<'_>) -> bool {
+        let text = |text: &Option<std::borrow::Cow<'_, str>>| {
+            text.as_deref().filter(|t| !t.is_empty()).map(str::to_owned)
+        };
+        let mut changed = false;
+        match (&self.id, update.id.as_deref()) {
+            (None, Some(id)) if !id.is_empty() => self.id = Some(id.into()),
+            (Some(known), Some(id)) => changed = !id.is_empty() && **known != *id,
+            _ => {}
+        }
+        if update
+            .model
+            .as_deref()
+            .is_some_and(|m| !m.is_empty() && Some(m) != self.model.as_deref())
+        {
+            self.model = text(&update.model).map(Arc::from);
+            self.first_model = self.first_model.take().or_else(|| self.model.clone());
+        }
+        if self.created.is_none() {
+            self.created = update.created.filter(|&created| created != 0);
+        }
+        if update.choice_index.is_some() {
+            self.shape.get_or_insert(update.shape);
+        } else {
+            self.extras(update);
+        }
+        changed
+    }
+
+    fn extras(&mut self, update: &Update<'_>) {
+        const KEPT: usize = 256; // names, not values: an envelope has a dozen
+        for (key, raw) in update.metadata.iter().filter(|(_, raw)| raw != "null") {
+            let known = self.extra.iter_mut().find(|(known, _)| **known == **key);
+            if let Some((_, value)) = known {
+                *value = Arc::from(&**raw);
+            } else if self.extra.len() < KEPT {
+                self.extra.push((Arc::from(&**key), Arc::from(&**raw)));
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! How a stream is read.
+
+use crate::Limits;
+
+/// When a choice whose finish reason has come counts as ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FinishPolicy {
+    /// At the first event that brings nothing more for it. Some servers send several calls, each with a finish reason.
+    #[default]
+    NextEvent,
+    /// At once.
+    AtFinish,
+    /// When the stream closes.
+    AtStreamEnd,
+}
+
+/// How a stream is read; the default suits every server that we know.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::Options;
+///
+/// let options = Options { expect_choices: Some(1), ..Options::default() };
+/// # assert!(!options.strict);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Ends the stream at the first line that is no data (R04) and at the first payload that is no JSON (R07).
+    pub strict: bool,
+    /// How many choices were asked for. With 1 every index is read as 0 (E12); otherwise more only warn (E29).
+    pub expect_choices: Option<u32>,
+    /// When a finished choice ends.
+    pub finish_policy: FinishPolicy,
+    /// The bounds.
+    pub limits: Limits,
+}

@@ -1,0 +1,172 @@
+//! Text as it is handed to a caller: a slice of a buffer that many deltas share.
+
+use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
+
+/// One delta's text, a slice of a shared buffer.
+///
+/// Cloning it copies no text. It dereferences to `str`, prints as the text itself, and collects into a `String`.
+/// While a `Text` lives, the buffer that it was cut from lives too (at most 64 KiB, or one larger delta).
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::Text;
+///
+/// let parts = [Text::from("Hel"), Text::from("lo")];
+/// let mut whole = String::new();
+/// whole.extend(parts.iter().cloned());
+/// assert_eq!(whole, "Hello");
+/// assert!(parts[0].starts_with('H'));
+/// ```
+#[derive(Clone)]
+pub struct Text {
+    buffer: Arc<str>,
+    start: u32,
+    end: u32,
+}
+
+impl Text {
+    /// Cuts a text out of a shared buffer; an empty text where the range is no slice of it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use unbraid_core::Text;
+    ///
+    /// let buffer: Arc<str> = Arc::from("Hello");
+    /// assert_eq!(Text::slice(&buffer, 1, 4), "ell");
+    /// ```
+    #[must_use]
+    pub fn slice(buffer: &Arc<str>, start: usize, end: usize) -> Self {
+        let valid = buffer.get(start..end).is_some();
+        match (u32::try_from(start), u32::try_from(end)) {
+            (Ok(start), Ok(end)) if valid => Self {
+                buffer: Arc::clone(buffer),
+                start,
+                end,
+            },
+            _ => Self {
+                buffer: Arc::from(buffer.get(start..end).unwrap_or("")),
+                start: 0,
+                end: 0,
+            }
+            .whole(),
+        }
+    }
+
+    fn whole(mut self) -> Self {
+        self.end = u32::try_from(self.buffer.len()).unwrap_or(0);
+        self
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.buffer
+            .get(self.start as usize..self.end as usize)
+            .unwrap_or("")
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl AsRef<str> for Text {
+    fn as_ref(&self) -> &str {
+        self
+    }
+}
+
+impl Borrow<str> for Text {
+    fn borrow(&self) -> &str {
+        self
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::from("")
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self {
+            buffer: Arc::from(text),
+            start: 0,
+            end: 0,
+        }
+        .whole()
+    }
+}
+
+impl From<Text> for String {
+    fn from(text: Text) -> Self {
+        text.as_str().to_owned()
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Text {}
+
+impl std::hash::Hash for Text {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl PartialEq<str> for Text {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for Text {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self)
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl Extend<Text> for String {
+    fn extend<I: IntoIterator<Item = Text>>(&mut self, texts: I) {
+        for text in texts {
+            self.push_str(&text);
+        }
+    }
+}
+
+impl FromIterator<Text> for String {
+    fn from_iter<I: IntoIterator<Item = Text>>(texts: I) -> Self {
+        let mut whole = Self::new();
+        whole.extend(texts);
+        whole
+    }
+}
+
+impl serde::Serialize for Text {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}

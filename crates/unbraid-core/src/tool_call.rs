@@ -1,0 +1,282 @@
+//! What is known of a tool call, and what its arguments turned out to be.
+
+use std::{fmt, sync::Arc};
+
+/// The three kinds of call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallKind {
+    /// A function with JSON arguments.
+    #[default]
+    Function,
+    /// A custom tool with raw text input (T31).
+    Custom,
+    /// The `function_call` of 2023: no id, one a choice (T36).
+    LegacyFunction,
+}
+
+impl CallKind {
+    /// The wire's `type`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(unbraid_core::CallKind::Function.as_str(), "function");
+    /// ```
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Function => "function",
+            Self::Custom => "custom",
+            Self::LegacyFunction => "function_call",
+        }
+    }
+}
+
+/// What a call's arguments are at the end of its choice. They are never repaired or replaced in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallStatus {
+    /// One JSON value (or a custom tool's text).
+    Complete,
+    /// Nothing, or white space: a call without arguments (T23).
+    EmptyAsObject,
+    /// JSON but for raw control characters in its strings (J1 to J3), or behind a `{}` placeholder (T22).
+    Repaired,
+    /// The text ends inside the value (J6, J7).
+    Truncated,
+    /// Several values in a row (J12).
+    Concatenated,
+    /// No JSON before the text's end.
+    Invalid,
+    /// No name ever came.
+    MissingName,
+    /// No id ever came.
+    MissingId,
+}
+
+impl CallStatus {
+    /// One lower-case word, as the command line prints it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::EmptyAsObject => "empty_as_object",
+            Self::Repaired => "repaired",
+            Self::Truncated => "truncated",
+            Self::Concatenated => "concatenated",
+            Self::Invalid => "invalid",
+            Self::MissingName => "missing_name",
+            Self::MissingId => "missing_id",
+        }
+    }
+
+    /// Judges a call by what came of it.
+    ///
+    /// A missing name comes first, then what is wrong with the arguments, then a missing id: the graver fault is told.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{CallKind, CallStatus};
+    ///
+    /// assert_eq!(CallStatus::judge(CallKind::Function, Some("id"), "f", "{\"a\":1}"), CallStatus::Complete);
+    /// assert_eq!(CallStatus::judge(CallKind::Function, Some("id"), "f", "{\"a\":"), CallStatus::Truncated);
+    /// ```
+    #[must_use]
+    pub fn judge(kind: CallKind, id: Option<&str>, name: &str, arguments: &str) -> Self {
+        if name.is_empty() {
+            return Self::MissingName;
+        }
+        let arguments = if kind == CallKind::Custom {
+            Self::Complete
+        } else {
+            judge_arguments(arguments)
+        };
+        match arguments {
+            Self::Truncated | Self::Concatenated | Self::Invalid => arguments,
+            _ if id.is_none() && kind != CallKind::LegacyFunction => Self::MissingId,
+            judged => judged,
+        }
+    }
+}
+
+impl fmt::Display for CallStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A call as it stands: at the end of its choice, or so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// The wire's index, if it had one.
+    pub index: Option<i64>,
+    /// The server's id.
+    pub id: Option<Arc<str>>,
+    /// The tool's name.
+    pub name: Arc<str>,
+    /// Function, custom tool or legacy function call.
+    pub kind: CallKind,
+    /// The raw text, as it came.
+    pub arguments: String,
+    /// The judgement; `None` while the choice is open.
+    pub status: Option<CallStatus>,
+    /// Other fields of the call, as raw JSON (T40).
+    pub extra: Vec<(Arc<str>, Arc<str>)>,
+}
+
+fn judge_arguments(text: &str) -> CallStatus {
+    if text.trim().is_empty() {
+        return CallStatus::EmptyAsObject;
+    }
+    match count_values(text) {
+        Values::One => CallStatus::Complete,
+        Values::PlaceholderAndOne => CallStatus::Repaired,
+        Values::Many => CallStatus::Concatenated,
+        Values::Cut | Values::Wrong => judge_repaired(text),
+    }
+}
+
+/// Raw control characters are legal nowhere in JSON strings, and models write them there (J1 to J3).
+fn judge_repaired(text: &str) -> CallStatus {
+    match count_values(&escape_controls(text)) {
+        Values::One | Values::PlaceholderAndOne => CallStatus::Repaired,
+        Values::Many => CallStatus::Concatenated,
+        Values::Cut => CallStatus::Truncated,
+        Values::Wrong => CallStatus::Invalid,
+    }
+}
+
+enum Values {
+    One,
+    PlaceholderAndOne,
+    Many,
+    Cut,
+    Wrong,
+}
+
+fn count_values(text: &str) -> Values {
+    let mut values = 0_usize;
+    let mut placeholder = false;
+    let mut stream =
+        serde_json::Deserializer::from_str(text).into_iter::<&serde_json::value::RawValue>();
+    for value in stream {
+        match value {
+            Ok(value) => {
+                placeholder |= values == 0 && value.get() == "{}";
+                values += 1;
+            }
+            Err(error) if error.is_eof() && (values == 0 || placeholder && values == 1) => {
+                return Values::Cut;
+            }
+            Err(_) => return Values::Wrong,
+        }
+    }
+    match values {
+        1 => Values::One,
+        2 if placeholder => Values::PlaceholderAndOne,
+        _ => Values::Many,
+    }
+}
+
+/// The text with every control character inside a string escaped; structure untouched (R29).
+///
+/// A backslash before a raw control character is escaped too, so that both come through (J3).
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_core::escape_controls("{\n\"a\":\"x\ny\"}"), "{\n\"a\":\"x\\ny\"}");
+/// ```
+#[must_use]
+pub fn escape_controls(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    let (mut in_string, mut escaped) = (false, false);
+    for c in text.chars() {
+        if in_string && c < ' ' {
+            if escaped {
+                out.push('\\');
+            }
+            push_escape(&mut out, c);
+            escaped = false;
+            continue;
+        }
+        match c {
+            '"' if !escaped => in_string = !in_string,
+            _ => {}
+        }
+        escaped = in_string && c == '\\' && !escaped;
+        out.push(c);
+    }
+    out
+}
+
+fn push_escape(out: &mut String, c: char) {
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        c => {
+            let digit = |n: u32| char::from_digit(n, 16).unwrap_or('0');
+            out.push_str("\\u00");
+            out.push(digit(c as u32 >> 4));
+            out.push(digit(c as u32 & 15));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallKind, CallStatus};
+
+    #[track_caller]
+    fn check(arguments: &str, expected: CallStatus) {
+        assert_eq!(
+            CallStatus::judge(CallKind::Function, Some("id"), "f", arguments),
+            expected
+        );
+    }
+
+    #[test]
+    fn arguments_are_judged_by_their_text() {
+        check("{\"a\":1}", CallStatus::Complete);
+        check("", CallStatus::EmptyAsObject);
+        check(" \n", CallStatus::EmptyAsObject);
+        check("{\"a\":\"x\ny\"}", CallStatus::Repaired);
+        check("{\"a\":\"x\\\ny\"}", CallStatus::Repaired);
+        check("{\"a\":\"x\ny", CallStatus::Truncated);
+        check("{\"a\":1", CallStatus::Truncated);
+        check("{\"a\":1}{\"b\":2}", CallStatus::Concatenated);
+        check("{}{\"b\":2}", CallStatus::Repaired);
+        check("{\"a\":1}<think>", CallStatus::Invalid);
+        check("not json", CallStatus::Invalid);
+        check("false", CallStatus::Complete);
+        check("{\"a\":\"\\d\"}", CallStatus::Invalid);
+    }
+
+    #[test]
+    fn t18_a_missing_name_or_id_is_named() {
+        assert_eq!(
+            CallStatus::judge(CallKind::Function, Some("id"), "", "{}"),
+            CallStatus::MissingName
+        );
+        assert_eq!(
+            CallStatus::judge(CallKind::Function, None, "f", "{}"),
+            CallStatus::MissingId
+        );
+        assert_eq!(
+            CallStatus::judge(CallKind::Function, None, "f", "{"),
+            CallStatus::Truncated
+        );
+        assert_eq!(
+            CallStatus::judge(CallKind::LegacyFunction, None, "f", "{}"),
+            CallStatus::Complete
+        );
+        assert_eq!(
+            CallStatus::judge(CallKind::Custom, Some("id"), "f", "free { text"),
+            CallStatus::Complete
+        );
+    }
+}

@@ -1,0 +1,435 @@
+//! Everything that came of one choice: one growing text, a record for each event, and the little that is not text.
+//!
+//! No delta costs an allocation of its own. [`Machine`](crate::choice::Machine) is the only writer; readers see
+//! records `0..visible()`, which are the choice's events, and the message that they add up to.
+
+use std::sync::Arc;
+
+use crate::{
+    ChoiceError, ChoiceIndex, End, Event, FinishReason, Shape, Stamped, Warning,
+    event::Place,
+    message::{Finished, Message},
+    tool_call::{CallKind, CallStatus, ToolCall},
+    warning::Warnings,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Start,
+    Role,
+    Content,
+    ContentDone,
+    Reasoning,
+    Refusal,
+    CallStart,
+    CallArguments,
+    CallDone,
+    Logprobs,
+    Metadata,
+    Finish,
+    Warning,
+    End,
+}
+
+/// One event: its kind, where its text ends (it begins where the last one ended), and a number that the kind explains.
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    at: u64,
+    position: u32,
+    text_end: u32,
+    number: u32,
+    kind: Kind,
+}
+
+/// A call's state while its choice is open; its arguments stand in the transcript's text.
+#[derive(Debug, Default)]
+pub(crate) struct CallEntry {
+    pub(crate) key: Option<i64>,
+    pub(crate) index: Option<i64>,
+    pub(crate) id: Option<Arc<str>>,
+    pub(crate) name: String,
+    pub(crate) kind: CallKind,
+    pub(crate) waiting: String,
+    pub(crate) high: Option<u16>,
+    pub(crate) announced: bool,
+    pub(crate) announced_id: Option<Arc<str>>,
+    /// The judgement that was told at the end.
+    pub(crate) status: Option<CallStatus>,
+    /// Whether something came behind the end, so that the message's judgement is another one.
+    pub(crate) late: bool,
+    pub(crate) extra: Vec<(Arc<str>, Arc<str>)>,
+}
+
+/// The record of one choice.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":3,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+/// let choice = demux.choice(ChoiceIndex(3)).unwrap();
+/// assert_eq!(choice.message().content, "Hi");
+/// assert_eq!(choice.event(1).unwrap().event.name(), "content.delta");
+/// ```
+#[derive(Debug)]
+pub struct Transcript {
+    index: ChoiceIndex,
+    shape: Shape,
+    text: String,
+    records: Vec<Record>,
+    warnings: Warnings,
+    pub(crate) calls: Vec<CallEntry>,
+    role: Option<Arc<str>>,
+    finish: Option<FinishReason>,
+    finish_raw: Vec<Arc<str>>,
+    extra: Vec<(Arc<str>, Arc<str>)>,
+    end: Option<(End, usize)>,
+    discarded: bool,
+}
+
+impl Transcript {
+    pub(crate) fn new(index: ChoiceIndex, shape: Shape) -> Self {
+        Self {
+            index,
+            shape,
+            text: String::new(),
+            records: Vec::new(),
+            warnings: Warnings::default(),
+            calls: Vec::new(),
+            role: None,
+            finish: None,
+            finish_raw: Vec::new(),
+            extra: Vec::new(),
+            end: None,
+            discarded: false,
+        }
+    }
+
+    /// The choice.
+    #[must_use]
+    pub fn index(&self) -> ChoiceIndex {
+        self.index
+    }
+
+    /// Chat or text completion.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The role, once it is known; text completions have none (C1, C5).
+    #[must_use]
+    pub fn role(&self) -> Option<&Arc<str>> {
+        self.role.as_ref()
+    }
+
+    /// The first finish reason.
+    #[must_use]
+    pub fn finish_reason(&self) -> Option<&FinishReason> {
+        self.finish.as_ref()
+    }
+
+    /// How the choice ended, once it has.
+    #[must_use]
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref().map(|(end, _)| end)
+    }
+
+    /// How many events there are to read; it never shrinks.
+    #[must_use]
+    pub fn visible(&self) -> usize {
+        self.end
+            .as_ref()
+            .map_or(self.records.len(), |(_, visible)| *visible)
+    }
+
+    /// The event of a number, counted from 0; `None` where it has not happened (or was discarded).
+    #[must_use]
+    pub fn event(&self, seq: usize) -> Option<Stamped<&str>> {
+        let record = self.records.get(seq).filter(|_| seq < self.visible())?;
+        let event = self.event_of(record, self.text_of(seq))?;
+        Some(Stamped {
+            choice: Some(self.index),
+            seq: seq as u64,
+            place: Place {
+                at: record.at,
+                position: record.position,
+            },
+            event,
+        })
+    }
+
+    fn text_of(&self, seq: usize) -> &str {
+        let start = seq
+            .checked_sub(1)
+            .and_then(|last| self.records.get(last))
+            .map_or(0, |r| r.text_end as usize);
+        let end = self.records.get(seq).map_or(0, |r| r.text_end as usize);
+        self.text.get(start..end).unwrap_or("")
+    }
+
+    fn event_of<'t>(&'t self, record: &Record, text: &'t str) -> Option<Event<&'t str>> {
+        let call = record.number;
+        let entry = self.calls.get(call as usize);
+        Some(match record.kind {
+            Kind::Start => Event::Start {
+                role: Some(text).filter(|role| !role.is_empty()),
+            },
+            Kind::Role => Event::Role(text),
+            Kind::Content => Event::Content(text),
+            Kind::ContentDone => Event::ContentDone,
+            Kind::Reasoning => Event::Reasoning(text),
+            Kind::Refusal => Event::Refusal(text),
+            Kind::CallStart => {
+                let entry = entry?;
+                Event::ToolCallStart {
+                    call,
+                    index: entry.index,
+                    id: entry.announced_id.as_deref(),
+                    name: text,
+                    kind: entry.kind,
+                }
+            }
+            Kind::CallArguments => Event::ToolCallArguments { call, text },
+            Kind::CallDone => Event::ToolCallDone {
+                call,
+                status: entry?.status?,
+            },
+            Kind::Logprobs => Event::Logprobs(text),
+            Kind::Metadata => Event::Metadata(text),
+            Kind::Finish => Event::Finish(text),
+            Kind::Warning => Event::Warning(self.warnings.kept().get(call as usize)?.clone()),
+            Kind::End => Event::End(self.end()?.clone()),
+        })
+    }
+
+    /// What was tolerated on this choice while it was open.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        self.warnings.kept()
+    }
+
+    /// The message so far, what came late included (F6).
+    #[must_use]
+    pub fn message(&self) -> Message {
+        let mut message = Message {
+            role: self.role_or_default(),
+            ..Message::default()
+        };
+        for (seq, record) in self.records.iter().enumerate() {
+            let text = self.text_of(seq);
+            match record.kind {
+                Kind::Content => message.content.push_str(text),
+                Kind::Reasoning => message.reasoning.push_str(text),
+                Kind::Refusal => message.refusal.push_str(text),
+                Kind::CallArguments
+                | Kind::Start
+                | Kind::Role
+                | Kind::ContentDone
+                | Kind::CallStart
+                | Kind::CallDone => {}
+                Kind::Logprobs | Kind::Metadata | Kind::Finish | Kind::Warning | Kind::End => {}
+            }
+        }
+        let calls = self
+            .calls
+            .iter()
+            .zip(self.arguments())
+            .map(|(entry, arguments)| entry.call(arguments));
+        message.tool_calls = calls.collect();
+        message.drop_repeated_function_call();
+        message
+    }
+
+    /// C5: most servers mean an assistant where they name no role.
+    fn role_or_default(&self) -> Option<Arc<str>> {
+        let default = || (self.shape == Shape::Chat).then(|| Arc::from("assistant"));
+        self.role.clone().or_else(default)
+    }
+
+    /// The raw arguments of every call so far.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![String::new(); self.calls.len()];
+        for (seq, record) in self
+            .records
+            .iter()
+            .enumerate()
+            .filter(|(_, r)| r.kind == Kind::CallArguments)
+        {
+            if let Some(arguments) = arguments.get_mut(record.number as usize) {
+                arguments.push_str(self.text_of(seq));
+            }
+        }
+        for (arguments, entry) in arguments.iter_mut().zip(&self.calls) {
+            arguments.push_str(&entry.waiting);
+        }
+        arguments
+    }
+
+    fn texts(&self, wanted: impl Fn(&Record) -> bool) -> impl Iterator<Item = &str> {
+        self.records
+            .iter()
+            .enumerate()
+            .filter(move |(_, r)| wanted(r))
+            .map(|(seq, _)| self.text_of(seq))
+    }
+
+    /// The raw log probabilities, one JSON object a delta.
+    pub(crate) fn logprobs(&self) -> impl Iterator<Item = &str> {
+        self.texts(|r| r.kind == Kind::Logprobs)
+    }
+
+    pub(crate) fn has_content(&self) -> bool {
+        self.records.iter().any(|r| r.kind == Kind::Content)
+    }
+
+    /// Other fields of the choice and of its deltas, the last value of each, as raw JSON.
+    #[must_use]
+    pub fn extra(&self) -> &[(Arc<str>, Arc<str>)] {
+        &self.extra
+    }
+
+    /// Every finish reason that came, in order, each text once (F5).
+    #[must_use]
+    pub fn finish_reasons(&self) -> &[Arc<str>] {
+        &self.finish_raw
+    }
+
+    /// What the choice came to, once it has ended.
+    #[must_use]
+    pub fn finished(&self) -> Option<Finished> {
+        let (end, _) = self.end.as_ref()?;
+        Some(Finished {
+            index: self.index,
+            end: end.clone(),
+            message: self.message(),
+            finish_reason: self.finish.clone(),
+            finish_reasons: self.finish_raw.clone(),
+            role_inferred: self.role.is_none() && self.shape == Shape::Chat,
+            warnings: self.warnings.kept().to_vec(),
+        })
+    }
+
+    /// What the choice came to, once it has ended: the value, or the error that holds it.
+    ///
+    /// # Errors
+    ///
+    /// [`ChoiceError`] for every end but `finished` and `done_without_finish`.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Result<Finished, ChoiceError>> {
+        let finished = self.finished()?;
+        Some(if finished.end.is_error() {
+            Err(ChoiceError::new(finished))
+        } else {
+            Ok(finished)
+        })
+    }
+
+    /// Forgets the text and the events; what follows is not kept either.
+    pub fn discard(&mut self) {
+        self.discarded = true;
+        self.text = String::new();
+        self.records = Vec::new();
+        self.calls = Vec::new();
+        self.extra = Vec::new();
+        if let Some((_, visible)) = &mut self.end {
+            *visible = 0;
+        }
+    }
+
+    // ---- for the machine
+
+    pub(crate) fn begun(&self) -> bool {
+        !self.records.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, kind: Kind, place: Place, number: u32, text: &str) {
+        if self.discarded {
+            return;
+        }
+        self.text.push_str(text);
+        let text_end = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
+        self.records.push(Record {
+            at: place.at,
+            position: place.position,
+            text_end,
+            number,
+            kind,
+        });
+    }
+
+    pub(crate) fn set_role(&mut self, role: &str) {
+        self.role = Some(role.into());
+    }
+
+    /// Takes a finish reason; true if it is the first.
+    pub(crate) fn set_finish(&mut self, raw: &str) -> bool {
+        const KEPT: usize = 8; // a server that changes its mind more often tells nothing by it
+        if self.finish_raw.len() < KEPT && !self.finish_raw.iter().any(|known| **known == *raw) {
+            self.finish_raw.push(raw.into());
+        }
+        let first = self.finish.is_none();
+        if first {
+            self.finish = Some(raw.into());
+        }
+        first
+    }
+
+    pub(crate) fn set_end(&mut self, end: End, place: Place) {
+        self.push(Kind::End, place, 0, "");
+        self.end = Some((end, self.records.len()));
+    }
+
+    pub(crate) fn replace_end(&mut self, end: End) {
+        if let Some((known, _)) = &mut self.end {
+            *known = end;
+        }
+    }
+
+    /// Keeps a field's last value; true if it changed.
+    pub(crate) fn set_extra(&mut self, key: &str, raw: &str) -> bool {
+        match self.extra.iter_mut().find(|(known, _)| **known == *key) {
+            Some((_, value)) if **value == *raw => false,
+            Some((_, value)) => {
+                *value = raw.into();
+                true
+            }
+            None => {
+                self.extra.push((key.into(), raw.into()));
+                true
+            }
+        }
+    }
+
+    pub(crate) fn warn(&mut self, warning: Warning, place: Place, max: usize) {
+        let number = u32::try_from(self.warnings.kept().len()).unwrap_or(u32::MAX);
+        if self.end.is_none() && self.warnings.keep(&warning.on(self.index), max) {
+            self.push(Kind::Warning, place, number, "");
+        }
+    }
+}
+
+impl CallEntry {
+    pub(crate) fn judge(&self, arguments: &str) -> CallStatus {
+        CallStatus::judge(self.kind, self.id.as_deref(), &self.name, arguments)
+    }
+
+    fn call(&self, arguments: String) -> ToolCall {
+        let status = if self.late {
+            Some(self.judge(&arguments))
+        } else {
+            self.status
+        };
+        ToolCall {
+            index: self.index,
+            id: self.id.clone(),
+            name: self.name.as_str().into(),
+            kind: self.kind,
+            arguments,
+            status,
+            extra: self.extra.clone(),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What was wrong with a stream but did not end it.
+
+use std::{borrow::Cow, fmt};
+
+use crate::ChoiceIndex;
+
+/// A deviation that was tolerated: which rule, on which choice, in which event.
+///
+/// It never holds the payload; lengths and offsets stand for it.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"data: {oops}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n");
+/// demux.finish();
+/// assert_eq!(demux.warnings()[0].code, "X13");
+/// assert_eq!(demux.warnings()[0].event, 0);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Warning {
+    /// The id of the rule in `docs/edge-cases.md`, `X13` for a chunk that was skipped.
+    pub code: &'static str,
+    /// The choice that it concerns, if one.
+    pub choice: Option<ChoiceIndex>,
+    /// Ordinal of the server-sent event, from 0.
+    pub event: u64,
+    /// What happened, in one lower-case fragment.
+    pub message: Cow<'static, str>,
+}
+
+impl Warning {
+    /// A warning about the whole stream.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::Warning;
+    /// assert_eq!(Warning::new("E8", 3, "index missing").to_string(), "event 3: index missing (E8)");
+    /// ```
+    #[must_use]
+    pub fn new(code: &'static str, event: u64, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            choice: None,
+            event,
+            message: message.into(),
+        }
+    }
+
+    /// The same warning about one choice.
+    #[must_use]
+    pub fn on(mut self, choice: ChoiceIndex) -> Self {
+        self.choice = Some(choice);
+        self
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "event {}: ", self.event)?;
+        if let Some(choice) = self.choice {
+            write!(f, "choice {choice}: ")?;
+        }
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+/// Warnings up to a bound. What a server does in every chunk is told once a choice; a lost chunk each time.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings {
+    kept: Vec<Warning>,
+    dropped: u64,
+}
+
+impl Warnings {
+    /// Whether the warning is new and there is room: if so it was kept.
+    pub(crate) fn keep(&mut self, warning: &Warning, max: usize) -> bool {
+        let each_time = matches!(warning.code, "X13" | "S27" | "S21" | "E11" | "M8" | "S19");
+        let known = |w: &Warning| w.code == warning.code && w.choice == warning.choice;
+        if !each_time && self.kept.iter().any(known) {
+            return false;
+        }
+        if self.kept.len() >= max {
+            self.dropped += 1;
+            return false;
+        }
+        self.kept.push(warning.clone());
+        true
+    }
+
+    pub(crate) fn kept(&self) -> &[Warning] {
+        &self.kept
+    }
+}

@@ -1,0 +1,168 @@
+//! One choice, put together from its elements.
+
+use serde_json::Value;
+
+use super::fault;
+use super::lenient::join_halves;
+use super::text;
+use super::tools::{FunctionCall, ToolCall, Tools};
+
+/// All that came for one choice, whether before or after its finish.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Choice {
+    /// Its text.
+    pub content: String,
+    /// What it thought aloud.
+    pub reasoning: String,
+    /// Its refusal.
+    pub refusal: String,
+    /// Whether (some of) the text came as a text completion.
+    pub text_completion: bool,
+    /// The first role that was sent.
+    pub role: Option<String>,
+    /// The first finish reason, raw; a number or an object as its JSON (F13).
+    pub finish_reason: Option<String>,
+    /// The calls in order of appearance.
+    pub tool_calls: Vec<ToolCall>,
+    /// The legacy call, unless it only repeats a tool call (T37).
+    pub function_call: Option<FunctionCall>,
+    /// How many log probabilities of content tokens came.
+    pub logprobs_content_len: usize,
+    /// How many log probabilities of refusal tokens came.
+    pub logprobs_refusal_len: usize,
+    /// How many log probabilities of a text completion came (M2).
+    pub logprobs_tokens_len: usize,
+    /// The error inside the choice, which ends this choice alone (F12).
+    pub error: Option<Value>,
+    tools: Tools,
+    /// Reasoning came under one of `REASONING_KEYS`, so that details only repeat it (R4).
+    reasons_plainly: bool,
+}
+
+impl Choice {
+    pub(super) fn apply(&mut self, element: &Value) {
+        let delta = self.delta(element);
+        self.role = self
+            .role
+            .take()
+            .or_else(|| text(delta, "role").map(str::to_owned));
+        self.reason(delta);
+        let before = self.content.len();
+        self.content(delta.get("content"));
+        // The same text may stand in both: the delta counts (C19).
+        if let (true, Some(part)) = (self.content.len() == before, text(element, "text")) {
+            self.content.push_str(part);
+            self.text_completion = true;
+        }
+        self.refusal
+            .push_str(text(delta, "refusal").unwrap_or_default());
+        self.tools.delta(delta);
+        self.logprobs(element);
+        self.finish_reason = self.finish_reason.take().or_else(|| finish_reason(element));
+        let error = element
+            .get("error")
+            .filter(|error| fault::says_something(error));
+        self.error = self.error.take().or_else(|| error.cloned());
+    }
+
+    /// The delta, or the whole message of a server that sends one in its place while nothing has come yet (E21, E27).
+    fn delta<'a>(&self, element: &'a Value) -> &'a Value {
+        let delta = element.get("delta").unwrap_or(&Value::Null);
+        if says_something(delta) || self.has_payload() {
+            return delta;
+        }
+        element.get("message").unwrap_or(delta)
+    }
+
+    fn has_payload(&self) -> bool {
+        let texts = [&self.content, &self.reasoning, &self.refusal];
+        texts.iter().any(|text| !text.is_empty()) || !self.tools.is_empty()
+    }
+
+    fn content(&mut self, content: Option<&Value>) {
+        match content {
+            Some(Value::String(part)) => self.content.push_str(part),
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part)),
+            _ => {}
+        }
+    }
+
+    /// One part of a content array (C11): text, or thinking, which is a string or an array of text parts.
+    fn part(&mut self, part: &Value) {
+        match text(part, "type") {
+            Some("text") => self
+                .content
+                .push_str(text(part, "text").unwrap_or_default()),
+            Some("thinking") => match part.get("thinking") {
+                Some(Value::String(thought)) => self.reasoning.push_str(thought),
+                Some(Value::Array(thoughts)) => {
+                    self.reasoning
+                        .extend(thoughts.iter().filter_map(|thought| text(thought, "text")));
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Reasoning counts once a delta, under the first key that says something (R3); details count only if no key did
+    /// so far in this choice (R4).
+    fn reason(&mut self, delta: &Value) {
+        if let Some(part) = REASONING_KEYS.iter().find_map(|key| text(delta, key)) {
+            self.reasons_plainly = true;
+            self.reasoning.push_str(part);
+        } else if let (false, Some(Value::Array(details))) =
+            (self.reasons_plainly, delta.get("reasoning_details"))
+        {
+            let parts = details
+                .iter()
+                .filter_map(|detail| text(detail, "text").or_else(|| text(detail, "summary")));
+            self.reasoning.extend(parts);
+        }
+    }
+
+    fn logprobs(&mut self, element: &Value) {
+        let len = |key| {
+            element
+                .pointer(key)
+                .and_then(Value::as_array)
+                .map_or(0, Vec::len)
+        };
+        self.logprobs_content_len += len("/logprobs/content");
+        self.logprobs_refusal_len += len("/logprobs/refusal");
+        self.logprobs_tokens_len += len("/logprobs/tokens");
+    }
+
+    /// Puts halves of characters together and hands the calls over.
+    pub(super) fn finish(&mut self) {
+        for part in [&mut self.content, &mut self.reasoning, &mut self.refusal] {
+            *part = join_halves(part);
+        }
+        (self.tool_calls, self.function_call) = std::mem::take(&mut self.tools).finish();
+    }
+}
+
+/// The reason if one was given: null and `""` are none (F1).
+pub(super) fn finish_reason(element: &Value) -> Option<String> {
+    match element.get("finish_reason")? {
+        Value::Null => None,
+        Value::String(reason) => Some(reason.clone()).filter(|reason| !reason.is_empty()),
+        odd => Some(odd.to_string()),
+    }
+}
+
+fn says_something(delta: &Value) -> bool {
+    let says = |value: &Value| !matches!(value, Value::Null) && value != "";
+    delta
+        .as_object()
+        .is_some_and(|fields| fields.values().any(says))
+}
+
+/// Where servers put reasoning, the best one first (R3, R5).
+const REASONING_KEYS: [&str; 5] = [
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+    "thinking_content",
+    "thought",
+];

@@ -1,0 +1,58 @@
+//! The fixtures, and the streams of engines when the corpus is at hand.
+
+use super::tell;
+use crate::fixture::{Corpus, Fixture, Options, corpus};
+use crate::slow::accumulate;
+
+#[test]
+fn every_fixture_reads_the_same_with_other_line_ends() {
+    for fixture in Fixture::all() {
+        let Ok(text) = String::from_utf8(fixture.bytes.clone()) else {
+            continue;
+        };
+        let lf = text.replace("\r\n", "\n").replace('\r', "\n");
+        let expected = accumulate(&fixture.bytes, &fixture.options);
+        for end in ["\n", "\r\n", "\r"] {
+            let outcome = accumulate(lf.replace('\n', end).as_bytes(), &fixture.options);
+            assert_eq!(
+                tell(&outcome),
+                tell(&expected),
+                "{} with {end:?}",
+                fixture.name
+            );
+        }
+    }
+}
+
+#[test]
+fn a_cut_short_fixture_does_not_panic() {
+    for fixture in Fixture::all()
+        .iter()
+        .filter(|fixture| fixture.bytes.len() < 3000)
+    {
+        for at in (0..fixture.bytes.len()).step_by(17) {
+            accumulate(&fixture.bytes[..at], &fixture.options);
+        }
+    }
+}
+
+#[test]
+fn streams_of_engines_accumulate() {
+    let streams = match corpus() {
+        Corpus::Streams(streams) => streams,
+        Corpus::NotSet(_) => return,
+        Corpus::Missing(path) => panic!("{}: no stream there", path.display()),
+    };
+    let ours = streams
+        .iter()
+        .filter(|(path, _)| path.iter().any(|part| part == "engines"));
+    for (path, bytes) in ours {
+        let outcome = accumulate(bytes, &Options::default());
+        let has_come = !outcome.choices.is_empty() || outcome.error.is_some() || outcome.lost > 0;
+        assert!(has_come, "{}: nothing came", path.display());
+        if path.ends_with("xllamacpp__n4-usage.sse") {
+            let usage = outcome.usage.expect("each choice reported its usage");
+            assert_eq!(usage["completion_tokens"], 33);
+        }
+    }
+}

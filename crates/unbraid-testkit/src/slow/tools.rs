@@ -1,0 +1,247 @@
+//! Tool calls of one choice, correlated by id, by index, or by what came last.
+
+use serde_json::Value;
+
+use super::lenient::join_halves;
+use super::text;
+
+/// One call, whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Its id, if one came.
+    pub id: Option<String>,
+    /// The `type` on the wire; `function` if none came (T30).
+    pub kind: String,
+    /// Its name, if one came.
+    pub name: Option<String>,
+    /// Its arguments, or the input of a custom tool: every fragment, verbatim.
+    pub arguments: String,
+}
+
+/// The legacy `function_call` of a choice (T36).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FunctionCall {
+    /// Its name, if one came.
+    pub name: Option<String>,
+    /// Its arguments, verbatim.
+    pub arguments: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Tools {
+    slots: Vec<Slot>,
+    function_call: FunctionCall,
+}
+
+/// A call in the making.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Slot {
+    index: Option<i64>,
+    id: Option<String>,
+    kind: Option<String>,
+    name: Option<String>,
+    arguments: String,
+}
+
+/// One element of `tool_calls`.
+#[derive(Debug, Clone)]
+struct Entry {
+    index: Option<i64>,
+    id: Option<String>,
+    kind: Option<String>,
+    name: Option<String>,
+    arguments: String,
+}
+
+impl Tools {
+    pub(super) fn delta(&mut self, delta: &Value) {
+        match delta.get("tool_calls") {
+            Some(Value::Array(entries)) => self.entries(entries),
+            Some(entry @ Value::Object(_)) => self.entry(Entry::read(entry)), // T42
+            _ => {}
+        }
+        if let Some(call) = delta.get("function_call") {
+            fold_name(&mut self.function_call.name, text(call, "name"));
+            self.function_call
+                .arguments
+                .push_str(&arguments(call.get("arguments")));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty() && self.function_call == FunctionCall::default()
+    }
+
+    /// Several entries without index in one chunk count by their position (T3).
+    fn entries(&mut self, entries: &[Value]) {
+        let mut entries: Vec<Entry> = entries.iter().map(Entry::read).collect();
+        if entries.iter().filter(|entry| entry.index.is_none()).count() > 1 {
+            for (entry, position) in entries.iter_mut().zip(0..) {
+                entry.index = entry.index.or(Some(position));
+            }
+        }
+        entries.into_iter().for_each(|entry| self.entry(entry));
+    }
+
+    fn entry(&mut self, entry: Entry) {
+        if entry.says_nothing() {
+            return; // T33
+        }
+        let at = self.known_id(&entry).unwrap_or_else(|| match entry.index {
+            Some(index) => self.by_index(index, &entry),
+            None => self.latest(&entry),
+        });
+        self.slots[at].take(entry);
+    }
+
+    /// (1) The call that has this id; but a name under another index is a call of its own (T14).
+    fn known_id(&self, entry: &Entry) -> Option<usize> {
+        let id = entry.id.as_ref()?;
+        let find = |fits: &dyn Fn(&Slot) -> bool| {
+            self.slots
+                .iter()
+                .rposition(|slot| slot.id.as_ref() == Some(id) && fits(slot))
+        };
+        find(&|slot| slot.index == entry.index)
+            .or_else(|| find(&|slot| slot.index.is_none() || entry.index.is_none()))
+            .or_else(|| find(&|_| entry.name.is_none()))
+    }
+
+    /// (2) The call at this index, unless a new id comes with a name (T7).
+    fn by_index(&mut self, index: i64, entry: &Entry) -> usize {
+        let found = self
+            .slots
+            .iter()
+            .rposition(|slot| slot.index == Some(index));
+        let latest_has_none = self.slots.last().is_some_and(|slot| slot.index.is_none());
+        match found {
+            Some(at) if !entry.is_new_call() || self.slots[at].is_headerless() => at,
+            // A bare fragment under a new index belongs to the call that came without one (T2).
+            None if entry.is_bare() && latest_has_none => self.slots.len() - 1,
+            _ => self.open(Some(index)),
+        }
+    }
+
+    /// (3) The latest call, unless a new id with a name or another name starts the next one (T3).
+    fn latest(&mut self, entry: &Entry) -> usize {
+        match self.slots.last() {
+            Some(last) if last.is_headerless() || !last.is_followed_by(entry) => {
+                self.slots.len() - 1
+            }
+            _ => self.open(None),
+        }
+    }
+
+    fn open(&mut self, index: Option<i64>) -> usize {
+        self.slots.push(Slot {
+            index,
+            ..Slot::default()
+        });
+        self.slots.len() - 1
+    }
+
+    pub(super) fn finish(self) -> (Vec<ToolCall>, Option<FunctionCall>) {
+        let calls: Vec<ToolCall> = self.slots.into_iter().map(Slot::finish).collect();
+        let legacy = FunctionCall {
+            name: self.function_call.name.as_deref().map(join_halves),
+            arguments: join_halves(&self.function_call.arguments),
+        };
+        let is_repeated = calls
+            .iter()
+            .any(|call| call.name == legacy.name && call.arguments == legacy.arguments);
+        let legacy =
+            Some(legacy).filter(|legacy| !is_repeated && legacy != &FunctionCall::default());
+        (calls, legacy)
+    }
+}
+
+impl Slot {
+    /// Fragments came, but nothing that says whose they are.
+    fn is_headerless(&self) -> bool {
+        self.id.is_none() && self.name.is_none()
+    }
+
+    /// Whether an entry without index, and with no id known here, starts another call.
+    fn is_followed_by(&self, entry: &Entry) -> bool {
+        let has_another_name =
+            self.name.is_some() && entry.name.is_some() && self.name != entry.name;
+        entry.is_new_call() || has_another_name
+    }
+
+    /// Id and type are set once, the name is folded, arguments are appended.
+    fn take(&mut self, entry: Entry) {
+        self.index = self.index.or(entry.index);
+        self.id = self.id.take().or(entry.id);
+        self.kind = self.kind.take().or(entry.kind);
+        fold_name(&mut self.name, entry.name.as_deref());
+        self.arguments.push_str(&entry.arguments);
+    }
+
+    fn finish(self) -> ToolCall {
+        ToolCall {
+            id: self.id.as_deref().map(join_halves),
+            kind: self.kind.unwrap_or_else(|| "function".to_owned()),
+            name: self.name.as_deref().map(join_halves),
+            arguments: join_halves(&self.arguments),
+        }
+    }
+}
+
+impl Entry {
+    fn read(entry: &Value) -> Self {
+        let owned = |object, key| text(object, key).map(str::to_owned);
+        // A custom tool has `custom` in place of `function`, and `input` in place of `arguments` (T31).
+        let custom = entry.get("custom").filter(|custom| custom.is_object());
+        let called = custom
+            .or_else(|| entry.get("function"))
+            .unwrap_or(&Value::Null);
+        let key = if custom.is_some() {
+            "input"
+        } else {
+            "arguments"
+        };
+        Self {
+            index: entry.get("index").and_then(integer),
+            id: owned(entry, "id"),
+            kind: owned(entry, "type").or_else(|| custom.map(|_| "custom".to_owned())),
+            name: owned(called, "name"),
+            arguments: arguments(called.get(key)),
+        }
+    }
+
+    fn is_new_call(&self) -> bool {
+        self.id.is_some() && self.name.is_some()
+    }
+
+    fn is_bare(&self) -> bool {
+        self.id.is_none() && self.name.is_none()
+    }
+
+    fn says_nothing(&self) -> bool {
+        self.is_bare() && self.arguments.is_empty()
+    }
+}
+
+fn integer(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}
+
+/// Text verbatim; other values as compact JSON; null and the placeholder `{}` are no arguments (T19, T20).
+fn arguments(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(fragment)) => fragment.clone(),
+        Some(Value::Object(fields)) if fields.is_empty() => String::new(),
+        Some(value) => value.to_string(),
+    }
+}
+
+/// The same name again changes nothing, a longer one replaces, a piece is appended (T15 to T17).
+fn fold_name(name: &mut Option<String>, part: Option<&str>) {
+    let Some(part) = part else { return };
+    match name {
+        Some(known) if known == part => {}
+        Some(known) if !part.starts_with(known.as_str()) => known.push_str(part),
+        _ => *name = Some(part.to_owned()),
+    }
+}

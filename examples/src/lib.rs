@@ -1,0 +1,1 @@
+//! Shared by the examples: recorded streams and a source that replays them.

@@ -1,0 +1,1 @@
+//! Nothing lives here: the tests are in `it`.
