@@ -32,7 +32,9 @@ pub struct Machine {
 const TEXTS: [Kind; 3] = [Kind::Reasoning, Kind::Content, Kind::Refusal];
 
 impl Machine {
-    pub(crate) fn new(limits: Limits) -> Self {
+    /// A choice of which nothing has come yet.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
         Self {
             limits,
             ..Self::default()

@@ -160,7 +160,7 @@ enum Values {
 fn count_values(text: &str) -> Values {
     let mut values = 0_usize;
     let mut placeholder = false;
-    let mut stream =
+    let stream =
         serde_json::Deserializer::from_str(text).into_iter::<&serde_json::value::RawValue>();
     for value in stream {
         match value {

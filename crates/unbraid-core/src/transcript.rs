@@ -90,7 +90,9 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    pub(crate) fn new(index: ChoiceIndex, shape: Shape) -> Self {
+    /// An empty record.
+    #[must_use]
+    pub fn new(index: ChoiceIndex, shape: Shape) -> Self {
         Self {
             index,
             shape,
