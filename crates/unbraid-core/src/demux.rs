@@ -5,13 +5,9 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use crate::{
-    ChoiceError, ChoiceIndex, End, Finished, Limit, LimitExceeded, Limits, Metadata, Options,
-    Shape, Stamped, StreamError, Text, Transcript, Update, Usage, Warning,
-    choice::Machine,
-    decode::Decoder,
-    event::Place,
-    frame::{Frame, FrameError, FrameLimits, Framer},
-    route::{Router, Sink},
+    ChoiceError, ChoiceIndex, End, Finished, Limits, Metadata, Options, Shape, Stamped,
+    StreamError, Text, Transcript, Update, Usage, Warning, choice::Machine, event::Place,
+    pipeline::Pipeline, route::Sink,
 };
 
 /// Takes one completion stream apart, synchronously: bytes in, events out, every choice's transcript at hand.
@@ -40,15 +36,7 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Demux {
-    framer: Framer,
-    decoder: Decoder,
-    core: Core,
-}
-
-#[derive(Debug)]
-struct Core {
-    router: Router,
-    board: Board,
+    pipeline: Pipeline<Board>,
 }
 
 /// Every choice's machine and transcript, and the order of what has happened.
@@ -83,34 +71,19 @@ impl Demux {
     /// A demultiplexer at the start of a stream.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let limits = options.limits.clone();
-        let frame_limits = FrameLimits {
-            line: limits.line_bytes,
-            event: limits.event_bytes,
+        let board = Board {
+            limits: options.limits.clone(),
+            choices: Vec::new(),
+            queue: VecDeque::new(),
         };
         Self {
-            framer: Framer::new(frame_limits, options.strict),
-            decoder: Decoder::new(options.strict, limits.json_depth),
-            core: Core {
-                router: Router::new(options),
-                board: Board {
-                    limits,
-                    choices: Vec::new(),
-                    queue: VecDeque::new(),
-                },
-            },
+            pipeline: Pipeline::new(options, board),
         }
     }
 
     /// Takes the next bytes of the stream. What comes behind the stream's end is dropped (S26).
     pub fn feed(&mut self, bytes: &[u8]) {
-        let mut input = bytes;
-        while self.core.router.closed().is_none() {
-            let Some(frame) = self.framer.next(&mut input) else {
-                break;
-            };
-            self.core.frame(frame, &mut self.decoder);
-        }
+        self.pipeline.feed(bytes);
     }
 
     /// Takes an update that was decoded elsewhere, in place of bytes.
@@ -126,21 +99,12 @@ impl Demux {
     /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().content, "Hi");
     /// ```
     pub fn feed_update(&mut self, update: &Update<'_>) {
-        self.core.router.update(update, &mut self.core.board);
+        self.pipeline.feed_update(update);
     }
 
     /// The source has ended: what is open ends with it. A second call does nothing.
     pub fn finish(&mut self) {
-        if self.core.router.closed().is_none()
-            && let Some(frame) = self.framer.finish()
-        {
-            self.core.frame(frame, &mut self.decoder);
-        }
-        self.core.router.finish(
-            self.framer.bytes(),
-            self.framer.seen_field(),
-            &mut self.core.board,
-        );
+        self.pipeline.finish();
     }
 
     /// The source has failed, or the caller gives up: every choice that is open ends by this error.
@@ -156,13 +120,13 @@ impl Demux {
     /// assert!(matches!(demux.choice(ChoiceIndex(0)).unwrap().end(), Some(End::Cancelled)));
     /// ```
     pub fn fail(&mut self, error: StreamError) {
-        self.core.router.fail(error, &mut self.core.board);
+        self.pipeline.fail(error);
     }
 
     /// Ends one choice; what still comes for it is dropped. Nothing happens if it has ended or never came.
     pub fn cancel(&mut self, choice: ChoiceIndex) {
-        if let Some(slot) = self.core.router.slot(choice) {
-            self.core.router.cancel(slot, &mut self.core.board);
+        if let Some(slot) = self.pipeline.router().slot(choice) {
+            self.pipeline.cancel(slot);
         }
     }
 
@@ -170,32 +134,32 @@ impl Demux {
     ///
     /// The core has no clock; a caller that waits for bytes decides what a while is (the actors take 250 ms).
     pub fn quiet(&mut self) {
-        self.core.router.quiet(&mut self.core.board);
+        self.pipeline.quiet();
     }
 
     /// The next event in the order of the stream, borrowed until the next call.
     ///
     /// `None` means that more bytes are needed or, once [`closed`](Self::closed) is known, that there are no more.
     pub fn next_event(&mut self) -> Option<Stamped<&str>> {
-        self.core.board.next_event()
+        self.pipeline.sink.next_event()
     }
 
     /// What the stream came to, once it is over: `Ok` even where a choice did not finish.
     #[must_use]
     pub fn closed(&self) -> Option<&Result<(), StreamError>> {
-        self.core.router.closed()
+        self.pipeline.router().closed()
     }
 
     /// One choice's record so far.
     #[must_use]
     pub fn choice(&self, index: ChoiceIndex) -> Option<&Transcript> {
-        let slot = self.core.router.slot(index)?;
-        self.core.board.choices.get(slot).map(|slot| &slot.log)
+        let slot = self.pipeline.router().slot(index)?;
+        self.pipeline.sink.choices.get(slot).map(|slot| &slot.log)
     }
 
     /// The records of all choices, in order of first appearance.
     pub fn choices(&self) -> impl Iterator<Item = &Transcript> {
-        self.core.board.choices.iter().map(|slot| &slot.log)
+        self.pipeline.sink.choices.iter().map(|slot| &slot.log)
     }
 
     /// What a choice came to; `None` while it is open, or if it never came.
@@ -217,13 +181,13 @@ impl Demux {
     /// Usage as the server reported it, so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        self.core.router.usage()
+        self.pipeline.router().usage()
     }
 
     /// What the stream says of itself.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
-        self.core.router.metadata()
+        self.pipeline.router().metadata()
     }
 
     /// Everything that was tolerated, on the stream and on its choices, by event.
@@ -231,8 +195,8 @@ impl Demux {
     pub fn warnings(&self) -> Vec<Warning> {
         let on_choices = self.choices().flat_map(Transcript::warnings);
         let mut warnings: Vec<Warning> = self
-            .core
-            .router
+            .pipeline
+            .router()
             .warnings()
             .iter()
             .chain(on_choices)
@@ -240,19 +204,6 @@ impl Demux {
             .collect();
         warnings.sort_by_key(|warning| warning.event);
         warnings
-    }
-}
-
-impl Core {
-    fn frame(&mut self, frame: Result<Frame<'_>, FrameError>, decoder: &mut Decoder) {
-        let Self { router, board } = self;
-        let result = match frame {
-            Ok(frame) => decoder.decode(frame, &mut |update| router.update(update, board)),
-            Err(error) => Err(decoder.framing(error)),
-        };
-        if let Err(error) = result {
-            router.fail(error, board);
-        }
     }
 }
 
@@ -325,33 +276,5 @@ impl Sink for Board {
 
     fn stream(&mut self, event: Stamped<Text>) {
         self.queue.push_back(Item::Stream(Box::new(event)));
-    }
-}
-
-impl Decoder {
-    /// What a framing error means for the stream.
-    #[must_use]
-    pub fn framing(&self, error: FrameError) -> StreamError {
-        let event = self.events();
-        let limit = |limit, max: usize| {
-            StreamError::Limit(LimitExceeded {
-                limit,
-                max: max as u64,
-            })
-        };
-        match error {
-            FrameError::LineTooLong { limit: max, .. } => limit(Limit::Line, max),
-            FrameError::EventTooLong { limit: max, .. } => limit(Limit::Event, max),
-            FrameError::NotData { offset } => StreamError::Malformed {
-                what: "a line does not begin with `data:`",
-                event,
-                offset,
-            },
-            FrameError::NotSse { offset } => StreamError::Malformed {
-                what: "the body is no event stream",
-                event,
-                offset,
-            },
-        }
     }
 }

@@ -30,6 +30,7 @@ pub mod limits;
 mod message;
 mod metadata;
 mod options;
+pub mod pipeline;
 mod report;
 pub mod route;
 mod text;
