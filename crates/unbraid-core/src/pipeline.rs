@@ -8,20 +8,31 @@ use crate::{
     route::{Router, Sink},
 };
 
-/// Takes bytes (or updates) and tells a [`Sink`] what reaches which choice.
+/// Framer and decoder: bytes in, updates out.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Options, pipeline::Intake};
+///
+/// let mut intake = Intake::new(&Options::default());
+/// let mut input = &b"data: {\"choices\":[{\"index\":7,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
+/// let mut seen = Vec::new();
+/// while let Some(event) = intake.next(&mut input, &mut |update| seen.push(update.choice_index)) {
+///     event.unwrap();
+/// }
+/// assert_eq!(seen[0].unwrap().0, 7);
+/// ```
 #[derive(Debug)]
-pub struct Pipeline<S> {
+pub struct Intake {
     framer: Framer,
     decoder: Decoder,
-    router: Router,
-    /// Carries out what the router decides.
-    pub sink: S,
 }
 
-impl<S: Sink> Pipeline<S> {
-    /// A pipeline at the start of a stream.
+impl Intake {
+    /// An intake at the start of a stream.
     #[must_use]
-    pub fn new(options: Options, sink: S) -> Self {
+    pub fn new(options: &Options) -> Self {
         let limits = &options.limits;
         let frame_limits = FrameLimits {
             line: limits.line_bytes,
@@ -30,80 +41,54 @@ impl<S: Sink> Pipeline<S> {
         Self {
             framer: Framer::new(frame_limits, options.strict),
             decoder: Decoder::new(options.strict, limits.json_depth),
-            router: Router::new(options),
-            sink,
         }
     }
 
-    /// The router: what is known of the stream as a whole.
+    /// Decodes the next event of the input; `None` when it is used up.
+    ///
+    /// # Errors
+    ///
+    /// The first error is the last item: a limit on lines or events, or what strict mode refuses.
+    pub fn next(
+        &mut self,
+        input: &mut &[u8],
+        sink: &mut dyn FnMut(&Update<'_>),
+    ) -> Option<Result<(), StreamError>> {
+        let frame = self.framer.next(input)?;
+        Some(decode(frame, &mut self.decoder, sink))
+    }
+
+    /// Decodes what the end of the stream left unfinished: at most one event.
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    pub fn finish(&mut self, sink: &mut dyn FnMut(&Update<'_>)) -> Option<Result<(), StreamError>> {
+        let frame = self.framer.finish()?;
+        Some(decode(frame, &mut self.decoder, sink))
+    }
+
+    /// Bytes that were taken.
     #[must_use]
-    pub fn router(&self) -> &Router {
-        &self.router
+    pub fn bytes(&self) -> u64 {
+        self.framer.bytes()
     }
 
-    /// Bytes and events that were taken.
+    /// Events that were decoded.
     #[must_use]
-    pub fn taken(&self) -> (u64, u64) {
-        (self.framer.bytes(), self.decoder.events())
-    }
-
-    /// Takes the next bytes of the stream. What comes behind the stream's end is dropped (S26).
-    pub fn feed(&mut self, bytes: &[u8]) {
-        let mut input = bytes;
-        while self.router.closed().is_none() {
-            let Some(frame) = self.framer.next(&mut input) else {
-                break;
-            };
-            route(frame, &mut self.decoder, &mut self.router, &mut self.sink);
-        }
-    }
-
-    /// Takes an update that was decoded elsewhere.
-    pub fn feed_update(&mut self, update: &Update<'_>) {
-        self.router.update(update, &mut self.sink);
-    }
-
-    /// The source has ended: what is open ends with it. A second call does nothing.
-    pub fn finish(&mut self) {
-        let open = self.router.closed().is_none();
-        if let Some(frame) = self.framer.finish().filter(|_| open) {
-            route(frame, &mut self.decoder, &mut self.router, &mut self.sink);
-        }
-        self.router.finish(
-            self.framer.bytes(),
-            self.framer.seen_field(),
-            &mut self.sink,
-        );
-    }
-
-    /// The stream ends by an error from outside.
-    pub fn fail(&mut self, error: StreamError) {
-        self.router.fail(error, &mut self.sink);
-    }
-
-    /// The caller ends the choice of a slot; what still comes for it is dropped.
-    pub fn cancel(&mut self, slot: usize) {
-        self.router.cancel(slot, &mut self.sink);
-    }
-
-    /// No byte has come for a while: choices that have a finish reason end.
-    pub fn quiet(&mut self) {
-        self.router.quiet(&mut self.sink);
+    pub fn events(&self) -> u64 {
+        self.decoder.events()
     }
 }
 
-fn route<S: Sink>(
+fn decode(
     frame: Result<Frame<'_>, FrameError>,
     decoder: &mut Decoder,
-    router: &mut Router,
-    sink: &mut S,
-) {
-    let result = match frame {
-        Ok(frame) => decoder.decode(frame, &mut |update| router.update(update, sink)),
+    sink: &mut dyn FnMut(&Update<'_>),
+) -> Result<(), StreamError> {
+    match frame {
+        Ok(frame) => decoder.decode(frame, sink),
         Err(error) => Err(framing(error, decoder.events())),
-    };
-    if let Err(error) = result {
-        router.fail(error, sink);
     }
 }
 
@@ -128,5 +113,92 @@ fn framing(error: FrameError, event: u64) -> StreamError {
             event,
             offset,
         },
+    }
+}
+
+/// Takes bytes (or updates) and tells a [`Sink`] what reaches which choice.
+#[derive(Debug)]
+pub struct Pipeline<S> {
+    intake: Intake,
+    router: Router,
+    /// Carries out what the router decides.
+    pub sink: S,
+}
+
+impl<S: Sink> Pipeline<S> {
+    /// A pipeline at the start of a stream.
+    #[must_use]
+    pub fn new(options: Options, sink: S) -> Self {
+        Self {
+            intake: Intake::new(&options),
+            router: Router::new(options),
+            sink,
+        }
+    }
+
+    /// The router: what is known of the stream as a whole.
+    #[must_use]
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// The intake: how much was read.
+    #[must_use]
+    pub fn intake(&self) -> &Intake {
+        &self.intake
+    }
+
+    /// Takes the next bytes of the stream. What comes behind the stream's end is dropped (S26).
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let mut input = bytes;
+        let Self {
+            intake,
+            router,
+            sink,
+        } = self;
+        while router.closed().is_none() {
+            let Some(event) = intake.next(&mut input, &mut |update| router.update(update, sink))
+            else {
+                break;
+            };
+            if let Err(error) = event {
+                router.fail(error, sink);
+            }
+        }
+    }
+
+    /// Takes an update that was decoded elsewhere.
+    pub fn feed_update(&mut self, update: &Update<'_>) {
+        self.router.update(update, &mut self.sink);
+    }
+
+    /// The source has ended: what is open ends with it. A second call does nothing.
+    pub fn finish(&mut self) {
+        let Self {
+            intake,
+            router,
+            sink,
+        } = self;
+        if router.closed().is_none()
+            && let Some(Err(error)) = intake.finish(&mut |update| router.update(update, sink))
+        {
+            router.fail(error, sink);
+        }
+        router.finish(intake.framer.bytes(), intake.framer.seen_field(), sink);
+    }
+
+    /// The stream ends by an error from outside.
+    pub fn fail(&mut self, error: StreamError) {
+        self.router.fail(error, &mut self.sink);
+    }
+
+    /// The caller ends the choice of a slot; what still comes for it is dropped.
+    pub fn cancel(&mut self, slot: usize) {
+        self.router.cancel(slot, &mut self.sink);
+    }
+
+    /// No byte has come for a while: choices that have a finish reason end.
+    pub fn quiet(&mut self) {
+        self.router.quiet(&mut self.sink);
     }
 }

@@ -1,1 +1,87 @@
-//! Placeholder until the next commit.
+//! Takes a braided LLM answer stream apart: one independent stream per choice.
+//!
+//! One request can ask for several answers (`n` choices). The server sends them as one stream of small pieces, each
+//! tagged with a choice index, in any order. [`Completions`] reads that stream with actors and gives every choice a
+//! stream of its own, so that nobody tracks an index by hand.
+//!
+//! ```
+//! use futures::stream;
+//! use tokio::task::JoinSet;
+//! use unbraid::{ChoiceError, Completions};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let body = concat!(
+//! #     "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"Hi\"}}]}\n\n",
+//! #     "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}\n\n",
+//! #     "data: {\"choices\":[{\"index\":1,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+//! # );
+//! # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+//! let completions = Completions::from_sse(bytes); // any Stream<Item = Result<impl AsRef<[u8]>, E>>
+//! let mut choices = completions.choices();
+//! let mut tasks = JoinSet::new();
+//! while let Some(choice) = choices.next().await {
+//!     let choice = choice?; // as each one appears
+//!     tasks.spawn(async move {
+//!         let mut content = choice.content(); // its text, from its first delta
+//!         while let Some(delta) = content.next().await {
+//!             print!("{}", delta?);
+//!         }
+//!         choice.finished().await // its own end
+//!     });
+//! }
+//! while let Some(answer) = tasks.join_next().await {
+//!     let answer = answer??;
+//!     println!("{}: {}", answer.index, answer.message.content);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What holds for every handle and stream
+//!
+//! - Streams are named, owned cursors: `Clone + Send + Unpin + 'static`, fused, with an inherent `next()` that is
+//!   cancel safe. Each starts at the first delta, whenever it is taken: before, during or after the stream.
+//! - Nobody waits for a slow consumer. What has come is kept until the handles are dropped, within [`Limits`].
+//! - Nobody is left waiting: whatever dies, every stream comes to its end. A choice's streams give `None` after the
+//!   ends `finished` and `done_without_finish`; after any other, exactly one error, then `None`.
+//! - Dropping the last handle of a completion closes its source. Dropping any other frees and cancels nothing.
+//!
+//! The synchronous half, without a runtime, is [`Demux`]; its crate, `unbraid-core`, is re-exported here.
+
+mod board;
+mod choice_actor;
+mod config;
+mod control;
+mod error;
+mod handle;
+mod inbox;
+mod log;
+mod reader;
+mod source;
+mod updates;
+mod watched;
+
+pub use unbraid_core::{
+    BoxError, CallKind, CallStatus, ChoiceError, ChoiceIndex, Demux, End, Event, FinishPolicy,
+    FinishReason, Finished, Fragment, Limit, LimitExceeded, Limits, Message, Metadata, Options,
+    Place, ServerError, Shape, Stamped, StreamError, Text, TimedOut, Timeout, ToolCall,
+    ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource, Warning, aggregate,
+    escape_controls, limits,
+};
+
+pub use config::Builder;
+pub use error::Error;
+pub use handle::{
+    choice::Choice,
+    choices::Choices,
+    completions::Completions,
+    events::{AllEvents, Events, Logprobs},
+    messages::{Messages, Part, StreamingMessage},
+    text::{Coalesced, Content, Reasoning, Refusal},
+};
+pub use log::Timing;
+pub use updates::{Updates, updates, updates_with};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! How a stream is read, and the ways to start reading.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::Stream;
+use tokio::io::AsyncRead;
+use unbraid_core::{BoxError, FinishPolicy, Limits, Options, StreamError, Update};
+
+use crate::{
+    board::{Board, BoardWriter, Closed, Listing},
+    control::{Control, Guard},
+    handle::completions::Completions,
+    reader::{Reader, ReaderActor, Timeouts, has_time_driver},
+    source::{self, Source},
+};
+
+/// Settings of a completion's stream. The defaults suit every server that we know; all timeouts are off.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use futures::stream;
+/// use unbraid::{Completions, StreamError};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let silent = stream::pending::<Result<Vec<u8>, std::io::Error>>();
+/// let completions = Completions::builder()
+///     .expect_choices(2)
+///     .first_byte_timeout(Duration::from_secs(30))
+///     .read_sse(silent);
+/// assert!(matches!(completions.closed().await, Err(StreamError::TimedOut(_))));
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Builder {
+    options: Options,
+    timeouts: Timeouts,
+}
+
+impl Builder {
+    /// How many choices were asked for.
+    ///
+    /// It is optional knowledge. With 1 every index is read as 0 (E12); with more, a further choice is warned about
+    /// (E29), and a stream of which every choice was cancelled is closed at once.
+    #[must_use]
+    pub fn expect_choices(mut self, n: u32) -> Self {
+        self.options.expect_choices = Some(n);
+        self
+    }
+
+    /// Ends the stream at the first line that is no data (R04) and at the first payload that is no JSON (R07).
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.options.strict = strict;
+        self
+    }
+
+    /// When a choice whose finish reason has come counts as ended.
+    #[must_use]
+    pub fn finish_policy(mut self, policy: FinishPolicy) -> Self {
+        self.options.finish_policy = policy;
+        self
+    }
+
+    /// The bounds of what is kept.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.options.limits = limits;
+        self
+    }
+
+    /// Ends the stream if no byte at all has come after this long.
+    #[must_use]
+    pub fn first_byte_timeout(mut self, after: Duration) -> Self {
+        self.timeouts.first_byte = Some(after);
+        self
+    }
+
+    /// Ends the stream if no byte has come for this long since the last one. Comments count as bytes (S4).
+    #[must_use]
+    pub fn idle_timeout(mut self, after: Duration) -> Self {
+        self.timeouts.idle = Some(after);
+        self
+    }
+
+    /// Ends the stream if it has not closed by itself after this long.
+    #[must_use]
+    pub fn total_timeout(mut self, after: Duration) -> Self {
+        self.timeouts.total = Some(after);
+        self
+    }
+
+    /// Reads a stream of byte chunks, cut anywhere: an HTTP body of server-sent events.
+    ///
+    /// It never fails: without a tokio runtime the stream is closed with [`StreamError::NoRuntime`], and with
+    /// [`StreamError::NoTimeDriver`] if a timeout is set and the runtime has no timers.
+    pub fn read_sse<S, B, E>(self, bytes: S) -> Completions
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: AsRef<[u8]> + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        self.read(Box::new(source::Bytes(Box::pin(bytes))))
+    }
+
+    /// Reads anything that is an [`AsyncRead`]: a file, a pipe, a socket. Fails as [`read_sse`](Self::read_sse) does.
+    pub fn read_from<R>(self, reader: R) -> Completions
+    where
+        R: AsyncRead + Send + 'static,
+    {
+        self.read(Box::new(source::Reads::new(reader)))
+    }
+
+    /// Reads updates that were decoded elsewhere (R64): by [`updates`](crate::updates()), or from another provider's format.
+    ///
+    /// Limits on lines and events do not apply, nor does `strict`. Fails as [`read_sse`](Self::read_sse) does.
+    pub fn read_updates<S, E>(self, updates: S) -> Completions
+    where
+        S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
+        E: Into<StreamError> + 'static,
+    {
+        self.read(Box::new(source::Updates(Box::pin(updates))))
+    }
+
+    fn read(self, source: Box<dyn Source>) -> Completions {
+        let board = Arc::new(Board::new(Listing::default()));
+        let control = Arc::new(Control::default());
+        if let Err(error) = self.start(source, &board, &control) {
+            let closed = Closed {
+                result: Err(error),
+                told_by_choices: true,
+                events: 0,
+            };
+            BoardWriter(Arc::clone(&board)).close(closed);
+        }
+        Completions::new(board, Arc::new(Guard { control }))
+    }
+
+    fn start(
+        self,
+        source: Box<dyn Source>,
+        board: &Arc<Board>,
+        control: &Arc<Control>,
+    ) -> Result<(), StreamError> {
+        // ractor would panic.
+        tokio::runtime::Handle::try_current().map_err(|_| StreamError::NoRuntime)?;
+        if self.timeouts.any() && !has_time_driver() {
+            return Err(StreamError::NoTimeDriver);
+        }
+        let reader = Reader::new(source, self.options, self.timeouts, board, control);
+        let (actor, _) = ractor::ActorRuntime::spawn_instant(None, ReaderActor, reader)
+            .map_err(|_| StreamError::Lost)?;
+        control.started(actor.get_cell());
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! What handles ask of the reader: cancel a choice, cancel all, or finish off a stream that nobody reads any more.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use ractor::ActorCell;
+use unbraid_core::ChoiceIndex;
+
+/// One wish of a handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Request {
+    Cancel(ChoiceIndex),
+    CancelAll,
+    /// Every handle is gone and every choice has ended: read a bounded rest, so that the connection can be used again.
+    Drain,
+}
+
+/// Requests on their way, and how to end the reader if it must not go on.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    requests: Vec<Request>,
+    waker: Option<Waker>,
+    /// Whether every choice has ended, so that only the stream's rest is missing.
+    ended: bool,
+    /// The reader, while it runs. A handle that outlives the stream must not pin a dead mailbox.
+    reader: Option<ActorCell>,
+}
+
+impl Control {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn started(&self, reader: ActorCell) {
+        self.lock().reader = Some(reader);
+    }
+
+    /// The reader is done: requests go nowhere from here on.
+    pub(crate) fn finished(&self) {
+        let state = &mut *self.lock();
+        state.reader = None;
+        state.requests.clear();
+    }
+
+    pub(crate) fn set_ended(&self, ended: bool) {
+        self.lock().ended = ended;
+    }
+
+    pub(crate) fn ask(&self, request: Request) {
+        let mut state = self.lock();
+        if state.reader.is_none() {
+            return;
+        }
+        if !state.requests.contains(&request) {
+            state.requests.push(request);
+        }
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Every handle is gone.
+    fn abandon(&self) {
+        let ended = self.lock().ended;
+        if ended {
+            self.ask(Request::Drain);
+        } else if let Some(reader) = self.lock().reader.take() {
+            reader.kill();
+        }
+    }
+
+    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Vec<Request>> {
+        let mut state = self.lock();
+        if state.requests.is_empty() {
+            state.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(std::mem::take(&mut state.requests))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn reader(&self) -> Option<ActorCell> {
+        self.lock().reader.clone()
+    }
+}
+
+/// Shared by all handles of a completion. No count of actor references ends an actor; the last guard does.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    pub(crate) control: std::sync::Arc<Control>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.control.abandon();
+    }
+}

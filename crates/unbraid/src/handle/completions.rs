@@ -1,0 +1,292 @@
+//! The root handle.
+
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt, stream::FuturesUnordered};
+use serde_json::Value;
+use tokio::io::AsyncRead;
+use unbraid_core::{
+    BoxError, ChoiceIndex, Finished, Metadata, StreamError, Update, Usage, Warning,
+};
+
+use super::{choice::Choice, choices::Choices, events::AllEvents};
+use crate::{
+    board::{Board, Closed},
+    config::Builder,
+    control::{Guard, Request},
+    log::Log,
+    watched::Watcher,
+};
+
+/// The answers of one request, read from one stream.
+///
+/// Reading starts at once, and goes on whether or not anyone consumes. A clone is the same completion. Dropping it
+/// cancels nothing while a [`Choice`] or a stream of it lives; with the last of them the source is closed.
+///
+/// # Examples
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::Completions;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let completions = Completions::from_sse(bytes);
+/// assert_eq!(completions.single().await?.text().await?, "Hi");
+/// completions.closed().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A stream that holds no answer is an error, not an empty success:
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::{Completions, StreamError};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let completions = Completions::from_sse(stream::iter([Ok::<_, std::io::Error>("<html>")]));
+/// assert!(matches!(completions.single().await, Err(StreamError::NotAStream { .. })));
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Completions {
+    board: Arc<Board>,
+    guard: Arc<Guard>,
+}
+
+impl Completions {
+    pub(crate) fn new(board: Arc<Board>, guard: Arc<Guard>) -> Self {
+        Self { board, guard }
+    }
+
+    /// Settings before reading: timeouts, limits, how many choices were asked for.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Reads a stream of byte chunks with the default settings; see [`Builder::read_sse`].
+    pub fn from_sse<S, B, E>(bytes: S) -> Self
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: AsRef<[u8]> + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        Self::builder().read_sse(bytes)
+    }
+
+    /// Reads anything that is an `AsyncRead` with the default settings; see [`Builder::read_from`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = &b"data: {\"choices\":[{\"index\":0,\"text\":\"Once\"}]}\n\ndata: [DONE]\n\n"[..];
+    /// let completions = unbraid::Completions::from_reader(body);
+    /// assert_eq!(completions.single().await?.text().await?, "Once");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_reader<R>(reader: R) -> Self
+    where
+        R: AsyncRead + Send + 'static,
+    {
+        Self::builder().read_from(reader)
+    }
+
+    /// Reads updates that were decoded elsewhere; see [`Builder::read_updates`].
+    pub fn from_updates<S, E>(updates: S) -> Self
+    where
+        S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
+        E: Into<StreamError> + 'static,
+    {
+        Self::builder().read_updates(updates)
+    }
+
+    /// The choices, each as soon as it appears.
+    ///
+    /// Two of these streams are independent: both give every choice, from the first.
+    #[must_use]
+    pub fn choices(&self) -> Choices {
+        Choices::new(&self.board, &self.guard)
+    }
+
+    /// Waits for the first choice: the short form for `n = 1`.
+    ///
+    /// Further choices are no error; [`choices`](Self::choices) gives them too.
+    ///
+    /// # Errors
+    ///
+    /// What ended the stream before any choice came; [`StreamError::Empty`] if nothing did.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn single(&self) -> Result<Choice, StreamError> {
+        let board = Watcher::new(&self.board);
+        let found = board.wait(|listing| match (listing.choices.first(), &listing.closed) {
+            (Some(log), _) => Some(Ok(Arc::clone(log))),
+            (None, Some(closed)) => Some(Err(none_came(closed))),
+            (None, None) => None,
+        });
+        Ok(self.choice_of(found.await?))
+    }
+
+    /// Waits for the choice of an index; `None` once the stream has closed without it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn choice(&self, index: u32) -> Option<Choice> {
+        let index = ChoiceIndex(index);
+        let has = |log: &&Arc<Log>| log.read(|record| record.transcript.index() == index);
+        let board = Watcher::new(&self.board);
+        let found =
+            board.wait(
+                |listing| match (listing.choices.iter().find(has), &listing.closed) {
+                    (Some(log), _) => Some(Some(Arc::clone(log))),
+                    (None, Some(_)) => Some(None),
+                    (None, None) => None,
+                },
+            );
+        Some(self.choice_of(found.await?))
+    }
+
+    fn choice_of(&self, log: Arc<Log>) -> Choice {
+        Choice::new(log, Arc::clone(&self.guard))
+    }
+
+    /// All events of all choices and of the stream itself, as they arrive.
+    #[must_use]
+    pub fn events(&self) -> AllEvents {
+        AllEvents::new(&self.board, &self.guard)
+    }
+
+    /// Waits until the stream is over and tells how: `Ok` even where a choice did not finish.
+    ///
+    /// # Errors
+    ///
+    /// What ended the stream as a whole.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn closed(&self) -> Result<(), StreamError> {
+        Watcher::new(&self.board)
+            .wait(|listing| listing.closed.as_ref().map(|closed| closed.result.clone()))
+            .await
+    }
+
+    /// Waits until the stream is over and gives the response that the server would have sent without streaming.
+    ///
+    /// It never fails: what had arrived is in it; see [`aggregate`](crate::aggregate()) for its shape.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn aggregate(&self) -> Value {
+        let usage = self.usage().await;
+        let logs = self.board.read(|listing| listing.choices.clone());
+        let metadata = self.metadata();
+        // Each log is locked on its own: a reader of one choice waits for that one only.
+        let parts: Vec<Value> = logs
+            .iter()
+            .map(|log| {
+                log.read(|record| unbraid_core::aggregate(&metadata, &usage, [&record.transcript]))
+            })
+            .collect();
+        merge(parts).unwrap_or_else(|| unbraid_core::aggregate(&metadata, &usage, []))
+    }
+
+    /// Waits until the stream is over and gives the tokens as the server reported them; never fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn usage(&self) -> Usage {
+        Watcher::new(&self.board)
+            .wait(|listing| listing.closed.is_some().then(|| listing.usage.clone()))
+            .await
+    }
+
+    /// What the stream has said of itself so far: id, model, time, other fields.
+    #[must_use]
+    pub fn metadata(&self) -> Metadata {
+        self.board.read(|listing| listing.metadata.clone())
+    }
+
+    /// What was tolerated so far, on the stream and on its choices, by event.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        let (mut warnings, logs) = self
+            .board
+            .read(|listing| (listing.warnings.clone(), listing.choices.clone()));
+        for log in logs {
+            log.read(|record| warnings.extend_from_slice(record.transcript.warnings()));
+        }
+        warnings.sort_by_key(|warning| warning.event);
+        warnings
+    }
+
+    /// Waits until `k` choices have finished and gives them in the order in which they ended.
+    ///
+    /// Only the end `finished` counts, so that fewer may come: it returns when the stream is over. The other choices go
+    /// on; cancel them if they are not wanted.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing and cancels nobody.
+    pub async fn take_finished(&self, k: usize) -> Vec<Finished> {
+        let mut choices = self.choices();
+        let mut more = true;
+        let mut open = FuturesUnordered::new();
+        let mut finished = Vec::new();
+        while finished.len() < k && (more || !open.is_empty()) {
+            tokio::select! {
+                choice = choices.next(), if more => match choice {
+                    Some(Ok(choice)) => open.push(async move { choice.finished().await }),
+                    Some(Err(_)) | None => more = false,
+                },
+                Some(ended) = open.next(), if !open.is_empty() => {
+                    finished.extend(ended.ok().filter(|f| matches!(f.end, unbraid_core::End::Finished(_))));
+                }
+            }
+        }
+        finished
+    }
+
+    /// Ends every choice that is open, and closes the source. What had come stays.
+    pub fn cancel(&self) {
+        self.guard.control.ask(Request::CancelAll);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn reader(&self) -> Option<ractor::ActorCell> {
+        self.guard.control.reader()
+    }
+}
+
+fn none_came(closed: &Closed) -> StreamError {
+    closed.result.clone().err().unwrap_or(StreamError::Empty {
+        events: closed.events,
+    })
+}
+
+/// One response out of those of single choices.
+fn merge(parts: Vec<Value>) -> Option<Value> {
+    let mut parts = parts.into_iter();
+    let mut whole = parts.next()?;
+    let choices = whole.get_mut("choices")?.as_array_mut()?;
+    for mut part in parts {
+        if let Some(more) = part.get_mut("choices").and_then(Value::as_array_mut) {
+            choices.append(more);
+        }
+    }
+    choices.sort_by_key(|choice| choice.get("index").and_then(Value::as_u64));
+    Some(whole)
+}

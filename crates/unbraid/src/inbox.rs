@@ -1,0 +1,255 @@
+//! What passes from the reader to a choice: not a queue of messages but one batch that grows until it is taken.
+//!
+//! The reader awaits nothing here. What a batch may hold is counted by the router against the byte limits before it
+//! comes here.
+
+use std::{
+    future::poll_fn,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use unbraid_core::{End, Fragment, Place, Transcript, Update, choice::Machine};
+
+/// Work for one choice's machine, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    text: String,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// A plain delta, the bulk of every stream: its text ends here in the batch's.
+    Content {
+        place: Place,
+        end: usize,
+    },
+    Reasoning {
+        place: Place,
+        end: usize,
+    },
+    Update {
+        place: Place,
+        update: Box<Update<'static>>,
+    },
+    Late {
+        place: Place,
+        update: Box<Update<'static>>,
+    },
+    End {
+        place: Place,
+        end: End,
+    },
+    Fail {
+        place: Place,
+        end: End,
+    },
+}
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    pub(crate) fn update(&mut self, update: &Update<'_>, place: Place) {
+        if let Some(text) = plain(update, update.content_update.as_ref()) {
+            self.text.push_str(text);
+            self.steps.push(Step::Content {
+                place,
+                end: self.text.len(),
+            });
+        } else if let Some(text) = plain(update, update.reasoning_update.as_ref()) {
+            self.text.push_str(text);
+            self.steps.push(Step::Reasoning {
+                place,
+                end: self.text.len(),
+            });
+        } else {
+            self.steps.push(Step::Update {
+                place,
+                update: Box::new(update.clone().into_owned()),
+            });
+        }
+    }
+
+    pub(crate) fn late(&mut self, update: &Update<'_>, place: Place) {
+        self.steps.push(Step::Late {
+            place,
+            update: Box::new(update.clone().into_owned()),
+        });
+    }
+
+    pub(crate) fn end(&mut self, end: End, place: Place) {
+        self.steps.push(Step::End { place, end });
+    }
+
+    pub(crate) fn fail(&mut self, end: End, place: Place) {
+        self.steps.push(Step::Fail { place, end });
+    }
+
+    /// Gives the machine everything, and keeps the room for what comes next.
+    pub(crate) fn apply(&mut self, machine: &mut Machine, log: &mut Transcript) {
+        let mut start = 0;
+        for step in self.steps.drain(..) {
+            match step {
+                Step::Content { place, end } => {
+                    let text = self.text.get(start..end).map(Fragment::from);
+                    machine.apply(
+                        &Update {
+                            content_update: text,
+                            ..Update::default()
+                        },
+                        place,
+                        log,
+                    );
+                    start = end;
+                }
+                Step::Reasoning { place, end } => {
+                    let text = self.text.get(start..end).map(Fragment::from);
+                    machine.apply(
+                        &Update {
+                            reasoning_update: text,
+                            ..Update::default()
+                        },
+                        place,
+                        log,
+                    );
+                    start = end;
+                }
+                Step::Update { place, update } => machine.apply(&update, place, log),
+                Step::Late { place, update } => machine.late(&update, place, log),
+                Step::End { place, end } => machine.end(end, place, log),
+                Step::Fail { place, end } => machine.fail(end, place, log),
+            }
+        }
+        self.text.clear();
+    }
+
+    /// Where the batch's last step stands.
+    pub(crate) fn last_place(&self) -> Option<Place> {
+        Some(match self.steps.last()? {
+            Step::Content { place, .. }
+            | Step::Reasoning { place, .. }
+            | Step::Update { place, .. } => *place,
+            Step::Late { place, .. } | Step::End { place, .. } | Step::Fail { place, .. } => *place,
+        })
+    }
+
+    fn append(&mut self, more: &mut Self) {
+        let offset = self.text.len();
+        self.text.push_str(&more.text);
+        self.steps
+            .extend(more.steps.drain(..).map(|step| match step {
+                Step::Content { place, end } => Step::Content {
+                    place,
+                    end: end + offset,
+                },
+                Step::Reasoning { place, end } => Step::Reasoning {
+                    place,
+                    end: end + offset,
+                },
+                other @ (Step::Update { .. }
+                | Step::Late { .. }
+                | Step::End { .. }
+                | Step::Fail { .. }) => other,
+            }));
+        more.text.clear();
+    }
+}
+
+/// The text, if the update brings nothing else that a machine looks at.
+fn plain<'u>(update: &'u Update<'_>, fragment: Option<&'u Fragment<'_>>) -> Option<&'u str> {
+    let fragment =
+        fragment.filter(|f| f.low.is_none() && f.high.is_none() && !f.text.is_empty())?;
+    let texts = [
+        &update.content_update,
+        &update.reasoning_update,
+        &update.refusal_update,
+    ];
+    let alone = texts.iter().filter(|text| text.is_some()).count() == 1
+        && update.role.is_none()
+        && update.function_name.is_none()
+        && update.function_arguments_update.is_none()
+        && update.tool_call_updates.is_empty()
+        && update.logprobs.is_none()
+        && update.finish_reason.is_none()
+        && update.metadata.is_empty()
+        && !update.whole;
+    alone.then_some(&*fragment.text)
+}
+
+/// The one batch between a reader and a choice.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    batch: Batch,
+    waker: Option<Waker>,
+    /// Nothing more will come.
+    closed: bool,
+    /// Nobody takes anything any more.
+    gone: bool,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over a batch and leaves an empty one in its place.
+    pub(crate) fn give(&self, batch: &mut Batch) {
+        let mut state = self.lock();
+        if state.gone {
+            *batch = Batch::default(); // the choice was lost: it has its end already
+            return;
+        }
+        if state.batch.is_empty() {
+            std::mem::swap(&mut state.batch, batch);
+        } else {
+            state.batch.append(batch);
+        }
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Says that nothing more will come.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Says that nobody takes anything any more.
+    pub(crate) fn abandon(&self) {
+        let mut state = self.lock();
+        state.gone = true;
+        let batch = std::mem::take(&mut state.batch);
+        drop(state);
+        drop(batch);
+    }
+
+    /// Waits for the next batch, swapped for `empty`; false once nothing more will come.
+    pub(crate) async fn take(&self, empty: &mut Batch) -> bool {
+        poll_fn(|cx| self.poll_take(cx, empty)).await
+    }
+
+    fn poll_take(&self, cx: &Context<'_>, empty: &mut Batch) -> Poll<bool> {
+        let mut state = self.lock();
+        if !state.batch.is_empty() {
+            std::mem::swap(&mut state.batch, empty);
+            return Poll::Ready(true);
+        }
+        if state.closed {
+            return Poll::Ready(false);
+        }
+        state.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}

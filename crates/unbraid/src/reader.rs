@@ -1,0 +1,339 @@
+//! The reader actor: owns the source and the pipeline, routes by choice index, supervises its choices.
+//!
+//! Its mailbox takes one message; then one long handler reads the source to its end. It never waits for a consumer.
+
+mod clock;
+mod outbox;
+
+use std::{
+    future::poll_fn,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures::FutureExt;
+use ractor::{ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::time::Instant;
+use tracing::Instrument;
+use unbraid_core::{
+    FinishPolicy, Limit, LimitExceeded, Options, StreamError, TimedOut, TransportError,
+    pipeline::Pipeline,
+};
+
+use clock::Tick;
+pub(crate) use clock::{Clock, Timeouts, has_time_driver};
+use outbox::Outbox;
+
+use crate::{
+    board::{Board, BoardWriter, Closed},
+    choice_actor::leave,
+    control::{Control, Request},
+    source::{Broken, Piece, Source},
+};
+
+/// Bytes that are decoded before anything is handed on: what has gathered goes as one batch a choice.
+const READ_BYTES: usize = 64 * 1024;
+
+/// What is read of a stream that nobody needs any more, so that its connection can be used again.
+const DRAIN_BYTES: usize = 64 * 1024;
+
+/// What a read costs at least in that count: a source that is ever ready with nothing must not hold the thread.
+const PIECE_COST: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct ReaderActor;
+
+/// Everything the reader works with. Moved out of the actor's `State` into the handler's frame, so that a kill drops it.
+pub(crate) struct Reader {
+    source: Box<dyn Source>,
+    pipeline: Pipeline<Outbox>,
+    clock: Clock,
+    options: Options,
+    control: Arc<Control>,
+    board: BoardWriter,
+    /// Whether the source may be polled again.
+    readable: bool,
+    drain: bool,
+}
+
+/// Why the reader woke.
+enum Step {
+    Read,
+    End,
+    Broken(Broken),
+    Asked(Vec<Request>),
+    Quiet,
+    TimedOut(TimedOut),
+}
+
+impl Reader {
+    pub(crate) fn new(
+        source: Box<dyn Source>,
+        options: Options,
+        timeouts: Timeouts,
+        board: &Arc<Board>,
+        control: &Arc<Control>,
+    ) -> Self {
+        let started = Instant::now();
+        Self {
+            source,
+            pipeline: Pipeline::new(
+                options.clone(),
+                Outbox::new(options.limits.clone(), started),
+            ),
+            clock: Clock::new(timeouts, started),
+            options,
+            control: Arc::clone(control),
+            board: BoardWriter(Arc::clone(board)),
+            readable: true,
+            drain: false,
+        }
+    }
+
+    /// Reads until the stream has closed.
+    async fn run(&mut self, me: &ActorCell) {
+        while self.pipeline.router().closed().is_none() {
+            match poll_fn(|cx| self.poll(cx)).await {
+                Step::Read => {
+                    if let Some(over) = self.clock.overdue() {
+                        self.pipeline.fail(StreamError::TimedOut(over));
+                    }
+                }
+                Step::End => self.pipeline.finish(),
+                Step::Broken(broken) => self.fail(broken),
+                Step::Asked(requests) => {
+                    requests.into_iter().for_each(|request| self.asked(request))
+                }
+                Step::Quiet => self.pipeline.quiet(),
+                Step::TimedOut(over) => self.pipeline.fail(StreamError::TimedOut(over)),
+            }
+            self.deliver(me).await;
+            // A source that is ever ready must not starve the other tasks.
+            tokio::task::consume_budget().await;
+        }
+    }
+
+    /// Takes whatever is ready, up to a bound; waits only if nothing is.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if let Poll::Ready(requests) = self.control.poll(cx) {
+            return Poll::Ready(Step::Asked(requests));
+        }
+        let Self {
+            source,
+            pipeline,
+            clock,
+            ..
+        } = self;
+        let mut taken = 0;
+        while taken < READ_BYTES && pipeline.router().closed().is_none() {
+            let polled = source.poll(cx, &mut |piece| {
+                taken += PIECE_COST;
+                match piece {
+                    Piece::Bytes([]) => {}
+                    Piece::Bytes(bytes) => {
+                        taken += bytes.len();
+                        clock.touch();
+                        pipeline.feed(bytes);
+                    }
+                    Piece::Update(update) => {
+                        clock.touch();
+                        pipeline.feed_update(update);
+                    }
+                }
+            });
+            match polled {
+                Poll::Ready(Some(Ok(()))) => {}
+                Poll::Ready(end) => {
+                    self.readable = false;
+                    return Poll::Ready(end.and_then(Result::err).map_or(Step::End, Step::Broken));
+                }
+                Poll::Pending if taken > 0 => break,
+                Poll::Pending => return self.poll_clock(cx),
+            }
+        }
+        Poll::Ready(Step::Read)
+    }
+
+    fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        let by_silence = self.options.finish_policy == FinishPolicy::NextEvent;
+        let quiet = by_silence && self.pipeline.router().has_finished_choices();
+        self.clock.poll(cx, quiet).map(|tick| match tick {
+            Tick::Quiet => Step::Quiet,
+            Tick::TimedOut(over) => Step::TimedOut(over),
+        })
+    }
+
+    fn fail(&mut self, broken: Broken) {
+        let bytes = self.pipeline.intake().bytes();
+        self.pipeline.fail(match broken {
+            Broken::Transport(error) => {
+                StreamError::Transport(Arc::new(TransportError::new(bytes, error)))
+            }
+            Broken::Stream(error) => error,
+        });
+    }
+
+    fn asked(&mut self, request: Request) {
+        match request {
+            Request::CancelAll => self.pipeline.fail(StreamError::Cancelled),
+            Request::Drain => {
+                self.drain = true;
+                self.pipeline.fail(StreamError::Cancelled); // nobody is left to read it
+            }
+            Request::Cancel(index) => {
+                if let Some(slot) = self.pipeline.router().slot(index) {
+                    self.pipeline.cancel(slot);
+                    self.pipeline.sink.told = false; // that end was the caller's own wish
+                }
+                let all_came = self
+                    .options
+                    .expect_choices
+                    .is_some_and(|n| self.pipeline.sink.choices() >= n as usize);
+                if all_came && self.pipeline.router().all_ended() {
+                    self.pipeline.fail(StreamError::Cancelled);
+                }
+            }
+        }
+    }
+
+    /// Gives each choice its batch, starts those that are new, and publishes the stream's own news.
+    async fn deliver(&mut self, me: &ActorCell) {
+        let new = self.pipeline.sink.deliver(me).await;
+        let events = std::mem::take(&mut self.pipeline.sink.events);
+        self.control.set_ended(self.pipeline.router().all_ended());
+        let router = self.pipeline.router();
+        let known = self
+            .board
+            .0
+            .read(|listing| listing.metadata == *router.metadata());
+        if new.is_empty() && events.is_empty() && known {
+            return;
+        }
+        self.board.0.change(|listing| {
+            listing.choices.extend(new);
+            listing.events.extend(events);
+            listing.metadata = router.metadata().clone();
+            listing.warnings = router.warnings().to_vec();
+        });
+    }
+
+    /// A panic in the reader ends every choice that is open.
+    async fn lost(&mut self, me: &ActorCell) {
+        tracing::error!("the reader of a completion panicked");
+        self.readable = false;
+        self.pipeline.fail(StreamError::Lost);
+        self.deliver(me).await;
+    }
+
+    /// Lets the choices come to their ends, then tells that the stream is over.
+    async fn close(&mut self) {
+        // Our exit kills linked children: they come first.
+        self.pipeline.sink.join().await;
+        let router = self.pipeline.router();
+        let result = router.closed().cloned().unwrap_or(Err(StreamError::Lost));
+        let refused = matches!(
+            result,
+            Err(StreamError::Limit(LimitExceeded {
+                limit: Limit::Choices,
+                ..
+            }))
+        );
+        let none_came = self.pipeline.sink.choices() == 0;
+        let told_by_choices = result.is_err() && (self.pipeline.sink.told || refused || none_came);
+        let (bytes, events) = (
+            self.pipeline.intake().bytes(),
+            self.pipeline.intake().events(),
+        );
+        let outcome = result.as_ref().err().map_or("complete", StreamError::name);
+        tracing::debug!(
+            bytes,
+            events,
+            choices = self.pipeline.sink.choices(),
+            outcome,
+            "stream closed"
+        );
+        self.drain |= result.is_ok();
+        self.board
+            .0
+            .change(|listing| listing.usage = router.usage());
+        self.board.close(Closed {
+            result,
+            told_by_choices,
+            events,
+        });
+    }
+
+    /// Reads a bounded rest of a stream that is over, so that its connection can be used again (S26).
+    async fn drain(&mut self) {
+        if !self.drain || !self.readable {
+            return;
+        }
+        let mut rest = DRAIN_BYTES;
+        let Self { source, clock, .. } = self;
+        clock.start_drain();
+        poll_fn(|cx| {
+            loop {
+                let mut taken = PIECE_COST;
+                let polled = source.poll(cx, &mut |piece| {
+                    if let Piece::Bytes(bytes) = piece {
+                        taken += bytes.len();
+                    }
+                });
+                rest = rest.saturating_sub(taken);
+                match polled {
+                    Poll::Ready(Some(Ok(()))) if rest > 0 => {}
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => return clock.poll_drain(cx),
+                }
+            }
+        })
+        .await;
+    }
+}
+
+#[ractor::actor(message = (), state = Option<Reader>, arguments = Reader)]
+impl ReaderActor {
+    async fn pre_start(
+        &self,
+        me: ActorRef<()>,
+        reader: Reader,
+    ) -> Result<Option<Reader>, ActorProcessingErr> {
+        me.cast(())?;
+        Ok(Some(reader))
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<()>,
+        _: (),
+        reader: &mut Option<Reader>,
+    ) -> Result<(), ActorProcessingErr> {
+        let Some(mut reader) = reader.take() else {
+            return Ok(());
+        };
+        let cell = me.get_cell();
+        let span = tracing::debug_span!("completion");
+        let run = AssertUnwindSafe(reader.run(&cell)).catch_unwind();
+        if run.instrument(span.clone()).await.is_err() {
+            reader.lost(&cell).await;
+        }
+        reader.close().instrument(span).await;
+        // A source may panic in its rest, too; nobody is left who could be told.
+        let _drained = AssertUnwindSafe(reader.drain()).catch_unwind().await;
+        reader.control.finished();
+        drop(reader);
+        leave(&me);
+        Ok(())
+    }
+
+    /// The default ends the reader with any of its choices.
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<()>,
+        _: SupervisionEvent,
+        _: &mut Option<Reader>,
+    ) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+}

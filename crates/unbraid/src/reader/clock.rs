@@ -1,0 +1,151 @@
+//! Deadlines: the caller's three timeouts, the silence that ends a finished choice, and the bound of a drain.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+use unbraid_core::{TimedOut, Timeout};
+
+/// Silence that ends a choice whose finish reason has come: far above the gap between two chunks of one burst, far
+/// below what a person notices.
+const QUIET: Duration = Duration::from_millis(250);
+
+/// How long the rest of a stream that is over may take.
+const DRAIN: Duration = Duration::from_millis(100);
+
+/// The timeouts of a stream; all are off unless asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Timeouts {
+    pub(crate) first_byte: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) total: Option<Duration>,
+}
+
+impl Timeouts {
+    pub(crate) fn any(self) -> bool {
+        self.first_byte.is_some() || self.idle.is_some() || self.total.is_some()
+    }
+}
+
+/// What has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tick {
+    Quiet,
+    TimedOut(TimedOut),
+}
+
+/// One timer for all deadlines; it is set only while the source has nothing.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    timeouts: Timeouts,
+    started: Instant,
+    last_byte: Option<Instant>,
+    drain_until: Option<Instant>,
+    timer: Timer,
+}
+
+#[derive(Debug)]
+enum Timer {
+    Unset,
+    Set(Pin<Box<Sleep>>),
+    /// The runtime has no time driver.
+    None,
+}
+
+impl Clock {
+    pub(crate) fn new(timeouts: Timeouts, started: Instant) -> Self {
+        Self {
+            timeouts,
+            started,
+            last_byte: None,
+            drain_until: None,
+            timer: Timer::Unset,
+        }
+    }
+
+    /// A byte has come, be it of a comment (S4).
+    pub(crate) fn touch(&mut self) {
+        self.last_byte = Some(Instant::now());
+    }
+
+    /// The total timeout, where a source is never silent.
+    pub(crate) fn overdue(&self) -> Option<TimedOut> {
+        let after = self.timeouts.total?;
+        (self.started.elapsed() >= after).then_some(TimedOut {
+            timeout: Timeout::Total,
+            after,
+        })
+    }
+
+    /// Waits for the next deadline; `quiet` says whether silence ends anything.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, quiet: bool) -> Poll<Tick> {
+        let Some((at, tick)) = self.next(quiet) else {
+            return Poll::Pending;
+        };
+        self.poll_until(cx, at).map(|()| tick)
+    }
+
+    /// The nearest deadline.
+    fn next(&self, quiet: bool) -> Option<(Instant, Tick)> {
+        let timed_out = |timeout, from: Instant, after: Option<Duration>| {
+            let after = after?;
+            Some((
+                from.checked_add(after)?,
+                Tick::TimedOut(TimedOut { timeout, after }),
+            ))
+        };
+        let silence = match self.last_byte {
+            None => timed_out(Timeout::FirstByte, self.started, self.timeouts.first_byte),
+            Some(last) => timed_out(Timeout::Idle, last, self.timeouts.idle),
+        };
+        let total = timed_out(Timeout::Total, self.started, self.timeouts.total);
+        let quiet = quiet.then(|| (self.last_byte.unwrap_or(self.started) + QUIET, Tick::Quiet));
+        [quiet, silence, total]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
+    }
+
+    pub(crate) fn start_drain(&mut self) {
+        self.drain_until = Instant::now().checked_add(DRAIN);
+    }
+
+    /// Ready when the drain has taken long enough; at once where there is no time driver.
+    pub(crate) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.drain_until {
+            Some(until) if !matches!(self.timer, Timer::None) => match self.poll_until(cx, until) {
+                Poll::Pending if matches!(self.timer, Timer::None) => Poll::Ready(()),
+                polled => polled,
+            },
+            _ => Poll::Ready(()),
+        }
+    }
+
+    fn poll_until(&mut self, cx: &mut Context<'_>, at: Instant) -> Poll<()> {
+        if matches!(self.timer, Timer::Unset) {
+            self.timer = new_sleep(at).map_or(Timer::None, |sleep| Timer::Set(Box::pin(sleep)));
+        }
+        let Timer::Set(sleep) = &mut self.timer else {
+            return Poll::Pending;
+        };
+        if sleep.deadline() != at {
+            sleep.as_mut().reset(at);
+        }
+        sleep.as_mut().poll(cx)
+    }
+}
+
+/// Tokio has no way to ask whether a runtime has a time driver: without one, making a timer panics.
+fn new_sleep(at: Instant) -> Option<Sleep> {
+    catch_unwind(AssertUnwindSafe(|| sleep_until(at))).ok()
+}
+
+/// Whether timers work in the runtime of this thread.
+pub(crate) fn has_time_driver() -> bool {
+    new_sleep(Instant::now()).is_some()
+}

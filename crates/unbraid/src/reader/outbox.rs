@@ -1,0 +1,152 @@
+//! Where the router's decisions go: one batch a choice and read, and the stream's own events.
+
+use std::sync::Arc;
+
+use ractor::{Actor, ActorCell, concurrency::JoinHandle};
+use tokio::time::Instant;
+use unbraid_core::{
+    ChoiceIndex, End, Limits, Place, Shape, Stamped, Transcript, Update, route::Sink,
+};
+
+use crate::{
+    choice_actor::{ChoiceActor, Start},
+    inbox::{Batch, Inbox},
+    log::{Log, Record, Timing, Writer},
+};
+
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    limits: Limits,
+    started: Instant,
+    lanes: Vec<Lane>,
+    /// Slots with something in their batch.
+    filled: Vec<usize>,
+    /// Events of the stream itself.
+    pub(crate) events: Vec<Stamped>,
+    /// Whether an error has ended a choice.
+    pub(crate) told: bool,
+}
+
+/// The way to one choice.
+#[derive(Debug)]
+struct Lane {
+    index: ChoiceIndex,
+    shape: Shape,
+    batch: Batch,
+    /// `None` until the first batch is handed on.
+    link: Option<Link>,
+}
+
+#[derive(Debug)]
+struct Link {
+    inbox: Arc<Inbox>,
+    actor: Option<JoinHandle<()>>,
+}
+
+impl Outbox {
+    pub(crate) fn new(limits: Limits, started: Instant) -> Self {
+        Self {
+            limits,
+            started,
+            lanes: Vec::new(),
+            filled: Vec::new(),
+            events: Vec::new(),
+            told: false,
+        }
+    }
+
+    /// How many choices have come.
+    pub(crate) fn choices(&self) -> usize {
+        self.lanes.len()
+    }
+
+    fn fill(&mut self, slot: usize, work: impl FnOnce(&mut Batch)) {
+        let Some(lane) = self.lanes.get_mut(slot) else {
+            return;
+        };
+        if lane.batch.is_empty() {
+            self.filled.push(slot);
+        }
+        work(&mut lane.batch);
+    }
+
+    /// Hands every batch on, and gives the logs of new choices in order of appearance.
+    pub(crate) async fn deliver(&mut self, me: &ActorCell) -> Vec<Arc<Log>> {
+        let mut new = Vec::new();
+        self.filled.sort_unstable();
+        for slot in std::mem::take(&mut self.filled) {
+            let Some(lane) = self.lanes.get_mut(slot) else {
+                continue;
+            };
+            match &lane.link {
+                Some(link) => link.inbox.give(&mut lane.batch),
+                None => new.push(lane.start(&self.limits, self.started, me).await),
+            }
+        }
+        new
+    }
+
+    /// Tells all choices that nothing more comes, and waits until they have done their work.
+    pub(crate) async fn join(&mut self) {
+        let links = self.lanes.iter_mut().filter_map(|lane| lane.link.as_mut());
+        let mut links: Vec<&mut Link> = links.collect();
+        for link in &links {
+            link.inbox.close();
+        }
+        for actor in links.iter_mut().filter_map(|link| link.actor.take()) {
+            let _ended = actor.await; // however it ended, its writer has sealed the log
+        }
+    }
+}
+
+impl Lane {
+    /// Starts the choice's actor. If that fails the dropped writer has sealed the log.
+    async fn start(&mut self, limits: &Limits, started: Instant, me: &ActorCell) -> Arc<Log> {
+        let transcript = Transcript::new(self.index, self.shape);
+        let log = Arc::new(Log::new(Record {
+            transcript,
+            timing: Timing::default(),
+        }));
+        let writer = Writer::new(Arc::clone(&log), limits.clone(), started);
+        let inbox = Arc::new(Inbox::default());
+        let start = Start::new(Arc::clone(&inbox), writer, std::mem::take(&mut self.batch));
+        let spawned = ChoiceActor::spawn_linked(None, ChoiceActor, start, me.clone()).await;
+        self.link = Some(Link {
+            inbox,
+            actor: spawned.ok().map(|(_, actor)| actor),
+        });
+        log
+    }
+}
+
+impl Sink for Outbox {
+    fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: Shape) {
+        self.lanes.push(Lane {
+            index,
+            shape,
+            batch: Batch::default(),
+            link: None,
+        });
+    }
+
+    fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
+        self.fill(slot, |batch| batch.update(update, place));
+    }
+
+    fn late(&mut self, slot: usize, update: &Update<'_>, place: Place) {
+        self.fill(slot, |batch| batch.late(update, place));
+    }
+
+    fn end(&mut self, slot: usize, end: End, place: Place) {
+        self.told |= end.is_error();
+        self.fill(slot, |batch| batch.end(end, place));
+    }
+
+    fn fail(&mut self, slot: usize, end: End, place: Place) {
+        self.fill(slot, |batch| batch.fail(end, place));
+    }
+
+    fn stream(&mut self, event: Stamped) {
+        self.events.push(event);
+    }
+}

@@ -1,0 +1,166 @@
+//! The flat view: every update of every choice in one stream, no actors (the decision record's Option 2, R63).
+
+use std::{
+    fmt,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use async_stream::stream;
+use futures::{Stream, StreamExt, stream::FusedStream};
+use unbraid_core::{BoxError, Options, StreamError, TransportError, Update, pipeline::Intake};
+
+/// The updates of one stream, in the order of the wire; see [`updates`].
+///
+/// Dropping it closes the source. [`next`](Self::next) is cancel safe.
+pub struct Updates {
+    inner: Pin<Box<dyn Stream<Item = Result<Update<'static>, StreamError>> + Send>>,
+    done: bool,
+}
+
+/// Decodes a stream of byte chunks into flat updates, one after another, each with its choice index.
+///
+/// Nothing is kept and nothing is checked beyond the format: no choice has an end here, and an error that the server
+/// reports is an [`Update`] with its `error` set. The first `Err` is the last item.
+///
+/// # Examples
+///
+/// Both views at once: a tap on the updates, and the choices apart.
+///
+/// ```
+/// use futures::{StreamExt, stream};
+/// use unbraid::{Completions, updates};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let body = "data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let tapped = updates(bytes).inspect(|update| {
+///     if let Ok(update) = update {
+///         println!("{:?}: {:?}", update.choice_index, update.content_update);
+///     }
+/// });
+/// let completions = Completions::from_updates(tapped);
+/// assert_eq!(completions.single().await?.text().await?, "Hi");
+/// # Ok(())
+/// # }
+/// ```
+pub fn updates<S, B, E>(bytes: S) -> Updates
+where
+    S: Stream<Item = Result<B, E>> + Send + 'static,
+    B: AsRef<[u8]> + Send + 'static,
+    E: Into<BoxError> + Send + 'static,
+{
+    updates_with(bytes, &Options::default())
+}
+
+/// As [`updates`], with options: `strict` and the limits on lines, events and depth apply.
+pub fn updates_with<S, B, E>(bytes: S, options: &Options) -> Updates
+where
+    S: Stream<Item = Result<B, E>> + Send + 'static,
+    B: AsRef<[u8]> + Send + 'static,
+    E: Into<BoxError> + Send + 'static,
+{
+    let mut flat = Flat {
+        intake: Intake::new(options),
+        ready: Vec::new(),
+    };
+    let stream = stream! {
+        let mut bytes = pin!(bytes);
+        loop {
+            let more = match bytes.next().await {
+                Some(Ok(read)) => flat.feed(read.as_ref()),
+                Some(Err(error)) => flat.broken(error.into()),
+                None => flat.finish(),
+            };
+            for item in flat.ready.drain(..) {
+                yield item;
+            }
+            if !more {
+                break;
+            }
+        }
+    };
+    Updates {
+        inner: Box::pin(stream),
+        done: false,
+    }
+}
+
+/// An intake, and what it has decoded but not yet given.
+struct Flat {
+    intake: Intake,
+    ready: Vec<Result<Update<'static>, StreamError>>,
+}
+
+impl Flat {
+    /// Decodes one read; false if the stream is over.
+    fn feed(&mut self, bytes: &[u8]) -> bool {
+        let Self { intake, ready } = self;
+        let mut input = bytes;
+        while let Some(event) = intake.next(&mut input, &mut |update| {
+            ready.push(Ok(update.clone().into_owned()))
+        }) {
+            if let Err(error) = event {
+                ready.push(Err(error));
+                return false;
+            }
+        }
+        true
+    }
+
+    fn broken(&mut self, error: BoxError) -> bool {
+        let error = TransportError::new(self.intake.bytes(), error);
+        self.ready
+            .push(Err(StreamError::Transport(Arc::new(error))));
+        false
+    }
+
+    fn finish(&mut self) -> bool {
+        let Self { intake, ready } = self;
+        let last = intake.finish(&mut |update| ready.push(Ok(update.clone().into_owned())));
+        if let Some(Err(error)) = last {
+            ready.push(Err(error));
+        }
+        false
+    }
+}
+
+impl Updates {
+    /// The next update; `None` once the stream is over.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future before it is ready loses nothing.
+    pub async fn next(&mut self) -> Option<Result<Update<'static>, StreamError>> {
+        StreamExt::next(self).await
+    }
+}
+
+impl Stream for Updates {
+    type Item = Result<Update<'static>, StreamError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.done {
+            return Poll::Ready(None);
+        }
+        let polled = self.inner.as_mut().poll_next(cx);
+        self.done = matches!(polled, Poll::Ready(None));
+        polled
+    }
+}
+
+impl FusedStream for Updates {
+    fn is_terminated(&self) -> bool {
+        self.done
+    }
+}
+
+impl fmt::Debug for Updates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Updates")
+            .field("done", &self.done)
+            .finish_non_exhaustive()
+    }
+}

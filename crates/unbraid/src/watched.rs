@@ -1,0 +1,149 @@
+//! A value with one writer and any number of readers that wait for it to change.
+//!
+//! Both logs are such values. A reader looks and, if there is nothing for it, leaves its waker under the same lock, so
+//! that no change is missed. The writer takes all wakers and wakes them behind the lock, once a change.
+
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+#[derive(Debug)]
+pub(crate) struct Watched<T> {
+    state: Mutex<State<T>>,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    value: T,
+    waiting: Vec<(u64, Waker)>,
+}
+
+impl<T> Watched<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self {
+            state: Mutex::new(State {
+                value,
+                waiting: Vec::new(),
+            }),
+        }
+    }
+
+    /// A panic under the lock leaves a value that readers can still read; its writer ends it.
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&self.lock().value)
+    }
+
+    pub(crate) fn change<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        /// Wakes also when `work` panics: what it had written is there to read.
+        struct Wake(Vec<(u64, Waker)>);
+        impl Drop for Wake {
+            fn drop(&mut self) {
+                for (_, waker) in self.0.drain(..) {
+                    waker.wake();
+                }
+            }
+        }
+        let mut state = self.lock();
+        // Declared behind the guard would be dropped before it: wake only once the lock is free.
+        let wake = Wake(std::mem::take(&mut state.waiting));
+        let result = work(&mut state.value);
+        drop(state);
+        drop(wake);
+        result
+    }
+
+    fn poll<R>(&self, key: u64, cx: &Context<'_>, look: impl FnOnce(&T) -> Poll<R>) -> Poll<R> {
+        let mut state = self.lock();
+        let result = look(&state.value);
+        if result.is_pending() {
+            match state.waiting.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, waker)) => waker.clone_from(cx.waker()),
+                None => state.waiting.push((key, cx.waker().clone())),
+            }
+        }
+        result
+    }
+}
+
+/// One reader's place in the queue of those who wait. A clone waits on its own; dropping it leaves no waker behind.
+#[derive(Debug)]
+pub(crate) struct Watcher<T> {
+    watched: Arc<Watched<T>>,
+    key: u64,
+}
+
+impl<T> Watcher<T> {
+    pub(crate) fn new(watched: &Arc<Watched<T>>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self {
+            watched: Arc::clone(watched),
+            key: NEXT.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn poll<R>(&self, cx: &Context<'_>, look: impl FnOnce(&T) -> Poll<R>) -> Poll<R> {
+        self.watched.poll(self.key, cx, look)
+    }
+
+    /// Waits until the value has what is looked for.
+    pub(crate) async fn wait<R>(&self, mut look: impl FnMut(&T) -> Option<R>) -> R {
+        poll_fn(|cx| self.poll(cx, |value| look(value).map_or(Poll::Pending, Poll::Ready))).await
+    }
+}
+
+impl<T> Clone for Watcher<T> {
+    fn clone(&self) -> Self {
+        Self::new(&self.watched)
+    }
+}
+
+impl<T> Drop for Watcher<T> {
+    fn drop(&mut self) {
+        let mut state = self.watched.lock();
+        let own = state.waiting.iter().position(|(key, _)| *key == self.key);
+        let waker = own.map(|at| state.waiting.swap_remove(at));
+        // A waker's drop may run foreign code: not under the lock.
+        drop(state);
+        drop(waker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn a_dropped_watcher_leaves_no_waker_behind() {
+        let watched = Arc::new(Watched::new(0));
+        let watcher = Watcher::new(&watched);
+        let cx = Context::from_waker(Waker::noop());
+        for _ in 0..100 {
+            let pending: Poll<()> = watcher.poll(&cx, |_| Poll::Pending);
+            assert!(pending.is_pending());
+        }
+        assert_eq!(watched.lock().waiting.len(), 1);
+        drop(watcher);
+        assert_eq!(watched.lock().waiting.len(), 0);
+    }
+
+    #[test]
+    fn a_panic_under_the_lock_stops_no_reader() {
+        let watched = Arc::new(Watched::new(1));
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            watched.change(|_| panic!("on purpose"))
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(watched.read(|value| *value), 1);
+    }
+}
