@@ -11,6 +11,10 @@ use std::{
 
 use unbraid_core::{End, Fragment, Place, Transcript, Update, choice::Machine};
 
+/// Text that makes a machine of the tests panic, as a bug would.
+#[cfg(test)]
+pub(crate) const PANIC: &str = "panic on purpose";
+
 /// Work for one choice's machine, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
@@ -90,6 +94,8 @@ impl Batch {
 
     /// Gives the machine everything, and keeps the room for what comes next.
     pub(crate) fn apply(&mut self, machine: &mut Machine, log: &mut Transcript) {
+        #[cfg(test)]
+        assert!(!self.text.contains(PANIC), "{PANIC}");
         let mut start = 0;
         for step in self.steps.drain(..) {
             match step {

@@ -1,1 +1,103 @@
-//! Tests of the actors.
+//! Actors under paused time, with a scripted source. Reaching the deadline fails a test, so that nothing hangs unseen.
+
+mod cancel;
+mod ends;
+mod faults;
+mod limits;
+mod runtime;
+mod streams;
+
+use std::{future::Future, time::Duration};
+
+use unbraid_testkit::script::{Script, Step};
+
+use crate::{Builder, Choice, ChoiceError, Completions, Finished};
+
+/// Far beyond every deadline of the library; time is paused, so that reaching it costs nothing.
+const DEADLINE: Duration = Duration::from_secs(3600);
+
+/// Waits, but not for ever.
+async fn soon<F: Future>(future: F) -> F::Output {
+    match tokio::time::timeout(DEADLINE, future).await {
+        Ok(output) => output,
+        Err(_) => panic!("it hangs"),
+    }
+}
+
+fn read(steps: impl IntoIterator<Item = Step>) -> Completions {
+    read_with(Completions::builder(), steps)
+}
+
+fn read_with(builder: Builder, steps: impl IntoIterator<Item = Step>) -> Completions {
+    builder.read_sse(Script::new(steps))
+}
+
+/// Every choice that comes, in order of appearance, and the error that the choices end with.
+async fn all_choices(completions: &Completions) -> (Vec<Choice>, Option<crate::StreamError>) {
+    let mut choices = completions.choices();
+    let mut seen = Vec::new();
+    loop {
+        match soon(choices.next()).await {
+            Some(Ok(choice)) => seen.push(choice),
+            Some(Err(error)) => {
+                assert!(soon(choices.next()).await.is_none(), "the error comes once");
+                return (seen, Some(error));
+            }
+            None => return (seen, None),
+        }
+    }
+}
+
+/// What a choice came to, whichever way.
+async fn outcome(choice: &Choice) -> Finished {
+    match soon(choice.finished()).await {
+        Ok(finished) => finished,
+        Err(error) => error.partial().clone(),
+    }
+}
+
+/// The end of every choice: `0 finished "text"`.
+async fn ends(completions: &Completions) -> Vec<String> {
+    let (choices, _) = all_choices(completions).await;
+    let mut ends = Vec::new();
+    for choice in &choices {
+        let finished = outcome(choice).await;
+        ends.push(format!(
+            "{} {} {:?}",
+            finished.index,
+            finished.end.name(),
+            finished.message.content
+        ));
+        check_streams(choice, finished.end.is_error()).await;
+    }
+    ends
+}
+
+/// A choice's streams end as its end says: with one error or none, and then for ever.
+async fn check_streams(choice: &Choice, error: bool) {
+    #[track_caller]
+    fn check<T>(last: &[Result<T, ChoiceError>], error: bool) {
+        let errors = last.iter().filter(|item| item.is_err()).count();
+        assert_eq!(errors, usize::from(error));
+        assert_eq!(last.last().is_some_and(Result::is_err), error);
+    }
+    let mut content = choice.content();
+    let mut items = Vec::new();
+    while let Some(item) = soon(content.next()).await {
+        items.push(item);
+    }
+    check(&items, error);
+    assert!(soon(content.next()).await.is_none());
+    let mut events = choice.events();
+    let mut items = Vec::new();
+    while let Some(item) = soon(events.next()).await {
+        items.push(item);
+    }
+    check(&items, error);
+    let mut reasoning = choice.reasoning();
+    let mut items = Vec::new();
+    while let Some(item) = soon(reasoning.next()).await {
+        items.push(item);
+    }
+    check(&items, error);
+}

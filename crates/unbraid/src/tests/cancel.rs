@@ -1,0 +1,293 @@
+//! Cancel, discard, drop: what each ends, and what it leaves.
+
+use std::time::Duration;
+
+use unbraid_testkit::script::{DONE, Script, Step, bytes, content, finish};
+
+use super::{ends, outcome, read, read_with, soon};
+use crate::{Completions, Event, StreamError};
+
+/// Lets every other task run until all of them wait.
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_choice_ends_in_order_and_its_siblings_go_on() {
+    let second = Duration::from_secs(1);
+    let call = r#"data: {"choices":[{"index":1,"delta":{"tool_calls":[{"index":0,"id":"t","function":{"name":"f","arguments":"{\"a"}}]}}]}"#;
+    let steps = [
+        bytes(content(0, "a")),
+        bytes(format!("{call}\n\n")),
+        Step::Pause(second),
+        bytes(content(1, "dropped")),
+        bytes(content(0, "A")),
+        bytes(finish(0, "stop")),
+        bytes(DONE),
+    ];
+    let completions = read(steps);
+    let choice = soon(completions.choice(1)).await.unwrap();
+    choice.cancel();
+    choice.cancel();
+    let error = soon(choice.finished()).await.unwrap_err();
+    assert_eq!(error.end().name(), "cancelled");
+    assert_eq!(
+        error.partial().message.tool_calls[0]
+            .status
+            .map(|status| status.as_str()),
+        Some("truncated")
+    );
+    let mut events = choice.events();
+    let mut names = Vec::new();
+    while let Some(Ok(event)) = soon(events.next()).await {
+        names.push(event.event.name());
+    }
+    assert_eq!(
+        names,
+        [
+            "choice.start",
+            "tool_call.start",
+            "tool_call.arguments.delta",
+            "tool_call.done",
+            "end"
+        ]
+    );
+    assert_eq!(
+        ends(&completions).await,
+        ["0 finished \"aA\"", "1 cancelled \"\""]
+    );
+    assert!(soon(completions.closed()).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_body_closes_when_all_expected_choices_are_cancelled() {
+    let script = || Script::new([bytes(content(0, "a")), bytes(content(1, "b")), Step::Stall]);
+    let source = script();
+    let probe = source.probe();
+    let completions = Completions::builder().expect_choices(2).read_sse(source);
+    for index in [0, 1] {
+        assert!(!probe.closed());
+        soon(completions.choice(index)).await.unwrap().cancel();
+        settle().await;
+    }
+    assert!(probe.closed());
+    assert!(matches!(
+        soon(completions.closed()).await,
+        Err(StreamError::Cancelled)
+    ));
+
+    let source = script();
+    let probe = source.probe();
+    let completions = Completions::from_sse(source);
+    for index in [0, 1] {
+        soon(completions.choice(index)).await.unwrap().cancel();
+        settle().await;
+    }
+    assert!(
+        !probe.closed(),
+        "more choices may come: nobody said how many were asked for"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_discarded_choice_keeps_no_text_and_ends_for_all_its_clones() {
+    let second = Duration::from_secs(1);
+    let completions = read([
+        bytes(content(0, "secret")),
+        bytes(content(1, "b")),
+        Step::Pause(second),
+        bytes(content(0, "more")),
+        bytes(DONE),
+    ]);
+    let choice = soon(completions.choice(0)).await.unwrap();
+    let clone = choice.clone();
+    let mut content = choice.content();
+    assert_eq!(soon(content.next()).await.unwrap().unwrap(), "secret");
+    choice.discard();
+    assert_eq!(
+        soon(content.next())
+            .await
+            .unwrap()
+            .unwrap_err()
+            .end()
+            .name(),
+        "cancelled"
+    );
+    assert!(soon(content.next()).await.is_none());
+    assert_eq!(outcome(&clone).await.end.name(), "cancelled");
+    assert_eq!(clone.snapshot().content, "");
+    let whole = soon(completions.aggregate()).await;
+    assert!(
+        !whole.to_string().contains("secret") && !whole.to_string().contains("more"),
+        "{whole}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_handle_closes_the_body_at_once() {
+    let source = Script::new([bytes(content(0, "a")), Step::Stall]);
+    let probe = source.probe();
+    let completions = Completions::from_sse(source);
+    let choice = soon(completions.single()).await.unwrap();
+    let cursor = choice.content();
+    drop((completions, choice));
+    settle().await;
+    assert!(!probe.closed(), "a cursor is a handle");
+    drop(cursor);
+    settle().await;
+    assert!(probe.closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_may_be_dropped_before_the_first_poll() {
+    let source = Script::new([bytes(content(0, "a")), Step::Stall]);
+    let probe = source.probe();
+    drop(Completions::from_sse(source));
+    settle().await;
+    assert!(probe.closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_consumer_disturbs_nobody() {
+    let second = Duration::from_secs(1);
+    let completions = read([
+        bytes(content(0, "a")),
+        bytes(content(1, "b")),
+        Step::Pause(second),
+        bytes(content(0, "A")),
+        bytes(finish(0, "stop")),
+        bytes(DONE),
+    ]);
+    let first = soon(completions.choice(0)).await.unwrap();
+    let mut cursor = first.content();
+    soon(cursor.next()).await.unwrap().unwrap();
+    drop((cursor, first));
+    assert_eq!(
+        ends(&completions).await,
+        ["0 finished \"aA\"", "1 done_without_finish \"b\""]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn l13_the_rest_is_drained_within_bounds_once_all_has_ended() {
+    let comment = ": x\n".repeat(16);
+    let rest = |n: usize| (0..n).map(|_| bytes(&comment)).collect::<Vec<_>>();
+    let after_done = |rest: Vec<Step>| {
+        let mut steps = vec![
+            bytes(content(0, "a")),
+            bytes(finish(0, "stop")),
+            bytes(DONE),
+        ];
+        steps.extend(rest);
+        Script::new(steps)
+    };
+    // A stalled rest costs 100 ms, and the result does not wait for it.
+    let source = after_done(vec![Step::Stall]);
+    let probe = source.probe();
+    let completions = Completions::from_sse(source);
+    let before = tokio::time::Instant::now();
+    soon(completions.closed()).await.unwrap();
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    tokio::time::sleep(Duration::from_millis(99)).await;
+    assert!(!probe.closed());
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    assert!(probe.closed());
+    // An endless rest is left after 64 KiB.
+    let source = after_done(rest(100_000));
+    let probe = source.probe();
+    let completions = Completions::from_sse(source);
+    soon(completions.closed()).await.unwrap();
+    settle().await;
+    assert!(probe.closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn l13_the_last_handle_drains_when_every_choice_has_ended() {
+    let source = Script::new([
+        bytes(content(0, "a")),
+        bytes(finish(0, "stop")),
+        bytes(": x\n\n"),
+        Step::Stall,
+    ]);
+    let probe = source.probe();
+    let completions = Completions::from_sse(source);
+    let choice = soon(completions.single()).await.unwrap();
+    soon(choice.finished()).await.unwrap();
+    drop((completions, choice));
+    tokio::time::sleep(Duration::from_millis(99)).await;
+    assert!(!probe.closed(), "the usage may be on its way");
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    assert!(probe.closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn take_finished_counts_what_finished_only() {
+    let second = Duration::from_secs(1);
+    let steps = || {
+        vec![
+            bytes(content(0, "a")),
+            bytes(content(1, "b")),
+            bytes(content(2, "c")),
+            bytes(finish(1, "stop")),
+            Step::Pause(second),
+            bytes(finish(2, "length")),
+            Step::Pause(second),
+            bytes(DONE),
+        ]
+    };
+    let completions = read(steps());
+    let first = soon(completions.take_finished(1)).await;
+    assert_eq!(first.iter().map(|f| f.index.0).collect::<Vec<_>>(), [1]);
+    let two = soon(completions.take_finished(2)).await;
+    assert_eq!(two.iter().map(|f| f.index.0).collect::<Vec<_>>(), [1, 2]);
+    let fewer = soon(completions.take_finished(3)).await;
+    assert_eq!(fewer.len(), 2, "choice 0 had no reason");
+
+    let completions = read(steps());
+    let dropped =
+        tokio::time::timeout(Duration::from_millis(300), completions.take_finished(3)).await;
+    assert!(dropped.is_err());
+    assert_eq!(
+        soon(completions.take_finished(3)).await.len(),
+        2,
+        "the dropped future cancelled nobody"
+    );
+    let none: Vec<_> = soon(completions.take_finished(0)).await;
+    assert!(none.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_after_the_end_changes_nothing() {
+    let completions = read([
+        bytes(content(0, "a")),
+        bytes(finish(0, "stop")),
+        bytes(DONE),
+    ]);
+    soon(completions.closed()).await.unwrap();
+    let choice = soon(completions.single()).await.unwrap();
+    choice.cancel();
+    completions.cancel();
+    settle().await;
+    assert_eq!(ends(&completions).await, ["0 finished \"a\""]);
+    let mut events = completions.events();
+    let mut last = None;
+    while let Some(event) = soon(events.next()).await {
+        last = Some(event.unwrap());
+    }
+    assert!(matches!(last.unwrap().event, Event::End(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_choice_with_a_reason_has_finished() {
+    let completions = read_with(
+        Completions::builder(),
+        [
+            bytes(content(0, "a")),
+            bytes(finish(0, "stop")),
+            Step::Stall,
+        ],
+    );
+    let choice = soon(completions.single()).await.unwrap();
+    choice.cancel();
+    assert_eq!(outcome(&choice).await.end.name(), "finished");
+}

@@ -1,0 +1,178 @@
+//! Panics and kills: they end what they hit and nothing else, and nobody is left waiting.
+
+use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
+
+use super::{all_choices, ends, outcome, read, soon};
+use crate::{Choice, Completions, StreamError};
+
+/// A trace of a choice, without its warnings' texts.
+async fn trace(choice: &Choice) -> Vec<String> {
+    let mut events = choice.events();
+    let mut lines = Vec::new();
+    while let Some(Ok(event)) = soon(events.next()).await {
+        lines.push(event.to_string());
+    }
+    lines
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_the_source_loses_what_is_open() {
+    let steps = [
+        bytes(content(0, "a")),
+        bytes(finish(0, "stop")),
+        bytes(content(1, "b")),
+        Step::Panic,
+    ];
+    let completions = read(steps);
+    assert_eq!(
+        ends(&completions).await,
+        ["0 finished \"a\"", "1 lost \"b\""]
+    );
+    assert!(matches!(
+        soon(completions.closed()).await,
+        Err(StreamError::Lost)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_while_decoding_loses_what_is_open() {
+    let completions = read([bytes(content(0, "a")), Step::PanicInRead, bytes(DONE)]);
+    assert_eq!(ends(&completions).await, ["0 lost \"a\""]);
+    let (_, error) = all_choices(&completions).await;
+    assert!(matches!(error, Some(StreamError::Lost)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_choice_leaves_its_siblings() {
+    let mut steps = vec![
+        bytes(content(0, "a")),
+        bytes(content(1, "b")),
+        bytes(content(2, "c")),
+        Step::Yield,
+    ];
+    steps.push(bytes(content(1, crate::inbox::PANIC)));
+    steps.extend([
+        bytes(content(0, "A")),
+        bytes(content(1, "B")),
+        bytes(content(2, "C")),
+    ]);
+    steps.extend([
+        bytes(finish(0, "stop")),
+        bytes(finish(2, "stop")),
+        bytes(DONE),
+    ]);
+    let completions = read(steps);
+    assert_eq!(
+        ends(&completions).await,
+        ["0 finished \"aA\"", "1 lost \"b\"", "2 finished \"cC\""]
+    );
+    assert!(soon(completions.closed()).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_choices_first_batch_still_shows_the_choice() {
+    let completions = read([
+        bytes(content(0, crate::inbox::PANIC)),
+        bytes(content(1, "b")),
+        bytes(DONE),
+    ]);
+    assert_eq!(
+        ends(&completions).await,
+        ["0 lost \"\"", "1 done_without_finish \"b\""]
+    );
+}
+
+/// Eight choices, of which one is killed in the middle if told so; the traces of all.
+async fn eight(killed: Option<usize>) -> Vec<Vec<String>> {
+    let round = |text: &str| {
+        (0..8)
+            .map(|choice| bytes(content(choice, text)))
+            .collect::<Vec<_>>()
+    };
+    let pause = Step::Pause(std::time::Duration::from_secs(1));
+    let mut steps = round("a");
+    steps.push(pause);
+    steps.extend(round("b"));
+    steps.extend((0..8).map(|choice| bytes(finish(choice, "stop"))));
+    steps.push(bytes(DONE));
+    let completions = read(steps);
+    let eighth = soon(completions.choice(7)).await.unwrap();
+    drop(eighth);
+    // Until every actor has begun its long handler.
+    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    if let Some(killed) = killed {
+        kill(&completions, killed);
+    }
+    let (choices, error) = all_choices(&completions).await;
+    assert!(error.is_none());
+    let mut traces = Vec::new();
+    for choice in &choices {
+        traces.push(trace(choice).await);
+    }
+    traces
+}
+
+/// Kills the actor that was started as the n-th: ids count up.
+fn kill(completions: &Completions, nth: usize) {
+    let mut children = completions
+        .reader()
+        .expect("the stream is open")
+        .get_children();
+    children.sort_by_key(|child| child.get_id().pid());
+    children[nth].kill();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_choice_leaves_its_siblings_traces_unchanged() {
+    let whole = eight(None).await;
+    for killed in [0, 3, 7] {
+        let traces = eight(Some(killed)).await;
+        for (choice, (trace, expected)) in traces.iter().zip(&whole).enumerate() {
+            if choice == killed {
+                let last = trace.last().unwrap();
+                assert!(last.contains("\"end\":\"lost\""), "{last}");
+                assert!(
+                    trace.iter().any(|line| line.contains("\"a\"")),
+                    "what had come is there"
+                );
+            } else {
+                assert_eq!(trace, expected);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_choice_ends_at_once_although_the_reader_sits_in_its_handler() {
+    let completions = read([bytes(content(0, "a")), bytes(content(1, "b")), Step::Stall]);
+    let choice = soon(completions.choice(0)).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    kill(&completions, 0);
+    let ended =
+        tokio::time::timeout(std::time::Duration::from_millis(100), choice.finished()).await;
+    assert_eq!(ended.expect("at once").unwrap_err().end().name(), "lost");
+    let sibling = soon(completions.choice(1)).await.unwrap();
+    let open = tokio::time::timeout(std::time::Duration::from_secs(60), sibling.finished()).await;
+    assert!(open.is_err(), "the sibling goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_reader_loses_what_is_open() {
+    let completions = read([
+        bytes(content(0, "a")),
+        bytes(finish(0, "stop")),
+        bytes(content(1, "b")),
+        Step::Stall,
+    ]);
+    let open = soon(completions.choice(1)).await.unwrap();
+    completions.reader().expect("the stream is open").kill();
+    assert_eq!(outcome(&open).await.end.name(), "lost");
+    assert!(matches!(
+        soon(completions.closed()).await,
+        Err(StreamError::Lost)
+    ));
+    assert_eq!(
+        ends(&completions).await,
+        ["0 finished \"a\"", "1 lost \"b\""]
+    );
+}

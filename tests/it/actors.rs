@@ -1,0 +1,125 @@
+//! The actors against `Demux`: on every fixture, at every cut, on both kinds of runtime, the same events.
+
+use futures::{StreamExt, stream};
+use unbraid::{Builder, Completions, Demux, Stamped};
+use unbraid_testkit::cut::{bytewise, every_cut_in_two, random_cuts};
+use unbraid_testkit::fixture::Fixture;
+
+/// Cuts in two of one fixture; longer streams are cut at this many places, evenly.
+const CUTS: usize = 300;
+
+/// The lines of a stream, once for each of three orders.
+#[derive(Debug, PartialEq)]
+struct Lists {
+    whole: Vec<String>,
+    /// By choice, in order of appearance.
+    choices: Vec<Vec<String>>,
+    stream: Vec<String>,
+    aggregate: String,
+}
+
+fn builder(fixture: &Fixture) -> Builder {
+    let builder = Completions::builder().strict(fixture.options.strict);
+    match fixture.options.expect_choices {
+        Some(n) => builder.expect_choices(n),
+        None => builder,
+    }
+}
+
+/// What `Demux` makes of a stream.
+fn expected(fixture: &Fixture) -> Lists {
+    let mut demux = Demux::new(unbraid::Options {
+        strict: fixture.options.strict,
+        expect_choices: fixture.options.expect_choices,
+        ..unbraid::Options::default()
+    });
+    demux.feed(&fixture.bytes);
+    demux.finish();
+    let (mut whole, mut stream) = (Vec::new(), Vec::new());
+    while let Some(event) = demux.next_event() {
+        let line = event.to_string();
+        if event.choice.is_none() {
+            stream.push(line.clone());
+        }
+        whole.push(line);
+    }
+    let choices = demux.choices().map(|transcript| {
+        let events = (0..transcript.visible()).filter_map(|seq| transcript.event(seq));
+        events.map(|event| event.to_string()).collect()
+    });
+    let choices = choices.collect();
+    Lists { whole, choices, stream, aggregate: demux.aggregate().to_string() }
+}
+
+/// What the actors make of the same bytes, cut into these reads.
+async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
+    let source = stream::iter(reads.into_iter().map(Ok::<_, std::io::Error>));
+    let completions = builder(fixture).read_sse(source);
+    let all = completions.events().filter_map(|event| async { event.ok() });
+    let mut events: Vec<Stamped> = all.collect().await;
+    let lines = |events: &[Stamped]| events.iter().map(ToString::to_string).collect();
+    let stream: Vec<Stamped> = events.iter().filter(|event| event.choice.is_none()).cloned().collect();
+    let mut choices = Vec::new();
+    let mut handles = completions.choices();
+    while let Some(Ok(choice)) = handles.next().await {
+        let events: Vec<Stamped> = choice.events().filter_map(|event| async { event.ok() }).collect().await;
+        choices.push(lines(&events));
+    }
+    events.sort_by_key(Stamped::order);
+    let aggregate = completions.aggregate().await.to_string();
+    Lists { whole: lines(&events), choices, stream: lines(&stream), aggregate }
+}
+
+fn owned<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<Vec<u8>> {
+    pieces.into_iter().map(<[u8]>::to_vec).collect()
+}
+
+fn runtimes() -> [tokio::runtime::Runtime; 2] {
+    [
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(),
+    ]
+}
+
+#[track_caller]
+fn check(fixture: &Fixture, how: &str, actual: &Lists, expected: &Lists) {
+    assert_eq!(actual.whole, expected.whole, "{}: {how}", fixture.name);
+    assert_eq!(actual.choices, expected.choices, "{}: {how}", fixture.name);
+    assert_eq!(actual.stream, expected.stream, "{}: {how}", fixture.name);
+    assert_eq!(actual.aggregate, expected.aggregate, "{}: {how}", fixture.name);
+}
+
+#[test]
+fn the_actors_give_the_events_of_demux_on_every_fixture() {
+    let fixtures = Fixture::all();
+    for runtime in runtimes() {
+        for fixture in &fixtures {
+            let expected = expected(fixture);
+            runtime.block_on(async {
+                let whole = actual(fixture, vec![fixture.bytes.clone()]).await;
+                check(fixture, "in one read", &whole, &expected);
+                let single = actual(fixture, owned(bytewise(&fixture.bytes))).await;
+                check(fixture, "byte by byte", &single, &expected);
+                let random = actual(fixture, owned(random_cuts(&fixture.bytes, 7, 200))).await;
+                check(fixture, "cut at random", &random, &expected);
+            });
+        }
+    }
+}
+
+#[test]
+fn the_actors_give_the_events_of_demux_at_every_cut_in_two() {
+    let runtimes = runtimes();
+    let mut cuts = 0;
+    for fixture in &Fixture::all() {
+        let expected = expected(fixture);
+        let step = fixture.bytes.len().div_ceil(CUTS).max(1);
+        for (n, (head, tail)) in every_cut_in_two(&fixture.bytes).step_by(step).enumerate() {
+            // Every cut on one of the two, turn by turn.
+            let actual = runtimes[n % 2].block_on(actual(fixture, owned([head, tail])));
+            check(fixture, &format!("cut at byte {}", head.len()), &actual, &expected);
+            cuts += 1;
+        }
+    }
+    println!("{cuts} cuts in two");
+}
