@@ -89,7 +89,7 @@ impl Decoder {
         self.at
     }
 
-    /// Decodes one frame; every frame gives at least one update, the last one marked.
+    /// Decodes one frame: at least one update, the last one marked; none at all for empty data, which is no event (S12).
     ///
     /// # Errors
     ///
@@ -99,6 +99,9 @@ impl Decoder {
         frame: Frame<'_>,
         sink: &mut dyn FnMut(&Update<'_>),
     ) -> Result<(), StreamError> {
+        if frame.data.is_empty() {
+            return Ok(());
+        }
         let lossy;
         let mut invalid = false;
         let text = match std::str::from_utf8(frame.data) {
@@ -141,8 +144,12 @@ impl Decoder {
             }
             FrameKind::Json | FrameKind::Garbage | FrameKind::Event | FrameKind::Truncated => {}
         }
-        if frame.kind == FrameKind::Truncated {
-            return self.truncated(text, out) || !self.strict;
+        if frame.kind == FrameKind::Truncated && !self.is_whole(text) {
+            out.warn(
+                "S21",
+                format!("the last event was cut after {} bytes", text.len()),
+            );
+            return !self.strict;
         }
         match frame.event {
             Some(b"error") => self.error_event(text, out),
@@ -191,9 +198,11 @@ impl Decoder {
     fn keep_alive(&self, trimmed: &str, out: &mut Out<'_, '_>) -> bool {
         if trimmed.starts_with(':') {
             out.warn("S5", "a comment sent as data");
+        } else if trimmed.is_empty() {
+            // S12: silent.
         } else if matches!(
             trimmed,
-            "" | "null" | "\"\"" | "{}" | "ping" | "\"ping\"" | "keep-alive" | "keepalive"
+            "null" | "\"\"" | "{}" | "ping" | "\"ping\"" | "keep-alive" | "keepalive"
         ) {
             out.warn("S13", "a keep-alive sent as data");
         } else {

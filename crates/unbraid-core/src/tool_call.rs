@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::limits::MAX_JSON_DEPTH;
+
 /// The three kinds of call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -131,6 +133,9 @@ fn judge_arguments(text: &str) -> CallStatus {
     if text.trim().is_empty() {
         return CallStatus::EmptyAsObject;
     }
+    if is_too_deep(text) {
+        return CallStatus::Invalid;
+    }
     match count_values(text) {
         Values::One => CallStatus::Complete,
         Values::PlaceholderAndOne => CallStatus::Repaired,
@@ -147,6 +152,27 @@ fn judge_repaired(text: &str) -> CallStatus {
         Values::Cut => CallStatus::Truncated,
         Values::Wrong => CallStatus::Invalid,
     }
+}
+
+/// J16: what `serde_json` refuses to parse is not handed out as complete.
+fn is_too_deep(text: &str) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                if depth > MAX_JSON_DEPTH {
+                    return true;
+                }
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
 }
 
 enum Values {
@@ -254,6 +280,10 @@ mod tests {
         check("not json", CallStatus::Invalid);
         check("false", CallStatus::Complete);
         check("{\"a\":\"\\d\"}", CallStatus::Invalid);
+        let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        check(&deep(127), CallStatus::Complete);
+        check(&deep(128), CallStatus::Invalid);
+        check(&format!("[\"{}\"]", "[".repeat(500)), CallStatus::Complete);
     }
 
     #[test]

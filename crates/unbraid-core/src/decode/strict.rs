@@ -145,6 +145,10 @@ impl<'a> Fill<'a> for Element<'a> {
             "index" => self.index = Some(map.next_value()?),
             "delta" => {
                 let delta: Map<Delta<'a>> = map.next_value()?;
+                // E26: of two deltas only the last counts, and none of the first may stay.
+                if std::mem::replace(&mut self.has_delta, true) {
+                    return Err(M::Error::custom("not ordinary"));
+                }
                 delta.0.give(self);
             }
             "text" => {
