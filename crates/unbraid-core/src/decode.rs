@@ -13,6 +13,7 @@ use chunk::Chunk;
 
 use crate::{
     StreamError, Update, Warning,
+    depth::is_deeper_than,
     frame::{Frame, FrameKind},
 };
 
@@ -182,6 +183,9 @@ impl Decoder {
         if !self.strict && self.keep_alive(trimmed, out) {
             return true;
         }
+        if is_deeper_than(trimmed, self.depth) {
+            return false;
+        }
         if let Some(chunk) = strict::chunk(trimmed) {
             self.emit(chunk, out);
             return true;
@@ -328,3 +332,6 @@ fn error_json(text: &str, depth: usize) -> Cow<'_, str> {
         Err(_) => Cow::Owned(serde_json::Value::from(text).to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::limits::MAX_JSON_DEPTH;
+use crate::{depth::is_deeper_than, limits::MAX_JSON_DEPTH};
 
 /// The three kinds of call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -133,7 +133,8 @@ fn judge_arguments(text: &str) -> CallStatus {
     if text.trim().is_empty() {
         return CallStatus::EmptyAsObject;
     }
-    if is_too_deep(text) {
+    // J16: what serde_json refuses to parse is not handed out as complete.
+    if is_deeper_than(text, MAX_JSON_DEPTH) {
         return CallStatus::Invalid;
     }
     match count_values(text) {
@@ -152,27 +153,6 @@ fn judge_repaired(text: &str) -> CallStatus {
         Values::Cut => CallStatus::Truncated,
         Values::Wrong => CallStatus::Invalid,
     }
-}
-
-/// J16: what `serde_json` refuses to parse is not handed out as complete.
-fn is_too_deep(text: &str) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = in_string,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => {
-                depth += 1;
-                if depth > MAX_JSON_DEPTH {
-                    return true;
-                }
-            }
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
 }
 
 enum Values {
