@@ -566,3 +566,6 @@ impl Router {
         self.seq += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;
