@@ -13,7 +13,7 @@ mod tool_calls;
 use std::borrow::Cow;
 
 use crate::{
-    End, Fragment, LimitExceeded, Limits, Update, Warning,
+    End, FinishReason, Fragment, LimitExceeded, Limits, Update, Warning,
     event::Place,
     transcript::{Kind, Transcript},
 };
@@ -25,6 +25,9 @@ pub struct Machine {
     high: [Option<u16>; 3],
     /// Whether any text or call has come: a whole message counts only before (E21).
     begun: bool,
+    /// Deltas that named a role, and whether one did not: together with a second finish they tell a collision (E13).
+    roles: u32,
+    role_less: bool,
     ended: bool,
     limits: Limits,
 }
@@ -54,14 +57,10 @@ impl Machine {
         }
         self.role(update, place, log);
         if log.finish_reason().is_some() && update.has_delta() {
-            log.warn(
-                Warning::new("F6", place.at, "text or calls after the finish reason"),
-                place,
-                self.limits.warnings,
-            );
+            self.warn("F6", "text or calls after the finish reason", place, log);
         }
         if !(update.whole && self.begun) {
-            self.begun |= update.has_delta();
+            self.begun |= update.has_payload();
             if let Err(limit) = self.deltas(update, place, log) {
                 return self.end(End::LimitExceeded(limit), place, log);
             }
@@ -96,9 +95,17 @@ impl Machine {
         if log.has_content() {
             log.push(Kind::ContentDone, place, 0, "");
         }
-        tool_calls::finish_all(log, place);
+        tool_calls::finish_all(log, place, self.limits.warnings);
+        if log.finish_reason() == Some(&FinishReason::ToolCalls) && log.calls.is_empty() {
+            self.warn(
+                "F9",
+                "the reason is tool_calls, but no call came",
+                place,
+                log,
+            );
+        }
         let end = match (end, log.finish_reason()) {
-            (end @ End::LimitExceeded(_), _) => end,
+            (end @ End::LimitExceeded(limit), _) if limit.limit.is_of_choice() => end,
             (_, Some(reason)) => End::Finished(reason.clone()),
             (end, None) => end,
         };
@@ -114,8 +121,10 @@ impl Machine {
         log.replace_end(end);
     }
 
-    fn role(&self, update: &Update<'_>, place: Place, log: &mut Transcript) {
+    fn role(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {
         let role = update.role.as_deref().unwrap_or("");
+        self.roles = self.roles.saturating_add(u32::from(!role.is_empty()));
+        self.role_less |= role.is_empty() && update.has_payload();
         if log.role().is_none() && !role.is_empty() {
             log.set_role(role);
             let kind = if log.begun() { Kind::Role } else { Kind::Start };
@@ -125,11 +134,7 @@ impl Machine {
             log.push(Kind::Start, place, 0, "");
         }
         if !role.is_empty() && log.role().is_some_and(|known| **known != *role) {
-            log.warn(
-                Warning::new("C7", place.at, "the role changed; the first one counts"),
-                place,
-                self.limits.warnings,
-            );
+            self.warn("C7", "the role changed; the first one counts", place, log);
         }
     }
 
@@ -145,14 +150,17 @@ impl Machine {
             &update.refusal_update,
         ];
         for ((fragment, kind), high) in texts.into_iter().zip(TEXTS).zip(&mut self.high) {
-            if let Some(fragment) = fragment {
-                push_text(log, kind, place, 0, &join_halves(high, fragment));
+            let Some(fragment) = fragment else { continue };
+            let (text, lone) = join_halves(high, fragment);
+            push_text(log, kind, place, 0, &text);
+            if lone {
+                lone_half(place, log, self.limits.warnings);
             }
         }
         if let Some(raw) = &update.logprobs {
             log.push(Kind::Logprobs, place, 0, raw);
         }
-        tool_calls::apply(update, place, log, self.limits.tool_calls)
+        tool_calls::apply(update, place, log, &self.limits)
     }
 
     fn rest(&self, update: &Update<'_>, place: Place, log: &mut Transcript) {
@@ -178,17 +186,25 @@ impl Machine {
         };
         if log.set_finish(raw) {
             tool_calls::announce_all(log, place);
-            log.push(Kind::Finish, place, 0, raw);
-        } else if log
+            return log.push(Kind::Finish, place, 0, raw);
+        }
+        if self.roles > 1 && self.role_less {
+            self.warn("E13", "two answers seem to share this index", place, log);
+        }
+        if log
             .finish_reason()
             .is_some_and(|first| first.as_str() != raw)
         {
-            log.warn(
-                Warning::new("F5", place.at, "a second, different finish reason"),
-                place,
-                self.limits.warnings,
-            );
+            self.warn("F5", "a second, different finish reason", place, log);
         }
+    }
+
+    fn warn(&self, code: &'static str, message: &'static str, place: Place, log: &mut Transcript) {
+        log.warn(
+            Warning::new(code, place.at, message),
+            place,
+            self.limits.warnings,
+        );
     }
 
     /// A half that waits for ever is a replacement character.
@@ -196,9 +212,10 @@ impl Machine {
         for (kind, high) in TEXTS.into_iter().zip(&mut self.high) {
             if high.take().is_some() {
                 log.push(kind, place, 0, "\u{FFFD}");
+                lone_half(place, log, self.limits.warnings);
             }
         }
-        tool_calls::flush_all(log, place);
+        tool_calls::flush_all(log, place, self.limits.warnings);
     }
 }
 
@@ -209,20 +226,29 @@ fn push_text(log: &mut Transcript, kind: Kind, place: Place, number: u32, text: 
     }
 }
 
-/// Joins a piece to the half that waits before it, and keeps back the half that it ends with (C14).
-fn join_halves<'f>(waiting: &mut Option<u16>, fragment: &'f Fragment<'_>) -> Cow<'f, str> {
+/// C14: a half whose partner never came has become U+FFFD.
+fn lone_half(place: Place, log: &mut Transcript, max: usize) {
+    let warning = Warning::new("C14", place.at, "half a surrogate pair was replaced");
+    log.warn(warning, place, max);
+}
+
+/// Joins a piece to the half that waits before it, and keeps back the half that it ends with (C14); true if a half
+/// found no partner.
+fn join_halves<'f>(waiting: &mut Option<u16>, fragment: &'f Fragment<'_>) -> (Cow<'f, str>, bool) {
     if waiting.is_none() && fragment.low.is_none() {
         *waiting = fragment.high;
-        return Cow::Borrowed(&fragment.text);
+        return (Cow::Borrowed(&fragment.text), false);
     }
     if fragment.is_empty() {
-        return Cow::Borrowed("");
+        return (Cow::Borrowed(""), false);
     }
     let units = waiting.take().into_iter().chain(fragment.low);
-    let mut text: String = char::decode_utf16(units)
-        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect();
+    let (mut text, mut lone) = (String::new(), false);
+    for unit in char::decode_utf16(units) {
+        lone |= unit.is_err();
+        text.push(unit.unwrap_or(char::REPLACEMENT_CHARACTER));
+    }
     text.push_str(&fragment.text);
     *waiting = fragment.high;
-    Cow::Owned(text)
+    (Cow::Owned(text), lone)
 }

@@ -13,6 +13,7 @@ use chunk::Chunk;
 
 use crate::{
     StreamError, Update, Warning,
+    depth::is_deeper_than,
     frame::{Frame, FrameKind},
 };
 
@@ -89,7 +90,7 @@ impl Decoder {
         self.at
     }
 
-    /// Decodes one frame; every frame gives at least one update, the last one marked.
+    /// Decodes one frame: at least one update, the last one marked; none at all for empty data, which is no event (S12).
     ///
     /// # Errors
     ///
@@ -99,6 +100,9 @@ impl Decoder {
         frame: Frame<'_>,
         sink: &mut dyn FnMut(&Update<'_>),
     ) -> Result<(), StreamError> {
+        if frame.data.is_empty() {
+            return Ok(());
+        }
         let lossy;
         let mut invalid = false;
         let text = match std::str::from_utf8(frame.data) {
@@ -141,8 +145,12 @@ impl Decoder {
             }
             FrameKind::Json | FrameKind::Garbage | FrameKind::Event | FrameKind::Truncated => {}
         }
-        if frame.kind == FrameKind::Truncated {
-            return self.truncated(text, out) || !self.strict;
+        if frame.kind == FrameKind::Truncated && !self.is_whole(text) {
+            out.warn(
+                "S21",
+                format!("the last event was cut after {} bytes", text.len()),
+            );
+            return !self.strict;
         }
         match frame.event {
             Some(b"error") => self.error_event(text, out),
@@ -175,6 +183,9 @@ impl Decoder {
         if !self.strict && self.keep_alive(trimmed, out) {
             return true;
         }
+        if is_deeper_than(trimmed, self.depth) {
+            return false;
+        }
         if let Some(chunk) = strict::chunk(trimmed) {
             self.emit(chunk, out);
             return true;
@@ -191,9 +202,11 @@ impl Decoder {
     fn keep_alive(&self, trimmed: &str, out: &mut Out<'_, '_>) -> bool {
         if trimmed.starts_with(':') {
             out.warn("S5", "a comment sent as data");
+        } else if trimmed.is_empty() {
+            // S12: silent.
         } else if matches!(
             trimmed,
-            "" | "null" | "\"\"" | "{}" | "ping" | "\"ping\"" | "keep-alive" | "keepalive"
+            "null" | "\"\"" | "{}" | "ping" | "\"ping\"" | "keep-alive" | "keepalive"
         ) {
             out.warn("S13", "a keep-alive sent as data");
         } else {
@@ -319,3 +332,6 @@ fn error_json(text: &str, depth: usize) -> Cow<'_, str> {
         Err(_) => Cow::Owned(serde_json::Value::from(text).to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

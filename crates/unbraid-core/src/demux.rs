@@ -240,7 +240,7 @@ impl Board {
             return;
         };
         work(&mut choice.machine, &mut choice.log);
-        let events = choice.log.visible() - choice.queued;
+        let events = choice.log.visible().saturating_sub(choice.queued);
         choice.queued += events;
         if events > 0 {
             self.queue.push_back(Item::Choice { slot, events });

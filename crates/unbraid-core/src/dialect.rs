@@ -43,14 +43,33 @@ pub(crate) fn element<'a>(node: &Node<'a>, at: u64) -> Option<Element<'a>> {
         }
     }
     read_message(node, &mut element);
+    if !node.clean && holds_lone_half(node) {
+        let warning = Warning::new("C14", at, "half a surrogate pair was replaced");
+        element.update.warnings.push(warning);
+    }
     Some(element)
+}
+
+/// C14: half a character inside of a string, which no other delta can complete.
+fn holds_lone_half(node: &Node<'_>) -> bool {
+    match &node.value {
+        Value::String(wide) => {
+            let mark = char::REPLACEMENT_CHARACTER;
+            !node.clean && wide.text.contains(mark) && !node.raw.contains(mark)
+        }
+        Value::Array(items) => items.iter().any(holds_lone_half),
+        Value::Object(fields) => fields.iter().any(|(_, value)| holds_lone_half(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// `None` for an index that cannot be one, `Some(None)` for a missing one.
 fn index(node: &Node<'_>) -> Option<Option<u32>> {
     match node.get("index") {
         None => Some(None),
-        Some(index) if index.is_null() => Some(None),
+        Some(index) if index.is_null() || index.text().is_some_and(|text| text.is_empty()) => {
+            Some(None)
+        }
         Some(index) => {
             // E10: a numeric string is its number; E11: 1.0 is not.
             let whole = match &index.value {
@@ -89,11 +108,11 @@ fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>) {
         .get("message")
         .filter(|message| says_something(message));
     if let Some(message) =
-        message.filter(|_| !element.update.has_delta() && element.update.shape == Shape::Chat)
+        message.filter(|_| !element.update.has_payload() && element.update.shape == Shape::Chat)
     {
         let mut whole = Element::default();
         openai_chat::delta(message, &mut whole);
-        whole.update.whole = whole.update.has_delta();
+        whole.update.whole = whole.update.has_payload();
         openai_chat::merge(whole, element);
     }
 }

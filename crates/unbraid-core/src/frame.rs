@@ -263,8 +263,8 @@ pub struct FrameLimits {
     pub event: usize,
 }
 
-/// One event, lent until the next call.
-#[derive(Debug, Clone, Copy)]
+/// One event, lent until the next call; its `Debug` tells how long the data is, and none of it.
+#[derive(Clone, Copy)]
 pub struct Frame<'a> {
     /// How it was cut out.
     pub kind: FrameKind,
@@ -274,6 +274,17 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
     /// Where in the body its first line starts: the first field of the event, or the value's first byte.
     pub offset: u64,
+}
+
+impl fmt::Debug for Frame<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frame")
+            .field("kind", &self.kind)
+            .field("event_bytes", &self.event.map(<[u8]>::len))
+            .field("data_bytes", &self.data.len())
+            .field("offset", &self.offset)
+            .finish()
+    }
 }
 
 /// How one frame was cut out.

@@ -22,6 +22,7 @@ mod aggregate;
 pub mod choice;
 pub mod decode;
 mod demux;
+mod depth;
 mod dialect;
 mod error;
 pub mod event;

@@ -47,6 +47,16 @@ pub enum Limit {
     CompletionBytes,
 }
 
+impl Limit {
+    /// Whether it bounds one choice, so that exceeding it is that choice's own fault.
+    pub(crate) fn is_of_choice(self) -> bool {
+        match self {
+            Self::ToolCalls | Self::ChoiceBytes => true,
+            Self::Line | Self::Event | Self::Choices | Self::CompletionBytes => false,
+        }
+    }
+}
+
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -10,7 +10,7 @@ use crate::{
     StreamError, Update, Usage, Warning,
     event::{Event, Place, Stamped},
     text::Text,
-    usage::Reported,
+    usage::{Reported, Source},
     warning::Warnings,
 };
 
@@ -40,6 +40,25 @@ enum State {
     Shut,
 }
 
+/// Whose finish reason an event brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Finish {
+    #[default]
+    None,
+    One(ChoiceIndex),
+    Several,
+}
+
+impl Finish {
+    fn and(self, index: ChoiceIndex) -> Self {
+        match self {
+            Self::None => Self::One(index),
+            Self::One(known) if known == index => self,
+            Self::One(_) | Self::Several => Self::Several,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Route {
     index: ChoiceIndex,
@@ -47,6 +66,7 @@ struct Route {
     /// The last event that brought a delta.
     delta_at: u64,
     deltas: u64,
+    updates: u64,
     spent: u64,
 }
 
@@ -62,7 +82,9 @@ pub struct Router {
     events: u64,
     recognised: bool,
     choices_in_event: u32,
-    just_finished: Option<ChoiceIndex>,
+    /// Whose reason came in the last event, and in this one.
+    finish_before: Finish,
+    finish_now: Finish,
     seq: u64,
     metadata: Metadata,
     warnings: Warnings,
@@ -85,7 +107,8 @@ impl Router {
             events: 0,
             recognised: false,
             choices_in_event: 0,
-            just_finished: None,
+            finish_before: Finish::None,
+            finish_now: Finish::None,
             seq: 0,
             metadata: Metadata::default(),
             warnings: Warnings::default(),
@@ -149,8 +172,13 @@ impl Router {
         }
         let place = self.place(update);
         self.recognised |= update.recognised;
+        let folded = self.options.expect_choices == Some(1);
         for warning in &update.warnings {
-            self.warn(warning.clone(), place, sink);
+            let mut warning = warning.clone();
+            if folded && warning.choice.is_some() {
+                warning.choice = Some(ChoiceIndex(0));
+            }
+            self.warn(warning, place, sink);
         }
         if self.metadata.absorb(update) {
             self.warn(
@@ -184,6 +212,7 @@ impl Router {
         if first {
             self.events += 1;
             self.choices_in_event = 0;
+            self.finish_before = std::mem::take(&mut self.finish_now);
         }
         self.next_at = update.at + 1;
         self.position
@@ -222,6 +251,7 @@ impl Router {
             State::Ended => return self.late(slot, update, place, sink),
             State::Open | State::Finished(_) => sink.update(slot, update, place),
         }
+        route.updates += 1;
         if update.has_delta() {
             route.delta_at = place.at;
             route.deltas += 1;
@@ -237,7 +267,7 @@ impl Router {
         if update.finish_reason.is_some() && route.state == State::Open {
             route.state = State::Finished(place.at);
             self.finished += 1;
-            self.just_finished = Some(route.index);
+            self.finish_now = self.finish_now.and(route.index);
         }
         if let Some(raw) = &update.error {
             let error = Arc::new(ServerError::new(raw, place.at));
@@ -283,6 +313,7 @@ impl Router {
             state: State::Open,
             delta_at: 0,
             deltas: 0,
+            updates: 0,
             spent: 0,
         });
         sink.open(self.routes.len() - 1, index, shape);
@@ -302,25 +333,25 @@ impl Router {
                 sink,
             );
         }
-        let Some(last) = self.routes.last() else {
-            return;
-        };
-        let token_like = self.routes.len() >= 2
-            && self
-                .routes
-                .iter()
-                .all(|r| r.deltas == 1 && r.state == State::Open);
-        if token_like && index > last.index {
-            self.warn(
-                Warning::new(
-                    "E12",
-                    place.at,
-                    "the index seems to count tokens; expect one choice to fold it",
-                ),
-                place,
-                sink,
-            );
+        if self.counts_tokens(index) {
+            let told = "the index seems to count tokens; expect one choice to fold it";
+            self.warn(Warning::new("E12", place.at, told), place, sink);
         }
+    }
+
+    /// Whether the choices so far are 0, 1, 2 .., each of one chunk with one delta, and this is the next of them.
+    fn counts_tokens(&self, index: ChoiceIndex) -> bool {
+        const SUSPICIOUS: usize = 4; // two or three answers of one token each are nothing special yet
+        let one_token = |(position, route): (usize, &Route)| {
+            route.index.0 as usize == position
+                && route.state == State::Open
+                && (route.updates, route.deltas) == (1, 1)
+        };
+        self.options.expect_choices.is_none()
+            && self.choices_in_event == 1
+            && self.routes.len() >= SUSPICIOUS
+            && index.0 as usize == self.routes.len()
+            && self.routes.iter().enumerate().all(one_token)
     }
 
     /// Counts what an update costs; false if it was too much.
@@ -381,15 +412,12 @@ impl Router {
 
     fn news(&mut self, update: &Update<'_>, place: Place, sink: &mut impl Sink) {
         if let Some(raw) = &update.usage {
-            let bare = self.choices_in_event == 0;
-            self.usage.envelope(
-                raw,
-                if bare {
-                    self.just_finished.take()
-                } else {
-                    None
-                },
-            );
+            let source = match self.finish_before {
+                _ if self.choices_in_event > 0 => Source::WithChoices,
+                Finish::One(choice) => Source::AfterFinish(choice),
+                Finish::None | Finish::Several => Source::Bare,
+            };
+            self.usage.envelope(raw, source);
         }
         if let Some(raw) = &update.error {
             let error = StreamError::Server(Arc::new(ServerError::new(raw, place.at)));
@@ -538,3 +566,6 @@ impl Router {
         self.seq += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

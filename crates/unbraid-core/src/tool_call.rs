@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::{depth::is_deeper_than, limits::MAX_JSON_DEPTH};
+
 /// The three kinds of call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -131,6 +133,10 @@ fn judge_arguments(text: &str) -> CallStatus {
     if text.trim().is_empty() {
         return CallStatus::EmptyAsObject;
     }
+    // J16: what serde_json refuses to parse is not handed out as complete.
+    if is_deeper_than(text, MAX_JSON_DEPTH) {
+        return CallStatus::Invalid;
+    }
     match count_values(text) {
         Values::One => CallStatus::Complete,
         Values::PlaceholderAndOne => CallStatus::Repaired,
@@ -254,6 +260,10 @@ mod tests {
         check("not json", CallStatus::Invalid);
         check("false", CallStatus::Complete);
         check("{\"a\":\"\\d\"}", CallStatus::Invalid);
+        let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        check(&deep(127), CallStatus::Complete);
+        check(&deep(128), CallStatus::Invalid);
+        check(&format!("[\"{}\"]", "[".repeat(500)), CallStatus::Complete);
     }
 
     #[test]

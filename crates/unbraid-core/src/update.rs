@@ -210,14 +210,21 @@ impl Update<'_> {
     /// Whether it brings text, arguments or log probabilities: what keeps a finished choice from ending.
     #[must_use]
     pub fn has_delta(&self) -> bool {
+        self.has_payload() || self.logprobs.is_some()
+    }
+
+    /// Whether it brings text or a call: what a whole message would only repeat (E21).
+    pub(crate) fn has_payload(&self) -> bool {
         let some = |f: &Option<Fragment<'_>>| f.as_ref().is_some_and(|f| !f.is_empty());
         some(&self.content_update)
             || some(&self.reasoning_update)
             || some(&self.refusal_update)
             || some(&self.function_name)
             || some(&self.function_arguments_update)
-            || self.logprobs.is_some()
-            || !self.tool_call_updates.is_empty()
+            || self
+                .tool_call_updates
+                .iter()
+                .any(|call| !call.says_nothing())
     }
 
     /// What keeping it costs, in the unit of the byte limits: the same for every reader of the stream.
@@ -260,6 +267,12 @@ impl Update<'_> {
 }
 
 impl ToolCallUpdate<'_> {
+    /// T33: some servers end a call with an entry that holds no id, name or arguments.
+    pub(crate) fn says_nothing(&self) -> bool {
+        let empty = |f: &Option<Fragment<'_>>| f.as_ref().is_none_or(Fragment::is_empty);
+        self.id.as_deref().is_none_or(str::is_empty) && empty(&self.name) && empty(&self.arguments)
+    }
+
     fn into_owned(self) -> ToolCallUpdate<'static> {
         ToolCallUpdate {
             index: self.index,

@@ -58,14 +58,31 @@ pub(crate) struct Reported {
     choices: Vec<(ChoiceIndex, Map<String, Value>)>,
     /// llama.cpp: a bare usage chunk after each choice's finish, of that choice only.
     after_finish: Vec<(ChoiceIndex, Map<String, Value>)>,
+    /// A bare usage chunk came elsewhere too, so it is not llama.cpp's way.
+    elsewhere: bool,
+}
+
+/// Where a usage object of the envelope stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Beside choices.
+    WithChoices,
+    /// In a chunk without choices, right behind the finish of this choice alone.
+    AfterFinish(ChoiceIndex),
+    /// In a chunk without choices, anywhere else.
+    Bare,
 }
 
 impl Reported {
-    /// A usage object of the envelope; `finished` is the choice whose finish came just before, if the chunk was bare.
-    pub(crate) fn envelope(&mut self, raw: &str, finished: Option<ChoiceIndex>) {
-        let Some(fields) = parse(raw) else { return };
-        if let Some(choice) = finished {
-            merge_choice(&mut self.after_finish, choice, &fields);
+    /// A usage object of the envelope.
+    pub(crate) fn envelope(&mut self, raw: &str, source: Source) {
+        let Some(fields) = parse(raw).filter(|fields| !fields.is_empty()) else {
+            return;
+        };
+        match source {
+            Source::WithChoices => {}
+            Source::AfterFinish(choice) => merge_choice(&mut self.after_finish, choice, &fields),
+            Source::Bare => self.elsewhere = true,
         }
         merge(&mut self.envelope, &fields);
     }
@@ -93,7 +110,7 @@ impl Reported {
             .iter()
             .filter_map(|(choice, fields)| Some((*choice, number(fields, "completion_tokens")?)))
             .collect();
-        let summed = told_apart.len() > 1;
+        let summed = told_apart.len() > 1 && (self.envelope.is_empty() || !self.elsewhere);
         if summed && !self.envelope.is_empty() {
             add_up(&mut fields, &per_choice);
         }
@@ -135,15 +152,19 @@ fn parse(raw: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// Last value per field; null, and a negative number (U9), never overwrite; nested details likewise.
+/// The last value per field; null never overwrites, nested details likewise (U2, U4, U5).
 fn merge(into: &mut Map<String, Value>, fields: &Map<String, Value>) {
     for (key, value) in fields {
-        match (into.get_mut(key), value) {
-            (_, Value::Null) => {}
-            (_, Value::Number(n)) if n.as_f64().is_some_and(|n| n < 0.0) => {}
-            (Some(Value::Object(known)), Value::Object(fields)) => merge(known, fields),
-            (_, Value::String(text)) if text.trim().parse::<u64>().is_ok() => {
-                into.insert(key.clone(), text.trim().parse::<u64>().unwrap_or(0).into());
+        match value {
+            Value::Null => {}
+            Value::Object(details) => match into.entry(key).or_insert_with(|| Map::new().into()) {
+                Value::Object(known) => merge(known, details),
+                known => *known = value.clone(),
+            },
+            _ if key.ends_with("_tokens") => {
+                if let Some(count) = count(value) {
+                    into.insert(key.clone(), count.into());
+                }
             }
             _ => {
                 into.insert(key.clone(), value.clone());
@@ -152,10 +173,23 @@ fn merge(into: &mut Map<String, Value>, fields: &Map<String, Value>) {
     }
 }
 
-fn number(fields: &Map<String, Value>, key: &str) -> Option<u64> {
-    let value = fields.get(key)?;
+/// A number of tokens, also as a float or a string; a negative one is none (U9).
+fn count(value: &Value) -> Option<u64> {
     let whole = |n: f64| (n >= 0.0 && n.fract() == 0.0 && n < 9e15).then_some(n as u64);
-    value.as_u64().or_else(|| value.as_f64().and_then(whole))
+    match value {
+        Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
+        Value::String(text) => {
+            let text = text.trim();
+            text.parse()
+                .ok()
+                .or_else(|| text.parse().ok().and_then(whole))
+        }
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn number(fields: &Map<String, Value>, key: &str) -> Option<u64> {
+    count(fields.get(key)?)
 }
 
 /// U7: values of single choices are summed, the prompt's counted once.

@@ -79,7 +79,10 @@ pub(crate) struct Warnings {
 impl Warnings {
     /// Whether the warning is new and there is room: if so it was kept.
     pub(crate) fn keep(&mut self, warning: &Warning, max: usize) -> bool {
-        let each_time = matches!(warning.code, "X13" | "S27" | "S21" | "E11" | "M8" | "S19");
+        let each_time = matches!(
+            warning.code,
+            "C14" | "E11" | "M8" | "S19" | "S21" | "S27" | "X13"
+        );
         let known = |w: &Warning| w.code == warning.code && w.choice == warning.choice;
         if !each_time && self.kept.iter().any(known) {
             return false;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{join_halves, push_text};
+use super::{join_halves, lone_half, push_text};
 use crate::{
-    CallKind, Fragment, Limit, LimitExceeded, ToolCallUpdate, Update,
+    CallKind, CallStatus, Fragment, Limit, LimitExceeded, Limits, ToolCallUpdate, Update, Warning,
     event::Place,
     transcript::{CallEntry, Kind, Transcript},
 };
@@ -14,7 +14,7 @@ pub(super) fn apply(
     update: &Update<'_>,
     place: Place,
     log: &mut Transcript,
-    max: usize,
+    limits: &Limits,
 ) -> Result<(), LimitExceeded> {
     let function = update.function_name.is_some() || update.function_arguments_update.is_some();
     if update.tool_call_updates.is_empty() && !function {
@@ -24,10 +24,11 @@ pub(super) fn apply(
     for entry in &update.tool_call_updates {
         let call = match find(&log.calls, entry) {
             Some(call) => call,
-            None => open(log, CallKind::Function, max)?,
+            None if entry.says_nothing() => continue,
+            None => open(log, CallKind::Function, limits.tool_calls)?,
         };
         announce_others(log, call, place);
-        absorb(log, call, entry, place);
+        absorb(log, call, entry, place, limits.warnings);
     }
     if function {
         let legacy = log
@@ -36,11 +37,12 @@ pub(super) fn apply(
             .position(|c| c.kind == CallKind::LegacyFunction);
         let call = match legacy {
             Some(call) => call,
-            None => open(log, CallKind::LegacyFunction, max)?,
+            None => open(log, CallKind::LegacyFunction, limits.tool_calls)?,
         };
         announce_others(log, call, place);
         name(log, call, update.function_name.as_ref());
-        arguments(log, call, update.function_arguments_update.as_ref(), place);
+        let piece = update.function_arguments_update.as_ref();
+        arguments(log, call, piece, place, limits.warnings);
     }
     Ok(())
 }
@@ -120,7 +122,7 @@ fn headerless(call: &CallEntry) -> bool {
     call.id.is_none() && call.name.is_empty()
 }
 
-fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, place: Place) {
+fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, place: Place, max: usize) {
     if let Some(state) = log.calls.get_mut(call) {
         state.key = state
             .key
@@ -141,7 +143,7 @@ fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, place: 
         }
     }
     name(log, call, entry.name.as_ref());
-    arguments(log, call, entry.arguments.as_ref(), place);
+    arguments(log, call, entry.arguments.as_ref(), place, max);
 }
 
 /// Folds a name: equal keeps, an extension replaces, anything else appends (T15 to T17).
@@ -159,17 +161,29 @@ fn name(log: &mut Transcript, call: usize, piece: Option<&Fragment<'_>>) {
 }
 
 /// Appends verbatim (T24); what comes before the name waits for it (T18).
-fn arguments(log: &mut Transcript, call: usize, piece: Option<&Fragment<'_>>, place: Place) {
+fn arguments(
+    log: &mut Transcript,
+    call: usize,
+    piece: Option<&Fragment<'_>>,
+    place: Place,
+    max: usize,
+) {
     let (Some(state), Some(piece)) = (log.calls.get_mut(call), piece) else {
         return;
     };
-    let text = join_halves(&mut state.high, piece);
+    let (text, lone) = join_halves(&mut state.high, piece);
+    if lone {
+        lone_half(place, log, max);
+    }
     if text.is_empty() {
         return;
     }
-    if !state.announced && state.name.is_empty() {
-        state.waiting.push_str(&text);
-        return;
+    if let Some(state) = log
+        .calls
+        .get_mut(call)
+        .filter(|state| !state.announced && state.name.is_empty())
+    {
+        return state.waiting.push_str(&text);
     }
     announce(log, call, place);
     push_text(log, Kind::CallArguments, place, number(call), &text);
@@ -208,7 +222,7 @@ fn announce_others(log: &mut Transcript, but: usize, place: Place) {
     }
 }
 
-pub(super) fn flush_all(log: &mut Transcript, place: Place) {
+pub(super) fn flush_all(log: &mut Transcript, place: Place, max: usize) {
     for call in 0..log.calls.len() {
         let Some(state) = log.calls.get_mut(call).filter(|state| state.high.is_some()) else {
             continue;
@@ -219,11 +233,12 @@ pub(super) fn flush_all(log: &mut Transcript, place: Place) {
         } else {
             state.waiting.push('\u{FFFD}');
         }
+        lone_half(place, log, max);
     }
 }
 
 /// At the end every call is told, named or not, and judged.
-pub(super) fn finish_all(log: &mut Transcript, place: Place) {
+pub(super) fn finish_all(log: &mut Transcript, place: Place, max: usize) {
     for call in 0..log.calls.len() {
         announce(log, call, place);
     }
@@ -231,8 +246,14 @@ pub(super) fn finish_all(log: &mut Transcript, place: Place) {
     for (state, arguments) in log.calls.iter_mut().zip(&arguments) {
         state.status = Some(state.judge(arguments));
     }
-    for call in 0..log.calls.len() {
+    for (call, arguments) in arguments.iter().enumerate() {
         log.push(Kind::CallDone, place, number(call), "");
+        let status = log.calls.get(call).and_then(|state| state.status);
+        if status == Some(CallStatus::Repaired) && arguments.trim_start().starts_with("{}") {
+            let warning =
+                Warning::new("T22", place.at, "arguments begin with a placeholder object");
+            log.warn(warning, place, max);
+        }
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Chunk<'a> {
 pub(crate) struct Element<'a> {
     pub(crate) index: Option<u32>,
     pub(crate) update: Update<'a>,
+    /// The strict decoder has read a `delta`.
+    pub(crate) has_delta: bool,
     /// The text came from `reasoning_details` alone (R4).
     pub(crate) details_only: bool,
 }
@@ -73,11 +75,13 @@ pub(crate) fn some_text(fragment: Option<Fragment<'_>>) -> Option<Fragment<'_>> 
 
 /// T3: several entries without index in one chunk are told apart by position.
 pub(crate) fn number_calls(calls: &mut [ToolCallUpdate<'_>]) {
-    if calls.len() < 2 || calls.iter().any(|call| call.index.is_some()) {
+    if calls.iter().filter(|call| call.index.is_none()).count() < 2 {
         return;
     }
     for (position, call) in calls.iter_mut().enumerate() {
-        call.position = u32::try_from(position).ok();
+        if call.index.is_none() {
+            call.position = u32::try_from(position).ok();
+        }
     }
 }
 
@@ -95,9 +99,11 @@ impl<'a> Chunk<'a> {
             });
             element.update.choice_index = Some(ChoiceIndex(index));
             if element.index.is_none() {
-                element.update.warnings.push(
-                    Warning::new("E8", at, "the choice index is missing").on(ChoiceIndex(index)),
-                );
+                let warning = Warning::new("E8", at, "the choice index is missing");
+                element.update.warnings.push(warning);
+            }
+            for warning in &mut element.update.warnings {
+                warning.choice = Some(ChoiceIndex(index));
             }
         }
         self

@@ -36,7 +36,7 @@ fn field<'a>(chunk: &mut Chunk<'a>, key: &Cow<'a, str>, value: &Node<'a>, at: u6
             chunk.has_choices = true;
             choices(chunk, value, at);
         }
-        "usage" => chunk.usage = object(value),
+        "usage" => chunk.usage = object(value).or_else(|| chunk.usage.take()), // U2: null takes nothing back
         "object" | "error" => {}
         "x_groq" => {
             // U6: the second place; the envelope's own comes first.

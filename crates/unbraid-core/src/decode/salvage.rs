@@ -9,6 +9,9 @@ impl Decoder {
             out.warn("S10", "several frames without a blank line between them");
             for line in text.lines() {
                 self.payload(line, out);
+                if out.done {
+                    break; // S26
+                }
             }
             return;
         }
@@ -16,12 +19,13 @@ impl Decoder {
             return;
         }
         if let Some((lost, rest)) = split_at_fused(text)
-            && self.payload(rest, out)
+            && self.is_good(rest)
         {
             out.warn(
                 "S27",
                 format!("two frames in one: the first {lost} bytes were lost"),
             );
+            self.payload(rest, out);
             return;
         }
         out.warn(
@@ -33,34 +37,19 @@ impl Decoder {
         );
     }
 
-    /// The unterminated last event: complete after all (S21), or cut (S22).
-    pub(super) fn truncated<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
-        if self.payload(text, out) {
-            return true;
-        }
-        let lines: Vec<&str> = text.lines().collect();
-        let good = lines.iter().take_while(|line| self.is_good(line)).count();
-        if !self.strict {
-            for line in lines.iter().take(good) {
-                self.payload(line, out);
-            }
-        }
-        if self.strict || good < lines.len() {
-            out.warn(
-                "S21",
-                format!("the last event was cut after {} bytes", text.len()),
-            );
-            return false;
-        }
-        true
+    /// Whether the unterminated last event is complete after all: as a whole, or each of its lines (S21); else it was
+    /// cut (S22).
+    pub(super) fn is_whole(&self, text: &str) -> bool {
+        self.is_good(text) || (!self.strict && text.lines().all(|line| self.is_good(line)))
     }
 
-    /// Whether a line stands for itself: JSON, an end mark, or a keep-alive.
+    /// Whether a text stands for itself: JSON, an end mark, or a keep-alive.
     fn is_good(&self, line: &str) -> bool {
         let line = line.trim();
         line.is_empty()
             || line.starts_with(':')
             || line.trim_matches('"') == "[DONE]"
+            || line == "ping"
             || node::read(line, self.depth).is_ok()
     }
 

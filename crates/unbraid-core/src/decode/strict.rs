@@ -89,6 +89,14 @@ fn raw<'a, M: MapAccess<'a>>(map: &mut M) -> Result<Option<Cow<'a, str>>, M::Err
     Ok((raw != "null").then_some(Cow::Borrowed(raw)))
 }
 
+/// An object's raw JSON; any other value is the lenient decoder's business.
+fn object<'a, M: MapAccess<'a>>(map: &mut M) -> Result<Option<Cow<'a, str>>, M::Error> {
+    match raw(map)? {
+        Some(raw) if !raw.starts_with('{') => Err(M::Error::custom("not ordinary")),
+        raw => Ok(raw),
+    }
+}
+
 /// A key whose value, if there is one, is the lenient decoder's business.
 fn null_only<'a, M: MapAccess<'a>>(map: &mut M) -> Result<(), M::Error> {
     match raw(map)? {
@@ -115,7 +123,7 @@ impl<'a> Fill<'a> for Chunk<'a> {
                 let elements: Vec<Map<Element<'a>>> = map.next_value()?;
                 self.elements = elements.into_iter().map(|element| element.0).collect();
             }
-            "usage" => self.usage = raw(map)?,
+            "usage" => self.usage = object(map)?.or_else(|| self.usage.take()), // U2: null takes nothing back
             "error" | "error_message" | "error_type" | "detail" | "msg" | "message" | "code"
             | "success" | "base_resp" | "x_groq" => null_only(map)?,
             key_name if is_padding(key_name) => drop(raw(map)?),
@@ -145,6 +153,10 @@ impl<'a> Fill<'a> for Element<'a> {
             "index" => self.index = Some(map.next_value()?),
             "delta" => {
                 let delta: Map<Delta<'a>> = map.next_value()?;
+                // E26: of two deltas only the last counts, and none of the first may stay.
+                if std::mem::replace(&mut self.has_delta, true) {
+                    return Err(M::Error::custom("not ordinary"));
+                }
                 delta.0.give(self);
             }
             "text" => {
@@ -156,8 +168,8 @@ impl<'a> Fill<'a> for Element<'a> {
                 self.update.shape = Shape::Text;
             }
             "finish_reason" => self.update.finish_reason = non_empty(text(map)?),
-            "logprobs" => self.update.logprobs = raw(map)?.filter(|raw| has_tokens(raw)),
-            "usage" => self.update.usage = raw(map)?,
+            "logprobs" => self.update.logprobs = object(map)?.filter(|raw| has_tokens(raw)),
+            "usage" => self.update.usage = object(map)?,
             "message" | "error" => null_only(map)?,
             key_name if is_padding(key_name) => drop(raw(map)?),
             _ => {

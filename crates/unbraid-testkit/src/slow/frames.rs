@@ -91,7 +91,7 @@ impl Event {
         match (self.name.as_str(), strict) {
             _ if self.data.is_empty() => Vec::new(),
             ("ping", _) => Vec::new(),
-            ("error", _) => vec![Frame::Error(self.error(&data))],
+            ("error", _) => self.error(&data),
             (_, true) => serde_json::from_str(&data).map_or_else(|_| strictly(&data), chunks),
             (_, false) => whole(&data)
                 .or_else(|| self.line_by_line())
@@ -117,10 +117,22 @@ impl Event {
         frames.map(|frames| frames.concat())
     }
 
-    /// The JSON of an error event, or of its last line when half a frame stands before it (S32), or its text.
-    fn error(&self, data: &str) -> Value {
-        let last = self.data.last().and_then(|line| lenient::parse(line));
-        lenient::parse(data).or(last).unwrap_or_else(|| data.into())
+    /// The JSON of an error event or its text; when that is no JSON and has several lines, half a frame stands before
+    /// the error, which is the last of them (S32).
+    fn error(&self, data: &str) -> Vec<Frame> {
+        if let Some(error) = lenient::parse(data) {
+            return vec![Frame::Error(error)];
+        }
+        let Some((last, before)) = self.data.split_last() else {
+            return Vec::new();
+        };
+        let before = before.iter().filter(|line| !line.trim().is_empty());
+        let mut frames: Vec<_> = before
+            .flat_map(|line| whole(line).unwrap_or_else(|| vec![Frame::Lost]))
+            .collect();
+        let error = lenient::parse(last).unwrap_or_else(|| last.as_str().into());
+        frames.push(Frame::Error(error));
+        frames
     }
 }
 

@@ -61,43 +61,8 @@ fn shift(magnitude: u64, places: u32) -> Option<u64> {
     }
 }
 
-/// Whether serde_json reads this JSON number, which it refuses where its own arithmetic ends in infinity.
-///
-/// The steps are serde_json's without `float_roundtrip`: 64 bits of digits, the rest a power of ten. The nearest
-/// `f64` would not do, for the two disagree in the last digits before the limit.
+/// Whether serde_json reads this JSON number: it refuses what is beyond the largest `f64`, which it rounds as std does
+/// (its feature `float_roundtrip`).
 pub(crate) fn in_range(number: &str) -> bool {
-    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let mut digits = 0_u64;
-    let unread = take(&mut digits, whole.trim_start_matches('-')) as i64;
-    let read = (fraction.len() - take(&mut digits, fraction)) as i64;
-    let exponent = exponent.parse().unwrap_or_else(|_| {
-        if exponent.starts_with('-') {
-            i64::MIN
-        } else {
-            i64::MAX
-        }
-    });
-    match exponent.saturating_add(unread - read) {
-        // Below this, the largest `u64` stays below the largest `f64`.
-        ..=288 => true,
-        power @ 289..=308 => format!("1e{power}")
-            .parse()
-            .is_ok_and(|power: f64| (digits as f64 * power).is_finite()),
-        309.. => digits == 0,
-    }
-}
-
-/// Adds the digits that fit, and tells how many are left.
-fn take(value: &mut u64, digits: &str) -> usize {
-    for (place, digit) in digits.bytes().enumerate() {
-        let Some(next) = value
-            .checked_mul(10)
-            .and_then(|tens| tens.checked_add(u64::from(digit & 0xF)))
-        else {
-            return digits.len() - place;
-        };
-        *value = next;
-    }
-    0
+    number.parse().is_ok_and(f64::is_finite)
 }

@@ -163,7 +163,7 @@ fn an_error_comes_after_the_choices_of_its_chunk_and_ends_the_stream() {
     check("event: error\ndata: boom\n\n", &["error \"boom\""]);
     check(
         "data: {\"par\nevent: error\ndata: {\"m\":1}\n\n",
-        &["error {\"m\":1}"],
+        &["error {\"m\":1}", "lost 1"],
     );
 }
 

@@ -1,0 +1,247 @@
+//! Every stream that we have gives what an honest but slow client gets from it.
+
+use std::{collections::BTreeMap, io::Write};
+
+use serde_json::{Value, json};
+use unbraid_core::{CallKind, Demux, End, Shape, StreamError, Transcript};
+use unbraid_testkit::{
+    fixture::{Corpus, Fixture, Options, corpus},
+    slow::{self, Outcome},
+};
+
+use crate::support::{demux, options};
+
+/// What of a stream both sides must agree on, as one JSON value a field.
+type Facts = BTreeMap<String, Value>;
+
+#[track_caller]
+fn check(name: &str, bytes: &[u8], told: &Options) -> Result<(), String> {
+    let (demux, _) = demux([bytes], options(told));
+    let mut expected = expected(&slow::accumulate(bytes, told));
+    let mut given = given(&demux);
+    if matches!(demux.closed(), Some(Err(StreamError::NotAStream { .. }))) {
+        // Nothing came on either side; into how many lost pieces a body falls that is no stream is nobody's concern.
+        expected.remove("lost");
+        given.remove("lost");
+    }
+    let keys = expected.keys().chain(given.keys());
+    let mut differ: Vec<&String> = keys
+        .filter(|key| expected.get(*key) != given.get(*key))
+        .collect();
+    differ.sort();
+    differ.dedup();
+    let show = |facts: &Facts, key: &str| {
+        facts
+            .get(key)
+            .map_or_else(|| "-".to_owned(), Value::to_string)
+    };
+    let lines = differ.into_iter().map(|key| {
+        let (expected, given) = (show(&expected, key), show(&given, key));
+        format!("  {key}\n    slow    {expected}\n    unbraid {given}\n")
+    });
+    let report: String = lines.collect();
+    if report.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{name}\n{report}"))
+    }
+}
+
+fn expected(outcome: &Outcome) -> Facts {
+    let mut facts = Facts::from([
+        ("order".to_owned(), json!(outcome.order)),
+        (
+            "usage".to_owned(),
+            outcome.usage.clone().unwrap_or(Value::Null),
+        ),
+        ("error".to_owned(), json!(outcome.error.is_some())),
+        ("refused".to_owned(), json!(outcome.refused)),
+        ("lost".to_owned(), json!(outcome.lost)),
+    ]);
+    for (index, choice) in &outcome.choices {
+        let calls: Vec<Value> = choice
+            .tool_calls
+            .iter()
+            .map(|call| {
+                json!([
+                    call.id,
+                    call.name.as_deref().unwrap_or(""),
+                    call.kind,
+                    call.arguments
+                ])
+            })
+            .collect();
+        let legacy = choice
+            .function_call
+            .as_ref()
+            .map(|call| json!([call.name.as_deref().unwrap_or(""), call.arguments]));
+        facts.extend(choice_facts(
+            *index,
+            [
+                ("role", json!(choice.role)),
+                ("content", json!(choice.content)),
+                ("reasoning", json!(choice.reasoning)),
+                ("refusal", json!(choice.refusal)),
+                ("tool_calls", json!(calls)),
+                ("function_call", json!(legacy)),
+                ("finish_reason", json!(choice.finish_reason)),
+                (
+                    "logprobs",
+                    json!([
+                        choice.logprobs_content_len,
+                        choice.logprobs_refusal_len,
+                        choice.logprobs_tokens_len
+                    ]),
+                ),
+                ("error", json!(choice.error.is_some())),
+            ],
+        ));
+    }
+    facts
+}
+
+fn choice_facts<const N: usize>(index: u32, facts: [(&str, Value); N]) -> Facts {
+    facts
+        .into_iter()
+        .map(|(key, value)| (format!("choice {index:>3} {key}"), value))
+        .collect()
+}
+
+fn given(demux: &Demux) -> Facts {
+    let order: Vec<u32> = demux.choices().map(|choice| choice.index().0).collect();
+    let error = matches!(demux.closed(), Some(Err(StreamError::Server(_))));
+    let refused = matches!(demux.closed(), Some(Err(StreamError::Malformed { .. })));
+    let lost = demux
+        .warnings()
+        .iter()
+        .filter(|w| matches!(w.code, "X13" | "S27"))
+        .count();
+    let mut facts = Facts::from([
+        ("order".to_owned(), json!(order)),
+        ("usage".to_owned(), demux.usage().raw),
+        ("error".to_owned(), json!(error)),
+        ("refused".to_owned(), json!(refused)),
+        ("lost".to_owned(), json!(lost)),
+    ]);
+    let aggregate = demux.aggregate();
+    for choice in demux.choices() {
+        let index = choice.index().0;
+        let entries = aggregate["choices"]
+            .as_array()
+            .expect("an aggregate lists its choices");
+        let whole = entries
+            .iter()
+            .find(|entry| entry["index"] == index)
+            .expect("every choice");
+        facts.extend(one(choice, whole, error));
+    }
+    facts
+}
+
+fn one(choice: &Transcript, whole: &Value, failed: bool) -> Facts {
+    let message = choice.message();
+    let calls: Vec<Value> = message
+        .tool_calls
+        .iter()
+        .filter(|call| call.kind != CallKind::LegacyFunction)
+        .map(|call| {
+            json!([
+                call.id.as_deref(),
+                &*call.name,
+                call.kind.as_str(),
+                call.arguments
+            ])
+        })
+        .collect();
+    let legacy = message
+        .tool_calls
+        .iter()
+        .find(|call| call.kind == CallKind::LegacyFunction);
+    let len = |key: &str| whole["logprobs"][key].as_array().map_or(0, Vec::len);
+    let shape = if choice.shape() == Shape::Text {
+        &whole["text"]
+    } else {
+        &whole["message"]["content"]
+    };
+    assert_eq!(
+        shape.as_str().unwrap_or(""),
+        message.content,
+        "aggregate and message agree"
+    );
+    let ended_by_error = matches!(choice.end(), Some(End::ServerError(_)));
+    choice_facts(
+        choice.index().0,
+        [
+            ("role", json!(choice.role().map(|role| &**role))),
+            ("content", json!(message.content)),
+            ("reasoning", json!(message.reasoning)),
+            ("refusal", json!(message.refusal)),
+            ("tool_calls", json!(calls)),
+            (
+                "function_call",
+                json!(legacy.map(|call| json!([&*call.name, call.arguments]))),
+            ),
+            (
+                "finish_reason",
+                json!(choice.finish_reason().map(|reason| reason.as_str())),
+            ),
+            (
+                "logprobs",
+                json!([len("content"), len("refusal"), len("tokens")]),
+            ),
+            ("error", json!(ended_by_error && !failed)),
+        ],
+    )
+}
+
+#[test]
+fn fixtures_agree_with_the_slow_client() {
+    let failures: Vec<String> = Fixture::all()
+        .iter()
+        .filter_map(|fixture| check(&fixture.name, &fixture.bytes, &fixture.options).err())
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} differ\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
+
+/// Says it past the test harness, which shows a test's own output only when it fails.
+fn say(line: &str) {
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "{line}").expect("the terminal takes a line");
+}
+
+#[test]
+fn the_corpus_agrees_with_the_slow_client() {
+    let streams = match corpus() {
+        Corpus::Streams(streams) => streams,
+        Corpus::NotSet(path) => {
+            let path = path.display();
+            return say(&format!(
+                "corpus: skipped, nothing at {path}; UNBRAID_CORPUS tells where it is"
+            ));
+        }
+        Corpus::Missing(path) => {
+            panic!(
+                "UNBRAID_CORPUS is set, but no stream lies at {}",
+                path.display()
+            )
+        }
+    };
+    say(&format!("corpus: {} streams", streams.len()));
+    let failures: Vec<String> = streams
+        .iter()
+        .filter_map(|(path, bytes)| {
+            check(&path.display().to_string(), bytes, &Options::default()).err()
+        })
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} differ\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}

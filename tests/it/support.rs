@@ -1,0 +1,120 @@
+//! What several of the tests need: a fixture's options, and the trace of a stream.
+
+use unbraid_core::{Demux, Event, Options, Stamped, Text};
+use unbraid_testkit::fixture::{self, Fixture};
+
+/// The options that a fixture names, for the library.
+pub(crate) fn options(told: &fixture::Options) -> Options {
+    Options {
+        strict: told.strict,
+        expect_choices: told.expect_choices,
+        ..Options::default()
+    }
+}
+
+/// A whole stream, read in these pieces, as it stands at its end.
+pub(crate) fn demux<'p>(
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+    options: Options,
+) -> (Demux, Vec<Stamped<Text>>) {
+    let mut demux = Demux::new(options);
+    let mut events = Vec::new();
+    for piece in pieces {
+        demux.feed(piece);
+        take(&mut demux, &mut events);
+    }
+    demux.finish();
+    take(&mut demux, &mut events);
+    (demux, events)
+}
+
+fn take(demux: &mut Demux, events: &mut Vec<Stamped<Text>>) {
+    while let Some(event) = demux.next_event() {
+        events.push(event.map(Text::from));
+    }
+}
+
+/// The trace of a fixture: one line an event, in `Demux`'s order.
+pub(crate) fn trace(fixture: &Fixture) -> Vec<String> {
+    let (_, events) = demux([fixture.bytes.as_slice()], options(&fixture.options));
+    lines(&events)
+}
+
+pub(crate) fn lines<T: AsRef<str>>(events: &[Stamped<T>]) -> Vec<String> {
+    events.iter().map(ToString::to_string).collect()
+}
+
+/// Whether two events are the same, without printing them where that can be told.
+pub(crate) fn same<T: AsRef<str>, U: AsRef<str>>(left: &Stamped<T>, right: &Stamped<U>) -> bool {
+    left.choice == right.choice
+        && left.seq == right.seq
+        && left.place == right.place
+        && same_event(&left.event, &right.event)
+}
+
+fn same_event<T: AsRef<str>, U: AsRef<str>>(left: &Event<T>, right: &Event<U>) -> bool {
+    match (left, right) {
+        (Event::Content(l), Event::Content(r))
+        | (Event::Reasoning(l), Event::Reasoning(r))
+        | (Event::Refusal(l), Event::Refusal(r))
+        | (Event::Logprobs(l), Event::Logprobs(r))
+        | (Event::Metadata(l), Event::Metadata(r))
+        | (Event::Finish(l), Event::Finish(r)) => l.as_ref() == r.as_ref(),
+        (Event::Warning(l), Event::Warning(r)) => l == r,
+        _ => bare(left) == bare(right),
+    }
+}
+
+/// An event without its stamp, as its trace line has it.
+pub(crate) fn bare<T: AsRef<str>>(event: &Event<T>) -> String {
+    let event = Stamped {
+        choice: None,
+        seq: 0,
+        place: unbraid_core::Place::default(),
+        event: copy(event),
+    };
+    event.to_string()
+}
+
+fn copy<T: AsRef<str>>(event: &Event<T>) -> Event<Text> {
+    let text = |text: &T| Text::from(text.as_ref());
+    match event {
+        Event::Start { role } => Event::Start {
+            role: role.as_ref().map(text),
+        },
+        Event::Role(role) => Event::Role(text(role)),
+        Event::Content(piece) => Event::Content(text(piece)),
+        Event::ContentDone => Event::ContentDone,
+        Event::Reasoning(piece) => Event::Reasoning(text(piece)),
+        Event::Refusal(piece) => Event::Refusal(text(piece)),
+        Event::ToolCallStart {
+            call,
+            index,
+            id,
+            name,
+            kind,
+        } => Event::ToolCallStart {
+            call: *call,
+            index: *index,
+            id: id.as_ref().map(text),
+            name: text(name),
+            kind: *kind,
+        },
+        Event::ToolCallArguments { call, text: piece } => Event::ToolCallArguments {
+            call: *call,
+            text: text(piece),
+        },
+        Event::ToolCallDone { call, status } => Event::ToolCallDone {
+            call: *call,
+            status: *status,
+        },
+        Event::Logprobs(raw) => Event::Logprobs(text(raw)),
+        Event::Metadata(raw) => Event::Metadata(text(raw)),
+        Event::Finish(reason) => Event::Finish(text(reason)),
+        Event::Warning(warning) => Event::Warning(warning.clone()),
+        Event::End(end) => Event::End(end.clone()),
+        Event::Usage(usage) => Event::Usage(usage.clone()),
+        Event::Error(error) => Event::Error(error.clone()),
+        _ => unreachable!("every event of the library stands above"),
+    }
+}

@@ -1,0 +1,152 @@
+//! Every fixture gives the trace that lies beside it, however its bytes are cut.
+//!
+//! `UNBRAID_BLESS=1 cargo test -p unbraid-tests traces` writes the traces anew; a human reads what changed.
+
+use std::fs;
+
+use unbraid_core::{Demux, Stamped, Text};
+use unbraid_testkit::{
+    cut::{bytewise, random_cuts},
+    fixture::Fixture,
+};
+
+use crate::support::{demux, lines, options, same, trace};
+
+#[track_caller]
+fn check(fixture: &Fixture) -> Result<(), String> {
+    let given = trace(fixture).join("\n") + "\n";
+    if std::env::var_os("UNBRAID_BLESS").is_some() {
+        return fs::write(fixture.trace_path(), given).map_err(|error| error.to_string());
+    }
+    let Some(expected) = fixture.expected_trace() else {
+        return Err(format!("{}: no trace has been blessed", fixture.name));
+    };
+    if given == expected {
+        return Ok(());
+    }
+    Err(format!("{}\n{}", fixture.name, diff(&expected, &given)))
+}
+
+/// The lines that differ, with one equal line before and after for the place.
+fn diff(expected: &str, given: &str) -> String {
+    let (expected, given): (Vec<_>, Vec<_>) = (expected.lines().collect(), given.lines().collect());
+    let both = expected.iter().zip(&given);
+    let head = both.take_while(|(e, g)| e == g).count();
+    let rest = expected.len().min(given.len()) - head;
+    let both = expected.iter().rev().zip(given.iter().rev()).take(rest);
+    let tail = both.take_while(|(e, g)| e == g).count();
+    let before = head.checked_sub(1).and_then(|at| expected.get(at));
+    let after = expected.get(expected.len() - tail);
+    let line = |mark: &str, line: &&str| format!("  {mark} {line}\n");
+    let gone = expected[head..expected.len() - tail]
+        .iter()
+        .map(|l| line("-", l));
+    let new = given[head..given.len() - tail].iter().map(|l| line("+", l));
+    let context = |at: Option<&&str>| at.map(|l| line(" ", l));
+    let lines = context(before).into_iter().chain(gone).chain(new);
+    lines.chain(context(after)).collect()
+}
+
+#[test]
+fn every_fixture_gives_its_trace() {
+    let failures: Vec<String> = Fixture::all()
+        .iter()
+        .filter_map(|fixture| check(fixture).err())
+        .collect();
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+}
+
+#[test]
+fn there_are_enough_fixtures() {
+    let fixtures = Fixture::all();
+    let events: usize = fixtures
+        .iter()
+        .filter_map(|fixture| {
+            trace(fixture)
+                .last()?
+                .split(' ')
+                .next()?
+                .parse::<usize>()
+                .ok()
+        })
+        .sum();
+    assert!(fixtures.len() >= 60, "{} fixtures", fixtures.len());
+    assert!(events >= 3000, "{events} events");
+}
+
+#[test]
+fn every_trace_is_sorted_by_its_order() {
+    for fixture in Fixture::all() {
+        let (_, events) = demux([fixture.bytes.as_slice()], options(&fixture.options));
+        assert!(
+            events.is_sorted_by_key(Stamped::order),
+            "{}\n{}",
+            fixture.name,
+            lines(&events).join("\n")
+        );
+    }
+}
+
+/// Reads in these pieces give exactly the events of the whole.
+#[track_caller]
+fn check_pieces<'p>(
+    fixture: &Fixture,
+    whole: &[Stamped<Text>],
+    how: &str,
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+) {
+    let mut demux = Demux::new(options(&fixture.options));
+    let mut seen = 0;
+    let mut drain = |demux: &mut Demux| {
+        while let Some(event) = demux.next_event() {
+            let expected = whole.get(seen);
+            assert!(
+                expected.is_some_and(|expected| same(&event, expected)),
+                "{}, {how}: event {seen}\n  whole {}\n  cut   {event}",
+                fixture.name,
+                expected.map_or_else(|| "nothing".to_owned(), ToString::to_string),
+            );
+            seen += 1;
+        }
+    };
+    for piece in pieces {
+        demux.feed(piece);
+        drain(&mut demux);
+    }
+    demux.finish();
+    drain(&mut demux);
+    assert_eq!(
+        seen,
+        whole.len(),
+        "{}, {how}: events are missing",
+        fixture.name
+    );
+}
+
+/// The pieces between cuts at `first`, `first + step`, and so on.
+fn strided(bytes: &[u8], first: usize, step: usize) -> impl Iterator<Item = &[u8]> {
+    let (head, rest) = bytes.split_at(first.min(bytes.len()));
+    std::iter::once(head).chain(rest.chunks(step))
+}
+
+/// Small streams are cut in two at every byte. In a larger one each read of the whole stream cuts at every `step`-th
+/// byte, each time from another first byte, so that every cut is made as well.
+#[test]
+fn every_cut_gives_the_same_events() {
+    const BUDGET: usize = 200_000; // bytes a fixture: the whole test takes seconds, not minutes
+    for fixture in Fixture::all() {
+        let bytes = fixture.bytes.as_slice();
+        let (_, whole) = demux([bytes], options(&fixture.options));
+        check_pieces(&fixture, &whole, "byte by byte", bytewise(bytes));
+        let step = (BUDGET / bytes.len().max(1)).clamp(8, bytes.len().max(8));
+        for first in 0..=step {
+            let how = format!("cut at {first} and every {step} bytes");
+            check_pieces(&fixture, &whole, &how, strided(bytes, first, step));
+        }
+        for seed in 0..3 {
+            let max = [3, 40, 700][seed as usize];
+            let how = format!("random cuts, seed {seed}");
+            check_pieces(&fixture, &whole, &how, random_cuts(bytes, seed, max));
+        }
+    }
+}
