@@ -88,3 +88,62 @@ impl Reading {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Read};
+
+    use unbraid_core::{ChoiceIndex, End, Options, StreamError};
+
+    use super::{Deaf, read};
+
+    /// Gives its pieces one by one, then ends.
+    struct Script(Vec<io::Result<&'static [u8]>>);
+
+    impl Read for Script {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                return Ok(0);
+            }
+            let piece = self.0.remove(0)?;
+            buffer[..piece.len()].copy_from_slice(piece);
+            Ok(piece.len())
+        }
+    }
+
+    const HI: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n";
+
+    #[test]
+    fn an_interrupted_read_is_tried_again() {
+        let interrupted = Err(io::ErrorKind::Interrupted.into());
+        let mut input = Script(vec![interrupted, Ok(HI), Ok(b"data: [DONE]\n\n")]);
+        let reading = read(&mut input, Options::default(), &mut Deaf).unwrap();
+        assert!(reading.demux.closed().unwrap().is_ok());
+    }
+
+    #[test]
+    fn what_came_before_a_failure_is_kept() {
+        let mut input = Script(vec![Ok(HI), Err(io::ErrorKind::ConnectionReset.into())]);
+        let reading = read(&mut input, Options::default(), &mut Deaf).unwrap();
+        let Some(Err(StreamError::Transport(error))) = reading.demux.closed() else {
+            panic!("{:?}", reading.demux.closed());
+        };
+        assert_eq!(error.bytes, HI.len() as u64);
+        let choice = reading.demux.choice(ChoiceIndex(0)).unwrap();
+        assert_eq!(choice.message().content, "Hi");
+        assert!(matches!(choice.end(), Some(End::Transport(_))));
+    }
+
+    #[test]
+    fn nothing_is_read_behind_the_end() {
+        let unread = io::Error::other("read on");
+        let mut input = Script(vec![Ok(HI), Ok(b"data: [DONE]\n\n"), Err(unread)]);
+        let reading = read(&mut input, Options::default(), &mut Deaf).unwrap();
+        assert!(reading.demux.closed().unwrap().is_ok());
+        assert_eq!(
+            reading.head,
+            &[HI, b"data: [DONE]\n\n"].concat()[..reading.head.len()]
+        );
+        assert_eq!(input.0.len(), 1);
+    }
+}
