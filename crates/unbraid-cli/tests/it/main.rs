@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod collect;
+mod documentation;
 mod events;
 mod every_fixture;
 mod pipes;
