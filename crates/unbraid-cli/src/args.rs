@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{
-    Args as Options, Parser, Subcommand,
+    Parser, Subcommand,
     builder::{OsStringValueParser, TypedValueParser},
 };
 
@@ -20,7 +20,7 @@ pub(crate) struct Args {
 }
 
 /// How the stream is read, whatever is made of it.
-#[derive(Debug, Options)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Reading {
     /// How many choices were asked for; with 1 every index is read as 0
     #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u32).range(1..))]

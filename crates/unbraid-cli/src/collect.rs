@@ -54,11 +54,13 @@ fn end(demux: &Demux) -> &'static str {
     if let Some(Err(error)) = demux.closed() {
         return error.name();
     }
-    let unfinished: Vec<&End> = exit::unfinished(demux).map(|(_, end)| end).collect();
-    let any = |wanted: fn(&End) -> bool| unfinished.iter().copied().find(|end| wanted(end));
-    any(|end| matches!(end, End::Interrupted))
-        .or_else(|| any(|end| matches!(end, End::DoneWithoutFinish)))
-        .or_else(|| any(|_| true))
+    let first = |wanted: fn(&End) -> bool| {
+        let mut unfinished = exit::unfinished(demux).map(|(_, end)| end);
+        unfinished.find(|end| wanted(end))
+    };
+    first(|end| matches!(end, End::Interrupted))
+        .or_else(|| first(|end| matches!(end, End::DoneWithoutFinish)))
+        .or_else(|| first(|_| true))
         .map_or("finished", End::name)
 }
 
