@@ -1,1 +1,28 @@
-fn main() {}
+//! The command `unbraid`: takes a recorded or live answer stream of a language model apart at the terminal.
+//!
+//! A command reads its input through a [`Demux`](unbraid_core::Demux), prints what came, and exits by [`exit`]'s codes.
+
+mod args;
+mod collect;
+mod events;
+mod exit;
+mod input;
+mod read;
+mod split;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+
+fn main() -> ExitCode {
+    let Args { reading, command } = Args::parse();
+    let options = reading.options();
+    let status = match command {
+        Command::Collect { file } => collect::run(&file, options),
+        Command::Events { file } => events::run(&file, options),
+        Command::Split { out, file } => split::run(&file, &out, options),
+    };
+    exit::code(status)
+}

@@ -1,0 +1,101 @@
+//! What can be written behind `unbraid`.
+
+use std::path::PathBuf;
+
+use clap::{
+    Parser, Subcommand,
+    builder::{OsStringValueParser, TypedValueParser},
+};
+
+use crate::input::Source;
+
+/// Takes the answer stream of a language model apart: one text and one list of tool calls for every choice.
+#[derive(Debug, Parser)]
+#[command(name = "unbraid", version, after_help = EXIT_CODES, propagate_version = true)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How the stream is read, whatever is made of it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reading {
+    /// How many choices were asked for; with 1 every index is read as 0
+    #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u32).range(1..))]
+    expect_choices: Option<u32>,
+    /// End at the first line that is no data and at the first payload that is no JSON
+    #[arg(long, global = true)]
+    strict: bool,
+}
+
+impl Reading {
+    pub(crate) fn options(&self) -> unbraid_core::Options {
+        unbraid_core::Options {
+            strict: self.strict,
+            expect_choices: self.expect_choices,
+            ..unbraid_core::Options::default()
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print the whole answer as one JSON object, in the shape of the non-streaming response
+    #[command(after_help = COLLECT_EXAMPLES)]
+    Collect {
+        /// The recorded stream, or `-` for the standard input
+        #[arg(default_value = "-", value_parser = source())]
+        file: Source,
+    },
+    /// Print one JSON object a line for every event, as it happens
+    #[command(after_help = EVENTS_EXAMPLES)]
+    Events {
+        /// The recorded stream, or `-` for the standard input
+        #[arg(default_value = "-", value_parser = source())]
+        file: Source,
+    },
+    /// Write one text file a choice, one JSON file a tool call, and summary.json
+    #[command(after_help = SPLIT_EXAMPLES)]
+    Split {
+        /// The directory to write into; it is created if need be
+        #[arg(long, value_name = "DIR", value_parser = clap::value_parser!(PathBuf))]
+        out: PathBuf,
+        /// The recorded stream, or `-` for the standard input
+        #[arg(default_value = "-", value_parser = source())]
+        file: Source,
+    },
+}
+
+fn source() -> impl TypedValueParser<Value = Source> {
+    OsStringValueParser::new().map(Source::from)
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  every choice finished
+  1  the input could not be read, or was no stream
+  2  the command line was wrong
+  3  some choice did not finish
+
+Examples:
+  unbraid collect answer.sse
+  curl -sN .. | unbraid events | jq -c .";
+
+const COLLECT_EXAMPLES: &str = "\
+Examples:
+  unbraid collect answer.sse | jq -r '.choices[].message.content'
+  unbraid collect answer.sse | jq '.unbraid.choices[] | select(.end != \"finished\")'
+  curl -sN .. | unbraid collect --expect-choices 1";
+
+const EVENTS_EXAMPLES: &str = "\
+Examples:
+  curl -sN .. | unbraid events | jq -c .
+  curl -sN .. | unbraid events | jq --unbuffered -rj 'select(.choice == 0 and .type == \"content.delta\").delta'
+  unbraid events answer.sse | jq 'select(.type == \"tool_call.done\")'";
+
+const SPLIT_EXAMPLES: &str = "\
+Examples:
+  unbraid split --out answers answer.sse
+  curl -sN .. | unbraid split --out answers && cat answers/choice-0.txt";

@@ -1,0 +1,195 @@
+//! How the command ends: what it says on the standard error, and with which code it exits.
+
+use std::{
+    error::Error as _,
+    fmt,
+    io::{self, Read, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use unbraid_core::{ChoiceIndex, Demux, End, StreamError};
+
+use crate::{input::Source, read::Reading};
+
+/// What a stream that was read came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// Every choice finished.
+    Finished,
+    /// The input could not be read, or was no stream.
+    NoStream,
+    /// Some choice did not finish.
+    Unfinished,
+}
+
+/// What keeps a command from its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Open { name: String, error: io::Error },
+    File { path: PathBuf, error: io::Error },
+    Output(io::Error),
+}
+
+/// Opens an input, or says which one cannot be.
+pub(crate) fn open(source: &Source) -> Result<Box<dyn Read>, Failure> {
+    source.open().map_err(|error| Failure::Open {
+        name: source.to_string(),
+        error,
+    })
+}
+
+/// The exit code; a failure is told first.
+pub(crate) fn code(result: Result<Status, Failure>) -> ExitCode {
+    match result {
+        Ok(Status::Finished) => ExitCode::SUCCESS,
+        Ok(Status::Unfinished) => ExitCode::from(3),
+        Ok(Status::NoStream) => ExitCode::from(1),
+        // Whoever reads has seen enough; the stream is not read to its end to tell how it would have ended.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            complain(format_args!("unbraid: {failure}"));
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// The status of a stream, unless its output could not be written. A reader that went away changes nothing.
+pub(crate) fn written(written: io::Result<()>, status: Status) -> Result<Status, Failure> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Output(error)),
+        _ => Ok(status),
+    }
+}
+
+/// Says on the standard error what went wrong with a stream, and gives its status.
+pub(crate) fn tell(source: &Source, reading: &Reading) -> Status {
+    let status = Status::of(&reading.demux);
+    match reading.demux.closed() {
+        Some(Err(error)) => tell_error(source, error, &reading.head),
+        _ => tell_unfinished(source, &reading.demux),
+    }
+    status
+}
+
+impl Status {
+    fn of(demux: &Demux) -> Self {
+        let nothing = demux.choices().next().is_none();
+        match demux.closed() {
+            Some(Err(
+                StreamError::Empty { .. }
+                | StreamError::NotAStream { .. }
+                | StreamError::Malformed { .. }
+                | StreamError::Transport(_),
+            )) => Self::NoStream,
+            // What holds more than it may, and no answer, was hardly a stream of answers.
+            Some(Err(StreamError::Limit(_))) if nothing => Self::NoStream,
+            Some(Err(_)) => Self::Unfinished,
+            _ if unfinished(demux).next().is_some() => Self::Unfinished,
+            _ => Self::Finished,
+        }
+    }
+}
+
+/// The choices that did not finish, in order of appearance.
+pub(crate) fn unfinished(demux: &Demux) -> impl Iterator<Item = (ChoiceIndex, &End)> {
+    demux
+        .choices()
+        .filter_map(|choice| Some((choice.index(), choice.end()?)))
+        .filter(|(_, end)| !matches!(end, End::Finished(_)))
+}
+
+fn tell_error(source: &Source, error: &StreamError, head: &[u8]) {
+    match error {
+        StreamError::Transport(transport) => {
+            let cause = transport.source().map(ToString::to_string);
+            let cause = cause.unwrap_or_default();
+            complain(format_args!("unbraid: {source}: {error}: {cause}"));
+        }
+        StreamError::Server(server) => {
+            complain(format_args!("unbraid: {source}: {error}"));
+            if let Some(message) = server.message() {
+                let message = printable(message);
+                complain(format_args!("unbraid: the server reported: {message}"));
+            }
+        }
+        _ => match hint(error, head) {
+            Some(hint) => complain(format_args!("unbraid: {source}: {error}: {hint}")),
+            None => complain(format_args!("unbraid: {source}: {error}")),
+        },
+    }
+}
+
+/// A choice that merely did not finish is no error of the stream, but code 3 should not stand there unexplained.
+fn tell_unfinished(source: &Source, demux: &Demux) {
+    let mut ends: Vec<_> = unfinished(demux).collect();
+    ends.sort_by_key(|(index, _)| *index);
+    if ends.is_empty() {
+        return;
+    }
+    let mut list: Vec<String> = ends
+        .iter()
+        .take(MAX_LISTED)
+        .map(|(index, end)| format!("choice {index} ({})", end.name()))
+        .collect();
+    if ends.len() > MAX_LISTED {
+        list.push(format!("{} more", ends.len() - MAX_LISTED));
+    }
+    let list = list.join(", ");
+    complain(format_args!("unbraid: {source}: did not finish: {list}"));
+}
+
+/// Choices that one line names; whoever needs all of them reads the JSON.
+const MAX_LISTED: usize = 8;
+
+/// What an input that is no stream looks like.
+fn hint(error: &StreamError, head: &[u8]) -> Option<&'static str> {
+    if !matches!(
+        error,
+        StreamError::Empty { .. }
+            | StreamError::NotAStream { .. }
+            | StreamError::Malformed { .. }
+            | StreamError::Limit(_)
+    ) {
+        return None;
+    }
+    match head {
+        [0x1f, 0x8b, ..] => Some("this is gzip: decompress it first"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("this is zstd: decompress it first"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("this is UTF-16: convert it to UTF-8 first"),
+        _ if head.trim_ascii_start().starts_with(b"<") => Some("this looks like HTML"),
+        _ => None,
+    }
+}
+
+/// Text of strangers with its control characters escaped, so that it cannot command the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .fold(String::with_capacity(text.len()), |mut out, c| {
+            if c.is_control() {
+                out.extend(c.escape_default());
+            } else {
+                out.push(c);
+            }
+            out
+        })
+}
+
+/// One line on the standard error. If that is closed there is nobody to be told.
+fn complain(line: fmt::Arguments<'_>) {
+    let _told: io::Result<()> = writeln!(io::stderr().lock(), "{line}");
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open { name, error } => write!(f, "{name}: {error}"),
+            Self::File { path, error } => {
+                write!(f, "{}: {error}", printable(&path.to_string_lossy()))
+            }
+            Self::Output(error) => write!(f, "standard output: {error}"),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Where the bytes come from: a file, or the standard input.
+
+use std::{
+    ffi::OsString,
+    fmt,
+    fs::File,
+    io::{self, Read},
+    path::PathBuf,
+};
+
+/// An input as it was named on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    File(PathBuf),
+    Stdin,
+}
+
+impl Source {
+    /// Opens the input. Its reads give what is there at once, so that a pipe stays live.
+    ///
+    /// A directory is refused here: some systems open one and fail at the first read.
+    pub(crate) fn open(&self) -> io::Result<Box<dyn Read>> {
+        let Self::File(path) = self else {
+            return Ok(Box::new(io::stdin().lock()));
+        };
+        if path.is_dir() {
+            return Err(io::Error::new(
+                io::ErrorKind::IsADirectory,
+                "is a directory",
+            ));
+        }
+        Ok(Box::new(File::open(path)?))
+    }
+}
+
+impl From<OsString> for Source {
+    fn from(name: OsString) -> Self {
+        if name == "-" {
+            Self::Stdin
+        } else {
+            Self::File(name.into())
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => crate::exit::printable(&path.to_string_lossy()).fmt(f),
+            Self::Stdin => f.write_str("standard input"),
+        }
+    }
+}

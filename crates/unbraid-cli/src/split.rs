@@ -1,0 +1,162 @@
+//! `unbraid split`: one text file a choice, one JSON file a tool call, one summary.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+use unbraid_core::{
+    CallKind, CallStatus, Demux, Message, Options, ToolCall, Transcript, escape_controls,
+};
+
+use crate::{
+    collect,
+    exit::{self, Failure, Status},
+    input::Source,
+    read::{self, Deaf},
+};
+
+pub(crate) fn run(source: &Source, out: &Path, options: Options) -> Result<Status, Failure> {
+    let mut input = exit::open(source)?;
+    // Before the stream is read, so that nobody waits for an answer that has nowhere to go.
+    fs::create_dir_all(out).map_err(|error| Failure::File {
+        path: out.into(),
+        error,
+    })?;
+    let reading = read::read(&mut *input, options, &mut Deaf).map_err(Failure::Output)?;
+    let paths = files(&reading.demux, out)?;
+    let status = exit::tell(source, &reading);
+    exit::written(list(&paths), status)
+}
+
+/// Writes every file; their paths, in the order of the choices.
+fn files(demux: &Demux, out: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut choices: Vec<&Transcript> = demux.choices().collect();
+    choices.sort_by_key(|choice| choice.index());
+    let mut folder = Folder {
+        out,
+        paths: Vec::new(),
+    };
+    for choice in choices {
+        folder.choice(choice.index().0, &choice.message())?;
+    }
+    folder.json("summary.json", &collect::response(demux))?;
+    Ok(folder.paths)
+}
+
+fn list(paths: &[PathBuf]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    paths
+        .iter()
+        .try_for_each(|path| writeln!(stdout, "{}", path.display()))
+}
+
+/// The directory that is written into, and what has been written.
+struct Folder<'p> {
+    out: &'p Path,
+    paths: Vec<PathBuf>,
+}
+
+impl Folder<'_> {
+    fn choice(&mut self, index: u32, message: &Message) -> Result<(), Failure> {
+        self.write(&format!("choice-{index}.txt"), message.content.as_bytes())?;
+        for (what, text) in [
+            ("reasoning", &message.reasoning),
+            ("refusal", &message.refusal),
+        ] {
+            if !text.is_empty() {
+                self.write(&format!("choice-{index}.{what}.txt"), text.as_bytes())?;
+            }
+        }
+        for (number, call) in message.tool_calls.iter().enumerate() {
+            let mut name = format!("choice-{index}-call-{number}");
+            if !call.name.is_empty() {
+                name.push('-');
+                name.push_str(&harmless(&call.name));
+            }
+            name.push_str(".json");
+            self.json(&name, &description(call))?;
+        }
+        Ok(())
+    }
+
+    fn json(&mut self, name: &str, value: &Value) -> Result<(), Failure> {
+        let mut bytes = Vec::new();
+        collect::write(value, &mut bytes).map_err(|error| self.failure(name, error))?;
+        self.write(name, &bytes)
+    }
+
+    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let path = self.out.join(name);
+        fs::write(&path, bytes).map_err(|error| self.failure(name, error))?;
+        self.paths.push(path);
+        Ok(())
+    }
+
+    fn failure(&self, name: &str, error: io::Error) -> Failure {
+        Failure::File {
+            path: self.out.join(name),
+            error,
+        }
+    }
+}
+
+fn description(call: &ToolCall) -> Value {
+    json!({
+        "index": call.index,
+        "id": call.id.as_deref(),
+        "type": call.kind.as_str(),
+        "name": *call.name,
+        "arguments": call.arguments,
+        "value": value(call),
+        "status": call.status.map(CallStatus::as_str),
+    })
+}
+
+/// The arguments as a value, read as the call's status says; `null` where they are none.
+fn value(call: &ToolCall) -> Value {
+    let text = &call.arguments;
+    if call.kind == CallKind::Custom {
+        return Value::Null;
+    }
+    if text.trim().is_empty() {
+        return json!({});
+    }
+    let repaired = escape_controls(text);
+    // T22: the placeholder that some servers open with.
+    let behind_placeholder = || repaired.trim_start().strip_prefix("{}");
+    serde_json::from_str(text)
+        .or_else(|_| serde_json::from_str(&repaired))
+        .or_else(|error| behind_placeholder().map_or(Err(error), serde_json::from_str))
+        .unwrap_or(Value::Null)
+}
+
+/// Bytes of a tool's name that a file's name keeps; with what stands around it, far below any system's limit.
+const NAME_BYTES: usize = 64;
+
+/// A tool's name as part of a file's: no separator, nothing that a shell or a system takes for more than a letter.
+fn harmless(name: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') {
+            c
+        } else {
+            '_'
+        }
+    };
+    name.chars().map(plain).take(NAME_BYTES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn names_never_leave_their_directory() {
+        assert_eq!(harmless("get_weather"), "get_weather");
+        assert_eq!(harmless("../../x"), ".._.._x");
+        assert_eq!(harmless("a\\b:c\0d é"), "a_b_c_d__");
+        assert_eq!(harmless(&"x".repeat(200)).len(), 64);
+    }
+}

@@ -1,0 +1,123 @@
+//! Input that is no stream, or hardly one.
+
+use serde_json::Value;
+
+use crate::{Run, unbraid};
+
+/// Collects an input; the code, the end of the stream and a word of the message on the standard error are known.
+#[track_caller]
+fn check(input: &[u8], code: i32, end: &str, told: &str) -> Value {
+    let run = unbraid("collect", input);
+    let response = run.json();
+    assert_eq!(run.code, code, "{response:#}{}", run.stderr);
+    assert_eq!(response["unbraid"]["end"], end);
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+    if code == 1 {
+        assert_eq!(response["unbraid"]["error"]["type"], end);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    }
+    response
+}
+
+const HI: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n";
+const STOP: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+#[test]
+fn what_is_no_stream_says_so() {
+    let response = check(b"", 1, "empty", "the stream held no answer");
+    assert_eq!(response["choices"], serde_json::json!([]));
+    check(b"Hello, world\n", 1, "not_a_stream", "13 bytes");
+    check(
+        b"\n  <!DOCTYPE html>\n<html></html>\n",
+        1,
+        "not_a_stream",
+        "this looks like HTML",
+    );
+    check(
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\x56\x0a\n\x00",
+        1,
+        "not_a_stream",
+        "this is gzip: decompress it first",
+    );
+    check(b"\x28\xb5\x2f\xfd\x24\x00", 1, "not_a_stream", "zstd");
+    let utf16: Vec<u8> = "\u{feff}data: {}\n\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    check(&utf16, 1, "not_a_stream", "this is UTF-16");
+}
+
+#[test]
+fn nothing_is_printed_for_what_cannot_be_opened() {
+    let silent = |run: Run, told: &str| {
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+    };
+    let dir = tempfile::tempdir().unwrap();
+    for command in ["collect", "events"] {
+        let run = unbraid(&format!("{command} {}", dir.path().display()), b"");
+        silent(run, ": is a directory");
+        let run = unbraid(&format!("{command} nowhere.sse"), b"");
+        silent(run, "unbraid: nowhere.sse: ");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_input_that_fails_while_it_is_read_is_a_transport_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = std::fs::File::open(dir.path()).unwrap();
+    let output = std::process::Command::new(crate::UNBRAID)
+        .arg("collect")
+        .stdin(directory)
+        .output()
+        .unwrap();
+    let run = Run::from(output);
+    assert_eq!(run.code, 1);
+    assert_eq!(run.json()["unbraid"]["error"]["type"], "transport");
+    assert!(
+        run.stderr.contains("the source failed after 0 bytes: "),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn deep_json_is_skipped_and_the_rest_is_kept() {
+    let deep = "[".repeat(200_000);
+    let stream = format!("{HI}data: {{\"choices\":{deep}\n\n{STOP}");
+    let response = check(stream.as_bytes(), 0, "finished", "");
+    assert_eq!(response["choices"][0]["message"]["content"], "Hi");
+    assert_eq!(response["unbraid"]["warnings"][0]["event"], 1);
+    let balanced = format!(
+        "{HI}data: {{\"x\":{deep}{},\"choices\":[]}}\n\n{STOP}",
+        "]".repeat(200_000)
+    );
+    check(balanced.as_bytes(), 0, "finished", "");
+}
+
+#[test]
+fn nan_is_survived() {
+    let stream = format!(
+        "{HI}data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"!\"}},\"logprobs\":{{\"content\":[{{\"logprob\":NaN}},{{\"logprob\":-Infinity}}]}}}}]}}\n\n{STOP}"
+    );
+    let response = check(stream.as_bytes(), 0, "finished", "");
+    assert_eq!(response["choices"][0]["message"]["content"], "Hi!");
+}
+
+#[test]
+fn invalid_utf8_is_replaced() {
+    let mut stream = HI.replace("Hi", "H?i").into_bytes();
+    let mark = stream.iter().position(|&b| b == b'?').unwrap();
+    stream[mark] = 0xff;
+    stream.extend(STOP.bytes());
+    let response = check(&stream, 0, "finished", "");
+    assert_eq!(response["choices"][0]["message"]["content"], "H\u{fffd}i");
+}
+
+#[test]
+fn a_number_beyond_any_range_is_survived() {
+    let stream =
+        format!("{HI}data: {{\"choices\":[],\"usage\":{{\"completion_tokens\":1e999}}}}\n\n{STOP}");
+    check(stream.as_bytes(), 0, "finished", "");
+}

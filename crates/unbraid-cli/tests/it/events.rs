@@ -1,0 +1,66 @@
+//! `unbraid events`: one line an event, and sums beside the `done` events.
+
+use serde_json::{Value, json};
+use unbraid_testkit::fixture::Fixture;
+
+use crate::{over, unbraid};
+
+#[test]
+fn every_event_is_one_line_with_seq_choice_and_type() {
+    let stream = b"data: {\"choices\":[{\"index\":1,\"delta\":{\"role\":\"assistant\",\"content\":\"Hi\\n\"}}]}\n\n\
+        data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"there\"},\"finish_reason\":\"stop\"}]}\n\n\
+        data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\ndata: [DONE]\n\n";
+    let run = unbraid("events", stream);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let expected = [
+        json!({"seq":0,"choice":1,"type":"choice.start","role":"assistant"}),
+        json!({"seq":1,"choice":1,"type":"content.delta","delta":"Hi\n"}),
+        json!({"seq":2,"choice":1,"type":"content.delta","delta":"there"}),
+        json!({"seq":3,"choice":1,"type":"finish","finish_reason":"stop"}),
+        json!({"seq":4,"choice":1,"type":"content.done","content":"Hi\nthere"}),
+        json!({"seq":5,"choice":1,"type":"end","end":"finished","error":null}),
+        json!({"seq":0,"choice":null,"type":"usage","usage":{"completion_tokens":2}}),
+    ];
+    assert_eq!(run.lines(), expected);
+}
+
+#[test]
+fn a_call_is_done_with_its_id_name_and_arguments() {
+    let fixture = Fixture::named("openai_chat/bridge-t12-t32-late-id-late-function");
+    let lines = over("events", &fixture).lines();
+    let collected = over("collect", &fixture).json();
+    let calls = collected["choices"][0]["message"]["tool_calls"]
+        .as_array()
+        .unwrap();
+    let done: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["choice"] == 0 && line["type"] == "tool_call.done")
+        .collect();
+    assert_eq!(done.len(), calls.len());
+    for (done, call) in done.into_iter().zip(calls) {
+        assert_eq!(done["id"], call["id"]);
+        assert_eq!(done["name"], call["function"]["name"]);
+        assert_eq!(done["arguments"], call["function"]["arguments"]);
+    }
+}
+
+#[test]
+fn a_call_that_comes_in_both_forms_is_done_twice_with_the_same_arguments() {
+    let fixture = Fixture::named("openai_chat/bridge-t37-function-call-and-tool-calls");
+    for line in over("events", &fixture).lines() {
+        if line["type"] == "tool_call.done" {
+            assert_ne!(line["name"], "", "{line}");
+            assert_eq!(line["status"], "complete", "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_error_is_the_last_line() {
+    let run = unbraid("events", b"<!doctype html><p>504</p>\n");
+    assert_eq!(run.code, 1);
+    let lines = run.lines();
+    assert_eq!(lines.last().unwrap()["type"], "error");
+    assert_eq!(lines.last().unwrap()["error"]["type"], "not_a_stream");
+    assert_eq!(lines.last().unwrap()["choice"], Value::Null);
+}

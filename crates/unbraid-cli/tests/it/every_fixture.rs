@@ -1,0 +1,72 @@
+//! What holds for every stream, whole or cut.
+
+use std::{collections::BTreeMap, thread};
+
+use unbraid_testkit::{cut::Rng, fixture::Fixture};
+
+use crate::{Run, flags, over, unbraid};
+
+/// Does the same to every fixture, on two threads: most of the time goes into starting processes.
+fn for_every_fixture(work: impl Fn(&Fixture) + Sync) {
+    let fixtures = Fixture::all();
+    assert!(fixtures.len() > 100);
+    let (even, odd) = fixtures.split_at(fixtures.len() / 2);
+    thread::scope(|scope| {
+        for half in [even, odd] {
+            scope.spawn(|| half.iter().for_each(&work));
+        }
+    });
+}
+
+#[track_caller]
+fn is_sound(run: &Run, name: &str) {
+    assert!([0, 1, 3].contains(&run.code), "{name}: {}", run.code);
+    let response = run.json();
+    let account = &response["unbraid"];
+    let mut choices = account["choices"].as_array().unwrap().iter();
+    let finished = account["end"] == "finished" && choices.all(|c| c["end"] == "finished");
+    assert_eq!(run.code == 0, finished, "{name}: {account:#}");
+    assert_eq!(run.stderr.is_empty(), finished, "{name}: {}", run.stderr);
+    assert!(!run.stderr.contains("panicked"), "{name}: {}", run.stderr);
+}
+
+#[test]
+fn a_stream_cut_anywhere_gives_json_and_an_exit_code() {
+    for_every_fixture(|fixture| {
+        let mut rng = Rng::new(fixture.bytes.len() as u64);
+        let cuts = (0..4).map(|_| rng.below(fixture.bytes.len()));
+        for cut in cuts.chain([fixture.bytes.len()]) {
+            let head = &fixture.bytes[..cut];
+            let run = unbraid(&format!("collect {}", flags(fixture)), head);
+            is_sound(&run, &format!("{} cut at {cut}", fixture.name));
+        }
+    });
+}
+
+#[test]
+fn events_add_up_to_their_sums_and_exit_as_collect_does() {
+    for_every_fixture(|fixture| {
+        let name = &fixture.name;
+        let run = over("events", fixture);
+        assert_eq!(run.code, over("collect", fixture).code, "{name}");
+        let mut sums: BTreeMap<(u64, Option<u64>), String> = BTreeMap::new();
+        let mut next = BTreeMap::new();
+        for line in run.lines() {
+            let seq = next.entry(line["choice"].as_u64()).or_insert(0);
+            assert_eq!(line["seq"], *seq, "{name}: {line}");
+            *seq += 1;
+            let Some(choice) = line["choice"].as_u64() else {
+                continue;
+            };
+            let sum = sums.entry((choice, line["call"].as_u64())).or_default();
+            match line["type"].as_str().unwrap() {
+                "content.delta" | "tool_call.arguments.delta" => {
+                    sum.push_str(line["delta"].as_str().unwrap());
+                }
+                "content.done" => assert_eq!(line["content"], **sum, "{name}"),
+                "tool_call.done" => assert_eq!(line["arguments"], **sum, "{name}"),
+                _ => {}
+            }
+        }
+    });
+}

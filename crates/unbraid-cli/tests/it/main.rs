@@ -1,0 +1,82 @@
+//! The command, end to end: what it prints, what it writes, and how it exits.
+#![cfg(test)]
+
+mod bad_input;
+mod collect;
+mod documentation;
+mod events;
+mod every_fixture;
+mod pipes;
+mod split;
+mod usage;
+
+use std::{process::Output, time::Duration};
+
+use assert_cmd::Command;
+use serde_json::Value;
+use unbraid_testkit::fixture::Fixture;
+
+/// The binary under test.
+const UNBRAID: &str = env!("CARGO_BIN_EXE_unbraid");
+
+/// Far beyond what any run takes; a hang becomes a failure.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a run left behind.
+struct Run {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Run {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let parse = |line| serde_json::from_str(line).unwrap();
+        self.stdout.lines().map(parse).collect()
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("ended by itself"),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// Runs `unbraid <words>` with this standard input.
+fn unbraid(words: &str, stdin: &[u8]) -> Run {
+    let mut command = Command::new(UNBRAID);
+    command
+        .args(words.split_whitespace())
+        .write_stdin(stdin)
+        .timeout(PATIENCE);
+    command.output().unwrap().into()
+}
+
+/// Runs a command over a fixture, read as the fixture says.
+fn over(words: &str, fixture: &Fixture) -> Run {
+    unbraid(&format!("{words} {}", flags(fixture)), &fixture.bytes)
+}
+
+fn collect(name: &str) -> Run {
+    over("collect", &Fixture::named(name))
+}
+
+fn flags(fixture: &Fixture) -> String {
+    let mut flags = String::new();
+    if let Some(n) = fixture.options.expect_choices {
+        flags = format!("--expect-choices {n}");
+    }
+    if fixture.options.strict {
+        flags.push_str(" --strict");
+    }
+    flags
+}

@@ -1,0 +1,140 @@
+//! `unbraid split`: the files.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+use unbraid_testkit::fixture::Fixture;
+
+use crate::{Run, collect, over, unbraid};
+
+fn split(name: &str, out: &Path) -> Run {
+    over(
+        &format!("split --out {}", out.display()),
+        &Fixture::named(name),
+    )
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn json_file(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn every_choice_is_a_file_and_every_call_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("deep/er");
+    let run = split("openai_chat/openai-tools-and-text-in-six-choices", &out);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let response = collect("openai_chat/openai-tools-and-text-in-six-choices").json();
+    assert_eq!(json_file(&out.join("summary.json")), response);
+    let mut expected = 1;
+    for choice in response["choices"].as_array().unwrap() {
+        let index = &choice["index"];
+        let text = fs::read_to_string(out.join(format!("choice-{index}.txt"))).unwrap();
+        let message = &choice["message"];
+        assert_eq!(text, message["content"].as_str().unwrap_or_default());
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        for (number, call) in calls.enumerate() {
+            let name = call["function"]["name"].as_str().unwrap();
+            let file = json_file(&out.join(format!("choice-{index}-call-{number}-{name}.json")));
+            assert_eq!(file["arguments"], call["function"]["arguments"]);
+            assert_eq!(file["status"], "complete");
+            assert_eq!(file["type"], "function");
+            let parsed: Value = serde_json::from_str(file["arguments"].as_str().unwrap()).unwrap();
+            assert_eq!(file["value"], parsed);
+            expected += 1;
+        }
+        expected += 1;
+    }
+    assert_eq!(names(&out).len(), expected);
+    assert_eq!(run.stdout.lines().count(), expected);
+    assert!(run.stdout.lines().all(|line| Path::new(line).is_file()));
+}
+
+#[test]
+fn reasoning_and_refusal_have_files_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    split("openai_chat/deepseek-r01-r08-reasoning", dir.path());
+    let reasoning = fs::read_to_string(dir.path().join("choice-0.reasoning.txt")).unwrap();
+    assert!(!reasoning.is_empty());
+    assert!(!dir.path().join("choice-0.refusal.txt").exists());
+    split("openai_chat/openai-m04-refusal", dir.path());
+    let refused = |name: &String| name.ends_with(".refusal.txt");
+    assert!(names(dir.path()).iter().any(refused));
+}
+
+#[test]
+fn a_tool_name_never_leaves_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("a/b");
+    let call = json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "delta": { "tool_calls": [
+        { "index": 0, "id": "1", "function": { "name": "../../x", "arguments": "" } },
+        { "index": 1, "id": "2", "function": { "name": "/etc/\u{0}é".repeat(100), "arguments": "{}{\"a\":\"b\nc\"}" } },
+    ] } }] });
+    let stream = format!("data: {call}\n\ndata: [DONE]\n\n");
+    let run = unbraid(&format!("split --out {}", out.display()), stream.as_bytes());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(names(dir.path()), ["a"]);
+    assert_eq!(names(&dir.path().join("a")), ["b"]);
+    let files = names(&out);
+    assert_eq!(files.len(), 4, "{files:?}");
+    let first = json_file(&out.join("choice-0-call-0-.._.._x.json"));
+    assert_eq!(
+        (&first["value"], &first["name"]),
+        (&json!({}), &json!("../../x"))
+    );
+    let second = json_file(&out.join(&files[1]));
+    assert_eq!(second["value"], json!({ "a": "b\nc" }));
+    assert_eq!(second["status"], "repaired");
+}
+
+#[test]
+fn a_broken_stream_leaves_what_arrived() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = split("broken/openai-f07-cut-in-tool-arguments", dir.path());
+    assert_eq!(run.code, 3);
+    let call = names(dir.path())
+        .into_iter()
+        .rfind(|name| name.contains("-call-"))
+        .unwrap();
+    let call = json_file(&dir.path().join(call));
+    assert_eq!(
+        (&call["value"], &call["status"]),
+        (&Value::Null, &json!("truncated"))
+    );
+    let run = unbraid(&format!("split --out {}", dir.path().display()), b"");
+    assert_eq!(run.code, 1);
+    let summary = json_file(&dir.path().join("summary.json"));
+    assert_eq!(summary["unbraid"]["end"], "empty");
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let run = unbraid(&format!("split --out {}", file.display()), b"");
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr.contains(file.to_str().unwrap()),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn nothing_is_made_for_an_input_that_cannot_be_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let run = unbraid(&format!("split --out {} nowhere.sse", out.display()), b"");
+    assert_eq!(run.code, 1);
+    assert!(!out.exists());
+}
