@@ -48,26 +48,46 @@ fn expected(fixture: &Fixture) -> Lists {
         events.map(|event| event.to_string()).collect()
     });
     let choices = choices.collect();
-    Lists { whole, choices, stream, aggregate: demux.aggregate().to_string() }
+    Lists {
+        whole,
+        choices,
+        stream,
+        aggregate: demux.aggregate().to_string(),
+    }
 }
 
 /// What the actors make of the same bytes, cut into these reads.
 async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
     let source = stream::iter(reads.into_iter().map(Ok::<_, std::io::Error>));
     let completions = builder(fixture).read_sse(source);
-    let all = completions.events().filter_map(|event| async { event.ok() });
+    let all = completions
+        .events()
+        .filter_map(|event| async { event.ok() });
     let mut events: Vec<Stamped> = all.collect().await;
     let lines = |events: &[Stamped]| events.iter().map(ToString::to_string).collect();
-    let stream: Vec<Stamped> = events.iter().filter(|event| event.choice.is_none()).cloned().collect();
+    let stream: Vec<Stamped> = events
+        .iter()
+        .filter(|event| event.choice.is_none())
+        .cloned()
+        .collect();
     let mut choices = Vec::new();
     let mut handles = completions.choices();
     while let Some(Ok(choice)) = handles.next().await {
-        let events: Vec<Stamped> = choice.events().filter_map(|event| async { event.ok() }).collect().await;
+        let events: Vec<Stamped> = choice
+            .events()
+            .filter_map(|event| async { event.ok() })
+            .collect()
+            .await;
         choices.push(lines(&events));
     }
     events.sort_by_key(Stamped::order);
     let aggregate = completions.aggregate().await.to_string();
-    Lists { whole: lines(&events), choices, stream: lines(&stream), aggregate }
+    Lists {
+        whole: lines(&events),
+        choices,
+        stream: lines(&stream),
+        aggregate,
+    }
 }
 
 fn owned<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<Vec<u8>> {
@@ -76,8 +96,15 @@ fn owned<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<Vec<u8>> {
 
 fn runtimes() -> [tokio::runtime::Runtime; 2] {
     [
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(),
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap(),
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap(),
     ]
 }
 
@@ -86,7 +113,11 @@ fn check(fixture: &Fixture, how: &str, actual: &Lists, expected: &Lists) {
     assert_eq!(actual.whole, expected.whole, "{}: {how}", fixture.name);
     assert_eq!(actual.choices, expected.choices, "{}: {how}", fixture.name);
     assert_eq!(actual.stream, expected.stream, "{}: {how}", fixture.name);
-    assert_eq!(actual.aggregate, expected.aggregate, "{}: {how}", fixture.name);
+    assert_eq!(
+        actual.aggregate, expected.aggregate,
+        "{}: {how}",
+        fixture.name
+    );
 }
 
 #[test]
@@ -117,7 +148,12 @@ fn the_actors_give_the_events_of_demux_at_every_cut_in_two() {
         for (n, (head, tail)) in every_cut_in_two(&fixture.bytes).step_by(step).enumerate() {
             // Every cut on one of the two, turn by turn.
             let actual = runtimes[n % 2].block_on(actual(fixture, owned([head, tail])));
-            check(fixture, &format!("cut at byte {}", head.len()), &actual, &expected);
+            check(
+                fixture,
+                &format!("cut at byte {}", head.len()),
+                &actual,
+                &expected,
+            );
             cuts += 1;
         }
     }

@@ -1,7 +1,9 @@
 //! The integration tests, one binary.
 #![cfg(test)]
 
+mod actors;
 mod core_properties;
 mod corpus;
+mod soak;
 mod support;
 mod traces;

@@ -49,8 +49,15 @@ type Tally = BTreeMap<String, u64>;
 #[test]
 fn ten_thousand_completions_with_random_faults_leave_nobody_waiting() {
     silence_panics_on_purpose();
-    let current = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let several = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let current = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let several = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     let mut tally = Tally::new();
     let mut memory = Vec::new();
     for (runtime, seed) in [(current, 1_000_000), (several, 2_000_000)] {
@@ -66,8 +73,21 @@ fn ten_thousand_completions_with_random_faults_leave_nobody_waiting() {
     println!("{} completions: {tally:?}", 2 * COMPLETIONS);
     println!("resident after each eighth: {memory:?}");
     assert_eq!(tally.remove("hung"), None);
-    for end in ["finished", "done_without_finish", "interrupted", "server_error", "transport", "cancelled", "timed_out", "limit_exceeded", "lost"] {
-        assert!(tally.get(end).is_some_and(|count| *count > 0), "{end} was never reached");
+    for end in [
+        "finished",
+        "done_without_finish",
+        "interrupted",
+        "server_error",
+        "transport",
+        "cancelled",
+        "timed_out",
+        "limit_exceeded",
+        "lost",
+    ] {
+        assert!(
+            tally.get(end).is_some_and(|count| *count > 0),
+            "{end} was never reached"
+        );
     }
     assert_flat(&memory);
 }
@@ -99,7 +119,8 @@ fn silence_panics_on_purpose() {
 }
 
 async fn soak(seeds: std::ops::Range<u64>) -> Tally {
-    let one = |seed| tokio::spawn(async move { tokio::time::timeout(DEADLINE, completion(seed)).await });
+    let one =
+        |seed| tokio::spawn(async move { tokio::time::timeout(DEADLINE, completion(seed)).await });
     let mut running = stream::iter(seeds.map(one)).buffer_unordered(64);
     let mut tally = Tally::new();
     while let Some(ends) = running.next().await {
@@ -141,7 +162,10 @@ async fn completion(seed: u64) -> Vec<String> {
 fn settings(fault: Fault) -> Builder {
     match fault {
         Fault::Stalled => Completions::builder().idle_timeout(Duration::from_millis(20)),
-        Fault::TooLong => Completions::builder().limits(Limits { choice_bytes: 200, ..Limits::default() }),
+        Fault::TooLong => Completions::builder().limits(Limits {
+            choice_bytes: 200,
+            ..Limits::default()
+        }),
         _ => Completions::builder(),
     }
 }
@@ -179,11 +203,18 @@ fn script(rng: &mut Rng, fault: Fault, choices: u32) -> Vec<Step> {
             }
         }
     }
-    let finished = if fault == Fault::NoReasons { 0 } else { rng.below(choices as usize + 1) as u32 };
+    let finished = if fault == Fault::NoReasons {
+        0
+    } else {
+        rng.below(choices as usize + 1) as u32
+    };
     for choice in 0..finished {
         wire.push_str(&finish(choice, "stop"));
     }
-    let whole = matches!(fault, Fault::None | Fault::NoReasons | Fault::TooLong | Fault::OneCancelled);
+    let whole = matches!(
+        fault,
+        Fault::None | Fault::NoReasons | Fault::TooLong | Fault::OneCancelled
+    );
     if whole {
         wire.push_str(DONE);
     }
@@ -200,7 +231,9 @@ fn script(rng: &mut Rng, fault: Fault, choices: u32) -> Vec<Step> {
         Fault::Stalled | Fault::Cancelled | Fault::Dropped => vec![Step::Stall],
         Fault::Panicked if rng.chance(0.5) => vec![Step::Panic],
         Fault::Panicked => vec![Step::PanicInRead],
-        Fault::None | Fault::NoReasons | Fault::NoEnd | Fault::TooLong | Fault::OneCancelled => vec![],
+        Fault::None | Fault::NoReasons | Fault::NoEnd | Fault::TooLong | Fault::OneCancelled => {
+            vec![]
+        }
     });
     steps
 }
