@@ -194,7 +194,8 @@ async fn consume(choice: Choice, slow: bool) -> String {
 }
 
 fn script(rng: &mut Rng, fault: Fault, choices: u32) -> Vec<Step> {
-    let mut wire = String::new();
+    // One choice at least: a caller who waits for a choice of a stalled stream, to cancel it, waits for ever.
+    let mut wire = content(0, "");
     let rounds = 1 + rng.below(12);
     for _ in 0..rounds {
         for choice in 0..choices {
