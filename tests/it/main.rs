@@ -6,4 +6,5 @@ mod core_properties;
 mod corpus;
 mod soak;
 mod support;
+mod tidy;
 mod traces;

@@ -10,7 +10,7 @@ use crate::{
     board::{Board, BoardWriter, Closed, Listing},
     control::{Control, Guard},
     handle::completions::Completions,
-    reader::{Reader, ReaderActor, Timeouts, has_time_driver},
+    reader::{Reader, Timeouts, has_time_driver},
     source::{self, Source},
 };
 
@@ -150,9 +150,8 @@ impl Builder {
             return Err(StreamError::NoTimeDriver);
         }
         let reader = Reader::new(source, self.options, self.timeouts, board, control);
-        let (actor, _) = ractor::ActorRuntime::spawn_instant(None, ReaderActor, reader)
-            .map_err(|_| StreamError::Lost)?;
-        control.started(actor.get_cell());
+        let actor = reader.spawn().ok_or(StreamError::Lost)?;
+        control.started(actor);
         Ok(())
     }
 }

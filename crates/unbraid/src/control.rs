@@ -31,6 +31,8 @@ struct State {
     ended: bool,
     /// The reader, while it runs. A handle that outlives the stream must not pin a dead mailbox.
     reader: Option<ActorCell>,
+    /// The reader is done; on another thread that can come before its start is told.
+    done: bool,
 }
 
 impl Control {
@@ -39,13 +41,17 @@ impl Control {
     }
 
     pub(crate) fn started(&self, reader: ActorCell) {
-        self.lock().reader = Some(reader);
+        let mut state = self.lock();
+        if !state.done {
+            state.reader = Some(reader);
+        }
     }
 
     /// The reader is done: requests go nowhere from here on.
     pub(crate) fn finished(&self) {
         let state = &mut *self.lock();
         state.reader = None;
+        state.done = true;
         state.requests.clear();
     }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures::FutureExt;
-use ractor::{ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
 use tokio::time::Instant;
 use tracing::Instrument;
 use unbraid_core::{
@@ -42,7 +42,7 @@ const DRAIN_BYTES: usize = 64 * 1024;
 const PIECE_COST: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct ReaderActor;
+struct ReaderActor;
 
 /// Everything the reader works with. Moved out of the actor's `State` into the handler's frame, so that a kill drops it.
 pub(crate) struct Reader {
@@ -89,6 +89,12 @@ impl Reader {
             readable: true,
             drain: false,
         }
+    }
+
+    /// Starts the actor, in the runtime of this thread; without one ractor would panic.
+    pub(crate) fn spawn(self) -> Option<ActorCell> {
+        let (actor, _) = ActorRuntime::spawn_instant(None, ReaderActor, self).ok()?;
+        Some(actor.get_cell())
     }
 
     /// Reads until the stream has closed.
