@@ -1,0 +1,46 @@
+//! A task for each choice, started as the choice appears: no task knows of an index but its own.
+//!
+//! `cargo run --example concurrent`
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::error::Error;
+
+use tokio::task::JoinSet;
+use unbraid::{Choice, ChoiceError, Completions, Finished};
+use unbraid_examples::{HAIKUS, body};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let completions = Completions::from_sse(body(HAIKUS));
+
+    let mut tasks = JoinSet::new();
+    let mut choices = completions.choices();
+    while let Some(choice) = choices.next().await {
+        tasks.spawn(handle(choice?));
+    }
+
+    let mut answers = Vec::new();
+    while let Some(answer) = tasks.join_next().await {
+        answers.push(answer??); // as each one ends
+    }
+
+    answers.sort_by_key(|(answer, _)| answer.index);
+    for (answer, deltas) in answers {
+        let first = answer.message.content.lines().next().unwrap_or("");
+        println!("choice {}: {deltas} deltas, \"{first} ..\"", answer.index);
+    }
+    if let Some(tokens) = completions.usage().await.completion_tokens {
+        println!("{tokens} tokens in all");
+    }
+    Ok(())
+}
+
+/// Works on one answer while it is being written.
+async fn handle(choice: Choice) -> Result<(Finished, usize), ChoiceError> {
+    let mut deltas = 0;
+    let mut content = choice.content();
+    while let Some(delta) = content.next().await {
+        deltas += usize::from(!delta?.is_empty());
+    }
+    Ok((choice.finished().await?, deltas))
+}

@@ -1,0 +1,123 @@
+//! Every example prints what `README.md` says that it prints.
+#![cfg(test)]
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Runs the built example and compares its output with the block under its heading.
+#[track_caller]
+fn check(name: &str) {
+    let output = Command::new(built(name)).output().expect("it can be run");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {complaint}");
+    let printed = String::from_utf8(output.stdout).expect("it prints UTF-8");
+    assert_eq!(printed, promised(name), "{name}");
+}
+
+/// Where cargo puts an example: beside the directory of the test's own binary.
+fn built(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("a test knows its own path");
+    let profile = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("it lies in <profile>/deps");
+    let example = profile
+        .join("examples")
+        .join(format!("{name}{}", env::consts::EXE_SUFFIX));
+    assert!(
+        example.exists(),
+        "{} is missing: `cargo test -p unbraid-examples` builds it, `--test outputs` alone does not",
+        example.display()
+    );
+    example
+}
+
+fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The block in the section of an example.
+fn promised(name: &str) -> String {
+    let readme = fs::read_to_string(package().join("README.md")).expect("the README can be read");
+    let readme = readme.replace("\r\n", "\n");
+    let section = readme
+        .split("\n## ")
+        .find(|section| section.starts_with(name));
+    let section = section.unwrap_or_else(|| panic!("README.md has no section for {name}"));
+    let command = format!("cargo run --example {name}\n");
+    assert!(
+        section.contains(&command),
+        "{name}: README.md does not give its command"
+    );
+    let (_, block) = section
+        .split_once("```text\n")
+        .expect("a section shows the output");
+    let (block, _) = block.split_once("```").expect("a block ends");
+    block.to_owned()
+}
+
+#[test]
+fn best_of_n() {
+    check("best_of_n");
+}
+
+#[test]
+fn concurrent() {
+    check("concurrent");
+}
+
+#[test]
+fn flat_view() {
+    check("flat_view");
+}
+
+#[test]
+fn late_subscriber() {
+    check("late_subscriber");
+}
+
+#[test]
+fn print_choices() {
+    check("print_choices");
+}
+
+#[test]
+fn sequential() {
+    check("sequential");
+}
+
+#[test]
+fn single() {
+    check("single");
+}
+
+#[test]
+fn without_tokio() {
+    check("without_tokio");
+}
+
+#[test]
+fn examples_are_short_and_have_a_test() {
+    let tests = fs::read_to_string(package().join("tests/outputs.rs")).expect("this file");
+    for entry in fs::read_dir(package()).expect("the package can be listed") {
+        let path = entry.expect("it can be listed").path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            let name = path
+                .file_stem()
+                .and_then(|name| name.to_str())
+                .expect("a plain name");
+            let lines = fs::read_to_string(&path)
+                .expect("it can be read")
+                .lines()
+                .count();
+            assert!(lines < 60, "{name} has {lines} lines");
+            assert!(
+                tests.contains(&format!("check(\"{name}\")")),
+                "{name} has no test"
+            );
+        }
+    }
+}
