@@ -23,16 +23,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let role = message.role.as_deref().unwrap_or("?");
         match &message.part {
             Part::Text(text) => println!("{role}: {text:?}"),
-            Part::Function {
-                call,
-                name: Some(name),
-                ..
-            } => {
-                println!("{role}: call {call} is {name}");
-            }
-            Part::Function {
-                call, arguments, ..
-            } => {
+            Part::FunctionName { call, name, .. } => println!("{role}: call {call} is {name}"),
+            Part::FunctionArguments { call, arguments } => {
                 println!("{role}: call {call} + {arguments:?}");
             }
             _ => {}

@@ -323,4 +323,10 @@ impl ChoiceError {
     pub fn partial(&self) -> &Finished {
         &self.partial
     }
+
+    /// What had arrived, for keeps.
+    #[must_use]
+    pub fn into_partial(self) -> Finished {
+        Arc::unwrap_or_clone(self.partial)
+    }
 }

@@ -32,6 +32,12 @@ impl ChoiceIndex {
     }
 }
 
+impl From<u32> for ChoiceIndex {
+    fn from(index: u32) -> Self {
+        Self(index)
+    }
+}
+
 impl fmt::Display for ChoiceIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

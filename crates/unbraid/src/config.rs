@@ -51,6 +51,8 @@ impl Builder {
     }
 
     /// Ends the stream at the first line that is no data (R04) and at the first payload that is no JSON (R07).
+    ///
+    /// Comments and the fields `event`, `id` and `retry` are no data either: servers that send keep-alives are refused.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.options.strict = strict;
@@ -92,6 +94,18 @@ impl Builder {
         self
     }
 
+    /// Whether the library may use timers of its own accord; `true` unless said otherwise.
+    ///
+    /// With timers a choice whose finish reason has come ends after 250 ms of silence, and what is left of a finished
+    /// body is read for at most 100 ms. Say `false` in a runtime without a time driver: tokio cannot be asked whether
+    /// there is one, and the attempt is a caught panic whose message is printed. Without timers such a choice ends with
+    /// the next event, and nothing is waited for.
+    #[must_use]
+    pub fn timers(mut self, timers: bool) -> Self {
+        self.timeouts.implicit = timers;
+        self
+    }
+
     /// Reads a stream of byte chunks, cut anywhere: an HTTP body of server-sent events.
     ///
     /// It never fails: without a tokio runtime the stream is closed with [`StreamError::NoRuntime`], and with
@@ -115,7 +129,8 @@ impl Builder {
 
     /// Reads updates that were decoded elsewhere (R64): by [`updates`](crate::updates()), or from another provider's format.
     ///
-    /// Limits on lines and events do not apply, nor does `strict`. Fails as [`read_sse`](Self::read_sse) does.
+    /// Updates of one event share their `at`, which never falls, and the last of them has `last` set: by that a choice
+    /// with a finish reason ends at its event's boundary. Limits on lines and events do not apply, nor does `strict`. Fails as [`read_sse`](Self::read_sse) does.
     pub fn read_updates<S, E>(self, updates: S) -> Completions
     where
         S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,

@@ -50,10 +50,7 @@ async fn all_choices(completions: &Completions) -> (Vec<Choice>, Option<crate::S
 
 /// What a choice came to, whichever way.
 async fn outcome(choice: &Choice) -> Finished {
-    match soon(choice.finished()).await {
-        Ok(finished) => finished,
-        Err(error) => error.partial().clone(),
-    }
+    soon(choice.ended()).await
 }
 
 /// The end of every choice: `0 finished "text"`.

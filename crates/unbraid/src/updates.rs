@@ -22,7 +22,8 @@ pub struct Updates {
 /// Decodes a stream of byte chunks into flat updates, one after another, each with its choice index.
 ///
 /// Nothing is kept and nothing is checked beyond the format: no choice has an end here, and an error that the server
-/// reports is an [`Update`] with its `error` set. The first `Err` is the last item.
+/// reports is an [`Update`] with its `error` set. A character may be cut in two between two updates: a
+/// [`Fragment`](crate::Fragment) says so. The first `Err` is the last item.
 ///
 /// # Examples
 ///

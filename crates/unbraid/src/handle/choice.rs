@@ -156,6 +156,17 @@ impl Choice {
             .await
     }
 
+    /// Waits for the end, whichever it is: [`finished`](Self::finished) for those who take a cut answer, too.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn ended(&self) -> Finished {
+        Watcher::new(&self.log)
+            .wait(|record| record.transcript.finished())
+            .await
+    }
+
     /// Ends this choice for all its handles; what had come stays, what still comes for it is dropped.
     ///
     /// The end `cancelled` follows at once. With several choices in one request the server goes on producing this one:

@@ -142,8 +142,8 @@ impl Completions {
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
-    pub async fn choice(&self, index: u32) -> Option<Choice> {
-        let index = ChoiceIndex(index);
+    pub async fn choice(&self, index: impl Into<ChoiceIndex>) -> Option<Choice> {
+        let index = index.into();
         let has = |log: &&Arc<Log>| log.read(|record| record.transcript.index() == index);
         let board = Watcher::new(&self.board);
         let found =
@@ -235,7 +235,7 @@ impl Completions {
 
     /// Waits until `k` choices have finished and gives them in the order in which they ended.
     ///
-    /// Only the end `finished` counts, so that fewer may come: it returns when the stream is over. The other choices go
+    /// Only the end `finished` counts, whatever the reason (`length` too), so that fewer may come: it returns when the stream is over. The other choices go
     /// on; cancel them if they are not wanted.
     ///
     /// # Cancel safety

@@ -26,15 +26,20 @@ pub struct StreamingMessage {
 pub enum Part {
     /// The next piece of the text; never empty (R57).
     Text(Text),
-    /// The next piece of a function call.
-    Function {
+    /// A function call begins: its name is known.
+    FunctionName {
         /// Ordinal of the call within its choice, from 0.
         call: u32,
-        /// The call's id, with the name and if it had come by then.
+        /// The call's id, if it had come by then.
         id: Option<Text>,
-        /// The function's name, in the first message of a call.
-        name: Option<Text>,
-        /// The next piece of the arguments; empty in a message that brings the name.
+        /// The function's name.
+        name: Text,
+    },
+    /// The next piece of a call's arguments, verbatim; never empty.
+    FunctionArguments {
+        /// Ordinal of the call within its choice, from 0.
+        call: u32,
+        /// The piece.
         arguments: Text,
     },
 }
@@ -60,7 +65,7 @@ impl StreamingMessage {
     pub fn content(&self) -> &str {
         match &self.part {
             Part::Text(text) => text,
-            Part::Function { .. } => "",
+            Part::FunctionName { .. } | Part::FunctionArguments { .. } => "",
         }
     }
 }
@@ -105,16 +110,9 @@ impl Messages {
                 return None;
             }
             Event::Content(text) => Part::Text(text),
-            Event::ToolCallStart { call, id, name, .. } => Part::Function {
+            Event::ToolCallStart { call, id, name, .. } => Part::FunctionName { call, id, name },
+            Event::ToolCallArguments { call, text } => Part::FunctionArguments {
                 call,
-                id,
-                name: Some(name),
-                arguments: Text::default(),
-            },
-            Event::ToolCallArguments { call, text } => Part::Function {
-                call,
-                id: None,
-                name: None,
                 arguments: text,
             },
             _ => return None,

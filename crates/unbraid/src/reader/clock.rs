@@ -19,11 +19,24 @@ const QUIET: Duration = Duration::from_millis(250);
 const DRAIN: Duration = Duration::from_millis(100);
 
 /// The timeouts of a stream; all are off unless asked for.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
+    /// Whether silence ends a choice and a drain has a bound in time.
+    pub(crate) implicit: bool,
     pub(crate) first_byte: Option<Duration>,
     pub(crate) idle: Option<Duration>,
     pub(crate) total: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            implicit: true,
+            first_byte: None,
+            idle: None,
+            total: None,
+        }
+    }
 }
 
 impl Timeouts {
@@ -104,7 +117,8 @@ impl Clock {
             Some(last) => timed_out(Timeout::Idle, last, self.timeouts.idle),
         };
         let total = timed_out(Timeout::Total, self.started, self.timeouts.total);
-        let quiet = quiet.then(|| (self.last_byte.unwrap_or(self.started) + QUIET, Tick::Quiet));
+        let quiet = (quiet && self.timeouts.implicit)
+            .then(|| (self.last_byte.unwrap_or(self.started) + QUIET, Tick::Quiet));
         [quiet, silence, total]
             .into_iter()
             .flatten()
@@ -118,10 +132,12 @@ impl Clock {
     /// Ready when the drain has taken long enough; at once where there is no time driver.
     pub(crate) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.drain_until {
-            Some(until) if !matches!(self.timer, Timer::None) => match self.poll_until(cx, until) {
-                Poll::Pending if matches!(self.timer, Timer::None) => Poll::Ready(()),
-                polled => polled,
-            },
+            Some(until) if self.timeouts.implicit && !matches!(self.timer, Timer::None) => {
+                match self.poll_until(cx, until) {
+                    Poll::Pending if matches!(self.timer, Timer::None) => Poll::Ready(()),
+                    polled => polled,
+                }
+            }
             _ => Poll::Ready(()),
         }
     }

@@ -61,7 +61,7 @@ fn without_timers_a_timeout_is_an_error_and_the_rest_works() {
             timed.closed().await,
             Err(StreamError::NoTimeDriver)
         ));
-        let plain = Completions::from_sse(steps());
+        let plain = Completions::builder().timers(false).read_sse(steps());
         assert_eq!(plain.single().await.unwrap().text().await.unwrap(), "a");
         assert!(plain.closed().await.is_ok());
     });
