@@ -241,6 +241,13 @@ impl Demux {
         warnings.sort_by_key(|warning| warning.event);
         warnings
     }
+
+    /// How many further warnings there were; see [`Limits::warnings`].
+    #[must_use]
+    pub fn warnings_dropped(&self) -> u64 {
+        let on_choices = self.choices().map(Transcript::warnings_dropped);
+        self.core.router.warnings_dropped() + on_choices.sum::<u64>()
+    }
 }
 
 impl Core {

@@ -291,10 +291,17 @@ impl fmt::Display for Timeout {
 /// assert_eq!(error.to_string(), "choice 0: the stream ended before the choice did");
 /// assert_eq!(error.partial().message.content, "Hel");
 /// ```
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("choice {}: {}", .partial.index, .partial.end.reason())]
 pub struct ChoiceError {
     partial: Arc<Finished>,
+}
+
+/// Tells what `Display` tells: the partial answer is no part of an error's text.
+impl fmt::Debug for ChoiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChoiceError({self})")
+    }
 }
 
 impl ChoiceError {
@@ -324,3 +331,6 @@ impl ChoiceError {
         &self.partial
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,3 +134,6 @@ impl Default for Limits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -261,6 +261,7 @@ impl Update<'_> {
                 .finish_reason
                 .as_ref()
                 .map_or(0, |f| f.len() as u64 + crate::limits::DELTA_COST)
+            + self.usage.as_ref().map_or(0, |usage| usage.len() as u64)
             + pairs(&self.metadata)
             + calls.sum::<u64>()
     }
