@@ -3,5 +3,6 @@
 
 mod core_properties;
 mod corpus;
+mod edge_cases;
 mod support;
 mod traces;
