@@ -20,6 +20,25 @@ use crate::{
 };
 
 /// Decodes the events of one stream.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{decode::Decoder, frame::{FrameLimits, Framer}, limits::MAX_JSON_DEPTH};
+///
+/// let mut framer = Framer::new(FrameLimits { line: 1024, event: 1024 }, false);
+/// let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
+/// let mut read = &b"data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
+/// let mut texts = Vec::new();
+/// while let Some(frame) = framer.next(&mut read) {
+///     decoder.decode(frame?, &mut |update| {
+///         texts.extend(update.content_update.as_ref().map(|piece| piece.text.to_string()));
+///     })?;
+/// }
+/// assert_eq!(texts, ["Hi"]);
+/// assert_eq!(decoder.events(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Decoder {
     strict: bool,

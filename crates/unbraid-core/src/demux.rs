@@ -160,6 +160,20 @@ impl Demux {
     }
 
     /// Ends one choice; what still comes for it is dropped. Nothing happens if it has ended or never came.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Demux, End, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    /// demux.cancel(ChoiceIndex(0));
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" dropped\"}}]}\n\n");
+    /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    /// assert!(matches!(choice.end(), Some(End::Cancelled)));
+    /// assert_eq!(choice.message().content, "Hi");
+    /// ```
     pub fn cancel(&mut self, choice: ChoiceIndex) {
         if let Some(slot) = self.core.router.slot(choice) {
             self.core.router.cancel(slot, &mut self.core.board);
@@ -169,6 +183,18 @@ impl Demux {
     /// Says that no byte has come for a while, so that choices with a finish reason end.
     ///
     /// The core has no clock; a caller that waits for bytes decides what a while is (the actors take 250 ms).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Demux, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n");
+    /// assert!(demux.finished(ChoiceIndex(0)).is_none(), "more may follow");
+    /// demux.quiet();
+    /// assert!(demux.finished(ChoiceIndex(0)).is_some());
+    /// ```
     pub fn quiet(&mut self) {
         self.core.router.quiet(&mut self.core.board);
     }
@@ -181,6 +207,15 @@ impl Demux {
     }
 
     /// What the stream came to, once it is over: `Ok` even where a choice did not finish.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    /// assert!(matches!(demux.closed(), Some(Ok(()))));
+    /// ```
     #[must_use]
     pub fn closed(&self) -> Option<&Result<(), StreamError>> {
         self.core.router.closed()
@@ -194,11 +229,32 @@ impl Demux {
     }
 
     /// The records of all choices, in order of first appearance.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    /// let texts: Vec<String> = demux.choices().map(|choice| choice.message().content).collect();
+    /// assert_eq!(texts, ["Hi"]);
+    /// ```
     pub fn choices(&self) -> impl Iterator<Item = &Transcript> {
         self.core.board.choices.iter().map(|slot| &slot.log)
     }
 
     /// What a choice came to; `None` while it is open, or if it never came.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    /// assert_eq!(demux.finished(ChoiceIndex(0)).unwrap()?.message.content, "Hi");
+    /// assert!(demux.finished(ChoiceIndex(1)).is_none());
+    /// # Ok::<(), unbraid_core::ChoiceError>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -227,6 +283,16 @@ impl Demux {
     }
 
     /// Everything that was tolerated, on the stream and on its choices, by event.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{Demux, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    /// assert_eq!(demux.warnings()[0].to_string(), "event 0: choice 0: the choice index is missing (E8)");
+    /// ```
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let on_choices = self.choices().flat_map(Transcript::warnings);

@@ -12,6 +12,17 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// What ended a whole stream before its time.
 ///
 /// It is cloneable, so that every waiter gets it. A choice that was open ends with the [`End`](crate::End) of the same name.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Demux, Options, StreamError};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"<html>Bad gateway</html>");
+/// demux.finish();
+/// assert!(matches!(demux.closed(), Some(Err(StreamError::NotAStream { bytes: 24, .. }))));
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
@@ -246,6 +257,16 @@ impl fmt::Debug for ServerError {
 impl StdError for ServerError {}
 
 /// Which timeout passed, and after how long.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use unbraid_core::{TimedOut, Timeout};
+///
+/// let error = TimedOut { timeout: Timeout::Idle, after: Duration::from_secs(30) };
+/// assert_eq!(error.to_string(), "idle timeout after 30s");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{timeout} timeout after {after:?}")]
 pub struct TimedOut {

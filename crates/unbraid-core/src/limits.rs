@@ -30,6 +30,12 @@ pub const MAX_WARNINGS: usize = 64;
 pub const DELTA_COST: u64 = 64;
 
 /// Which bound was exceeded.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_core::Limit::ToolCalls.to_string(), "tool calls of a choice");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Limit {

@@ -5,6 +5,17 @@ use std::sync::Arc;
 use crate::{Shape, Update};
 
 /// The envelope of a completion, as far as it has come.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"data: {\"id\":\"c1\",\"model\":\"m\",\"choices\":[],\"service_tier\":\"flex\"}\n\n");
+/// assert_eq!(demux.metadata().id.as_deref(), Some("c1"));
+/// assert_eq!(&*demux.metadata().extra[0].1, "\"flex\"");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {

@@ -74,6 +74,38 @@ struct Route {
 }
 
 /// Routes the updates of one stream.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{
+///     ChoiceIndex, End, Options, Place, Shape, Stamped, Text, Update,
+///     route::{Router, Sink},
+/// };
+///
+/// /// Notes which choices open and end.
+/// #[derive(Default)]
+/// struct Notes(Vec<String>);
+///
+/// impl Sink for Notes {
+///     fn open(&mut self, _slot: usize, index: ChoiceIndex, _shape: Shape) {
+///         self.0.push(format!("{index} opens"));
+///     }
+///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
+///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
+///     fn end(&mut self, slot: usize, end: End, _place: Place) {
+///         self.0.push(format!("slot {slot} ends: {}", end.name()));
+///     }
+///     fn fail(&mut self, _slot: usize, _end: End, _place: Place) {}
+///     fn stream(&mut self, _event: Stamped<Text>) {}
+/// }
+///
+/// let (mut router, mut notes) = (Router::new(Options::default()), Notes::default());
+/// let update = Update { choice_index: Some(ChoiceIndex(7)), content_update: Some("Hi".into()), ..Update::default() };
+/// router.update(&update, &mut notes);
+/// router.update(&Update { at: 1, done: true, ..Update::default() }, &mut notes);
+/// assert_eq!(notes.0, ["7 opens", "slot 0 ends: done_without_finish"]);
+/// ```
 #[derive(Debug)]
 pub struct Router {
     options: Options,

@@ -132,6 +132,17 @@ impl Transcript {
     }
 
     /// The event of a number, counted from 0; `None` where it has not happened (or was discarded).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    /// let names: Vec<&str> = (0..choice.visible()).filter_map(|seq| Some(choice.event(seq)?.event.name())).collect();
+    /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
+    /// ```
     #[must_use]
     pub fn event(&self, seq: usize) -> Option<Stamped<&str>> {
         let record = self.records.get(seq).filter(|_| seq < self.visible())?;
@@ -231,6 +242,19 @@ impl Transcript {
     }
 
     /// What the choice came to, once it has ended: the value, or the error that holds it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Demux, End, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hal\"}}]}\n\n");
+    /// demux.finish();
+    /// let error = demux.choice(ChoiceIndex(0)).unwrap().outcome().unwrap().unwrap_err();
+    /// assert!(matches!(error.end(), End::Interrupted));
+    /// assert_eq!(error.partial().message.content, "Hal");
+    /// ```
     ///
     /// # Errors
     ///
