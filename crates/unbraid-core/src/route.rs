@@ -203,6 +203,11 @@ impl Router {
     /// The slot of a choice that has appeared.
     #[must_use]
     pub fn slot(&self, index: ChoiceIndex) -> Option<usize> {
+        // Most streams begin with the choices in their order.
+        let at = index.0 as usize;
+        if self.routes.get(at).is_some_and(|r| r.index == index) {
+            return Some(at);
+        }
         self.routes.iter().position(|r| r.index == index)
     }
 

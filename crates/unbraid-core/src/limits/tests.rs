@@ -269,3 +269,29 @@ fn the_defaults_fit_each_other() {
         "a transcript's offsets are 32 bits wide"
     );
 }
+
+#[test]
+fn e24_unknown_fields_past_the_limit_are_not_kept() {
+    let fields = |count: usize| {
+        (0..count)
+            .map(|at| format!(",\"k{at}\":1"))
+            .collect::<String>()
+    };
+    let kept = |chunk: String| {
+        let mut demux = Demux::new(Options::default());
+        demux.feed(format!("data: {chunk}\n\ndata: {chunk}\n\n").as_bytes());
+        let of_choices: usize = demux.choices().map(|choice| choice.extra().len()).sum();
+        (demux.metadata().extra.len(), of_choices)
+    };
+    let envelope = |count| kept(format!("{{\"choices\":[]{}}}", fields(count)));
+    assert_eq!(envelope(MAX_FIELDS), (MAX_FIELDS, 0));
+    assert_eq!(envelope(MAX_FIELDS + 1), (MAX_FIELDS, 0));
+    let choice = |count| {
+        kept(format!(
+            "{{\"choices\":[{{\"index\":0{}}}]}}",
+            fields(count)
+        ))
+    };
+    assert_eq!(choice(MAX_FIELDS), (0, MAX_FIELDS));
+    assert_eq!(choice(MAX_FIELDS + 1), (0, MAX_FIELDS));
+}
