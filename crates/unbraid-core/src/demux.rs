@@ -428,3 +428,6 @@ impl Decoder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
