@@ -4,6 +4,7 @@
 mod actors;
 mod core_properties;
 mod corpus;
+mod edge_cases;
 mod soak;
 mod support;
 mod tidy;

@@ -19,6 +19,19 @@ use crate::{
 };
 
 /// One choice's state beside its transcript. It is the transcript's only writer.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, End, Limits, Place, Shape, Transcript, Update, choice::Machine};
+///
+/// let mut log = Transcript::new(ChoiceIndex(0), Shape::Chat);
+/// let mut machine = Machine::new(Limits::default());
+/// let update = Update { content_update: Some("Hi".into()), finish_reason: Some("stop".into()), ..Update::default() };
+/// machine.apply(&update, Place::default(), &mut log);
+/// machine.end(End::Interrupted, Place::default(), &mut log);
+/// assert!(matches!(log.end(), Some(End::Finished(_))), "a finish reason is the better end");
+/// ```
 #[derive(Debug, Default)]
 pub struct Machine {
     /// A high surrogate that waits for its other half, for content, reasoning and refusal.

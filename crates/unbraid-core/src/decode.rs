@@ -6,18 +6,39 @@ pub(crate) mod lenient;
 pub(crate) mod node;
 mod salvage;
 mod strict;
+mod template;
 
 use std::borrow::Cow;
 
 use chunk::Chunk;
+use template::Template;
 
 use crate::{
-    StreamError, Update, Warning,
+    ChoiceIndex, StreamError, Update, Warning,
     depth::is_deeper_than,
     frame::{Frame, FrameKind},
 };
 
 /// Decodes the events of one stream.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{decode::Decoder, frame::{FrameLimits, Framer}, limits::MAX_JSON_DEPTH};
+///
+/// let mut framer = Framer::new(FrameLimits { line: 1024, event: 1024 }, false);
+/// let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
+/// let mut read = &b"data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
+/// let mut texts = Vec::new();
+/// while let Some(frame) = framer.next(&mut read) {
+///     decoder.decode(frame?, &mut |update| {
+///         texts.extend(update.content_update.as_ref().map(|piece| piece.text.to_string()));
+///     })?;
+/// }
+/// assert_eq!(texts, ["Hi"]);
+/// assert_eq!(decoder.events(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Decoder {
     strict: bool,
@@ -27,6 +48,9 @@ pub struct Decoder {
     memo: Vec<(Box<str>, Box<str>)>,
     /// Choices whose reasoning comes in plain text: their details only repeat it (R4).
     plain_reasoning: Vec<u32>,
+    template: Option<Template>,
+    /// Templates that were made since one last fitted: some streams are never alike.
+    unfit: u32,
 }
 
 /// Collects an event's updates, holding one back so that the last one can be marked.
@@ -81,6 +105,8 @@ impl Decoder {
             at: 0,
             memo: Vec::new(),
             plain_reasoning: Vec::new(),
+            template: None,
+            unfit: 0,
         }
     }
 
@@ -113,6 +139,9 @@ impl Decoder {
                 &lossy
             }
         };
+        if !invalid && self.fits(&frame, text, sink) {
+            return Ok(());
+        }
         let mut out = Out {
             at: self.at,
             held: None,
@@ -134,6 +163,41 @@ impl Decoder {
         };
         out.finish();
         if refused { Err(error) } else { Ok(()) }
+    }
+
+    /// Whether the event is like an earlier one; then its update is told.
+    fn fits(&mut self, frame: &Frame<'_>, text: &str, sink: &mut dyn FnMut(&Update<'_>)) -> bool {
+        if frame.kind != FrameKind::Event || frame.event.is_some() {
+            return false;
+        }
+        let Some(template) = &self.template else {
+            return false;
+        };
+        let Some(mut update) = template.read(text) else {
+            return false;
+        };
+        let known = |index: ChoiceIndex| self.plain_reasoning.contains(&index.0);
+        if template.is_reasoning() && !update.choice_index.is_some_and(known) {
+            return false;
+        }
+        update.at = self.at;
+        sink(&update);
+        self.at += 1;
+        self.unfit = 0;
+        true
+    }
+
+    /// Makes a template, but rarely where none ever fits.
+    fn template_of(&mut self, text: &str, chunk: &Chunk<'_>) -> Option<Template> {
+        const TRIES: u32 = 8;
+        const REST: u32 = 64;
+        if self.unfit >= TRIES && !self.unfit.is_multiple_of(REST) {
+            self.unfit = self.unfit.wrapping_add(1);
+            return None;
+        }
+        let template = Template::new(text, chunk)?;
+        self.unfit = self.unfit.wrapping_add(1);
+        Some(template)
     }
 
     /// False if the data is no JSON and strict mode has to end the stream.
@@ -187,7 +251,10 @@ impl Decoder {
             return false;
         }
         if let Some(chunk) = strict::chunk(trimmed) {
-            self.emit(chunk, out);
+            let template = self.template_of(text, &chunk);
+            if !self.emit(chunk, out) && template.is_some() {
+                self.template = template;
+            }
             return true;
         }
         match node::read(trimmed, self.depth) {
@@ -266,7 +333,8 @@ impl Decoder {
         true
     }
 
-    fn emit<'a>(&mut self, chunk: Chunk<'a>, out: &mut Out<'a, '_>) {
+    /// Tells a chunk's updates; true if its envelope brought something new.
+    fn emit<'a>(&mut self, chunk: Chunk<'a>, out: &mut Out<'a, '_>) -> bool {
         let mut chunk = chunk.place(out.at);
         out.warnings.append(&mut chunk.warnings);
         out.recognised |= chunk.has_choices || chunk.error.is_some();
@@ -281,6 +349,9 @@ impl Decoder {
         }
         chunk.extra.retain(|(key, raw)| self.is_news(key, raw));
         let news = chunk.usage.is_some() || chunk.error.is_some() || !chunk.extra.is_empty();
+        if !chunk.extra.is_empty() {
+            self.template = None; // it stands for the fields as they were told before
+        }
         if news || out.held.is_none() {
             out.push(Update {
                 id: chunk.id,
@@ -293,6 +364,7 @@ impl Decoder {
                 ..Update::default()
             });
         }
+        news
     }
 
     fn is_news(&mut self, key: &str, raw: &str) -> bool {

@@ -1,14 +1,14 @@
 //! All of it in one synchronous object.
 
-use std::collections::VecDeque;
+mod board;
 
 use serde_json::Value;
 
 use crate::{
-    ChoiceError, ChoiceIndex, End, Finished, Limits, Metadata, Options, Shape, Stamped,
-    StreamError, Text, Transcript, Update, Usage, Warning, choice::Machine, event::Place,
-    pipeline::Pipeline, route::Sink,
+    ChoiceError, ChoiceIndex, Finished, Metadata, Options, Stamped, StreamError, Transcript,
+    Update, Usage, Warning, pipeline::Pipeline,
 };
+use board::Board;
 
 /// Takes one completion stream apart, synchronously: bytes in, events out, every choice's transcript at hand.
 ///
@@ -39,43 +39,11 @@ pub struct Demux {
     pipeline: Pipeline<Board>,
 }
 
-/// Every choice's machine and transcript, and the order of what has happened.
-#[derive(Debug)]
-struct Board {
-    limits: Limits,
-    choices: Vec<Slot>,
-    queue: VecDeque<Item>,
-}
-
-#[derive(Debug)]
-struct Slot {
-    machine: Machine,
-    log: Transcript,
-    /// Events that were taken.
-    read: usize,
-    /// Events that stand in the queue or were taken.
-    queued: usize,
-}
-
-#[derive(Debug)]
-enum Item {
-    /// The next so many events of a choice.
-    Choice {
-        slot: usize,
-        events: usize,
-    },
-    Stream(Box<Stamped<Text>>),
-}
-
 impl Demux {
     /// A demultiplexer at the start of a stream.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let board = Board {
-            limits: options.limits.clone(),
-            choices: Vec::new(),
-            queue: VecDeque::new(),
-        };
+        let board = Board::new(options.limits.clone());
         Self {
             pipeline: Pipeline::new(options, board),
         }
@@ -124,6 +92,20 @@ impl Demux {
     }
 
     /// Ends one choice; what still comes for it is dropped. Nothing happens if it has ended or never came.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Demux, End, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    /// demux.cancel(ChoiceIndex(0));
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" dropped\"}}]}\n\n");
+    /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    /// assert!(matches!(choice.end(), Some(End::Cancelled)));
+    /// assert_eq!(choice.message().content, "Hi");
+    /// ```
     pub fn cancel(&mut self, choice: ChoiceIndex) {
         if let Some(slot) = self.pipeline.router().slot(choice) {
             self.pipeline.cancel(slot);
@@ -133,6 +115,18 @@ impl Demux {
     /// Says that no byte has come for a while, so that choices with a finish reason end.
     ///
     /// The core has no clock; a caller that waits for bytes decides what a while is (the actors take 250 ms).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Demux, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n");
+    /// assert!(demux.finished(ChoiceIndex(0)).is_none(), "more may follow");
+    /// demux.quiet();
+    /// assert!(demux.finished(ChoiceIndex(0)).is_some());
+    /// ```
     pub fn quiet(&mut self) {
         self.pipeline.quiet();
     }
@@ -145,6 +139,15 @@ impl Demux {
     }
 
     /// What the stream came to, once it is over: `Ok` even where a choice did not finish.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    /// assert!(matches!(demux.closed(), Some(Ok(()))));
+    /// ```
     #[must_use]
     pub fn closed(&self) -> Option<&Result<(), StreamError>> {
         self.pipeline.router().closed()
@@ -154,15 +157,36 @@ impl Demux {
     #[must_use]
     pub fn choice(&self, index: ChoiceIndex) -> Option<&Transcript> {
         let slot = self.pipeline.router().slot(index)?;
-        self.pipeline.sink.choices.get(slot).map(|slot| &slot.log)
+        self.pipeline.sink.log(slot)
     }
 
     /// The records of all choices, in order of first appearance.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    /// let texts: Vec<String> = demux.choices().map(|choice| choice.message().content).collect();
+    /// assert_eq!(texts, ["Hi"]);
+    /// ```
     pub fn choices(&self) -> impl Iterator<Item = &Transcript> {
-        self.pipeline.sink.choices.iter().map(|slot| &slot.log)
+        self.pipeline.sink.logs()
     }
 
     /// What a choice came to; `None` while it is open, or if it never came.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    /// assert_eq!(demux.finished(ChoiceIndex(0)).unwrap()?.message.content, "Hi");
+    /// assert!(demux.finished(ChoiceIndex(1)).is_none());
+    /// # Ok::<(), unbraid_core::ChoiceError>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -191,6 +215,16 @@ impl Demux {
     }
 
     /// Everything that was tolerated, on the stream and on its choices, by event.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{Demux, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    /// assert_eq!(demux.warnings()[0].to_string(), "event 0: choice 0: the choice index is missing (E8)");
+    /// ```
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let on_choices = self.choices().flat_map(Transcript::warnings);
@@ -205,76 +239,14 @@ impl Demux {
         warnings.sort_by_key(|warning| warning.event);
         warnings
     }
-}
 
-impl Board {
-    fn next_event(&mut self) -> Option<Stamped<&str>> {
-        loop {
-            match self.queue.pop_front()? {
-                Item::Stream(event) => return Some(event.map(|_| "")), // its events hold no text
-                Item::Choice { slot, events } => {
-                    let taken = self.choices.get_mut(slot)?;
-                    let seq = taken.read;
-                    taken.read += 1;
-                    if events > 1 {
-                        self.queue.push_front(Item::Choice {
-                            slot,
-                            events: events - 1,
-                        });
-                    }
-                    if self
-                        .choices
-                        .get(slot)
-                        .is_some_and(|slot| slot.log.event(seq).is_some())
-                    {
-                        return self.choices.get(slot)?.log.event(seq);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Lets a machine work, and queues what it told.
-    fn with(&mut self, slot: usize, work: impl FnOnce(&mut Machine, &mut Transcript)) {
-        let Some(choice) = self.choices.get_mut(slot) else {
-            return;
-        };
-        work(&mut choice.machine, &mut choice.log);
-        let events = choice.log.visible().saturating_sub(choice.queued);
-        choice.queued += events;
-        if events > 0 {
-            self.queue.push_back(Item::Choice { slot, events });
-        }
+    /// How many further warnings there were; see [`Limits::warnings`].
+    #[must_use]
+    pub fn warnings_dropped(&self) -> u64 {
+        let on_choices = self.choices().map(Transcript::warnings_dropped);
+        self.pipeline.router().warnings_dropped() + on_choices.sum::<u64>()
     }
 }
 
-impl Sink for Board {
-    fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: Shape) {
-        self.choices.push(Slot {
-            machine: Machine::new(self.limits.clone()),
-            log: Transcript::new(index, shape),
-            read: 0,
-            queued: 0,
-        });
-    }
-
-    fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
-        self.with(slot, |machine, log| machine.apply(update, place, log));
-    }
-
-    fn late(&mut self, slot: usize, update: &Update<'_>, place: Place) {
-        self.with(slot, |machine, log| machine.late(update, place, log));
-    }
-
-    fn end(&mut self, slot: usize, end: End, place: Place) {
-        self.with(slot, |machine, log| machine.end(end, place, log));
-    }
-
-    fn fail(&mut self, slot: usize, end: End, place: Place) {
-        self.with(slot, |machine, log| machine.fail(end, place, log));
-    }
-
-    fn stream(&mut self, event: Stamped<Text>) {
-        self.queue.push_back(Item::Stream(Box::new(event)));
-    }
-}
+#[cfg(test)]
+mod tests;

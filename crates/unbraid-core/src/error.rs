@@ -12,6 +12,17 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// What ended a whole stream before its time.
 ///
 /// It is cloneable, so that every waiter gets it. A choice that was open ends with the [`End`](crate::End) of the same name.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Demux, Options, StreamError};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"<html>Bad gateway</html>");
+/// demux.finish();
+/// assert!(matches!(demux.closed(), Some(Err(StreamError::NotAStream { bytes: 24, .. }))));
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
@@ -246,6 +257,16 @@ impl fmt::Debug for ServerError {
 impl StdError for ServerError {}
 
 /// Which timeout passed, and after how long.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use unbraid_core::{TimedOut, Timeout};
+///
+/// let error = TimedOut { timeout: Timeout::Idle, after: Duration::from_secs(30) };
+/// assert_eq!(error.to_string(), "idle timeout after 30s");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{timeout} timeout after {after:?}")]
 pub struct TimedOut {
@@ -291,10 +312,17 @@ impl fmt::Display for Timeout {
 /// assert_eq!(error.to_string(), "choice 0: the stream ended before the choice did");
 /// assert_eq!(error.partial().message.content, "Hel");
 /// ```
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("choice {}: {}", .partial.index, .partial.end.reason())]
 pub struct ChoiceError {
     partial: Arc<Finished>,
+}
+
+/// Tells what `Display` tells: the partial answer is no part of an error's text.
+impl fmt::Debug for ChoiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChoiceError({self})")
+    }
 }
 
 impl ChoiceError {
@@ -330,3 +358,6 @@ impl ChoiceError {
         Arc::unwrap_or_clone(self.partial)
     }
 }
+
+#[cfg(test)]
+mod tests;

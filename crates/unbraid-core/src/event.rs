@@ -70,6 +70,15 @@ impl fmt::Display for FinishReason {
 }
 
 /// How a choice ended. Every end but the first two is also the one error of the choice's streams.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{End, FinishReason};
+///
+/// assert!(!End::Finished(FinishReason::Length).is_error(), "a cut answer is an outcome");
+/// assert!(End::Interrupted.is_error());
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum End {
@@ -156,6 +165,20 @@ impl From<&StreamError> for End {
 /// One event. Its text is a `&str` where it is borrowed from the machine, and a [`Text`] where it is owned.
 ///
 /// Stream-level events (a warning about the stream, `Usage`, `Error`) have no choice in their [`Stamped`].
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+/// let mut names = Vec::new();
+/// while let Some(stamped) = demux.next_event() {
+///     names.push(stamped.event.name());
+/// }
+/// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event<T = Text> {
@@ -313,6 +336,18 @@ impl Place {
 }
 
 /// An event with its place. Sorted by [`order`](Self::order), the events of a finished stream are [`Demux`](crate::Demux)'s list.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+/// let first = demux.next_event().unwrap();
+/// assert_eq!((first.choice, first.seq, first.place.at), (Some(ChoiceIndex(0)), 0, 0));
+/// assert_eq!(first.to_string(), "0 0 c0 choice.start {\"role\":null}");
+/// ```
 #[derive(Debug, Clone)]
 pub struct Stamped<T = Text> {
     /// The choice, or `None` for the stream itself.

@@ -26,10 +26,19 @@ pub const MAX_JSON_DEPTH: usize = 127;
 /// Warnings that a completion, and each of its choices, keeps. A broken server breaks every chunk in the same way.
 pub const MAX_WARNINGS: usize = 64;
 
+/// Unknown fields kept of one object, and of one choice or stream. Servers send a dozen; a search among more would be slow.
+pub const MAX_FIELDS: usize = 256;
+
 /// What one kept delta costs beside its bytes: its record, and the growth that a vector keeps in reserve.
 pub const DELTA_COST: u64 = 64;
 
 /// Which bound was exceeded.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_core::Limit::ToolCalls.to_string(), "tool calls of a choice");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Limit {
@@ -134,3 +143,6 @@ impl Default for Limits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

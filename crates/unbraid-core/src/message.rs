@@ -8,6 +8,18 @@ use crate::{
 };
 
 /// The message of a choice, as a non-streaming answer would hold it.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+/// let message = demux.choice(ChoiceIndex(0)).unwrap().message();
+/// assert_eq!(message.content, "Hi");
+/// assert_eq!(message.role.as_deref(), Some("assistant"), "assumed, since none came");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
@@ -43,6 +55,19 @@ impl Message {
 }
 
 /// What is known of a choice at its end. It holds no usage: that arrives later (U14).
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+/// let finished = demux.finished(ChoiceIndex(0)).unwrap()?;
+/// assert_eq!(finished.finish_reason.unwrap().as_str(), "stop");
+/// assert!(finished.role_inferred);
+/// # Ok::<(), unbraid_core::ChoiceError>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Finished {

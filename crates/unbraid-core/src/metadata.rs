@@ -2,9 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::{Shape, Update};
+use crate::{Shape, Update, limits::MAX_FIELDS};
 
 /// The envelope of a completion, as far as it has come.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"data: {\"id\":\"c1\",\"model\":\"m\",\"choices\":[],\"service_tier\":\"flex\"}\n\n");
+/// assert_eq!(demux.metadata().id.as_deref(), Some("c1"));
+/// assert_eq!(&*demux.metadata().extra[0].1, "\"flex\"");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
@@ -54,12 +65,11 @@ impl Metadata {
     }
 
     fn extras(&mut self, update: &Update<'_>) {
-        const KEPT: usize = 256; // names, not values: an envelope has a dozen
         for (key, raw) in update.metadata.iter().filter(|(_, raw)| raw != "null") {
             let known = self.extra.iter_mut().find(|(known, _)| **known == **key);
             if let Some((_, value)) = known {
                 *value = Arc::from(&**raw);
-            } else if self.extra.len() < KEPT {
+            } else if self.extra.len() < MAX_FIELDS {
                 self.extra.push((Arc::from(&**key), Arc::from(&**raw)));
             }
         }

@@ -3,6 +3,20 @@
 use crate::Limits;
 
 /// When a choice whose finish reason has come counts as ended.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, FinishPolicy, Options};
+///
+/// let ended = |finish_policy| {
+///     let mut demux = Demux::new(Options { finish_policy, ..Options::default() });
+///     demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n");
+///     demux.choice(ChoiceIndex(0)).unwrap().end().is_some()
+/// };
+/// assert!(ended(FinishPolicy::AtFinish));
+/// assert!(!ended(FinishPolicy::NextEvent), "the next event, or the close, ends it");
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FinishPolicy {

@@ -3,10 +3,13 @@
 //! The router is all that [`Demux`](crate::Demux) and the actors share of a stream's state: both give it every update
 //! in order, and it tells a [`Sink`] what reaches which choice. So both agree on every stream.
 
+mod admit;
+mod ends;
+
 use std::sync::Arc;
 
 use crate::{
-    ChoiceIndex, End, FinishPolicy, Limit, LimitExceeded, Metadata, Options, ServerError, Shape,
+    ChoiceIndex, End, FinishPolicy, LimitExceeded, Metadata, Options, ServerError, Shape,
     StreamError, Update, Usage, Warning,
     event::{Event, Place, Stamped},
     text::Text,
@@ -71,6 +74,38 @@ struct Route {
 }
 
 /// Routes the updates of one stream.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{
+///     ChoiceIndex, End, Options, Place, Shape, Stamped, Text, Update,
+///     route::{Router, Sink},
+/// };
+///
+/// /// Notes which choices open and end.
+/// #[derive(Default)]
+/// struct Notes(Vec<String>);
+///
+/// impl Sink for Notes {
+///     fn open(&mut self, _slot: usize, index: ChoiceIndex, _shape: Shape) {
+///         self.0.push(format!("{index} opens"));
+///     }
+///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
+///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
+///     fn end(&mut self, slot: usize, end: End, _place: Place) {
+///         self.0.push(format!("slot {slot} ends: {}", end.name()));
+///     }
+///     fn fail(&mut self, _slot: usize, _end: End, _place: Place) {}
+///     fn stream(&mut self, _event: Stamped<Text>) {}
+/// }
+///
+/// let (mut router, mut notes) = (Router::new(Options::default()), Notes::default());
+/// let update = Update { choice_index: Some(ChoiceIndex(7)), content_update: Some("Hi".into()), ..Update::default() };
+/// router.update(&update, &mut notes);
+/// router.update(&Update { at: 1, done: true, ..Update::default() }, &mut notes);
+/// assert_eq!(notes.0, ["7 opens", "slot 0 ends: done_without_finish"]);
+/// ```
 #[derive(Debug)]
 pub struct Router {
     options: Options,
@@ -136,6 +171,12 @@ impl Router {
         self.warnings.kept()
     }
 
+    /// How many warnings found no room among [`warnings`](Self::warnings).
+    #[must_use]
+    pub fn warnings_dropped(&self) -> u64 {
+        self.warnings.dropped()
+    }
+
     /// Reported usage so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
@@ -162,6 +203,11 @@ impl Router {
     /// The slot of a choice that has appeared.
     #[must_use]
     pub fn slot(&self, index: ChoiceIndex) -> Option<usize> {
+        // Most streams begin with the choices in their order.
+        let at = index.0 as usize;
+        if self.routes.get(at).is_some_and(|r| r.index == index) {
+            return Some(at);
+        }
         self.routes.iter().position(|r| r.index == index)
     }
 
@@ -287,117 +333,6 @@ impl Router {
         route.state = state;
     }
 
-    fn open(
-        &mut self,
-        index: ChoiceIndex,
-        shape: Shape,
-        place: Place,
-        sink: &mut impl Sink,
-    ) -> Option<usize> {
-        let max = self.options.limits.choices;
-        if self.routes.len() >= max {
-            self.refused = Some(LimitExceeded {
-                limit: Limit::Choices,
-                max: max as u64,
-            });
-            self.warn(
-                Warning::new("E11", place.at, "a choice beyond the limit was refused"),
-                place,
-                sink,
-            );
-            return None;
-        }
-        self.suspect(index, place, sink);
-        self.routes.push(Route {
-            index,
-            state: State::Open,
-            delta_at: 0,
-            deltas: 0,
-            updates: 0,
-            spent: 0,
-        });
-        sink.open(self.routes.len() - 1, index, shape);
-        Some(self.routes.len() - 1)
-    }
-
-    /// E29: more choices than asked for. E12: an index that counts tokens.
-    fn suspect(&mut self, index: ChoiceIndex, place: Place, sink: &mut impl Sink) {
-        if self
-            .options
-            .expect_choices
-            .is_some_and(|n| self.routes.len() >= n as usize)
-        {
-            self.warn(
-                Warning::new("E29", place.at, "more choices than were asked for").on(index),
-                place,
-                sink,
-            );
-        }
-        if self.counts_tokens(index) {
-            let told = "the index seems to count tokens; expect one choice to fold it";
-            self.warn(Warning::new("E12", place.at, told), place, sink);
-        }
-    }
-
-    /// Whether the choices so far are 0, 1, 2 .., each of one chunk with one delta, and this is the next of them.
-    fn counts_tokens(&self, index: ChoiceIndex) -> bool {
-        const SUSPICIOUS: usize = 4; // two or three answers of one token each are nothing special yet
-        let one_token = |(position, route): (usize, &Route)| {
-            route.index.0 as usize == position
-                && route.state == State::Open
-                && (route.updates, route.deltas) == (1, 1)
-        };
-        self.options.expect_choices.is_none()
-            && self.choices_in_event == 1
-            && self.routes.len() >= SUSPICIOUS
-            && index.0 as usize == self.routes.len()
-            && self.routes.iter().enumerate().all(one_token)
-    }
-
-    /// Counts what an update costs; false if it was too much.
-    fn spend(
-        &mut self,
-        slot: usize,
-        update: &Update<'_>,
-        place: Place,
-        sink: &mut impl Sink,
-    ) -> bool {
-        let limits = &self.options.limits;
-        let (per_choice, whole) = (limits.choice_bytes, limits.completion_bytes);
-        let Some(route) = self.routes.get_mut(slot).filter(|r| r.state != State::Shut) else {
-            return false;
-        };
-        let cost = update.cost();
-        route.spent = route.spent.saturating_add(cost);
-        self.spent = self.spent.saturating_add(cost);
-        if route.spent > per_choice {
-            let late = route.state == State::Ended;
-            self.set_state(slot, State::Shut);
-            if !late {
-                sink.fail(
-                    slot,
-                    End::LimitExceeded(LimitExceeded {
-                        limit: Limit::ChoiceBytes,
-                        max: per_choice,
-                    }),
-                    place,
-                );
-            }
-            return false;
-        }
-        if self.spent > whole {
-            self.close(
-                Err(StreamError::Limit(LimitExceeded {
-                    limit: Limit::CompletionBytes,
-                    max: whole,
-                })),
-                sink,
-            );
-            return false;
-        }
-        true
-    }
-
     fn late(&mut self, slot: usize, update: &Update<'_>, place: Place, sink: &mut impl Sink) {
         sink.late(slot, update, place);
         if update.has_delta() {
@@ -411,6 +346,10 @@ impl Router {
     }
 
     fn news(&mut self, update: &Update<'_>, place: Place, sink: &mut impl Sink) {
+        self.spent = self.spent.saturating_add(update.cost());
+        if !self.within_completion(sink) {
+            return;
+        }
         if let Some(raw) = &update.usage {
             let source = match self.finish_before {
                 _ if self.choices_in_event > 0 => Source::WithChoices,
@@ -425,128 +364,6 @@ impl Router {
         }
         if update.done {
             self.close(Ok(()), sink);
-        }
-    }
-
-    /// A choice that has its reason ends at the first event that brings nothing for it.
-    fn end_of_event(&mut self, at: u64, sink: &mut impl Sink) {
-        if self.finished == 0 || self.options.finish_policy != FinishPolicy::NextEvent {
-            return;
-        }
-        let over = |r: &Route| matches!(r.state, State::Finished(finished) if finished < at && r.delta_at < at);
-        self.end_where(over, &End::DoneWithoutFinish, Place::event_end(at), sink);
-    }
-
-    /// No byte has come for a while: what is finished has ended (250 ms in the actors).
-    pub fn quiet(&mut self, sink: &mut impl Sink) {
-        if self.options.finish_policy == FinishPolicy::NextEvent {
-            let at = self.next_at.saturating_sub(1);
-            self.end_where(
-                |r| matches!(r.state, State::Finished(_)),
-                &End::DoneWithoutFinish,
-                Place::event_end(at),
-                sink,
-            );
-        }
-    }
-
-    /// The caller ends one choice; what still comes for it is dropped.
-    pub fn cancel(&mut self, slot: usize, sink: &mut impl Sink) {
-        let open = self
-            .routes
-            .get(slot)
-            .is_some_and(|r| matches!(r.state, State::Open | State::Finished(_)));
-        if open {
-            self.set_state(slot, State::Shut);
-            sink.end(
-                slot,
-                End::Cancelled,
-                Place::event_end(self.next_at.saturating_sub(1)),
-            );
-        }
-    }
-
-    /// The source ended after so many bytes; `framed` if any of them was a field or comment of an event stream.
-    pub fn finish(&mut self, bytes: u64, framed: bool, sink: &mut impl Sink) {
-        if self.closed.is_some() {
-            return;
-        }
-        let events = self.events;
-        if self.recognised || !self.routes.is_empty() {
-            self.end_all(&End::Interrupted, sink);
-            self.close(Ok(()), sink);
-        } else if bytes == 0 || (framed && events == 0) {
-            self.close(Err(StreamError::Empty { events }), sink);
-        } else {
-            self.close(Err(StreamError::NotAStream { bytes, events }), sink);
-        }
-    }
-
-    /// Something outside ended the stream.
-    pub fn fail(&mut self, error: StreamError, sink: &mut impl Sink) {
-        self.close(Err(error), sink);
-    }
-
-    /// The stream is over: every choice that is open ends by it, and the stream's own last news are told.
-    fn close(&mut self, result: Result<(), StreamError>, sink: &mut impl Sink) {
-        if self.closed.is_some() {
-            return;
-        }
-        let end = result
-            .as_ref()
-            .map_or_else(End::from, |()| End::DoneWithoutFinish);
-        self.end_all(&end, sink);
-        let empty = self.routes.is_empty() && result.is_ok() && self.usage.usage().raw.is_null();
-        let result = match (result, self.refused) {
-            (Ok(()), Some(limit)) => Err(StreamError::Limit(limit)),
-            (Ok(()), None) if empty => Err(StreamError::Empty {
-                events: self.events,
-            }),
-            (result, _) => result,
-        };
-        let place = Place::close(self.next_at);
-        let usage = self.usage.usage();
-        if !usage.raw.is_null() {
-            self.tell(Event::Usage(usage), place, sink);
-        }
-        if let Err(error) = &result {
-            self.tell(Event::Error(error.clone()), place, sink);
-        }
-        self.closed = Some(result);
-    }
-
-    fn end_all(&mut self, end: &End, sink: &mut impl Sink) {
-        let place = Place {
-            position: u32::MAX - 1,
-            ..Place::close(self.next_at)
-        };
-        self.end_where(
-            |r| matches!(r.state, State::Open | State::Finished(_)),
-            end,
-            place,
-            sink,
-        );
-    }
-
-    /// In the order of the indices, which is the order of the events.
-    fn end_where(
-        &mut self,
-        over: impl Fn(&Route) -> bool,
-        end: &End,
-        place: Place,
-        sink: &mut impl Sink,
-    ) {
-        let mut slots: Vec<(ChoiceIndex, usize)> = self
-            .routes
-            .iter()
-            .enumerate()
-            .filter(|(_, r)| over(r))
-            .map(|(slot, r)| (r.index, slot))
-            .collect();
-        slots.sort_unstable();
-        for (_, slot) in slots {
-            self.set_state(slot, State::Ended);
-            sink.end(slot, end.clone(), place);
         }
     }
 

@@ -110,6 +110,24 @@ impl fmt::Display for CallStatus {
 }
 
 /// A call as it stands: at the end of its choice, or so far.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{CallStatus, ChoiceIndex, Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":"}}]}}]}
+///
+/// data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]},"finish_reason":"tool_calls"}]}
+///
+/// data: [DONE]
+///
+/// "#);
+/// let call = &demux.choice(ChoiceIndex(0)).unwrap().message().tool_calls[0];
+/// assert_eq!((&*call.name, &*call.arguments), ("add", r#"{"a":1}"#));
+/// assert_eq!(call.status, Some(CallStatus::Complete));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolCall {

@@ -3,14 +3,17 @@
 //! No delta costs an allocation of its own. [`Machine`](crate::choice::Machine) is the only writer; readers see
 //! records `0..visible()`, which are the choice's events, and the message that they add up to.
 
+mod call_entry;
+mod message;
+mod write;
+
 use std::sync::Arc;
 
+pub(crate) use call_entry::CallEntry;
+
 use crate::{
-    ChoiceError, ChoiceIndex, End, Event, FinishReason, Shape, Stamped, Warning,
-    event::Place,
-    message::{Finished, Message},
-    tool_call::{CallKind, CallStatus, ToolCall},
-    warning::Warnings,
+    ChoiceError, ChoiceIndex, End, Event, FinishReason, Shape, Stamped, Warning, event::Place,
+    message::Finished, warning::Warnings,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,25 +42,6 @@ struct Record {
     text_end: u32,
     number: u32,
     kind: Kind,
-}
-
-/// A call's state while its choice is open; its arguments stand in the transcript's text.
-#[derive(Debug, Default)]
-pub(crate) struct CallEntry {
-    pub(crate) key: Option<i64>,
-    pub(crate) index: Option<i64>,
-    pub(crate) id: Option<Arc<str>>,
-    pub(crate) name: String,
-    pub(crate) kind: CallKind,
-    pub(crate) waiting: String,
-    pub(crate) high: Option<u16>,
-    pub(crate) announced: bool,
-    pub(crate) announced_id: Option<Arc<str>>,
-    /// The judgement that was told at the end.
-    pub(crate) status: Option<CallStatus>,
-    /// Whether something came behind the end, so that the message's judgement is another one.
-    pub(crate) late: bool,
-    pub(crate) extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
 /// The record of one choice.
@@ -148,6 +132,17 @@ impl Transcript {
     }
 
     /// The event of a number, counted from 0; `None` where it has not happened (or was discarded).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    /// let names: Vec<&str> = (0..choice.visible()).filter_map(|seq| Some(choice.event(seq)?.event.name())).collect();
+    /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
+    /// ```
     #[must_use]
     pub fn event(&self, seq: usize) -> Option<Stamped<&str>> {
         let record = self.records.get(seq).filter(|_| seq < self.visible())?;
@@ -213,78 +208,10 @@ impl Transcript {
         self.warnings.kept()
     }
 
-    /// The message so far, what came late included (F6).
+    /// How many warnings found no room among [`warnings`](Self::warnings).
     #[must_use]
-    pub fn message(&self) -> Message {
-        let mut message = Message {
-            role: self.role_or_default(),
-            ..Message::default()
-        };
-        for (seq, record) in self.records.iter().enumerate() {
-            let text = self.text_of(seq);
-            match record.kind {
-                Kind::Content => message.content.push_str(text),
-                Kind::Reasoning => message.reasoning.push_str(text),
-                Kind::Refusal => message.refusal.push_str(text),
-                Kind::CallArguments
-                | Kind::Start
-                | Kind::Role
-                | Kind::ContentDone
-                | Kind::CallStart
-                | Kind::CallDone => {}
-                Kind::Logprobs | Kind::Metadata | Kind::Finish | Kind::Warning | Kind::End => {}
-            }
-        }
-        let calls = self
-            .calls
-            .iter()
-            .zip(self.arguments())
-            .map(|(entry, arguments)| entry.call(arguments));
-        message.tool_calls = calls.collect();
-        message.drop_repeated_function_call();
-        message
-    }
-
-    /// C5: most servers mean an assistant where they name no role.
-    fn role_or_default(&self) -> Option<Arc<str>> {
-        let default = || (self.shape == Shape::Chat).then(|| Arc::from("assistant"));
-        self.role.clone().or_else(default)
-    }
-
-    /// The raw arguments of every call so far.
-    pub(crate) fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec![String::new(); self.calls.len()];
-        for (seq, record) in self
-            .records
-            .iter()
-            .enumerate()
-            .filter(|(_, r)| r.kind == Kind::CallArguments)
-        {
-            if let Some(arguments) = arguments.get_mut(record.number as usize) {
-                arguments.push_str(self.text_of(seq));
-            }
-        }
-        for (arguments, entry) in arguments.iter_mut().zip(&self.calls) {
-            arguments.push_str(&entry.waiting);
-        }
-        arguments
-    }
-
-    fn texts(&self, wanted: impl Fn(&Record) -> bool) -> impl Iterator<Item = &str> {
-        self.records
-            .iter()
-            .enumerate()
-            .filter(move |(_, r)| wanted(r))
-            .map(|(seq, _)| self.text_of(seq))
-    }
-
-    /// The raw log probabilities, one JSON object a delta.
-    pub(crate) fn logprobs(&self) -> impl Iterator<Item = &str> {
-        self.texts(|r| r.kind == Kind::Logprobs)
-    }
-
-    pub(crate) fn has_content(&self) -> bool {
-        self.records.iter().any(|r| r.kind == Kind::Content)
+    pub fn warnings_dropped(&self) -> u64 {
+        self.warnings.dropped()
     }
 
     /// Other fields of the choice and of its deltas, the last value of each, as raw JSON.
@@ -316,6 +243,19 @@ impl Transcript {
 
     /// What the choice came to, once it has ended: the value, or the error that holds it.
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Demux, End, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hal\"}}]}\n\n");
+    /// demux.finish();
+    /// let error = demux.choice(ChoiceIndex(0)).unwrap().outcome().unwrap().unwrap_err();
+    /// assert!(matches!(error.end(), End::Interrupted));
+    /// assert_eq!(error.partial().message.content, "Hal");
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ChoiceError`] for every end but `finished` and `done_without_finish`.
@@ -338,100 +278,6 @@ impl Transcript {
         self.extra = Vec::new();
         if let Some((_, visible)) = &mut self.end {
             *visible = 0;
-        }
-    }
-
-    // ---- for the machine
-
-    pub(crate) fn begun(&self) -> bool {
-        !self.records.is_empty()
-    }
-
-    pub(crate) fn push(&mut self, kind: Kind, place: Place, number: u32, text: &str) {
-        if self.discarded {
-            return;
-        }
-        self.text.push_str(text);
-        let text_end = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
-        self.records.push(Record {
-            at: place.at,
-            position: place.position,
-            text_end,
-            number,
-            kind,
-        });
-    }
-
-    pub(crate) fn set_role(&mut self, role: &str) {
-        self.role = Some(role.into());
-    }
-
-    /// Takes a finish reason; true if it is the first.
-    pub(crate) fn set_finish(&mut self, raw: &str) -> bool {
-        const KEPT: usize = 8; // a server that changes its mind more often tells nothing by it
-        if self.finish_raw.len() < KEPT && !self.finish_raw.iter().any(|known| **known == *raw) {
-            self.finish_raw.push(raw.into());
-        }
-        let first = self.finish.is_none();
-        if first {
-            self.finish = Some(raw.into());
-        }
-        first
-    }
-
-    pub(crate) fn set_end(&mut self, end: End, place: Place) {
-        self.push(Kind::End, place, 0, "");
-        self.end = Some((end, self.records.len()));
-    }
-
-    pub(crate) fn replace_end(&mut self, end: End) {
-        if let Some((known, _)) = &mut self.end {
-            *known = end;
-        }
-    }
-
-    /// Keeps a field's last value; true if it changed.
-    pub(crate) fn set_extra(&mut self, key: &str, raw: &str) -> bool {
-        match self.extra.iter_mut().find(|(known, _)| **known == *key) {
-            Some((_, value)) if **value == *raw => false,
-            Some((_, value)) => {
-                *value = raw.into();
-                true
-            }
-            None => {
-                self.extra.push((key.into(), raw.into()));
-                true
-            }
-        }
-    }
-
-    pub(crate) fn warn(&mut self, warning: Warning, place: Place, max: usize) {
-        let number = u32::try_from(self.warnings.kept().len()).unwrap_or(u32::MAX);
-        if self.end.is_none() && self.warnings.keep(&warning.on(self.index), max) {
-            self.push(Kind::Warning, place, number, "");
-        }
-    }
-}
-
-impl CallEntry {
-    pub(crate) fn judge(&self, arguments: &str) -> CallStatus {
-        CallStatus::judge(self.kind, self.id.as_deref(), &self.name, arguments)
-    }
-
-    fn call(&self, arguments: String) -> ToolCall {
-        let status = if self.late {
-            Some(self.judge(&arguments))
-        } else {
-            self.status
-        };
-        ToolCall {
-            index: self.index,
-            id: self.id.clone(),
-            name: self.name.as_str().into(),
-            kind: self.kind,
-            arguments,
-            status,
-            extra: self.extra.clone(),
         }
     }
 }

@@ -47,6 +47,16 @@ impl fmt::Display for ChoiceIndex {
 /// A piece of text that may begin or end inside a surrogate pair (C14).
 ///
 /// Servers that cut UTF-16 send one half of an emoji at the end of a delta and the other at the start of the next.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::Fragment;
+///
+/// let piece = Fragment::from("Hi");
+/// assert_eq!((piece.low, piece.high), (None, None));
+/// assert!(Fragment::default().is_empty());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fragment<'a> {
     /// The text between the halves.
@@ -88,6 +98,16 @@ impl<'a, T: Into<Cow<'a, str>>> From<T> for Fragment<'a> {
 }
 
 /// One entry of a delta's `tool_calls`.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::ToolCallUpdate;
+///
+/// let header = ToolCallUpdate { index: Some(0), id: Some("c1".into()), name: Some("add".into()), ..ToolCallUpdate::default() };
+/// let fragment = ToolCallUpdate { index: Some(0), arguments: Some("{}".into()), ..ToolCallUpdate::default() };
+/// # assert_ne!(header, fragment);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolCallUpdate<'a> {
     /// The wire's index of the call; a key, not a position (T4, T5).
@@ -267,6 +287,7 @@ impl Update<'_> {
                 .finish_reason
                 .as_ref()
                 .map_or(0, |f| f.len() as u64 + crate::limits::DELTA_COST)
+            + self.usage.as_ref().map_or(0, |usage| usage.len() as u64)
             + pairs(&self.metadata)
             + calls.sum::<u64>()
     }

@@ -54,6 +54,8 @@ pub struct Usage {
 #[derive(Debug, Default)]
 pub(crate) struct Reported {
     envelope: Map<String, Value>,
+    /// The last usage of the envelope, not yet merged: some servers send one with every chunk (U4).
+    pending: String,
     /// U7: inside the choice.
     choices: Vec<(ChoiceIndex, Map<String, Value>)>,
     /// llama.cpp: a bare usage chunk after each choice's finish, of that choice only.
@@ -76,6 +78,10 @@ pub(crate) enum Source {
 impl Reported {
     /// A usage object of the envelope.
     pub(crate) fn envelope(&mut self, raw: &str, source: Source) {
+        if source == Source::WithChoices && differ_in_numbers_only(&self.pending, raw) {
+            raw.clone_into(&mut self.pending);
+            return;
+        }
         let Some(fields) = parse(raw).filter(|fields| !fields.is_empty()) else {
             return;
         };
@@ -84,7 +90,17 @@ impl Reported {
             Source::AfterFinish(choice) => merge_choice(&mut self.after_finish, choice, &fields),
             Source::Bare => self.elsewhere = true,
         }
-        merge(&mut self.envelope, &fields);
+        self.envelope = self.settled();
+        raw.clone_into(&mut self.pending);
+    }
+
+    /// The envelope's usage, all of it merged.
+    fn settled(&self) -> Map<String, Value> {
+        let mut settled = self.envelope.clone();
+        if let Some(fields) = parse(&self.pending) {
+            merge(&mut settled, &fields);
+        }
+        settled
     }
 
     pub(crate) fn choice(&mut self, choice: ChoiceIndex, raw: &str) {
@@ -95,10 +111,12 @@ impl Reported {
 
     /// The figures as they stand.
     pub(crate) fn usage(&self) -> Usage {
-        let (mut fields, told_apart) = if self.envelope.is_empty() {
+        let envelope = self.settled();
+        let of_choices = envelope.is_empty();
+        let (mut fields, told_apart) = if of_choices {
             (sum_of(&self.choices), &self.choices)
         } else {
-            (self.envelope.clone(), &self.after_finish)
+            (envelope, &self.after_finish)
         };
         if fields.is_empty() {
             return Usage {
@@ -110,15 +128,15 @@ impl Reported {
             .iter()
             .filter_map(|(choice, fields)| Some((*choice, number(fields, "completion_tokens")?)))
             .collect();
-        let summed = told_apart.len() > 1 && (self.envelope.is_empty() || !self.elsewhere);
-        if summed && !self.envelope.is_empty() {
+        let summed = told_apart.len() > 1 && (of_choices || !self.elsewhere);
+        if summed && !of_choices {
             add_up(&mut fields, &per_choice);
         }
         Usage {
             prompt_tokens: number(&fields, "prompt_tokens"),
             completion_tokens: number(&fields, "completion_tokens"),
             total_tokens: number(&fields, "total_tokens"),
-            per_choice: if summed || self.envelope.is_empty() {
+            per_choice: if summed || of_choices {
                 per_choice
             } else {
                 Vec::new()
@@ -127,6 +145,32 @@ impl Reported {
             raw: Value::Object(fields),
         }
     }
+}
+
+/// Whether two JSON texts differ at most in whole numbers that are values: then the later one says all that the
+/// earlier one says, and anew.
+fn differ_in_numbers_only(one: &str, other: &str) -> bool {
+    let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
+    let (mut key_ended, mut value) = (false, false);
+    while let ([a, one_rest @ ..], [b, other_rest @ ..]) = (one, other) {
+        if value && a.is_ascii_digit() && b.is_ascii_digit() {
+            (one, other) = (behind_digits(one), behind_digits(other));
+            continue;
+        }
+        // Without escapes, a quote before a colon ends a key.
+        if a != b || *a == b'\\' {
+            return false;
+        }
+        value = (key_ended && *a == b':') || (value && *a == b' ');
+        key_ended = *a == b'"';
+        (one, other) = (one_rest, other_rest);
+    }
+    one.is_empty() && other.is_empty()
+}
+
+fn behind_digits(text: &[u8]) -> &[u8] {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    text.get(digits..).unwrap_or_default()
 }
 
 /// Merges into the choice's own fields.
@@ -221,5 +265,45 @@ fn add_up(fields: &mut Map<String, Value>, per_choice: &[(ChoiceIndex, u64)]) {
             "total_tokens".into(),
             prompt.saturating_add(completion).into(),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differ_in_numbers_only;
+
+    #[track_caller]
+    fn check(one: &str, other: &str, expected: bool) {
+        assert_eq!(
+            differ_in_numbers_only(one, other),
+            expected,
+            "{one} {other}"
+        );
+        assert_eq!(
+            differ_in_numbers_only(other, one),
+            expected,
+            "{other} {one}"
+        );
+    }
+
+    #[test]
+    fn u04_only_whole_numbers_may_differ() {
+        check(
+            "{\"a\":1,\"b\":{\"c\": 22}}",
+            "{\"a\":999,\"b\":{\"c\": 3}}",
+            true,
+        );
+        check("{\"a1\":1}", "{\"a2\":1}", false);
+        check("{\"a\":\"1\"}", "{\"a\":\"2\"}", false);
+        check("{\"a\":1}", "{\"a\":-1}", false);
+        check("{\"a\":1}", "{\"a\":1.5}", false);
+        check("{\"a\":1.5}", "{\"a\":2.5}", true);
+        check("{\"a\":1.5}", "{\"a\":1.7}", false);
+        check("{\"a\":1}", "{\"a\":null}", false);
+        check("{\"a\":1}", "{\"a\":1,\"b\":2}", false);
+        check("{\"a\":[1,2]}", "{\"a\":[1,3]}", false);
+        check("", "{}", false);
+        check("{\"a:1\":1}", "{\"a:2\":1}", false);
+        check("{\"\\\":1\":1}", "{\"\\\":2\":1}", false);
     }
 }

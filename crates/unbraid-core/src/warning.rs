@@ -95,6 +95,11 @@ impl Warnings {
         true
     }
 
+    /// How many found no room.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
     pub(crate) fn kept(&self) -> &[Warning] {
         &self.kept
     }

@@ -6,6 +6,7 @@ use super::{join_halves, lone_half, push_text};
 use crate::{
     CallKind, CallStatus, Fragment, Limit, LimitExceeded, Limits, ToolCallUpdate, Update, Warning,
     event::Place,
+    limits::MAX_FIELDS,
     transcript::{CallEntry, Kind, Transcript},
 };
 
@@ -136,8 +137,10 @@ fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, place: 
             state.kind = CallKind::Custom;
         }
         for (key, raw) in &entry.extra {
+            let full = state.extra.len() >= MAX_FIELDS;
             match state.extra.iter_mut().find(|(known, _)| **known == **key) {
                 Some((_, value)) => *value = Arc::from(&**raw),
+                None if full => {}
                 None => state.extra.push((Arc::from(&**key), Arc::from(&**raw))),
             }
         }

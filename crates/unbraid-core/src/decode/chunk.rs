@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{ChoiceIndex, Fragment, ToolCallUpdate, Update, Warning};
+use crate::{ChoiceIndex, Fragment, ToolCallUpdate, Update, Warning, limits::MAX_FIELDS};
 
 pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
@@ -41,8 +41,10 @@ pub(crate) struct Element<'a> {
 
 /// The last value of a key stays, at the place of the first (E26).
 pub(crate) fn put<'a>(pairs: &mut Pairs<'a>, key: Cow<'a, str>, raw: Cow<'a, str>) {
+    let full = pairs.len() >= MAX_FIELDS;
     match pairs.iter_mut().find(|(known, _)| *known == key) {
         Some((_, value)) => *value = raw,
+        None if full => {}
         None => pairs.push((key, raw)),
     }
 }

@@ -1,9 +1,12 @@
-use unbraid_testkit::fixture::{Corpus, Fixture, corpus};
+use unbraid_testkit::{
+    cut::Rng,
+    fixture::{Corpus, Fixture, corpus},
+};
 
 use super::{Decoder, chunk::Chunk, lenient, node, strict};
 use crate::{
     Update,
-    frame::{FrameLimits, Framer},
+    frame::{Frame, FrameKind, FrameLimits, Framer},
     limits::{MAX_EVENT_BYTES, MAX_JSON_DEPTH, MAX_LINE_BYTES},
 };
 
@@ -173,4 +176,148 @@ fn x13_a_chunk_nested_too_deep_is_skipped() {
     };
     assert_eq!(told(&nested(MAX_JSON_DEPTH - 1)), (vec![], 1));
     assert_eq!(told(&nested(MAX_JSON_DEPTH)), (vec!["X13"], 1));
+}
+
+/// A stream's updates, decoded with or without templates.
+fn updates(mut bytes: &[u8], templates: bool) -> Vec<Update<'static>> {
+    let limits = FrameLimits {
+        line: MAX_LINE_BYTES,
+        event: MAX_EVENT_BYTES,
+    };
+    let mut framer = Framer::new(limits, false);
+    let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
+    let mut all = Vec::new();
+    while let Some(Ok(frame)) = framer.next(&mut bytes) {
+        let mut sink = |update: &Update<'_>| all.push(update.clone().into_owned());
+        decoder.decode(frame, &mut sink).expect("lenient");
+        if !templates {
+            decoder.template = None;
+        }
+    }
+    all
+}
+
+#[track_caller]
+fn check_templates(bytes: &[u8], context: &str) -> usize {
+    let (quick, slow) = (updates(bytes, true), updates(bytes, false));
+    for (quick, slow) in quick.iter().zip(&slow) {
+        assert_eq!(quick, slow, "{context}");
+    }
+    assert_eq!(quick.len(), slow.len(), "{context}");
+    quick.len()
+}
+
+#[test]
+fn a_template_reads_what_the_decoders_read() {
+    let recorded = match corpus() {
+        Corpus::Streams(streams) => streams,
+        Corpus::NotSet(_) | Corpus::Missing(_) => Vec::new(),
+    };
+    for (path, bytes) in recorded {
+        check_templates(&bytes, &path.display().to_string());
+    }
+    let mut rng = Rng::new(7);
+    for fixture in Fixture::all() {
+        check_templates(&fixture.bytes, &fixture.name);
+        for _ in 0..if fixture.bytes.len() < 20_000 { 12 } else { 2 } {
+            let bytes = mutated(&fixture.bytes, &mut rng);
+            let context = format!("{}\n{}", fixture.name, String::from_utf8_lossy(&bytes));
+            check_templates(&bytes, &context);
+        }
+    }
+}
+
+/// The same stream with a few pieces in it that mean something to a decoder.
+fn mutated(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
+    const PIECES: [&str; 20] = [
+        "\\n",
+        "\\",
+        "\"",
+        "\\ud83d",
+        "\\ude00",
+        "0",
+        "1",
+        "é",
+        "{",
+        "}",
+        ",",
+        " ",
+        "\u{1}",
+        "null",
+        "\"index\":0,",
+        "\"obfuscation\":\"x\",",
+        "\"index\":",
+        "\\u00e9",
+        "9999999999",
+        "\"delta\":{\"content\":\"x\"},",
+    ];
+    let mut bytes = bytes.to_vec();
+    for _ in 0..1 + bytes.len() / 400 {
+        let at = rng.below(bytes.len() + 1);
+        let end = (at + rng.below(3)).min(bytes.len());
+        bytes.splice(at..end, PIECES[rng.below(PIECES.len())].bytes());
+    }
+    bytes
+}
+
+/// Which of the chunks, sent one after another, a template read.
+fn fitted(chunks: &[&str]) -> Vec<bool> {
+    let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
+    let mut fitted = Vec::new();
+    for chunk in chunks {
+        let frame = Frame {
+            kind: FrameKind::Event,
+            event: None,
+            data: chunk.as_bytes(),
+            offset: 0,
+        };
+        fitted.push(decoder.fits(&frame, chunk, &mut |_| ()));
+        if !fitted.last().is_some_and(|fitted| *fitted) {
+            decoder.decode(frame, &mut |_| ()).expect("lenient");
+        }
+    }
+    fitted
+}
+
+#[test]
+fn a_template_fits_where_only_index_text_and_padding_differ() {
+    let chunk = |fields: &str| {
+        format!("{{\"id\":\"a\",\"choices\":[{{{fields}}}],\"usage\":null,\"obfuscation\":\"xy\"}}")
+    };
+    let content = |index: &str, text: &str| {
+        chunk(&format!(
+            "\"index\":{index},\"delta\":{{\"content\":\"{text}\"}}"
+        ))
+    };
+    let first = content("0", "a");
+    let second = |other: &str| fitted(&[&first, other])[1];
+    assert!(second(&content("12", "b\\n\\\"")));
+    assert!(second(&first.replace("xy", "")));
+    assert!(!second(&content("01", "b")));
+    assert!(!second(&content("1.0", "b")));
+    assert!(!second(&content("99999999999", "b")));
+    assert!(!second(&content("0", "")));
+    assert!(!second(&content("0", "\\ud83d")));
+    assert!(!second(&content("0", "\u{1}")));
+    assert!(!second(&first.replace("\"a\"", "\"b\"")));
+    assert!(!second(&(first.clone() + " ")));
+    let turned = chunk("\"delta\":{\"content\":\"a\"},\"index\":0");
+    assert_eq!(
+        fitted(&[&turned, &turned.replace("0}", "5}")]),
+        [false, true]
+    );
+    let call = chunk(
+        "\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":3,\"function\":{\"arguments\":\"a\"}}]}",
+    );
+    assert_eq!(
+        fitted(&[
+            &call,
+            &call.replace("[{\"index\":0", "[{\"index\":1"),
+            &call.replace(":3", ":4")
+        ]),
+        [false, true, false]
+    );
+    let extra = first.replace("\"id\"", "\"x\":1,\"id\"");
+    assert_eq!(fitted(&[&extra, &extra, &extra]), [false, false, true]);
+    assert_eq!(fitted(&[&first, &extra, &first]), [false, false, false]);
 }

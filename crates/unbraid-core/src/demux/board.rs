@@ -1,0 +1,125 @@
+//! Every choice's machine and transcript, and the order in which they had something to tell.
+
+use std::collections::VecDeque;
+
+use crate::{
+    ChoiceIndex, End, Limits, Shape, Stamped, Text, Transcript, Update, choice::Machine,
+    event::Place, route::Sink,
+};
+
+/// Every choice's machine and transcript, and the order of what has happened.
+#[derive(Debug)]
+pub(super) struct Board {
+    limits: Limits,
+    choices: Vec<Slot>,
+    queue: VecDeque<Item>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    machine: Machine,
+    log: Transcript,
+    /// Events that were taken.
+    read: usize,
+    /// Events that stand in the queue or were taken.
+    queued: usize,
+}
+
+#[derive(Debug)]
+enum Item {
+    /// The next so many events of a choice.
+    Choice {
+        slot: usize,
+        events: usize,
+    },
+    Stream(Box<Stamped<Text>>),
+}
+
+impl Board {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            choices: Vec::new(),
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// The records of all choices, in order of first appearance.
+    pub(super) fn logs(&self) -> impl Iterator<Item = &Transcript> {
+        self.choices.iter().map(|slot| &slot.log)
+    }
+
+    pub(super) fn log(&self, slot: usize) -> Option<&Transcript> {
+        self.choices.get(slot).map(|slot| &slot.log)
+    }
+
+    pub(super) fn next_event(&mut self) -> Option<Stamped<&str>> {
+        loop {
+            match self.queue.pop_front()? {
+                Item::Stream(event) => return Some(event.map(|_| "")), // its events hold no text
+                Item::Choice { slot, events } => {
+                    let taken = self.choices.get_mut(slot)?;
+                    let seq = taken.read;
+                    taken.read += 1;
+                    if events > 1 {
+                        self.queue.push_front(Item::Choice {
+                            slot,
+                            events: events - 1,
+                        });
+                    }
+                    if self
+                        .choices
+                        .get(slot)
+                        .is_some_and(|slot| slot.log.event(seq).is_some())
+                    {
+                        return self.choices.get(slot)?.log.event(seq);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets a machine work, and queues what it told.
+    fn with(&mut self, slot: usize, work: impl FnOnce(&mut Machine, &mut Transcript)) {
+        let Some(choice) = self.choices.get_mut(slot) else {
+            return;
+        };
+        work(&mut choice.machine, &mut choice.log);
+        let events = choice.log.visible().saturating_sub(choice.queued);
+        choice.queued += events;
+        if events > 0 {
+            self.queue.push_back(Item::Choice { slot, events });
+        }
+    }
+}
+
+impl Sink for Board {
+    fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: Shape) {
+        self.choices.push(Slot {
+            machine: Machine::new(self.limits.clone()),
+            log: Transcript::new(index, shape),
+            read: 0,
+            queued: 0,
+        });
+    }
+
+    fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
+        self.with(slot, |machine, log| machine.apply(update, place, log));
+    }
+
+    fn late(&mut self, slot: usize, update: &Update<'_>, place: Place) {
+        self.with(slot, |machine, log| machine.late(update, place, log));
+    }
+
+    fn end(&mut self, slot: usize, end: End, place: Place) {
+        self.with(slot, |machine, log| machine.end(end, place, log));
+    }
+
+    fn fail(&mut self, slot: usize, end: End, place: Place) {
+        self.with(slot, |machine, log| machine.fail(end, place, log));
+    }
+
+    fn stream(&mut self, event: Stamped<Text>) {
+        self.queue.push_back(Item::Stream(Box::new(event)));
+    }
+}

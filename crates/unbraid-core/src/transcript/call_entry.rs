@@ -1,0 +1,47 @@
+//! A tool call of a choice that is open.
+
+use std::sync::Arc;
+
+use crate::tool_call::{CallKind, CallStatus, ToolCall};
+
+/// A call's state while its choice is open; its arguments stand in the transcript's text.
+#[derive(Debug, Default)]
+pub(crate) struct CallEntry {
+    pub(crate) key: Option<i64>,
+    pub(crate) index: Option<i64>,
+    pub(crate) id: Option<Arc<str>>,
+    pub(crate) name: String,
+    pub(crate) kind: CallKind,
+    pub(crate) waiting: String,
+    pub(crate) high: Option<u16>,
+    pub(crate) announced: bool,
+    pub(crate) announced_id: Option<Arc<str>>,
+    /// The judgement that was told at the end.
+    pub(crate) status: Option<CallStatus>,
+    /// Whether something came behind the end, so that the message's judgement is another one.
+    pub(crate) late: bool,
+    pub(crate) extra: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl CallEntry {
+    pub(crate) fn judge(&self, arguments: &str) -> CallStatus {
+        CallStatus::judge(self.kind, self.id.as_deref(), &self.name, arguments)
+    }
+
+    pub(super) fn call(&self, arguments: String) -> ToolCall {
+        let status = if self.late {
+            Some(self.judge(&arguments))
+        } else {
+            self.status
+        };
+        ToolCall {
+            index: self.index,
+            id: self.id.clone(),
+            name: self.name.as_str().into(),
+            kind: self.kind,
+            arguments,
+            status,
+            extra: self.extra.clone(),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What the records add up to.
+
+use std::sync::Arc;
+
+use super::{Kind, Record, Transcript};
+use crate::{Shape, message::Message};
+
+impl Transcript {
+    /// The message so far, what came late included (F6).
+    #[must_use]
+    pub fn message(&self) -> Message {
+        let mut message = Message {
+            role: self.role_or_default(),
+            ..Message::default()
+        };
+        for (seq, record) in self.records.iter().enumerate() {
+            let text = self.text_of(seq);
+            match record.kind {
+                Kind::Content => message.content.push_str(text),
+                Kind::Reasoning => message.reasoning.push_str(text),
+                Kind::Refusal => message.refusal.push_str(text),
+                Kind::CallArguments
+                | Kind::Start
+                | Kind::Role
+                | Kind::ContentDone
+                | Kind::CallStart
+                | Kind::CallDone => {}
+                Kind::Logprobs | Kind::Metadata | Kind::Finish | Kind::Warning | Kind::End => {}
+            }
+        }
+        let calls = self
+            .calls
+            .iter()
+            .zip(self.arguments())
+            .map(|(entry, arguments)| entry.call(arguments));
+        message.tool_calls = calls.collect();
+        message.drop_repeated_function_call();
+        message
+    }
+
+    /// C5: most servers mean an assistant where they name no role.
+    fn role_or_default(&self) -> Option<Arc<str>> {
+        let default = || (self.shape == Shape::Chat).then(|| Arc::from("assistant"));
+        self.role.clone().or_else(default)
+    }
+
+    /// The raw arguments of every call so far.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![String::new(); self.calls.len()];
+        for (seq, record) in self
+            .records
+            .iter()
+            .enumerate()
+            .filter(|(_, r)| r.kind == Kind::CallArguments)
+        {
+            if let Some(arguments) = arguments.get_mut(record.number as usize) {
+                arguments.push_str(self.text_of(seq));
+            }
+        }
+        for (arguments, entry) in arguments.iter_mut().zip(&self.calls) {
+            arguments.push_str(&entry.waiting);
+        }
+        arguments
+    }
+
+    fn texts(&self, wanted: impl Fn(&Record) -> bool) -> impl Iterator<Item = &str> {
+        self.records
+            .iter()
+            .enumerate()
+            .filter(move |(_, r)| wanted(r))
+            .map(|(seq, _)| self.text_of(seq))
+    }
+
+    /// The raw log probabilities, one JSON object a delta.
+    pub(crate) fn logprobs(&self) -> impl Iterator<Item = &str> {
+        self.texts(|r| r.kind == Kind::Logprobs)
+    }
+
+    pub(crate) fn has_content(&self) -> bool {
+        self.records.iter().any(|r| r.kind == Kind::Content)
+    }
+}

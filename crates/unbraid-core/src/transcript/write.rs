@@ -1,0 +1,77 @@
+//! What the machine, a transcript's only writer, does to it.
+
+use super::{Kind, Record, Transcript};
+use crate::{End, Warning, event::Place, limits::MAX_FIELDS};
+
+impl Transcript {
+    pub(crate) fn begun(&self) -> bool {
+        !self.records.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, kind: Kind, place: Place, number: u32, text: &str) {
+        if self.discarded {
+            return;
+        }
+        self.text.push_str(text);
+        let text_end = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
+        self.records.push(Record {
+            at: place.at,
+            position: place.position,
+            text_end,
+            number,
+            kind,
+        });
+    }
+
+    pub(crate) fn set_role(&mut self, role: &str) {
+        self.role = Some(role.into());
+    }
+
+    /// Takes a finish reason; true if it is the first.
+    pub(crate) fn set_finish(&mut self, raw: &str) -> bool {
+        const KEPT: usize = 8; // a server that changes its mind more often tells nothing by it
+        if self.finish_raw.len() < KEPT && !self.finish_raw.iter().any(|known| **known == *raw) {
+            self.finish_raw.push(raw.into());
+        }
+        let first = self.finish.is_none();
+        if first {
+            self.finish = Some(raw.into());
+        }
+        first
+    }
+
+    pub(crate) fn set_end(&mut self, end: End, place: Place) {
+        self.push(Kind::End, place, 0, "");
+        self.end = Some((end, self.records.len()));
+    }
+
+    pub(crate) fn replace_end(&mut self, end: End) {
+        if let Some((known, _)) = &mut self.end {
+            *known = end;
+        }
+    }
+
+    /// Keeps a field's last value; true if it changed.
+    pub(crate) fn set_extra(&mut self, key: &str, raw: &str) -> bool {
+        let full = self.extra.len() >= MAX_FIELDS;
+        match self.extra.iter_mut().find(|(known, _)| **known == *key) {
+            Some((_, value)) if **value == *raw => false,
+            Some((_, value)) => {
+                *value = raw.into();
+                true
+            }
+            None if full => false,
+            None => {
+                self.extra.push((key.into(), raw.into()));
+                true
+            }
+        }
+    }
+
+    pub(crate) fn warn(&mut self, warning: Warning, place: Place, max: usize) {
+        let number = u32::try_from(self.warnings.kept().len()).unwrap_or(u32::MAX);
+        if self.end.is_none() && self.warnings.keep(&warning.on(self.index), max) {
+            self.push(Kind::Warning, place, number, "");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `docs/edge-cases.md` explains every warning that the library gives, and no other.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use unbraid_testkit::fixture::workspace_root;
+
+/// The codes in the string literals of a source: a letter of the catalogue and a number.
+fn codes(source: &str) -> BTreeSet<String> {
+    let literals = source.split('"').skip(1).step_by(2);
+    let is_code = |text: &&str| {
+        let (family, number) = text.split_at_checked(1).unwrap_or_default();
+        "CEFJLMRSTUX".contains(family)
+            && !number.is_empty()
+            && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    literals.filter(is_code).map(str::to_owned).collect()
+}
+
+fn sources(dir: &Path, found: &mut BTreeSet<String>) {
+    for path in fs::read_dir(dir)
+        .expect("the sources are there")
+        .flatten()
+        .map(|entry| entry.path())
+    {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if path.is_dir() {
+            if name != "tests" {
+                sources(&path, found);
+            }
+        } else if name.ends_with(".rs") && name != "tests.rs" {
+            // Character literals of a quote would swap inside and outside.
+            let source = fs::read_to_string(&path).expect("a source is text");
+            for line in source.lines() {
+                found.extend(codes(line));
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn check(folder: &str, told: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut emitted = BTreeSet::new();
+    sources(&workspace_root().join(folder), &mut emitted);
+    let untold: Vec<&String> = emitted.difference(told).collect();
+    assert!(
+        untold.is_empty(),
+        "{folder} warns of {untold:?}, which docs/edge-cases.md does not explain"
+    );
+    emitted
+}
+
+#[test]
+fn every_warning_has_its_row_and_every_row_its_warning() {
+    let table = fs::read_to_string(workspace_root().join("docs/edge-cases.md"));
+    let table = table.expect("the rules are told");
+    let rows = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let told: BTreeSet<String> = rows.map(str::to_owned).collect();
+    let mut emitted = check("crates/unbraid-core/src", &told);
+    emitted.append(&mut check("crates/unbraid/src", &told));
+    let idle: Vec<&String> = told.difference(&emitted).collect();
+    assert!(idle.is_empty(), "nothing warns of {idle:?}");
+}
