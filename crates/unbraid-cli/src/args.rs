@@ -1,6 +1,6 @@
 //! What can be written behind `unbraid`.
 
-use std::path::PathBuf;
+use std::{ops::RangeInclusive, path::PathBuf};
 
 use clap::{
     Parser, Subcommand,
@@ -38,6 +38,14 @@ impl Reading {
             ..unbraid_core::Options::default()
         }
     }
+
+    pub(crate) fn builder(&self) -> unbraid::Builder {
+        let builder = unbraid::Completions::builder().strict(self.strict);
+        match self.expect_choices {
+            Some(n) => builder.expect_choices(n),
+            None => builder,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,10 +74,33 @@ pub(crate) enum Command {
         #[arg(default_value = "-", value_parser = source())]
         file: Source,
     },
+    /// Show the choices as they stream, each line behind its choice, and how each of them ended
+    #[command(after_help = WATCH_EXAMPLES)]
+    Watch {
+        /// Replay so many events a second; without it, they are shown as fast as they come
+        #[arg(long, value_name = "PER_SECOND", value_parser = per_second)]
+        speed: Option<f64>,
+        /// The recorded stream, or `-` for the standard input
+        #[arg(default_value = "-", value_parser = source())]
+        file: Source,
+    },
 }
 
 fn source() -> impl TypedValueParser<Value = Source> {
     OsStringValueParser::new().map(Source::from)
+}
+
+fn per_second(text: &str) -> Result<f64, String> {
+    number(text, 0.01..=1_000_000.0)
+}
+
+/// A number within a range, which also keeps out NaN.
+fn number(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
+    let (low, high) = (range.start(), range.end());
+    text.parse()
+        .ok()
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| format!("not a number from {low} to {high}"))
 }
 
 const EXIT_CODES: &str = "\
@@ -99,3 +130,9 @@ const SPLIT_EXAMPLES: &str = "\
 Examples:
   unbraid split --out answers answer.sse
   curl -sN .. | unbraid split --out answers && cat answers/choice-0.txt";
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  curl -sN .. | unbraid watch
+  unbraid watch --speed 20 answer.sse
+  NO_COLOR=1 unbraid watch answer.sse";
