@@ -84,6 +84,13 @@ pub(crate) enum Command {
         #[arg(default_value = "-", value_parser = source())]
         file: Source,
     },
+    /// Show four answers to one question, streamed by a server inside this process: no key, no network
+    #[command(after_help = DEMO_EXAMPLES)]
+    Demo {
+        /// How many times as fast
+        #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor)]
+        speed: f64,
+    },
 }
 
 fn source() -> impl TypedValueParser<Value = Source> {
@@ -93,6 +100,13 @@ fn source() -> impl TypedValueParser<Value = Source> {
 fn per_second(text: &str) -> Result<f64, String> {
     number(text, 0.01..=1_000_000.0)
 }
+
+fn factor(text: &str) -> Result<f64, String> {
+    number(text, SLOWEST_DEMO..=1_000.0)
+}
+
+/// The least factor of the demo: below it, its pauses would come near the client's timeouts.
+pub(crate) const SLOWEST_DEMO: f64 = 0.1;
 
 /// A number within a range, which also keeps out NaN.
 fn number(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
@@ -136,3 +150,8 @@ Examples:
   curl -sN .. | unbraid watch
   unbraid watch --speed 20 answer.sse
   NO_COLOR=1 unbraid watch answer.sse";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  unbraid demo
+  unbraid demo --speed 0.5";

@@ -8,7 +8,7 @@ use std::{
     process::ExitCode,
 };
 
-use unbraid_core::{ChoiceIndex, Demux, End, StreamError};
+use unbraid_core::{BoxError, ChoiceIndex, Demux, End, StreamError};
 
 use crate::{input::Source, printable::printable};
 
@@ -30,6 +30,7 @@ pub(crate) enum Failure {
     File { path: PathBuf, error: io::Error },
     Output(io::Error),
     Runtime(io::Error),
+    Demo(BoxError),
 }
 
 /// How a stream ended, whoever read it.
@@ -205,6 +206,7 @@ impl fmt::Display for Failure {
             }
             Self::Output(error) => write!(f, "standard output: {error}"),
             Self::Runtime(error) => write!(f, "cannot start: {error}"),
+            Self::Demo(error) => write!(f, "demo: {error}"),
         }
     }
 }

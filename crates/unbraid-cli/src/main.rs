@@ -5,6 +5,7 @@
 
 mod args;
 mod collect;
+mod demo;
 mod events;
 mod exit;
 mod input;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Events { file } => events::run(&file, options),
         Command::Split { out, file } => split::run(&file, &out, options),
         Command::Watch { speed, file } => watch::run(&file, &reading, speed),
+        Command::Demo { speed } => demo::run(&reading, speed),
     };
     exit::code(status)
 }
