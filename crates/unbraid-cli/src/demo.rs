@@ -23,7 +23,7 @@ pub(crate) fn run(reading: &Reading, speed: f64) -> Result<Status, Failure> {
         introduce(&mut out, &server).map_err(Failure::Output)?;
         let completions = client::ask(server.address(), reading.builder()).await;
         let completions = completions.map_err(Failure::Demo)?;
-        let _interrupt = Interrupt::cancels(&completions);
+        let _interrupt = Interrupt::cancels(&completions).await;
         let shown = show(&completions, &mut out).await;
         let shown = shown.map_err(Failure::Output)?;
         suggest(&mut out).map_err(Failure::Output)?;

@@ -9,11 +9,13 @@ mod tap;
 use std::{
     future::Future,
     io::{self, Write},
+    task::Poll,
 };
 
+use futures::future::maybe_done;
 use tokio::{
     io::AsyncRead,
-    runtime,
+    runtime, signal,
     task::{AbortHandle, JoinHandle},
 };
 use unbraid::Completions;
@@ -38,7 +40,7 @@ pub(crate) fn run(
         let input = input.map_err(|error| Failure::open(source, error))?;
         let (tap, head) = Tap::new(input);
         let completions = read(tap, reading, speed);
-        let _interrupt = Interrupt::cancels(&completions);
+        let _interrupt = Interrupt::cancels(&completions).await;
         let shown = show(&completions, &mut stdout()).await;
         let shown = shown.map_err(Failure::Output)?;
         Ok(exit::tell(source, &shown.outcome(&head.bytes())))
@@ -81,13 +83,17 @@ pub(crate) fn block_on(
 pub(crate) struct Interrupt(AbortHandle);
 
 impl Interrupt {
-    pub(crate) fn cancels(completions: &Completions) -> Self {
+    pub(crate) async fn cancels(completions: &Completions) -> Self {
         let completions = completions.clone();
+        let mut first = Box::pin(maybe_done(signal::ctrl_c()));
+        // The first poll installs the handler: from here on, not from when the task gets its turn.
+        let _asked: Poll<()> = futures::poll!(&mut first);
         let waiting: JoinHandle<io::Result<()>> = tokio::spawn(async move {
-            tokio::signal::ctrl_c().await?;
+            first.as_mut().await;
+            first.as_mut().take_output().unwrap_or(Ok(()))?;
             completions.cancel();
-            // The first one leaves time for the summary; whoever asks again waits for a reader that reads no more.
-            tokio::signal::ctrl_c().await?;
+            // The first one leaves time for the summary. Whoever asks again waits for a reader that reads no more.
+            signal::ctrl_c().await?;
             std::process::exit(exit::UNFINISHED.into());
         });
         Self(waiting.abort_handle())
