@@ -1,6 +1,6 @@
 //! What can be written behind `unbraid`.
 
-use std::path::PathBuf;
+use std::{ops::RangeInclusive, path::PathBuf};
 
 use clap::{
     Parser, Subcommand,
@@ -38,6 +38,14 @@ impl Reading {
             ..unbraid_core::Options::default()
         }
     }
+
+    pub(crate) fn builder(&self) -> unbraid::Builder {
+        let builder = unbraid::Completions::builder().strict(self.strict);
+        match self.expect_choices {
+            Some(n) => builder.expect_choices(n),
+            None => builder,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,10 +74,47 @@ pub(crate) enum Command {
         #[arg(default_value = "-", value_parser = source())]
         file: Source,
     },
+    /// Show the choices as they stream, each line behind its choice, and how each of them ended
+    #[command(after_help = WATCH_EXAMPLES)]
+    Watch {
+        /// Replay so many events a second; without it, they are shown as fast as they come
+        #[arg(long, value_name = "PER_SECOND", value_parser = per_second)]
+        speed: Option<f64>,
+        /// The recorded stream, or `-` for the standard input
+        #[arg(default_value = "-", value_parser = source())]
+        file: Source,
+    },
+    /// Show four answers to one question, streamed by a server inside this process: no key, no network
+    #[command(after_help = DEMO_EXAMPLES)]
+    Demo {
+        /// How many times as fast
+        #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor)]
+        speed: f64,
+    },
 }
 
 fn source() -> impl TypedValueParser<Value = Source> {
     OsStringValueParser::new().map(Source::from)
+}
+
+fn per_second(text: &str) -> Result<f64, String> {
+    number(text, 0.01..=1_000_000.0)
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    number(text, SLOWEST_DEMO..=1_000.0)
+}
+
+/// The least factor of the demo: below it, its pauses would come near the client's timeouts.
+pub(crate) const SLOWEST_DEMO: f64 = 0.1;
+
+/// A number within a range, which also keeps out NaN.
+fn number(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
+    let (low, high) = (range.start(), range.end());
+    text.parse()
+        .ok()
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| format!("not a number from {low} to {high}"))
 }
 
 const EXIT_CODES: &str = "\
@@ -99,3 +144,14 @@ const SPLIT_EXAMPLES: &str = "\
 Examples:
   unbraid split --out answers answer.sse
   curl -sN .. | unbraid split --out answers && cat answers/choice-0.txt";
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  curl -sN .. | unbraid watch
+  unbraid watch --speed 20 answer.sse
+  NO_COLOR=1 unbraid watch answer.sse";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  unbraid demo
+  unbraid demo --speed 0.5";

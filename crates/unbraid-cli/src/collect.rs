@@ -15,7 +15,7 @@ pub(crate) fn run(source: &Source, options: Options) -> Result<Status, Failure> 
     let mut input = exit::open(source)?;
     let reading = read::read(&mut *input, options, &mut Deaf).map_err(Failure::Output)?;
     let written = write(&response(&reading.demux), &mut io::stdout().lock());
-    let status = exit::tell(source, &reading);
+    let status = exit::tell(source, &reading.outcome());
     exit::written(written, status)
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn run(source: &Source, options: Options) -> Result<Status, Failure> 
         ending: None,
     };
     let reading = read::read(&mut *input, options, &mut printer).map_err(Failure::Output)?;
-    Ok(exit::tell(source, &reading))
+    Ok(exit::tell(source, &reading.outcome()))
 }
 
 /// Prints events as JSON lines.

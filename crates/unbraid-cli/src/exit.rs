@@ -8,9 +8,9 @@ use std::{
     process::ExitCode,
 };
 
-use unbraid_core::{ChoiceIndex, Demux, End, StreamError};
+use unbraid_core::{BoxError, ChoiceIndex, Demux, End, StreamError};
 
-use crate::{input::Source, read::Reading};
+use crate::{input::Source, printable::printable};
 
 /// What a stream that was read came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,21 +29,39 @@ pub(crate) enum Failure {
     Open { name: String, error: io::Error },
     File { path: PathBuf, error: io::Error },
     Output(io::Error),
+    Runtime(io::Error),
+    Demo(BoxError),
+}
+
+/// How a stream ended, whoever read it.
+#[derive(Debug)]
+pub(crate) struct Outcome<'o> {
+    pub(crate) closed: Option<&'o Result<(), StreamError>>,
+    /// The ends of its choices, in order of appearance.
+    pub(crate) ends: Vec<(ChoiceIndex, &'o End)>,
+    /// The input's first bytes, to tell what it is if it is no stream.
+    pub(crate) head: &'o [u8],
 }
 
 /// Opens an input, or says which one cannot be.
 pub(crate) fn open(source: &Source) -> Result<Box<dyn Read>, Failure> {
-    source.open().map_err(|error| Failure::Open {
-        name: source.to_string(),
-        error,
-    })
+    source.open().map_err(|error| Failure::open(source, error))
+}
+
+impl Failure {
+    pub(crate) fn open(source: &Source, error: io::Error) -> Self {
+        Self::Open {
+            name: source.to_string(),
+            error,
+        }
+    }
 }
 
 /// The exit code; a failure is told first.
 pub(crate) fn code(result: Result<Status, Failure>) -> ExitCode {
     match result {
         Ok(Status::Finished) => ExitCode::SUCCESS,
-        Ok(Status::Unfinished) => ExitCode::from(3),
+        Ok(Status::Unfinished) => ExitCode::from(UNFINISHED),
         Ok(Status::NoStream) => ExitCode::from(1),
         // Whoever reads has seen enough; the stream is not read to its end to tell how it would have ended.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -56,6 +74,9 @@ pub(crate) fn code(result: Result<Status, Failure>) -> ExitCode {
     }
 }
 
+/// The code of a stream of which some choice did not finish.
+pub(crate) const UNFINISHED: u8 = 3;
+
 /// The status of a stream, unless its output could not be written. A reader that went away changes nothing.
 pub(crate) fn written(written: io::Result<()>, status: Status) -> Result<Status, Failure> {
     match written {
@@ -65,43 +86,49 @@ pub(crate) fn written(written: io::Result<()>, status: Status) -> Result<Status,
 }
 
 /// Says on the standard error what went wrong with a stream, and gives its status.
-pub(crate) fn tell(source: &Source, reading: &Reading) -> Status {
-    let status = Status::of(&reading.demux);
-    match reading.demux.closed() {
-        Some(Err(error)) => tell_error(source, error, &reading.head),
-        _ => tell_unfinished(source, &reading.demux),
+pub(crate) fn tell(source: &dyn fmt::Display, outcome: &Outcome<'_>) -> Status {
+    match outcome.closed {
+        Some(Err(error)) => tell_error(source, error, outcome.head),
+        _ => tell_unfinished(source, outcome),
     }
-    status
+    outcome.status()
 }
 
-impl Status {
-    fn of(demux: &Demux) -> Self {
-        let nothing = demux.choices().next().is_none();
-        match demux.closed() {
+impl Outcome<'_> {
+    fn status(&self) -> Status {
+        match self.closed {
             Some(Err(
                 StreamError::Empty { .. }
                 | StreamError::NotAStream { .. }
                 | StreamError::Malformed { .. }
                 | StreamError::Transport(_),
-            )) => Self::NoStream,
+            )) => Status::NoStream,
             // What holds more than it may, and no answer, was hardly a stream of answers.
-            Some(Err(StreamError::Limit(_))) if nothing => Self::NoStream,
-            Some(Err(_)) => Self::Unfinished,
-            _ if unfinished(demux).next().is_some() => Self::Unfinished,
-            _ => Self::Finished,
+            Some(Err(StreamError::Limit(_))) if self.ends.is_empty() => Status::NoStream,
+            Some(Err(_)) => Status::Unfinished,
+            _ if self.ends.iter().any(|(_, end)| !is_finished(end)) => Status::Unfinished,
+            _ => Status::Finished,
         }
     }
 }
 
 /// The choices that did not finish, in order of appearance.
 pub(crate) fn unfinished(demux: &Demux) -> impl Iterator<Item = (ChoiceIndex, &End)> {
+    ends(demux).filter(|(_, end)| !is_finished(end))
+}
+
+/// The choices that have ended, in order of appearance.
+pub(crate) fn ends(demux: &Demux) -> impl Iterator<Item = (ChoiceIndex, &End)> {
     demux
         .choices()
         .filter_map(|choice| Some((choice.index(), choice.end()?)))
-        .filter(|(_, end)| !matches!(end, End::Finished(_)))
 }
 
-fn tell_error(source: &Source, error: &StreamError, head: &[u8]) {
+fn is_finished(end: &End) -> bool {
+    matches!(end, End::Finished(_))
+}
+
+fn tell_error(source: &dyn fmt::Display, error: &StreamError, head: &[u8]) {
     match error {
         StreamError::Transport(transport) => {
             let cause = transport.source().map(ToString::to_string);
@@ -123,8 +150,9 @@ fn tell_error(source: &Source, error: &StreamError, head: &[u8]) {
 }
 
 /// A choice that merely did not finish is no error of the stream, but code 3 should not stand there unexplained.
-fn tell_unfinished(source: &Source, demux: &Demux) {
-    let mut ends: Vec<_> = unfinished(demux).collect();
+fn tell_unfinished(source: &dyn fmt::Display, outcome: &Outcome<'_>) {
+    let ends = outcome.ends.iter().filter(|(_, end)| !is_finished(end));
+    let mut ends: Vec<_> = ends.collect();
     ends.sort_by_key(|(index, _)| *index);
     if ends.is_empty() {
         return;
@@ -164,19 +192,6 @@ fn hint(error: &StreamError, head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Text of strangers with its control characters escaped, so that it cannot command the terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .fold(String::with_capacity(text.len()), |mut out, c| {
-            if c.is_control() {
-                out.extend(c.escape_default());
-            } else {
-                out.push(c);
-            }
-            out
-        })
-}
-
 /// One line on the standard error. If that is closed there is nobody to be told.
 fn complain(line: fmt::Arguments<'_>) {
     let _told: io::Result<()> = writeln!(io::stderr().lock(), "{line}");
@@ -190,6 +205,8 @@ impl fmt::Display for Failure {
                 write!(f, "{}: {error}", printable(&path.to_string_lossy()))
             }
             Self::Output(error) => write!(f, "standard output: {error}"),
+            Self::Runtime(error) => write!(f, "cannot start: {error}"),
+            Self::Demo(error) => write!(f, "demo: {error}"),
         }
     }
 }

@@ -5,8 +5,10 @@ use std::{
     fmt,
     fs::File,
     io::{self, Read},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
+
+use tokio::io::AsyncRead;
 
 /// An input as it was named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,14 +25,28 @@ impl Source {
         let Self::File(path) = self else {
             return Ok(Box::new(io::stdin().lock()));
         };
-        if path.is_dir() {
-            return Err(io::Error::new(
-                io::ErrorKind::IsADirectory,
-                "is a directory",
-            ));
-        }
+        refuse_directory(path)?;
         Ok(Box::new(File::open(path)?))
     }
+
+    /// The same, for a runtime.
+    pub(crate) async fn open_async(&self) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+        let Self::File(path) = self else {
+            return Ok(Box::new(tokio::io::stdin()));
+        };
+        refuse_directory(path)?;
+        Ok(Box::new(tokio::fs::File::open(path).await?))
+    }
+}
+
+fn refuse_directory(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "is a directory",
+        ));
+    }
+    Ok(())
 }
 
 impl From<OsString> for Source {
@@ -46,7 +62,7 @@ impl From<OsString> for Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) => crate::exit::printable(&path.to_string_lossy()).fmt(f),
+            Self::File(path) => crate::printable::printable(&path.to_string_lossy()).fmt(f),
             Self::Stdin => f.write_str("standard input"),
         }
     }

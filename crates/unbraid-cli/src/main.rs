@@ -1,14 +1,18 @@
 //! The command `unbraid`: takes a recorded or live answer stream of a language model apart at the terminal.
 //!
-//! A command reads its input through a [`Demux`](unbraid_core::Demux), prints what came, and exits by [`exit`]'s codes.
+//! A command that makes something of a whole stream reads its input through a [`Demux`](unbraid_core::Demux); one that
+//! shows it live uses the actors of [`unbraid`]. Both print what came, and exit by [`exit`]'s codes.
 
 mod args;
 mod collect;
+mod demo;
 mod events;
 mod exit;
 mod input;
+mod printable;
 mod read;
 mod split;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -23,6 +27,8 @@ fn main() -> ExitCode {
         Command::Collect { file } => collect::run(&file, options),
         Command::Events { file } => events::run(&file, options),
         Command::Split { out, file } => split::run(&file, &out, options),
+        Command::Watch { speed, file } => watch::run(&file, &reading, speed),
+        Command::Demo { speed } => demo::run(&reading, speed),
     };
     exit::code(status)
 }

@@ -4,11 +4,13 @@ use std::io::{self, Read};
 
 use unbraid_core::{Demux, Options, StreamError, TransportError};
 
+use crate::exit::{self, Outcome};
+
 /// Bytes that are asked for at once: what a pipe holds on Linux.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Bytes of the input's beginning that are kept, to tell what it is if it is no stream.
-const HEAD_BYTES: usize = 256;
+pub(crate) const HEAD_BYTES: usize = 256;
 
 /// What a command does while the stream is read.
 pub(crate) trait Listener {
@@ -74,6 +76,14 @@ pub(crate) fn read(
 }
 
 impl Reading {
+    pub(crate) fn outcome(&self) -> Outcome<'_> {
+        Outcome {
+            closed: self.demux.closed(),
+            ends: exit::ends(&self.demux).collect(),
+            head: &self.head,
+        }
+    }
+
     /// Feeds line by line: then what a listener finds in a transcript does not depend on how the bytes were cut.
     fn feed(&mut self, bytes: &[u8], listener: &mut impl Listener) -> io::Result<()> {
         let room = HEAD_BYTES - self.head.len();

@@ -27,7 +27,7 @@ pub(crate) fn run(source: &Source, out: &Path, options: Options) -> Result<Statu
     })?;
     let reading = read::read(&mut *input, options, &mut Deaf).map_err(Failure::Output)?;
     let paths = files(&reading.demux, out)?;
-    let status = exit::tell(source, &reading);
+    let status = exit::tell(source, &reading.outcome());
     exit::written(list(&paths), status)
 }
 

@@ -3,12 +3,14 @@
 
 mod bad_input;
 mod collect;
+mod demo;
 mod documentation;
 mod events;
 mod every_fixture;
 mod pipes;
 mod split;
 mod usage;
+mod watch;
 
 use std::{process::Output, time::Duration};
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{PATIENCE, UNBRAID};
 
-fn spawn(command: &str) -> Child {
+pub(crate) fn spawn(command: &str) -> Child {
     Command::new(UNBRAID)
         .arg(command)
         .stdin(Stdio::piped())
@@ -23,7 +23,7 @@ fn spawn(command: &str) -> Child {
 }
 
 /// Ends the process with this id, and with it all reads and writes that wait for it, unless it is told to rest before.
-fn watchdog(child: &Child) -> Sender<()> {
+pub(crate) fn watchdog(child: &Child) -> Sender<()> {
     let (rest, told) = mpsc::channel();
     let id = child.id().to_string();
     thread::spawn(move || {
@@ -93,7 +93,7 @@ fn stderr(child: &mut Child) -> String {
 
 /// Runs a command whose reader is gone before anything is printed.
 #[track_caller]
-fn unread(command: &str, pieces: &[u8], len: usize, code: i32) {
+pub(crate) fn unread(command: &str, pieces: &[u8], len: usize, code: i32) {
     let mut child = spawn(command);
     let rest = watchdog(&child);
     drop(child.stdout.take());
@@ -117,7 +117,7 @@ fn a_reader_that_went_away_is_no_error() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_output_that_is_full_is_an_error() {
-    for command in ["collect", "events"] {
+    for command in ["collect", "events", "watch"] {
         let mut child = Command::new(UNBRAID)
             .arg(command)
             .stdin(Stdio::piped())

@@ -24,6 +24,8 @@ fn usage_errors_exit_with_2() {
     check("collect --expect-choices many", 2);
     check("collect one.sse two.sse", 2);
     check("split one.sse", 2);
+    check("demo one.sse", 2);
+    check("demo --speed 0", 2);
 }
 
 #[test]
@@ -32,6 +34,8 @@ fn help_and_version_exit_with_0() {
     check("collect --help", 0);
     check("events --help", 0);
     check("split -h", 0);
+    check("watch --help", 0);
+    check("demo --help", 0);
     check("help split", 0);
     check("--version", 0);
     assert!(

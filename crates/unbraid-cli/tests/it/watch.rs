@@ -1,0 +1,268 @@
+//! `unbraid watch`: prefixed lines, colours, and the closing summary.
+
+mod live;
+
+use unbraid_testkit::fixture::Fixture;
+
+use crate::{PATIENCE, Run, UNBRAID, unbraid};
+
+/// Runs `unbraid <words>` over an input with these variables; those that decide on colours are unset before.
+pub(crate) fn run(words: &str, stdin: &[u8], variables: &[(&str, &str)]) -> Run {
+    let mut command = assert_cmd::Command::new(UNBRAID);
+    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
+    command
+        .args(words.split_whitespace())
+        .envs(variables.iter().copied())
+        .write_stdin(stdin)
+        .timeout(PATIENCE);
+    command.output().unwrap().into()
+}
+
+fn watch(fixture: &str) -> Run {
+    let fixture = Fixture::named(fixture);
+    run(
+        &format!("watch {}", crate::flags(&fixture)),
+        &fixture.bytes,
+        &[],
+    )
+}
+
+/// What a run printed of a choice before the summary, without the prefix; and the summary.
+fn lines_of(run: &Run, choice: u32) -> Vec<&str> {
+    let prefix = format!("[{choice}] ");
+    let (lines, _) = parts(run);
+    lines
+        .iter()
+        .filter_map(|line| line.strip_prefix(&prefix))
+        .collect()
+}
+
+/// The prefixed lines, and the summary behind the last empty line.
+fn parts(run: &Run) -> (Vec<&str>, Vec<&str>) {
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let gap = lines.iter().rposition(|line| line.is_empty()).unwrap();
+    (lines[..gap].to_vec(), lines[gap + 1..].to_vec())
+}
+
+fn delta(choice: u32, text: &str) -> String {
+    let delta =
+        serde_json::json!({ "choices": [{ "index": choice, "delta": { "content": text } }] });
+    format!("data: {delta}\n\n")
+}
+
+fn finish(choice: u32) -> String {
+    format!(
+        "data: {{\"choices\":[{{\"index\":{choice},\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\n"
+    )
+}
+
+const DONE: &str = "data: [DONE]\n\n";
+
+#[test]
+fn each_line_stands_behind_its_choice() {
+    let run = watch("openai_chat/openai-five-choices-plan");
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let (lines, summary) = parts(&run);
+    for line in &lines {
+        let digit = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once("] "));
+        assert!(
+            digit.is_some_and(|(choice, _)| choice.parse::<u32>().is_ok()),
+            "{line:?}"
+        );
+    }
+    for choice in 0..5 {
+        assert!(!lines_of(&run, choice).is_empty(), "{choice}");
+        let row = summary[choice as usize];
+        assert!(row.starts_with(&format!("[{choice}] finished (")), "{row}");
+        assert!(
+            row.contains("first delta 0.") && row.ends_with(" s"),
+            "{row}"
+        );
+    }
+    assert!(summary[5].starts_with("stream closed"), "{summary:?}");
+    assert!(!run.stdout.contains('\u{1b}'));
+}
+
+#[test]
+fn nothing_of_the_text_is_lost() {
+    let fixture = Fixture::named("openai_chat/openai-eight-choices-eight-languages");
+    let run = run("watch", &fixture.bytes, &[]);
+    let collected = crate::over("collect", &fixture).json();
+    let bare = |text: &str| -> String { text.split_whitespace().collect() };
+    for choice in collected["choices"].as_array().unwrap() {
+        let index = choice["index"].as_u64().unwrap() as u32;
+        let content = choice["message"]["content"].as_str().unwrap();
+        assert_eq!(
+            bare(&lines_of(&run, index).concat()),
+            bare(content),
+            "{index}"
+        );
+    }
+}
+
+#[test]
+fn calls_reasoning_and_refusals_are_marked() {
+    let calls = watch("openai_chat/openai-t28-t43-parallel-tools-two-choices");
+    assert_eq!(
+        lines_of(&calls, 0),
+        [
+            r#"> get_wind {"harbour":"Skagen","unit":"knots"}"#,
+            r#"> get_tide {"harbour":"Skagen","day":"2026-05-01"}"#
+        ]
+    );
+    assert!(calls.stdout.contains("[0] finished (tool_calls)  2 calls"));
+    let reasoning = watch("openai_chat/glm-c12-text-and-call-in-one-delta");
+    assert_eq!(
+        lines_of(&reasoning, 0),
+        [
+            "~ Two things at once.",
+            "Opening the sluice. Done soon.",
+            r#"> sluice {"cm":12}"#
+        ]
+    );
+    let refusal = watch("openai_chat/openai-m04-refusal");
+    assert!(lines_of(&refusal, 0)[0].starts_with("! I'm sorry"));
+}
+
+#[test]
+fn a_call_that_was_cut_says_so() {
+    let run = watch("broken/openai-f07-cut-in-tool-arguments");
+    assert_eq!(run.code, 3);
+    assert!(
+        lines_of(&run, 0)
+            .iter()
+            .any(|line| line.ends_with(" (truncated)")),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.contains("\n[0] interrupted"));
+    assert!(
+        run.stderr
+            .contains("did not finish: choice 0 (interrupted)")
+    );
+}
+
+#[test]
+fn the_summary_tells_tokens_warnings_and_the_end() {
+    let apart = watch("openai_chat/llamacpp-usage-per-choice");
+    for tokens in [" 9 tokens", "20 tokens", "31 tokens"] {
+        assert!(apart.stdout.contains(tokens), "{}", apart.stdout);
+    }
+    let (_, summary) = parts(&apart);
+    assert_eq!(
+        summary[3],
+        "stream closed  12 prompt  60 completion  72 total tokens"
+    );
+    let together = watch("openai_chat/vllm-u04-u08-continuous-usage");
+    assert!(together.stdout.contains("  - tokens  "));
+
+    let warned = run(
+        "watch",
+        format!("{}data: {{oops\n\n{}{DONE}", delta(0, "Hi"), finish(0)).as_bytes(),
+        &[],
+    );
+    assert_eq!(warned.code, 0);
+    let (_, summary) = parts(&warned);
+    assert!(
+        summary[2].starts_with("warning: event 1: ") && summary[2].ends_with("(X13)"),
+        "{summary:?}"
+    );
+}
+
+#[test]
+fn exit_codes_are_those_of_the_other_commands() {
+    for fixture in Fixture::all().iter().step_by(3) {
+        let watched = run(
+            &format!("watch {}", crate::flags(fixture)),
+            &fixture.bytes,
+            &[],
+        );
+        let collected = crate::over("collect", fixture);
+        assert_eq!(
+            watched.code, collected.code,
+            "{}: {}",
+            fixture.name, watched.stdout
+        );
+        let told = |run: &Run| run.stderr.replace("\r\n", "\n");
+        assert_eq!(told(&watched), told(&collected), "{}", fixture.name);
+    }
+}
+
+#[test]
+fn what_is_no_stream_says_so() {
+    let gzip = unbraid(
+        "watch",
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\x56\x0a\n\x00",
+    );
+    assert_eq!(gzip.code, 1);
+    assert!(gzip.stderr.contains("this is gzip"), "{}", gzip.stderr);
+    assert_eq!(gzip.stdout, "stream not_a_stream\n");
+    let nowhere = unbraid("watch nowhere.sse", b"");
+    assert_eq!((nowhere.code, nowhere.stdout.as_str()), (1, ""));
+    assert!(nowhere.stderr.contains("unbraid: nowhere.sse: "));
+    let strict = run(
+        "watch --strict",
+        format!("{}data: {{oops\n\n", delta(0, "Hi")).as_bytes(),
+        &[],
+    );
+    assert_eq!(strict.code, 1);
+    assert_eq!(lines_of(&strict, 0), ["Hi"]);
+    assert!(strict.stdout.contains("stream malformed"));
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_want_them() {
+    let stream = format!(
+        "{}{}{}{}{DONE}",
+        delta(0, "a"),
+        delta(1, "b"),
+        finish(0),
+        finish(1)
+    );
+    let colours = |variables: &[(&str, &str)]| {
+        let run = run("watch", stream.as_bytes(), variables);
+        run.stdout.contains('\u{1b}')
+    };
+    assert!(!colours(&[]), "a pipe");
+    assert!(colours(&[("CLICOLOR_FORCE", "1")]));
+    assert!(!colours(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    let run = run("watch", stream.as_bytes(), &[("CLICOLOR_FORCE", "1")]);
+    assert!(
+        run.stdout.contains("\u{1b}[36m[0] a\u{1b}[0m\n"),
+        "{:?}",
+        run.stdout
+    );
+    assert!(
+        run.stdout.contains("\u{1b}[32m[1] b\u{1b}[0m\n"),
+        "{:?}",
+        run.stdout
+    );
+}
+
+#[test]
+fn a_model_cannot_command_the_terminal() {
+    let call = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"x\",\"function\":{\"name\":\"f\\u001b[m\",\"arguments\":\"{\\n}\"}}]}}]}\n\n";
+    let reason = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"\\u001b]0;x\\u0007\"}]}\n\n";
+    let text = delta(0, "\u{1b}[2J\ttab\u{9b}31m\rgone\u{8}\nnext\u{202e}\n");
+    let stream = format!("{text}{call}{reason}{DONE}");
+    for force in ["0", "1"] {
+        let run = run("watch", stream.as_bytes(), &[("CLICOLOR_FORCE", force)]);
+        let bare = run
+            .stdout
+            .replace("\u{1b}[36m", "")
+            .replace("\u{1b}[1m", "")
+            .replace("\u{1b}[0m", "");
+        let harmless = |c: char| !c.is_control() || c == '\n' || c == '\t';
+        assert!(bare.chars().all(harmless), "{bare:?}");
+        assert!(
+            bare.contains("[0] \\u{1b}[2J\ttab\\u{9b}31m\\rgone\\u{8}\n[0] next\\u{202e}\n"),
+            "{bare:?}"
+        );
+        assert!(bare.contains("[0] > f\\u{1b}[m {\\n}\n"), "{bare:?}");
+        assert!(bare.contains("finished (\\u{1b}]0;x\\u{7})"), "{bare:?}");
+    }
+}
