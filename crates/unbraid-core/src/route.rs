@@ -69,7 +69,8 @@ struct Route {
     /// The last event that brought a delta.
     delta_at: u64,
     deltas: u64,
-    updates: u64,
+    /// Whether a finish reason came.
+    reason: bool,
     spent: u64,
 }
 
@@ -297,7 +298,6 @@ impl Router {
             State::Ended => return self.late(slot, update, place, sink),
             State::Open | State::Finished(_) => sink.update(slot, update, place),
         }
-        route.updates += 1;
         if update.has_delta() {
             route.delta_at = place.at;
             route.deltas += 1;
@@ -312,6 +312,7 @@ impl Router {
         };
         if update.finish_reason.is_some() && route.state == State::Open {
             route.state = State::Finished(place.at);
+            route.reason = true;
             self.finished += 1;
             self.finish_now = self.finish_now.and(route.index);
         }

@@ -186,7 +186,7 @@ impl Transcript {
                     index: entry.index,
                     id: entry.announced_id.as_deref(),
                     name: text,
-                    kind: entry.kind,
+                    kind: entry.announced_kind,
                 }
             }
             Kind::CallArguments => Event::ToolCallArguments { call, text },

@@ -40,6 +40,13 @@ pub struct Builder {
 }
 
 impl Builder {
+    /// All settings that [`Demux`](crate::Demux) takes, too, at once.
+    #[must_use]
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
     /// How many choices were asked for.
     ///
     /// It is optional knowledge. With 1 every index is read as 0 (E12); with more, a further choice is warned about

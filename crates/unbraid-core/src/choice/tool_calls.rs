@@ -203,6 +203,7 @@ fn announce(log: &mut Transcript, call: usize, place: Place) {
     };
     state.announced = true;
     state.announced_id = state.id.clone();
+    state.announced_kind = state.kind;
     let (name, waiting) = (state.name.clone(), std::mem::take(&mut state.waiting));
     log.push(Kind::CallStart, place, number(call), &name);
     push_text(log, Kind::CallArguments, place, number(call), &waiting);

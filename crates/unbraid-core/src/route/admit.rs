@@ -32,14 +32,14 @@ impl Router {
             state: State::Open,
             delta_at: 0,
             deltas: 0,
-            updates: 0,
+            reason: false,
             spent: 0,
         });
         sink.open(self.routes.len() - 1, index, shape);
         Some(self.routes.len() - 1)
     }
 
-    /// E29: more choices than asked for. E12: an index that counts tokens.
+    /// E29: more choices than asked for.
     fn suspect(&mut self, index: ChoiceIndex, place: Place, sink: &mut impl Sink) {
         if self
             .options
@@ -52,25 +52,6 @@ impl Router {
                 sink,
             );
         }
-        if self.counts_tokens(index) {
-            let told = "the index seems to count tokens; expect one choice to fold it";
-            self.warn(Warning::new("E12", place.at, told), place, sink);
-        }
-    }
-
-    /// Whether the choices so far are 0, 1, 2 .., each of one chunk with one delta, and this is the next of them.
-    fn counts_tokens(&self, index: ChoiceIndex) -> bool {
-        const SUSPICIOUS: usize = 4; // two or three answers of one token each are nothing special yet
-        let one_token = |(position, route): (usize, &Route)| {
-            route.index.0 as usize == position
-                && route.state == State::Open
-                && (route.updates, route.deltas) == (1, 1)
-        };
-        self.options.expect_choices.is_none()
-            && self.choices_in_event == 1
-            && self.routes.len() >= SUSPICIOUS
-            && index.0 as usize == self.routes.len()
-            && self.routes.iter().enumerate().all(one_token)
     }
 
     /// Counts what an update costs; false if it was too much.

@@ -2,7 +2,7 @@
 
 use super::{Route, Router, Sink, State};
 use crate::{
-    ChoiceIndex, End, FinishPolicy, StreamError,
+    ChoiceIndex, End, FinishPolicy, StreamError, Warning,
     event::{Event, Place},
 };
 
@@ -84,6 +84,11 @@ impl Router {
             (result, _) => result,
         };
         let place = Place::close(self.next_at);
+        if self.counted_tokens() {
+            let told = "the index seems to have counted tokens; expect one choice to fold it";
+            let last = self.next_at.saturating_sub(1);
+            self.warn(Warning::new("E12", last, told), place, sink);
+        }
         let usage = self.usage.usage();
         if !usage.raw.is_null() {
             self.tell(Event::Usage(usage), place, sink);
@@ -92,6 +97,21 @@ impl Router {
             self.tell(Event::Error(error.clone()), place, sink);
         }
         self.closed = Some(result);
+    }
+
+    /// E12: the choices were 0, 1, 2 .., of one delta each, and only the last had a reason. Before the close nothing tells
+    /// such a stream from several answers whose first tokens come in turn.
+    fn counted_tokens(&self) -> bool {
+        const SUSPICIOUS: usize = 4; // two or three answers of one token each are nothing special
+        let last = self.routes.len().saturating_sub(1);
+        let one_token = |(position, route): (usize, &Route)| {
+            route.index.0 as usize == position
+                && route.deltas == 1
+                && route.reason == (position == last)
+        };
+        self.options.expect_choices.is_none()
+            && last >= SUSPICIOUS
+            && self.routes.iter().enumerate().all(one_token)
     }
 
     fn end_all(&mut self, end: &End, sink: &mut impl Sink) {

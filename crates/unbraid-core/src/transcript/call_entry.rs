@@ -16,6 +16,8 @@ pub(crate) struct CallEntry {
     pub(crate) high: Option<u16>,
     pub(crate) announced: bool,
     pub(crate) announced_id: Option<Arc<str>>,
+    /// The kind that was told; a `type` that comes later changes the call, not the event.
+    pub(crate) announced_kind: CallKind,
     /// The judgement that was told at the end.
     pub(crate) status: Option<CallStatus>,
     /// Whether something came behind the end, so that the message's judgement is another one.
