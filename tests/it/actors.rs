@@ -5,8 +5,10 @@ use unbraid::{Builder, Completions, Demux, Stamped};
 use unbraid_testkit::cut::{bytewise, every_cut_in_two, random_cuts};
 use unbraid_testkit::fixture::Fixture;
 
+use crate::support::strided;
+
 /// Cuts in two of one fixture; longer streams are cut at this many places, evenly.
-const CUTS: usize = 300;
+const CUTS: usize = 100;
 
 /// The lines of a stream, once for each of three orders.
 #[derive(Debug, PartialEq)]
@@ -138,15 +140,17 @@ fn the_actors_give_the_events_of_demux_on_every_fixture() {
     }
 }
 
+/// Streams are cut in two at many places, and each read of the whole stream cuts at every `step`-th byte, each time from
+/// another first byte: so every cut is made, on both kinds of runtime.
 #[test]
-fn the_actors_give_the_events_of_demux_at_every_cut_in_two() {
+fn the_actors_give_the_events_of_demux_at_every_cut() {
+    const BUDGET: usize = 100_000; // bytes a fixture
     let runtimes = runtimes();
-    let mut cuts = 0;
     for fixture in &Fixture::all() {
         let expected = expected(fixture);
-        let step = fixture.bytes.len().div_ceil(CUTS).max(1);
-        for (n, (head, tail)) in every_cut_in_two(&fixture.bytes).step_by(step).enumerate() {
-            // Every cut on one of the two, turn by turn.
+        let bytes = fixture.bytes.as_slice();
+        let stride = bytes.len().div_ceil(CUTS).max(1);
+        for (n, (head, tail)) in every_cut_in_two(bytes).step_by(stride).enumerate() {
             let actual = runtimes[n % 2].block_on(actual(fixture, owned([head, tail])));
             check(
                 fixture,
@@ -154,8 +158,14 @@ fn the_actors_give_the_events_of_demux_at_every_cut_in_two() {
                 &actual,
                 &expected,
             );
-            cuts += 1;
+        }
+        let step = (BUDGET / bytes.len().max(1)).clamp(8, bytes.len().max(8));
+        for first in 0..step {
+            for runtime in &runtimes {
+                let actual = runtime.block_on(actual(fixture, owned(strided(bytes, first, step))));
+                let how = format!("cut at {first} and every {step} bytes");
+                check(fixture, &how, &actual, &expected);
+            }
         }
     }
-    println!("{cuts} cuts in two");
 }

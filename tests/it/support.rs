@@ -118,3 +118,9 @@ fn copy<T: AsRef<str>>(event: &Event<T>) -> Event<Text> {
         _ => unreachable!("every event of the library stands above"),
     }
 }
+
+/// The pieces between cuts at `first`, `first + step`, and so on.
+pub(crate) fn strided(bytes: &[u8], first: usize, step: usize) -> impl Iterator<Item = &[u8]> {
+    let (head, rest) = bytes.split_at(first.min(bytes.len()));
+    std::iter::once(head).chain(rest.chunks(step))
+}

@@ -10,7 +10,7 @@ use unbraid_testkit::{
     fixture::Fixture,
 };
 
-use crate::support::{demux, lines, options, same, trace};
+use crate::support::{demux, lines, options, same, strided, trace};
 
 #[track_caller]
 fn check(fixture: &Fixture) -> Result<(), String> {
@@ -121,12 +121,6 @@ fn check_pieces<'p>(
         "{}, {how}: events are missing",
         fixture.name
     );
-}
-
-/// The pieces between cuts at `first`, `first + step`, and so on.
-fn strided(bytes: &[u8], first: usize, step: usize) -> impl Iterator<Item = &[u8]> {
-    let (head, rest) = bytes.split_at(first.min(bytes.len()));
-    std::iter::once(head).chain(rest.chunks(step))
 }
 
 /// Small streams are cut in two at every byte. In a larger one each read of the whole stream cuts at every `step`-th
