@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use serde_json::{Value, json};
-use unbraid_core::{Demux, End, Options, StreamError, ToolCall, Transcript, Warning};
+use unbraid_core::{Call, Demux, End, Options, StreamError, Transcript, Warning};
 
 use crate::{
     exit::{self, Failure, Status},
@@ -74,6 +74,6 @@ fn choice(choice: &Transcript) -> Value {
     })
 }
 
-fn status(call: &ToolCall) -> Value {
+fn status(call: &Call) -> Value {
     json!({ "status": call.status.map(|status| status.as_str()) })
 }

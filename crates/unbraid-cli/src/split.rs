@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use unbraid_core::{
-    CallKind, CallStatus, Demux, Message, Options, ToolCall, Transcript, escape_controls,
+    Call, CallKind, CallStatus, Demux, Message, Options, Transcript, escape_controls,
 };
 
 use crate::{
@@ -103,7 +103,7 @@ impl Folder<'_> {
     }
 }
 
-fn description(call: &ToolCall) -> Value {
+fn description(call: &Call) -> Value {
     json!({
         "index": call.index,
         "id": call.id.as_deref(),
@@ -116,7 +116,7 @@ fn description(call: &ToolCall) -> Value {
 }
 
 /// The arguments as a value, read as the call's status says; `null` where they are none.
-fn value(call: &ToolCall) -> Value {
+fn value(call: &Call) -> Value {
     let text = &call.arguments;
     if call.kind == CallKind::Custom {
         return Value::Null;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{CallKind, Metadata, Shape, ToolCall, Transcript, Usage, report::parsed};
+use crate::{Call, CallKind, Metadata, Shape, Transcript, Usage, report::parsed};
 
 /// The non-streaming response: `id, object, created, model, choices, usage`, then the envelope's other fields.
 ///
@@ -86,7 +86,7 @@ fn some(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn tool_calls(calls: &[ToolCall]) -> Option<Vec<Value>> {
+fn tool_calls(calls: &[Call]) -> Option<Vec<Value>> {
     let calls: Vec<Value> = calls
         .iter()
         .filter(|call| call.kind != CallKind::LegacyFunction)
@@ -95,7 +95,7 @@ fn tool_calls(calls: &[ToolCall]) -> Option<Vec<Value>> {
     (!calls.is_empty()).then_some(calls)
 }
 
-fn tool_call(call: &ToolCall) -> Value {
+fn tool_call(call: &Call) -> Value {
     let mut entry = match call.kind {
         CallKind::Custom => {
             json!({ "id": call.id.as_deref(), "type": "custom", "custom": { "name": *call.name, "input": call.arguments } })
@@ -108,7 +108,7 @@ fn tool_call(call: &ToolCall) -> Value {
     entry
 }
 
-fn function_call(calls: &[ToolCall]) -> Option<Value> {
+fn function_call(calls: &[Call]) -> Option<Value> {
     let call = calls
         .iter()
         .find(|call| call.kind == CallKind::LegacyFunction)?;

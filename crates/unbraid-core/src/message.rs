@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     ChoiceIndex, End, FinishReason, Warning,
-    tool_call::{CallKind, CallStatus, ToolCall},
+    tool_call::{Call, CallKind, CallStatus},
 };
 
 /// The message of a choice, as a non-streaming answer would hold it.
@@ -32,22 +32,21 @@ pub struct Message {
     /// The refusal; empty if there was none.
     pub refusal: String,
     /// The calls in order of appearance, a legacy function call included.
-    pub tool_calls: Vec<ToolCall>,
+    pub tool_calls: Vec<Call>,
 }
 
 impl Message {
     /// T37: some bridges send one call twice, in the old form and in the new.
     pub(crate) fn drop_repeated_function_call(&mut self) {
-        let legacy = |call: &ToolCall| call.kind == CallKind::LegacyFunction;
+        let legacy = |call: &Call| call.kind == CallKind::LegacyFunction;
         let Some(at) = self.tool_calls.iter().position(legacy) else {
             return;
         };
         let Some(old) = self.tool_calls.get(at) else {
             return;
         };
-        let same = |call: &ToolCall| {
-            !legacy(call) && call.name == old.name && call.arguments == old.arguments
-        };
+        let same =
+            |call: &Call| !legacy(call) && call.name == old.name && call.arguments == old.arguments;
         if self.tool_calls.iter().any(same) {
             self.tool_calls.remove(at);
         }
@@ -94,7 +93,7 @@ impl Finished {
     /// call is usable this is `ToolCalls`; where it is `tool_calls` and there is no call, `Stop`; else the raw reason.
     #[must_use]
     pub fn derived_reason(&self) -> Option<FinishReason> {
-        let usable = |call: &ToolCall| {
+        let usable = |call: &Call| {
             matches!(
                 call.status,
                 Some(CallStatus::Complete | CallStatus::EmptyAsObject | CallStatus::Repaired)

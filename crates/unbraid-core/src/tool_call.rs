@@ -130,7 +130,7 @@ impl fmt::Display for CallStatus {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ToolCall {
+pub struct Call {
     /// The wire's index, if it had one.
     pub index: Option<i64>,
     /// The server's id.

@@ -63,9 +63,9 @@ mod updates;
 mod watched;
 
 pub use unbraid_core::{
-    BoxError, CallKind, CallStatus, ChoiceError, ChoiceIndex, Demux, End, Event, FinishPolicy,
-    FinishReason, Finished, Fragment, Limit, LimitExceeded, Limits, Message, Metadata, Options,
-    Place, ServerError, Shape, Stamped, StreamError, Text, TimedOut, Timeout, ToolCall,
+    BoxError, Call, CallKind, CallStatus, ChoiceError, ChoiceIndex, Demux, End, Event,
+    FinishPolicy, FinishReason, Finished, Fragment, Limit, LimitExceeded, Limits, Message,
+    Metadata, Options, Place, ServerError, Shape, Stamped, StreamError, Text, TimedOut, Timeout,
     ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource, Warning, aggregate,
     escape_controls, limits,
 };

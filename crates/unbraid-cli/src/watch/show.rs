@@ -7,9 +7,7 @@ use tokio::{
     sync::mpsc::{self, Sender},
     task::JoinSet,
 };
-use unbraid::{
-    CallStatus, Choice, ChoiceError, ChoiceIndex, Completions, Event, Finished, ToolCall,
-};
+use unbraid::{Call, CallStatus, Choice, ChoiceError, ChoiceIndex, Completions, Event, Finished};
 
 use super::{
     lines::{Line, Lines, Voice},
@@ -89,7 +87,7 @@ async fn follow(choice: Choice, sender: Sender<(ChoiceIndex, Line)>) {
     }
 }
 
-fn call(call: &ToolCall) -> Line {
+fn call(call: &Call) -> Line {
     let name = if call.name.is_empty() {
         "?"
     } else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::tool_call::{CallKind, CallStatus, ToolCall};
+use crate::tool_call::{Call, CallKind, CallStatus};
 
 /// A call's state while its choice is open; its arguments stand in the transcript's text.
 #[derive(Debug, Default)]
@@ -30,13 +30,13 @@ impl CallEntry {
         CallStatus::judge(self.kind, self.id.as_deref(), &self.name, arguments)
     }
 
-    pub(super) fn call(&self, arguments: String) -> ToolCall {
+    pub(super) fn call(&self, arguments: String) -> Call {
         let status = if self.late {
             Some(self.judge(&arguments))
         } else {
             self.status
         };
-        ToolCall {
+        Call {
             index: self.index,
             id: self.id.clone(),
             name: self.name.as_str().into(),
