@@ -27,6 +27,7 @@ mod dialect;
 mod error;
 pub mod event;
 pub mod frame;
+pub mod json;
 pub mod limits;
 mod message;
 mod metadata;
