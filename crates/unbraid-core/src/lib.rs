@@ -19,6 +19,7 @@
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
 mod aggregate;
+mod call_parse;
 pub mod choice;
 pub mod decode;
 mod demux;
@@ -43,6 +44,7 @@ mod usage;
 mod warning;
 
 pub use aggregate::aggregate;
+pub use call_parse::{JsonFault, ShapeError, parse_json, parse_json_repaired};
 pub use demux::Demux;
 pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,

@@ -71,14 +71,16 @@ pub use unbraid_core::{
 };
 
 pub use config::Builder;
-pub use error::Error;
+pub use error::{Error, Fault, JsonError};
 pub use handle::{
     choice::Choice,
     choices::Choices,
     completions::Completions,
     events::{AllEvents, Events, Logprobs},
+    json::{ContentJson, Field},
     messages::{Messages, Part, StreamingMessage},
     text::{Coalesced, Content, Reasoning, Refusal},
+    tool_call::{Arguments, ToolCall, ToolCalls},
 };
 pub use log::Timing;
 pub use updates::{Updates, updates, updates_with};

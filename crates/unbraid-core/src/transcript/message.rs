@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Kind, Record, Transcript};
-use crate::{Shape, message::Message};
+use crate::{Call, Shape, message::Message};
 
 impl Transcript {
     /// The message so far, what came late included (F6).
@@ -36,6 +36,17 @@ impl Transcript {
         message.tool_calls = calls.collect();
         message.drop_repeated_function_call();
         message
+    }
+
+    /// One call by its ordinal in the events, as it stands; also one that the message leaves out as a repetition (T37).
+    #[must_use]
+    pub fn call(&self, call: u32) -> Option<Call> {
+        let entry = self.calls.get(call as usize)?;
+        let mut arguments: String = self
+            .texts(|record| record.kind == Kind::CallArguments && record.number == call)
+            .collect();
+        arguments.push_str(&entry.waiting);
+        Some(entry.call(arguments))
     }
 
     /// C5: most servers mean an assistant where they name no role.
