@@ -4,8 +4,8 @@
 //!
 //! - [`Partial`] is the value so far, for a form that fills itself;
 //! - [`Field`] is one string of it as it is typed, for an answer that appears word by word;
-//! - [`judge`] tells of a text that has ended whether it is what it should be;
-//! - [`repair`] makes JSON of what is nearly JSON, beside the raw text and never in its place.
+//! - [`judge()`] tells of a text that has ended whether it is what it should be;
+//! - [`repair()`] makes JSON of what is nearly JSON, beside the raw text and never in its place.
 //!
 //! ```
 //! use unbraid_core::json::{Field, Judged, Partial, Pointer};

@@ -26,7 +26,7 @@ pub(crate) struct Scanner {
     /// A bit for each open container, the innermost lowest: 1 is an object.
     open: u128,
     depth: usize,
-    /// Bytes that were read.
+    /// Bytes that were read, up to an offence.
     position: usize,
     /// Outermost values that have ended.
     values: usize,
@@ -47,10 +47,8 @@ enum State {
     Text(Role),
     Escape(Role, Escape),
     Word(Word),
-    Failed {
-        fault: Fault,
-        offset: usize,
-    },
+    /// At `Scanner::position`.
+    Failed(Fault),
 }
 
 /// What may come, white space aside.
@@ -100,7 +98,7 @@ impl Default for Scanner {
 impl Scanner {
     /// Reads the next fragment. After an offence nothing is read any more.
     pub(crate) fn feed(&mut self, fragment: &str, visit: &mut impl Visit) {
-        let mut rest = fragment;
+        let mut rest = if self.has_failed() { "" } else { fragment };
         while !rest.is_empty() {
             match self.advance(rest, visit) {
                 Ok(used) => {
@@ -108,8 +106,7 @@ impl Scanner {
                     rest = rest.get(used..).unwrap_or_default();
                 }
                 Err(fault) => {
-                    let offset = self.position;
-                    self.state = State::Failed { fault, offset };
+                    self.state = State::Failed(fault);
                     return;
                 }
             }
@@ -124,17 +121,21 @@ impl Scanner {
             | State::Expect(_)
             | State::Text(_)
             | State::Escape(..)
-            | State::Failed { .. } => {}
+            | State::Failed(_) => {}
         }
     }
 
     /// What the text is, if it ends here.
     pub(crate) fn judged(&self) -> Judged {
         let last = match self.state {
-            State::Failed { fault, offset } => {
-                return match fault {
-                    Fault::Syntax => Judged::Invalid { offset },
-                    Fault::TooDeep => Judged::TooDeep { offset },
+            State::Failed(Fault::Syntax) => {
+                return Judged::Invalid {
+                    offset: self.position,
+                };
+            }
+            State::Failed(Fault::TooDeep) => {
+                return Judged::TooDeep {
+                    offset: self.position,
                 };
             }
             State::Expect(_) if self.depth == 0 => 0,
@@ -157,7 +158,7 @@ impl Scanner {
 
     /// Whether an offence was met, so that nothing is read any more.
     pub(crate) fn has_failed(&self) -> bool {
-        matches!(self.state, State::Failed { .. })
+        matches!(self.state, State::Failed(_))
     }
 
     /// Whether all that has come is `{}`, or its beginning, which a real value may still follow (T22).
@@ -171,7 +172,7 @@ impl Scanner {
             | State::Text(_)
             | State::Escape(..)
             | State::Word(_)
-            | State::Failed { .. } => false,
+            | State::Failed(_) => false,
         }
     }
 
@@ -191,7 +192,7 @@ impl Scanner {
             | State::Word(Word::Number(_))
             | State::Text(_)
             | State::Escape(..)
-            | State::Failed { .. } => false,
+            | State::Failed(_) => false,
         };
         let closer = |level| {
             if self.open >> level & 1 == 1 {
@@ -213,7 +214,7 @@ impl Scanner {
             State::Text(role) => Ok(self.text(role, rest, visit)),
             State::Escape(role, escape) => self.escape(role, escape, byte, visit).map(|()| 1),
             State::Word(word) => self.word(word, rest, byte, visit),
-            State::Failed { .. } => Ok(rest.len()),
+            State::Failed(_) => Ok(rest.len()),
         }
     }
 

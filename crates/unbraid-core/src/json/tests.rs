@@ -9,6 +9,9 @@ use proptest::prelude::*;
 use serde_json::Value;
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
+use super::{
+    Field, FieldError, Judged, Partial, PartialOptions, Pointer, PointerError, Repair, Repaired,
+};
 use crate::{Demux, Options};
 
 /// The arguments of every call in every fixture.
@@ -117,4 +120,12 @@ fn megabyte() -> String {
 
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn public_types_cross_threads_and_can_be_shown() {
+    fn check<T: std::fmt::Debug + Send + Sync + 'static>() {}
+    check::<(Field, FieldError, Pointer, PointerError)>();
+    check::<(Partial, PartialOptions, Judged)>();
+    check::<(Repair, Repaired<'static>)>();
 }

@@ -165,9 +165,17 @@ impl Tree {
     /// The text that was typed to its end.
     fn take(&mut self) -> String {
         self.typing = Typing::Nothing;
-        std::mem::take(&mut self.text)
+        if self.text.len() > COPIED {
+            return std::mem::take(&mut self.text);
+        }
+        let typed = self.text.clone();
+        self.text.clear();
+        typed
     }
 }
+
+/// Bytes up to which a string is copied out of the buffer, which then grows only once.
+const COPIED: usize = 256;
 
 impl Open {
     fn new(container: Container) -> Self {

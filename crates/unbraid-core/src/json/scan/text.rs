@@ -27,8 +27,7 @@ pub(super) enum Escape {
 impl Scanner {
     /// Reads the plain characters of a string, and the quote or backslash that ends them.
     pub(super) fn text(&mut self, role: Role, rest: &str, visit: &mut impl Visit) -> usize {
-        let end = memchr2(b'"', b'\\', rest.as_bytes()).unwrap_or(rest.len());
-        let (run, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        let (run, tail) = plain(rest);
         if !run.is_empty() {
             self.settle(visit);
             self.controls |= run.bytes().any(|byte| byte < b' ');
@@ -134,3 +133,18 @@ impl Scanner {
         }
     }
 }
+
+/// Splits a text before its first quote or backslash.
+fn plain(text: &str) -> (&str, &str) {
+    // Streamed fragments are a few bytes long, for which a search by vectors does not pay.
+    let end = if text.len() < VECTOR {
+        text.bytes().position(|byte| matches!(byte, b'"' | b'\\'))
+    } else {
+        memchr2(b'"', b'\\', text.as_bytes())
+    };
+    end.and_then(|end| text.split_at_checked(end))
+        .unwrap_or((text, ""))
+}
+
+/// Bytes from which on `memchr` is the faster search.
+const VECTOR: usize = 16;

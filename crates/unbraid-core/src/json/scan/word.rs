@@ -9,7 +9,7 @@ use super::number::Number;
 pub(super) enum Word {
     Number(Number),
     /// So many of its letters have come.
-    Literal(Literal, usize),
+    Literal(Literal, u8),
 }
 
 impl Word {
@@ -38,12 +38,16 @@ impl Word {
                 (Self::Number(number), used)
             }
             Self::Literal(literal, letters) => {
-                let missing = literal.as_str().bytes().skip(letters);
-                let used = missing
-                    .zip(rest.bytes())
-                    .take_while(|(ours, theirs)| ours == theirs)
-                    .count();
-                (Self::Literal(literal, letters + used), used)
+                let (mut letters, mut used) = (letters, 0);
+                let missing = literal.as_str().bytes().skip(letters.into());
+                for (ours, theirs) in missing.zip(rest.bytes()) {
+                    if ours != theirs {
+                        break;
+                    }
+                    letters += 1;
+                    used += 1;
+                }
+                (Self::Literal(literal, letters), used)
             }
         }
     }
@@ -52,7 +56,7 @@ impl Word {
     pub(super) fn is_whole(self) -> bool {
         match self {
             Self::Number(number) => number.is_whole(),
-            Self::Literal(literal, letters) => letters == literal.as_str().len(),
+            Self::Literal(literal, letters) => usize::from(letters) == literal.as_str().len(),
         }
     }
 }
