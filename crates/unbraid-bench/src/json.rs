@@ -105,9 +105,14 @@ fn document(size: usize) -> String {
     text.push_str("\",\"rows\":[");
     while text.len() < size {
         let row = text.len();
-        text.push_str(&format!(
-            "{{\"id\":{row},\"name\":\"row {row}\",\"share\":0.25}},"
-        ));
+        let row = row.to_string();
+        text.extend([
+            "{\"id\":",
+            &row,
+            ",\"name\":\"row ",
+            &row,
+            "\",\"share\":0.25},",
+        ]);
     }
     text.push_str("{}]}");
     text
