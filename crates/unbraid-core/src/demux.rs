@@ -108,7 +108,7 @@ impl Demux {
     /// ```
     pub fn cancel(&mut self, choice: ChoiceIndex) {
         if let Some(slot) = self.pipeline.router().slot(choice) {
-            self.pipeline.cancel(slot);
+            let _ended_before = !self.pipeline.cancel(slot);
         }
     }
 
