@@ -19,6 +19,7 @@
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
 mod aggregate;
+mod audio;
 pub mod choice;
 pub mod decode;
 mod demux;
@@ -42,6 +43,7 @@ mod usage;
 mod warning;
 
 pub use aggregate::aggregate;
+pub use audio::Audio;
 pub use demux::Demux;
 pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,

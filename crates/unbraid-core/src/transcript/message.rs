@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Kind, Record, Transcript};
+use super::{Kind, Level, Record, Transcript};
 use crate::{Shape, message::Message};
 
 impl Transcript {
@@ -25,6 +25,9 @@ impl Transcript {
                 | Kind::ContentDone
                 | Kind::CallStart
                 | Kind::CallDone => {}
+                Kind::Audio => {
+                    let _decoded: bool = message.audio.get_or_insert_default().absorb(text); // the machine has warned
+                }
                 Kind::Logprobs | Kind::Metadata | Kind::Finish | Kind::Warning | Kind::End => {}
             }
         }
@@ -35,6 +38,7 @@ impl Transcript {
             .map(|(entry, arguments)| entry.call(arguments));
         message.tool_calls = calls.collect();
         message.drop_repeated_function_call();
+        message.extra = self.fields(Level::Message);
         message
     }
 
