@@ -10,7 +10,7 @@
 
 mod tool_calls;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     Audio, End, FinishReason, Fragment, LimitExceeded, Limits, Update, Warning,
@@ -44,6 +44,7 @@ pub struct Machine {
     role_less: bool,
     ended: bool,
     limits: Limits,
+    tools: Vec<Arc<str>>,
 }
 
 const TEXTS: [Kind; 3] = [Kind::Reasoning, Kind::Content, Kind::Refusal];
@@ -56,6 +57,13 @@ impl Machine {
             limits,
             ..Self::default()
         }
+    }
+
+    /// The same machine, with the names of the tools that the request declared: see [`Options::tools`](crate::Options::tools).
+    #[must_use]
+    pub fn with_tools(mut self, tools: Vec<Arc<str>>) -> Self {
+        self.tools = tools;
+        self
     }
 
     /// Whether nothing more is taken.
@@ -181,7 +189,7 @@ impl Machine {
         if let Some(raw) = &update.logprobs {
             log.push(Kind::Logprobs, place, 0, raw);
         }
-        tool_calls::apply(update, place, log, &self.limits)
+        tool_calls::apply(update, place, log, &self.limits, &self.tools)
     }
 
     fn finish(&self, update: &Update<'_>, place: Place, log: &mut Transcript) {
