@@ -43,7 +43,7 @@ impl Demux {
     /// A demultiplexer at the start of a stream.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let board = Board::new(options.limits.clone());
+        let board = Board::new(&options);
         Self {
             pipeline: Pipeline::new(options, board),
         }
