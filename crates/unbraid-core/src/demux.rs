@@ -43,7 +43,7 @@ impl Demux {
     /// A demultiplexer at the start of a stream.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let board = Board::new(options.limits.clone());
+        let board = Board::new(&options);
         Self {
             pipeline: Pipeline::new(options, board),
         }
@@ -108,7 +108,7 @@ impl Demux {
     /// ```
     pub fn cancel(&mut self, choice: ChoiceIndex) {
         if let Some(slot) = self.pipeline.router().slot(choice) {
-            self.pipeline.cancel(slot);
+            let _ended_before = !self.pipeline.cancel(slot);
         }
     }
 

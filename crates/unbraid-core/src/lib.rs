@@ -19,6 +19,7 @@
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
 mod aggregate;
+mod audio;
 mod call_parse;
 pub mod choice;
 pub mod decode;
@@ -44,6 +45,7 @@ mod usage;
 mod warning;
 
 pub use aggregate::aggregate;
+pub use audio::Audio;
 pub use call_parse::{JsonFault, ShapeError, parse_json, parse_json_repaired};
 pub use demux::Demux;
 pub use error::{
@@ -55,7 +57,7 @@ pub use message::{Finished, Message};
 pub use metadata::Metadata;
 pub use options::{FinishPolicy, Options};
 pub use text::Text;
-pub use tool_call::{Call, CallKind, CallStatus, escape_controls};
+pub use tool_call::{Call, CallKind, CallProblem, CallStatus, escape_controls};
 pub use transcript::Transcript;
 pub use update::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update};
 pub use usage::{Usage, UsageSource};

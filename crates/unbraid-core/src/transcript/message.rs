@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Kind, Record, Transcript};
+use super::{Kind, Level, Record, Transcript};
 use crate::{Call, Shape, message::Message};
 
 impl Transcript {
@@ -25,28 +25,41 @@ impl Transcript {
                 | Kind::ContentDone
                 | Kind::CallStart
                 | Kind::CallDone => {}
+                Kind::Audio => {
+                    let _decoded: bool = message.audio.get_or_insert_default().absorb(text); // the machine has warned
+                }
                 Kind::Logprobs | Kind::Metadata | Kind::Finish | Kind::Warning | Kind::End => {}
             }
         }
-        let calls = self
-            .calls
-            .iter()
-            .zip(self.arguments())
-            .map(|(entry, arguments)| entry.call(arguments));
+        let entries = (0..).zip(&self.calls).zip(self.arguments());
+        let calls = entries.map(|((call, entry), arguments)| entry.call(call, arguments));
         message.tool_calls = calls.collect();
         message.drop_repeated_function_call();
+        message.extra = self.fields(Level::Message);
         message
     }
 
-    /// One call by its ordinal in the events, as it stands; also one that the message leaves out as a repetition (T37).
+    /// One call so far, by its ordinal in the events; also one that the message leaves out, since it is told twice (T37).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Demux, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":7,\"function\":{\"name\":\"add\"}}]}}]}\n\n");
+    /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    /// assert_eq!(&*choice.call(0).unwrap().name, "add");
+    /// assert!(choice.call(7).is_none(), "7 is the server's index");
+    /// ```
     #[must_use]
     pub fn call(&self, call: u32) -> Option<Call> {
         let entry = self.calls.get(call as usize)?;
         let mut arguments: String = self
-            .texts(|record| record.kind == Kind::CallArguments && record.number == call)
+            .texts(|r| r.kind == Kind::CallArguments && r.number == call)
             .collect();
         arguments.push_str(&entry.waiting);
-        Some(entry.call(arguments))
+        Some(entry.call(call, arguments))
     }
 
     /// C5: most servers mean an assistant where they name no role.
