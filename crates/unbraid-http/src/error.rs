@@ -24,6 +24,9 @@ pub enum HttpError {
     /// No async runtime runs on this thread, so nothing can be sent.
     #[error("no tokio runtime runs on this thread")]
     NoRuntime,
+    /// The runtime has no time driver: it was built without `enable_time`.
+    #[error("the runtime has no time driver, which connections need")]
+    NoTimeDriver,
     /// No connection came about: the name is unknown, the port is closed, it took too long.
     #[error("no connection to {host}")]
     Connect {
@@ -58,6 +61,9 @@ pub enum HttpError {
     /// The server answered with a status other than success.
     #[error(transparent)]
     Status(StatusError),
+    /// The status is a success, but the body is a web page: the address is that of a front end, or a login stands before it.
+    #[error("a web page came, and no stream of completions: {0}")]
+    Page(StatusError),
 }
 
 /// Why a client cannot be built.
@@ -107,11 +113,29 @@ impl HttpError {
             Self::Build(_) => "build",
             Self::Request(_) => "request",
             Self::NoRuntime => "no_runtime",
+            Self::NoTimeDriver => "no_time_driver",
             Self::Connect { .. } => "connect",
             Self::Tls { .. } => "tls",
             Self::TimedOut(_) => "timed_out",
             Self::Transport { .. } => "transport",
             Self::Status(_) => "status",
+            Self::Page(_) => "page",
+        }
+    }
+
+    /// What the server said of itself, if it answered at all.
+    #[must_use]
+    pub fn answer(&self) -> Option<&StatusError> {
+        match self {
+            Self::Status(answer) | Self::Page(answer) => Some(answer),
+            Self::Build(_)
+            | Self::Request(_)
+            | Self::NoRuntime
+            | Self::NoTimeDriver
+            | Self::Connect { .. }
+            | Self::Tls { .. }
+            | Self::TimedOut(_)
+            | Self::Transport { .. } => None,
         }
     }
 
@@ -131,7 +155,7 @@ impl HttpError {
 }
 
 /// Host and port of an address: neither user, nor path, nor query.
-fn host(url: &reqwest::Url) -> String {
+pub(crate) fn host(url: &reqwest::Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port_or_known_default() {
         Some(port) => format!("{host}:{port}"),

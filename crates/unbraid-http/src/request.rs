@@ -1,5 +1,7 @@
 //! What is asked: the JSON object of a chat or text completion.
 
+mod fields;
+
 use std::{fmt, sync::Arc};
 
 use serde::Serialize;
@@ -26,7 +28,7 @@ use unbraid::BoxError;
 ///     .temperature(0.7)
 ///     .field("service_tier", "flex");
 /// assert_eq!(
-///     request.to_json(),
+///     request.body(),
 ///     serde_json::json!({
 ///         "model": "gpt-4o-mini",
 ///         "messages": [
@@ -85,7 +87,7 @@ impl Request {
     /// use unbraid_http::Request;
     ///
     /// let request = Request::text("davinci-002", "Once upon").max_tokens(16);
-    /// assert_eq!(request.to_json()["prompt"], "Once upon");
+    /// assert_eq!(request.body()["prompt"], "Once upon");
     /// ```
     #[must_use]
     pub fn text(model: impl Into<String>, prompt: impl Into<Value>) -> Self {
@@ -105,7 +107,7 @@ impl Request {
     /// use unbraid_http::{Request, RequestError};
     ///
     /// let request = Request::from_value(json!({ "model": "m", "messages": [], "top_k": 40 }))?;
-    /// assert_eq!(request.to_json()["top_k"], 40);
+    /// assert_eq!(request.body()["top_k"], 40);
     ///
     /// let refused = Request::from_value(json!(["model"])).unwrap_err();
     /// assert_eq!(refused.to_string(), "a request is a JSON object, not an array");
@@ -116,22 +118,13 @@ impl Request {
     ///
     /// [`RequestError::NotAnObject`].
     pub fn from_value(value: Value) -> Result<Self, RequestError> {
-        let found = match value {
-            Value::Object(fields) => {
-                let text = fields.contains_key("prompt") && !fields.contains_key("messages");
-                let kind = if text { Kind::Text } else { Kind::Chat };
-                return Ok(Self {
-                    fields,
-                    ..Self::new(kind)
-                });
-            }
-            Value::Null => "null",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::String(_) => "a string",
-            Value::Array(_) => "an array",
-        };
-        Err(RequestError::NotAnObject { found })
+        let fields = object(value)?;
+        let text = fields.contains_key("prompt") && !fields.contains_key("messages");
+        let kind = if text { Kind::Text } else { Kind::Chat };
+        Ok(Self {
+            fields,
+            ..Self::new(kind)
+        })
     }
 
     /// The same for anything that serialises to such an object: the request types of other crates, or your own.
@@ -151,7 +144,7 @@ impl Request {
     ///     .messages([ChatCompletionRequestUserMessage::from("Hello").into()])
     ///     .build()?;
     /// let request = Request::from_serialize(&theirs)?;
-    /// assert_eq!(request.to_json()["messages"][0]["content"], "Hello");
+    /// assert_eq!(request.body()["messages"][0]["content"], "Hello");
     /// # Ok(())
     /// # }
     /// ```
@@ -160,9 +153,7 @@ impl Request {
     ///
     /// [`RequestError`]: it does not serialise, or not to an object.
     pub fn from_serialize(value: &impl Serialize) -> Result<Self, RequestError> {
-        let serialised = serde_json::to_value(value)
-            .map_err(|error| RequestError::Serialize(Arc::from(BoxError::from(error))))?;
-        Self::from_value(serialised)
+        Self::from_value(serialised(value)?)
     }
 
     fn new(kind: Kind) -> Self {
@@ -203,78 +194,62 @@ impl Request {
         self
     }
 
-    /// How many choices to make.
-    #[must_use]
-    pub fn n(self, n: u32) -> Self {
-        self.field("n", n)
-    }
-
-    /// The sampling temperature.
-    #[must_use]
-    pub fn temperature(self, temperature: f64) -> Self {
-        self.field("temperature", temperature)
-    }
-
-    /// The mass of probability that is sampled from.
-    #[must_use]
-    pub fn top_p(self, top_p: f64) -> Self {
-        self.field("top_p", top_p)
-    }
-
-    /// The most tokens of each choice, under the name that most servers know.
-    #[must_use]
-    pub fn max_tokens(self, tokens: u32) -> Self {
-        self.field("max_tokens", tokens)
-    }
-
-    /// The most tokens of each choice, reasoning included, under the newer name.
-    #[must_use]
-    pub fn max_completion_tokens(self, tokens: u32) -> Self {
-        self.field("max_completion_tokens", tokens)
-    }
-
-    /// Texts that end a choice.
-    #[must_use]
-    pub fn stop<S: Into<String>>(self, texts: impl IntoIterator<Item = S>) -> Self {
-        let texts: Vec<String> = texts.into_iter().map(Into::into).collect();
-        self.field("stop", texts)
-    }
-
-    /// The seed of the sampling, where the server has one.
-    #[must_use]
-    pub fn seed(self, seed: i64) -> Self {
-        self.field("seed", seed)
-    }
-
-    /// The functions that may be called: the array that the API takes.
-    #[must_use]
-    pub fn tools(self, tools: impl Into<Value>) -> Self {
-        self.field("tools", tools)
-    }
-
-    /// Which of them must be called: `"auto"`, `"none"`, `"required"` or an object.
-    #[must_use]
-    pub fn tool_choice(self, choice: impl Into<Value>) -> Self {
-        self.field("tool_choice", choice)
-    }
-
-    /// The format of the answer: JSON, or a schema of it.
-    #[must_use]
-    pub fn response_format(self, format: impl Into<Value>) -> Self {
-        self.field("response_format", format)
-    }
-
-    /// How hard to think: `"low"`, `"medium"`, `"high"`, or what the model knows.
-    #[must_use]
-    pub fn reasoning_effort(self, effort: impl Into<String>) -> Self {
-        self.field("reasoning_effort", effort.into())
-    }
-
     /// Any other field. A later value takes the place of an earlier one.
     #[must_use]
     pub fn field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.fields.insert(name.into(), value.into());
+        self.set(name, value);
         self
+    }
+
+    /// The fields of an object, unchanged, each in the place of an earlier one of its name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_http::{Request, RequestError};
+    ///
+    /// #[derive(serde::Serialize)]
+    /// struct Sampling {
+    ///     min_p: f32,
+    ///     temperature: f32,
+    /// }
+    /// let request = Request::chat("m").fields(&Sampling { min_p: 0.05, temperature: 0.7 })?;
+    /// assert_eq!(request.get("min_p").unwrap().to_string(), "0.05");
+    /// # Ok::<(), RequestError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`]: it does not serialise, or not to an object.
+    pub fn fields(mut self, more: &impl Serialize) -> Result<Self, RequestError> {
+        self.fields.extend(object(serialised(more)?)?);
+        Ok(self)
+    }
+
+    /// A field as it was given.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut request = unbraid_http::Request::chat("m").user("Hi").n(4);
+    /// assert_eq!(request.get("n"), Some(&4.into()));
+    /// request.set("n", 1);
+    /// assert_eq!(request.remove("n"), Some(1.into()));
+    /// assert_eq!(request.get("n"), None);
+    /// ```
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.fields.get(name)
+    }
+
+    /// Changes a field in place, or adds it.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+        self.fields.insert(name.into(), value.into());
+    }
+
+    /// Takes a field away; the order of the others stays.
+    pub fn remove(&mut self, name: &str) -> Option<Value> {
+        self.fields.shift_remove(name)
     }
 
     /// Whether the server is asked for its count of tokens; `true` unless said otherwise.
@@ -288,7 +263,7 @@ impl Request {
 
     /// The body as it is sent.
     #[must_use]
-    pub fn to_json(&self) -> Value {
+    pub fn body(&self) -> Value {
         let mut body = self.fields.clone();
         body.insert("stream".to_owned(), Value::Bool(true));
         if self.include_usage {
@@ -307,13 +282,36 @@ impl Request {
         self.kind
     }
 
-    /// How many choices were asked for, where it is more than one.
-    ///
-    /// With 1 every index would be read as 0; of a server that sends others unasked, nothing shall be folded together.
+    /// How many choices were asked for, if that was said: `n` for each prompt.
     pub(crate) fn expected_choices(&self) -> Option<u32> {
         let n = u32::try_from(self.fields.get("n")?.as_u64()?).ok()?;
-        (n > 1).then_some(n)
+        let prompts = match self.fields.get("prompt") {
+            // An array of numbers is one prompt, in tokens.
+            Some(Value::Array(prompts)) if !prompts.iter().all(Value::is_number) => prompts.len(),
+            _ => 1,
+        };
+        n.checked_mul(u32::try_from(prompts).ok()?)
+            .filter(|expected| *expected > 0)
     }
+}
+
+/// By way of text: a `Value` made directly would hold an `f32` of 0.7 as 0.699999988079071.
+fn serialised(value: &impl Serialize) -> Result<Value, RequestError> {
+    serde_json::to_string(value)
+        .and_then(|text| serde_json::from_str(&text))
+        .map_err(|error| RequestError::Serialize(Arc::from(BoxError::from(error))))
+}
+
+fn object(value: Value) -> Result<Map<String, Value>, RequestError> {
+    let found = match value {
+        Value::Object(fields) => return Ok(fields),
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+    };
+    Err(RequestError::NotAnObject { found })
 }
 
 impl fmt::Debug for Request {
@@ -325,3 +323,6 @@ impl fmt::Debug for Request {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,13 @@
 //! From an answer to completions.
 
-use futures::TryStreamExt;
-use reqwest::Response;
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use reqwest::{Response, header::CONTENT_TYPE};
 use unbraid::{Builder, Completions};
 
-use crate::{error::HttpError, status::StatusError};
+use crate::{
+    endpoint::ApiKey, error::HttpError, limits::MAX_ERROR_BODY_BYTES, status::StatusError,
+};
 
 /// Completions out of an answer that a client of your own got.
 ///
@@ -28,7 +31,8 @@ pub trait ResponseExt: Sized {
     ///
     /// # Errors
     ///
-    /// [`HttpError::Status`] if the status is no success; the error's body is read first.
+    /// [`HttpError::Status`] if the status is no success; the error's body is read first. [`HttpError::Page`] if it is one, but
+    /// the body is a web page.
     ///
     /// # Cancel safety
     ///
@@ -41,7 +45,7 @@ pub trait ResponseExt: Sized {
     ///
     /// # Errors
     ///
-    /// [`HttpError::Status`] if the status is no success; the error's body is read first.
+    /// As [`into_completions`](Self::into_completions).
     ///
     /// # Cancel safety
     ///
@@ -54,15 +58,80 @@ pub trait ResponseExt: Sized {
 
 impl ResponseExt for Response {
     async fn into_completions_with(self, settings: Builder) -> Result<Completions, HttpError> {
-        if !self.status().is_success() {
-            return Err(HttpError::Status(StatusError::read(self, None, 1).await));
-        }
-        Ok(read(self, settings))
+        Ok(Answer::of(self, &[], 1).await?.read(settings))
     }
 }
 
-/// Reads a body whatever its content type: the core tells events from one whole JSON answer by its bytes.
-pub(crate) fn read(response: Response, settings: Builder) -> Completions {
-    // The address may hold a key, and errors are printed.
-    settings.read_sse(response.bytes_stream().map_err(reqwest::Error::without_url))
+/// A success whose body may be completions.
+pub(crate) struct Answer {
+    /// What was read of it to find out.
+    head: Vec<Result<Bytes, reqwest::Error>>,
+    rest: Option<Response>,
+}
+
+impl Answer {
+    /// Sorts an answer: a success, or what it says instead.
+    ///
+    /// The content type decides nothing alone. The core tells events from one whole JSON answer by their bytes, and there are
+    /// servers that call a stream `text/html`, since their framework calls everything so. But what is called a page and
+    /// begins with `<` is one.
+    pub(crate) async fn of(
+        mut response: Response,
+        secrets: &[ApiKey],
+        attempt: u32,
+    ) -> Result<Self, HttpError> {
+        if !response.status().is_success() {
+            let refused = StatusError::read(response, Vec::new(), secrets, attempt).await;
+            return Err(HttpError::Status(refused));
+        }
+        if !is_called_page(&response) {
+            return Ok(Self {
+                head: Vec::new(),
+                rest: Some(response),
+            });
+        }
+        let mut head = Vec::new();
+        let ended = loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) => head.extend_from_slice(&chunk),
+                Ok(None) => break Some(Ok(Bytes::new())),
+                Err(error) => break Some(Err(error)),
+            }
+            if first_letter(&head).is_some() || head.len() > MAX_ERROR_BODY_BYTES {
+                break None;
+            }
+        };
+        if first_letter(&head) == Some(b'<') {
+            let page = StatusError::read(response, head, secrets, attempt).await;
+            return Err(HttpError::Page(page));
+        }
+        let rest = ended.is_none().then_some(response);
+        let head = [Ok(Bytes::from(head))].into_iter().chain(ended).collect();
+        Ok(Self { head, rest })
+    }
+
+    pub(crate) fn read(self, settings: Builder) -> Completions {
+        let rest = stream::iter(self.rest).flat_map(Response::bytes_stream);
+        // The address may hold a key, and errors are printed.
+        let body = stream::iter(self.head)
+            .chain(rest)
+            .map_err(reqwest::Error::without_url);
+        settings.read_sse(body)
+    }
+}
+
+fn is_called_page(response: &Response) -> bool {
+    let html = |kind: &str| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case("text/html")
+    };
+    let kind = response.headers().get(CONTENT_TYPE);
+    kind.and_then(|kind| kind.to_str().ok()).is_some_and(html)
+}
+
+fn first_letter(head: &[u8]) -> Option<u8> {
+    let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
+    head.iter()
+        .copied()
+        .find(|byte| !byte.is_ascii_whitespace())
 }

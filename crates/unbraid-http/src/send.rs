@@ -3,6 +3,7 @@
 //! Nothing here sees the body of a success. Once an answer has begun, no further attempt is made: it would be billed again.
 
 use std::{
+    panic::catch_unwind,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -10,35 +11,48 @@ use std::{
 use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
 use reqwest::Response;
-use tokio::time::{Instant, timeout};
-use unbraid::{Completions, TimedOut, Timeout};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+use unbraid::{Builder, Completions, TimedOut, Timeout};
 
 use crate::{
     client::Inner,
     error::HttpError,
     limits::{FIRST_PAUSE, MAX_PAUSE, MAX_RETRY_AFTER},
     request::Request,
-    response,
-    status::StatusError,
+    response::Answer,
 };
 
 /// Sends a request and gives its completions once an answer has begun.
 pub(crate) async fn send(client: &Inner, request: &Request) -> Result<Completions, HttpError> {
-    // reqwest would panic.
-    tokio::runtime::Handle::try_current().map_err(|_| HttpError::NoRuntime)?;
-    let mut settings = client.settings.clone();
-    if let Some(n) = request.expected_choices() {
-        settings = settings.expect_choices(n);
-    }
+    can_wait()?;
+    let body = request.body();
+    let settings = settings(client, request, &body);
+    let work = attempts(client, request, &body);
     let Some(total) = client.timeouts.total else {
-        let response = attempts(client, request).await?;
-        return Ok(response::read(response, settings));
+        return Ok(work.await?.read(settings));
     };
     let started = Instant::now();
-    let response = within(total, Timeout::Total, attempts(client, request)).await?;
+    let answer = within(total, Timeout::Total, work).await?;
     // The body has what is left of it.
     let rest = total.saturating_sub(started.elapsed());
-    Ok(response::read(response, settings.total_timeout(rest)))
+    Ok(answer.read(settings.total_timeout(rest)))
+}
+
+/// Whether this thread has a runtime, and timers: without them reqwest would panic.
+fn can_wait() -> Result<(), HttpError> {
+    tokio::runtime::Handle::try_current().map_err(|_| HttpError::NoRuntime)?;
+    // Nobody can be asked, see design note 005; the attempt is caught.
+    catch_unwind(|| drop(sleep(Duration::ZERO))).map_err(|_| HttpError::NoTimeDriver)
+}
+
+/// How the stream of one request is read: the one place where a stream learns what was asked.
+fn settings(client: &Inner, request: &Request, _body: &Value) -> Builder {
+    let settings = client.settings.clone();
+    match request.expected_choices() {
+        Some(n) => settings.expect_choices(n),
+        None => settings,
+    }
 }
 
 async fn within<T>(
@@ -56,9 +70,9 @@ async fn within<T>(
 }
 
 /// Attempts until one succeeds, or is refused for good, or none are left.
-async fn attempts(client: &Inner, request: &Request) -> Result<Response, HttpError> {
+async fn attempts(client: &Inner, request: &Request, body: &Value) -> Result<Answer, HttpError> {
     let url = client.endpoint.url(request.kind());
-    let body = Bytes::from(request.to_json().to_string());
+    let body = Bytes::from(body.to_string());
     let made = AtomicU32::new(0);
     let pauses = ExponentialBuilder::new()
         .with_min_delay(FIRST_PAUSE)
@@ -84,24 +98,25 @@ async fn answer(
     client: &Inner,
     request: reqwest::RequestBuilder,
     attempt: u32,
-) -> Result<Response, HttpError> {
-    let head = async { request.send().await.map_err(HttpError::unanswered) };
-    let response = match client.timeouts.first_byte {
-        Some(after) => within(after, Timeout::FirstByte, head).await?,
-        None => head.await?,
+) -> Result<Answer, HttpError> {
+    let head = async {
+        let response = request.send().await.map_err(HttpError::unanswered)?;
+        told(&response, attempt);
+        Answer::of(response, &client.secrets, attempt).await
     };
-    let status = response.status();
+    match client.timeouts.first_byte {
+        Some(after) => within(after, Timeout::FirstByte, head).await,
+        None => head.await,
+    }
+}
+
+fn told(response: &Response, attempt: u32) {
     tracing::debug!(
-        status = status.as_u16(),
+        status = response.status().as_u16(),
         attempt,
         version = ?response.version(),
         "answer begins"
     );
-    if status.is_success() {
-        return Ok(response);
-    }
-    let refused = StatusError::read(response, client.key.as_ref(), attempt).await;
-    Err(HttpError::Status(refused))
 }
 
 /// Whether another attempt may be answered otherwise, and cannot be a second answer.
@@ -114,6 +129,8 @@ fn may_pass(error: &HttpError) -> bool {
         HttpError::Build(_)
         | HttpError::Request(_)
         | HttpError::NoRuntime
+        | HttpError::NoTimeDriver
+        | HttpError::Page(_)
         | HttpError::Tls { .. } => false,
     }
 }

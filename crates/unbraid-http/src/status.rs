@@ -1,4 +1,6 @@
-//! An answer that is an error: its status, and what the provider says about it.
+//! An answer that is none: its status, and what the provider says about it.
+
+mod said;
 
 use std::{
     fmt,
@@ -6,20 +8,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use reqwest::{Response, header::HeaderMap};
-use serde_json::Value;
-use unbraid::ServerError;
-
+use self::said::Said;
 use crate::{
     endpoint::ApiKey,
+    error,
     limits::{MAX_ERROR_BODY_BYTES, MAX_ERROR_BODY_TIME},
 };
+use reqwest::{Response, header::HeaderMap};
 
-/// A status other than success.
+/// An answer that brought no completions: a status other than success, or a web page.
 ///
-/// `Display` and `Debug` give the status, and the provider's type, code and request id where these are plain identifiers.
-/// Its message and body, which may hold parts of the prompt, are given only when asked for; the client's key is
-/// taken out of them.
+/// `Display` and `Debug` give the status, the path where it was not found, and the provider's type, code and request id where
+/// these are plain identifiers. Its message and body, which may hold parts of the prompt, are given only when asked for; the
+/// client's key is taken out of them.
 ///
 /// # Examples
 ///
@@ -42,6 +43,7 @@ pub struct StatusError(Arc<Inner>);
 struct Inner {
     status: u16,
     reason: &'static str,
+    address: String,
     request_id: Option<String>,
     retry_after: Option<Duration>,
     told_not_to_retry: bool,
@@ -50,19 +52,17 @@ struct Inner {
     attempts: u32,
 }
 
-/// What a body says, in whatever format.
-#[derive(Default)]
-struct Said {
-    message: Option<String>,
-    kind: Option<String>,
-    code: Option<String>,
-}
-
 impl StatusError {
     /// The status: 429.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.0.status
+    }
+
+    /// Who answered: host, port and path of the address that was asked, without its query.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.0.address
     }
 
     /// The provider's id of the request, for its support.
@@ -112,22 +112,33 @@ impl StatusError {
         matches!(self.0.status, 408 | 409 | 429 | 500..=599) && !self.0.told_not_to_retry
     }
 
-    /// Reads the error out of an answer: a bounded part of its body, for a bounded time.
-    pub(crate) async fn read(response: Response, key: Option<&ApiKey>, attempts: u32) -> Self {
+    /// Reads what an answer says: a bounded part of its body, for a bounded time. `head` has come already.
+    pub(crate) async fn read(
+        response: Response,
+        head: Vec<u8>,
+        secrets: &[ApiKey],
+        attempts: u32,
+    ) -> Self {
+        let without_key = |text: String| {
+            let take_out = |text: String, key: &ApiKey| key.redact(&text);
+            secrets.iter().fold(text, take_out)
+        };
         let status = response.status();
         let headers = response.headers();
         let retry_after = retry_after(headers);
         let request_id = request_id(headers);
         let told_not_to_retry = header(headers, "x-should-retry") == Some("false");
-        let text = body(response).await;
-        let body = key.map_or_else(|| text.clone(), |key| key.redact(&text));
+        let url = response.url();
+        let address = without_key(format!("{}{}", error::host(url), url.path()));
+        let body = without_key(body(response, head).await);
         Self(Arc::new(Inner {
             status: status.as_u16(),
             reason: status.canonical_reason().unwrap_or_default(),
+            address,
             request_id,
             retry_after,
             told_not_to_retry,
-            said: said(&body),
+            said: Said::of(&body),
             body,
             attempts,
         }))
@@ -135,19 +146,18 @@ impl StatusError {
 }
 
 /// What comes of a body that may be cut, stall or never end: the status is told either way.
-async fn body(mut response: Response) -> String {
-    let mut bytes = Vec::new();
+async fn body(mut response: Response, mut bytes: Vec<u8>) -> String {
     let reading = async {
-        while let Ok(Some(chunk)) = response.chunk().await {
-            let room = MAX_ERROR_BODY_BYTES.saturating_sub(bytes.len());
-            bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
-            if bytes.len() >= MAX_ERROR_BODY_BYTES {
+        while bytes.len() < MAX_ERROR_BODY_BYTES {
+            let Ok(Some(chunk)) = response.chunk().await else {
                 break;
-            }
+            };
+            bytes.extend_from_slice(&chunk);
         }
     };
     // What came until then is kept.
     let _whole = tokio::time::timeout(MAX_ERROR_BODY_TIME, reading).await;
+    bytes.truncate(MAX_ERROR_BODY_BYTES);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -176,49 +186,6 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-fn said(body: &str) -> Said {
-    let body = body.trim();
-    match serde_json::from_str::<Value>(body) {
-        Ok(value) => of_json(value),
-        Err(_) if body.is_empty() => Said::default(),
-        Err(_) if body.starts_with('<') => Said {
-            message: title(body),
-            ..Said::default()
-        },
-        Err(_) => Said {
-            message: Some(body.to_owned()),
-            ..Said::default()
-        },
-    }
-}
-
-fn of_json(value: Value) -> Said {
-    // Google's compatible interface wraps its error into an array.
-    let value = match value {
-        Value::Array(items) => items.into_iter().next().unwrap_or_default(),
-        other => other,
-    };
-    // FastAPI, and so vLLM and SGLang of some versions, lists what does not validate.
-    let detail = value.pointer("/detail/0/msg").and_then(Value::as_str);
-    let detail = detail.map(str::to_owned);
-    let error = ServerError::new(&value.to_string(), 0);
-    Said {
-        message: error.message().map(str::to_owned).or(detail),
-        kind: error.kind().map(str::to_owned),
-        code: error.code(),
-    }
-}
-
-/// The title of a gateway's page.
-fn title(page: &str) -> Option<String> {
-    let lower = page.to_ascii_lowercase(); // of the same length, so offsets hold in both
-    let open = lower.find("<title")?;
-    let start = open + lower.get(open..)?.find('>')? + 1;
-    let end = start + lower.get(start..)?.find("</title")?;
-    let title = page.get(start..end)?.trim();
-    (!title.is_empty()).then(|| title.to_owned())
-}
-
 /// The text if it is a plain identifier, so that no payload slips into a log.
 fn identifier(text: Option<&str>) -> Option<&str> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
@@ -228,6 +195,10 @@ fn identifier(text: Option<&str>) -> Option<&str> {
 impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "status {} {}", self.0.status, self.0.reason)?;
+        if matches!(self.0.status, 200..=299 | 404 | 405) {
+            // Mostly a wrong base URL.
+            write!(f, " from {}", self.0.address)?;
+        }
         let parts = [
             ("type", identifier(self.kind())),
             ("code", identifier(self.code())),
