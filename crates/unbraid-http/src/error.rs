@@ -165,15 +165,10 @@ pub(crate) fn host(url: &reqwest::Url) -> String {
 
 /// Whether rustls stands anywhere in the chain of causes; an `io::Error` hides what it wraps from that chain.
 fn is_of_tls(error: &(dyn StdError + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        let wrapped = error
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref);
-        if error.is::<rustls::Error>() || wrapped.is_some_and(|inner| inner.is::<rustls::Error>()) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    let wrapped = error
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>()
+        || wrapped.is_some_and(|inner| is_of_tls(inner))
+        || error.source().is_some_and(is_of_tls)
 }

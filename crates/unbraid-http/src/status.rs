@@ -194,7 +194,10 @@ fn identifier(text: Option<&str>) -> Option<&str> {
 
 impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "status {} {}", self.0.status, self.0.reason)?;
+        write!(f, "status {}", self.0.status)?;
+        if !self.0.reason.is_empty() {
+            write!(f, " {}", self.0.reason)?;
+        }
         if matches!(self.0.status, 200..=299 | 404 | 405) {
             // Mostly a wrong base URL.
             write!(f, " from {}", self.0.address)?;

@@ -107,7 +107,7 @@ async fn the_content_type_decides_nothing_alone() {
     }
     // What Flask calls everything.
     check(|| full(200, "text/html; charset=utf-8", two_choices())).await;
-    check(|| full(200, "TEXT/HTML", format!("\u{feff}\r\n {}", two_choices()))).await;
+    check(|| full(200, "TEXT/HTML", format!("\u{feff}\r\n{}", two_choices()))).await;
     check(|| {
         let mut answer = server::stream(Script::of([" ", "\n", &two_choices()]));
         let kind = hyper::header::HeaderValue::from_static("text/html");
@@ -177,7 +177,7 @@ async fn a_web_page_is_no_stream() {
     assert!(!format!("{refused:?}").contains("SECRETS"));
     assert_eq!(server.requests().len(), 1, "it is not sent again");
 
-    let own = reqwest::Client::builder().no_proxy().build().unwrap();
+    let own = server::own_client();
     let response = own.get(server.base_url()).send().await.unwrap();
     let refused = response.into_completions().await.unwrap_err();
     assert!(matches!(refused, HttpError::Page(_)), "{refused:?}");

@@ -10,7 +10,7 @@ use unbraid_http::{HttpError, ResponseExt};
 
 use crate::{
     answers::texts,
-    server::{Server, full, read_request, two_choices, two_choices_answer},
+    server::{Server, full, own_client, read_request, two_choices, two_choices_answer},
 };
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn a_response_of_reqwest() {
         ),
     })
     .await;
-    let own = reqwest::Client::builder().no_proxy().build().unwrap();
+    let own = own_client();
     let ask = || own.post(server.base_url()).body("{}").send();
 
     let settings = Completions::builder().expect_choices(2);
@@ -87,7 +87,7 @@ async fn errors_and_futures_can_be_sent_and_shared() {
     let (client, request) = (server.client(), crate::answers::two());
     let completions = sent(client.send(&request)).await.unwrap();
     assert_eq!(texts(&completions).await, ["one", "two"]);
-    let own = reqwest::Client::builder().no_proxy().build().unwrap();
+    let own = own_client();
     let response = own.get(server.base_url()).send().await.unwrap();
     let body = sent(response.into_completions()).await.unwrap();
     assert_eq!(texts(&body).await, ["one", "two"]);

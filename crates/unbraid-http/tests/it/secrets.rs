@@ -179,14 +179,10 @@ async fn it_is_in_no_error_without_an_answer() {
         format!("https://user:{KEY}@{}/v1?key={KEY}", plain.address()),
         format!("http://{}/v1?key={KEY}", plain.address()),
         format!("http://127.0.0.1:1/v1?key={KEY}"),
-        format!("http://{KEY}.invalid/v1"),
     ] {
         let builder = Client::builder().base_url(&base).proxy_from_env(false);
         let client = builder.retries(0).api_key(KEY).build().unwrap();
         let refused = client.send(&two()).await.unwrap_err();
-        if base.contains("invalid") {
-            continue; // a host is not the place for a key, and has to be named
-        }
         check(&refused);
     }
     for builder in [

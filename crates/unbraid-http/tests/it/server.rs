@@ -28,7 +28,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     task::{JoinHandle, JoinSet},
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, rustls::crypto::ring};
 use unbraid_http::{Client, ClientBuilder};
 use unbraid_testkit::script::{DONE, Script, content, finish};
 
@@ -179,6 +179,13 @@ async fn serve(
     let connection = connection.serve_connection(TokioIo::new(socket), service);
     // Clients hang up, and bodies break, on purpose.
     let _broken = connection.await;
+}
+
+/// A client as an application has one of its own.
+pub(crate) fn own_client() -> reqwest::Client {
+    // An application has chosen a provider of TLS; whether this one or one before it does not matter.
+    let _chosen = ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
 /// Reads one request of HTTP/1.1, so that a raw server may answer it.
