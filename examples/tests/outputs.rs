@@ -85,6 +85,11 @@ fn print_choices() {
 }
 
 #[test]
+fn request() {
+    check("request");
+}
+
+#[test]
 fn sequential() {
     check("sequential");
 }
@@ -92,6 +97,11 @@ fn sequential() {
 #[test]
 fn single() {
     check("single");
+}
+
+#[test]
+fn typed_request() {
+    check("typed_request");
 }
 
 #[test]

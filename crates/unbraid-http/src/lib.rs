@@ -36,6 +36,11 @@
 //!
 //! Whoever has a client already needs [`ResponseExt`] only.
 
+/// The programs of the guide compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/requests.md")]
+struct Guide;
+
 mod client;
 mod endpoint;
 mod error;
