@@ -146,6 +146,12 @@ impl End {
     }
 }
 
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason())
+    }
+}
+
 impl From<&StreamError> for End {
     fn from(error: &StreamError) -> Self {
         match error {

@@ -20,6 +20,7 @@
 
 mod aggregate;
 mod audio;
+mod call_parse;
 pub mod choice;
 pub mod decode;
 mod demux;
@@ -28,6 +29,7 @@ mod dialect;
 mod error;
 pub mod event;
 pub mod frame;
+pub mod json;
 pub mod limits;
 mod message;
 mod metadata;
@@ -44,6 +46,7 @@ mod warning;
 
 pub use aggregate::aggregate;
 pub use audio::Audio;
+pub use call_parse::{JsonFault, ShapeError, parse_json, parse_json_repaired};
 pub use demux::Demux;
 pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
