@@ -67,7 +67,7 @@ pub use unbraid_core::{
     FinishPolicy, FinishReason, Finished, Fragment, JsonFault, Limit, LimitExceeded, Limits,
     Message, Metadata, Options, Place, ServerError, Shape, ShapeError, Stamped, StreamError, Text,
     TimedOut, Timeout, ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource,
-    Warning, aggregate, escape_controls, json, limits, parse_json, parse_json_repaired,
+    Warning, aggregate, json, limits, parse_json, parse_json_repaired,
 };
 
 pub use config::Builder;

@@ -84,7 +84,7 @@ fn calls_stand_in_order_of_appearance_each_with_its_status() {
     assert_eq!(response["choices"][0]["finish_reason"], "tool_calls");
     assert_eq!(
         response["unbraid"]["choices"][0]["tool_calls"],
-        json!([{ "status": "complete" }, { "status": "complete" }])
+        json!([{ "status": "complete", "error": null }, { "status": "complete", "error": null }])
     );
 }
 
@@ -159,6 +159,20 @@ fn the_first_raw_finish_reason_is_printed_and_none_is_derived() {
 }
 
 #[test]
+fn the_error_of_a_call_names_every_missing_field() {
+    let stream = br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1"}}]},"finish_reason":"length"}]}
+
+data: [DONE]
+
+"#;
+    let response = unbraid("collect", stream).json();
+    let call = &response["unbraid"]["choices"][0]["tool_calls"][0];
+    assert_eq!(call["status"], "missing_name");
+    assert_eq!(call["error"]["missing"], json!(["name", "id"]));
+    assert_eq!(call["error"]["offset"], 6);
+}
+
+#[test]
 fn with_one_expected_choice_every_index_is_0() {
     let folded = collect("openai_chat/tgi-e12-index-counts-tokens");
     assert_eq!(folded.code, 0, "{}", folded.stderr);
@@ -172,7 +186,7 @@ fn with_one_expected_choice_every_index_is_0() {
 fn strict_ends_at_the_first_deviation_and_prints_what_came_before() {
     let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: {oops\n\ndata: [DONE]\n\n";
     let run = unbraid("collect --strict", stream);
-    assert_eq!(run.code, 1);
+    assert_eq!(run.code, 3);
     let response = run.json();
     assert_eq!(response["choices"][0]["message"]["content"], "Hi");
     assert_eq!(response["unbraid"]["end"], "malformed");
