@@ -14,6 +14,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // For a real provider: its address, and a key. `Client::from_env()` takes both from the environment.
     let provider = Client::builder()
         .base_url(serve(HAIKUS).await?)
+        .proxy_from_env(false) // the provider is in this process
         .idle_timeout(Duration::from_secs(30));
     let request = Request::chat("gpt-4o-mini")
         .system("You are a poet.")

@@ -25,8 +25,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let request = Request::from_serialize(&typed)?;
     println!("{:#}\n", request.body());
 
-    let provider = Client::builder().base_url(serve(ANSWER).await?);
-    let client = provider.api_key("a key").build()?;
+    let client = Client::builder()
+        .base_url(serve(ANSWER).await?)
+        .proxy_from_env(false) // the provider is in this process
+        .api_key("a key")
+        .build()?;
     let completions = client.send(&request).await?;
     println!("{}", completions.single().await?.text().await?);
     println!(
