@@ -143,7 +143,7 @@ async fn streams_in_pieces_need_one_connection_too() {
 
 /// The end of the body is read behind `closed()`; then the connection goes back into the pool.
 async fn settle() {
-    tokio::time::sleep(Duration::from_millis(30)).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! Connections that do not come about, break, or fall silent.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
-use tokio::{io::AsyncWriteExt, net::TcpListener};
+use tokio::{io::AsyncWriteExt, sync::Notify};
 use unbraid::{Completions, StreamError, Timeout};
 use unbraid_http::{Client, HttpError};
 use unbraid_testkit::script::{Script, Step, bytes, content, finish};
@@ -21,17 +21,17 @@ async fn end(completions: &Completions) -> (&'static str, String) {
     }
 }
 
-/// A server that writes this behind the head of a stream, then closes, or resets, the connection.
-async fn writes(body: String, reset: bool) -> Server {
+/// A server that writes this behind the head of a stream. Then it closes the connection, or, once it is told to, resets it.
+async fn writes(body: String, reset: Option<Arc<Notify>>) -> Server {
     Server::raw(move |mut socket| {
         let answer = format!("{STREAM_HEAD}{body}");
+        let reset = reset.clone();
         async move {
             read_request(&mut socket).await;
             socket.write_all(answer.as_bytes()).await.unwrap();
-            if reset {
-                socket.flush().await.unwrap();
-                // What was written would be thrown away with the connection.
-                tokio::time::sleep(Duration::from_millis(50)).await;
+            if let Some(told) = reset {
+                // Unread bytes would be lost with the connection.
+                told.notified().await;
                 socket.set_zero_linger().unwrap();
             }
         }
@@ -41,7 +41,7 @@ async fn writes(body: String, reset: bool) -> Server {
 
 #[tokio::test]
 async fn a_body_that_ends_in_good_order_without_a_reason_is_interrupted() {
-    let server = writes(format!("{}0\r\n\r\n", chunk(&content(0, "a"))), false).await;
+    let server = writes(format!("{}0\r\n\r\n", chunk(&content(0, "a"))), None).await;
     let completions = server.client().send(&two()).await.unwrap();
     assert_eq!(end(&completions).await, ("interrupted", "a".to_owned()));
     completions.closed().await.unwrap();
@@ -50,8 +50,13 @@ async fn a_body_that_ends_in_good_order_without_a_reason_is_interrupted() {
 #[tokio::test]
 async fn a_cut_or_reset_connection_is_a_transport_error() {
     for reset in [false, true] {
-        let server = writes(chunk(&content(0, "a")), reset).await;
+        let told = Arc::new(Notify::new());
+        let wait = reset.then(|| Arc::clone(&told));
+        let server = writes(chunk(&content(0, "a")), wait).await;
         let completions = server.client().send(&two()).await.unwrap();
+        let mut text = completions.choice(0).await.unwrap().content();
+        assert_eq!(&*text.next().await.unwrap().unwrap(), "a");
+        told.notify_one();
         assert_eq!(end(&completions).await, ("transport", "a".to_owned()));
         let closed = completions.closed().await.unwrap_err();
         assert!(matches!(closed, StreamError::Transport(_)), "{closed:?}");
@@ -62,7 +67,7 @@ async fn a_cut_or_reset_connection_is_a_transport_error() {
 #[tokio::test]
 async fn a_choice_that_had_finished_stays_so() {
     let body = [content(0, "a"), finish(0, "stop"), content(1, "b")].concat();
-    let server = writes(chunk(&body), true).await;
+    let server = writes(chunk(&body), None).await;
     let completions = server.client().send(&two()).await.unwrap();
     assert_eq!(end(&completions).await, ("finished", "a".to_owned()));
     let other = completions.choice(1).await.unwrap().finished().await;
@@ -89,7 +94,7 @@ async fn a_reset_stream_of_http2_is_a_transport_error() {
     assert_eq!(server.requests().len(), 1);
 }
 
-const SHORT: Duration = Duration::from_millis(150);
+const SHORT: Duration = Duration::from_millis(400);
 
 #[track_caller]
 fn is_timeout(error: &HttpError, expected: Timeout) {
@@ -166,10 +171,7 @@ async fn the_total_timeout_covers_attempts_and_body() {
 
 #[tokio::test]
 async fn a_refused_port_is_told_with_its_host() {
-    let address = {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        listener.local_addr().unwrap()
-    };
+    let (_closed, address) = server::closed_port();
     let client = Client::builder().base_url(format!("http://{address}/v1?key=SECRET"));
     let client = client.proxy_from_env(false).retries(0).build().unwrap();
     let refused = client.send(&two()).await.unwrap_err();

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{io::AsyncWriteExt, net::TcpListener};
+use tokio::io::AsyncWriteExt;
 use unbraid_http::{Client, HttpError};
 use unbraid_testkit::script::{Script, Step, bytes, content};
 
@@ -103,15 +103,12 @@ async fn the_server_may_say_no() {
 
 #[tokio::test]
 async fn a_server_that_is_not_up_yet_is_tried_again() {
-    let address = {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        listener.local_addr().unwrap()
-    };
+    let (socket, address) = server::closed_port();
     let client = Client::builder().base_url(format!("http://{address}/v1"));
     let client = client.proxy_from_env(false).retries(6).build().unwrap();
     let starting = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let listener = TcpListener::bind(address).await.unwrap();
+        let listener = socket.listen(8).unwrap();
         let (mut socket, _) = listener.accept().await.unwrap();
         read_request(&mut socket).await;
         let answer = format!("{STREAM_HEAD}{}0\r\n\r\n", chunk(&server::two_choices()));

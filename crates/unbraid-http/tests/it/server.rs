@@ -25,7 +25,7 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     task::{JoinHandle, JoinSet},
 };
 use tokio_rustls::{TlsAcceptor, rustls::crypto::ring};
@@ -149,6 +149,14 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.accepting.abort();
     }
+}
+
+/// A port that refuses connections for as long as the socket does not listen, and that nobody else gets.
+pub(crate) fn closed_port() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
 }
 
 async fn listen() -> (TcpListener, SocketAddr) {
