@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Bytes that are read of an error's body. A gateway's HTML page has some 10 KiB, a provider's JSON less.
 pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
-/// How long an error's body is waited for: the status alone tells most, and its owner waits for it.
+/// How long an error's body is waited for: the status alone tells most, and its owner waits for it. As long as that, too, for
+/// the first letter of what may be a web page.
 pub const MAX_ERROR_BODY_TIME: Duration = Duration::from_secs(5);
 
 /// Further attempts unless told otherwise, as the official SDKs make.

@@ -3,10 +3,14 @@
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::{Response, header::CONTENT_TYPE};
+use tokio::time::timeout;
 use unbraid::{Builder, Completions};
 
 use crate::{
-    endpoint::ApiKey, error::HttpError, limits::MAX_ERROR_BODY_BYTES, status::StatusError,
+    endpoint::ApiKey,
+    error::HttpError,
+    limits::{MAX_ERROR_BODY_BYTES, MAX_ERROR_BODY_TIME},
+    status::StatusError,
 };
 
 /// Completions out of an answer that a client of your own got.
@@ -91,16 +95,9 @@ impl Answer {
             });
         }
         let mut head = Vec::new();
-        let ended = loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) => head.extend_from_slice(&chunk),
-                Ok(None) => break Some(Ok(Bytes::new())),
-                Err(error) => break Some(Err(error)),
-            }
-            if first_letter(&head).is_some() || head.len() > MAX_ERROR_BODY_BYTES {
-                break None;
-            }
-        };
+        // Whoever has not begun by then is let through: the timeouts of the stream go on.
+        let ended = timeout(MAX_ERROR_BODY_TIME, begin(&mut response, &mut head));
+        let ended = ended.await.unwrap_or(None);
         if first_letter(&head) == Some(b'<') {
             let page = StatusError::read(response, head, secrets, attempt).await;
             return Err(HttpError::Page(page));
@@ -118,6 +115,21 @@ impl Answer {
             .map_err(reqwest::Error::without_url);
         settings.read_sse(body)
     }
+}
+
+/// Reads until the first letter has come, or the end, which it gives.
+async fn begin(
+    response: &mut Response,
+    head: &mut Vec<u8>,
+) -> Option<Result<Bytes, reqwest::Error>> {
+    while first_letter(head).is_none() && head.len() < MAX_ERROR_BODY_BYTES {
+        match response.chunk().await {
+            Ok(Some(chunk)) => head.extend_from_slice(&chunk),
+            Ok(None) => return Some(Ok(Bytes::new())),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    None
 }
 
 fn is_called_page(response: &Response) -> bool {

@@ -99,15 +99,13 @@ async fn answer(
     request: reqwest::RequestBuilder,
     attempt: u32,
 ) -> Result<Answer, HttpError> {
-    let head = async {
-        let response = request.send().await.map_err(HttpError::unanswered)?;
-        told(&response, attempt);
-        Answer::of(response, &client.secrets, attempt).await
+    let head = async { request.send().await.map_err(HttpError::unanswered) };
+    let response = match client.timeouts.first_byte {
+        Some(after) => within(after, Timeout::FirstByte, head).await?,
+        None => head.await?,
     };
-    match client.timeouts.first_byte {
-        Some(after) => within(after, Timeout::FirstByte, head).await,
-        None => head.await,
-    }
+    told(&response, attempt);
+    Answer::of(response, &client.secrets, attempt).await
 }
 
 fn told(response: &Response, attempt: u32) {
@@ -135,12 +133,19 @@ fn may_pass(error: &HttpError) -> bool {
     }
 }
 
-/// The server's wish on top of our own pause: its jitter keeps those apart who were all told the same second.
+/// How long to pause before another attempt, if one is left.
 fn pause(error: &HttpError, ours: Option<Duration>) -> Option<Duration> {
-    let ours = ours?; // none are left
-    let HttpError::Status(refused) = error else {
-        return Some(ours);
+    let wish = match error {
+        HttpError::Status(refused) => refused.retry_after(),
+        _ => None, // nobody was there to wish
     };
-    let wish = refused.retry_after().unwrap_or_default();
+    both(wish.unwrap_or_default(), ours?)
+}
+
+/// The server's wish on top of our own pause: its jitter keeps those apart who were all told the same second.
+fn both(wish: Duration, ours: Duration) -> Option<Duration> {
     (wish <= MAX_RETRY_AFTER).then(|| wish + ours)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{Kind, Request};
 
 impl Request {
-    /// How many choices to make.
+    /// How many choices to make. The stream is told, too: with 1 it reads every index as 0 (E12), with more it warns of a
+    /// further one (E29).
     #[must_use]
     pub fn n(self, n: u32) -> Self {
         self.field("n", n)

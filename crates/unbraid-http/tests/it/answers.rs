@@ -1,6 +1,6 @@
 //! What a good answer may look like.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::stream;
 use serde_json::json;
@@ -9,7 +9,7 @@ use unbraid_http::{HttpError, Request, ResponseExt};
 use unbraid_testkit::{
     cut,
     fixture::{Fixture, Options},
-    script::Script,
+    script::{Script, Step, bytes},
 };
 
 use crate::server::{self, Answer, Server, full, two_choices, two_choices_answer};
@@ -51,14 +51,22 @@ async fn every_fixture_is_the_same_over_both_versions_of_http() {
         full(200, "text/event-stream", served[request / 2].bytes.clone())
     })
     .await;
+    let clients = [false, true].map(|http2| {
+        let client = server.builder().http2_prior_knowledge(http2);
+        move |settings| client.clone().stream_settings(settings).build().unwrap()
+    });
+    let usual = clients
+        .each_ref()
+        .map(|client| client(settings(&Options::default())));
     for fixture in fixtures.iter() {
         let read = |bytes: Vec<u8>| stream::iter([Ok::<_, std::io::Error>(bytes)]);
         let direct = settings(&fixture.options).read_sse(read(fixture.bytes.clone()));
-        for http2 in [false, true] {
-            let client = server.builder().http2_prior_knowledge(http2);
-            let client = client.stream_settings(settings(&fixture.options));
+        for (client, usual) in clients.iter().zip(&usual) {
+            let client = match fixture.options == Options::default() {
+                true => usual.clone(), // to make one takes a while: it reads the system's certificates
+                false => client(settings(&fixture.options)),
+            };
             let request = Request::chat("m").user("Hi");
-            let client = client.build().unwrap();
             let completions = client.send(&request).await.unwrap();
             let (name, closed) = (&fixture.name, completions.closed().await);
             assert_eq!(
@@ -181,6 +189,26 @@ async fn a_web_page_is_no_stream() {
     let response = own.get(server.base_url()).send().await.unwrap();
     let refused = response.into_completions().await.unwrap_err();
     assert!(matches!(refused, HttpError::Page(_)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn what_is_called_a_page_and_does_not_begin_is_left_to_the_stream() {
+    let server = Server::start(|_| {
+        let mut answer = server::stream(Script::new([bytes("\n"), Step::Stall]));
+        let kind = hyper::header::HeaderValue::from_static("text/html");
+        answer
+            .headers_mut()
+            .insert(hyper::header::CONTENT_TYPE, kind);
+        answer
+    })
+    .await;
+    let client = server.builder().idle_timeout(Duration::from_millis(100));
+    let completions = client.build().unwrap().send(&two()).await.unwrap();
+    let closed = completions.closed().await;
+    assert!(
+        matches!(closed, Err(StreamError::TimedOut(_))),
+        "{closed:?}"
+    );
 }
 
 #[tokio::test]

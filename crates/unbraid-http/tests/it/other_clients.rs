@@ -76,6 +76,10 @@ async fn a_body_that_is_read() {
 #[tokio::test]
 async fn errors_and_futures_can_be_sent_and_shared() {
     fn shared<T: Clone + Send + Sync + std::error::Error + 'static>() {}
+    fn held<T: Clone + Send + Sync + std::fmt::Debug + 'static>() {}
+    held::<unbraid_http::Client>();
+    held::<unbraid_http::ClientBuilder>();
+    held::<unbraid_http::Request>();
     fn sent<T: Send>(value: T) -> T {
         value
     }

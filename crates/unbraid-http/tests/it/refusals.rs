@@ -18,7 +18,9 @@ async fn refused(answer: impl Fn() -> Answer + Send + Sync + 'static) -> StatusE
 }
 
 async fn refused_by(server: &Server) -> StatusError {
+    // The first byte has come with the head; a body that stalls is no timeout.
     let client = server.builder().retries(0).api_key("sk-top-secret");
+    let client = client.first_byte_timeout(Duration::from_secs(3));
     let refused = client.build().unwrap().send(&two()).await.unwrap_err();
     assert_eq!(refused.name(), "status");
     assert!(refused.answer().is_some());
