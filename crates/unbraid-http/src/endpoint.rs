@@ -91,7 +91,13 @@ impl ApiKey {
     }
 
     /// The text without the key: some servers repeat it in their errors.
+    ///
+    /// Short ones are no secrets but words that servers without keys are given, such as `none`; to replace these would
+    /// garble the message.
     pub(crate) fn redact(&self, text: &str) -> String {
+        if self.0.len() < SHORTEST_SECRET {
+            return text.to_owned();
+        }
         text.replace(&self.0, "[key]")
     }
 }
@@ -102,9 +108,15 @@ impl fmt::Debug for ApiKey {
     }
 }
 
+/// Bytes of a key that is worth hiding; those of providers have 32 and more.
+const SHORTEST_SECRET: usize = 8;
+
 /// The query of an address may hold a key, too.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Endpoint({})", self.chat.host_str().unwrap_or_default())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,13 +21,14 @@ use crate::{
     limits::{FIRST_PAUSE, MAX_PAUSE, MAX_RETRY_AFTER},
     request::Request,
     response::Answer,
+    status::StatusError,
 };
 
 /// Sends a request and gives its completions once an answer has begun.
 pub(crate) async fn send(client: &Inner, request: &Request) -> Result<Completions, HttpError> {
     can_wait()?;
     let body = request.body();
-    let settings = settings(client, request, &body);
+    let settings = settings(client, request);
     let work = attempts(client, request, &body);
     let Some(total) = client.timeouts.total else {
         return Ok(work.await?.read(settings));
@@ -47,7 +48,7 @@ fn can_wait() -> Result<(), HttpError> {
 }
 
 /// How the stream of one request is read: the one place where a stream learns what was asked.
-fn settings(client: &Inner, request: &Request, _body: &Value) -> Builder {
+fn settings(client: &Inner, request: &Request) -> Builder {
     let settings = client.settings.clone();
     match request.expected_choices() {
         Some(n) => settings.expect_choices(n),
@@ -135,10 +136,7 @@ fn may_pass(error: &HttpError) -> bool {
 
 /// How long to pause before another attempt, if one is left.
 fn pause(error: &HttpError, ours: Option<Duration>) -> Option<Duration> {
-    let wish = match error {
-        HttpError::Status(refused) => refused.retry_after(),
-        _ => None, // nobody was there to wish
-    };
+    let wish = error.answer().and_then(StatusError::retry_after);
     both(wish.unwrap_or_default(), ours?)
 }
 

@@ -5,7 +5,10 @@ use std::{error::Error, sync::Arc};
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject},
+    pki_types::{
+        CertificateDer,
+        pem::{self, PemObject},
+    },
 };
 use rustls_platform_verifier::Verifier;
 
@@ -44,12 +47,16 @@ pub(crate) fn config(roots: &[Vec<u8>]) -> Result<ClientConfig, BuildError> {
 fn certificates(given: &[Vec<u8>]) -> Result<Vec<CertificateDer<'static>>, BuildError> {
     let mut certificates = Vec::new();
     for bytes in given {
-        if bytes.starts_with(b"-----BEGIN") {
-            for certificate in CertificateDer::pem_slice_iter(bytes) {
-                certificates.push(certificate.map_err(failed)?);
-            }
-        } else {
+        if !String::from_utf8_lossy(bytes).contains("-----BEGIN") {
             certificates.push(CertificateDer::from(bytes.clone()));
+            continue;
+        }
+        let before = certificates.len();
+        for certificate in CertificateDer::pem_slice_iter(bytes) {
+            certificates.push(certificate.map_err(failed)?);
+        }
+        if certificates.len() == before {
+            return Err(failed(pem::Error::NoItemsFound)); // a private key, say
         }
     }
     Ok(certificates)

@@ -252,7 +252,7 @@ impl ClientBuilder {
                 .into_iter()
                 .chain(own)
                 .any(|known| name.eq_ignore_ascii_case(known));
-            let key = value.rsplit(' ').next().filter(|_| holds_key)?; // `Bearer ..`
+            let key = value.trim().rsplit(' ').next().filter(|_| holds_key)?; // `Bearer ..`
             ApiKey::new(key)
         });
         self.key.clone().into_iter().chain(further).collect()

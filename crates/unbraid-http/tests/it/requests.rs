@@ -187,8 +187,11 @@ fn settings_that_cannot_be_are_told_by_build() {
     assert_eq!(refused.to_string(), "header \"a\" cannot be sent");
     let refused = build(Client::builder().api_key("k").key_header(""));
     assert_eq!(refused.to_string(), "header \"\" cannot be sent");
-    let refused = build(Client::builder().root_certificate("-----BEGIN CERTIFICATE-----\n?"));
-    assert!(matches!(refused, BuildError::Tls(_)), "{refused}");
+    let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    for root in ["-----BEGIN CERTIFICATE-----\n?", key, "no certificate"] {
+        let refused = build(Client::builder().root_certificate(root));
+        assert!(matches!(refused, BuildError::Tls(_)), "{refused}");
+    }
 }
 
 #[tokio::test]
