@@ -1,6 +1,16 @@
-//! Reported usage: merged field by field, the last value of each, never summed (U1 to U11).
+//! Reported usage: merged field by field, the last value of each, never summed (U1 to U11). What is missing can be
+//! estimated.
+
+mod estimate;
+mod prompt;
 
 use serde_json::{Map, Value};
+
+pub use estimate::{
+    BYTES_PER_TOKEN, CountTokens, Estimated, completion_tokens, estimate, estimate_with,
+    prompt_tokens,
+};
+pub use prompt::Prompt;
 
 use crate::ChoiceIndex;
 
@@ -15,8 +25,27 @@ pub enum UsageSource {
     Reported,
     /// It was counted here.
     Estimated,
-    /// Some figures were reported and others counted.
+    /// Some figures were reported and others counted; [`Usage::estimated`] tells which.
     Mixed,
+}
+
+impl UsageSource {
+    /// The name that the command prints: `absent`, `reported`, `estimated` or `mixed`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(unbraid_core::UsageSource::Estimated.as_str(), "estimated");
+    /// ```
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Reported => "reported",
+            Self::Estimated => "estimated",
+            Self::Mixed => "mixed",
+        }
+    }
 }
 
 /// Tokens of a completion. What is not known is `None`, never 0.
@@ -42,11 +71,13 @@ pub struct Usage {
     pub completion_tokens: Option<u64>,
     /// The total as the server gave it; it need not be the sum (U11).
     pub total_tokens: Option<u64>,
-    /// Completion tokens of single choices, where the server told them apart.
+    /// Completion tokens of single choices, where the server told them apart or they were estimated.
     pub per_choice: Vec<(ChoiceIndex, u64)>,
     /// Reported, estimated, or neither.
     pub source: UsageSource,
-    /// All fields as they were merged, unknown ones included; `null` if none came.
+    /// Which figures were estimated; the others were reported.
+    pub estimated: Estimated,
+    /// All fields that were reported, merged, unknown ones included; `null` if none came. Nothing estimated is in it.
     pub raw: Value,
 }
 
@@ -142,6 +173,7 @@ impl Reported {
                 Vec::new()
             },
             source: UsageSource::Reported,
+            estimated: Estimated::default(),
             raw: Value::Object(fields),
         }
     }
