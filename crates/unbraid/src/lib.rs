@@ -47,6 +47,11 @@
 //!   ends `finished` and `done_without_finish`; after any other, exactly one error, then `None`.
 //! - Dropping the last handle of a completion closes its source. Dropping any other frees and cancels nothing.
 //!
+//! # Features
+//!
+//! `tokens`, off by default: [`Completions::usage`] counts the tokens that the server did not report, with tiktoken-rs.
+//! It adds about 8 MB of tables to a binary.
+//!
 //! The synchronous half, without a runtime, is [`Demux`]; its crate, `unbraid-core`, is re-exported here.
 
 mod board;
@@ -59,9 +64,15 @@ mod inbox;
 mod log;
 mod reader;
 mod source;
+#[cfg(feature = "tokens")]
+pub mod tokens;
 mod updates;
 mod watched;
 
+pub use unbraid_core::{
+    BYTES_PER_TOKEN, CountTokens, Estimated, Prompt, completion_tokens, estimate, estimate_with,
+    prompt_tokens,
+};
 pub use unbraid_core::{
     BoxError, Call, CallKind, CallStatus, ChoiceError, ChoiceIndex, Demux, End, Event,
     FinishPolicy, FinishReason, Finished, Fragment, Limit, LimitExceeded, Limits, Message,
