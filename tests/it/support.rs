@@ -108,6 +108,7 @@ fn copy<T: AsRef<str>>(event: &Event<T>) -> Event<Text> {
             call: *call,
             status: *status,
         },
+        Event::Audio(raw) => Event::Audio(text(raw)),
         Event::Logprobs(raw) => Event::Logprobs(text(raw)),
         Event::Metadata(raw) => Event::Metadata(text(raw)),
         Event::Finish(reason) => Event::Finish(text(reason)),

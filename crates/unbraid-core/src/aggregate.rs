@@ -2,13 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Call, CallKind, Metadata, Shape, Transcript, Usage, report::parsed};
+use crate::{
+    Call, CallKind, Message, Metadata, Shape, Transcript, Usage, report::parsed, transcript::Level,
+};
 
 /// The non-streaming response: `id, object, created, model, choices, usage`, then the envelope's other fields.
 ///
 /// Choices are sorted by index. `finish_reason` is the raw text of the first one, `arguments` the raw text as it came;
 /// nothing is derived or repaired. What did not come is `null`. A legacy function call stands in `function_call` only.
-/// Late text (behind a choice's end) is part of it (F6).
+/// Late text (behind a choice's end) is part of it (F6). `audio` is there only if audio came (M11). Fields that we do not know
+/// stand where they stood in the stream: in the envelope, in the choice, in its message (those of its deltas), in a call (T40).
 ///
 /// # Examples
 ///
@@ -48,27 +51,38 @@ pub fn aggregate<'t>(
 }
 
 fn choice(transcript: &Transcript) -> Value {
-    let message = transcript.message();
+    let answer = transcript.message();
+    let index = transcript.index().0;
     let mut choice = match transcript.shape() {
-        Shape::Chat => json!({
-            "index": transcript.index().0,
-            "message": {
-                "role": message.role.as_deref(),
-                "content": some(&message.content),
-                "refusal": some(&message.refusal),
-                "reasoning": some(&message.reasoning),
-                "tool_calls": tool_calls(&message.tool_calls),
-                "function_call": function_call(&message.tool_calls),
-            },
-        }),
-        Shape::Text => json!({ "index": transcript.index().0, "text": message.content }),
+        Shape::Chat => json!({ "index": index, "message": message(&answer) }),
+        Shape::Text => json!({ "index": index, "text": answer.content }),
     };
     let rest = json!({ "finish_reason": transcript.finish_reason().map(|reason| reason.as_str()), "logprobs": logprobs(transcript) });
     if let (Value::Object(choice), Value::Object(rest)) = (&mut choice, rest) {
         choice.extend(rest);
     }
-    fill_in(&mut choice, transcript.extra().iter());
+    fill_in(&mut choice, transcript.fields(Level::Choice).iter());
+    if transcript.shape() == Shape::Text {
+        fill_in(&mut choice, answer.extra.iter());
+    }
     choice
+}
+
+/// What stood in the deltas stands in the message, in the choice what stood beside them (C20).
+fn message(answer: &Message) -> Value {
+    let mut message = json!({
+        "role": answer.role.as_deref(),
+        "content": some(&answer.content),
+        "refusal": some(&answer.refusal),
+        "reasoning": some(&answer.reasoning),
+        "tool_calls": tool_calls(&answer.tool_calls),
+        "function_call": function_call(&answer.tool_calls),
+    });
+    if let (Value::Object(fields), Some(audio)) = (&mut message, &answer.audio) {
+        fields.insert("audio".into(), audio.to_json());
+    }
+    fill_in(&mut message, answer.extra.iter());
+    message
 }
 
 /// Fields that we do not know, where no field of ours has the name.
@@ -138,3 +152,6 @@ fn logprobs(transcript: &Transcript) -> Value {
         Value::Object(whole)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,12 +10,13 @@
 
 mod tool_calls;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
-    End, FinishReason, Fragment, LimitExceeded, Limits, Update, Warning,
+    Audio, End, FinishReason, Fragment, LimitExceeded, Limits, Update, Warning,
     event::Place,
-    transcript::{Kind, Transcript},
+    transcript::{Kind, Level, Transcript},
+    update::is_audio,
 };
 
 /// One choice's state beside its transcript. It is the transcript's only writer.
@@ -43,6 +44,7 @@ pub struct Machine {
     role_less: bool,
     ended: bool,
     limits: Limits,
+    tools: Vec<Arc<str>>,
 }
 
 const TEXTS: [Kind; 3] = [Kind::Reasoning, Kind::Content, Kind::Refusal];
@@ -55,6 +57,13 @@ impl Machine {
             limits,
             ..Self::default()
         }
+    }
+
+    /// The same machine, with the names of the tools that the request declared: see [`Options::tools`](crate::Options::tools).
+    #[must_use]
+    pub fn with_tools(mut self, tools: Vec<Arc<str>>) -> Self {
+        self.tools = tools;
+        self
     }
 
     /// Whether nothing more is taken.
@@ -72,24 +81,25 @@ impl Machine {
         if log.finish_reason().is_some() && update.has_delta() {
             self.warn("F6", "text or calls after the finish reason", place, log);
         }
-        if !(update.whole && self.begun) {
+        let repeats = update.whole && self.begun;
+        if !repeats {
             self.begun |= update.has_payload();
             if let Err(limit) = self.deltas(update, place, log) {
                 return self.end(End::LimitExceeded(limit), place, log);
             }
         }
-        self.rest(update, place, log);
+        self.metadata(update, repeats, place, log);
+        self.finish(update, place, log);
     }
 
     /// What comes behind the end: kept for the message, told to nobody (F6).
     pub fn late(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {
-        if !(update.whole && self.begun) {
+        let repeats = update.whole && self.begun;
+        if !repeats {
             let _over: Result<(), LimitExceeded> = self.deltas(update, place, log); // the choice has ended: a further call is dropped
             tool_calls::mark_late(log);
         }
-        for (key, raw) in &update.metadata {
-            log.set_extra(key, raw);
-        }
+        self.metadata(update, repeats, place, log);
         if let Some(raw) = update.finish_reason.as_deref() {
             log.set_finish(raw);
         }
@@ -170,26 +180,19 @@ impl Machine {
                 lone_half(place, log, self.limits.warnings);
             }
         }
+        if let Some(raw) = update.audio() {
+            log.push(Kind::Audio, place, 0, raw);
+            if !Audio::default().absorb(raw) {
+                self.warn("M11", "a piece of audio is no base64", place, log);
+            }
+        }
         if let Some(raw) = &update.logprobs {
             log.push(Kind::Logprobs, place, 0, raw);
         }
-        tool_calls::apply(update, place, log, &self.limits)
+        tool_calls::apply(update, place, log, &self.limits, &self.tools)
     }
 
-    fn rest(&self, update: &Update<'_>, place: Place, log: &mut Transcript) {
-        let mut changed = String::new();
-        for (key, raw) in &update.metadata {
-            if log.set_extra(key, raw) {
-                changed.push(if changed.is_empty() { '{' } else { ',' });
-                changed.push_str(&serde_json::Value::from(key.as_ref()).to_string());
-                changed.push(':');
-                changed.push_str(raw);
-            }
-        }
-        if !changed.is_empty() {
-            changed.push('}');
-            log.push(Kind::Metadata, place, 0, &changed);
-        }
+    fn finish(&self, update: &Update<'_>, place: Place, log: &mut Transcript) {
         let Some(raw) = update
             .finish_reason
             .as_deref()
@@ -210,6 +213,30 @@ impl Machine {
         {
             self.warn("F5", "a second, different finish reason", place, log);
         }
+    }
+
+    /// Tells the fields that are news in one object: the delta's, then the choice's.
+    fn metadata(&self, update: &Update<'_>, repeats: bool, place: Place, log: &mut Transcript) {
+        let mut news = Vec::new();
+        let mut of_delta = 0;
+        for (at, (key, raw)) in update.metadata.iter().enumerate() {
+            let in_delta = at < update.delta_fields;
+            let level = if in_delta {
+                Level::Message
+            } else {
+                Level::Choice
+            };
+            if (in_delta && is_audio(key, raw)) || !log.set_extra(level, key, raw, repeats) {
+                continue;
+            }
+            if news.iter().any(|(known, _)| *known == key) {
+                log.push_fields(&news, of_delta, place); // an object holds a name once
+                (news, of_delta) = (Vec::new(), 0);
+            }
+            of_delta += u32::from(in_delta);
+            news.push((key, raw));
+        }
+        log.push_fields(&news, of_delta, place);
     }
 
     fn warn(&self, code: &'static str, message: &'static str, place: Place, log: &mut Transcript) {

@@ -340,7 +340,7 @@ impl Decoder {
         out.recognised |= chunk.has_choices || chunk.error.is_some();
         for mut element in std::mem::take(&mut chunk.elements) {
             self.settle_reasoning(&mut element);
-            let mut update = element.update;
+            let mut update = element.into_update();
             update.id = chunk.id.clone();
             update.created = chunk.created;
             update.model = chunk.model.clone();

@@ -13,7 +13,7 @@ use board::Board;
 /// Takes one completion stream apart, synchronously: bytes in, events out, every choice's transcript at hand.
 ///
 /// The same bytes give the same events however they are cut into reads. Everything is kept until the `Demux` is
-/// dropped, within [`Limits`]; for a stream that is read as it comes, without actors, take the events after each read.
+/// dropped, within [`Limits`](crate::Limits); for a stream that is read as it comes, without actors, take the events after each read.
 ///
 /// # Examples
 ///
@@ -43,7 +43,7 @@ impl Demux {
     /// A demultiplexer at the start of a stream.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let board = Board::new(options.limits.clone());
+        let board = Board::new(&options);
         Self {
             pipeline: Pipeline::new(options, board),
         }
@@ -108,7 +108,7 @@ impl Demux {
     /// ```
     pub fn cancel(&mut self, choice: ChoiceIndex) {
         if let Some(slot) = self.pipeline.router().slot(choice) {
-            self.pipeline.cancel(slot);
+            let _ended_before = !self.pipeline.cancel(slot);
         }
     }
 
@@ -240,7 +240,7 @@ impl Demux {
         warnings
     }
 
-    /// How many further warnings there were; see [`Limits::warnings`].
+    /// How many further warnings there were; see [`Limits::warnings`](crate::Limits::warnings).
     #[must_use]
     pub fn warnings_dropped(&self) -> u64 {
         let on_choices = self.choices().map(Transcript::warnings_dropped);

@@ -146,6 +146,12 @@ impl End {
     }
 }
 
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason())
+    }
+}
+
 impl From<&StreamError> for End {
     fn from(error: &StreamError) -> Self {
         match error {
@@ -224,6 +230,8 @@ pub enum Event<T = Text> {
         /// What its arguments are.
         status: CallStatus,
     },
+    /// The next piece of the audio, as raw JSON: its `id`, `data`, `transcript` or `expires_at` (M11).
+    Audio(T),
     /// Log probabilities of one delta, as raw JSON.
     Logprobs(T),
     /// Other fields of a chunk that changed, as one raw JSON object (C20, E24, E25).
@@ -260,6 +268,7 @@ impl<T> Event<T> {
             Self::ToolCallStart { .. } => "tool_call.start",
             Self::ToolCallArguments { .. } => "tool_call.arguments.delta",
             Self::ToolCallDone { .. } => "tool_call.done",
+            Self::Audio(_) => "audio.delta",
             Self::Logprobs(_) => "logprobs.delta",
             Self::Metadata(_) => "metadata",
             Self::Finish(_) => "finish",
@@ -297,6 +306,7 @@ impl<T> Event<T> {
                 text: f(text),
             },
             Self::ToolCallDone { call, status } => Event::ToolCallDone { call, status },
+            Self::Audio(text) => Event::Audio(f(text)),
             Self::Logprobs(text) => Event::Logprobs(f(text)),
             Self::Metadata(text) => Event::Metadata(f(text)),
             Self::Finish(text) => Event::Finish(f(text)),

@@ -19,6 +19,8 @@
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
 mod aggregate;
+mod audio;
+mod call_parse;
 pub mod choice;
 pub mod decode;
 mod demux;
@@ -27,6 +29,7 @@ mod dialect;
 mod error;
 pub mod event;
 pub mod frame;
+pub mod json;
 pub mod limits;
 mod message;
 mod metadata;
@@ -42,6 +45,8 @@ mod usage;
 mod warning;
 
 pub use aggregate::aggregate;
+pub use audio::Audio;
+pub use call_parse::{JsonFault, ShapeError, parse_json, parse_json_repaired};
 pub use demux::Demux;
 pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
@@ -52,7 +57,7 @@ pub use message::{Finished, Message};
 pub use metadata::Metadata;
 pub use options::{FinishPolicy, Options};
 pub use text::Text;
-pub use tool_call::{Call, CallKind, CallStatus, escape_controls};
+pub use tool_call::{Call, CallKind, CallProblem, CallStatus, escape_controls};
 pub use transcript::Transcript;
 pub use update::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update};
 pub use usage::{

@@ -23,6 +23,13 @@ pub const MAX_COMPLETION_BYTES: u64 = 256 * 1024 * 1024;
 /// Nesting of a chunk's JSON; `serde_json` refuses the same depth, so both decoders agree.
 pub const MAX_JSON_DEPTH: usize = 127;
 
+/// Nesting of a call's arguments (J16): `serde_json` refuses the same depth, so what is judged complete can be parsed.
+pub const MAX_ARGUMENT_DEPTH: usize = 127;
+
+/// Values in a partial view of arguments. One costs up to some 400 bytes (a key, a map's entry, its growth) for as
+/// little as 2 bytes of text, so that 50 MiB are the most; a megabyte of ordinary arguments has less than half as many.
+pub const MAX_PARTIAL_NODES: usize = 1 << 17;
+
 /// Warnings that a completion, and each of its choices, keeps. A broken server breaks every chunk in the same way.
 pub const MAX_WARNINGS: usize = 64;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    ChoiceIndex, End, FinishReason, Warning,
+    Audio, ChoiceIndex, End, FinishReason, Warning,
     tool_call::{Call, CallKind, CallStatus},
 };
 
@@ -33,6 +33,12 @@ pub struct Message {
     pub refusal: String,
     /// The calls in order of appearance, a legacy function call included.
     pub tool_calls: Vec<Call>,
+    /// The audio, if any came (M11).
+    pub audio: Option<Audio>,
+    /// Other fields of the deltas, as raw JSON (C20). The lists `annotations`, `images`, `reasoning_details`, and
+    /// `content_parts` (parts of the content that are neither text nor reasoning) are concatenated; of others the
+    /// last value counts.
+    pub extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl Message {

@@ -1,5 +1,7 @@
 //! How a stream is read.
 
+use std::sync::Arc;
+
 use crate::Limits;
 
 /// When a choice whose finish reason has come counts as ended.
@@ -39,6 +41,22 @@ pub enum FinishPolicy {
 /// let options = Options { expect_choices: Some(1), ..Options::default() };
 /// # assert!(!options.strict);
 /// ```
+///
+/// The names of the tools settle what a name is that comes in pieces:
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, Options};
+///
+/// let name = |tools: &[&str]| {
+///     let mut demux = Demux::new(Options { tools: tools.iter().map(|&name| name.into()).collect(), ..Options::default() });
+///     for piece in ["search", "web_search"] {
+///         demux.feed(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"name\":\"{piece}\"}}}}]}}}}]}}\n\n").as_bytes());
+///     }
+///     demux.choice(ChoiceIndex(0)).unwrap().message().tool_calls[0].name.to_string()
+/// };
+/// assert_eq!(name(&[]), "searchweb_search");
+/// assert_eq!(name(&["web_search"]), "web_search");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Ends the stream at the first line that is no data (R04) and at the first payload that is no JSON (R07).
@@ -49,4 +67,7 @@ pub struct Options {
     pub finish_policy: FinishPolicy,
     /// The bounds.
     pub limits: Limits,
+    /// Names of the tools that the request declared, if they are known. They decide whether a further piece of a call's
+    /// name continues it or takes its place (T16); a name that is none of them is delivered all the same (T44).
+    pub tools: Vec<Arc<str>>,
 }

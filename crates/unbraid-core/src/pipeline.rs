@@ -192,9 +192,9 @@ impl<S: Sink> Pipeline<S> {
         self.router.fail(error, &mut self.sink);
     }
 
-    /// The caller ends the choice of a slot; what still comes for it is dropped.
-    pub fn cancel(&mut self, slot: usize) {
-        self.router.cancel(slot, &mut self.sink);
+    /// The caller ends the choice of a slot; what still comes for it is dropped. False if it had ended before.
+    pub fn cancel(&mut self, slot: usize) -> bool {
+        self.router.cancel(slot, &mut self.sink)
     }
 
     /// No byte has come for a while: choices that have a finish reason end.

@@ -118,6 +118,7 @@ pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         }
         Event::ToolCallArguments { call, text } => json!({ "call": call, "delta": text.as_ref() }),
         Event::ToolCallDone { call, status } => json!({ "call": call, "status": status.as_str() }),
+        Event::Audio(raw) => json!({ "audio": parsed(raw.as_ref()) }),
         Event::Logprobs(raw) => json!({ "logprobs": parsed(raw.as_ref()) }),
         Event::Metadata(raw) => json!({ "metadata": parsed(raw.as_ref()) }),
         Event::Finish(reason) => json!({ "finish_reason": reason.as_ref() }),

@@ -1,6 +1,10 @@
 //! What is known of a tool call, and what its arguments turned out to be.
 
+mod problem;
+
 use std::{fmt, sync::Arc};
+
+pub use problem::CallProblem;
 
 use crate::{depth::is_deeper_than, limits::MAX_JSON_DEPTH};
 
@@ -131,6 +135,8 @@ impl fmt::Display for CallStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Call {
+    /// Its ordinal within the choice, from 0, in order of appearance: what events call it by.
+    pub call: u32,
     /// The wire's index, if it had one.
     pub index: Option<i64>,
     /// The server's id.

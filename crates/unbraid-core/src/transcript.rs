@@ -4,12 +4,14 @@
 //! records `0..visible()`, which are the choice's events, and the message that they add up to.
 
 mod call_entry;
+mod fields;
 mod message;
 mod write;
 
 use std::sync::Arc;
 
 pub(crate) use call_entry::CallEntry;
+pub(crate) use fields::{Field, Level};
 
 use crate::{
     ChoiceError, ChoiceIndex, End, Event, FinishReason, Shape, Stamped, Warning, event::Place,
@@ -27,6 +29,7 @@ pub(crate) enum Kind {
     CallStart,
     CallArguments,
     CallDone,
+    Audio,
     Logprobs,
     Metadata,
     Finish,
@@ -68,7 +71,9 @@ pub struct Transcript {
     role: Option<Arc<str>>,
     finish: Option<FinishReason>,
     finish_raw: Vec<Arc<str>>,
-    extra: Vec<(Arc<str>, Arc<str>)>,
+    extra: Vec<Field>,
+    /// What was last told of the deltas' fields; their values stand in the records.
+    delta_extra: Vec<Field>,
     end: Option<(End, usize)>,
     discarded: bool,
     /// Bytes of what the model wrote that were discarded: all that usage needs of them.
@@ -90,6 +95,7 @@ impl Transcript {
             finish: None,
             finish_raw: Vec::new(),
             extra: Vec::new(),
+            delta_extra: Vec::new(),
             end: None,
             discarded: false,
             discarded_bytes: 0,
@@ -197,6 +203,7 @@ impl Transcript {
                 call,
                 status: entry?.status?,
             },
+            Kind::Audio => Event::Audio(text),
             Kind::Logprobs => Event::Logprobs(text),
             Kind::Metadata => Event::Metadata(text),
             Kind::Finish => Event::Finish(text),
@@ -217,7 +224,8 @@ impl Transcript {
         self.warnings.dropped()
     }
 
-    /// Other fields of the choice and of its deltas, the last value of each, as raw JSON.
+    /// Other fields of the choice, the last value of each, as raw JSON. Those of its deltas are the message's:
+    /// [`Message::extra`](crate::Message::extra).
     #[must_use]
     pub fn extra(&self) -> &[(Arc<str>, Arc<str>)] {
         &self.extra
@@ -280,6 +288,7 @@ impl Transcript {
         self.records = Vec::new();
         self.calls = Vec::new();
         self.extra = Vec::new();
+        self.delta_extra = Vec::new();
         if let Some((_, visible)) = &mut self.end {
             *visible = 0;
         }

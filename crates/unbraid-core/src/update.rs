@@ -187,8 +187,11 @@ pub struct Update<'a> {
     pub usage: Option<Cow<'a, str>>,
     /// An error that the server reported, as raw JSON; of the choice if there is a choice (F12).
     pub error: Option<Cow<'a, str>>,
-    /// Other fields of the envelope or of the choice, as raw JSON (E24).
+    /// Other fields of the envelope or of the choice, as raw JSON (E24); those of the delta come first.
     pub metadata: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// How many of `metadata`, from its start, stood inside the delta: they belong into the message (C20). A field
+    /// `audio` among them is a piece of audio (M11).
+    pub delta_fields: usize,
     /// What was tolerated while decoding.
     pub warnings: Vec<Warning>,
     /// Whether the event was a completion chunk, an error or an end mark, and no foreign JSON.
@@ -227,19 +230,27 @@ impl Update<'_> {
             usage: owned(self.usage),
             error: owned(self.error),
             metadata: own_pairs(self.metadata),
+            delta_fields: self.delta_fields,
             warnings: self.warnings,
             recognised: self.recognised,
             done: self.done,
         }
     }
 
-    /// Whether it brings text, arguments or log probabilities: what keeps a finished choice from ending.
+    /// The piece of audio that the delta brings, as raw JSON (M11).
+    pub(crate) fn audio(&self) -> Option<&str> {
+        let mut fields = self.metadata.iter().take(self.delta_fields);
+        let (_, raw) = fields.find(|(key, raw)| is_audio(key, raw))?;
+        Some(raw)
+    }
+
+    /// Whether it brings text, audio, arguments or log probabilities: what keeps a finished choice from ending.
     #[must_use]
     pub fn has_delta(&self) -> bool {
         self.has_payload() || self.logprobs.is_some()
     }
 
-    /// Whether it brings text or a call: what a whole message would only repeat (E21).
+    /// Whether it brings text, audio or a call: what a whole message would only repeat (E21).
     pub(crate) fn has_payload(&self) -> bool {
         let some = |f: &Option<Fragment<'_>>| f.as_ref().is_some_and(|f| !f.is_empty());
         some(&self.content_update)
@@ -247,6 +258,7 @@ impl Update<'_> {
             || some(&self.refusal_update)
             || some(&self.function_name)
             || some(&self.function_arguments_update)
+            || self.audio().is_some()
             || self
                 .tool_call_updates
                 .iter()
@@ -311,6 +323,11 @@ impl ToolCallUpdate<'_> {
             extra: own_pairs(self.extra),
         }
     }
+}
+
+/// M11: an object; whatever else has the name is a field like any other.
+pub(crate) fn is_audio(key: &str, raw: &str) -> bool {
+    key == "audio" && raw.starts_with('{')
 }
 
 fn owned(text: Option<Cow<'_, str>>) -> Option<Cow<'static, str>> {

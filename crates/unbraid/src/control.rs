@@ -85,7 +85,9 @@ impl Control {
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Vec<Request>> {
         let mut state = self.lock();
         if state.requests.is_empty() {
-            state.waker = Some(cx.waker().clone());
+            let old = state.waker.replace(cx.waker().clone());
+            drop(state);
+            drop(old); // its drop may run foreign code: not under the lock
             return Poll::Pending;
         }
         Poll::Ready(std::mem::take(&mut state.requests))

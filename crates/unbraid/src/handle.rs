@@ -4,8 +4,10 @@ pub(crate) mod choice;
 pub(crate) mod choices;
 pub(crate) mod completions;
 pub(crate) mod events;
+pub(crate) mod json;
 pub(crate) mod messages;
 pub(crate) mod text;
+pub(crate) mod tool_call;
 
 /// The inherent `next()` and the stream traits of a cursor that has `poll_item`, `done` and `Item`.
 macro_rules! cursor {

@@ -255,7 +255,9 @@ impl Inbox {
         if state.closed {
             return Poll::Ready(false);
         }
-        state.waker = Some(cx.waker().clone());
+        let old = state.waker.replace(cx.waker().clone());
+        drop(state);
+        drop(old); // its drop may run foreign code: not under the lock
         Poll::Pending
     }
 }

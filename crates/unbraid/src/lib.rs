@@ -75,21 +75,23 @@ pub use unbraid_core::{
 };
 pub use unbraid_core::{
     BoxError, Call, CallKind, CallStatus, ChoiceError, ChoiceIndex, Demux, End, Event,
-    FinishPolicy, FinishReason, Finished, Fragment, Limit, LimitExceeded, Limits, Message,
-    Metadata, Options, Place, ServerError, Shape, Stamped, StreamError, Text, TimedOut, Timeout,
-    ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource, Warning, aggregate,
-    escape_controls, limits,
+    FinishPolicy, FinishReason, Finished, Fragment, JsonFault, Limit, LimitExceeded, Limits,
+    Message, Metadata, Options, Place, ServerError, Shape, ShapeError, Stamped, StreamError, Text,
+    TimedOut, Timeout, ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource,
+    Warning, aggregate, escape_controls, json, limits, parse_json, parse_json_repaired,
 };
 
 pub use config::Builder;
-pub use error::Error;
+pub use error::{Error, Fault, JsonError};
 pub use handle::{
     choice::Choice,
     choices::Choices,
     completions::Completions,
     events::{AllEvents, Events, Logprobs},
+    json::{ContentJson, Field},
     messages::{Messages, Part, StreamingMessage},
     text::{Coalesced, Content, Reasoning, Refusal},
+    tool_call::{Arguments, ToolCall, ToolCalls},
 };
 pub use log::Timing;
 pub use updates::{Updates, updates, updates_with};

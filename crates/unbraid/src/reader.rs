@@ -17,8 +17,8 @@ use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionE
 use tokio::time::Instant;
 use tracing::Instrument;
 use unbraid_core::{
-    FinishPolicy, Limit, LimitExceeded, Options, StreamError, TimedOut, TransportError,
-    pipeline::Pipeline,
+    ChoiceIndex, FinishPolicy, Limit, LimitExceeded, Options, StreamError, TimedOut,
+    TransportError, pipeline::Pipeline,
 };
 
 use clock::Tick;
@@ -59,7 +59,10 @@ pub(crate) struct Reader {
 
 /// Why the reader woke.
 enum Step {
-    Read,
+    /// Something was read; `more` may be there at once.
+    Read {
+        more: bool,
+    },
     End,
     Broken(Broken),
     Asked(Vec<Request>),
@@ -100,8 +103,10 @@ impl Reader {
     /// Reads until the stream has closed.
     async fn run(&mut self, me: &ActorCell) {
         while self.pipeline.router().closed().is_none() {
+            let mut yields = false;
             match poll_fn(|cx| self.poll(cx)).await {
-                Step::Read => {
+                Step::Read { more } => {
+                    yields = more;
                     if let Some(over) = self.clock.overdue() {
                         self.pipeline.fail(StreamError::TimedOut(over));
                     }
@@ -115,8 +120,12 @@ impl Reader {
                 Step::TimedOut(over) => self.pipeline.fail(StreamError::TimedOut(over)),
             }
             self.deliver(me).await;
-            // A source that is ever ready must not starve the other tasks.
-            tokio::task::consume_budget().await;
+            // A source that is ever ready must not starve the other tasks, nor hide what has come from them.
+            if yields {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::task::consume_budget().await;
+            }
         }
     }
 
@@ -154,11 +163,11 @@ impl Reader {
                     self.readable = false;
                     return Poll::Ready(end.and_then(Result::err).map_or(Step::End, Step::Broken));
                 }
-                Poll::Pending if taken > 0 => break,
+                Poll::Pending if taken > 0 => return Poll::Ready(Step::Read { more: false }),
                 Poll::Pending => return self.poll_clock(cx),
             }
         }
-        Poll::Ready(Step::Read)
+        Poll::Ready(Step::Read { more: true })
     }
 
     fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
@@ -187,19 +196,23 @@ impl Reader {
                 self.drain = true;
                 self.pipeline.fail(StreamError::Cancelled); // nobody is left to read it
             }
-            Request::Cancel(index) => {
-                if let Some(slot) = self.pipeline.router().slot(index) {
-                    self.pipeline.cancel(slot);
-                    self.pipeline.sink.told = false; // that end was the caller's own wish
-                }
-                let all_came = self
-                    .options
-                    .expect_choices
-                    .is_some_and(|n| self.pipeline.sink.choices() >= n as usize);
-                if all_came && self.pipeline.router().all_ended() {
-                    self.pipeline.fail(StreamError::Cancelled);
-                }
-            }
+            Request::Cancel(index) => self.cancel(index),
+        }
+    }
+
+    /// The caller ends one choice. The body closes with the last of them; a choice that ended by itself keeps it open,
+    /// since the usage is still to come (U14).
+    fn cancel(&mut self, index: ChoiceIndex) {
+        let Some(slot) = self.pipeline.router().slot(index) else {
+            return;
+        };
+        let told = self.pipeline.sink.told;
+        let cancelled = self.pipeline.cancel(slot);
+        self.pipeline.sink.told = told; // that end was the caller's own wish
+        let expected = self.options.expect_choices.map(|n| n as usize);
+        let all_came = expected.is_some_and(|n| self.pipeline.sink.choices() >= n);
+        if cancelled && all_came && self.pipeline.router().all_cancelled() {
+            self.pipeline.fail(StreamError::Cancelled);
         }
     }
 

@@ -64,12 +64,18 @@ impl<T> Watched<T> {
     fn poll<R>(&self, key: u64, cx: &Context<'_>, look: impl FnOnce(&T) -> Poll<R>) -> Poll<R> {
         let mut state = self.lock();
         let result = look(&state.value);
+        let mut old = None;
         if result.is_pending() {
+            let waker = cx.waker();
             match state.waiting.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, waker)) => waker.clone_from(cx.waker()),
-                None => state.waiting.push((key, cx.waker().clone())),
+                Some((_, known)) if known.will_wake(waker) => {}
+                Some((_, known)) => old = Some(std::mem::replace(known, waker.clone())),
+                None => state.waiting.push((key, waker.clone())),
             }
         }
+        drop(state);
+        // A waker's drop may run foreign code, which may look here: not under the lock.
+        drop(old);
         result
     }
 }
@@ -135,6 +141,21 @@ mod tests {
         assert_eq!(watched.lock().waiting.len(), 1);
         drop(watcher);
         assert_eq!(watched.lock().waiting.len(), 0);
+    }
+
+    #[test]
+    fn a_waker_that_owns_a_watcher_may_be_replaced() {
+        struct Owns(#[expect(dead_code, reason = "it is dropped with the waker")] Watcher<u8>);
+        impl std::task::Wake for Owns {
+            fn wake(self: Arc<Self>) {}
+        }
+        let watched = Arc::new(Watched::new(0_u8));
+        let watcher = Watcher::new(&watched);
+        for _ in 0..3 {
+            let owning = Waker::from(Arc::new(Owns(watcher.clone())));
+            let pending: Poll<()> = watcher.poll(&Context::from_waker(&owning), |_| Poll::Pending);
+            assert!(pending.is_pending());
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(super) fn apply(
     place: Place,
     log: &mut Transcript,
     limits: &Limits,
+    tools: &[Arc<str>],
 ) -> Result<(), LimitExceeded> {
     let function = update.function_name.is_some() || update.function_arguments_update.is_some();
     if update.tool_call_updates.is_empty() && !function {
@@ -23,13 +24,14 @@ pub(super) fn apply(
         return Ok(());
     }
     for entry in &update.tool_call_updates {
-        let call = match find(&log.calls, entry) {
+        let call = match find(&log.calls, entry, tools) {
             Some(call) => call,
             None if entry.says_nothing() => continue,
             None => open(log, CallKind::Function, limits.tool_calls)?,
         };
         announce_others(log, call, place);
-        absorb(log, call, entry, place, limits.warnings);
+        absorb(log, call, entry, tools);
+        arguments(log, call, entry.arguments.as_ref(), place, limits.warnings);
     }
     if function {
         let legacy = log
@@ -41,7 +43,7 @@ pub(super) fn apply(
             None => open(log, CallKind::LegacyFunction, limits.tool_calls)?,
         };
         announce_others(log, call, place);
-        name(log, call, update.function_name.as_ref());
+        name(log, call, update.function_name.as_ref(), tools);
         let piece = update.function_arguments_update.as_ref();
         arguments(log, call, piece, place, limits.warnings);
     }
@@ -63,7 +65,7 @@ fn open(log: &mut Transcript, kind: CallKind, max: usize) -> Result<usize, Limit
 }
 
 /// The call that an entry belongs to; `None` opens a new one. The order of the rules is the design's.
-fn find(calls: &[CallEntry], entry: &ToolCallUpdate<'_>) -> Option<usize> {
+fn find(calls: &[CallEntry], entry: &ToolCallUpdate<'_>, tools: &[Arc<str>]) -> Option<usize> {
     let id = entry.id.as_deref().filter(|id| !id.is_empty());
     let named = entry.name.as_ref().is_some_and(|name| !name.is_empty());
     let key = entry.index.or_else(|| entry.position.map(i64::from));
@@ -89,11 +91,11 @@ fn find(calls: &[CallEntry], entry: &ToolCallUpdate<'_>) -> Option<usize> {
     }
     let call = latest?;
     let entry_of = calls.get(call)?;
-    let other_name = named
-        && entry
-            .name
-            .as_ref()
-            .is_some_and(|name| *name.text != *entry_of.name);
+    let other_name = entry.name.as_ref().is_some_and(|piece| {
+        named
+            && *piece.text != *entry_of.name
+            && !is_piece_of_declared(&entry_of.name, &piece.text, tools)
+    });
     let opens = (named && new_id(entry_of)) || other_name;
     (!opens || headerless(entry_of)).then_some(call)
 }
@@ -123,7 +125,7 @@ fn headerless(call: &CallEntry) -> bool {
     call.id.is_none() && call.name.is_empty()
 }
 
-fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, place: Place, max: usize) {
+fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, tools: &[Arc<str>]) {
     if let Some(state) = log.calls.get_mut(call) {
         state.key = state
             .key
@@ -145,22 +147,56 @@ fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, place: 
             }
         }
     }
-    name(log, call, entry.name.as_ref());
-    arguments(log, call, entry.arguments.as_ref(), place, max);
+    name(log, call, entry.name.as_ref(), tools);
 }
 
-/// Folds a name: equal keeps, an extension replaces, anything else appends (T15 to T17).
-fn name(log: &mut Transcript, call: usize, piece: Option<&Fragment<'_>>) {
+fn name(log: &mut Transcript, call: usize, piece: Option<&Fragment<'_>>, tools: &[Arc<str>]) {
     let (Some(state), Some(piece)) = (log.calls.get_mut(call), piece) else {
         return;
     };
-    if piece.text == state.name.as_str() {
-        return;
+    match fold(&state.name, &piece.text, tools) {
+        Fold::Keep => {}
+        Fold::Replace => piece.text.as_ref().clone_into(&mut state.name),
+        Fold::Append => state.name.push_str(&piece.text),
     }
-    if piece.text.starts_with(state.name.as_str()) {
-        state.name.clear();
+}
+
+/// What a further piece does to a name.
+enum Fold {
+    Keep,
+    Replace,
+    Append,
+}
+
+/// Declared names decide, where they can. Otherwise an equal piece is a repetition (T15), an extension takes the name's
+/// place (T17), and anything else continues it (T16).
+fn fold(name: &str, piece: &str, tools: &[Arc<str>]) -> Fold {
+    let again = name == piece;
+    if again && declared(name, "", tools) {
+        return Fold::Keep;
     }
-    state.name.push_str(&piece.text);
+    if declared(name, piece, tools) {
+        return Fold::Append;
+    }
+    if again {
+        return Fold::Keep;
+    }
+    if declared("", piece, tools) || piece.starts_with(name) {
+        return Fold::Replace;
+    }
+    Fold::Append
+}
+
+/// Whether two texts join to the name of a declared tool.
+fn declared(head: &str, tail: &str, tools: &[Arc<str>]) -> bool {
+    let mut tools = tools.iter();
+    tools.any(|tool| tool.strip_prefix(head) == Some(tail))
+}
+
+/// Whether a piece without index continues a name (T16, T17), and is not the next call's (T3): only declared names tell.
+fn is_piece_of_declared(name: &str, piece: &str, tools: &[Arc<str>]) -> bool {
+    declared(name, piece, tools)
+        || (!declared(name, "", tools) && declared("", piece, tools) && piece.starts_with(name))
 }
 
 /// Appends verbatim (T24); what comes before the name waits for it (T18).
@@ -265,5 +301,57 @@ pub(super) fn finish_all(log: &mut Transcript, place: Place, max: usize) {
 pub(super) fn mark_late(log: &mut Transcript) {
     for state in &mut log.calls {
         state.late = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fold, fold};
+
+    /// What pieces of a name come to, if these tools are declared.
+    #[track_caller]
+    fn check(tools: &[&str], pieces: &[&str], expected: &str) {
+        let tools: Vec<_> = tools.iter().map(|&tool| tool.into()).collect();
+        let name = pieces.iter().fold(String::new(), |name, piece| {
+            match fold(&name, piece, &tools) {
+                Fold::Keep => name,
+                Fold::Replace => (*piece).to_owned(),
+                Fold::Append => name + piece,
+            }
+        });
+        assert_eq!(name, expected, "{pieces:?} of {tools:?}");
+    }
+
+    #[test]
+    fn t15_to_t17_names_are_folded_without_declared_tools() {
+        check(&[], &["add", "add"], "add");
+        check(&[], &["edit_ex", "isting_file"], "edit_existing_file");
+        check(&[], &["get", "get_w", "get_weather"], "get_weather");
+        check(&[], &["get", "", "_time"], "get_time");
+    }
+
+    #[test]
+    fn t16_declared_names_decide_what_a_piece_is() {
+        check(&["add"], &["add", "add"], "add");
+        check(&["add", "addadd"], &["add", "add"], "add");
+        check(&["haha"], &["ha", "ha"], "haha");
+        check(&["getget_time"], &["get", "get_time"], "getget_time");
+        check(&["get", "get_time"], &["get", "get_time"], "get_time");
+        check(&["get", "get_time"], &["get", "_time"], "get_time");
+        check(
+            &["get", "get_weather"],
+            &["get", "_wea", "ther"],
+            "get_weather",
+        );
+        check(&["search", "web"], &["web", "search"], "search");
+        check(&["web_search"], &["search", "web_search"], "web_search");
+        check(&["search", "websearch"], &["web", "search"], "websearch");
+    }
+
+    #[test]
+    fn t44_names_that_nobody_declared_are_folded_as_ever() {
+        check(&["add"], &["mul", "tiply"], "multiply");
+        check(&["add"], &["mul", "multiply"], "multiply");
+        check(&["add"], &["add", "_all"], "add_all");
     }
 }

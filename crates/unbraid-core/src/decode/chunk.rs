@@ -15,6 +15,9 @@ pub(crate) const REASONING: [&str; 5] = [
     "thought",
 ];
 
+/// The list of a message's parts that are neither text nor reasoning (C11); no server's own field has the name.
+pub(crate) const CONTENT_PARTS: &str = "content_parts";
+
 #[derive(Debug, Default)]
 pub(crate) struct Chunk<'a> {
     pub(crate) id: Option<Cow<'a, str>>,
@@ -33,6 +36,8 @@ pub(crate) struct Chunk<'a> {
 pub(crate) struct Element<'a> {
     pub(crate) index: Option<u32>,
     pub(crate) update: Update<'a>,
+    /// Other fields of the delta; those of the choice are in the update (C20).
+    pub(crate) fields: Pairs<'a>,
     /// The strict decoder has read a `delta`.
     pub(crate) has_delta: bool,
     /// The text came from `reasoning_details` alone (R4).
@@ -84,6 +89,16 @@ pub(crate) fn number_calls(calls: &mut [ToolCallUpdate<'_>]) {
         if call.index.is_none() {
             call.position = u32::try_from(position).ok();
         }
+    }
+}
+
+impl<'a> Element<'a> {
+    /// The update, with the delta's other fields before the choice's.
+    pub(crate) fn into_update(mut self) -> Update<'a> {
+        self.update.delta_fields = self.fields.len();
+        self.fields.append(&mut self.update.metadata);
+        self.update.metadata = self.fields;
+        self.update
     }
 }
 

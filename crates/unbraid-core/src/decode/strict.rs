@@ -254,9 +254,7 @@ impl<'a> Delta<'a> {
         update.tool_call_updates = self.calls;
         update.function_name = self.function.name;
         update.function_arguments_update = self.function.arguments;
-        for (key, raw) in self.extra {
-            put(&mut update.metadata, key, raw);
-        }
+        element.fields = self.extra;
     }
 }
 

@@ -44,6 +44,7 @@ impl Template {
         let update = &element.update;
         let plain = chunk.usage.is_none()
             && chunk.error.is_none()
+            && element.fields.is_empty()
             && update.metadata.is_empty()
             && update.logprobs.is_none()
             && update.finish_reason.is_none()

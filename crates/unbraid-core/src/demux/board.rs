@@ -1,9 +1,9 @@
 //! Every choice's machine and transcript, and the order in which they had something to tell.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
-    ChoiceIndex, End, Limits, Shape, Stamped, Text, Transcript, Update, choice::Machine,
+    ChoiceIndex, End, Limits, Options, Shape, Stamped, Text, Transcript, Update, choice::Machine,
     event::Place, route::Sink,
 };
 
@@ -11,6 +11,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Board {
     limits: Limits,
+    tools: Vec<Arc<str>>,
     choices: Vec<Slot>,
     queue: VecDeque<Item>,
 }
@@ -36,9 +37,10 @@ enum Item {
 }
 
 impl Board {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(options: &Options) -> Self {
         Self {
-            limits,
+            limits: options.limits.clone(),
+            tools: options.tools.clone(),
             choices: Vec::new(),
             queue: VecDeque::new(),
         }
@@ -96,7 +98,7 @@ impl Board {
 impl Sink for Board {
     fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: Shape) {
         self.choices.push(Slot {
-            machine: Machine::new(self.limits.clone()),
+            machine: Machine::new(self.limits.clone()).with_tools(self.tools.clone()),
             log: Transcript::new(index, shape),
             read: 0,
             queued: 0,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::{
     Fragment, ToolCallUpdate,
     decode::{
-        chunk::{Element, REASONING, is_padding, number_calls, put, some_text},
+        chunk::{CONTENT_PARTS, Element, REASONING, is_padding, number_calls, put, some_text},
         node::{Node, Value, Wide},
     },
 };
@@ -35,7 +35,7 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>) {
                     }
                 }
                 None if value.is_null() => {}
-                None => put(&mut element.update.metadata, key.clone(), value.to_json()),
+                None => put(&mut element.fields, key.clone(), value.to_json()),
             },
         }
     }
@@ -59,8 +59,8 @@ pub(crate) fn merge<'a>(whole: Element<'a>, element: &mut Element<'a>) {
     to.function_name = from.function_name;
     to.function_arguments_update = from.function_arguments_update;
     element.details_only = whole.details_only;
-    for (key, raw) in from.metadata {
-        put(&mut to.metadata, key, raw);
+    for (key, raw) in whole.fields {
+        put(&mut element.fields, key, raw);
     }
 }
 
@@ -80,16 +80,21 @@ fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
         return;
     };
     let (mut text, mut thinking) = (String::new(), String::new());
+    let mut others = String::new();
     for part in parts {
         match part.get("type").and_then(Node::text).as_deref() {
             Some("thinking" | "reasoning") => thinking.push_str(&part_text(part)),
             Some("text" | "output_text") | None => text.push_str(&part_text(part)),
-            Some(_) => put(
-                &mut element.update.metadata,
-                Cow::Borrowed("content_part"),
-                part.to_json(),
-            ),
+            Some(_) => {
+                others.push(if others.is_empty() { '[' } else { ',' });
+                others.push_str(&part.to_json());
+            }
         }
+    }
+    if !others.is_empty() {
+        others.push(']');
+        let key = Cow::Borrowed(CONTENT_PARTS);
+        put(&mut element.fields, key, Cow::Owned(others));
     }
     element.update.content_update = (!text.is_empty()).then(|| Fragment::from(text));
     element.update.reasoning_update = (!thinking.is_empty()).then(|| Fragment::from(thinking));

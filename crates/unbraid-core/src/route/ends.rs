@@ -29,8 +29,8 @@ impl Router {
         }
     }
 
-    /// The caller ends one choice; what still comes for it is dropped.
-    pub fn cancel(&mut self, slot: usize, sink: &mut impl Sink) {
+    /// The caller ends one choice; what still comes for it is dropped. False if it had ended before.
+    pub fn cancel(&mut self, slot: usize, sink: &mut impl Sink) -> bool {
         let open = self
             .routes
             .get(slot)
@@ -43,6 +43,13 @@ impl Router {
                 Place::event_end(self.next_at.saturating_sub(1)),
             );
         }
+        open
+    }
+
+    /// Whether of every choice that came nothing more is kept: the caller cancelled it, or a limit ended it.
+    #[must_use]
+    pub fn all_cancelled(&self) -> bool {
+        self.routes.iter().all(|r| r.state == State::Shut)
     }
 
     /// The source ended after so many bytes; `framed` if any of them was a field or comment of an event stream.

@@ -30,13 +30,14 @@ impl CallEntry {
         CallStatus::judge(self.kind, self.id.as_deref(), &self.name, arguments)
     }
 
-    pub(super) fn call(&self, arguments: String) -> Call {
+    pub(super) fn call(&self, call: u32, arguments: String) -> Call {
         let status = if self.late {
             Some(self.judge(&arguments))
         } else {
             self.status
         };
         Call {
+            call,
             index: self.index,
             id: self.id.clone(),
             name: self.name.as_str().into(),

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Kind, Record, Transcript};
-use crate::{Shape, message::Message};
+use super::{Kind, Level, Record, Transcript};
+use crate::{Call, Shape, message::Message};
 
 impl Kind {
-    /// The bytes of a record's text, if a model wrote it.
+    /// The bytes of a record's text, if a model wrote it as text.
     pub(super) fn written(self, text: &str) -> u64 {
         match self {
             Self::Content
@@ -15,6 +15,8 @@ impl Kind {
             | Self::CallStart
             | Self::CallArguments => text.len() as u64,
             Self::Start | Self::Role | Self::ContentDone | Self::CallDone => 0,
+            // Sound: its bytes tell nothing of its tokens.
+            Self::Audio => 0,
             Self::Logprobs | Self::Metadata | Self::Finish | Self::Warning | Self::End => 0,
         }
     }
@@ -40,17 +42,41 @@ impl Transcript {
                 | Kind::ContentDone
                 | Kind::CallStart
                 | Kind::CallDone => {}
+                Kind::Audio => {
+                    let _decoded: bool = message.audio.get_or_insert_default().absorb(text); // the machine has warned
+                }
                 Kind::Logprobs | Kind::Metadata | Kind::Finish | Kind::Warning | Kind::End => {}
             }
         }
-        let calls = self
-            .calls
-            .iter()
-            .zip(self.arguments())
-            .map(|(entry, arguments)| entry.call(arguments));
+        let entries = (0..).zip(&self.calls).zip(self.arguments());
+        let calls = entries.map(|((call, entry), arguments)| entry.call(call, arguments));
         message.tool_calls = calls.collect();
         message.drop_repeated_function_call();
+        message.extra = self.fields(Level::Message);
         message
+    }
+
+    /// One call so far, by its ordinal in the events; also one that the message leaves out, since it is told twice (T37).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Demux, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":7,\"function\":{\"name\":\"add\"}}]}}]}\n\n");
+    /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    /// assert_eq!(&*choice.call(0).unwrap().name, "add");
+    /// assert!(choice.call(7).is_none(), "7 is the server's index");
+    /// ```
+    #[must_use]
+    pub fn call(&self, call: u32) -> Option<Call> {
+        let entry = self.calls.get(call as usize)?;
+        let mut arguments: String = self
+            .texts(|r| r.kind == Kind::CallArguments && r.number == call)
+            .collect();
+        arguments.push_str(&entry.waiting);
+        Some(entry.call(call, arguments))
     }
 
     /// C5: most servers mean an assistant where they name no role.

@@ -1,7 +1,7 @@
 //! What the machine, a transcript's only writer, does to it.
 
 use super::{Kind, Record, Transcript};
-use crate::{End, Warning, event::Place, limits::MAX_FIELDS};
+use crate::{End, Warning, event::Place};
 
 impl Transcript {
     pub(crate) fn begun(&self) -> bool {
@@ -49,23 +49,6 @@ impl Transcript {
     pub(crate) fn replace_end(&mut self, end: End) {
         if let Some((known, _)) = &mut self.end {
             *known = end;
-        }
-    }
-
-    /// Keeps a field's last value; true if it changed.
-    pub(crate) fn set_extra(&mut self, key: &str, raw: &str) -> bool {
-        let full = self.extra.len() >= MAX_FIELDS;
-        match self.extra.iter_mut().find(|(known, _)| **known == *key) {
-            Some((_, value)) if **value == *raw => false,
-            Some((_, value)) => {
-                *value = raw.into();
-                true
-            }
-            None if full => false,
-            None => {
-                self.extra.push((key.into(), raw.into()));
-                true
-            }
         }
     }
 

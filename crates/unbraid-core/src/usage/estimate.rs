@@ -162,8 +162,10 @@ pub fn prompt_tokens(request: &serde_json::Value, counter: &dyn CountTokens) -> 
     Prompt::of(request).tokens(counter)
 }
 
-/// The tokens of an answer (R35): its text, its reasoning and refusal as far as they can be seen, and the names and
-/// arguments of its calls. What else the server counts, such as the frame around a call, is not known here.
+/// The tokens of an answer (U12): its text, its reasoning and refusal as far as they can be seen, what was spoken, as
+/// text, and the names and arguments of its calls.
+///
+/// What else a server counts is not known here: hidden reasoning, sound, images, the frame around a call.
 ///
 /// # Examples
 ///
@@ -177,10 +179,11 @@ pub fn prompt_tokens(request: &serde_json::Value, counter: &dyn CountTokens) -> 
 /// ```
 #[must_use]
 pub fn completion_tokens(message: &Message, counter: &dyn CountTokens) -> u64 {
-    let texts = [&message.content, &message.reasoning, &message.refusal];
+    let texts = [&*message.content, &*message.reasoning, &*message.refusal];
+    let spoken = message.audio.iter().map(|audio| &*audio.transcript);
     let calls = message.tool_calls.iter();
     let calls = calls.flat_map(|call| [&*call.name, call.arguments.as_str()]);
-    let all = texts.into_iter().map(String::as_str).chain(calls);
+    let all = texts.into_iter().chain(spoken).chain(calls);
     sum(all
         .filter(|text| !text.is_empty())
         .map(|text| counter.count(text)))

@@ -6,8 +6,10 @@ use unbraid_core::{ChoiceError, ChoiceIndex, Event, Finished, Message};
 
 use super::{
     events::{EventCursor, Events, Logprobs},
+    json::{ContentJson, JsonText},
     messages::Messages,
     text::{Content, Cursor, Lane, Reasoning, Refusal},
+    tool_call::ToolCalls,
 };
 use crate::{
     control::{Guard, Request},
@@ -92,6 +94,18 @@ impl Choice {
     #[must_use]
     pub fn logprobs(&self) -> Logprobs {
         Logprobs(self.event_cursor(|event| matches!(event, Event::Logprobs(_))))
+    }
+
+    /// The function calls, each as soon as it is known by its name.
+    #[must_use]
+    pub fn tool_calls(&self) -> ToolCalls {
+        ToolCalls::new(&self.log, &self.guard)
+    }
+
+    /// The content as JSON (JSON mode, structured outputs): single fields as they are typed, the value so far, and typed.
+    #[must_use]
+    pub fn content_json(&self) -> ContentJson {
+        ContentJson(JsonText::new(&self.log, &self.guard, Lane::Content))
     }
 
     /// Text and function parts as messages, the role on each (R53 to R61).

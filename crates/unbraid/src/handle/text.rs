@@ -23,6 +23,8 @@ pub(crate) enum Lane {
     Content,
     Reasoning,
     Refusal,
+    /// The arguments of the call with this ordinal.
+    Arguments(u32),
 }
 
 impl Lane {
@@ -31,6 +33,9 @@ impl Lane {
             (Self::Content, Event::Content(text))
             | (Self::Reasoning, Event::Reasoning(text))
             | (Self::Refusal, Event::Refusal(text)) => Some(text),
+            (Self::Arguments(call), Event::ToolCallArguments { call: of, text }) if call == *of => {
+                Some(text)
+            }
             _ => None,
         }
     }
@@ -50,7 +55,7 @@ pub(crate) struct Cursor {
     /// The next of them to give.
     given: usize,
     turns: Turns,
-    done: bool,
+    pub(crate) done: bool,
 }
 
 /// What looking at the log came to.
@@ -74,7 +79,10 @@ impl Cursor {
         }
     }
 
-    fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Text, ChoiceError>>> {
+    pub(crate) fn poll_item(
+        &mut self,
+        cx: &Context<'_>,
+    ) -> Poll<Option<Result<Text, ChoiceError>>> {
         if let Some(text) = self.take_one() {
             return self.give(text, cx);
         }
@@ -164,11 +172,11 @@ impl Cursor {
     }
 }
 
-fn look(record: &Record, lane: Lane, seq: &mut usize, ends: &mut Vec<usize>) -> Poll<Look> {
-    let transcript = &record.transcript;
+/// Copies the next deltas of a lane, and where each of them ends.
+pub(crate) fn copy(record: &Record, lane: Lane, seq: &mut usize, ends: &mut Vec<usize>) -> String {
     let mut text = String::new();
     while text.len() < COPY_BYTES {
-        let Some(stamped) = transcript.event(*seq) else {
+        let Some(stamped) = record.transcript.event(*seq) else {
             break;
         };
         *seq += 1;
@@ -177,6 +185,11 @@ fn look(record: &Record, lane: Lane, seq: &mut usize, ends: &mut Vec<usize>) -> 
             ends.push(text.len());
         }
     }
+    text
+}
+
+fn look(record: &Record, lane: Lane, seq: &mut usize, ends: &mut Vec<usize>) -> Poll<Look> {
+    let text = copy(record, lane, seq, ends);
     if !text.is_empty() {
         return Poll::Ready(Look::Copied(text));
     }

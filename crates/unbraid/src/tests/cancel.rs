@@ -291,3 +291,47 @@ async fn a_cancelled_choice_with_a_reason_has_finished() {
     choice.cancel();
     assert_eq!(outcome(&choice).await.end.name(), "finished");
 }
+
+#[tokio::test(start_paused = true)]
+async fn u14_an_ended_choice_that_is_discarded_or_cancelled_costs_no_usage() {
+    let usage = "data: {\"choices\":[],\"usage\":{\"total_tokens\":7}}\n\n";
+    for n in [1, 2] {
+        let mut steps: Vec<_> = (0..n)
+            .flat_map(|i| [bytes(content(i, "a")), bytes(finish(i, "stop"))])
+            .collect();
+        steps.extend([
+            Step::Pause(Duration::from_secs(1)),
+            bytes(usage),
+            bytes(DONE),
+        ]);
+        let completions = read_with(Completions::builder().expect_choices(n), steps);
+        for index in 0..n {
+            let choice = soon(completions.choice(index)).await.unwrap();
+            soon(choice.finished()).await.unwrap();
+            choice.cancel();
+            choice.discard();
+        }
+        soon(completions.closed()).await.unwrap();
+        assert_eq!(soon(completions.usage()).await.total_tokens, Some(7));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_finished_choice_keeps_the_body_open_for_its_usage() {
+    let usage = "data: {\"choices\":[],\"usage\":{\"total_tokens\":7}}\n\n";
+    let second = Step::Pause(Duration::from_secs(1));
+    let steps = [
+        bytes(content(0, "a")),
+        bytes(content(1, "b")),
+        bytes(finish(0, "stop")),
+        second,
+        bytes(usage),
+        bytes(DONE),
+    ];
+    let completions = read_with(Completions::builder().expect_choices(2), steps);
+    let winner = soon(completions.choice(0)).await.unwrap();
+    soon(winner.finished()).await.unwrap();
+    soon(completions.choice(1)).await.unwrap().cancel();
+    soon(completions.closed()).await.unwrap();
+    assert_eq!(soon(completions.usage()).await.total_tokens, Some(7));
+}

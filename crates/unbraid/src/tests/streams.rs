@@ -372,3 +372,35 @@ async fn merged_events_sort_into_one_order() {
     events.sort_by_key(Stamped::order);
     assert!(matches!(events.last().unwrap().event, Event::End(_)));
 }
+
+#[tokio::test]
+async fn r67_a_source_that_is_ever_ready_hides_nothing_and_starves_nobody() {
+    let chunk = content(0, "word");
+    let reads =
+        futures::stream::iter((0..50_000).map(move |_| Ok::<_, std::io::Error>(chunk.clone())));
+    let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counter = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let completions = Completions::from_sse(reads);
+    let seen = tokio::spawn({
+        let completions = completions.clone();
+        async move {
+            let choice = completions.single().await.unwrap();
+            let closed = completions.closed().now_or_never().is_some();
+            (choice.snapshot().content.len(), closed)
+        }
+    });
+    let (length, closed) = soon(seen).await.unwrap();
+    assert!(
+        !closed && length < 4 * 50_000 / 2,
+        "the choice was seen after {length} bytes"
+    );
+    let _cut = soon(completions.closed()).await;
+    other.abort();
+    assert!(turns.load(std::sync::atomic::Ordering::Relaxed) > 20);
+}

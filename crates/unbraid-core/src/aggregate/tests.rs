@@ -1,0 +1,173 @@
+use serde_json::{Value, json};
+
+use crate::{Demux, Options};
+
+/// The first choice that entries of `choices`, one a chunk, add up to; `None` stands for `[DONE]`.
+fn choice(entries: &[&str]) -> (Value, Vec<&'static str>) {
+    let mut demux = Demux::new(Options::default());
+    for entry in entries {
+        demux.feed(format!("data: {{\"choices\":[{entry}]}}\n\n").as_bytes());
+    }
+    demux.feed(b"data: [DONE]\n\n");
+    demux.finish();
+    let codes = demux.warnings().into_iter().map(|warning| warning.code);
+    (demux.aggregate()["choices"][0].take(), codes.collect())
+}
+
+/// What the entries add up to at a JSON pointer, `null` where there is nothing.
+#[track_caller]
+fn check(entries: &[&str], pointer: &str, expected: Value) {
+    let (choice, codes) = choice(entries);
+    let given = choice.pointer(pointer).cloned().unwrap_or_default();
+    assert_eq!(given, expected, "{pointer} of {choice}");
+    assert!(codes.is_empty(), "{codes:?}");
+}
+
+#[test]
+fn c20_lists_in_deltas_are_concatenated_in_the_message() {
+    let entries = [
+        r#"{"index":0,"delta":{"content":"a","annotations":[{"at":1}]}}"#,
+        r#"{"index":0,"delta":{"annotations":[]}}"#,
+        r#"{"index":0,"delta":{"annotations":[{"at":1},{"at":2}],"images":[ ]}}"#,
+        r#"{"index":0,"delta":{"images":[{"url":"x"}]},"finish_reason":"stop"}"#,
+    ];
+    check(
+        &entries,
+        "/message/annotations",
+        json!([{"at":1},{"at":1},{"at":2}]),
+    );
+    check(&entries, "/message/images", json!([{"url":"x"}]));
+    check(&entries, "/annotations", Value::Null);
+}
+
+#[test]
+fn c20_a_field_that_came_after_the_end_is_in_the_message() {
+    let entries = [
+        r#"{"index":0,"delta":{"images":[1]},"finish_reason":"stop"}"#,
+        r#"{"index":1,"delta":{"content":"x"}}"#,
+        r#"{"index":0,"delta":{"images":[2],"channel":"late"},"seal":7}"#,
+    ];
+    check(&entries, "/message/images", json!([1, 2]));
+    check(&entries, "/message/channel", json!("late"));
+    check(&entries, "/seal", json!(7));
+}
+
+#[test]
+fn e24_other_fields_stand_where_they_stood_and_keep_their_last_value() {
+    let entries = [
+        r#"{"index":0,"delta":{"content":"a","channel":"x","mark":1},"mark":2,"stop_reason":3}"#,
+        r#"{"index":0,"delta":{"channel":"y"},"stop_reason":4,"finish_reason":"stop"}"#,
+    ];
+    check(&entries, "/message/channel", json!("y"));
+    check(&entries, "/message/mark", json!(1));
+    check(&entries, "/mark", json!(2));
+    check(&entries, "/stop_reason", json!(4));
+    check(&entries, "/message/stop_reason", Value::Null);
+}
+
+#[test]
+fn e24_the_lenient_decoder_puts_fields_in_the_same_places() {
+    let entries = [
+        r#"{"index":"0","delta":{"content":"a","images":[1],"mark":1},"mark":2}"#,
+        r#"{"index":"0","delta":{"images":[2]},"finish_reason":"stop"}"#,
+    ];
+    check(&entries, "/message/images", json!([1, 2]));
+    check(&entries, "/message/mark", json!(1));
+    check(&entries, "/mark", json!(2));
+}
+
+#[test]
+fn m14_token_ids_of_a_choice_are_concatenated_beside_the_message() {
+    let entries = [
+        r#"{"index":0,"delta":{"content":""},"token_ids":[],"prompt_token_ids":[7]}"#,
+        r#"{"index":0,"delta":{"content":"a"},"token_ids":[5]}"#,
+        r#"{"index":0,"delta":{"content":"a"},"token_ids":[5, 6]}"#,
+        r#"{"index":0,"delta":{},"token_ids":[],"finish_reason":"stop"}"#,
+    ];
+    check(&entries, "/token_ids", json!([5, 5, 6]));
+    check(&entries, "/prompt_token_ids", json!([7]));
+}
+
+#[test]
+fn r4_reasoning_details_are_concatenated_and_their_text_counts_once() {
+    let entries = [
+        r#"{"index":0,"delta":{"reasoning":"a","reasoning_details":[{"text":"a"}]}}"#,
+        r#"{"index":0,"delta":{"reasoning":"a","reasoning_details":[{"text":"a"}]}}"#,
+        r#"{"index":0,"delta":{"content":"b"},"finish_reason":"stop"}"#,
+    ];
+    check(&entries, "/message/reasoning", json!("aa"));
+    check(
+        &entries,
+        "/message/reasoning_details",
+        json!([{"text":"a"},{"text":"a"}]),
+    );
+}
+
+#[test]
+fn c11_parts_that_are_no_text_are_all_kept() {
+    let entries = [
+        r#"{"index":0,"delta":{"content":[{"type":"text","text":"a"},{"type":"reference","ids":[1]},{"type":"reference","ids":[2]}]}}"#,
+        r#"{"index":0,"delta":{"content":[{"type":"reference","ids":[3]}]},"finish_reason":"stop"}"#,
+    ];
+    check(
+        &entries,
+        "/message/content_parts",
+        json!([{"type":"reference","ids":[1]},{"type":"reference","ids":[2]},{"type":"reference","ids":[3]}]),
+    );
+}
+
+#[test]
+fn e21_a_whole_message_repeats_no_list() {
+    let entries = [
+        r#"{"index":0,"delta":{"content":"a","annotations":[1]}}"#,
+        r#"{"index":0,"delta":{},"message":{"role":"assistant","content":"a","annotations":[1],"images":[2]},"finish_reason":"stop"}"#,
+    ];
+    check(&entries, "/message/content", json!("a"));
+    check(&entries, "/message/annotations", json!([1]));
+    check(&entries, "/message/images", json!([2]));
+}
+
+#[test]
+fn m11_audio_is_joined_and_stands_in_the_message_alone() {
+    let entries = [
+        r#"{"index":0,"delta":{"role":"assistant","audio":{"id":"a1","transcript":"The"}}}"#,
+        r#"{"index":0,"delta":{"audio":{"data":"UklGRg==","transcript":" tide"}}}"#,
+        r#"{"index":0,"delta":{"audio":{"data":"AQI="}}}"#,
+        r#"{"index":0,"delta":{"audio":{"expires_at":99}},"finish_reason":"stop"}"#,
+    ];
+    check(
+        &entries,
+        "/message/audio",
+        json!({"id":"a1","expires_at":99,"data":"UklGRgEC","transcript":"The tide"}),
+    );
+    check(&entries, "/audio", Value::Null);
+    let (silent, _) = choice(&[r#"{"index":0,"delta":{"content":"a"}}"#]);
+    assert_eq!(silent["message"].get("audio"), None, "no audio, no key");
+}
+
+#[test]
+fn m11_audio_that_is_no_base64_is_warned_about_and_told_as_it_came() {
+    let mut demux = Demux::new(Options::default());
+    demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"audio\":{\"data\":\"?!\"}}}]}\n\n");
+    let events: Vec<String> =
+        std::iter::from_fn(|| demux.next_event().map(|e| e.to_string())).collect();
+    let expected = [
+        r#"0 0 c0 choice.start {"role":null}"#,
+        r#"0 1 c0 audio.delta {"audio":{"data":"?!"}}"#,
+        r#"0 2 c0 warning {"code":"M11","event":0,"message":"a piece of audio is no base64"}"#,
+    ];
+    assert_eq!(events, expected);
+}
+
+#[test]
+fn t40_the_fields_of_a_call_stand_in_its_entry() {
+    let entries = [
+        r#"{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"heat","arguments":"{"},"extra_content":{"google":{"thought_signature":"Cp"}}}]}}"#,
+        r#"{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]},"finish_reason":"tool_calls"}"#,
+    ];
+    check(
+        &entries,
+        "/message/tool_calls/0",
+        json!({"id":"c1","type":"function","function":{"name":"heat","arguments":"{}"},"extra_content":{"google":{"thought_signature":"Cp"}}}),
+    );
+}

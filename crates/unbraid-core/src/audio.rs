@@ -1,0 +1,132 @@
+//! The audio of a message, which comes in pieces of base64 (M11).
+
+use std::sync::Arc;
+
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose},
+};
+use serde_json::Value;
+
+/// What was spoken: each piece of `data` decoded for itself and joined, the transcript concatenated.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// for delta in [r#"{"id":"a1"}"#, r#"{"data":"UklGRg=="}"#, r#"{"data":"AQI="}"#, r#"{"transcript":"Hi"}"#] {
+///     demux.feed(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"audio\":{delta}}}}}]}}\n\n").as_bytes());
+/// }
+/// let audio = demux.choice(ChoiceIndex(0)).unwrap().message().audio.unwrap();
+/// assert_eq!(audio.data, b"RIFF\x01\x02");
+/// assert_eq!(audio.transcript, "Hi");
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Audio {
+    /// The first id.
+    pub id: Option<Arc<str>>,
+    /// The bytes, in the format that was asked for.
+    pub data: Vec<u8>,
+    /// What is said.
+    pub transcript: String,
+    /// Until when the server knows the id, in seconds since 1970; the last value.
+    pub expires_at: Option<u64>,
+    /// Pieces of `data` that are no base64, as they came; they are not among the bytes.
+    pub undecoded: Vec<Arc<str>>,
+}
+
+impl Audio {
+    /// The `audio` of a non-streaming message.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(
+    ///     unbraid_core::Audio::default().to_json().to_string(),
+    ///     r#"{"id":null,"expires_at":null,"data":"","transcript":""}"#,
+    /// );
+    /// ```
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        serde_json::json!({
+            "id": self.id.as_deref(),
+            "expires_at": self.expires_at,
+            "data": general_purpose::STANDARD.encode(&self.data),
+            "transcript": self.transcript,
+        })
+    }
+
+    /// Takes one delta's object; false if its data is no base64.
+    pub(crate) fn absorb(&mut self, raw: &str) -> bool {
+        let piece = crate::report::parsed(raw);
+        let text = |key: &str| piece.get(key).and_then(Value::as_str);
+        if let (None, Some(id)) = (&self.id, text("id").filter(|id| !id.is_empty())) {
+            self.id = Some(id.into());
+        }
+        self.transcript.push_str(text("transcript").unwrap_or(""));
+        let seconds = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(|s| s as u64));
+        let expires_at = piece.get("expires_at").and_then(seconds);
+        self.expires_at = expires_at.or(self.expires_at);
+        let Some(data) = text("data") else {
+            return true;
+        };
+        let decoded = decode(data);
+        match &decoded {
+            Some(bytes) => self.data.extend_from_slice(bytes),
+            None => self.undecoded.push(data.into()),
+        }
+        decoded.is_some()
+    }
+}
+
+/// Base64 of either alphabet, padded or not, white space ignored.
+fn decode(data: &str) -> Option<Vec<u8>> {
+    let config = GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let alphabets = [alphabet::STANDARD, alphabet::URL_SAFE];
+    let compact: String;
+    let data = if data.contains(|c: char| c.is_ascii_whitespace()) {
+        compact = data.split_ascii_whitespace().collect();
+        &compact
+    } else {
+        data
+    };
+    let decode = |alphabet| GeneralPurpose::new(&alphabet, config).decode(data).ok();
+    alphabets.into_iter().find_map(decode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Audio, decode};
+
+    #[test]
+    fn m11_each_piece_is_padded_for_itself() {
+        let check = |data, expected: Option<&[u8]>| assert_eq!(decode(data).as_deref(), expected);
+        check("UklGRg==", Some(b"RIFF"));
+        check("UklGRg", Some(b"RIFF"));
+        check("Ukl\nGRg==\r\n", Some(b"RIFF"));
+        check("-_8=", Some(&[0xFB, 0xFF]));
+        check("+/8=", Some(&[0xFB, 0xFF]));
+        check("", Some(b""));
+        check("no base64!", None);
+        check("A", None);
+    }
+
+    #[test]
+    fn m11_a_piece_that_is_no_base64_is_kept_as_it_came() {
+        let mut audio = Audio::default();
+        assert!(audio.absorb(r#"{"id":"a1","data":"AQI=","expires_at":5}"#));
+        assert!(!audio.absorb(r#"{"id":"a2","data":"?","transcript":"x"}"#));
+        assert!(audio.absorb(r#"{"data":null,"transcript":"y","expires_at":9.5}"#));
+        assert_eq!(
+            (audio.id.as_deref(), audio.expires_at),
+            (Some("a1"), Some(9))
+        );
+        assert_eq!((&*audio.data, &*audio.transcript), (&[1, 2][..], "xy"));
+        assert_eq!(audio.undecoded, ["?".into()]);
+    }
+}

@@ -1,0 +1,224 @@
+//! A call's arguments, or any JSON that a model wrote, as a typed value.
+
+use std::{fmt, sync::Arc};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    Call, CallKind,
+    json::{FieldError, Judged, PointerError, Repair, judge, repair},
+};
+
+/// Why JSON that a model wrote is not what was asked for. It never shows the text.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonFault {
+    /// The text ends inside its value (J6, J7).
+    #[error("the text ends inside its JSON, after {bytes} bytes")]
+    Truncated {
+        /// How many bytes had come.
+        bytes: usize,
+    },
+    /// The text needs a repair, and none was asked for (J1 to J3, T22).
+    #[error("the text is JSON only after a repair")]
+    NeedsRepair,
+    /// Several values in a row (J12, T8).
+    #[error("several JSON values in a row")]
+    Concatenated,
+    /// No JSON.
+    #[error("no JSON at byte {offset}")]
+    Invalid {
+        /// The byte that fits nowhere.
+        offset: usize,
+    },
+    /// Nested beyond [`MAX_ARGUMENT_DEPTH`](crate::limits::MAX_ARGUMENT_DEPTH) (J16).
+    #[error("nested too deep at byte {offset}")]
+    TooDeep {
+        /// Where the level beyond opens.
+        offset: usize,
+    },
+    /// A custom tool's input is text and no JSON (T31).
+    #[error("a custom tool's input is no JSON")]
+    CustomTool,
+    /// No name ever came, so nobody knows which tool is meant (T2, T18).
+    #[error("the call has no name")]
+    MissingName,
+    /// JSON, but not of the type that was asked for.
+    #[error(transparent)]
+    Shape(ShapeError),
+    /// A field has no whole string.
+    #[error(transparent)]
+    Field(FieldError),
+    /// The path to a field is no JSON pointer.
+    #[error(transparent)]
+    Pointer(PointerError),
+}
+
+/// JSON of another shape than was asked for: where, but not what.
+#[derive(Clone)]
+pub struct ShapeError(Arc<serde_json::Error>);
+
+impl ShapeError {
+    /// What serde says of it. It may quote the text: show it to no log.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        self.0.to_string()
+    }
+
+    /// Line and column in the text that was parsed, from 1; 0 where serde names none.
+    #[must_use]
+    pub fn position(&self) -> (usize, usize) {
+        (self.0.line(), self.0.column())
+    }
+}
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.position();
+        write!(
+            f,
+            "the JSON has another shape than was asked for (line {line}, column {column})"
+        )
+    }
+}
+
+impl fmt::Debug for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "ShapeError({:?}, {:?})",
+            self.0.classify(),
+            self.position()
+        )
+    }
+}
+
+impl std::error::Error for ShapeError {}
+
+/// Parses JSON that a model wrote, strictly: what was cut, or needs a repair, is an error.
+///
+/// Nothing but white space is an empty object (T23).
+///
+/// # Errors
+///
+/// [`JsonFault`], by what the text is; [`JsonFault::Shape`] if it is JSON of another shape.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{JsonFault, parse_json};
+///
+/// let numbers: Vec<u8> = parse_json("[1,2]")?;
+/// assert_eq!(numbers, [1, 2]);
+/// assert!(matches!(parse_json::<Vec<u8>>("[1,2"), Err(JsonFault::Truncated { bytes: 4 })));
+/// assert!(matches!(parse_json::<Vec<u8>>("{}"), Err(JsonFault::Shape(_))));
+/// # Ok::<(), JsonFault>(())
+/// ```
+pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, JsonFault> {
+    match judge(text) {
+        Judged::Complete => shaped(text),
+        Judged::EmptyAsObject => shaped("{}"),
+        Judged::Repaired => Err(JsonFault::NeedsRepair),
+        judged => Err(fault(judged, text)),
+    }
+}
+
+/// As [`parse_json`], after the repairs that are allowed; a `{}` placeholder before the value is dropped (T22).
+///
+/// # Errors
+///
+/// As [`parse_json`], for what no allowed repair mends.
+///
+/// # Examples
+///
+/// ```
+/// use serde_json::Value;
+/// use unbraid_core::{JsonFault, json::Repair, parse_json, parse_json_repaired};
+///
+/// let raw = "{\"text\":\"two\nlines\"}";
+/// assert!(matches!(parse_json::<Value>(raw), Err(JsonFault::NeedsRepair)));
+/// let value: Value = parse_json_repaired(raw, Repair::default())?;
+/// assert_eq!(value["text"], "two\nlines");
+/// # Ok::<(), JsonFault>(())
+/// ```
+pub fn parse_json_repaired<T: DeserializeOwned>(
+    text: &str,
+    allowed: Repair,
+) -> Result<T, JsonFault> {
+    let repaired = repair(text, allowed);
+    let text = &*repaired.text;
+    match judge(text) {
+        Judged::Complete => shaped(text),
+        Judged::EmptyAsObject => shaped("{}"),
+        Judged::Repaired => match text.trim_start().strip_prefix("{}") {
+            Some(value) => shaped(value),
+            None => Err(JsonFault::NeedsRepair),
+        },
+        judged => Err(fault(judged, text)),
+    }
+}
+
+fn shaped<T: DeserializeOwned>(text: &str) -> Result<T, JsonFault> {
+    serde_json::from_str(text).map_err(|error| JsonFault::Shape(ShapeError(Arc::new(error))))
+}
+
+fn fault(judged: Judged, text: &str) -> JsonFault {
+    match judged {
+        Judged::Truncated => JsonFault::Truncated { bytes: text.len() },
+        Judged::Concatenated => JsonFault::Concatenated,
+        Judged::Invalid { offset } => JsonFault::Invalid { offset },
+        Judged::TooDeep { offset } => JsonFault::TooDeep { offset },
+        Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => JsonFault::NeedsRepair,
+    }
+}
+
+impl Call {
+    /// The arguments as a typed value, strictly; see [`parse_json`].
+    ///
+    /// # Errors
+    ///
+    /// [`JsonFault::MissingName`] for a call without a name, [`JsonFault::CustomTool`] for a custom tool's text, else as
+    /// [`parse_json`]. A missing id is no error here: the arguments are whole.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":1}"}}]}}]}"#);
+    /// # demux.feed(b"\n\ndata: [DONE]\n\n");
+    /// let message = demux.choice(ChoiceIndex(0)).unwrap().message();
+    /// let arguments: serde_json::Value = message.tool_calls[0].parse()?;
+    /// assert_eq!(arguments["a"], 1);
+    /// # Ok::<(), unbraid_core::JsonFault>(())
+    /// ```
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, JsonFault> {
+        parse_json(self.json()?)
+    }
+
+    /// The arguments as a typed value after the allowed repairs; the raw text stays as it is (D15).
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse), for what no allowed repair mends.
+    pub fn parse_repaired<T: DeserializeOwned>(&self, allowed: Repair) -> Result<T, JsonFault> {
+        parse_json_repaired(self.json()?, allowed)
+    }
+
+    /// The arguments as a value, if they are whole as they came.
+    #[must_use]
+    pub fn value(&self) -> Option<Value> {
+        self.parse().ok()
+    }
+
+    fn json(&self) -> Result<&str, JsonFault> {
+        if self.kind == CallKind::Custom {
+            return Err(JsonFault::CustomTool);
+        }
+        if self.name.is_empty() {
+            return Err(JsonFault::MissingName);
+        }
+        Ok(&self.arguments)
+    }
+}

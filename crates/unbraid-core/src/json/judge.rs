@@ -1,0 +1,54 @@
+//! What arguments turn out to be.
+
+use super::{scan::Scanner, token::Deaf};
+
+/// What a text is, if it ends where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Judged {
+    /// One JSON value.
+    Complete,
+    /// Nothing, or white space: a call without arguments (T23).
+    EmptyAsObject,
+    /// JSON but for raw control characters in its strings (J1 to J3), or behind a `{}` placeholder (T22).
+    Repaired,
+    /// The text ends inside the value (J6, J7), a number or an escape that lacks a digit included.
+    Truncated,
+    /// Several values in a row (J12).
+    Concatenated,
+    /// No JSON before the text's end.
+    Invalid {
+        /// The byte that fits nowhere; behind other values, where a value that is cut begins.
+        offset: usize,
+    },
+    /// An array or object lies deeper than [`MAX_ARGUMENT_DEPTH`](crate::limits::MAX_ARGUMENT_DEPTH) (J16).
+    TooDeep {
+        /// Where it opens.
+        offset: usize,
+    },
+}
+
+/// Judges a text that has come in whole, in one pass.
+///
+/// Escapes of lone surrogates pass: `serde_json` refuses them (J17), and [`Partial`](super::Partial) and
+/// [`Repair::LONE_SURROGATES`](super::Repair::LONE_SURROGATES) replace them.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::json::{Judged, judge};
+///
+/// assert_eq!(judge("{\"city\":\"Oslo\"}"), Judged::Complete);
+/// assert_eq!(judge("{\"city\":\"Os"), Judged::Truncated);
+/// assert_eq!(judge("{\"city\":Oslo}"), Judged::Invalid { offset: 8 });
+/// ```
+#[must_use]
+pub fn judge(text: &str) -> Judged {
+    // Not only JSON's own white space: a call whose arguments are blank in any script has none.
+    if text.trim().is_empty() {
+        return Judged::EmptyAsObject;
+    }
+    let mut scanner = Scanner::default();
+    scanner.feed(text, &mut Deaf);
+    scanner.judged()
+}

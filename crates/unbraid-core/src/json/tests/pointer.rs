@@ -1,0 +1,58 @@
+use crate::json::{Pointer, PointerError};
+
+/// Each step as its key, and its position where it has one.
+#[track_caller]
+fn check(pointer: &str, expected: &[(&str, Option<usize>)]) {
+    let parsed = Pointer::parse(pointer).unwrap();
+    let mut steps = Vec::new();
+    while let Some(step) = parsed.step(steps.len()) {
+        steps.push((&*step.key, step.index));
+    }
+    assert_eq!(steps, expected, "{pointer}");
+    assert_eq!(parsed.to_string(), pointer);
+}
+
+#[test]
+fn steps_are_unescaped() {
+    check("", &[]);
+    check("/", &[("", None)]);
+    check("/a//b", &[("a", None), ("", None), ("b", None)]);
+    check(
+        "/a~1b/m~0n/~01",
+        &[("a/b", None), ("m~n", None), ("~1", None)],
+    );
+    check("/é \"\\", &[("é \"\\", None)]);
+}
+
+#[test]
+fn positions_have_no_leading_zero() {
+    check("/0/10", &[("0", Some(0)), ("10", Some(10))]);
+    check(
+        "/00/01/-1/-/1x",
+        &[
+            ("00", None),
+            ("01", None),
+            ("-1", None),
+            ("-", None),
+            ("1x", None),
+        ],
+    );
+    check(
+        "/99999999999999999999999",
+        &[("99999999999999999999999", None)],
+    );
+}
+
+#[test]
+fn what_is_no_pointer_says_why() {
+    assert_eq!(Pointer::parse("a"), Err(PointerError::NoSlash));
+    assert_eq!("a/b".parse::<Pointer>(), Err(PointerError::NoSlash));
+    assert_eq!(
+        Pointer::parse("/a~"),
+        Err(PointerError::Tilde { offset: 2 })
+    );
+    assert_eq!(
+        Pointer::parse("/~0~x"),
+        Err(PointerError::Tilde { offset: 3 })
+    );
+}

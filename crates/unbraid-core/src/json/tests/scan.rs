@@ -1,0 +1,148 @@
+use crate::{
+    json::{
+        Judged,
+        scan::Scanner,
+        token::{Container, Token, Visit},
+    },
+    limits::MAX_ARGUMENT_DEPTH,
+};
+
+/// Writes tokens down, pieces of one text joined.
+#[derive(Debug, Default)]
+struct Notes(String);
+
+impl Visit for Notes {
+    fn token(&mut self, token: Token<'_>) {
+        let note = match token {
+            Token::Open(Container::Array) => "[",
+            Token::Open(Container::Object) => "{",
+            Token::Close => ")",
+            Token::Key => "k<",
+            Token::String => "s<",
+            Token::KeyEnd | Token::StringEnd => ">",
+            Token::Text("") | Token::NumberText("") => panic!("an empty piece"),
+            Token::Text(text) | Token::NumberText(text) => text,
+            Token::NumberEnd => "#",
+            Token::Literal(literal) => literal.as_str(),
+            Token::Placeholder => "!",
+        };
+        self.0.push_str(note);
+    }
+}
+
+fn scan(pieces: &[&str]) -> (String, Judged) {
+    let (mut scanner, mut notes) = (Scanner::default(), Notes::default());
+    for piece in pieces {
+        scanner.feed(piece, &mut notes);
+    }
+    (notes.0, scanner.judged())
+}
+
+/// The same tokens come however the text is cut in three.
+#[track_caller]
+fn check(text: &str, tokens: &str) {
+    let whole = scan(&[text]);
+    assert_eq!(whole.0, tokens, "{text}");
+    for (head, tail) in splits(text) {
+        for (middle, tail) in splits(tail) {
+            assert_eq!(scan(&[head, middle, tail]), whole, "{head}|{middle}|{tail}");
+        }
+    }
+}
+
+fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    (0..=text.len()).filter_map(|at| text.split_at_checked(at))
+}
+
+#[test]
+fn structure_is_told_as_it_comes() {
+    check("", "");
+    check(" [ ] ", "[)");
+    check("{ }", "{)");
+    check("[[],{},1 , 2]", "[[){)1#2#)");
+    check(
+        "{\"a\" : {\"b\":[null]} , \"c\":\"d\"}",
+        "{k<a>{k<b>[null))k<c>s<d>)",
+    );
+    check("{\"\":\"\"}", "{k<>s<>)");
+}
+
+#[test]
+fn j19_words_end_only_when_delimited() {
+    check("[12", "[12");
+    check("[12 ", "[12#");
+    check("[-0.5e+10,true", "[-0.5e+10#");
+    check("[true]", "[true)");
+    check("[fals", "[");
+    check("12", "12");
+    check("12\n", "12#");
+}
+
+#[test]
+fn escapes_are_decoded_and_halves_held_back() {
+    check(r#"["\"\\\/\b\f\n\r\t"]"#, "[s<\"\\/\u{8}\u{c}\n\r\t>)");
+    check(r#"["\u00e9\u4E2d"]"#, "[s<é中>)");
+    check(r#"["x\u00"#, "[s<x");
+    check(r#"["x\"#, "[s<x");
+    check(r#"["\ud83d\ude00"]"#, "[s<😀>)");
+    check(r#"["\ud83d"#, "[s<");
+    check(r#"["\ud83d"]"#, "[s<\u{FFFD}>)");
+    check(r#"["\ud83dx\ude00"]"#, "[s<\u{FFFD}x\u{FFFD}>)");
+    check(r#"["\ud83d\ud83d\ude00\n"]"#, "[s<\u{FFFD}😀\n>)");
+    check(r#"["\ud83d\n"]"#, "[s<\u{FFFD}\n>)");
+    check(r#"{"\ud83d":1}"#, "{k<\u{FFFD}>1#)");
+}
+
+#[test]
+fn j1_to_j3_raw_controls_are_read_as_themselves() {
+    check("[\"a\nb\r\t\0\u{1b}\"]", "[s<a\nb\r\t\0\u{1b}>)");
+    check("[\"a\\\nb\"]", "[s<a\\\nb>)");
+    check("{\"a\nb\":1}", "{k<a\nb>1#)");
+}
+
+#[test]
+fn an_offence_ends_it() {
+    check("[1,]", "[1#");
+    check("[1}", "[1#");
+    check("{\"a\":1]", "{k<a>1#");
+    check("{]", "{");
+    check("{,", "{");
+    check("{\"a\",1}", "{k<a>");
+    check("[\"\\d\",2]", "[s<");
+    check("[\"\\u00g0\"]", "[s<");
+    check("[truefalse]", "[");
+    check("[nul]", "[");
+    check("[01]", "[0");
+    check("[1.]", "[1.");
+    check("[\u{a0}]", "[");
+}
+
+#[test]
+fn further_values_are_told_and_a_placeholder_is_named() {
+    check("{}{\"a\":1}", "{)!{k<a>1#)");
+    check("{} 5 {}", "{)!5#{)");
+    check("{ }{}", "{){)");
+    check("{}", "{)");
+    check("[]{}{}", "[){){)");
+    check("1\"x\"", "1#s<x>");
+}
+
+#[test]
+fn j16_depth_is_bounded() {
+    let deep = "[".repeat(MAX_ARGUMENT_DEPTH);
+    assert_eq!(scan(&[&deep]), (deep.clone(), Judged::Truncated));
+    let deeper = format!("{deep}{{");
+    let offset = MAX_ARGUMENT_DEPTH;
+    assert_eq!(scan(&[&deeper]), (deep, Judged::TooDeep { offset }));
+    // Siblings are no depth.
+    let flat = format!("[{}0]", "[],{},".repeat(500));
+    assert_eq!(scan(&[&flat]).1, Judged::Complete);
+}
+
+#[test]
+fn it_keeps_no_text() {
+    // What is `Copy` and small cannot look back: a fragment costs what its own bytes cost (J20).
+    fn is_copy<T: Copy>() {}
+    is_copy::<Scanner>();
+    assert!(size_of::<Scanner>() <= 112, "{}", size_of::<Scanner>());
+}

@@ -1,0 +1,252 @@
+//! What is wrong with a call: what it lacks, and where its arguments fail.
+
+use std::fmt;
+
+use serde_json::{Deserializer, Value, json, value::RawValue};
+
+use super::{Call, CallKind, CallStatus, escape_controls};
+use crate::{depth::is_deeper_than, limits::MAX_JSON_DEPTH};
+
+/// What is wrong with a call whose choice has ended. It names every missing field, and never holds the payload.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}
+///
+/// data: [DONE]
+///
+/// "#);
+/// let call = demux.choice(ChoiceIndex(0)).unwrap().call(0).unwrap();
+/// assert_eq!(call.problem().unwrap().to_string(), "tool call 0 has arguments but no name and no id");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallProblem {
+    /// The call's ordinal within its choice, as in the events.
+    pub call: u32,
+    /// The fields that never came: `name`, `id`.
+    pub missing: Vec<&'static str>,
+    /// The call's status.
+    pub status: CallStatus,
+    /// The byte of the raw arguments at which they fail: their end, the second value, or the first byte that is no JSON.
+    pub at: Option<usize>,
+    /// What the arguments alone are, and whether there are any.
+    arguments: CallStatus,
+    empty: bool,
+}
+
+impl Call {
+    /// What is wrong with the call; `None` while its choice is open, and where its arguments can be used.
+    ///
+    /// [`Repaired`](CallStatus::Repaired) is no problem, but a caller that parses the raw text has to repair it.
+    #[must_use]
+    pub fn problem(&self) -> Option<CallProblem> {
+        let status = self.status?;
+        let name = self.name.is_empty().then_some("name");
+        let id = (self.id.is_none() && self.kind != CallKind::LegacyFunction).then_some("id");
+        let missing: Vec<_> = name.into_iter().chain(id).collect();
+        let arguments = CallStatus::judge(self.kind, Some("id"), "name", &self.arguments);
+        let at = match arguments {
+            CallStatus::Truncated => Some(self.arguments.len()),
+            CallStatus::Concatenated => second_value(&self.arguments),
+            CallStatus::Invalid => fault(&self.arguments),
+            CallStatus::Complete
+            | CallStatus::EmptyAsObject
+            | CallStatus::Repaired
+            | CallStatus::MissingName
+            | CallStatus::MissingId => None,
+        };
+        let problem = CallProblem {
+            call: self.call,
+            missing,
+            status,
+            at,
+            arguments,
+            empty: self.arguments.is_empty(),
+        };
+        (!problem.missing.is_empty() || problem.fault().is_some()).then_some(problem)
+    }
+
+    /// [`problem`](Self::problem) as JSON: `message`, `missing` and `offset`, or `null` where there is none.
+    #[must_use]
+    pub fn error_json(&self) -> Value {
+        self.problem().map_or(Value::Null, |problem| {
+            json!({ "message": problem.to_string(), "missing": problem.missing, "offset": problem.at })
+        })
+    }
+}
+
+impl CallProblem {
+    fn fault(&self) -> Option<&'static str> {
+        match self.arguments {
+            CallStatus::Truncated => Some("the arguments end inside their JSON"),
+            CallStatus::Concatenated => Some("the arguments are several JSON values"),
+            CallStatus::Invalid if self.at.is_none() => Some("the arguments are nested too deeply"),
+            CallStatus::Invalid => Some("the arguments are no JSON"),
+            CallStatus::Complete
+            | CallStatus::EmptyAsObject
+            | CallStatus::Repaired
+            | CallStatus::MissingName
+            | CallStatus::MissingId => None,
+        }
+    }
+}
+
+impl fmt::Display for CallProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tool call {}", self.call)?;
+        for (field, word) in self.missing.iter().zip(["no ", " and no "]) {
+            let lead = match (word, self.empty) {
+                ("no ", true) => " has ",
+                ("no ", false) => " has arguments but ",
+                _ => "",
+            };
+            write!(f, "{lead}{word}{field}")?;
+        }
+        if let Some(fault) = self.fault() {
+            let lead = if self.missing.is_empty() {
+                ": "
+            } else {
+                ", and "
+            };
+            write!(f, "{lead}{fault}")?;
+        }
+        match self.at {
+            Some(at) => write!(f, " (at byte {at})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for CallProblem {}
+
+/// Where the second of several values begins.
+fn second_value(text: &str) -> Option<usize> {
+    let repaired = escape_controls(text);
+    let mut values = Deserializer::from_str(&repaired).into_iter::<&RawValue>();
+    values.next()?.ok()?;
+    let end = values.byte_offset();
+    let rest = repaired.get(end..)?;
+    Some(unrepaired(text, end + rest.len() - rest.trim_start().len()))
+}
+
+/// Where a text stops being JSON, raw control characters in its strings tolerated.
+fn fault(text: &str) -> Option<usize> {
+    if is_deeper_than(text, MAX_JSON_DEPTH) {
+        return None; // J16: it may be JSON, but nobody would parse it
+    }
+    let repaired = escape_controls(text);
+    let values = Deserializer::from_str(&repaired).into_iter::<&RawValue>();
+    let error = values.filter_map(Result::err).next()?;
+    let lines = repaired.split_inclusive('\n');
+    let before: usize = lines.take(error.line().checked_sub(1)?).map(str::len).sum();
+    Some(unrepaired(text, before + error.column().saturating_sub(1)))
+}
+
+/// The byte of the raw text from which a byte of the repaired one came.
+fn unrepaired(text: &str, at: usize) -> usize {
+    let starts: Vec<usize> = text.char_indices().map(|(start, _)| start).collect();
+    // The repaired text of a beginning is a beginning of the repaired text, so the raw byte can be searched for.
+    let longer = |&start: &usize| escape_controls(text.get(..start).unwrap_or("")).len() <= at;
+    let behind = starts.partition_point(longer);
+    let last = behind.checked_sub(1).and_then(|last| starts.get(last));
+    last.copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Call, CallKind, CallStatus};
+
+    fn call(id: Option<&str>, name: &str, arguments: &str) -> Call {
+        let kind = CallKind::Function;
+        Call {
+            call: 1,
+            index: Some(0),
+            id: id.map(Into::into),
+            name: name.into(),
+            kind,
+            arguments: arguments.into(),
+            status: Some(CallStatus::judge(kind, id, name, arguments)),
+            extra: Vec::new(),
+        }
+    }
+
+    #[track_caller]
+    fn check(id: Option<&str>, name: &str, arguments: &str, expected: &str) {
+        let problem = call(id, name, arguments).problem();
+        assert_eq!(
+            problem.map_or_else(String::new, |p| p.to_string()),
+            expected
+        );
+    }
+
+    #[test]
+    fn every_missing_field_is_named() {
+        check(
+            None,
+            "",
+            "{}",
+            "tool call 1 has arguments but no name and no id",
+        );
+        check(None, "", "", "tool call 1 has no name and no id");
+        check(None, "f", "", "tool call 1 has no id");
+        check(Some("c"), "", "", "tool call 1 has no name");
+        check(
+            None,
+            "f",
+            "{\"a\":",
+            "tool call 1 has arguments but no id, and the arguments end inside their JSON (at byte 5)",
+        );
+    }
+
+    #[test]
+    fn a_fault_is_told_with_its_byte_and_never_with_the_payload() {
+        let check = |arguments, expected| check(Some("c"), "f", arguments, expected);
+        check("{\"a\":1}", "");
+        check("", "");
+        check("{\"a\":\"x\ny\"}", "");
+        check(
+            "{\"a\":\"se",
+            "tool call 1: the arguments end inside their JSON (at byte 8)",
+        );
+        check(
+            "{\"a\":1} {\"b\":2}",
+            "tool call 1: the arguments are several JSON values (at byte 8)",
+        );
+        check(
+            "{\"a\":1}<b>",
+            "tool call 1: the arguments are no JSON (at byte 7)",
+        );
+        check(
+            "secret",
+            "tool call 1: the arguments are no JSON (at byte 0)",
+        );
+        check(
+            "{\"a\":\"\\d\"}",
+            "tool call 1: the arguments are no JSON (at byte 7)",
+        );
+        check(
+            "{\"a\":\"\n\n\",\n!}",
+            "tool call 1: the arguments are no JSON (at byte 11)",
+        );
+        check(
+            &"[".repeat(200),
+            "tool call 1: the arguments are nested too deeply",
+        );
+    }
+
+    #[test]
+    fn an_open_call_has_no_problem_and_json_tells_it_all() {
+        let mut cut = call(None, "f", "{");
+        let json = r#"{"message":"tool call 1 has arguments but no id, and the arguments end inside their JSON (at byte 1)","missing":["id"],"offset":1}"#;
+        assert_eq!(cut.error_json().to_string(), json);
+        cut.status = None;
+        assert_eq!(cut.problem(), None);
+        assert!(cut.error_json().is_null());
+        assert_eq!(call(Some("c"), "f", "{}").problem(), None);
+    }
+}

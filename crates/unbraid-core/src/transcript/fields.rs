@@ -1,0 +1,154 @@
+//! Fields that we do not know: of the choice, and of its deltas, which belong into the message (C20, E24).
+
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{Kind, Transcript};
+use crate::{decode::chunk::CONTENT_PARTS, event::Place, limits::MAX_FIELDS};
+
+/// A field's name and its raw JSON.
+pub(crate) type Field = (Arc<str>, Arc<str>);
+
+/// Where a field stands, in the stream and in the response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    Choice,
+    Message,
+}
+
+impl Level {
+    /// Lists of which each delta brings the next entries (C20, M12, M14, R4); of every other field the last value counts.
+    fn is_list(self, key: &str, raw: &str) -> bool {
+        let grows = match self {
+            Self::Choice => key == "token_ids",
+            Self::Message => {
+                matches!(
+                    key,
+                    "annotations" | "images" | "reasoning_details" | CONTENT_PARTS
+                )
+            }
+        };
+        grows && raw.starts_with('[')
+    }
+}
+
+impl Transcript {
+    /// Takes a field of a delta or of its choice; true if it is news. `repeats` says that a list stands there as a
+    /// whole, so that one of which anything is known brings nothing (E21).
+    pub(crate) fn set_extra(&mut self, level: Level, key: &str, raw: &str, repeats: bool) -> bool {
+        let fields = match level {
+            Level::Choice => &mut self.extra,
+            Level::Message => &mut self.delta_extra,
+        };
+        let list = level.is_list(key, raw);
+        // A delta's list is kept in the record alone: images are large.
+        let kept = if list && level == Level::Message {
+            ""
+        } else {
+            raw
+        };
+        let full = fields.len() >= MAX_FIELDS;
+        match fields.iter_mut().find(|(known, _)| **known == *key) {
+            Some(_) if list && (repeats || inside(raw).is_empty()) => false,
+            Some((_, value)) if !list && **value == *raw => false,
+            Some((_, value)) => {
+                *value = kept.into();
+                true
+            }
+            None if full => false,
+            None => {
+                fields.push((key.into(), kept.into()));
+                true
+            }
+        }
+    }
+
+    /// Records fields that are news, those of the delta first; the record's number counts them.
+    pub(crate) fn push_fields<K: AsRef<str>>(
+        &mut self,
+        fields: &[(K, K)],
+        of_delta: u32,
+        place: Place,
+    ) {
+        let mut object = String::new();
+        for (key, raw) in fields {
+            object.push(if object.is_empty() { '{' } else { ',' });
+            object.push_str(&serde_json::Value::from(key.as_ref()).to_string());
+            object.push(':');
+            object.push_str(raw.as_ref());
+        }
+        if !object.is_empty() {
+            object.push('}');
+            self.push(Kind::Metadata, place, of_delta, &object);
+        }
+    }
+
+    /// All fields of a level: lists concatenated, of others the last value.
+    pub(crate) fn fields(&self, level: Level) -> Vec<Field> {
+        let mut fields: Vec<(Cow<'_, str>, String)> = Vec::new();
+        let records = self.records.iter().enumerate();
+        let records = records.filter(|(_, record)| record.kind == Kind::Metadata);
+        for (key, raw) in records.flat_map(|(seq, record)| {
+            let (mut delta, of_delta) = (pairs(self.text_of(seq)), record.number as usize);
+            let choice = delta.split_off(of_delta.min(delta.len()));
+            match level {
+                Level::Choice => choice,
+                Level::Message => delta,
+            }
+        }) {
+            match fields.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, value)) if level.is_list(&key, raw) => append(value, raw),
+                Some((_, value)) => raw.clone_into(value),
+                None => fields.push((key, raw.to_owned())),
+            }
+        }
+        let shared = |(key, raw): (Cow<'_, str>, String)| (Arc::from(key), Arc::from(raw));
+        fields.into_iter().map(shared).collect()
+    }
+}
+
+/// The entries of a list, as raw JSON.
+fn inside(list: &str) -> &str {
+    let list = list.strip_prefix('[').unwrap_or(list);
+    list.strip_suffix(']').unwrap_or(list).trim()
+}
+
+fn append(list: &mut String, more: &str) {
+    if inside(list).is_empty() || !list.ends_with(']') {
+        more.clone_into(list);
+        return;
+    }
+    list.pop();
+    list.push(',');
+    list.push_str(inside(more));
+    list.push(']');
+}
+
+/// The fields of an object that the machine wrote.
+fn pairs(object: &str) -> Vec<(Cow<'_, str>, &str)> {
+    serde_json::from_str::<Pairs<'_>>(object).map_or_else(|_| Vec::new(), |pairs| pairs.0)
+}
+
+struct Pairs<'a>(Vec<(Cow<'a, str>, &'a str)>);
+
+impl<'a> Deserialize<'a> for Pairs<'a> {
+    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PairsVisitor;
+        impl<'a> Visitor<'a> for PairsVisitor {
+            type Value = Pairs<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<Pairs<'a>, M::Error> {
+                let mut pairs = Vec::new();
+                while let Some((key, raw)) = map.next_entry::<Cow<'a, str>, &'a RawValue>()? {
+                    pairs.push((key, raw.get()));
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(PairsVisitor)
+    }
+}
