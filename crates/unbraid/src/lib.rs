@@ -47,12 +47,12 @@
 //!   ends `finished` and `done_without_finish`; after any other, exactly one error, then `None`.
 //! - Dropping the last handle of a completion closes its source. Dropping any other frees and cancels nothing.
 //!
+//! The synchronous half, without a runtime, is [`Demux`]; its crate, `unbraid-core`, is re-exported here.
+//!
 //! # Features
 //!
 //! `tokens`, off by default: [`Completions::usage`] counts the tokens that the server did not report, with tiktoken-rs.
 //! It adds about 8 MB of tables to a binary.
-//!
-//! The synchronous half, without a runtime, is [`Demux`]; its crate, `unbraid-core`, is re-exported here.
 
 mod board;
 mod choice_actor;
@@ -70,15 +70,13 @@ mod updates;
 mod watched;
 
 pub use unbraid_core::{
-    BYTES_PER_TOKEN, CountTokens, Estimated, Prompt, completion_tokens, estimate, estimate_with,
+    BYTES_PER_TOKEN, BoxError, Call, CallKind, CallStatus, ChoiceError, ChoiceIndex, CountTokens,
+    Demux, End, Estimated, Event, FinishPolicy, FinishReason, Finished, Fragment, JsonFault, Limit,
+    LimitExceeded, Limits, Message, Metadata, Options, Place, Prompt, ServerError, Shape,
+    ShapeError, Stamped, StreamError, Text, TimedOut, Timeout, ToolCallUpdate, Transcript,
+    TransportError, Update, Usage, UsageSource, Warning, aggregate, completion_tokens,
+    escape_controls, estimate, estimate_with, json, limits, parse_json, parse_json_repaired,
     prompt_tokens,
-};
-pub use unbraid_core::{
-    BoxError, Call, CallKind, CallStatus, ChoiceError, ChoiceIndex, Demux, End, Event,
-    FinishPolicy, FinishReason, Finished, Fragment, JsonFault, Limit, LimitExceeded, Limits,
-    Message, Metadata, Options, Place, ServerError, Shape, ShapeError, Stamped, StreamError, Text,
-    TimedOut, Timeout, ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource,
-    Warning, aggregate, escape_controls, json, limits, parse_json, parse_json_repaired,
 };
 
 pub use config::Builder;

@@ -10,7 +10,7 @@ use tiktoken_rs::{
     tokenizer::{Tokenizer, get_tokenizer},
 };
 use tokio::{runtime::Handle, task::JoinError};
-use unbraid_core::{CountTokens, Usage, completion_tokens, estimate_with};
+use unbraid_core::{CountTokens, Metadata, Prompt, Usage, completion_tokens, estimate_with};
 
 use crate::{board::Board, log::Log};
 
@@ -61,20 +61,29 @@ impl Encoding {
         })
     }
 
-    /// The encoding of the first model that is known, or else [`O200k`](Self::O200k).
+    /// The encoding of an answer: that of the model that it names, or else the request, or else [`O200k`](Self::O200k).
+    ///
+    /// The answer's model comes first, since a request may name a deployment.
     ///
     /// # Examples
     ///
     /// ```
-    /// use unbraid::tokens::Encoding;
+    /// use serde_json::json;
+    /// use unbraid::{Demux, Options, Prompt, tokens::Encoding};
     ///
-    /// assert_eq!(Encoding::of_first_known(["my-deployment", "gpt-4"]), Encoding::Cl100k);
-    /// assert_eq!(Encoding::of_first_known(["qwen3-32b"]), Encoding::O200k);
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"model\":\"qwen3-32b\",\"choices\":[]}\n\n");
+    /// assert_eq!(Encoding::of_answer(demux.metadata(), &Prompt::default()), Encoding::O200k);
+    /// let prompt = Prompt::of(&json!({ "model": "gpt-4" }));
+    /// assert_eq!(Encoding::of_answer(demux.metadata(), &prompt), Encoding::Cl100k);
     /// ```
     #[must_use]
-    pub fn of_first_known<'m>(models: impl IntoIterator<Item = &'m str>) -> Self {
-        let known = models.into_iter().find_map(Self::of_model);
-        known.unwrap_or_default()
+    pub fn of_answer(metadata: &Metadata, prompt: &Prompt) -> Self {
+        let models = metadata.model.as_deref().into_iter().chain(prompt.model());
+        models
+            .into_iter()
+            .find_map(Self::of_model)
+            .unwrap_or_default()
     }
 
     /// The name that OpenAI gives it.
@@ -162,8 +171,8 @@ struct Uncounted;
 struct Count {
     reported: Usage,
     logs: Vec<Arc<Log>>,
-    prompt: Arc<unbraid_core::Prompt>,
-    model: Option<Arc<str>>,
+    prompt: Arc<Prompt>,
+    encoding: Encoding,
 }
 
 impl Count {
@@ -172,13 +181,12 @@ impl Count {
             reported,
             logs: listing.choices.clone(),
             prompt: Arc::clone(&listing.prompt),
-            model: listing.metadata.model.clone(),
+            encoding: Encoding::of_answer(&listing.metadata, &listing.prompt),
         })
     }
 
     fn run(self) -> Usage {
-        let models = self.model.as_deref().into_iter();
-        let encoding = Encoding::of_first_known(models.chain(self.prompt.model()));
+        let encoding = self.encoding;
         let choices = self.logs.iter().map(|log| {
             let index = log.read(|record| record.transcript.index());
             (index, || tokens(log, encoding))
@@ -197,95 +205,4 @@ fn tokens(log: &Log, encoding: Encoding) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ALL: [Encoding; 4] = [
-        Encoding::O200k,
-        Encoding::Cl100k,
-        Encoding::P50k,
-        Encoding::R50k,
-    ];
-
-    #[track_caller]
-    fn check(encoding: Encoding, text: &str, expected: u64) {
-        assert_eq!(encoding.count(text), expected, "{encoding:?}");
-    }
-
-    /// The page "How to count tokens with tiktoken" gives these.
-    #[test]
-    fn known_texts_have_their_known_counts() {
-        for (text, r50k, cl100k, o200k) in [
-            ("tiktoken is great!", 6, 6, 6),
-            ("antidisestablishmentarianism", 5, 6, 6),
-            ("2 + 2 = 4", 5, 7, 7),
-            ("お誕生日おめでとう", 14, 9, 8),
-        ] {
-            check(Encoding::R50k, text, r50k);
-            check(Encoding::Cl100k, text, cl100k);
-            check(Encoding::O200k, text, o200k);
-        }
-        check(Encoding::O200k, "", 0);
-    }
-
-    #[test]
-    fn text_that_looks_like_a_special_token_is_text() {
-        assert!(Encoding::O200k.count("<|endoftext|>") > 1);
-    }
-
-    #[test]
-    fn a_model_has_its_encoding_by_whatever_name() {
-        for (model, expected) in [
-            ("gpt-4o", Some(Encoding::O200k)),
-            ("gpt-4o-mini-2024-07-18", Some(Encoding::O200k)),
-            ("openai/gpt-4.1", Some(Encoding::O200k)),
-            ("openrouter/openai/gpt-4o:extended", Some(Encoding::O200k)),
-            ("openai.gpt-oss-120b-1:0", Some(Encoding::O200k)),
-            ("gpt-5.1-codex", Some(Encoding::O200k)),
-            ("o3-mini-2025-01-31", Some(Encoding::O200k)),
-            ("gpt-4-0613", Some(Encoding::Cl100k)),
-            ("azure/gpt-35-turbo-16k", Some(Encoding::Cl100k)),
-            ("ft:gpt-3.5-turbo:me:x:1", Some(Encoding::Cl100k)),
-            ("text-davinci-003", Some(Encoding::P50k)),
-            ("code-davinci-edit-001", Some(Encoding::P50k)),
-            ("davinci", Some(Encoding::R50k)),
-            ("mistral-large-2411", None),
-            ("", None),
-        ] {
-            assert_eq!(Encoding::of_model(model), expected, "{model}");
-        }
-    }
-
-    #[test]
-    fn a_cut_between_words_does_not_change_the_count() {
-        let line = "It's 12 345 o'clock,  «déjà vu»: we'll\n\n  meet\u{a0}again  \n\t{\"a\": [1, 2]} // ok 雨 сегодня ! ";
-        let text = line.repeat(600);
-        assert!(pieces(&text).count() > 7);
-        assert_eq!(pieces(&text).collect::<String>(), text);
-        for encoding in ALL {
-            let whole = encoding.table().count_ordinary(&text) as u64;
-            check(encoding, &text, whole);
-        }
-    }
-
-    #[test]
-    fn a_text_without_gaps_is_cut_too() {
-        for unit in ["a", " ", "\n", "雨", "!", "1", "\u{1f600}", " \n"] {
-            let text = unit.repeat((256 << 10) / unit.len());
-            assert!(pieces(&text).all(|piece| piece.len() <= PIECE_BYTES));
-            assert_eq!(pieces(&text).map(str::len).sum::<usize>(), text.len());
-            let whole = Encoding::Cl100k.table().count_ordinary(&text) as u64;
-            let counted = Encoding::Cl100k.count(&text);
-            let cuts = text.len().div_ceil(PIECE_BYTES) as u64;
-            assert!(
-                counted.abs_diff(whole) <= 2 * cuts,
-                "{unit:?}: {counted}, {whole}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_million_spaces_do_not_overflow() {
-        assert_eq!(Encoding::O200k.count(&" ".repeat(1 << 20)), 1 << 13);
-    }
-}
+mod tests;
