@@ -8,4 +8,5 @@ mod edge_cases;
 mod soak;
 mod support;
 mod tidy;
+mod tool_calls;
 mod traces;

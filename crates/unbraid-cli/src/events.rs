@@ -21,7 +21,11 @@ pub(crate) fn run(source: &Source, options: Options) -> Result<Status, Failure> 
         out: BufWriter::new(io::stdout().lock()),
         ending: None,
     };
-    let reading = read::read(&mut *input, options, &mut printer).map_err(Failure::Output)?;
+    let reading = match source {
+        Source::File(_) => read::read(&mut *input, options, &mut printer),
+        Source::Stdin => read::read_live(input, options, &mut printer),
+    };
+    let reading = reading.map_err(Failure::Output)?;
     Ok(exit::tell(source, &reading.outcome()))
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Outcome<'o> {
 }
 
 /// Opens an input, or says which one cannot be.
-pub(crate) fn open(source: &Source) -> Result<Box<dyn Read>, Failure> {
+pub(crate) fn open(source: &Source) -> Result<Box<dyn Read + Send>, Failure> {
     source.open().map_err(|error| Failure::open(source, error))
 }
 
@@ -100,11 +100,14 @@ impl Outcome<'_> {
             Some(Err(
                 StreamError::Empty { .. }
                 | StreamError::NotAStream { .. }
-                | StreamError::Malformed { .. }
                 | StreamError::Transport(_),
             )) => Status::NoStream,
-            // What holds more than it may, and no answer, was hardly a stream of answers.
-            Some(Err(StreamError::Limit(_))) if self.ends.is_empty() => Status::NoStream,
+            // What breaks the format or holds more than it may, and no answer, was hardly a stream of answers.
+            Some(Err(StreamError::Limit(_) | StreamError::Malformed { .. }))
+                if self.ends.is_empty() =>
+            {
+                Status::NoStream
+            }
             Some(Err(_)) => Status::Unfinished,
             _ if self.ends.iter().any(|(_, end)| !is_finished(end)) => Status::Unfinished,
             _ => Status::Finished,

@@ -21,9 +21,9 @@ impl Source {
     /// Opens the input. Its reads give what is there at once, so that a pipe stays live.
     ///
     /// A directory is refused here: some systems open one and fail at the first read.
-    pub(crate) fn open(&self) -> io::Result<Box<dyn Read>> {
+    pub(crate) fn open(&self) -> io::Result<Box<dyn Read + Send>> {
         let Self::File(path) = self else {
-            return Ok(Box::new(io::stdin().lock()));
+            return Ok(Box::new(io::stdin()));
         };
         refuse_directory(path)?;
         Ok(Box::new(File::open(path)?))

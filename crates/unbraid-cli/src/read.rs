@@ -1,6 +1,11 @@
 //! Drives a [`Demux`] with what an input gives.
 
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
 
 use unbraid_core::{Demux, Options, StreamError, TransportError};
 
@@ -11,6 +16,9 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// Bytes of the input's beginning that are kept, to tell what it is if it is no stream.
 pub(crate) const HEAD_BYTES: usize = 256;
+
+/// Silence that ends a choice whose finish reason has come, as in the library.
+const QUIET: Duration = Duration::from_millis(250);
 
 /// What a command does while the stream is read.
 pub(crate) trait Listener {
@@ -42,6 +50,8 @@ pub(crate) struct Reading {
     pub(crate) demux: Demux,
     /// The input's first bytes.
     pub(crate) head: Vec<u8>,
+    /// How many came.
+    bytes: u64,
 }
 
 /// Reads until the input ends or fails, or the stream is over. The error is the listener's, never the input's.
@@ -50,29 +60,99 @@ pub(crate) fn read(
     options: Options,
     listener: &mut impl Listener,
 ) -> io::Result<Reading> {
+    let mut buffer = vec![0; READ_BYTES];
+    drive(options, listener, |reading, listener| {
+        Ok(match next(input, &mut buffer) {
+            Ok(bytes) => News::of(reading.feed(bytes, listener)?),
+            Err(error) => News::Failed(error),
+        })
+    })
+}
+
+/// As [`read`], but a choice with a finish reason also ends by silence, as it does in the library: the input is read on a
+/// thread of its own, since a read cannot be waited for with a deadline.
+pub(crate) fn read_live(
+    input: Box<dyn Read + Send>,
+    options: Options,
+    listener: &mut impl Listener,
+) -> io::Result<Reading> {
+    let reads = reads(input);
+    drive(options, listener, |reading, listener| {
+        Ok(match reads.recv_timeout(QUIET) {
+            Ok(Ok(bytes)) => News::of(reading.feed(&bytes, listener)?),
+            Ok(Err(error)) => News::Failed(error),
+            Err(RecvTimeoutError::Timeout) => News::Quiet,
+            Err(RecvTimeoutError::Disconnected) => News::End,
+        })
+    })
+}
+
+/// What comes of waiting for an input.
+enum News {
+    Fed,
+    End,
+    Failed(io::Error),
+    Quiet,
+}
+
+impl News {
+    /// No bytes are the end.
+    fn of(fed: usize) -> Self {
+        if fed == 0 { Self::End } else { Self::Fed }
+    }
+}
+
+fn drive<L: Listener>(
+    options: Options,
+    listener: &mut L,
+    mut wait: impl FnMut(&mut Reading, &mut L) -> io::Result<News>,
+) -> io::Result<Reading> {
     let mut reading = Reading {
         demux: Demux::new(options),
         head: Vec::new(),
+        bytes: 0,
     };
-    let mut buffer = vec![0; READ_BYTES];
-    let mut total = 0;
     while reading.demux.closed().is_none() {
-        match input.read(&mut buffer) {
-            Ok(0) => reading.demux.finish(),
-            Ok(n) => {
-                total += n as u64;
-                reading.feed(buffer.get(..n).unwrap_or_default(), listener)?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => {
-                let error = TransportError::new(total, error);
+        match wait(&mut reading, listener)? {
+            News::Fed => {}
+            News::End => reading.demux.finish(),
+            News::Failed(error) => {
+                let error = TransportError::new(reading.bytes, error);
                 reading.demux.fail(StreamError::Transport(error.into()));
             }
+            News::Quiet => reading.demux.quiet(),
         }
         listener.fed(&mut reading.demux)?;
         listener.caught_up()?;
     }
     Ok(reading)
+}
+
+fn next<'b>(input: &mut dyn Read, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
+    loop {
+        match input.read(buffer) {
+            Ok(n) => return Ok(buffer.get(..n).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads on a thread, which ends with the input, or at its next read when nobody wants more.
+fn reads(mut input: Box<dyn Read + Send>) -> Receiver<io::Result<Vec<u8>>> {
+    const AHEAD: usize = 4; // reads that may wait to be told
+    let (sender, reads) = mpsc::sync_channel(AHEAD);
+    thread::spawn(move || {
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            let read = next(&mut *input, &mut buffer).map(<[u8]>::to_vec);
+            let last = read.as_ref().map_or(true, Vec::is_empty);
+            if sender.send(read).is_err() || last {
+                return;
+            }
+        }
+    });
+    reads
 }
 
 impl Reading {
@@ -85,7 +165,8 @@ impl Reading {
     }
 
     /// Feeds line by line: then what a listener finds in a transcript does not depend on how the bytes were cut.
-    fn feed(&mut self, bytes: &[u8], listener: &mut impl Listener) -> io::Result<()> {
+    fn feed(&mut self, bytes: &[u8], listener: &mut impl Listener) -> io::Result<usize> {
+        self.bytes += bytes.len() as u64;
         let room = HEAD_BYTES - self.head.len();
         self.head.extend(bytes.iter().take(room));
         for line in bytes.split_inclusive(|&b| matches!(b, b'\n' | b'\r')) {
@@ -95,7 +176,7 @@ impl Reading {
                 break;
             }
         }
-        Ok(())
+        Ok(bytes.len())
     }
 }
 
@@ -105,7 +186,7 @@ mod tests {
 
     use unbraid_core::{ChoiceIndex, End, Options, StreamError};
 
-    use super::{Deaf, read};
+    use super::{Deaf, read, read_live};
 
     /// Gives its pieces one by one, then ends.
     struct Script(Vec<io::Result<&'static [u8]>>);
@@ -155,5 +236,48 @@ mod tests {
             &[HI, b"data: [DONE]\n\n"].concat()[..reading.head.len()]
         );
         assert_eq!(input.0.len(), 1);
+    }
+
+    /// Gives a choice that has finished, then nothing until it is let go.
+    struct Silent(Option<&'static [u8]>, std::sync::mpsc::Receiver<()>);
+
+    impl Read for Silent {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let Some(piece) = self.0.take() else {
+                let _gone = self.1.recv();
+                return Ok(0);
+            };
+            buffer[..piece.len()].copy_from_slice(piece);
+            Ok(piece.len())
+        }
+    }
+
+    /// Lets the input go when the choice has ended.
+    struct UntilEnd(Option<std::sync::mpsc::Sender<()>>);
+
+    impl super::Listener for UntilEnd {
+        fn fed(&mut self, demux: &mut unbraid_core::Demux) -> io::Result<()> {
+            while let Some(stamped) = demux.next_event() {
+                if matches!(stamped.event, unbraid_core::Event::End(_)) {
+                    self.0 = None;
+                }
+            }
+            Ok(())
+        }
+
+        fn caught_up(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn silence_ends_a_choice_that_has_finished() {
+        const STOP: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+        let (hold, held) = std::sync::mpsc::channel();
+        let input = Box::new(Silent(Some(STOP), held));
+        // It would wait for ever if only the input's end ended the choice.
+        let reading = read_live(input, Options::default(), &mut UntilEnd(Some(hold))).unwrap();
+        let choice = reading.demux.choice(ChoiceIndex(0)).unwrap();
+        assert!(matches!(choice.end(), Some(End::Finished(_))));
     }
 }

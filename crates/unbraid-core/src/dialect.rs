@@ -6,6 +6,8 @@
 pub(crate) mod openai_chat;
 pub(crate) mod openai_text;
 
+use std::borrow::Cow;
+
 use crate::{
     Shape, Warning,
     decode::{
@@ -43,6 +45,10 @@ pub(crate) fn element<'a>(node: &Node<'a>, at: u64) -> Option<Element<'a>> {
         }
     }
     read_message(node, &mut element);
+    if element.odd {
+        let told = "content or a delta of a type that is none; it was kept as it came";
+        element.update.warnings.push(Warning::new("C11", at, told));
+    }
     if !node.clean && holds_lone_half(node) {
         let warning = Warning::new("C14", at, "half a surrogate pair was replaced");
         element.update.warnings.push(warning);
@@ -83,7 +89,7 @@ fn index(node: &Node<'_>) -> Option<Option<u32>> {
 }
 
 /// F1, F13: "" and null are absent, anything else is its text.
-fn finish_reason<'a>(value: &Node<'a>) -> Option<std::borrow::Cow<'a, str>> {
+fn finish_reason<'a>(value: &Node<'a>) -> Option<Cow<'a, str>> {
     match &value.value {
         Value::Null => None,
         Value::String(_) => value.text().filter(|text| !text.is_empty()),
@@ -95,11 +101,19 @@ fn finish_reason<'a>(value: &Node<'a>) -> Option<std::borrow::Cow<'a, str>> {
 
 /// Which part of the entry is its message: the delta, the text, or a whole message in place of both (C19, E21, E22).
 fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>) {
-    let delta = node
-        .get("delta")
-        .filter(|delta| delta.as_object().is_some());
-    if let Some(delta) = delta {
-        openai_chat::delta(delta, element);
+    let given = node.get("delta").filter(|delta| !delta.is_null());
+    let delta = given.filter(|delta| delta.as_object().is_some());
+    match (delta, given) {
+        (Some(delta), _) => openai_chat::delta(delta, element),
+        (None, Some(odd)) => {
+            element.odd = true;
+            put(
+                &mut element.update.metadata,
+                Cow::Borrowed("delta"),
+                odd.to_json(),
+            );
+        }
+        (None, None) => {}
     }
     if let Some(text) = node.get("text") {
         openai_text::text(text, delta.is_some(), element);

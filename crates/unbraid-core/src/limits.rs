@@ -36,6 +36,14 @@ pub const MAX_WARNINGS: usize = 64;
 /// Unknown fields kept of one object, and of one choice or stream. Servers send a dozen; a search among more would be slow.
 pub const MAX_FIELDS: usize = 256;
 
+/// Entries of `choices` in one chunk, and of `tool_calls` in one delta. Servers send one, gateways that gather a few
+/// dozen; an entry may take 3 bytes on the wire and costs several hundred in memory.
+pub const MAX_ENTRIES: usize = 1024;
+
+/// JSON values in a chunk that is read field by field, and in a field that is given as a value. One takes 2 bytes on
+/// the wire and costs up to a hundred in memory; the largest recorded chunks hold a few thousand.
+pub const MAX_VALUES: usize = 1 << 18;
+
 /// What one kept delta costs beside its bytes: its record, and the growth that a vector keeps in reserve.
 pub const DELTA_COST: u64 = 64;
 
@@ -126,7 +134,7 @@ pub struct Limits {
     pub choices: usize,
     /// Tool calls of one choice, a legacy function call included.
     pub tool_calls: usize,
-    /// Bytes that one choice keeps: its text, and [`DELTA_COST`] a delta.
+    /// Bytes that one choice keeps: its text, and [`DELTA_COST`] a delta. More than 4 GiB are read as 4 GiB.
     pub choice_bytes: u64,
     /// Bytes that all choices together keep.
     pub completion_bytes: u64,

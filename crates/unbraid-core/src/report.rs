@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{End, Event, Stamped, StreamError, Warning};
+use crate::{End, Event, Stamped, StreamError, Warning, decode::node::to_value};
 
 impl StreamError {
     /// The error as one JSON object: its `type`, its `message`, where it happened, and for a server's error its `body`.
@@ -131,9 +131,9 @@ pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Value {
     }
 }
 
-/// Raw JSON as a value. Both decoders have checked it; what still fails (a number beyond any range) stays text.
+/// Raw JSON as a value; a field of more than [`MAX_VALUES`](crate::limits::MAX_VALUES) values stays text.
 pub(crate) fn parsed(raw: &str) -> Value {
-    serde_json::from_str(raw).unwrap_or_else(|_| Value::from(raw))
+    to_value(raw).unwrap_or_else(|| Value::from(raw))
 }
 
 fn extend(object: &mut Value, details: Value) {

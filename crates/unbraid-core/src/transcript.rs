@@ -192,7 +192,7 @@ impl Transcript {
                 let entry = entry?;
                 Event::ToolCallStart {
                     call,
-                    index: entry.index,
+                    index: entry.announced_index,
                     id: entry.announced_id.as_deref(),
                     name: text,
                     kind: entry.announced_kind,

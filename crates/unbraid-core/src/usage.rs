@@ -12,7 +12,7 @@ pub use estimate::{
 };
 pub use prompt::Prompt;
 
-use crate::ChoiceIndex;
+use crate::{ChoiceIndex, decode::node::to_value, limits::MAX_FIELDS};
 
 /// Where the figures come from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -121,7 +121,9 @@ impl Reported {
             Source::AfterFinish(choice) => merge_choice(&mut self.after_finish, choice, &fields),
             Source::Bare => self.elsewhere = true,
         }
-        self.envelope = self.settled();
+        if let Some(earlier) = parse(&self.pending) {
+            merge(&mut self.envelope, &earlier);
+        }
         raw.clone_into(&mut self.pending);
     }
 
@@ -222,8 +224,8 @@ fn merge_choice(
 }
 
 fn parse(raw: &str) -> Option<Map<String, Value>> {
-    match serde_json::from_str(raw) {
-        Ok(Value::Object(fields)) => Some(fields),
+    match to_value(raw) {
+        Some(Value::Object(fields)) => Some(fields),
         _ => None,
     }
 }
@@ -231,6 +233,9 @@ fn parse(raw: &str) -> Option<Map<String, Value>> {
 /// The last value per field; null never overwrites, nested details likewise (U2, U4, U5).
 fn merge(into: &mut Map<String, Value>, fields: &Map<String, Value>) {
     for (key, value) in fields {
+        if into.len() >= MAX_FIELDS && !into.contains_key(key) {
+            continue;
+        }
         match value {
             Value::Null => {}
             Value::Object(details) => match into.entry(key).or_insert_with(|| Map::new().into()) {

@@ -172,7 +172,7 @@ fn with_one_expected_choice_every_index_is_0() {
 fn strict_ends_at_the_first_deviation_and_prints_what_came_before() {
     let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: {oops\n\ndata: [DONE]\n\n";
     let run = unbraid("collect --strict", stream);
-    assert_eq!(run.code, 1);
+    assert_eq!(run.code, 3);
     let response = run.json();
     assert_eq!(response["choices"][0]["message"]["content"], "Hi");
     assert_eq!(response["unbraid"]["end"], "malformed");

@@ -209,7 +209,7 @@ fn what_is_no_stream_says_so() {
         format!("{}data: {{oops\n\n", delta(0, "Hi")).as_bytes(),
         &[],
     );
-    assert_eq!(strict.code, 1);
+    assert_eq!(strict.code, 3);
     assert_eq!(lines_of(&strict, 0), ["Hi"]);
     assert!(strict.stdout.contains("stream malformed"));
 }

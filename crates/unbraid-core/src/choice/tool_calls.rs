@@ -238,6 +238,7 @@ fn announce(log: &mut Transcript, call: usize, place: Place) {
         return;
     };
     state.announced = true;
+    state.announced_index = state.index;
     state.announced_id = state.id.clone();
     state.announced_kind = state.kind;
     let (name, waiting) = (state.name.clone(), std::mem::take(&mut state.waiting));

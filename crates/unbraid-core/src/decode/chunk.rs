@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::value::RawValue;
+
 use crate::{ChoiceIndex, Fragment, ToolCallUpdate, Update, Warning, limits::MAX_FIELDS};
 
 pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
@@ -40,6 +42,8 @@ pub(crate) struct Element<'a> {
     pub(crate) fields: Pairs<'a>,
     /// The strict decoder has read a `delta`.
     pub(crate) has_delta: bool,
+    /// Something stood where text belongs, and was kept as it came.
+    pub(crate) odd: bool,
     /// The text came from `reasoning_details` alone (R4).
     pub(crate) details_only: bool,
 }
@@ -62,14 +66,48 @@ pub(crate) fn is_padding(key: &str) -> bool {
 /// Whether log probabilities hold any token: empty lists are none (M7).
 pub(crate) fn has_tokens(raw: &str) -> bool {
     #[derive(serde::Deserialize)]
-    struct Lists {
-        content: Option<Vec<serde::de::IgnoredAny>>,
-        refusal: Option<Vec<serde::de::IgnoredAny>>,
-        tokens: Option<Vec<serde::de::IgnoredAny>>,
+    struct Lists<'a> {
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+        #[serde(borrow)]
+        refusal: Option<&'a RawValue>,
+        #[serde(borrow)]
+        tokens: Option<&'a RawValue>,
     }
-    let some = |list: Option<Vec<serde::de::IgnoredAny>>| list.is_some_and(|list| !list.is_empty());
-    serde_json::from_str(raw)
-        .is_ok_and(|lists: Lists| some(lists.content) || some(lists.refusal) || some(lists.tokens))
+    let some = |list: Option<&RawValue>| {
+        let inner = list.and_then(|list| list.get().strip_prefix('['));
+        inner.is_some_and(|inner| !inner.trim_start().starts_with(']'))
+    };
+    serde_json::from_str(raw).is_ok_and(|lists: Lists<'_>| {
+        some(lists.content) || some(lists.refusal) || some(lists.tokens)
+    })
+}
+
+/// Whether raw JSON holds what `serde_json` takes for syntax but not for a value: half a surrogate pair, a number out of
+/// range. It may say yes for a whole pair, and for a large exponent: the closer look is only slower.
+pub(crate) fn is_doubtful(raw: &str) -> bool {
+    let bytes = raw.as_bytes();
+    let surrogate = || {
+        memchr::memmem::find_iter(bytes, b"\\u")
+            .any(|at| matches!(bytes.get(at + 2), Some(b'd' | b'D')))
+    };
+    let exponent = || {
+        memchr::memchr2_iter(b'e', b'E', bytes).any(|at| {
+            let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+            let behind = bytes.get(at + 1..).unwrap_or_default();
+            let digits = behind.strip_prefix(b"+").unwrap_or(behind);
+            before.is_some_and(u8::is_ascii_digit)
+                && digits.iter().take(3).filter(|b| b.is_ascii_digit()).count() == 3
+        })
+    };
+    const LONGEST: usize = 300; // digits: `f64` ends at 1e308
+    let long = || {
+        bytes.len() > LONGEST
+            && bytes
+                .split(|b| !b.is_ascii_digit())
+                .any(|run| run.len() > LONGEST)
+    };
+    surrogate() || exponent() || long()
 }
 
 pub(crate) fn non_empty(text: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {

@@ -6,7 +6,7 @@ use super::{
     chunk::{Chunk, is_padding, put},
     node::{Node, Value},
 };
-use crate::{Warning, dialect};
+use crate::{Warning, dialect, limits::MAX_ENTRIES};
 
 /// The chunk in a JSON value, whatever it lacks.
 pub(super) fn chunk<'a>(node: &Node<'a>, at: u64) -> Chunk<'a> {
@@ -36,7 +36,13 @@ fn field<'a>(chunk: &mut Chunk<'a>, key: &Cow<'a, str>, value: &Node<'a>, at: u6
             chunk.has_choices = true;
             choices(chunk, value, at);
         }
-        "usage" => chunk.usage = object(value).or_else(|| chunk.usage.take()), // U2: null takes nothing back
+        "usage" => {
+            chunk.usage = object(value).or_else(|| chunk.usage.take()); // U2: null takes nothing back
+            if !value.clean {
+                let told = "what is no number in the usage was read as null";
+                chunk.warnings.push(Warning::new("U9", at, told));
+            }
+        }
         "object" | "error" => {}
         "x_groq" => {
             // U6: the second place; the envelope's own comes first.
@@ -62,7 +68,14 @@ fn choices<'a>(chunk: &mut Chunk<'a>, value: &Node<'a>, at: u64) {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => &[],
     };
     chunk.elements.clear();
-    for node in elements {
+    if elements.len() > MAX_ENTRIES {
+        let told = format!(
+            "{} entries in one chunk; those beyond {MAX_ENTRIES} were skipped",
+            elements.len()
+        );
+        chunk.warnings.push(Warning::new("E11", at, told));
+    }
+    for node in elements.iter().take(MAX_ENTRIES) {
         match dialect::element(node, at) {
             Some(element) => chunk.elements.push(element),
             None => chunk.warnings.push(Warning::new(
@@ -113,6 +126,7 @@ pub(crate) fn says_something(node: &Node<'_>) -> bool {
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
-        Value::Bool(true) | Value::Number(_) => true,
+        Value::Number(raw) => *raw != "0",
+        Value::Bool(true) => true,
     }
 }

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use parse::Reader;
 
+use crate::limits::{MAX_JSON_DEPTH, MAX_VALUES};
+
 mod number;
 mod parse;
 mod string;
@@ -39,6 +41,24 @@ pub(crate) fn read(input: &str, max_depth: usize) -> Result<Node<'_>, NodeError>
     let node = reader.value()?;
     reader.end()?;
     Ok(node)
+}
+
+/// Raw JSON that the wire brought, as a value.
+///
+/// What `serde_json` refuses is read with this reader and written anew: numbers out of range become null, lone
+/// surrogates U+FFFD. `None` for text that is no JSON, nested too deep, or made of more than [`MAX_VALUES`].
+pub(crate) fn to_value(raw: &str) -> Option<serde_json::Value> {
+    // Each value but the first stands behind one of these.
+    let many =
+        |raw: &str| memchr::memchr3_iter(b',', b'[', b':', raw.as_bytes()).count() > MAX_VALUES;
+    if raw.len() > MAX_VALUES && many(raw) {
+        return None;
+    }
+    if let Ok(value) = serde_json::from_str(raw) {
+        return Some(value);
+    }
+    let clean = read(raw, MAX_JSON_DEPTH).ok()?;
+    serde_json::from_str(&clean.to_json()).ok()
 }
 
 /// A JSON value and the text it was read from.
@@ -94,6 +114,11 @@ pub(crate) enum NodeError {
     /// The input ended before its value did.
     Truncated {
         /// Where the input ended.
+        offset: usize,
+    },
+    /// More values than [`MAX_VALUES`].
+    TooMany {
+        /// Where the first of too many starts.
         offset: usize,
     },
     /// An array or object deeper than allowed.

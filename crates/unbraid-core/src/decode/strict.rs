@@ -5,13 +5,14 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::chunk::{
-    Chunk, Element, REASONING, has_tokens, is_padding, non_empty, number_calls, put, some_text,
+    Chunk, Element, REASONING, has_tokens, is_doubtful, is_padding, non_empty, number_calls, put,
+    some_text,
 };
-use crate::{Fragment, Shape, ToolCallUpdate};
+use crate::{Fragment, Shape, ToolCallUpdate, limits::MAX_ENTRIES};
 
 /// The chunk, if the event is an ordinary one.
 pub(super) fn chunk(text: &str) -> Option<Chunk<'_>> {
@@ -83,10 +84,41 @@ fn fragment<'a, M: MapAccess<'a>>(map: &mut M) -> Result<Option<Fragment<'a>>, M
     Ok(text(map)?.map(Fragment::from))
 }
 
-/// Raw JSON; `null` is absent.
+/// Raw JSON that is good for a value, too; `null` is absent.
 fn raw<'a, M: MapAccess<'a>>(map: &mut M) -> Result<Option<Cow<'a, str>>, M::Error> {
     let raw = map.next_value::<&'a RawValue>()?.get();
+    if is_doubtful(raw) {
+        return Err(M::Error::custom("not ordinary"));
+    }
     Ok((raw != "null").then_some(Cow::Borrowed(raw)))
+}
+
+/// The entries of a list, of which an ordinary one has few.
+struct Entries<T>(Vec<T>);
+
+impl<'a, T: Fill<'a>> Deserialize<'a> for Entries<T> {
+    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EntriesVisitor<T>(PhantomData<T>);
+        impl<'a, T: Fill<'a>> Visitor<'a> for EntriesVisitor<T> {
+            type Value = Vec<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+            fn visit_seq<S: SeqAccess<'a>>(self, mut list: S) -> Result<Vec<T>, S::Error> {
+                let mut entries = Vec::new();
+                while let Some(Map(entry)) = list.next_element()? {
+                    if entries.len() >= MAX_ENTRIES {
+                        return Err(S::Error::custom("not ordinary"));
+                    }
+                    entries.push(entry);
+                }
+                Ok(entries)
+            }
+        }
+        deserializer
+            .deserialize_seq(EntriesVisitor(PhantomData))
+            .map(Self)
+    }
 }
 
 /// An object's raw JSON; any other value is the lenient decoder's business.
@@ -120,8 +152,7 @@ impl<'a> Fill<'a> for Chunk<'a> {
             }
             "choices" => {
                 self.has_choices = true;
-                let elements: Vec<Map<Element<'a>>> = map.next_value()?;
-                self.elements = elements.into_iter().map(|element| element.0).collect();
+                self.elements = map.next_value::<Entries<Element<'a>>>()?.0;
             }
             "usage" => self.usage = object(map)?.or_else(|| self.usage.take()), // U2: null takes nothing back
             "error" | "error_message" | "error_type" | "detail" | "msg" | "message" | "code"
@@ -211,12 +242,8 @@ impl<'a> Fill<'a> for Delta<'a> {
             "content" => self.content = some_text(fragment(map)?),
             "refusal" => self.refusal = some_text(fragment(map)?),
             "tool_calls" => {
-                let calls: Option<Vec<Map<ToolCallUpdate<'a>>>> = map.next_value()?;
-                self.calls = calls
-                    .unwrap_or_default()
-                    .into_iter()
-                    .map(|call| call.0)
-                    .collect();
+                let calls = map.next_value::<Option<Entries<ToolCallUpdate<'a>>>>()?;
+                self.calls = calls.map_or_else(Vec::new, |calls| calls.0);
                 number_calls(&mut self.calls);
             }
             "function_call" => {

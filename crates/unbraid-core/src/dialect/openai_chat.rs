@@ -8,6 +8,7 @@ use crate::{
         chunk::{CONTENT_PARTS, Element, REASONING, is_padding, number_calls, put, some_text},
         node::{Node, Value, Wide},
     },
+    limits::MAX_ENTRIES,
 };
 
 /// Reads a delta, or a whole message.
@@ -73,19 +74,26 @@ pub(crate) fn fragment<'a>(node: &Node<'a>) -> Option<Fragment<'a>> {
     })
 }
 
-/// A string, or an array of parts: text parts are text, thinking parts are reasoning (C11).
+/// A string, or parts: text parts are text, thinking parts are reasoning (C11); whatever else it is, it is kept.
 fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
-    let Some(parts) = node.as_array() else {
-        element.update.content_update = some_text(fragment(node));
-        return;
+    let parts = match &node.value {
+        Value::Null => return,
+        Value::String(_) => {
+            element.update.content_update = some_text(fragment(node));
+            return;
+        }
+        Value::Array(parts) => parts.as_slice(),
+        Value::Object(_) | Value::Bool(_) | Value::Number(_) => std::slice::from_ref(node),
     };
     let (mut text, mut thinking) = (String::new(), String::new());
     let mut others = String::new();
     for part in parts {
         match part.get("type").and_then(Node::text).as_deref() {
             Some("thinking" | "reasoning") => thinking.push_str(&part_text(part)),
-            Some("text" | "output_text") | None => text.push_str(&part_text(part)),
-            Some(_) => {
+            Some("text" | "output_text") => text.push_str(&part_text(part)),
+            None if is_text(part) => text.push_str(&part_text(part)),
+            kind => {
+                element.odd |= kind.is_none();
                 others.push(if others.is_empty() { '[' } else { ',' });
                 others.push_str(&part.to_json());
             }
@@ -98,6 +106,11 @@ fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
     }
     element.update.content_update = (!text.is_empty()).then(|| Fragment::from(text));
     element.update.reasoning_update = (!thinking.is_empty()).then(|| Fragment::from(thinking));
+}
+
+/// Whether a part without a type is text all the same.
+fn is_text(part: &Node<'_>) -> bool {
+    part.as_str().is_some() || part.get("text").is_some()
 }
 
 /// The text of a part, which may itself be a list of parts; a part that is a string is its text.
@@ -144,6 +157,7 @@ fn tool_calls<'a>(node: &Node<'a>) -> Vec<ToolCallUpdate<'a>> {
     };
     let mut calls: Vec<_> = entries
         .iter()
+        .take(MAX_ENTRIES)
         .filter(|entry| entry.as_object().is_some())
         .map(tool_call)
         .collect();

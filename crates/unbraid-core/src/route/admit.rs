@@ -62,7 +62,7 @@ impl Router {
         place: Place,
         sink: &mut impl Sink,
     ) -> bool {
-        let per_choice = self.options.limits.choice_bytes;
+        let per_choice = self.options.limits.choice_bytes.min(u64::from(u32::MAX));
         let Some(route) = self.routes.get_mut(slot).filter(|r| r.state != State::Shut) else {
             return false;
         };

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Deserializer, Value, json, value::RawValue};
 
 use super::{Call, CallKind, CallStatus, escape_controls};
-use crate::{depth::is_deeper_than, limits::MAX_JSON_DEPTH};
+use crate::json::{Judged, judge};
 
 /// What is wrong with a call whose choice has ended. It names every missing field, and never holds the payload.
 ///
@@ -35,7 +35,7 @@ pub struct CallProblem {
     /// The byte of the raw arguments at which they fail: their end, the second value, or the first byte that is no JSON.
     pub at: Option<usize>,
     /// What the arguments alone are, and whether there are any.
-    arguments: CallStatus,
+    arguments: Judged,
     empty: bool,
 }
 
@@ -49,16 +49,15 @@ impl Call {
         let name = self.name.is_empty().then_some("name");
         let id = (self.id.is_none() && self.kind != CallKind::LegacyFunction).then_some("id");
         let missing: Vec<_> = name.into_iter().chain(id).collect();
-        let arguments = CallStatus::judge(self.kind, Some("id"), "name", &self.arguments);
+        let arguments = match self.kind {
+            CallKind::Custom => Judged::Complete, // T31: its input is text
+            CallKind::Function | CallKind::LegacyFunction => judge(&self.arguments),
+        };
         let at = match arguments {
-            CallStatus::Truncated => Some(self.arguments.len()),
-            CallStatus::Concatenated => second_value(&self.arguments),
-            CallStatus::Invalid => fault(&self.arguments),
-            CallStatus::Complete
-            | CallStatus::EmptyAsObject
-            | CallStatus::Repaired
-            | CallStatus::MissingName
-            | CallStatus::MissingId => None,
+            Judged::Truncated => Some(self.arguments.len()),
+            Judged::Concatenated => second_value(&self.arguments),
+            Judged::Invalid { offset } | Judged::TooDeep { offset } => Some(offset),
+            Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => None,
         };
         let problem = CallProblem {
             call: self.call,
@@ -83,15 +82,11 @@ impl Call {
 impl CallProblem {
     fn fault(&self) -> Option<&'static str> {
         match self.arguments {
-            CallStatus::Truncated => Some("the arguments end inside their JSON"),
-            CallStatus::Concatenated => Some("the arguments are several JSON values"),
-            CallStatus::Invalid if self.at.is_none() => Some("the arguments are nested too deeply"),
-            CallStatus::Invalid => Some("the arguments are no JSON"),
-            CallStatus::Complete
-            | CallStatus::EmptyAsObject
-            | CallStatus::Repaired
-            | CallStatus::MissingName
-            | CallStatus::MissingId => None,
+            Judged::Truncated => Some("the arguments end inside their JSON"),
+            Judged::Concatenated => Some("the arguments are several JSON values"),
+            Judged::Invalid { .. } => Some("the arguments are no JSON"),
+            Judged::TooDeep { .. } => Some("the arguments are nested too deeply"),
+            Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => None,
         }
     }
 }
@@ -132,19 +127,6 @@ fn second_value(text: &str) -> Option<usize> {
     let end = values.byte_offset();
     let rest = repaired.get(end..)?;
     Some(unrepaired(text, end + rest.len() - rest.trim_start().len()))
-}
-
-/// Where a text stops being JSON, raw control characters in its strings tolerated.
-fn fault(text: &str) -> Option<usize> {
-    if is_deeper_than(text, MAX_JSON_DEPTH) {
-        return None; // J16: it may be JSON, but nobody would parse it
-    }
-    let repaired = escape_controls(text);
-    let values = Deserializer::from_str(&repaired).into_iter::<&RawValue>();
-    let error = values.filter_map(Result::err).next()?;
-    let lines = repaired.split_inclusive('\n');
-    let before: usize = lines.take(error.line().checked_sub(1)?).map(str::len).sum();
-    Some(unrepaired(text, before + error.column().saturating_sub(1)))
 }
 
 /// The byte of the raw text from which a byte of the repaired one came.
@@ -235,7 +217,7 @@ mod tests {
         );
         check(
             &"[".repeat(200),
-            "tool call 1: the arguments are nested too deeply",
+            "tool call 1: the arguments are nested too deeply (at byte 127)",
         );
     }
 

@@ -15,8 +15,9 @@ pub(crate) struct CallEntry {
     pub(crate) waiting: String,
     pub(crate) high: Option<u16>,
     pub(crate) announced: bool,
+    /// The index, id and kind that were told: what comes later changes the call, not the event.
+    pub(crate) announced_index: Option<i64>,
     pub(crate) announced_id: Option<Arc<str>>,
-    /// The kind that was told; a `type` that comes later changes the call, not the event.
     pub(crate) announced_kind: CallKind,
     /// The judgement that was told at the end.
     pub(crate) status: Option<CallStatus>,

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
+use crate::limits::MAX_VALUES;
+
 use super::{Node, NodeError, Value, Wide, number, string::Unquoted, write};
 
 /// The nodes are dropped by recursion, which at this depth fits the smallest stacks in use.
@@ -14,6 +16,7 @@ pub(crate) struct Reader<'a> {
     input: &'a str,
     at: usize,
     max_depth: usize,
+    values: usize,
     open: Vec<Open<'a>>,
 }
 
@@ -51,6 +54,7 @@ impl<'a> Reader<'a> {
             input,
             at: 0,
             max_depth: max_depth.min(DEEPEST),
+            values: 0,
             open: Vec::new(),
         }
     }
@@ -84,6 +88,10 @@ impl<'a> Reader<'a> {
     fn start(&mut self) -> Result<Step<'a>, NodeError> {
         self.skip_space();
         let start = self.at;
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            return Err(NodeError::TooMany { offset: start });
+        }
         let (value, clean) = match self.peek() {
             Some(b'[') => return self.enter(Items::Array(Vec::new())),
             Some(b'{') => {
