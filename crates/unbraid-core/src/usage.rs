@@ -93,6 +93,9 @@ pub(crate) struct Reported {
     after_finish: Vec<(ChoiceIndex, Map<String, Value>)>,
     /// A bare usage chunk came elsewhere too, so it is not llama.cpp's way.
     elsewhere: bool,
+    /// One came while other choices were open: unless the stream is done, it speaks of its own choice only.
+    early: bool,
+    done: bool,
 }
 
 /// Where a usage object of the envelope stood.
@@ -100,8 +103,8 @@ pub(crate) struct Reported {
 pub(crate) enum Source {
     /// Beside choices.
     WithChoices,
-    /// In a chunk without choices, right behind the finish of this choice alone.
-    AfterFinish(ChoiceIndex),
+    /// In a chunk without choices, right behind the finish of this choice alone; the others may have finished before.
+    AfterFinish { choice: ChoiceIndex, last: bool },
     /// In a chunk without choices, anywhere else.
     Bare,
 }
@@ -118,7 +121,10 @@ impl Reported {
         };
         match source {
             Source::WithChoices => {}
-            Source::AfterFinish(choice) => merge_choice(&mut self.after_finish, choice, &fields),
+            Source::AfterFinish { choice, last } => {
+                self.early |= !last;
+                merge_choice(&mut self.after_finish, choice, &fields);
+            }
             Source::Bare => self.elsewhere = true,
         }
         if let Some(earlier) = parse(&self.pending) {
@@ -140,6 +146,11 @@ impl Reported {
         if let Some(fields) = parse(raw) {
             merge_choice(&mut self.choices, choice, &fields);
         }
+    }
+
+    /// The stream said that it is done: a report that came is of all choices, or of each.
+    pub(crate) fn done(&mut self) {
+        self.done = true;
     }
 
     /// The figures as they stand.
@@ -165,11 +176,12 @@ impl Reported {
         if summed && !of_choices {
             add_up(&mut fields, &per_choice);
         }
+        let cut = self.early && !self.elsewhere && !self.done;
         Usage {
             prompt_tokens: number(&fields, "prompt_tokens"),
             completion_tokens: number(&fields, "completion_tokens"),
             total_tokens: number(&fields, "total_tokens"),
-            per_choice: if summed || of_choices {
+            per_choice: if summed || of_choices || cut {
                 per_choice
             } else {
                 Vec::new()

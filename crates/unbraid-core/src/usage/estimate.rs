@@ -62,7 +62,9 @@ impl Estimated {
 /// Fills in what was not reported: `prompt` are the prompt's tokens if they are known, `choices` those of each choice.
 ///
 /// What was reported stays, whatever the counts say. A reported sum of a single choice is that choice's. The completion's
-/// sum is the sum over the choices, the total is prompt and completion if both are known. Then `source` is
+/// sum is the sum over the choices, the total is prompt and completion if both are known. A server that reports choice by
+/// choice may not have reported all of them when the stream is cut: the counts of the others are added to its sums. Then
+/// `source` is
 ///
 /// - `Absent`: nothing was reported, and nothing is known;
 /// - `Reported`: something was reported, and nothing had to be estimated;
@@ -108,34 +110,16 @@ pub fn estimate_with<C: FnOnce() -> u64>(
         usage.prompt_tokens = prompt();
         estimated.prompt = usage.prompt_tokens.is_some();
     }
-    let mut choices: Vec<_> = choices.into_iter().collect();
-    choices.sort_by_key(|(index, _)| *index);
-    let alone = (choices.len() == 1)
-        .then_some(usage.completion_tokens)
-        .flatten();
-    for (index, count) in choices {
-        if usage.per_choice.iter().any(|(known, _)| *known == index) {
-            continue;
-        }
-        let tokens = alone.unwrap_or_else(|| {
-            estimated.choices.push(index);
-            count()
-        });
-        usage.per_choice.push((index, tokens));
+    let counted = fill_choices(&mut usage, &mut estimated, choices);
+    let by_choice = !reported.per_choice.is_empty()
+        && usage.completion_tokens == Some(tokens_of(&reported.per_choice));
+    if by_choice && !estimated.choices.is_empty() {
+        let more = |known: u64| known.saturating_add(counted);
+        usage.completion_tokens = usage.completion_tokens.map(more);
+        usage.total_tokens = usage.total_tokens.map(more);
+        (estimated.completion, estimated.total) = (true, usage.total_tokens.is_some());
     }
-    usage.per_choice.sort_by_key(|(index, _)| *index);
-    if usage.completion_tokens.is_none() && !usage.per_choice.is_empty() {
-        usage.completion_tokens = Some(sum(usage.per_choice.iter().map(|(_, tokens)| *tokens)));
-        estimated.completion = !estimated.choices.is_empty();
-    }
-    if let (None, Some(prompt), Some(completion)) = (
-        usage.total_tokens,
-        usage.prompt_tokens,
-        usage.completion_tokens,
-    ) {
-        usage.total_tokens = Some(prompt.saturating_add(completion));
-        estimated.total = estimated.prompt || estimated.completion;
-    }
+    add_up(&mut usage, &mut estimated);
     usage.source = match (reported.source, estimated.any()) {
         (UsageSource::Absent, true) => UsageSource::Estimated,
         (UsageSource::Reported, true) => UsageSource::Mixed,
@@ -143,6 +127,50 @@ pub fn estimate_with<C: FnOnce() -> u64>(
     };
     usage.estimated = estimated;
     usage
+}
+
+/// Counts the choices that were not told apart; how many tokens these have.
+fn fill_choices<C: FnOnce() -> u64>(
+    usage: &mut Usage,
+    estimated: &mut Estimated,
+    choices: impl IntoIterator<Item = (ChoiceIndex, C)>,
+) -> u64 {
+    let mut choices: Vec<_> = choices.into_iter().collect();
+    choices.sort_by_key(|(index, _)| *index);
+    let alone = usage.completion_tokens.filter(|_| choices.len() == 1);
+    let mut counted: u64 = 0;
+    for (index, count) in choices {
+        if usage.per_choice.iter().any(|(known, _)| *known == index) {
+            continue;
+        }
+        let tokens = alone.unwrap_or_else(|| {
+            estimated.choices.push(index);
+            let tokens = count();
+            counted = counted.saturating_add(tokens);
+            tokens
+        });
+        usage.per_choice.push((index, tokens));
+    }
+    usage.per_choice.sort_by_key(|(index, _)| *index);
+    counted
+}
+
+/// The sums that were not reported.
+fn add_up(usage: &mut Usage, estimated: &mut Estimated) {
+    if usage.completion_tokens.is_none() && !usage.per_choice.is_empty() {
+        usage.completion_tokens = Some(tokens_of(&usage.per_choice));
+        estimated.completion = !estimated.choices.is_empty();
+    }
+    if usage.total_tokens.is_none() {
+        let both = Option::zip(usage.prompt_tokens, usage.completion_tokens);
+        usage.total_tokens = both.map(|(prompt, completion)| prompt.saturating_add(completion));
+        estimated.total =
+            usage.total_tokens.is_some() && (estimated.prompt || estimated.completion);
+    }
+}
+
+fn tokens_of(choices: &[(ChoiceIndex, u64)]) -> u64 {
+    sum(choices.iter().map(|(_, tokens)| *tokens))
 }
 
 /// The tokens of a prompt, by the rules of [`Prompt`]; `None` if the request has neither messages nor a prompt.
@@ -368,6 +396,23 @@ mod tests {
         apart.per_choice = vec![(ChoiceIndex(1), 8), (ChoiceIndex(0), 2)];
         apart.completion_tokens = Some(10);
         check(&apart, None, &[3, 4], "5 10 15 [0:2, 1:8] Reported");
+    }
+
+    #[test]
+    fn u12_the_counts_of_choices_that_were_not_reported_are_added() {
+        let mut apart = reported(Some(5), Some(8), Some(13));
+        apart.per_choice = vec![(ChoiceIndex(1), 8)];
+        check(
+            &apart,
+            None,
+            &[3, 4, 2],
+            "5 ~13 ~18 [0:~3, 1:8, 2:~2] Mixed",
+        );
+        apart.completion_tokens = Some(20);
+        check(&apart, None, &[3, 4], "5 20 13 [0:~3, 1:8] Mixed");
+        apart.completion_tokens = Some(8);
+        apart.total_tokens = None;
+        check(&apart, None, &[3, 4], "5 ~11 ~16 [0:~3, 1:8] Mixed");
     }
 
     #[test]

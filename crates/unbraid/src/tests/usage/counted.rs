@@ -147,6 +147,33 @@ async fn what_is_reported_is_never_replaced() {
     check(&completions, "- ~6 5 0:~6 mixed").await;
 }
 
+/// llama.cpp reports each choice behind its finish: the others are counted if they are cut.
+#[tokio::test(start_paused = true)]
+async fn u12_a_report_of_one_choice_is_not_taken_for_all_of_them() {
+    let steps = |rest: [Step; 2]| {
+        let head = [
+            bytes(content(0, SIX)),
+            bytes(content(1, SIX)),
+            bytes(finish(1, "stop")),
+            bytes(REPORT),
+        ];
+        head.into_iter().chain(rest)
+    };
+    let completions = read(steps([bytes(content(0, SIX)), Step::Stall]));
+    let choice = soon(completions.choice(1)).await.unwrap();
+    soon(choice.finished()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    completions.cancel();
+    check(&completions, "3 ~16 ~19 0:~12 1:4 mixed").await;
+    let cut = read(steps([bytes(content(0, SIX)), Step::Yield]));
+    check(&cut, "3 ~16 ~19 0:~12 1:4 mixed").await;
+    // Here the server only forgot a reason: its report is of all.
+    let done = read(steps([bytes(DONE), Step::Yield]));
+    check(&done, "3 4 7 0:~6 1:~6 mixed").await;
+    let each = read(steps([bytes(finish(0, "stop")), bytes(REPORT)]));
+    check(&each, "3 8 11 0:4 1:4 reported").await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_stops_waiting_spoils_nothing_for_others() {
     let completions = cancelled(SIX).await;
