@@ -1,5 +1,7 @@
 //! Encodings, their counts, and how texts are cut for them.
 
+use serde_json::{Value, json};
+
 use super::*;
 
 const ALL: [Encoding; 4] = [
@@ -89,4 +91,64 @@ fn a_text_without_gaps_is_cut_too() {
 #[test]
 fn a_million_spaces_do_not_overflow() {
     assert_eq!(Encoding::O200k.count(&" ".repeat(1 << 20)), 1 << 13);
+}
+
+#[track_caller]
+fn prompt(request: &Value, expected: u64) {
+    let prompt = Prompt::of(request);
+    let encoding = Encoding::of_answer(&Metadata::default(), &prompt);
+    assert_eq!(prompt.tokens(&encoding), Some(expected), "{encoding:?}");
+}
+
+/// The page "How to count tokens with tiktoken" gives these messages, and what the server charged for them.
+#[test]
+fn messages_cost_what_the_server_charged() {
+    let messages = json!([
+        { "role": "system", "content": "You are a helpful, pattern-following assistant that translates corporate jargon into plain English." },
+        { "role": "system", "name": "example_user", "content": "New synergies will help drive top-line growth." },
+        { "role": "system", "name": "example_assistant", "content": "Things working well together will increase revenue." },
+        { "role": "system", "name": "example_user", "content": "Let's circle back when we have more bandwidth to touch base on opportunities for increased leverage." },
+        { "role": "system", "name": "example_assistant", "content": "Let's talk later when we're less busy about how to do better." },
+        { "role": "user", "content": "This late pivot means we don't have time to boil the ocean for the client deliverable." },
+    ]);
+    for (model, tokens) in [
+        ("gpt-3.5-turbo", 129),
+        ("gpt-4", 129),
+        ("gpt-4o", 124),
+        ("gpt-4o-mini", 124),
+    ] {
+        prompt(&json!({ "model": model, "messages": messages }), tokens);
+    }
+}
+
+#[test]
+fn functions_cost_what_the_server_charged() {
+    let function = json!({
+        "name": "get_current_weather",
+        "description": "Get the current weather in a given location",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "location": { "type": "string", "description": "The city and state, e.g. San Francisco, CA" },
+                "unit": { "type": "string", "description": "The unit of temperature to return", "enum": ["celsius", "fahrenheit"] },
+            },
+            "required": ["location"],
+        },
+    });
+    let messages = json!([
+        { "role": "system", "content": "You are a helpful assistant that can answer to questions about the weather." },
+        { "role": "user", "content": "What's the weather like in San Francisco?" },
+    ]);
+    let tools = json!([{ "type": "function", "function": function }]);
+    for (model, tokens) in [
+        ("gpt-3.5-turbo", 105),
+        ("gpt-4", 105),
+        ("gpt-4o", 101),
+        ("gpt-4o-mini", 101),
+    ] {
+        prompt(
+            &json!({ "model": model, "messages": messages, "tools": tools }),
+            tokens,
+        );
+    }
 }
