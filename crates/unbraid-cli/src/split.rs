@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use unbraid_core::{
-    Call, CallKind, CallStatus, Demux, Message, Options, Transcript, escape_controls,
+    Call, CallKind, CallStatus, Demux, Message, Options, Prompt, Transcript, escape_controls,
 };
 
 use crate::{
@@ -42,7 +42,10 @@ fn files(demux: &Demux, out: &Path) -> Result<Vec<PathBuf>, Failure> {
     for choice in choices {
         folder.choice(choice.index().0, &choice.message())?;
     }
-    folder.json("summary.json", &collect::response(demux))?;
+    folder.json(
+        "summary.json",
+        &collect::response(demux, &Prompt::default()),
+    )?;
     Ok(folder.paths)
 }
 
