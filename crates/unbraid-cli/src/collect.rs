@@ -126,5 +126,5 @@ fn choice(choice: &Transcript) -> Value {
 }
 
 fn status(call: &Call) -> Value {
-    json!({ "status": call.status.map(|status| status.as_str()) })
+    json!({ "status": call.status.map(|status| status.as_str()), "error": call.error_json() })
 }

@@ -57,7 +57,7 @@ pub use message::{Finished, Message};
 pub use metadata::Metadata;
 pub use options::{FinishPolicy, Options};
 pub use text::Text;
-pub use tool_call::{Call, CallKind, CallProblem, CallStatus, escape_controls};
+pub use tool_call::{Call, CallKind, CallProblem, CallStatus};
 pub use transcript::Transcript;
 pub use update::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update};
 pub use usage::{

@@ -74,9 +74,8 @@ pub use unbraid_core::{
     Demux, End, Estimated, Event, FinishPolicy, FinishReason, Finished, Fragment, JsonFault, Limit,
     LimitExceeded, Limits, Message, Metadata, Options, Place, Prompt, ServerError, Shape,
     ShapeError, Stamped, StreamError, Text, TimedOut, Timeout, ToolCallUpdate, Transcript,
-    TransportError, Update, Usage, UsageSource, Warning, aggregate, completion_tokens,
-    escape_controls, estimate, estimate_with, json, limits, parse_json, parse_json_repaired,
-    prompt_tokens,
+    TransportError, Update, Usage, UsageSource, Warning, aggregate, completion_tokens, estimate,
+    estimate_with, json, limits, parse_json, parse_json_repaired, prompt_tokens,
 };
 
 pub use config::Builder;

@@ -93,7 +93,7 @@ fn calls_stand_in_order_of_appearance_each_with_its_status() {
     assert_eq!(response["choices"][0]["finish_reason"], "tool_calls");
     assert_eq!(
         response["unbraid"]["choices"][0]["tool_calls"],
-        json!([{ "status": "complete" }, { "status": "complete" }])
+        json!([{ "status": "complete", "error": null }, { "status": "complete", "error": null }])
     );
 }
 
@@ -165,6 +165,20 @@ fn the_first_raw_finish_reason_is_printed_and_none_is_derived() {
         .iter()
         .any(|c| c["finish_reason"] == "stop" && !c["message"]["tool_calls"].is_null());
     assert!(stop_beside_calls, "{disagreeing:#}");
+}
+
+#[test]
+fn the_error_of_a_call_names_every_missing_field() {
+    let stream = br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1"}}]},"finish_reason":"length"}]}
+
+data: [DONE]
+
+"#;
+    let response = unbraid("collect", stream).json();
+    let call = &response["unbraid"]["choices"][0]["tool_calls"][0];
+    assert_eq!(call["status"], "missing_name");
+    assert_eq!(call["error"]["missing"], json!(["name", "id"]));
+    assert_eq!(call["error"]["offset"], 6);
 }
 
 #[test]

@@ -59,8 +59,8 @@ fn usage_is_marked(response: &Value, name: &str) {
 fn a_stream_cut_anywhere_gives_json_and_an_exit_code() {
     for_every_fixture(|fixture| {
         let mut rng = Rng::new(fixture.bytes.len() as u64);
-        let cuts = (0..2).map(|_| rng.below(fixture.bytes.len()));
-        for cut in cuts.chain([fixture.bytes.len()]) {
+        // Each run that counts tokens loads a table.
+        for cut in [rng.below(fixture.bytes.len()), fixture.bytes.len()] {
             let head = &fixture.bytes[..cut];
             let run = unbraid(&format!("collect {}", flags(fixture)), head);
             is_sound(&run, &format!("{} cut at {cut}", fixture.name));
