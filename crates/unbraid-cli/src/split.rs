@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use unbraid_core::{
-    Call, CallKind, CallStatus, Demux, Message, Options, Transcript, json::Repair,
+    Call, CallKind, CallStatus, Demux, Message, Options, Prompt, Transcript, json::Repair,
     parse_json_repaired,
 };
 
@@ -43,7 +43,10 @@ fn files(demux: &Demux, out: &Path) -> Result<Vec<PathBuf>, Failure> {
     for choice in choices {
         folder.choice(choice.index().0, &choice.message())?;
     }
-    folder.json("summary.json", &collect::response(demux))?;
+    folder.json(
+        "summary.json",
+        &collect::response(demux, &Prompt::default()),
+    )?;
     Ok(folder.paths)
 }
 

@@ -28,7 +28,7 @@ use crate::{
 pub(crate) async fn send(client: &Inner, request: &Request) -> Result<Completions, HttpError> {
     can_wait()?;
     let body = request.body();
-    let settings = settings(client, request);
+    let settings = settings(client, request, &body);
     let work = attempts(client, request, &body);
     let Some(total) = client.timeouts.total else {
         return Ok(work.await?.read(settings));
@@ -48,8 +48,8 @@ fn can_wait() -> Result<(), HttpError> {
 }
 
 /// How the stream of one request is read: the one place where a stream learns what was asked.
-fn settings(client: &Inner, request: &Request) -> Builder {
-    let settings = client.settings.clone();
+fn settings(client: &Inner, request: &Request, body: &Value) -> Builder {
+    let settings = client.settings.clone().request(body);
     match request.expected_choices() {
         Some(n) => settings.expect_choices(n),
         None => settings,
