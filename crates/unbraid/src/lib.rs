@@ -70,12 +70,12 @@ mod updates;
 mod watched;
 
 pub use unbraid_core::{
-    BYTES_PER_TOKEN, BoxError, Call, CallKind, CallStatus, ChoiceError, ChoiceIndex, CountTokens,
-    Demux, End, Estimated, Event, FinishPolicy, FinishReason, Finished, Fragment, JsonFault, Limit,
-    LimitExceeded, Limits, Message, Metadata, Options, Place, Prompt, ServerError, Shape,
-    ShapeError, Stamped, StreamError, Text, TimedOut, Timeout, ToolCallUpdate, Transcript,
-    TransportError, Update, Usage, UsageSource, Warning, aggregate, completion_tokens, estimate,
-    estimate_with, json, limits, parse_json, parse_json_repaired, prompt_tokens,
+    BYTES_PER_TOKEN, BoxError, Call, CallKind, CallProblem, CallStatus, ChoiceError, ChoiceIndex,
+    CountTokens, Demux, End, Estimated, Event, FinishPolicy, FinishReason, Finished, Fragment,
+    JsonFault, Limit, LimitExceeded, Limits, Message, Metadata, Options, Place, Prompt,
+    ServerError, Shape, ShapeError, Stamped, StreamError, Text, TimedOut, Timeout, ToolCallUpdate,
+    Transcript, TransportError, Update, Usage, UsageSource, Warning, aggregate, completion_tokens,
+    estimate, estimate_with, json, limits, parse_json, parse_json_repaired, prompt_tokens,
 };
 
 pub use config::Builder;
