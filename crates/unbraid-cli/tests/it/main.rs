@@ -7,6 +7,8 @@ mod demo;
 mod documentation;
 mod events;
 mod every_fixture;
+#[cfg(unix)]
+mod live;
 mod pipes;
 mod split;
 mod usage;
