@@ -9,11 +9,15 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
 use bytes::Bytes;
-use futures::{FutureExt, future::BoxFuture};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, maybe_done},
+};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{
     Method, Request, Response, StatusCode,
@@ -74,10 +78,13 @@ pub(crate) fn run(source: &Source, reading: &Reading, manner: Manner) -> Result<
     block_on(async {
         let server = Server::start(port, replay).await;
         let mut server = server.map_err(|error| Failure::Listen { port, error })?;
+        let mut interrupted = Box::pin(maybe_done(signal::ctrl_c()));
+        // The first poll installs the handler: whoever has read the address may interrupt at once.
+        let _asked: Poll<()> = futures::poll!(&mut interrupted);
         tell(format_args!("http://{}/v1", server.address())).map_err(Failure::Output)?;
         tokio::select! {
             () = server.ended() => {}
-            interrupted = signal::ctrl_c() => interrupted.map_err(Failure::Runtime)?,
+            () = interrupted => {}
         }
         Ok(Status::Finished)
     })

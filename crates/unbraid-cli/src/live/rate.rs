@@ -28,8 +28,8 @@ impl Rate {
     /// Tokens a second, once that can be told.
     pub(super) fn per_second(&self, now: Duration) -> Option<f64> {
         let time = self.end.unwrap_or(now).checked_sub(self.first?)?;
-        // The first one came at the start of that time.
-        (time >= SHORTEST).then(|| f64::from(self.tokens - 1) / time.as_secs_f64())
+        let more = self.tokens.checked_sub(1).filter(|&more| more > 0)?; // the first one came at the start of that time
+        (time >= SHORTEST).then(|| f64::from(more) / time.as_secs_f64())
     }
 }
 
@@ -43,8 +43,10 @@ mod tests {
         let mut rate = Rate::default();
         assert_eq!(rate.per_second(at(900)), None);
         rate.count(at(1000));
-        assert_eq!(rate.per_second(at(1050)), None);
-        for k in 1..=10 {
+        assert_eq!(rate.per_second(at(1500)), None, "one token has no rate");
+        rate.count(at(1050));
+        assert_eq!(rate.per_second(at(1050)), None, "nor has so short a time");
+        for k in 2..=10 {
             rate.count(at(1000 + k * 50));
         }
         assert_eq!(rate.per_second(at(1500)), Some(20.0));

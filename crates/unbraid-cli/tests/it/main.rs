@@ -10,6 +10,7 @@ mod every_fixture;
 #[cfg(unix)]
 mod live;
 mod pipes;
+mod replay;
 mod split;
 mod usage;
 mod watch;

@@ -123,7 +123,7 @@ fn choices_stand_side_by_side_in_the_order_of_their_indices() {
     shown.say(0, "zero").event(0, Event::Finish("stop"));
     shown.event(0, Event::End(End::Finished(FinishReason::Stop)));
     shown.check(&[
-        "┌ [0] finished (stop) 0/s ────┐┌ [1] writing 0/s ────────────┐",
+        "┌ [0] finished (stop) ───────┐┌ [1] writing ───────────────┐",
         "│zero                        ││one two three four five six │",
         "│                            ││seven eight                 │",
         "│                            ││                            │",
@@ -190,7 +190,7 @@ fn calls_grow_side_by_side() {
     let text = "lo\"}";
     shown.event(0, Event::ToolCallArguments { call: 0, text });
     shown.check(&[
-        "┌ [0] calling 14/s ────────────────────┐",
+        "┌ [0] calling 17/s ────────────────────┐",
         "│Let me look.                          │",
         "│> forecast {                          │",
         "│  \"city\": \"Oslo\"                      │",
