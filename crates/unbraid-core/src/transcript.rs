@@ -76,6 +76,8 @@ pub struct Transcript {
     delta_extra: Vec<Field>,
     end: Option<(End, usize)>,
     discarded: bool,
+    /// Bytes of what the model wrote that were discarded: all that usage needs of them.
+    discarded_bytes: u64,
 }
 
 impl Transcript {
@@ -96,6 +98,7 @@ impl Transcript {
             delta_extra: Vec::new(),
             end: None,
             discarded: false,
+            discarded_bytes: 0,
         }
     }
 
@@ -277,9 +280,10 @@ impl Transcript {
         })
     }
 
-    /// Forgets the text and the events; what follows is not kept either.
+    /// Forgets the text and the events; what follows is not kept either. How many bytes there were is kept, for usage.
     pub fn discard(&mut self) {
         self.discarded = true;
+        self.discarded_bytes += self.written_bytes();
         self.text = String::new();
         self.records = Vec::new();
         self.calls = Vec::new();
