@@ -44,6 +44,9 @@ pub(crate) struct Display {
 /// Time between two pictures: a terminal shows no more, and a slow one no faster.
 const FRAME: Duration = Duration::from_millis(40);
 
+/// Time after which a stream is worth a picture; nobody notices the delay.
+const MOMENT: Duration = Duration::from_millis(150);
+
 /// Shows a completion as it streams, then all of it and how each choice ended, so that this stays on the terminal.
 ///
 /// `keys` says whether the keyboard is free: it is not where the stream itself is typed. The error is the output's.
@@ -56,11 +59,15 @@ pub(crate) async fn show(
     if display.plain || !keys || !io::stdout().is_terminal() || !screen::is_possible() {
         return watch::show(completions, &mut stdout()).await;
     }
-    view(completions, display, title).await?;
+    // A recording is read in no time: a picture of it would only flicker.
+    let over = time::timeout(MOMENT, completions.closed()).await.is_ok();
+    if !over || display.stay {
+        view(completions, display, title).await?;
+    }
     watch::recount(completions, &mut stdout()).await
 }
 
-/// Has the terminal until the stream is over, or somebody has seen enough.
+/// Has the terminal until the stream is over, or somebody has seen enough: then what is open is cancelled.
 async fn view(completions: &Completions, display: Display, title: &str) -> io::Result<()> {
     let mut screen = Screen::enter()?;
     let mut show = Show {
@@ -84,7 +91,10 @@ async fn view(completions: &Completions, display: Display, title: &str) -> io::R
             }
             input = next(&mut screen.keys) => match input {
                 Some(Input::Key(key)) => match show.view.press(key) {
-                    Pressed::Quit => break,
+                    Pressed::Quit => {
+                        completions.cancel(); // nothing, if the stream is over
+                        break;
+                    }
                     Pressed::Seen => screen.draw(&mut show.view)?,
                     Pressed::Unknown => {}
                 },
@@ -101,9 +111,6 @@ async fn view(completions: &Completions, display: Display, title: &str) -> io::R
                 std::process::exit(code);
             }
         }
-    }
-    if show.open {
-        completions.cancel();
     }
     Ok(())
 }

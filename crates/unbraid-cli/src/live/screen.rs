@@ -97,5 +97,6 @@ fn leave_on_panic() {
     });
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;

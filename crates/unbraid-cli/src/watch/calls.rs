@@ -136,3 +136,98 @@ impl Calls {
         released
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use unbraid::{CallKind, Demux, Options};
+
+    use super::{Calls, Line, Voice};
+
+    const FUNCTION: CallKind = CallKind::Function;
+
+    #[track_caller]
+    fn check(lines: Vec<Line>, expected: &[&str]) {
+        let lines: Vec<String> = lines.into_iter().map(|line| line.text).collect();
+        assert_eq!(lines, expected);
+    }
+
+    /// The calls of a choice that ends with these deltas.
+    fn told(deltas: &[&str]) -> Vec<unbraid::Call> {
+        let mut demux = Demux::new(Options::default());
+        for delta in deltas {
+            demux.feed(format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n").as_bytes());
+        }
+        demux.finish();
+        let choice = demux.choices().next().unwrap();
+        choice.message().tool_calls
+    }
+
+    #[test]
+    fn lines_come_as_they_are_complete() {
+        let mut calls = Calls::default();
+        check(calls.start("f", FUNCTION), &[]);
+        check(calls.push(0, "{\"a\""), &["f {"]);
+        check(calls.push(0, ":1,"), &[]);
+        check(calls.push(0, "\"b\":2}"), &["  \"a\": 1,", "  \"b\": 2"]);
+    }
+
+    #[test]
+    fn a_parallel_call_waits_until_the_one_before_it_is_whole() {
+        let mut calls = Calls::default();
+        calls.start("f", FUNCTION);
+        check(calls.push(0, "{\"a\":"), &["f {"]);
+        check(calls.start("g", FUNCTION), &[]);
+        check(calls.push(1, "{\"b\":2,"), &[]);
+        check(calls.push(0, "1}"), &["  \"a\": 1", "}", "g {"]);
+        check(calls.push(1, "\"c\":3"), &["  \"b\": 2,"]);
+    }
+
+    #[test]
+    fn text_behind_a_call_comes_behind_its_lines() {
+        let text = |text: &str| {
+            Some(Line {
+                voice: Voice::Content,
+                text: text.into(),
+            })
+        };
+        let mut calls = Calls::default();
+        calls.start("f", FUNCTION);
+        check(calls.push(0, "[1]"), &["f [", "  1"]);
+        check(calls.pass(), &["]"]);
+        calls.start("g", FUNCTION);
+        calls.push(1, "[2");
+        calls.start("h", FUNCTION);
+        let ends = told(&[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"[1]"}}]}"#,
+            r#"{"tool_calls":[{"index":1,"id":"b","function":{"name":"g","arguments":"[2"}}]}"#,
+            r#"{"tool_calls":[{"index":2,"id":"c","function":{"name":"h"}}]}"#,
+        ]);
+        check(
+            calls.end(&ends, text("so")),
+            &["  2 (truncated)", "so", "h"],
+        );
+        check(Calls::default().end(&[], text("so")), &["so"]);
+    }
+
+    #[test]
+    fn a_call_that_is_told_twice_is_printed_once() {
+        let ends = told(&[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}],"function_call":{"name":"f","arguments":"{}"}}"#,
+        ]);
+        assert_eq!(ends.len(), 1);
+        let mut calls = Calls::default();
+        calls.start("f", FUNCTION);
+        calls.start("f", CallKind::LegacyFunction);
+        calls.push(0, "{}");
+        check(calls.push(1, "{}"), &[]);
+        check(calls.end(&ends, None), &[]); // its one line was there when it was whole
+    }
+
+    #[test]
+    fn names_and_no_json_are_printed_as_they_can_be() {
+        let mut calls = Calls::default();
+        check(calls.start("a\nb", FUNCTION), &[]);
+        check(calls.push(0, "ls -l\nrm"), &["a\\nb ls -l"]);
+        check(calls.start("", FUNCTION), &[]);
+    }
+}

@@ -103,7 +103,7 @@ fn each_choice_has_a_column() {
     let lines = "[0] Hello from zero\n[1] Hello from one, and on\n[2] Hello from two and two\n\n[0] finished (stop)";
     assert!(printed(&left).contains(lines), "{}", printed(&left));
     assert!(
-        printed(&left).ends_with("stream closed\n"),
+        printed(&left).contains("\nstream closed"),
         "{}",
         printed(&left)
     );
@@ -251,7 +251,7 @@ fn lines_are_printed_where_nothing_can_be_drawn() {
 #[test]
 fn the_demo_is_live() {
     let terminal = Terminal::run(UNBRAID, ["demo", "--speed", "2"], (30, 120));
-    let screen = terminal.wait_for("get_forecast");
+    let screen = terminal.wait_for("ages");
     assert!(screen.contains("It will rain in Oslo"), "{screen}");
     terminal.wait_for("of 4 choices open");
     terminal.wait_for("tokens/s");
@@ -263,4 +263,26 @@ fn the_demo_is_live() {
         printed(&left)
     );
     assert!(printed(&left).contains("[2] finished (length)"));
+}
+
+/// In a session of its own a process has no terminal to read keys from, though it can write to this one.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_keys_the_view_still_works_and_leaves_by_itself() {
+    let args = ["--wait", UNBRAID, "watch", "--stay"];
+    let mut terminal = Terminal::run_with_stdin("setsid", args, (12, 60), Some(Stdio::piped()));
+    let stdin = terminal.stdin().expect("a pipe");
+    let mut stream = Stream { terminal, stdin };
+    stream.say(0, "Hi");
+    let screen = stream.terminal.wait_for("1 of 1 choice open");
+    assert!(!screen.contains("q quit"), "{screen}");
+    stream.terminal.resize((12, 100));
+    stream.terminal.wait(|screen| {
+        screen
+            .contents()
+            .lines()
+            .any(|line| line.ends_with("──┐") && line.chars().count() == 100)
+    });
+    stream.finish(0);
+    check_restored(&stream.done().end(), 0);
 }
