@@ -8,6 +8,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -26,6 +27,7 @@ use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
     task::{JoinHandle, JoinSet},
+    time,
 };
 use unbraid::BoxError;
 
@@ -94,7 +96,7 @@ async fn accept<A: Answers>(listener: TcpListener, answers: Arc<A>) {
                     connections.spawn(serve(socket, Arc::clone(&answers)));
                 }
                 // Mostly too many open files, which connections give back; the others go on.
-                Err(_) => tokio::task::yield_now().await,
+                Err(_) => time::sleep(Duration::from_millis(20)).await,
             },
             Some(_) = connections.join_next() => if answers.is_done() {
                 return;

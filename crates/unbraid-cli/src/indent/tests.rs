@@ -1,4 +1,6 @@
-use unbraid::CallKind;
+use serde_json::Value;
+use unbraid::{CallKind, CallStatus, Demux, Options};
+use unbraid_testkit::fixture::Fixture;
 
 use super::Indenter;
 
@@ -103,4 +105,27 @@ fn what_is_no_json_stays_as_it_came() {
     let mut out = String::new();
     custom.push("{\"a\":1}", &mut out);
     assert_eq!(out, "{\"a\":1}");
+}
+
+#[test]
+fn the_calls_of_every_fixture_keep_their_value() {
+    let mut compared = 0;
+    for fixture in Fixture::all() {
+        let mut demux = Demux::new(Options::default());
+        demux.feed(&fixture.bytes);
+        demux.finish();
+        let calls = demux
+            .choices()
+            .flat_map(|choice| choice.message().tool_calls);
+        for call in calls.filter(|call| call.status == Some(CallStatus::Complete)) {
+            let (out, indenter) = indented(&[&call.arguments]);
+            if let Ok(value) = serde_json::from_str::<Value>(&call.arguments) {
+                let shown: Value = serde_json::from_str(&out).unwrap();
+                assert_eq!(shown, value, "{}", fixture.name);
+                assert!(indenter.is_whole() || !(value.is_object() || value.is_array()));
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 50, "{compared}");
 }

@@ -6,7 +6,10 @@ use ratatui::{
     backend::TestBackend,
     style::{Color, Modifier},
 };
-use unbraid::{CallKind, CallStatus, ChoiceIndex, End, Event, FinishReason, Place, Stamped};
+use unbraid::{
+    CallKind, CallStatus, ChoiceIndex, Demux, End, Event, FinishReason, Options, Place, Stamped,
+};
+use unbraid_testkit::fixture::Fixture;
 
 use super::{Pressed, View};
 
@@ -360,4 +363,27 @@ fn q_and_ctrl_c_quit_and_other_letters_do_nothing() {
         assert_eq!(view.press(key(code, KeyModifiers::NONE)), Pressed::Seen);
     }
     assert!(view.is_used());
+}
+
+#[test]
+fn every_fixture_can_be_drawn_at_any_time_and_size() {
+    let sizes = [(80, 24), (30, 9), (7, 3), (200, 60)];
+    for fixture in Fixture::all() {
+        let mut shown = Shown::new(80, 24);
+        let mut demux = Demux::new(Options::default());
+        let mut drawn = 0;
+        let lines = fixture.bytes.split_inclusive(|&byte| byte == b'\n');
+        for (line, &(width, height)) in lines.take(400).zip(sizes.iter().cycle()) {
+            demux.feed(line);
+            while let Some(stamped) = demux.next_event() {
+                shown.view.apply(&stamped.map(Into::into), shown.now);
+            }
+            drawn += 1;
+            if drawn % 5 == 0 {
+                for row in shown.resize(width, height).screen() {
+                    assert!(!row.contains(char::is_control), "{}: {row:?}", fixture.name);
+                }
+            }
+        }
+    }
 }
