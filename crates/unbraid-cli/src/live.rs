@@ -14,6 +14,7 @@ mod wrap;
 use std::{
     future,
     io::{self, IsTerminal},
+    iter,
     time::Duration,
 };
 
@@ -60,19 +61,25 @@ pub(crate) async fn show(
         return watch::show(completions, &mut stdout()).await;
     }
     // A recording is read in no time: a picture of it would only flicker.
+    let start = Instant::now();
     let over = time::timeout(MOMENT, completions.closed()).await.is_ok();
     if !over || display.stay {
-        view(completions, display, title).await?;
+        view(completions, display, title, start).await?;
     }
     watch::recount(completions, &mut stdout()).await
 }
 
 /// Has the terminal until the stream is over, or somebody has seen enough: then what is open is cancelled.
-async fn view(completions: &Completions, display: Display, title: &str) -> io::Result<()> {
+async fn view(
+    completions: &Completions,
+    display: Display,
+    title: &str,
+    start: Instant,
+) -> io::Result<()> {
     let mut screen = Screen::enter()?;
     let mut show = Show {
         view: View::new(title, screen.keys.is_some()),
-        start: Instant::now(),
+        start,
         open: true,
     };
     let mut ended = Box::pin(ended_by_signal()?);
@@ -129,25 +136,22 @@ impl Show {
         first: Option<<AllEvents as futures::Stream>::Item>,
         events: &mut AllEvents,
     ) -> bool {
-        const AT_ONCE: usize = 4096; // then a picture, and the keys
+        const AT_ONCE: usize = 1024; // then a picture, and the keys
         let now = self.start.elapsed();
-        let mut next = Some(first);
-        for _ in 0..AT_ONCE {
-            match next {
-                None => break,
-                Some(Some(Ok(stamped))) => self.view.apply(&stamped, now),
-                Some(Some(Err(error))) => {
-                    self.open = false;
-                    self.view.close(error.name(), now);
-                    return matches!(error, StreamError::Cancelled);
+        let more = || events.next().now_or_never();
+        for event in iter::once(first).chain(iter::from_fn(more)).take(AT_ONCE) {
+            let how = match event {
+                Some(Ok(stamped)) => {
+                    self.view.apply(&stamped, now);
+                    continue;
                 }
-                Some(None) => {
-                    self.open = false;
-                    self.view.close("closed", now);
-                    break;
-                }
-            }
-            next = events.next().now_or_never();
+                Some(Err(error)) => Err(error),
+                None => Ok(()),
+            };
+            self.open = false;
+            let name = how.as_ref().map_or_else(StreamError::name, |()| "closed");
+            self.view.close(name, now);
+            return matches!(how, Err(StreamError::Cancelled));
         }
         false
     }

@@ -92,7 +92,6 @@ fn each_choice_has_a_column() {
     stream.say(1, ", and on");
     stream.terminal.wait_for("one, and on");
     stream.finish(0);
-    stream.terminal.wait_for("[0] writing (stop)");
     stream.say(2, " and two");
     stream.terminal.wait_for("[0] finished (stop)");
     stream.terminal.wait_for("2 of 3 choices open");
@@ -250,11 +249,18 @@ fn lines_are_printed_where_nothing_can_be_drawn() {
 
 #[test]
 fn the_demo_is_live() {
-    let terminal = Terminal::run(UNBRAID, ["demo", "--speed", "2"], (30, 120));
-    let screen = terminal.wait_for("ages");
-    assert!(screen.contains("It will rain in Oslo"), "{screen}");
-    terminal.wait_for("of 4 choices open");
-    terminal.wait_for("tokens/s");
+    let args = ["demo", "--speed", "4", "--stay"];
+    let terminal = Terminal::run(UNBRAID, args, (30, 120));
+    let screen = terminal.wait_for("4 choices, stream closed");
+    for shown in [
+        "It will rain in Oslo",
+        "> get_forecast {",
+        " tokens/s",
+        "[2] finished (length)",
+    ] {
+        assert!(screen.contains(shown), "{shown}: {screen}");
+    }
+    terminal.press("q");
     let left = terminal.end();
     check_restored(&left, 0);
     assert!(

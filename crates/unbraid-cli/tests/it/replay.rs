@@ -229,7 +229,7 @@ fn bodies_end_break_off_and_stall() {
     let replay = Replay::start("--fault stall:2");
     let socket = replay.connect("POST", CHAT, r#"{"stream":true}"#);
     socket
-        .set_read_timeout(Some(Duration::from_millis(300)))
+        .set_read_timeout(Some(Duration::from_millis(1500)))
         .unwrap();
     let answer = Answer::read(socket);
     assert_eq!(answer.pieces.len(), 2);
