@@ -70,6 +70,11 @@ fn concurrent() {
 }
 
 #[test]
+fn count_cancelled() {
+    check("count_cancelled");
+}
+
+#[test]
 fn flat_view() {
     check("flat_view");
 }

@@ -167,6 +167,24 @@ impl Transcript {
         })
     }
 
+    /// The text deltas so far, borrowed: for a look that copies nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    /// assert_eq!(choice.content().map(str::len).sum::<usize>(), 2);
+    /// ```
+    pub fn content(&self) -> impl Iterator<Item = &str> {
+        (0..self.visible()).filter_map(|seq| match self.event(seq)?.event {
+            Event::Content(delta) => Some(delta),
+            _ => None,
+        })
+    }
+
     fn text_of(&self, seq: usize) -> &str {
         let start = seq
             .checked_sub(1)
