@@ -1,0 +1,61 @@
+//! Requests without unbraid: what a server sends, byte for byte.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::{Method, Request, StatusCode, client::conn::http1, header::HOST};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+/// An answer as it came.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) bytes: Bytes,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+pub(crate) async fn post(base_url: &str, path: &str, body: &Value) -> Answer {
+    ask(Method::POST, base_url, path, body.to_string()).await
+}
+
+pub(crate) async fn get(base_url: &str, path: &str) -> Answer {
+    ask(Method::GET, base_url, path, String::new()).await
+}
+
+async fn ask(method: Method, base_url: &str, path: &str, body: String) -> Answer {
+    let (authority, root) = parts(base_url);
+    let socket = TcpStream::connect(authority).await.unwrap();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("{root}{path}"))
+        .header(HOST, authority)
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::from(body)))
+        .unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    let (head, mut body) = response.into_parts();
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let data = frame.unwrap().into_data();
+        bytes.extend_from_slice(&data.unwrap_or_default());
+    }
+    Answer {
+        status: head.status,
+        bytes: bytes.freeze(),
+    }
+}
+
+/// Host with port, and the path below which the API stands.
+fn parts(base_url: &str) -> (&str, &str) {
+    let rest = base_url.strip_prefix("http://").expect("no TLS here");
+    rest.split_at(rest.find('/').unwrap_or(rest.len()))
+}

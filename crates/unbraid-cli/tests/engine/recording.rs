@@ -1,0 +1,76 @@
+//! Every case against the engine, and what it sent against `unbraid replay`: the same checks, word for word.
+
+use std::{collections::BTreeMap, fs, path::PathBuf, process::Command, sync::OnceLock};
+
+use crate::{
+    UNBRAID,
+    answer::Answer,
+    case::{self, Case},
+    check::check,
+    engine::{self, Server},
+    prepared, run,
+};
+
+/// A case, the stream that answered it, and what that says.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) case: Case,
+    pub(crate) answer: Answer,
+    pub(crate) file: PathBuf,
+}
+
+/// All cases, asked once; `None` where there is no engine.
+pub(crate) fn all() -> Option<&'static [Recording]> {
+    static ALL: OnceLock<Option<Vec<Recording>>> = OnceLock::new();
+    let record = || {
+        let base_url = engine::shared()?;
+        let cases = case::all().into_iter();
+        Some(cases.map(|case| recorded(base_url, case)).collect())
+    };
+    ALL.get_or_init(record).as_deref()
+}
+
+fn recorded(base_url: &str, case: Case) -> Recording {
+    let (answer, bytes) = run(check(base_url, &case));
+    let folder = prepared().join("recordings");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join(format!("{}.sse", case.name));
+    fs::write(&file, &bytes).unwrap();
+    Recording { case, answer, file }
+}
+
+/// Serves a recording.
+pub(crate) fn replay(recording: &Recording) -> Server {
+    let mut command = Command::new(UNBRAID);
+    Server::start(command.arg("replay").arg(&recording.file))
+}
+
+#[test]
+fn choices_are_those_of_the_response_that_is_not_streamed() {
+    let Some(recordings) = all() else { return };
+    let mut shown = BTreeMap::new();
+    for Recording { case, answer, .. } in recordings {
+        *shown.entry(case.kind()).or_insert(false) |= (case.shows)(answer);
+    }
+    let missing: Vec<_> = shown.iter().filter(|(_, shown)| !**shown).collect();
+    assert!(
+        missing.is_empty(),
+        "no answer shows what was to be tried: {missing:?}"
+    );
+}
+
+#[test]
+fn replayed_they_are_the_same() {
+    let Some(recordings) = all() else { return };
+    for recording in recordings {
+        let server = replay(recording);
+        let (answer, bytes) = run(check(&server.base_url, &recording.case));
+        assert_eq!(answer, recording.answer, "{}", recording.case.name);
+        assert_eq!(
+            bytes,
+            fs::read(&recording.file).unwrap(),
+            "{}",
+            recording.case.name
+        );
+    }
+}
