@@ -359,13 +359,12 @@ impl Router {
             return;
         }
         if let Some(raw) = &update.usage {
-            let source = match self.finish_before {
-                _ if self.choices_in_event > 0 => Source::WithChoices,
-                Finish::One(choice) => Source::AfterFinish {
-                    choice,
-                    last: self.routes.iter().all(|route| route.reason),
-                },
-                Finish::None | Finish::Several => Source::Bare,
+            let last = self.routes.iter().all(|route| route.reason);
+            let source = match (self.choices_in_event, self.finish_before, self.finish_now) {
+                (1.., _, Finish::One(choice)) => Source::AtFinish { choice, last },
+                (1.., _, Finish::None | Finish::Several) => Source::WithChoices,
+                (0, Finish::One(choice), _) => Source::AfterFinish { choice, last },
+                (0, Finish::None | Finish::Several, _) => Source::Bare,
             };
             self.usage.envelope(raw, source);
         }

@@ -90,13 +90,28 @@ pub(crate) struct Reported {
     pending: String,
     /// U7: inside the choice.
     choices: Vec<(ChoiceIndex, Map<String, Value>)>,
-    /// llama.cpp: a bare usage chunk after each choice's finish, of that choice only.
-    after_finish: Vec<(ChoiceIndex, Map<String, Value>)>,
-    /// A bare usage chunk came elsewhere too, so it is not llama.cpp's way.
+    /// llama.cpp, chats: a bare usage chunk after each choice's finish, of that choice only.
+    after_finish: ByFinish,
+    /// llama.cpp, text completions: the same in the chunk of the finish itself.
+    at_finish: ByFinish,
+    done: bool,
+}
+
+/// Usage that came with the finish of one choice.
+#[derive(Debug, Default)]
+struct ByFinish {
+    choices: Vec<(ChoiceIndex, Map<String, Value>)>,
+    /// Some came in another place of its kind too, so no choice has its own.
     elsewhere: bool,
     /// One came while other choices were open: unless the stream is done, it speaks of its own choice only.
     early: bool,
-    done: bool,
+}
+
+impl ByFinish {
+    fn add(&mut self, choice: ChoiceIndex, last: bool, fields: &Map<String, Value>) {
+        self.early |= !last;
+        merge_choice(&mut self.choices, choice, fields);
+    }
 }
 
 /// Where a usage object of the envelope stood.
@@ -104,6 +119,8 @@ pub(crate) struct Reported {
 pub(crate) enum Source {
     /// Beside choices.
     WithChoices,
+    /// In the chunk of the finish of this choice alone; the others may have finished before.
+    AtFinish { choice: ChoiceIndex, last: bool },
     /// In a chunk without choices, right behind the finish of this choice alone; the others may have finished before.
     AfterFinish { choice: ChoiceIndex, last: bool },
     /// In a chunk without choices, anywhere else.
@@ -113,6 +130,7 @@ pub(crate) enum Source {
 impl Reported {
     /// A usage object of the envelope.
     pub(crate) fn envelope(&mut self, raw: &str, source: Source) {
+        self.at_finish.elsewhere |= source == Source::WithChoices;
         if source == Source::WithChoices && differ_in_numbers_only(&self.pending, raw) {
             raw.clone_into(&mut self.pending);
             return;
@@ -122,11 +140,15 @@ impl Reported {
         };
         match source {
             Source::WithChoices => {}
+            Source::AtFinish { choice, last } => self.at_finish.add(choice, last, &fields),
             Source::AfterFinish { choice, last } => {
-                self.early |= !last;
-                merge_choice(&mut self.after_finish, choice, &fields);
+                self.at_finish.elsewhere = true;
+                self.after_finish.add(choice, last, &fields);
             }
-            Source::Bare => self.elsewhere = true,
+            Source::Bare => {
+                self.at_finish.elsewhere = true;
+                self.after_finish.elsewhere = true;
+            }
         }
         if let Some(earlier) = parse(&self.pending) {
             merge(&mut self.envelope, &earlier);
@@ -158,10 +180,15 @@ impl Reported {
     pub(crate) fn usage(&self) -> Usage {
         let envelope = self.settled();
         let of_choices = envelope.is_empty();
+        let by_finish = if self.at_finish.elsewhere {
+            &self.after_finish
+        } else {
+            &self.at_finish
+        };
         let (mut fields, told_apart) = if of_choices {
             (sum_of(&self.choices), &self.choices)
         } else {
-            (envelope, &self.after_finish)
+            (envelope, &by_finish.choices)
         };
         if fields.is_empty() {
             return Usage {
@@ -173,11 +200,11 @@ impl Reported {
             .iter()
             .filter_map(|(choice, fields)| Some((*choice, number(fields, "completion_tokens")?)))
             .collect();
-        let summed = told_apart.len() > 1 && (of_choices || !self.elsewhere);
+        let summed = told_apart.len() > 1 && (of_choices || !by_finish.elsewhere);
         if summed && !of_choices {
             add_up(&mut fields, &per_choice);
         }
-        let cut = self.early && !self.elsewhere && !self.done;
+        let cut = by_finish.early && !by_finish.elsewhere && !self.done;
         Usage {
             prompt_tokens: number(&fields, "prompt_tokens"),
             completion_tokens: number(&fields, "completion_tokens"),

@@ -330,3 +330,38 @@ fn u01_bare_usage_behind_each_finish_is_summed_and_anywhere_else_is_not() {
         (Some(4), Some(9), 0)
     );
 }
+
+#[test]
+fn u03_usage_beside_each_finish_is_summed_and_beside_anything_else_is_not() {
+    let usage = |tokens: u32| {
+        format!(
+            "\"usage\":{{\"prompt_tokens\":5,\"completion_tokens\":{tokens},\"total_tokens\":{}}}",
+            tokens + 5
+        )
+    };
+    let event = |index: u32, finish: &str, usage: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":{index},\"text\":\"a\",\"finish_reason\":{finish}}}],{usage}}}\n\n"
+        )
+    };
+    let text = |index, tokens| event(index, "null", &usage(tokens));
+    let finish = |index, tokens| event(index, "\"stop\"", &usage(tokens));
+    let silent = |index| event(index, "\"stop\"", "\"usage\":null");
+    let bare = |tokens| format!("data: {{\"choices\":[],{}}}\n\n", usage(tokens));
+    let total = |events: &[String]| {
+        let mut demux = Demux::new(Options::default());
+        demux.feed(events.concat().as_bytes());
+        let usage = demux.usage();
+        (
+            usage.completion_tokens,
+            usage.total_tokens,
+            usage.per_choice.len(),
+        )
+    };
+    let each = (Some(5), Some(10), 2);
+    assert_eq!(total(&[finish(0, 2), finish(1, 3)]), each);
+    let all = (Some(5), Some(10), 0);
+    assert_eq!(total(&[silent(0), finish(1, 5)]), all);
+    assert_eq!(total(&[text(1, 1), finish(0, 2), finish(1, 5)]), all);
+    assert_eq!(total(&[finish(0, 2), finish(1, 3), bare(5)]), all);
+}

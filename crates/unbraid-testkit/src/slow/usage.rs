@@ -12,6 +12,10 @@ pub(super) struct Tally {
     envelope: Fields,
     groq: Fields,
     choices: BTreeMap<u32, Fields>,
+    /// Usage beside the finish of this one choice, as llama.cpp sends it in text completions.
+    at_finish: BTreeMap<u32, Fields>,
+    /// Usage with choices came at other times too, or without: no choice has its own.
+    not_at_finish: bool,
     /// Usage with `choices: []` right after the finish of this one choice, as llama.cpp sends it.
     after_finish: BTreeMap<u32, Fields>,
     /// Usage with `choices: []` came elsewhere too, so that it is not llama.cpp's way.
@@ -26,7 +30,7 @@ impl Tally {
     pub(super) fn chunk(&mut self, chunk: &Value, elements: &[(u32, &Value)]) {
         if let Some(usage) = chunk.get("usage").and_then(Value::as_object) {
             merge(&mut self.envelope, usage);
-            self.note_place(chunk, usage);
+            self.note_place(chunk, usage, only_finish(elements));
         }
         if let Some(usage) = chunk.pointer("/x_groq/usage").and_then(Value::as_object) {
             merge(&mut self.groq, usage);
@@ -39,13 +43,20 @@ impl Tally {
         self.finished = only_finish(elements);
     }
 
-    fn note_place(&mut self, chunk: &Value, usage: &Fields) {
+    fn note_place(&mut self, chunk: &Value, usage: &Fields, finishes: Option<u32>) {
         let is_alone = chunk
             .get("choices")
             .and_then(Value::as_array)
             .is_some_and(Vec::is_empty);
+        if usage.is_empty() {
+            return;
+        }
+        match finishes {
+            Some(index) => merge(self.at_finish.entry(index).or_default(), usage),
+            None => self.not_at_finish = true,
+        }
         match self.finished {
-            _ if !is_alone || usage.is_empty() => {}
+            _ if !is_alone => {}
             Some(index) => merge(self.after_finish.entry(index).or_default(), usage),
             None => self.elsewhere = true,
         }
@@ -53,7 +64,9 @@ impl Tally {
 
     /// The envelope is trusted first, then `x_groq`, then the choices (U6 to U8); none reported is none.
     pub(super) fn finish(mut self) -> Option<Value> {
-        let fields = if !self.elsewhere && self.after_finish.len() > 1 {
+        let fields = if !self.not_at_finish && self.at_finish.len() > 1 {
+            add_up(self.envelope, &self.at_finish)
+        } else if !self.elsewhere && self.after_finish.len() > 1 {
             add_up(self.envelope, &self.after_finish)
         } else if !self.envelope.is_empty() {
             self.envelope
