@@ -40,12 +40,18 @@ fn said(choice: &Value) -> Said {
         found.unwrap_or_default().to_owned()
     };
     let calls = message["tool_calls"].as_array().into_iter().flatten();
-    Said {
+    let mut said = Said {
         text: first(["content", "text"]),
         reasoning: first(["reasoning_content", "reasoning"]),
         calls: calls.map(call).collect(),
         finish: choice["finish_reason"].as_str().map(str::to_owned),
+    };
+    if said.finish.as_deref() == Some("length") {
+        // Half a character at the cut: the engine streams nothing of it, but puts this into a whole response.
+        let whole = said.text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        said.text.truncate(whole.len());
     }
+    said
 }
 
 fn call(call: &Value) -> (String, String) {
