@@ -45,10 +45,6 @@ impl Case {
         self.request["n"].as_u64().unwrap()
     }
 
-    pub(crate) fn seed(&self) -> u64 {
-        self.request["seed"].as_u64().unwrap()
-    }
-
     /// What it is called but for its seed and its `n`.
     pub(crate) fn kind(&self) -> &str {
         self.name

@@ -3,9 +3,13 @@
 use std::{
     fs::{self, File},
     io::{self, BufRead, BufReader, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{OnceLock, mpsc},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -61,7 +65,9 @@ impl Drop for Server {
 /// An engine of the caller's own; `None` if there is none, which is said.
 pub(crate) fn own() -> Option<Server> {
     let python = python()?;
-    let log = File::create(prepared().join(format!("server-{}.log", std::process::id()))).unwrap();
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    let number = STARTED.fetch_add(1, Ordering::SeqCst);
+    let log = File::create(prepared().join(format!("server-{number}.log"))).unwrap();
     let script = workspace_root().join("tests/engine/serve.py");
     let mut command = Command::new(python);
     let command = command.arg(script).arg(prepared().join("model.gguf"));
@@ -77,16 +83,17 @@ pub(crate) fn shared() -> Option<&'static str> {
 
 /// The interpreter that has the packages.
 pub(crate) fn python() -> Option<&'static Path> {
-    static PYTHON: OnceLock<Option<std::path::PathBuf>> = OnceLock::new();
+    static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
     PYTHON.get_or_init(found).as_deref()
 }
 
-fn found() -> Option<std::path::PathBuf> {
+fn found() -> Option<PathBuf> {
     let missing = match fs::read_to_string(prepared().join("skipped")) {
         Ok(reason) => reason.trim().to_owned(),
         Err(_) if prepared().join("model.gguf").is_file() => {
-            let python = prepared().join("venv/bin/python");
-            return Some(python);
+            let places = ["venv/bin/python", "venv/Scripts/python.exe"];
+            let mut places = places.map(|place| prepared().join(place)).into_iter();
+            return Some(places.find(|python| python.is_file()).expect("prepared"));
         }
         Err(_) => "tests/engine/prepare.py has not been run".to_owned(),
     };

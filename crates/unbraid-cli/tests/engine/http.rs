@@ -22,24 +22,16 @@ impl Answer {
 }
 
 pub(crate) async fn post(base_url: &str, path: &str, body: &Value) -> Answer {
-    ask(Method::POST, base_url, path, body.to_string()).await
-}
-
-pub(crate) async fn get(base_url: &str, path: &str) -> Answer {
-    ask(Method::GET, base_url, path, String::new()).await
-}
-
-async fn ask(method: Method, base_url: &str, path: &str, body: String) -> Answer {
     let (authority, root) = parts(base_url);
     let socket = TcpStream::connect(authority).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.unwrap();
     tokio::spawn(connection);
     let request = Request::builder()
-        .method(method)
+        .method(Method::POST)
         .uri(format!("{root}{path}"))
         .header(HOST, authority)
         .header("content-type", "application/json")
-        .body(Full::new(Bytes::from(body)))
+        .body(Full::new(Bytes::from(body.to_string())))
         .unwrap();
     let response = sender.send_request(request).await.unwrap();
     let (head, mut body) = response.into_parts();

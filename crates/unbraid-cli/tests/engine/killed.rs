@@ -38,7 +38,7 @@ fn events_tell_every_end() {
     run(async {
         let completions = occupy(&server.base_url).await;
         let mut events = completions.events();
-        events.next().await.expect("it talks");
+        events.next().await.expect("it talks").unwrap();
         server.kill();
         let last = events.collect::<Vec<_>>().await;
         let ends = last.iter().filter(|event| {
