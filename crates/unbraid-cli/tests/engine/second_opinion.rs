@@ -48,7 +48,8 @@ impl Sdk {
         writeln!(self.questions, "{question}").unwrap();
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
-        let response: Value = serde_json::from_str(&line).unwrap();
+        // It may have read a `NaN`, which is no JSON.
+        let response: Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
         match response["died"].as_str() {
             Some(died) => Err(died.to_owned()),
             None => Ok(response),
