@@ -98,8 +98,3 @@ pub use updates::{Updates, updates, updates_with};
 
 #[cfg(test)]
 mod tests;
-
-/// The README's programs compile and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
