@@ -55,7 +55,7 @@ pub use event::{End, Event, FinishReason, Place, Stamped};
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{Finished, Message};
 pub use metadata::Metadata;
-pub use options::{FinishPolicy, Options};
+pub use options::{FinishPolicy, Options, declared_tools};
 pub use text::Text;
 pub use tool_call::{Call, CallKind, CallProblem, CallStatus};
 pub use transcript::Transcript;

@@ -76,7 +76,8 @@ pub use unbraid_core::{
     JsonFault, Limit, LimitExceeded, Limits, Message, Metadata, Options, Place, Prompt,
     ServerError, Shape, ShapeError, Stamped, StreamError, Text, TimedOut, Timeout, ToolCallUpdate,
     Transcript, TransportError, Update, Usage, UsageSource, Warning, aggregate, completion_tokens,
-    estimate, estimate_with, json, limits, parse_json, parse_json_repaired, prompt_tokens,
+    declared_tools, estimate, estimate_with, json, limits, parse_json, parse_json_repaired,
+    prompt_tokens,
 };
 
 pub use config::Builder;
