@@ -13,7 +13,7 @@ mod tool_calls;
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{
-    Audio, End, FinishReason, Fragment, LimitExceeded, Limits, Update, Warning,
+    Audio, End, FinishReason, Fragment, LimitExceeded, Limits, Options, Update, Warning,
     event::Place,
     transcript::{Kind, Level, Transcript},
     update::is_audio,
@@ -24,10 +24,10 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, End, Limits, Place, Shape, Transcript, Update, choice::Machine};
+/// use unbraid_core::{ChoiceIndex, End, Options, Place, Shape, Transcript, Update, choice::Machine};
 ///
 /// let mut log = Transcript::new(ChoiceIndex(0), Shape::Chat);
-/// let mut machine = Machine::new(Limits::default());
+/// let mut machine = Machine::new(&Options::default());
 /// let update = Update { content_update: Some("Hi".into()), finish_reason: Some("stop".into()), ..Update::default() };
 /// machine.apply(&update, Place::default(), &mut log);
 /// machine.end(End::Interrupted, Place::default(), &mut log);
@@ -52,18 +52,12 @@ const TEXTS: [Kind; 3] = [Kind::Reasoning, Kind::Content, Kind::Refusal];
 impl Machine {
     /// A choice of which nothing has come yet.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(options: &Options) -> Self {
         Self {
-            limits,
+            limits: options.limits.clone(),
+            tools: options.tools.clone(),
             ..Self::default()
         }
-    }
-
-    /// The same machine, with the names of the tools that the request declared: see [`Options::tools`](crate::Options::tools).
-    #[must_use]
-    pub fn with_tools(mut self, tools: Vec<Arc<str>>) -> Self {
-        self.tools = tools;
-        self
     }
 
     /// Whether nothing more is taken.

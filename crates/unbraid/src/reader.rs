@@ -88,7 +88,7 @@ impl Reader {
         if let Some(room) = numbering.room() {
             options.limits.choices = options.limits.choices.min(room as usize);
         }
-        let outbox = Outbox::new(options.limits.clone(), numbering, started);
+        let outbox = Outbox::new(options.clone(), numbering, started);
         Self {
             source: source.0,
             pipeline: Pipeline::new(options.clone(), outbox),

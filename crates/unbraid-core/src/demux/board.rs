@@ -1,17 +1,16 @@
 //! Every choice's machine and transcript, and the order in which they had something to tell.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use crate::{
-    ChoiceIndex, End, Limits, Options, Shape, Stamped, Text, Transcript, Update, choice::Machine,
+    ChoiceIndex, End, Options, Shape, Stamped, Text, Transcript, Update, choice::Machine,
     event::Place, route::Sink,
 };
 
 /// Every choice's machine and transcript, and the order of what has happened.
 #[derive(Debug)]
 pub(super) struct Board {
-    limits: Limits,
-    tools: Vec<Arc<str>>,
+    options: Options,
     choices: Vec<Slot>,
     queue: VecDeque<Item>,
 }
@@ -39,8 +38,7 @@ enum Item {
 impl Board {
     pub(super) fn new(options: &Options) -> Self {
         Self {
-            limits: options.limits.clone(),
-            tools: options.tools.clone(),
+            options: options.clone(),
             choices: Vec::new(),
             queue: VecDeque::new(),
         }
@@ -98,7 +96,7 @@ impl Board {
 impl Sink for Board {
     fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: Shape) {
         self.choices.push(Slot {
-            machine: Machine::new(self.limits.clone()).with_tools(self.tools.clone()),
+            machine: Machine::new(&self.options),
             log: Transcript::new(index, shape),
             read: 0,
             queued: 0,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceIndex, End, Limits, Place, Shape, Stamped, Transcript, Update, route::Sink,
+    ChoiceIndex, End, Options, Place, Shape, Stamped, Transcript, Update, route::Sink,
 };
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    limits: Limits,
+    options: Options,
     numbering: Numbering,
     started: Instant,
     lanes: Vec<Lane>,
@@ -49,9 +49,9 @@ struct Link {
 }
 
 impl Outbox {
-    pub(crate) fn new(limits: Limits, numbering: Numbering, started: Instant) -> Self {
+    pub(crate) fn new(options: Options, numbering: Numbering, started: Instant) -> Self {
         Self {
-            limits,
+            options,
             numbering,
             started,
             lanes: Vec::new(),
@@ -110,7 +110,7 @@ impl Outbox {
             };
             match &lane.link {
                 Some(link) => link.inbox.give(&mut lane.batch),
-                None => new.push(lane.start(&self.limits, self.started, me).await),
+                None => new.push(lane.start(&self.options, self.started, me).await),
             }
         }
         new
@@ -131,13 +131,13 @@ impl Outbox {
 
 impl Lane {
     /// Starts the choice's actor. If that fails the dropped writer has sealed the log.
-    async fn start(&mut self, limits: &Limits, started: Instant, me: &ActorCell) -> Arc<Log> {
+    async fn start(&mut self, options: &Options, started: Instant, me: &ActorCell) -> Arc<Log> {
         let transcript = Transcript::new(self.index, self.shape);
         let log = Arc::new(Log::new(Record {
             transcript,
             timing: Timing::default(),
         }));
-        let writer = Writer::new(Arc::clone(&log), limits.clone(), started);
+        let writer = Writer::new(Arc::clone(&log), options, started);
         let inbox = Arc::new(Inbox::default());
         let start = Start::new(Arc::clone(&inbox), writer, std::mem::take(&mut self.batch));
         let spawned = ChoiceActor::spawn_linked(None, ChoiceActor, start, me.clone()).await;
