@@ -50,7 +50,10 @@ pub(crate) const RUNTIMES: [&str; 2] = ["current_thread", "two_workers"];
 
 pub(crate) fn runtime(name: &str) -> io::Result<Runtime> {
     if name == "two_workers" {
-        Builder::new_multi_thread().worker_threads(2).enable_time().build()
+        Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_time()
+            .build()
     } else {
         Builder::new_current_thread().enable_time().build()
     }

@@ -34,6 +34,7 @@ pub mod limits;
 mod message;
 mod metadata;
 mod options;
+pub mod piece;
 pub mod pipeline;
 mod report;
 pub mod route;

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
     ChoiceIndex, End, Limits, Options, Shape, Stamped, Text, Transcript, Update, choice::Machine,
-    event::Place, route::Sink,
+    event::Place, piece::Piece, route::Sink,
 };
 
 /// Every choice's machine and transcript, and the order of what has happened.
@@ -107,6 +107,10 @@ impl Sink for Board {
 
     fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
         self.with(slot, |machine, log| machine.apply(update, place, log));
+    }
+
+    fn piece(&mut self, slot: usize, piece: &Piece<'_>, place: Place) {
+        self.with(slot, |machine, log| machine.piece(piece, place, log));
     }
 
     fn late(&mut self, slot: usize, update: &Update<'_>, place: Place) {

@@ -54,6 +54,13 @@ impl Router {
         }
     }
 
+    /// Whether a choice that has spent so much may spend more.
+    pub(super) fn can_spend(&self, spent: u64, more: u64) -> bool {
+        let limits = &self.options.limits;
+        spent.saturating_add(more) <= limits.choice_bytes.min(u64::from(u32::MAX))
+            && self.spent.saturating_add(more) <= limits.completion_bytes
+    }
+
     /// Counts what an update costs; false if it was too much.
     pub(super) fn spend(
         &mut self,

@@ -1,0 +1,122 @@
+//! The templates of one stream, and when they hold.
+
+use super::{
+    chunk::Chunk,
+    template::{Found, Template, unescape},
+};
+use crate::{
+    ChoiceIndex, Update,
+    piece::{Lane, Piece},
+};
+
+/// Shapes that a stream's chunks take: text, reasoning and the arguments of a few calls come in turn.
+const KEPT: usize = 6;
+
+/// A stream's templates. All of them stand for the same envelope.
+#[derive(Debug, Default)]
+pub(super) struct Templates {
+    kept: Vec<Template>,
+    /// Which of them fitted last.
+    latest: usize,
+    /// Whether the last event fitted, so that its envelope is known to whoever was told.
+    told: bool,
+    unescaped: String,
+    /// Templates that were made since one last fitted: some streams are never alike.
+    unfit: u32,
+    fitted: u64,
+}
+
+/// What a chunk says that fits.
+pub(super) enum Told<'t> {
+    Update(Update<'t>),
+    Piece(Piece<'t>),
+}
+
+/// Which text of which choice a chunk continues.
+pub(super) struct Fit {
+    pub(super) choice: u32,
+    pub(super) lane: Lane,
+}
+
+impl Templates {
+    /// What a chunk says, if it is like an earlier one and the caller agrees; as a piece where that is wanted and says
+    /// it all.
+    pub(super) fn read<'t>(
+        &'t mut self,
+        data: &'t [u8],
+        pieces: bool,
+        agrees: impl Fn(Fit) -> bool,
+    ) -> Option<Told<'t>> {
+        let (at, found) = self.find(data)?;
+        let template = self.kept.get(at)?;
+        let (choice, lane) = (found.index, template.lane());
+        let text = std::str::from_utf8(found.text).ok()?;
+        let text = if found.escaped {
+            unescape(text, &mut self.unescaped)?
+        } else {
+            text
+        };
+        if !agrees(Fit { choice, lane }) {
+            return None;
+        }
+        self.latest = at;
+        self.unfit = 0;
+        self.fitted += 1;
+        let choice = ChoiceIndex(choice);
+        let known = std::mem::replace(&mut self.told, true);
+        Some(
+            match template.piece(choice, text).filter(|_| known && pieces) {
+                Some(piece) => Told::Piece(piece),
+                None => Told::Update(template.update(choice, text)),
+            },
+        )
+    }
+
+    fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
+        if let Some(found) = self.kept.get(self.latest).and_then(|t| t.find(data)) {
+            return Some((self.latest, found));
+        }
+        let mut others = (0..).zip(&self.kept).filter(|(at, _)| *at != self.latest);
+        others.find_map(|(at, template)| Some((at, template.find(data)?)))
+    }
+
+    /// An event has come that no template read.
+    pub(super) fn interrupt(&mut self) {
+        self.told = false;
+    }
+
+    /// Makes a template of a chunk, but rarely where none ever fits.
+    pub(super) fn learn(&mut self, text: &str, chunk: &Chunk<'_>) -> Option<Template> {
+        const TRIES: u32 = 8;
+        const REST: u32 = 64;
+        if self.unfit >= TRIES && !self.unfit.is_multiple_of(REST) {
+            self.unfit = self.unfit.wrapping_add(1);
+            return None;
+        }
+        let template = Template::new(text, chunk)?;
+        self.unfit = self.unfit.wrapping_add(1);
+        Some(template)
+    }
+
+    /// Keeps a template, and forgets those of another envelope.
+    pub(super) fn keep(&mut self, template: Option<Template>) {
+        let Some(template) = template else { return };
+        self.kept
+            .retain(|known| known.shares_envelope(&template) && *known != template);
+        if self.kept.len() >= KEPT {
+            self.kept.remove(0);
+        }
+        self.latest = self.kept.len();
+        self.kept.push(template);
+    }
+
+    /// The fields of the envelope are others than before.
+    pub(super) fn forget(&mut self) {
+        self.kept.clear();
+    }
+
+    /// How many events fitted.
+    pub(super) fn fitted(&self) -> u64 {
+        self.fitted
+    }
+}
