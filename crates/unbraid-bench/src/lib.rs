@@ -19,12 +19,12 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [json] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [json | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// What was asked for.
 #[derive(Debug, Default)]
 struct Asked {
-    what: Option<String>,
+    what: Vec<String>,
     quick: bool,
     json: bool,
     padded: bool,
@@ -38,8 +38,8 @@ impl Asked {
                 "--quick" => asked.quick = true,
                 "--json" => asked.json = true,
                 "--padded" => asked.padded = true,
-                flag if flag.starts_with('-') || asked.what.is_some() => return None,
-                _ => asked.what = Some(argument),
+                flag if flag.starts_with('-') => return None,
+                _ => asked.what.push(argument),
             }
         }
         Some(asked)
@@ -52,10 +52,12 @@ pub fn main() -> ExitCode {
         return usage();
     };
     let mut out = io::stdout().lock();
-    let printed = match asked.what.as_deref() {
-        None => table(&asked, &mut out),
-        Some("json") => json::run(&mut out),
-        Some(_) => return usage(),
+    let what: Vec<&str> = asked.what.iter().map(String::as_str).collect();
+    let printed = match *what {
+        [] => table(&asked, &mut out),
+        ["json"] => json::run(&mut out),
+        ["profile", contender, delivery, runtime] => table::profile(contender, delivery, runtime),
+        _ => return usage(),
     };
     match printed {
         Ok(()) => ExitCode::SUCCESS,

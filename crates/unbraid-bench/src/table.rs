@@ -84,6 +84,21 @@ fn time(runtime: &Runtime, reads: &Reads, contender: Contender) -> f64 {
     started.elapsed().as_secs_f64() * 1e9
 }
 
+/// Runs one contender for as long as a profiler needs.
+pub(crate) fn profile(contender: &str, delivery: &str, runtime_name: &str) -> io::Result<()> {
+    let unknown = || io::Error::other("no such contender or delivery");
+    let contender = Contender::ALL.into_iter().find(|c| c.name() == contender);
+    let delivery = Delivery::ALL.into_iter().find(|d| d.name() == delivery);
+    let (contender, delivery) = (contender.ok_or_else(unknown)?, delivery.ok_or_else(unknown)?);
+    let reads = delivery.cut(&body::body(20_000, body::BRAIDED));
+    let runtime = runtime(runtime_name)?;
+    let mut spent = 0.0;
+    while spent < 4e9 {
+        spent += time(&runtime, &reads, contender);
+    }
+    Ok(())
+}
+
 fn compare(runtime: &Runtime, reads: &Reads, body: &Body) -> io::Result<()> {
     for contender in Contender::ALL {
         let (feed, tally) = reads.feed();
