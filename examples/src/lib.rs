@@ -13,6 +13,9 @@ pub const ANSWER: &str = include_str!("../streams/answer.sse");
 /// Two answers (`n=2`) that call a tool twice each, the fragments of all four calls interleaved.
 pub const WEATHER: &str = include_str!("../streams/weather.sse");
 
+/// Three answers (`n=3`), each a call of the tool `answer`. Choice 0 is done first; choice 1 gives its minutes in words.
+pub const SNAIL: &str = include_str!("../streams/snail.sse");
+
 /// Time between two reads.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -43,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_reads_add_up_to_the_recording() {
-        for recorded in [HAIKUS, ANSWER, WEATHER] {
+        for recorded in [HAIKUS, ANSWER, WEATHER, SNAIL] {
             assert_eq!(
                 reads(recorded).collect::<Vec<_>>().concat(),
                 recorded.as_bytes()

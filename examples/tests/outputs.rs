@@ -100,6 +100,21 @@ fn without_tokio() {
 }
 
 #[test]
+fn run_tools() {
+    check("run_tools");
+}
+
+#[test]
+fn stream_field() {
+    check("stream_field");
+}
+
+#[test]
+fn typed_arguments() {
+    check("typed_arguments");
+}
+
+#[test]
 fn examples_are_short_and_have_a_test() {
     let tests = fs::read_to_string(package().join("tests/outputs.rs")).expect("this file");
     for entry in fs::read_dir(package()).expect("the package can be listed") {

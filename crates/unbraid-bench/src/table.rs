@@ -89,7 +89,10 @@ pub(crate) fn profile(contender: &str, delivery: &str, runtime_name: &str) -> io
     let unknown = || io::Error::other("no such contender or delivery");
     let contender = Contender::ALL.into_iter().find(|c| c.name() == contender);
     let delivery = Delivery::ALL.into_iter().find(|d| d.name() == delivery);
-    let (contender, delivery) = (contender.ok_or_else(unknown)?, delivery.ok_or_else(unknown)?);
+    let (contender, delivery) = (
+        contender.ok_or_else(unknown)?,
+        delivery.ok_or_else(unknown)?,
+    );
     let reads = delivery.cut(&body::body(20_000, body::BRAIDED));
     let runtime = runtime(runtime_name)?;
     let mut spent = 0.0;

@@ -53,6 +53,9 @@ pub(crate) enum Command {
     /// Print the whole answer as one JSON object, in the shape of the non-streaming response
     #[command(after_help = COLLECT_EXAMPLES)]
     Collect {
+        /// The request that is answered, a JSON file; its prompt is counted if the server does not report it
+        #[arg(long, value_name = "FILE", value_parser = clap::value_parser!(PathBuf))]
+        request: Option<PathBuf>,
         /// The recorded stream, or `-` for the standard input
         #[arg(default_value = "-", value_parser = source())]
         file: Source,
@@ -132,6 +135,7 @@ const COLLECT_EXAMPLES: &str = "\
 Examples:
   unbraid collect answer.sse | jq -r '.choices[].message.content'
   unbraid collect answer.sse | jq '.unbraid.choices[] | select(.end != \"finished\")'
+  unbraid collect --request request.json answer.sse | jq .unbraid.usage
   curl -sN .. | unbraid collect --expect-choices 1";
 
 const EVENTS_EXAMPLES: &str = "\

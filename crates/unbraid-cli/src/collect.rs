@@ -1,9 +1,16 @@
 //! `unbraid collect`: the whole answer as one JSON object.
 
-use std::io::{self, BufWriter, Write};
+use std::{
+    fs,
+    io::{self, BufWriter, Write},
+    path::Path,
+};
 
 use serde_json::{Value, json};
-use unbraid_core::{Call, Demux, End, Options, StreamError, Transcript, Warning};
+use unbraid::tokens::Encoding;
+use unbraid_core::{
+    Call, Demux, End, Options, Prompt, StreamError, Transcript, UsageSource, Warning,
+};
 
 use crate::{
     exit::{self, Failure, Status},
@@ -11,19 +18,24 @@ use crate::{
     read::{self, Deaf},
 };
 
-pub(crate) fn run(source: &Source, options: Options) -> Result<Status, Failure> {
+pub(crate) fn run(
+    source: &Source,
+    request: Option<&Path>,
+    options: Options,
+) -> Result<Status, Failure> {
+    let prompt = request.map_or_else(|| Ok(Prompt::default()), prompt)?;
     let mut input = exit::open(source)?;
     let reading = read::read(&mut *input, options, &mut Deaf).map_err(Failure::Output)?;
-    let written = write(&response(&reading.demux), &mut io::stdout().lock());
+    let written = write(&response(&reading.demux, &prompt), &mut io::stdout().lock());
     let status = exit::tell(source, &reading.outcome());
     exit::written(written, status)
 }
 
 /// The non-streaming response, with one key more: how it came to be.
-pub(crate) fn response(demux: &Demux) -> Value {
+pub(crate) fn response(demux: &Demux, prompt: &Prompt) -> Value {
     let mut response = demux.aggregate();
     if let Value::Object(fields) = &mut response {
-        fields.insert("unbraid".into(), account(demux));
+        fields.insert("unbraid".into(), account(demux, prompt));
     }
     response
 }
@@ -36,7 +48,18 @@ pub(crate) fn write(value: &Value, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-fn account(demux: &Demux) -> Value {
+/// The request that a file holds.
+fn prompt(path: &Path) -> Result<Prompt, Failure> {
+    let failure = |error| Failure::File {
+        path: path.into(),
+        error,
+    };
+    let bytes = fs::read(path).map_err(failure)?;
+    let request = serde_json::from_slice(&bytes).map_err(|error| failure(error.into()))?;
+    Ok(Prompt::of(&request))
+}
+
+fn account(demux: &Demux, prompt: &Prompt) -> Value {
     let mut choices: Vec<&Transcript> = demux.choices().collect();
     choices.sort_by_key(|choice| choice.index());
     let error = demux.closed().and_then(|closed| closed.as_ref().err());
@@ -46,6 +69,34 @@ fn account(demux: &Demux) -> Value {
         "error": error.map(StreamError::to_json),
         "warnings": warnings,
         "choices": choices.into_iter().map(choice).collect::<Vec<Value>>(),
+        "usage": usage(demux, prompt),
+    })
+}
+
+/// The tokens, what was not reported counted. The response's own `usage` holds what was reported.
+fn usage(demux: &Demux, prompt: &Prompt) -> Value {
+    let encoding = Encoding::of_answer(demux.metadata(), prompt);
+    let usage = demux.estimated_usage(prompt, &encoding);
+    let estimated = &usage.estimated;
+    let sums = [
+        ("prompt_tokens", estimated.prompt),
+        ("completion_tokens", estimated.completion),
+        ("total_tokens", estimated.total),
+    ];
+    let sums = sums.into_iter().filter(|(_, estimated)| *estimated);
+    let choices = usage.per_choice.iter().map(|(index, tokens)| {
+        let estimated = estimated.choices.contains(index);
+        json!({ "index": index.0, "completion_tokens": tokens, "estimated": estimated })
+    });
+    let counted = matches!(usage.source, UsageSource::Estimated | UsageSource::Mixed);
+    json!({
+        "source": usage.source.as_str(),
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+        "estimated": sums.map(|(name, _)| name).collect::<Vec<&str>>(),
+        "choices": choices.collect::<Vec<Value>>(),
+        "encoding": counted.then(|| encoding.name()),
     })
 }
 
@@ -75,5 +126,5 @@ fn choice(choice: &Transcript) -> Value {
 }
 
 fn status(call: &Call) -> Value {
-    json!({ "status": call.status.map(|status| status.as_str()) })
+    json!({ "status": call.status.map(|status| status.as_str()), "error": call.error_json() })
 }

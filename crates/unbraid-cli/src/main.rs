@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let Args { reading, command } = Args::parse();
     let options = reading.options();
     let status = match command {
-        Command::Collect { file } => collect::run(&file, options),
+        Command::Collect { request, file } => collect::run(&file, request.as_deref(), options),
         Command::Events { file } => events::run(&file, options),
         Command::Split { out, file } => split::run(&file, &out, options),
         Command::Watch { speed, file } => watch::run(&file, &reading, speed),

@@ -8,7 +8,8 @@ use std::{
 
 use serde_json::{Value, json};
 use unbraid_core::{
-    Call, CallKind, CallStatus, Demux, Message, Options, Transcript, escape_controls,
+    Call, CallKind, CallStatus, Demux, Message, Options, Prompt, Transcript, json::Repair,
+    parse_json_repaired,
 };
 
 use crate::{
@@ -42,7 +43,10 @@ fn files(demux: &Demux, out: &Path) -> Result<Vec<PathBuf>, Failure> {
     for choice in choices {
         folder.choice(choice.index().0, &choice.message())?;
     }
-    folder.json("summary.json", &collect::response(demux))?;
+    folder.json(
+        "summary.json",
+        &collect::response(demux, &Prompt::default()),
+    )?;
     Ok(folder.paths)
 }
 
@@ -112,25 +116,16 @@ fn description(call: &Call) -> Value {
         "arguments": call.arguments,
         "value": value(call),
         "status": call.status.map(CallStatus::as_str),
+        "error": call.error_json(),
     })
 }
 
 /// The arguments as a value, read as the call's status says; `null` where they are none.
 fn value(call: &Call) -> Value {
-    let text = &call.arguments;
     if call.kind == CallKind::Custom {
         return Value::Null;
     }
-    if text.trim().is_empty() {
-        return json!({});
-    }
-    let repaired = escape_controls(text);
-    // T22: the placeholder that some servers open with.
-    let behind_placeholder = || repaired.trim_start().strip_prefix("{}");
-    serde_json::from_str(text)
-        .or_else(|_| serde_json::from_str(&repaired))
-        .or_else(|error| behind_placeholder().map_or(Err(error), serde_json::from_str))
-        .unwrap_or(Value::Null)
+    parse_json_repaired(&call.arguments, Repair::default()).unwrap_or(Value::Null)
 }
 
 /// Bytes of a tool's name that a file's name keeps; with what stands around it, far below any system's limit.

@@ -24,8 +24,11 @@ pub enum JsonFault {
     #[error("the text is JSON only after a repair")]
     NeedsRepair,
     /// Several values in a row (J12, T8).
-    #[error("several JSON values in a row")]
-    Concatenated,
+    #[error("several JSON values in a row, the first too many at byte {offset}")]
+    Concatenated {
+        /// Where the first value too many begins.
+        offset: usize,
+    },
     /// No JSON.
     #[error("no JSON at byte {offset}")]
     Invalid {
@@ -166,7 +169,7 @@ fn shaped<T: DeserializeOwned>(text: &str) -> Result<T, JsonFault> {
 fn fault(judged: Judged, text: &str) -> JsonFault {
     match judged {
         Judged::Truncated => JsonFault::Truncated { bytes: text.len() },
-        Judged::Concatenated => JsonFault::Concatenated,
+        Judged::Concatenated { offset } => JsonFault::Concatenated { offset },
         Judged::Invalid { offset } => JsonFault::Invalid { offset },
         Judged::TooDeep { offset } => JsonFault::TooDeep { offset },
         Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => JsonFault::NeedsRepair,

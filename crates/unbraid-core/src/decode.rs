@@ -12,6 +12,7 @@ mod templates;
 use std::borrow::Cow;
 
 use chunk::Chunk;
+pub(crate) use template::Found;
 use templates::{Templates, Told};
 
 use crate::{
@@ -175,9 +176,26 @@ impl Decoder {
         if frame.kind != FrameKind::Event || frame.event.is_some() {
             return false;
         }
+        let found = self.find(frame.data);
+        let found = found.filter(|(_, found)| found.length == frame.data.len());
+        found.is_some_and(|found| self.tell(found, sink))
+    }
+
+    /// What the bytes begin with, if it is like an earlier event's data.
+    pub(crate) fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
+        self.templates.find(data)
+    }
+
+    /// Tells an event that was found; false if it has to be looked at more closely.
+    #[inline]
+    pub(crate) fn tell<T: Take + ?Sized>(
+        &mut self,
+        found: (usize, Found<'_>),
+        sink: &mut T,
+    ) -> bool {
         let plain_reasoning = &self.plain_reasoning;
         let pieces = sink.takes_pieces();
-        let told = self.templates.read(frame.data, pieces, |fit| {
+        let told = self.templates.tell(found, pieces, |fit| {
             fit.lane != Lane::Reasoning || plain_reasoning.contains(&fit.choice)
         });
         match told {

@@ -214,6 +214,13 @@ impl Demux {
         self.pipeline.router().metadata()
     }
 
+    /// How many events came, and how many of them were read without parsing.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fitted(&self) -> (u64, u64) {
+        self.pipeline.intake().fitted()
+    }
+
     /// Everything that was tolerated, on the stream and on its choices, by event.
     ///
     /// # Examples

@@ -58,8 +58,13 @@ pub use message::{Finished, Message};
 pub use metadata::Metadata;
 pub use options::{FinishPolicy, Options};
 pub use text::Text;
-pub use tool_call::{Call, CallKind, CallProblem, CallStatus, escape_controls};
+pub use tool_call::{Call, CallKind, CallProblem, CallStatus};
+#[doc(hidden)]
+pub use transcript::TextOf;
 pub use transcript::Transcript;
 pub use update::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update};
-pub use usage::{Usage, UsageSource};
+pub use usage::{
+    BYTES_PER_TOKEN, CountTokens, Estimated, Prompt, Usage, UsageSource, completion_tokens,
+    estimate, estimate_with, prompt_tokens,
+};
 pub use warning::Warning;

@@ -63,8 +63,28 @@ impl Intake {
         input: &mut &[u8],
         taker: &mut impl Take,
     ) -> Option<Result<(), StreamError>> {
-        let frame = self.framer.next(input)?;
-        Some(decode(frame, &mut self.decoder, taker))
+        let Self { framer, decoder } = self;
+        let offset = framer.bytes();
+        let known = framer.next_known(input, |data| {
+            let (at, found) = decoder.find(data)?;
+            let length = found.length;
+            Some((length, (at, found, data.get(..length)?)))
+        });
+        if let Some((at, found, data)) = known {
+            if decoder.tell((at, found), taker) {
+                return Some(Ok(()));
+            }
+            return Some(decoder.decode_to(Frame::of_data(data, offset), taker));
+        }
+        let frame = framer.next(input)?;
+        Some(decode(frame, decoder, taker))
+    }
+
+    /// How many events were decoded, and how many of them were read without parsing.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fitted(&self) -> (u64, u64) {
+        self.decoder.fitted()
     }
 
     /// Decodes what the end of the stream left unfinished: at most one event.

@@ -396,7 +396,10 @@ impl Router {
         if let Some(raw) = &update.usage {
             let source = match self.finish_before {
                 _ if self.choices_in_event > 0 => Source::WithChoices,
-                Finish::One(choice) => Source::AfterFinish(choice),
+                Finish::One(choice) => Source::AfterFinish {
+                    choice,
+                    last: self.routes.iter().all(|route| route.reason),
+                },
                 Finish::None | Finish::Several => Source::Bare,
             };
             self.usage.envelope(raw, source);
@@ -406,6 +409,7 @@ impl Router {
             return self.close(Err(error), sink);
         }
         if update.done {
+            self.usage.done();
             self.close(Ok(()), sink);
         }
     }

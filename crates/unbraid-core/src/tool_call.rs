@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 
 pub use problem::CallProblem;
 
-use crate::{depth::is_deeper_than, limits::MAX_JSON_DEPTH};
+use crate::json::{Judged, judge};
 
 /// The three kinds of call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -97,7 +97,7 @@ impl CallStatus {
         let arguments = if kind == CallKind::Custom {
             Self::Complete
         } else {
-            judge_arguments(arguments)
+            judge(arguments).into()
         };
         match arguments {
             Self::Truncated | Self::Concatenated | Self::Invalid => arguments,
@@ -153,106 +153,15 @@ pub struct Call {
     pub extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
-fn judge_arguments(text: &str) -> CallStatus {
-    if text.trim().is_empty() {
-        return CallStatus::EmptyAsObject;
-    }
-    // J16: what serde_json refuses to parse is not handed out as complete.
-    if is_deeper_than(text, MAX_JSON_DEPTH) {
-        return CallStatus::Invalid;
-    }
-    match count_values(text) {
-        Values::One => CallStatus::Complete,
-        Values::PlaceholderAndOne => CallStatus::Repaired,
-        Values::Many => CallStatus::Concatenated,
-        Values::Cut | Values::Wrong => judge_repaired(text),
-    }
-}
-
-/// Raw control characters are legal nowhere in JSON strings, and models write them there (J1 to J3).
-fn judge_repaired(text: &str) -> CallStatus {
-    match count_values(&escape_controls(text)) {
-        Values::One | Values::PlaceholderAndOne => CallStatus::Repaired,
-        Values::Many => CallStatus::Concatenated,
-        Values::Cut => CallStatus::Truncated,
-        Values::Wrong => CallStatus::Invalid,
-    }
-}
-
-enum Values {
-    One,
-    PlaceholderAndOne,
-    Many,
-    Cut,
-    Wrong,
-}
-
-fn count_values(text: &str) -> Values {
-    let mut values = 0_usize;
-    let mut placeholder = false;
-    let stream =
-        serde_json::Deserializer::from_str(text).into_iter::<&serde_json::value::RawValue>();
-    for value in stream {
-        match value {
-            Ok(value) => {
-                placeholder |= values == 0 && value.get() == "{}";
-                values += 1;
-            }
-            Err(error) if error.is_eof() && (values == 0 || placeholder && values == 1) => {
-                return Values::Cut;
-            }
-            Err(_) => return Values::Wrong,
-        }
-    }
-    match values {
-        1 => Values::One,
-        2 if placeholder => Values::PlaceholderAndOne,
-        _ => Values::Many,
-    }
-}
-
-/// The text with every control character inside a string escaped; structure untouched (R29).
-///
-/// A backslash before a raw control character is escaped too, so that both come through (J3).
-///
-/// # Examples
-///
-/// ```
-/// assert_eq!(unbraid_core::escape_controls("{\n\"a\":\"x\ny\"}"), "{\n\"a\":\"x\\ny\"}");
-/// ```
-#[must_use]
-pub fn escape_controls(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 8);
-    let (mut in_string, mut escaped) = (false, false);
-    for c in text.chars() {
-        if in_string && c < ' ' {
-            if escaped {
-                out.push('\\');
-            }
-            push_escape(&mut out, c);
-            escaped = false;
-            continue;
-        }
-        match c {
-            '"' if !escaped => in_string = !in_string,
-            _ => {}
-        }
-        escaped = in_string && c == '\\' && !escaped;
-        out.push(c);
-    }
-    out
-}
-
-fn push_escape(out: &mut String, c: char) {
-    match c {
-        '\n' => out.push_str("\\n"),
-        '\r' => out.push_str("\\r"),
-        '\t' => out.push_str("\\t"),
-        c => {
-            let digit = |n: u32| char::from_digit(n, 16).unwrap_or('0');
-            out.push_str("\\u00");
-            out.push(digit(c as u32 >> 4));
-            out.push(digit(c as u32 & 15));
+impl From<Judged> for CallStatus {
+    fn from(judged: Judged) -> Self {
+        match judged {
+            Judged::Complete => Self::Complete,
+            Judged::EmptyAsObject => Self::EmptyAsObject,
+            Judged::Repaired => Self::Repaired,
+            Judged::Truncated => Self::Truncated,
+            Judged::Concatenated { .. } => Self::Concatenated,
+            Judged::Invalid { .. } | Judged::TooDeep { .. } => Self::Invalid,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod call_entry;
 mod fields;
+mod gather;
 mod message;
 mod write;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 pub(crate) use call_entry::CallEntry;
 pub(crate) use fields::{Field, Level};
+pub use gather::TextOf;
 
 use crate::{
     ChoiceError, ChoiceIndex, End, Event, FinishReason, Shape, Stamped, Warning, event::Place,
@@ -76,6 +78,8 @@ pub struct Transcript {
     delta_extra: Vec<Field>,
     end: Option<(End, usize)>,
     discarded: bool,
+    /// Bytes of what the model wrote that were discarded: all that usage needs of them.
+    discarded_bytes: u64,
 }
 
 impl Transcript {
@@ -96,6 +100,7 @@ impl Transcript {
             delta_extra: Vec::new(),
             end: None,
             discarded: false,
+            discarded_bytes: 0,
         }
     }
 
@@ -277,9 +282,10 @@ impl Transcript {
         })
     }
 
-    /// Forgets the text and the events; what follows is not kept either.
+    /// Forgets the text and the events; what follows is not kept either. How many bytes there were is kept, for usage.
     pub fn discard(&mut self) {
         self.discarded = true;
+        self.discarded_bytes += self.written_bytes();
         self.text = String::new();
         self.records = Vec::new();
         self.calls = Vec::new();

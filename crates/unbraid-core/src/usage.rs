@@ -1,6 +1,16 @@
-//! Reported usage: merged field by field, the last value of each, never summed (U1 to U11).
+//! Reported usage: merged field by field, the last value of each, never summed (U1 to U11). What is missing can be
+//! estimated.
+
+mod estimate;
+mod prompt;
 
 use serde_json::{Map, Value};
+
+pub use estimate::{
+    BYTES_PER_TOKEN, CountTokens, Estimated, completion_tokens, estimate, estimate_with,
+    prompt_tokens,
+};
+pub use prompt::Prompt;
 
 use crate::{ChoiceIndex, decode::node::to_value, limits::MAX_FIELDS};
 
@@ -15,8 +25,27 @@ pub enum UsageSource {
     Reported,
     /// It was counted here.
     Estimated,
-    /// Some figures were reported and others counted.
+    /// Some figures were reported and others counted; [`Usage::estimated`] tells which.
     Mixed,
+}
+
+impl UsageSource {
+    /// The name that the command prints: `absent`, `reported`, `estimated` or `mixed`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(unbraid_core::UsageSource::Estimated.as_str(), "estimated");
+    /// ```
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Reported => "reported",
+            Self::Estimated => "estimated",
+            Self::Mixed => "mixed",
+        }
+    }
 }
 
 /// Tokens of a completion. What is not known is `None`, never 0.
@@ -42,11 +71,13 @@ pub struct Usage {
     pub completion_tokens: Option<u64>,
     /// The total as the server gave it; it need not be the sum (U11).
     pub total_tokens: Option<u64>,
-    /// Completion tokens of single choices, where the server told them apart.
+    /// Completion tokens of single choices, where the server told them apart or they were estimated.
     pub per_choice: Vec<(ChoiceIndex, u64)>,
     /// Reported, estimated, or neither.
     pub source: UsageSource,
-    /// All fields as they were merged, unknown ones included; `null` if none came.
+    /// Which figures were estimated; the others were reported.
+    pub estimated: Estimated,
+    /// All fields that were reported, merged, unknown ones included; `null` if none came. Nothing estimated is in it.
     pub raw: Value,
 }
 
@@ -62,6 +93,9 @@ pub(crate) struct Reported {
     after_finish: Vec<(ChoiceIndex, Map<String, Value>)>,
     /// A bare usage chunk came elsewhere too, so it is not llama.cpp's way.
     elsewhere: bool,
+    /// One came while other choices were open: unless the stream is done, it speaks of its own choice only.
+    early: bool,
+    done: bool,
 }
 
 /// Where a usage object of the envelope stood.
@@ -69,8 +103,8 @@ pub(crate) struct Reported {
 pub(crate) enum Source {
     /// Beside choices.
     WithChoices,
-    /// In a chunk without choices, right behind the finish of this choice alone.
-    AfterFinish(ChoiceIndex),
+    /// In a chunk without choices, right behind the finish of this choice alone; the others may have finished before.
+    AfterFinish { choice: ChoiceIndex, last: bool },
     /// In a chunk without choices, anywhere else.
     Bare,
 }
@@ -87,7 +121,10 @@ impl Reported {
         };
         match source {
             Source::WithChoices => {}
-            Source::AfterFinish(choice) => merge_choice(&mut self.after_finish, choice, &fields),
+            Source::AfterFinish { choice, last } => {
+                self.early |= !last;
+                merge_choice(&mut self.after_finish, choice, &fields);
+            }
             Source::Bare => self.elsewhere = true,
         }
         if let Some(earlier) = parse(&self.pending) {
@@ -109,6 +146,11 @@ impl Reported {
         if let Some(fields) = parse(raw) {
             merge_choice(&mut self.choices, choice, &fields);
         }
+    }
+
+    /// The stream said that it is done: a report that came is of all choices, or of each.
+    pub(crate) fn done(&mut self) {
+        self.done = true;
     }
 
     /// The figures as they stand.
@@ -134,16 +176,18 @@ impl Reported {
         if summed && !of_choices {
             add_up(&mut fields, &per_choice);
         }
+        let cut = self.early && !self.elsewhere && !self.done;
         Usage {
             prompt_tokens: number(&fields, "prompt_tokens"),
             completion_tokens: number(&fields, "completion_tokens"),
             total_tokens: number(&fields, "total_tokens"),
-            per_choice: if summed || of_choices {
+            per_choice: if summed || of_choices || cut {
                 per_choice
             } else {
                 Vec::new()
             },
             source: UsageSource::Reported,
+            estimated: Estimated::default(),
             raw: Value::Object(fields),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unbraid_core::{Metadata, Stamped, StreamError, Usage, Warning};
+use unbraid_core::{Metadata, Prompt, Stamped, StreamError, Usage, Warning};
 
 use crate::{log::Log, watched::Watched};
 
@@ -14,7 +14,17 @@ pub(crate) struct Listing {
     pub(crate) events: Vec<Stamped>,
     pub(crate) metadata: Metadata,
     pub(crate) warnings: Vec<Warning>,
+    /// As reported, once the stream has closed.
     pub(crate) usage: Usage,
+    /// With what was missing counted, once somebody asked.
+    #[cfg(feature = "tokens")]
+    pub(crate) estimated: Arc<tokio::sync::OnceCell<Usage>>,
+    /// What was asked, if the caller told.
+    #[cfg_attr(
+        not(feature = "tokens"),
+        expect(dead_code, reason = "only counting needs it")
+    )]
+    pub(crate) prompt: Arc<Prompt>,
     pub(crate) closed: Option<Closed>,
 }
 

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::Stream;
+use serde_json::Value;
 use tokio::io::AsyncRead;
-use unbraid_core::{BoxError, FinishPolicy, Limits, Options, StreamError, Update};
+use unbraid_core::{BoxError, FinishPolicy, Limits, Options, Prompt, StreamError, Update};
 
 use crate::{
     board::{Board, BoardWriter, Closed, Listing},
@@ -37,6 +38,7 @@ use crate::{
 pub struct Builder {
     options: Options,
     timeouts: Timeouts,
+    prompt: Arc<Prompt>,
 }
 
 impl Builder {
@@ -54,6 +56,32 @@ impl Builder {
     #[must_use]
     pub fn expect_choices(mut self, n: u32) -> Self {
         self.options.expect_choices = Some(n);
+        self
+    }
+
+    /// The request that is answered: the JSON body as it was sent. It makes the prompt's tokens countable.
+    ///
+    /// What counting needs is kept (see [`Prompt`]), and only the feature `tokens` counts. Without a request the prompt's
+    /// tokens are `None` unless the server reports them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use serde_json::json;
+    /// use unbraid::Completions;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let bytes = stream::empty::<Result<Vec<u8>, std::io::Error>>();
+    /// let request = json!({ "model": "gpt-4o", "stream": true, "messages": [{ "role": "user", "content": "Hello" }] });
+    /// let completions = Completions::builder().request(&request).read_sse(bytes);
+    /// # completions.usage().await;
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn request(mut self, request: &Value) -> Self {
+        self.prompt = Arc::new(Prompt::of(request));
         self
     }
 
@@ -147,7 +175,10 @@ impl Builder {
     }
 
     fn read(self, source: Box<dyn Source>) -> Completions {
-        let board = Arc::new(Board::new(Listing::default()));
+        let board = Arc::new(Board::new(Listing {
+            prompt: Arc::clone(&self.prompt),
+            ..Listing::default()
+        }));
         let control = Arc::new(Control::default());
         if let Err(error) = self.start(source, &board, &control) {
             let closed = Closed {

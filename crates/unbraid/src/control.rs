@@ -85,6 +85,13 @@ impl Control {
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Vec<Request>> {
         let mut state = self.lock();
         if state.requests.is_empty() {
+            if state
+                .waker
+                .as_ref()
+                .is_some_and(|known| known.will_wake(cx.waker()))
+            {
+                return Poll::Pending;
+            }
             let old = state.waker.replace(cx.waker().clone());
             drop(state);
             drop(old); // its drop may run foreign code: not under the lock

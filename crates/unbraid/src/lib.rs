@@ -48,6 +48,11 @@
 //! - Dropping the last handle of a completion closes its source. Dropping any other frees and cancels nothing.
 //!
 //! The synchronous half, without a runtime, is [`Demux`]; its crate, `unbraid-core`, is re-exported here.
+//!
+//! # Features
+//!
+//! `tokens`, off by default: [`Completions::usage`] counts the tokens that the server did not report, with tiktoken-rs.
+//! It adds about 8 MB of tables to a binary.
 
 mod board;
 mod choice_actor;
@@ -59,15 +64,18 @@ mod inbox;
 mod log;
 mod reader;
 mod source;
+#[cfg(feature = "tokens")]
+pub mod tokens;
 mod updates;
 mod watched;
 
 pub use unbraid_core::{
-    BoxError, Call, CallKind, CallStatus, ChoiceError, ChoiceIndex, Demux, End, Event,
-    FinishPolicy, FinishReason, Finished, Fragment, JsonFault, Limit, LimitExceeded, Limits,
-    Message, Metadata, Options, Place, ServerError, Shape, ShapeError, Stamped, StreamError, Text,
-    TimedOut, Timeout, ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource,
-    Warning, aggregate, escape_controls, json, limits, parse_json, parse_json_repaired,
+    BYTES_PER_TOKEN, BoxError, Call, CallKind, CallProblem, CallStatus, ChoiceError, ChoiceIndex,
+    CountTokens, Demux, End, Estimated, Event, FinishPolicy, FinishReason, Finished, Fragment,
+    JsonFault, Limit, LimitExceeded, Limits, Message, Metadata, Options, Place, Prompt,
+    ServerError, Shape, ShapeError, Stamped, StreamError, Text, TimedOut, Timeout, ToolCallUpdate,
+    Transcript, TransportError, Update, Usage, UsageSource, Warning, aggregate, completion_tokens,
+    estimate, estimate_with, json, limits, parse_json, parse_json_repaired, prompt_tokens,
 };
 
 pub use config::Builder;

@@ -7,6 +7,7 @@ mod faults;
 mod limits;
 mod runtime;
 mod streams;
+mod usage;
 
 use std::{future::Future, time::Duration};
 

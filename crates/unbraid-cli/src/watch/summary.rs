@@ -67,8 +67,12 @@ impl Shown {
     }
 
     fn row(&self, choice: &Ended) -> [String; 5] {
-        let tokens = self.usage.per_choice.iter();
-        let tokens = tokens.filter(|(index, _)| *index == choice.index);
+        let usage = &self.usage;
+        let own = |(index, _): &&(ChoiceIndex, u64)| *index == choice.index;
+        let tokens = usage.per_choice.iter().find(own).map(|(index, tokens)| {
+            let mark = mark(usage.estimated.choices.contains(index));
+            format!("{mark}{}", count(*tokens, "token"))
+        });
         let end = match &choice.end {
             End::Finished(reason) => format!("finished ({})", printable(reason.as_str())),
             end => end.name().to_owned(),
@@ -76,10 +80,7 @@ impl Shown {
         [
             end,
             count(choice.calls as u64, "call"),
-            tokens
-                .map(|(_, tokens)| count(*tokens, "token"))
-                .next()
-                .unwrap_or_else(|| "- tokens".into()),
+            tokens.unwrap_or_else(|| "- tokens".into()),
             format!("first delta {}", seconds(choice.timing.first_delta)),
             seconds(choice.timing.end),
         ]
@@ -91,17 +92,18 @@ impl Shown {
             Err(error) => error.name(),
         };
         write!(out, "stream {closed}")?;
+        let (usage, estimated) = (&self.usage, &self.usage.estimated);
         let tokens = [
-            (self.usage.prompt_tokens, "prompt"),
-            (self.usage.completion_tokens, "completion"),
-            (self.usage.total_tokens, "total"),
+            (usage.prompt_tokens, estimated.prompt, "prompt"),
+            (usage.completion_tokens, estimated.completion, "completion"),
+            (usage.total_tokens, estimated.total, "total"),
         ];
-        for (number, what) in tokens {
+        for (number, estimated, what) in tokens {
             if let Some(number) = number {
-                write!(out, "  {number} {what}")?;
+                write!(out, "  {}{number} {what}", mark(estimated))?;
             }
         }
-        if tokens.iter().any(|(number, _)| number.is_some()) {
+        if tokens.iter().any(|(number, ..)| number.is_some()) {
             write!(out, " tokens")?;
         }
         writeln!(out)?;
@@ -110,6 +112,11 @@ impl Shown {
         }
         Ok(())
     }
+}
+
+/// What stands before a figure that was counted here, not reported.
+fn mark(estimated: bool) -> &'static str {
+    if estimated { "~" } else { "" }
 }
 
 fn count(number: u64, what: &str) -> String {

@@ -32,13 +32,22 @@ fn a_chat_has_the_shape_of_the_non_streaming_response() {
     keys(choice, &["index", "message", "finish_reason", "logprobs"]);
     keys(
         &response["unbraid"],
-        &["end", "error", "warnings", "choices"],
+        &["end", "error", "warnings", "choices", "usage"],
     );
     let account = json!({
         "end": "finished",
         "error": null,
         "warnings": [],
         "choices": [{ "index": 0, "end": "finished", "error": null, "tool_calls": [] }],
+        "usage": {
+            "source": "reported",
+            "prompt_tokens": 9,
+            "completion_tokens": 42,
+            "total_tokens": 51,
+            "estimated": [],
+            "choices": [{ "index": 0, "completion_tokens": 42, "estimated": false }],
+            "encoding": null,
+        },
     });
     assert_eq!(response["unbraid"], account);
     assert!(run.stdout.ends_with("}\n"));
@@ -84,7 +93,7 @@ fn calls_stand_in_order_of_appearance_each_with_its_status() {
     assert_eq!(response["choices"][0]["finish_reason"], "tool_calls");
     assert_eq!(
         response["unbraid"]["choices"][0]["tool_calls"],
-        json!([{ "status": "complete" }, { "status": "complete" }])
+        json!([{ "status": "complete", "error": null }, { "status": "complete", "error": null }])
     );
 }
 
@@ -159,6 +168,20 @@ fn the_first_raw_finish_reason_is_printed_and_none_is_derived() {
 }
 
 #[test]
+fn the_error_of_a_call_names_every_missing_field() {
+    let stream = br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1"}}]},"finish_reason":"length"}]}
+
+data: [DONE]
+
+"#;
+    let response = unbraid("collect", stream).json();
+    let call = &response["unbraid"]["choices"][0]["tool_calls"][0];
+    assert_eq!(call["status"], "missing_name");
+    assert_eq!(call["error"]["missing"], json!(["name", "id"]));
+    assert_eq!(call["error"]["offset"], 6);
+}
+
+#[test]
 fn with_one_expected_choice_every_index_is_0() {
     let folded = collect("openai_chat/tgi-e12-index-counts-tokens");
     assert_eq!(folded.code, 0, "{}", folded.stderr);
@@ -217,4 +240,65 @@ fn an_error_inside_a_choice_ends_that_choice_only() {
     assert_eq!(account["end"], "server_error");
     assert_eq!(account["choices"][1]["error"]["type"], "server_error");
     assert_eq!(account["choices"][2]["end"], "finished");
+}
+
+const TOLD: &str = "data: {\"model\":\"gpt-4o\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"tiktoken is great!\"}}]}\n\n";
+
+#[test]
+fn u12_a_cut_stream_is_counted_and_the_reported_usage_stays() {
+    let response = unbraid("collect", TOLD.as_bytes()).json();
+    assert_eq!(response["usage"], Value::Null);
+    let usage = json!({
+        "source": "estimated",
+        "prompt_tokens": null,
+        "completion_tokens": 6,
+        "total_tokens": null,
+        "estimated": ["completion_tokens"],
+        "choices": [{ "index": 0, "completion_tokens": 6, "estimated": true }],
+        "encoding": "o200k_base",
+    });
+    assert_eq!(response["unbraid"]["usage"], usage);
+    let reported = json!({ "choices": [], "usage": { "prompt_tokens": 5 } });
+    let stream = format!("{TOLD}data: {reported}\n\n");
+    let response = unbraid("collect", stream.as_bytes()).json();
+    assert_eq!(response["usage"], reported["usage"]);
+    let usage = &response["unbraid"]["usage"];
+    assert_eq!(
+        (&usage["source"], &usage["total_tokens"]),
+        (&json!("mixed"), &json!(11))
+    );
+    assert_eq!(
+        usage["estimated"],
+        json!(["completion_tokens", "total_tokens"])
+    );
+}
+
+#[test]
+fn the_request_makes_the_prompt_countable() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("request.json");
+    let words = format!("collect --request {}", path.display());
+    let failed = |told: &str| {
+        let run = unbraid(&words, TOLD.as_bytes());
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+        assert!(
+            run.stderr.contains("request.json") && run.stderr.contains(told),
+            "{}",
+            run.stderr
+        );
+    };
+    failed("unbraid: ");
+    std::fs::write(&path, "{\"messages\": [").unwrap();
+    failed("line 1");
+    let messages = json!([{ "role": "user", "content": "tiktoken is great!" }]);
+    std::fs::write(&path, json!({ "messages": messages }).to_string()).unwrap();
+    let usage = &unbraid(&words, TOLD.as_bytes()).json()["unbraid"]["usage"];
+    assert_eq!(
+        (&usage["prompt_tokens"], &usage["total_tokens"]),
+        (&json!(13), &json!(19))
+    );
+    assert_eq!(
+        usage["estimated"],
+        json!(["prompt_tokens", "completion_tokens", "total_tokens"])
+    );
 }

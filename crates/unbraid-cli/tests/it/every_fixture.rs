@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, thread};
 
+use serde_json::{Value, json};
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
 use crate::{Run, flags, over, unbraid};
@@ -28,27 +29,53 @@ fn is_sound(run: &Run, name: &str) {
     assert_eq!(run.code == 0, finished, "{name}: {account:#}");
     assert_eq!(run.stderr.is_empty(), finished, "{name}: {}", run.stderr);
     assert!(!run.stderr.contains("panicked"), "{name}: {}", run.stderr);
+    usage_is_marked(&response, name);
+}
+
+/// What is reported stands in the response alone; what is estimated beside it, with its source.
+#[track_caller]
+fn usage_is_marked(response: &Value, name: &str) {
+    let (reported, usage) = (&response["usage"], &response["unbraid"]["usage"]);
+    let source = usage["source"].as_str().unwrap();
+    let expected: &[&str] = match (reported, usage["completion_tokens"].as_u64()) {
+        (Value::Null, None) => &["absent"],
+        (Value::Null, Some(_)) => &["estimated"],
+        _ => &["reported", "mixed"],
+    };
+    assert!(expected.contains(&source), "{name}: {response:#}");
+    let all = response["choices"].as_array().unwrap().len();
+    let told = usage["choices"].as_array().unwrap();
+    assert_eq!(told.len(), all, "{name}: every choice has a figure");
+    let marked = usage["estimated"] != json!([]) || told.iter().any(|c| c["estimated"] == true);
+    let counted = ["estimated", "mixed"].contains(&source);
+    assert_eq!(
+        (marked, usage["encoding"].is_string()),
+        (counted, counted),
+        "{name}"
+    );
 }
 
 #[test]
 fn a_stream_cut_anywhere_gives_json_and_an_exit_code() {
     for_every_fixture(|fixture| {
         let mut rng = Rng::new(fixture.bytes.len() as u64);
-        let cuts = (0..4).map(|_| rng.below(fixture.bytes.len()));
-        for cut in cuts.chain([fixture.bytes.len()]) {
+        // Each run that counts tokens loads a table.
+        for cut in [rng.below(fixture.bytes.len()), fixture.bytes.len()] {
             let head = &fixture.bytes[..cut];
             let run = unbraid(&format!("collect {}", flags(fixture)), head);
             is_sound(&run, &format!("{} cut at {cut}", fixture.name));
+            if cut == fixture.bytes.len() {
+                assert_eq!(run.code, over("events", fixture).code, "{}", fixture.name);
+            }
         }
     });
 }
 
 #[test]
-fn events_add_up_to_their_sums_and_exit_as_collect_does() {
+fn events_add_up_to_their_sums() {
     for_every_fixture(|fixture| {
         let name = &fixture.name;
         let run = over("events", fixture);
-        assert_eq!(run.code, over("collect", fixture).code, "{name}");
         let mut sums: BTreeMap<(u64, Option<u64>), String> = BTreeMap::new();
         let mut next = BTreeMap::new();
         for line in run.lines() {

@@ -158,7 +158,15 @@ fn the_summary_tells_tokens_warnings_and_the_end() {
         "stream closed  12 prompt  60 completion  72 total tokens"
     );
     let together = watch("openai_chat/vllm-u04-u08-continuous-usage");
-    assert!(together.stdout.contains("  - tokens  "));
+    assert!(together.stdout.contains(" tokens  first delta"));
+    let (_, summary) = parts(&together);
+    let marked = |line: &&&str| line.starts_with('[') && line.contains("  ~");
+    assert_eq!(summary.iter().filter(marked).count(), 2, "{summary:?}");
+    assert!(!summary[2].contains('~'), "reported: {}", summary[2]);
+    let cut = run("watch", delta(0, "tiktoken is great!").as_bytes(), &[]);
+    let (_, summary) = parts(&cut);
+    assert!(summary[0].contains("  ~6 tokens  "), "{summary:?}");
+    assert_eq!(summary[1], "stream closed  ~6 completion tokens");
 
     let warned = run(
         "watch",
@@ -175,7 +183,7 @@ fn the_summary_tells_tokens_warnings_and_the_end() {
 
 #[test]
 fn exit_codes_are_those_of_the_other_commands() {
-    for fixture in Fixture::all().iter().step_by(3) {
+    for fixture in Fixture::all().iter().step_by(6) {
         let watched = run(
             &format!("watch {}", crate::flags(fixture)),
             &fixture.bytes,

@@ -32,11 +32,13 @@ enum Hole {
 }
 
 /// What stands in the holes of a chunk that fits.
-pub(super) struct Found<'t> {
-    pub(super) index: u32,
+pub(crate) struct Found<'t> {
+    pub(crate) index: u32,
     /// The inside of a JSON string, free of control characters; not checked to be UTF-8.
-    pub(super) text: &'t [u8],
-    pub(super) escaped: bool,
+    pub(crate) text: &'t [u8],
+    pub(crate) escaped: bool,
+    /// How long the chunk is.
+    pub(crate) length: usize,
 }
 
 impl Template {
@@ -102,7 +104,7 @@ impl Template {
         })
     }
 
-    /// What stands in the holes, if the chunk fits.
+    /// What stands in the holes, if a chunk that fits stands at the start.
     pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<Found<'t>> {
         let mut rest = data.strip_prefix(&*self.head)?;
         let (mut index, mut text, mut escaped) = (None, None, false);
@@ -123,10 +125,11 @@ impl Template {
             };
             rest = rest.get(length..)?.strip_prefix(&**behind)?;
         }
-        rest.is_empty().then_some(Found {
+        Some(Found {
             index: index?,
             text: text?,
             escaped,
+            length: data.len() - rest.len(),
         })
     }
 

@@ -39,15 +39,23 @@ pub(super) struct Fit {
 }
 
 impl Templates {
-    /// What a chunk says, if it is like an earlier one and the caller agrees; as a piece where that is wanted and says
-    /// it all.
-    pub(super) fn read<'t>(
+    /// What a chunk says that stands at the start of the bytes, if it is like an earlier one.
+    pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
+        if let Some(found) = self.kept.get(self.latest).and_then(|t| t.find(data)) {
+            return Some((self.latest, found));
+        }
+        let mut others = (0..).zip(&self.kept).filter(|(at, _)| *at != self.latest);
+        others.find_map(|(at, template)| Some((at, template.find(data)?)))
+    }
+
+    /// What was found as it is told, if the caller agrees: as a piece where that is wanted and says it all.
+    #[inline]
+    pub(super) fn tell<'t>(
         &'t mut self,
-        data: &'t [u8],
+        (at, found): (usize, Found<'t>),
         pieces: bool,
         agrees: impl Fn(Fit) -> bool,
     ) -> Option<Told<'t>> {
-        let (at, found) = self.find(data)?;
         let template = self.kept.get(at)?;
         let (choice, lane) = (found.index, template.lane());
         let text = std::str::from_utf8(found.text).ok()?;
@@ -64,20 +72,11 @@ impl Templates {
         self.fitted += 1;
         let choice = ChoiceIndex(choice);
         let known = std::mem::replace(&mut self.told, true);
-        Some(
-            match template.piece(choice, text).filter(|_| known && pieces) {
-                Some(piece) => Told::Piece(piece),
-                None => Told::Update(template.update(choice, text)),
-            },
-        )
-    }
-
-    fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
-        if let Some(found) = self.kept.get(self.latest).and_then(|t| t.find(data)) {
-            return Some((self.latest, found));
-        }
-        let mut others = (0..).zip(&self.kept).filter(|(at, _)| *at != self.latest);
-        others.find_map(|(at, template)| Some((at, template.find(data)?)))
+        let piece = template.piece(choice, text);
+        Some(match piece.filter(|_| known && pieces) {
+            Some(piece) => Told::Piece(piece),
+            None => Told::Update(template.update(choice, text)),
+        })
     }
 
     /// An event has come that no template read.

@@ -64,16 +64,10 @@ impl Board {
                     let seq = taken.read;
                     taken.read += 1;
                     if events > 1 {
-                        self.queue.push_front(Item::Choice {
-                            slot,
-                            events: events - 1,
-                        });
+                        let events = events - 1;
+                        self.queue.push_front(Item::Choice { slot, events });
                     }
-                    if self
-                        .choices
-                        .get(slot)
-                        .is_some_and(|slot| slot.log.event(seq).is_some())
-                    {
+                    if taken.log.tells(seq) {
                         return self.choices.get(slot)?.log.event(seq);
                     }
                 }

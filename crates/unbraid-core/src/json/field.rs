@@ -170,7 +170,7 @@ impl Field {
             Judged::EmptyAsObject => FieldError::Absent,
             Judged::Truncated => FieldError::Cut,
             // An outermost number or literal that only the text's end delimits.
-            Judged::Complete | Judged::Repaired | Judged::Concatenated => self.bare_word(),
+            Judged::Complete | Judged::Repaired | Judged::Concatenated { .. } => self.bare_word(),
         })
     }
 

@@ -15,7 +15,10 @@ pub enum Judged {
     /// The text ends inside the value (J6, J7), a number or an escape that lacks a digit included.
     Truncated,
     /// Several values in a row (J12).
-    Concatenated,
+    Concatenated {
+        /// Where the first value too many begins.
+        offset: usize,
+    },
     /// No JSON before the text's end.
     Invalid {
         /// The byte that fits nowhere; behind other values, where a value that is cut begins.

@@ -32,6 +32,8 @@ pub(crate) struct Scanner {
     values: usize,
     /// Where the outermost value that is open, or was last, begins.
     start: usize,
+    /// Where the first outermost value too many begins.
+    surplus: usize,
     /// Whether the first value is exactly `{}`.
     placeholder: bool,
     /// Whether a raw control character stood in a string.
@@ -88,6 +90,7 @@ impl Default for Scanner {
             position: 0,
             values: 0,
             start: 0,
+            surplus: 0,
             placeholder: false,
             controls: false,
             high: None,
@@ -152,7 +155,9 @@ impl Scanner {
             (0, _) => Judged::EmptyAsObject,
             (1, _) if !self.controls => Judged::Complete,
             (1, _) | (2, true) => Judged::Repaired,
-            _ => Judged::Concatenated,
+            _ => Judged::Concatenated {
+                offset: self.surplus,
+            },
         }
     }
 
@@ -315,6 +320,9 @@ impl Scanner {
                 visit.token(Token::Placeholder);
             }
             self.start = self.position;
+            if self.values == 1 + usize::from(self.placeholder) {
+                self.surplus = self.start;
+            }
         }
         self.state = state;
     }

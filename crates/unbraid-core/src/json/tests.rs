@@ -2,6 +2,7 @@ mod field;
 mod judge;
 mod partial;
 mod pointer;
+mod reference;
 mod repair;
 mod scan;
 

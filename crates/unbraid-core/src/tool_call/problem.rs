@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use serde_json::{Deserializer, Value, json, value::RawValue};
+use serde_json::{Value, json};
 
-use super::{Call, CallKind, CallStatus, escape_controls};
+use super::{Call, CallKind, CallStatus};
 use crate::json::{Judged, judge};
 
 /// What is wrong with a call whose choice has ended. It names every missing field, and never holds the payload.
@@ -55,8 +55,9 @@ impl Call {
         };
         let at = match arguments {
             Judged::Truncated => Some(self.arguments.len()),
-            Judged::Concatenated => second_value(&self.arguments),
-            Judged::Invalid { offset } | Judged::TooDeep { offset } => Some(offset),
+            Judged::Concatenated { offset }
+            | Judged::Invalid { offset }
+            | Judged::TooDeep { offset } => Some(offset),
             Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => None,
         };
         let problem = CallProblem {
@@ -83,7 +84,7 @@ impl CallProblem {
     fn fault(&self) -> Option<&'static str> {
         match self.arguments {
             Judged::Truncated => Some("the arguments end inside their JSON"),
-            Judged::Concatenated => Some("the arguments are several JSON values"),
+            Judged::Concatenated { .. } => Some("the arguments are several JSON values"),
             Judged::Invalid { .. } => Some("the arguments are no JSON"),
             Judged::TooDeep { .. } => Some("the arguments are nested too deeply"),
             Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => None,
@@ -118,26 +119,6 @@ impl fmt::Display for CallProblem {
 }
 
 impl std::error::Error for CallProblem {}
-
-/// Where the second of several values begins.
-fn second_value(text: &str) -> Option<usize> {
-    let repaired = escape_controls(text);
-    let mut values = Deserializer::from_str(&repaired).into_iter::<&RawValue>();
-    values.next()?.ok()?;
-    let end = values.byte_offset();
-    let rest = repaired.get(end..)?;
-    Some(unrepaired(text, end + rest.len() - rest.trim_start().len()))
-}
-
-/// The byte of the raw text from which a byte of the repaired one came.
-fn unrepaired(text: &str, at: usize) -> usize {
-    let starts: Vec<usize> = text.char_indices().map(|(start, _)| start).collect();
-    // The repaired text of a beginning is a beginning of the repaired text, so the raw byte can be searched for.
-    let longer = |&start: &usize| escape_controls(text.get(..start).unwrap_or("")).len() <= at;
-    let behind = starts.partition_point(longer);
-    let last = behind.checked_sub(1).and_then(|last| starts.get(last));
-    last.copied().unwrap_or(0)
-}
 
 #[cfg(test)]
 mod tests {

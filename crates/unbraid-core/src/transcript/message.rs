@@ -5,6 +5,23 @@ use std::sync::Arc;
 use super::{Kind, Level, Record, Transcript};
 use crate::{Call, Shape, message::Message};
 
+impl Kind {
+    /// The bytes of a record's text, if a model wrote it as text.
+    pub(super) fn written(self, text: &str) -> u64 {
+        match self {
+            Self::Content
+            | Self::Reasoning
+            | Self::Refusal
+            | Self::CallStart
+            | Self::CallArguments => text.len() as u64,
+            Self::Start | Self::Role | Self::ContentDone | Self::CallDone => 0,
+            // Sound: its bytes tell nothing of its tokens.
+            Self::Audio => 0,
+            Self::Logprobs | Self::Metadata | Self::Finish | Self::Warning | Self::End => 0,
+        }
+    }
+}
+
 impl Transcript {
     /// The message so far, what came late included (F6).
     #[must_use]
@@ -85,6 +102,22 @@ impl Transcript {
             arguments.push_str(&entry.waiting);
         }
         arguments
+    }
+
+    /// How many bytes of what the model wrote were discarded.
+    #[must_use]
+    pub fn discarded_bytes(&self) -> u64 {
+        self.discarded_bytes
+    }
+
+    /// The bytes of what the model wrote.
+    pub(super) fn written_bytes(&self) -> u64 {
+        let records = self.records.iter().enumerate();
+        let told: u64 = records
+            .map(|(seq, record)| record.kind.written(self.text_of(seq)))
+            .sum();
+        let waiting = self.calls.iter().map(|entry| entry.waiting.len() as u64);
+        told + waiting.sum::<u64>()
     }
 
     fn texts(&self, wanted: impl Fn(&Record) -> bool) -> impl Iterator<Item = &str> {

@@ -10,6 +10,7 @@ impl Transcript {
 
     pub(crate) fn push(&mut self, kind: Kind, place: Place, number: u32, text: &str) {
         if self.discarded {
+            self.discarded_bytes += kind.written(text);
             return;
         }
         self.text.push_str(text);

@@ -190,7 +190,7 @@ impl Completions {
     ///
     /// Dropping the future loses nothing.
     pub async fn aggregate(&self) -> Value {
-        let usage = self.usage().await;
+        let usage = self.reported().await;
         let logs = self.board.read(|listing| listing.choices.clone());
         let metadata = self.metadata();
         // Each log is locked on its own: a reader of one choice waits for that one only.
@@ -203,12 +203,45 @@ impl Completions {
         merge(parts).unwrap_or_else(|| unbraid_core::aggregate(&metadata, &usage, []))
     }
 
-    /// Waits until the stream is over and gives the tokens as the server reported them; never fails.
+    /// Waits until the stream is over and gives its tokens: those of the prompt, of each choice, and of all; never fails.
+    ///
+    /// They are what the server reported. With the feature `tokens`, what it did not report is counted, by the encoding
+    /// of the model, when it is first asked for, and marked in [`Usage::estimated`]: a choice's tokens from what had come
+    /// of it, the prompt's if [`request`](crate::Builder::request) told it. Counting runs on a thread of the runtime
+    /// that may block; without a runtime it is left out. What is not known is `None`.
+    ///
+    /// It is for the whole stream: a choice's own end does not wait for it (U14).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::{Completions, UsageSource};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"tiktoken is great!\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    /// let usage = Completions::from_sse(bytes).usage().await; // this server reported none
+    /// if cfg!(feature = "tokens") {
+    ///     assert_eq!((usage.completion_tokens, usage.source), (Some(6), UsageSource::Estimated));
+    /// } else {
+    ///     assert_eq!((usage.completion_tokens, usage.source), (None, UsageSource::Absent));
+    /// }
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses nothing but the counting that is under way: it ends unheard, and the next call counts again.
     pub async fn usage(&self) -> Usage {
+        let reported = self.reported().await;
+        #[cfg(feature = "tokens")]
+        let reported = crate::tokens::estimated(&self.board, reported).await;
+        reported
+    }
+
+    async fn reported(&self) -> Usage {
         Watcher::new(&self.board)
             .wait(|listing| listing.closed.is_some().then(|| listing.usage.clone()))
             .await

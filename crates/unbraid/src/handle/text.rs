@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use unbraid_core::{ChoiceError, Event, Text};
+use unbraid_core::{ChoiceError, Text, TextOf};
 
 use super::{Turns, cursor};
 use crate::{
@@ -28,15 +28,12 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    fn text<'t>(self, event: &Event<&'t str>) -> Option<&'t str> {
-        match (self, event) {
-            (Self::Content, Event::Content(text))
-            | (Self::Reasoning, Event::Reasoning(text))
-            | (Self::Refusal, Event::Refusal(text)) => Some(text),
-            (Self::Arguments(call), Event::ToolCallArguments { call: of, text }) if call == *of => {
-                Some(text)
-            }
-            _ => None,
+    fn of(self) -> TextOf {
+        match self {
+            Self::Content => TextOf::Content,
+            Self::Reasoning => TextOf::Reasoning,
+            Self::Refusal => TextOf::Refusal,
+            Self::Arguments(call) => TextOf::Arguments(call),
         }
     }
 }
@@ -175,16 +172,8 @@ impl Cursor {
 /// Copies the next deltas of a lane, and where each of them ends.
 pub(crate) fn copy(record: &Record, lane: Lane, seq: &mut usize, ends: &mut Vec<usize>) -> String {
     let mut text = String::new();
-    while text.len() < COPY_BYTES {
-        let Some(stamped) = record.transcript.event(*seq) else {
-            break;
-        };
-        *seq += 1;
-        if let Some(delta) = lane.text(&stamped.event) {
-            text.push_str(delta);
-            ends.push(text.len());
-        }
-    }
+    let transcript = &record.transcript;
+    *seq = transcript.gather(lane.of(), *seq, COPY_BYTES, &mut text, ends);
     text
 }
 

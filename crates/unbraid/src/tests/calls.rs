@@ -315,7 +315,10 @@ async fn parsing_is_strict_unless_asked() {
     );
     for (arguments, expected) in [
         ("{\"city\":\"Os", "Json(Truncated { bytes: 11 })"),
-        ("{\"city\":\"a\"}{\"city\":\"b\"}", "Json(Concatenated)"),
+        (
+            "{\"city\":\"a\"}{\"city\":\"b\"}",
+            "Json(Concatenated { offset: 12 })",
+        ),
         ("{\"city\":oops}", "Json(Invalid { offset: 8 })"),
         ("{\"city\":5}", "Json(Shape(ShapeError(Data, (1, 9))))"),
         ("", "Json(Shape(ShapeError(Data, (1, 2))))"),

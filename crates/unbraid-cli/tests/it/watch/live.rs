@@ -123,7 +123,10 @@ fn ctrl_c_cancels_and_still_tells_how_it_stands() {
             .any(|line| line.starts_with("[0] cancelled")),
         "{rest_of_it:?}"
     );
-    assert_eq!(rest_of_it.last().unwrap(), "stream cancelled");
+    assert_eq!(
+        rest_of_it.last().unwrap(),
+        "stream cancelled  ~4 completion tokens"
+    );
     assert_eq!(child.wait().unwrap().code(), Some(3));
     drop((stdin, rest));
 }

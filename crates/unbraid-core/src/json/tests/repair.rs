@@ -3,11 +3,8 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{arguments, document};
-use crate::{
-    escape_controls,
-    json::{Judged, Repair, judge, repair},
-};
+use super::{arguments, document, reference::escape_controls};
+use crate::json::{Judged, Repair, judge, repair};
 
 /// The text after a repair, which is made only where it is allowed, and with others too.
 #[track_caller]
@@ -128,7 +125,7 @@ fn j17_lone_surrogates_are_replaced() {
 }
 
 #[test]
-fn the_fixtures_come_out_as_escape_controls_gives_them() {
+fn the_fixtures_come_out_as_by_the_reference() {
     for text in arguments() {
         let repaired = repair(&text, Repair::CONTROLS);
         assert_eq!(repaired.text, escape_controls(&text));
@@ -148,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn controls_are_escaped_as_escape_controls_does(text in "([\"\\\\u0a\n\t\u{0}\u{1f}\u{7f}é]|\\\\[\"\\\\\n])*") {
+    fn controls_are_escaped_as_by_the_reference(text in "([\"\\\\u0a\n\t\u{0}\u{1f}\u{7f}é]|\\\\[\"\\\\\n])*") {
         let repaired = repair(&text, Repair::CONTROLS);
         prop_assert_eq!(&repaired.text, &escape_controls(&text));
         prop_assert_eq!(repaired.applied.is_empty(), matches!(repaired.text, Cow::Borrowed(_)));

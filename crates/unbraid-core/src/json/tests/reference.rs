@@ -1,0 +1,100 @@
+//! What the machine does in one pass, done slowly with `serde_json`.
+
+use crate::{CallStatus, depth::is_deeper_than, limits::MAX_ARGUMENT_DEPTH};
+
+/// As `judge`, by `serde_json`, in several passes.
+pub(super) fn judge_slowly(text: &str) -> CallStatus {
+    if text.trim().is_empty() {
+        return CallStatus::EmptyAsObject;
+    }
+    if is_deeper_than(text, MAX_ARGUMENT_DEPTH) {
+        return CallStatus::Invalid;
+    }
+    match count_values(text) {
+        Values::One => CallStatus::Complete,
+        Values::PlaceholderAndOne => CallStatus::Repaired,
+        Values::Many => CallStatus::Concatenated,
+        Values::Cut | Values::Wrong => judge_repaired(text),
+    }
+}
+
+/// Raw control characters are legal nowhere in JSON strings, and models write them there (J1 to J3).
+fn judge_repaired(text: &str) -> CallStatus {
+    match count_values(&escape_controls(text)) {
+        Values::One | Values::PlaceholderAndOne => CallStatus::Repaired,
+        Values::Many => CallStatus::Concatenated,
+        Values::Cut => CallStatus::Truncated,
+        Values::Wrong => CallStatus::Invalid,
+    }
+}
+
+enum Values {
+    One,
+    PlaceholderAndOne,
+    Many,
+    Cut,
+    Wrong,
+}
+
+fn count_values(text: &str) -> Values {
+    let mut values = 0_usize;
+    let mut placeholder = false;
+    let stream =
+        serde_json::Deserializer::from_str(text).into_iter::<&serde_json::value::RawValue>();
+    for value in stream {
+        match value {
+            Ok(value) => {
+                placeholder |= values == 0 && value.get() == "{}";
+                values += 1;
+            }
+            Err(error) if error.is_eof() && (values == 0 || placeholder && values == 1) => {
+                return Values::Cut;
+            }
+            Err(_) => return Values::Wrong,
+        }
+    }
+    match values {
+        1 => Values::One,
+        2 if placeholder => Values::PlaceholderAndOne,
+        _ => Values::Many,
+    }
+}
+
+/// The text with every control character inside a string escaped; structure untouched (R29).
+///
+/// A backslash before a raw control character is escaped too, so that both come through (J3).
+pub(super) fn escape_controls(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    let (mut in_string, mut escaped) = (false, false);
+    for c in text.chars() {
+        if in_string && c < ' ' {
+            if escaped {
+                out.push('\\');
+            }
+            push_escape(&mut out, c);
+            escaped = false;
+            continue;
+        }
+        match c {
+            '"' if !escaped => in_string = !in_string,
+            _ => {}
+        }
+        escaped = in_string && c == '\\' && !escaped;
+        out.push(c);
+    }
+    out
+}
+
+fn push_escape(out: &mut String, c: char) {
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        c => {
+            let digit = |n: u32| char::from_digit(n, 16).unwrap_or('0');
+            out.push_str("\\u00");
+            out.push(digit(c as u32 >> 4));
+            out.push(digit(c as u32 & 15));
+        }
+    }
+}

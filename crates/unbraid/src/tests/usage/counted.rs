@@ -1,0 +1,243 @@
+//! What was not reported is counted, off the async threads. `~` marks a figure that was counted.
+
+use std::time::Duration;
+
+use futures::{FutureExt, executor::block_on};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use super::*;
+use crate::{Builder, CountTokens, Usage, tests::read_with, tokens::Encoding};
+
+/// Six tokens in every encoding.
+const SIX: &str = "tiktoken is great!";
+
+/// Eight tokens in `o200k_base`, nine in `cl100k_base`.
+const EIGHT_OR_NINE: &str = "お誕生日おめでとう";
+
+/// `prompt completion total index:choice.. source`.
+fn told(usage: &Usage) -> String {
+    let counted = &usage.estimated;
+    let show = |figure: Option<u64>, counted: bool| match figure {
+        Some(figure) => format!("{}{figure}", if counted { "~" } else { "" }),
+        None => "-".to_owned(),
+    };
+    let mut told = vec![
+        show(usage.prompt_tokens, counted.prompt),
+        show(usage.completion_tokens, counted.completion),
+        show(usage.total_tokens, counted.total),
+    ];
+    told.extend(usage.per_choice.iter().map(|(index, tokens)| {
+        let counted = counted.choices.contains(index);
+        format!("{index}:{}", show(Some(*tokens), counted))
+    }));
+    told.push(usage.source.as_str().to_owned());
+    told.join(" ")
+}
+
+async fn check(completions: &Completions, expected: &str) {
+    assert_eq!(told(&soon(completions.usage()).await), expected);
+}
+
+fn of_model(model: &str, text: &str) -> Step {
+    let chunk =
+        json!({ "model": model, "choices": [{ "index": 0, "delta": { "content": text } }] });
+    bytes(format!("data: {chunk}\n\n"))
+}
+
+fn asked(model: &str) -> Builder {
+    let messages = json!([{ "role": "user", "content": SIX }]);
+    let request = json!({ "model": model, "messages": messages });
+    Completions::builder().request(&request)
+}
+
+#[tokio::test(start_paused = true)]
+async fn u12_a_cancelled_stream_is_counted_as_far_as_it_came() {
+    check(&cancelled(SIX).await, "- ~6 - 0:~6 estimated").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn u12_a_cut_stream_is_counted_choice_by_choice() {
+    let steps = || {
+        [
+            bytes(content(1, EIGHT_OR_NINE)),
+            bytes(content(0, SIX)),
+            Step::Fail,
+        ]
+    };
+    let cut = read(steps().into_iter().take(2));
+    check(&cut, "- ~14 - 0:~6 1:~8 estimated").await;
+    check(&read(steps()), "- ~14 - 0:~6 1:~8 estimated").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_choice_that_was_cancelled_or_discarded_counts_too() {
+    let completions = read([
+        bytes(content(0, SIX)),
+        bytes(content(1, SIX)),
+        bytes(content(2, SIX)),
+        Step::Pause(Duration::from_secs(1)),
+        bytes(finish(2, "stop")),
+        bytes(DONE),
+    ]);
+    soon(completions.choice(0)).await.unwrap().cancel();
+    soon(completions.choice(1)).await.unwrap().discard();
+    // What is discarded cannot be read again: 18 bytes are taken for 5 tokens.
+    check(&completions, "- ~17 - 0:~6 1:~5 2:~6 estimated").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn reasoning_names_and_arguments_count() {
+    let call = json!({ "index": 0, "id": "c", "function": { "name": SIX, "arguments": SIX } });
+    let delta = json!({ "reasoning": SIX, "content": SIX, "tool_calls": [call] });
+    let chunk = json!({ "choices": [{ "index": 0, "delta": delta }] });
+    let completions = read([bytes(format!("data: {chunk}\n\n"))]);
+    check(&completions, "- ~24 - 0:~24 estimated").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_decides_on_the_encoding() {
+    for (request, answer, tokens) in [
+        (None, "gpt-4-0613", 9),
+        (None, "gpt-4o", 8),
+        (None, "qwen3-32b", 8),
+        (Some("gpt-4"), "my-deployment", 9),
+        (Some("gpt-4"), "gpt-4o-2024-08-06", 8),
+    ] {
+        let builder = request.map_or_else(Completions::builder, |model| {
+            Completions::builder().request(&json!({ "model": model }))
+        });
+        let completions = read_with(builder, [of_model(answer, EIGHT_OR_NINE)]);
+        check(
+            &completions,
+            &format!("- ~{tokens} - 0:~{tokens} estimated"),
+        )
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_makes_the_prompt_countable() {
+    let steps = || [bytes(content(0, SIX))];
+    // Three for the message, one for its role, three that begin the reply.
+    check(
+        &read_with(asked("gpt-4o"), steps()),
+        "~13 ~6 ~19 0:~6 estimated",
+    )
+    .await;
+    let empty = Completions::builder().request(&Value::Null);
+    check(&read_with(empty, steps()), "- ~6 - 0:~6 estimated").await;
+    check(&read_with(asked("gpt-4o"), []), "~13 - - estimated").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_reported_is_never_replaced() {
+    let completions = read_with(
+        asked("gpt-4o"),
+        [
+            bytes(content(0, SIX)),
+            bytes(content(1, SIX)),
+            bytes(REPORT),
+            bytes(DONE),
+        ],
+    );
+    check(&completions, "3 4 7 0:~6 1:~6 mixed").await;
+    let part = "data: {\"choices\":[],\"usage\":{\"total_tokens\":5}}\n\n";
+    let completions = read([bytes(content(0, SIX)), bytes(part), bytes(DONE)]);
+    check(&completions, "- ~6 5 0:~6 mixed").await;
+}
+
+/// llama.cpp reports each choice behind its finish: the others are counted if they are cut.
+#[tokio::test(start_paused = true)]
+async fn u12_a_report_of_one_choice_is_not_taken_for_all_of_them() {
+    let steps = |rest: [Step; 2]| {
+        let head = [
+            bytes(content(0, SIX)),
+            bytes(content(1, SIX)),
+            bytes(finish(1, "stop")),
+            bytes(REPORT),
+        ];
+        head.into_iter().chain(rest)
+    };
+    let completions = read(steps([bytes(content(0, SIX)), Step::Stall]));
+    let choice = soon(completions.choice(1)).await.unwrap();
+    soon(choice.finished()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    completions.cancel();
+    check(&completions, "3 ~16 ~19 0:~12 1:4 mixed").await;
+    let cut = read(steps([bytes(content(0, SIX)), Step::Yield]));
+    check(&cut, "3 ~16 ~19 0:~12 1:4 mixed").await;
+    // Here the server only forgot a reason: its report is of all.
+    let done = read(steps([bytes(DONE), Step::Yield]));
+    check(&done, "3 4 7 0:~6 1:~6 mixed").await;
+    let each = read(steps([bytes(finish(0, "stop")), bytes(REPORT)]));
+    check(&each, "3 8 11 0:4 1:4 reported").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_waiting_spoils_nothing_for_others() {
+    let completions = cancelled(SIX).await;
+    for _ in 0..3 {
+        assert!(
+            completions.usage().now_or_never().is_none(),
+            "it is counted elsewhere"
+        );
+    }
+    let (one, other) = tokio::join!(completions.usage(), completions.usage());
+    assert_eq!(told(&one), "- ~6 - 0:~6 estimated");
+    assert_eq!(one, other);
+    let kept = completions.usage().now_or_never();
+    assert_eq!(kept, Some(one), "once is enough");
+}
+
+#[test]
+fn without_a_runtime_nothing_is_counted_and_nothing_fails() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let first = runtime();
+    let completions = first.block_on(cancelled(SIX));
+    drop(first);
+    assert_eq!(block_on(completions.usage()).source, UsageSource::Absent);
+    let usage = runtime().block_on(completions.usage());
+    assert_eq!(usage.completion_tokens, Some(6), "a later call counts");
+}
+
+/// How late the latest tick of 1 ms came while usage was asked for, and how many there were.
+async fn latest_tick(completions: Completions) -> (Duration, u32) {
+    let counting = tokio::spawn(async move { completions.usage().await });
+    let (mut latest, mut ticks) = (Duration::ZERO, 0);
+    while !counting.is_finished() {
+        let due = Instant::now() + Duration::from_millis(1);
+        sleep_until(due).await;
+        latest = latest.max(due.elapsed());
+        ticks += 1;
+    }
+    assert!(counting.await.unwrap().completion_tokens > Some(100_000));
+    (latest, ticks)
+}
+
+/// A machine that is busy makes a tick late too, so that the best of some attempts counts.
+#[tokio::test]
+async fn a_megabyte_is_counted_off_the_async_thread() {
+    const LATE: Duration = Duration::from_millis(20);
+    assert_eq!(Encoding::default().count(SIX), 6); // the first text loads the table
+    let line = "It is 12 o'clock, said the clerk, and all is well: 雨. ";
+    let deltas: Vec<Step> = (0..(1 << 20) / line.len() / 16)
+        .map(|_| bytes(content(0, &line.repeat(17))))
+        .collect();
+    let mut attempts = Vec::new();
+    for _ in 0..10 {
+        let completions = read(deltas.iter().cloned());
+        completions.closed().await.unwrap();
+        let (latest, ticks) = latest_tick(completions).await;
+        if latest <= LATE && ticks > 3 {
+            return;
+        }
+        attempts.push((latest, ticks));
+    }
+    panic!("{attempts:?}");
+}

@@ -1,0 +1,208 @@
+//! Counts tokens with tiktoken-rs: the tokenizer behind [`CountTokens`]. Only with the feature `tokens`.
+//!
+//! Its tables are part of the binary; nothing is fetched. The first text of an encoding loads its table, which takes
+//! about 0.1 s for `o200k_base` and 0.04 s for `cl100k_base` in a release build, and then keeps it for the process.
+
+use std::sync::Arc;
+
+use tiktoken_rs::{
+    CoreBPE, cl100k_base_singleton, o200k_base_singleton, p50k_base_singleton, r50k_base_singleton,
+    tokenizer::{Tokenizer, get_tokenizer},
+};
+use tokio::{runtime::Handle, task::JoinError};
+use unbraid_core::{CountTokens, Metadata, Prompt, Usage, completion_tokens, estimate_with};
+
+use crate::{board::Board, log::Log};
+
+/// How a family of models cuts text into tokens.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid::{CountTokens, tokens::Encoding};
+///
+/// let encoding = Encoding::of_model("openai/gpt-4o-2024-08-06").unwrap();
+/// assert_eq!(encoding.name(), "o200k_base");
+/// assert_eq!(encoding.count("tiktoken is great!"), 6);
+/// assert_eq!(Encoding::of_model("llama-3.1-8b"), None);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// `o200k_base`: gpt-4o and everything since. It stands in for models whose own encoding is not public.
+    #[default]
+    O200k,
+    /// `cl100k_base`: gpt-4, gpt-3.5-turbo.
+    Cl100k,
+    /// `p50k_base`: the code and text models of 2022.
+    P50k,
+    /// `r50k_base`: GPT-3 and GPT-2.
+    R50k,
+}
+
+/// Bytes that are tokenized at once, if a text can be cut so that the count stays the same. It bounds what a text
+/// without gaps costs, and more: a million spaces in one piece overflow the tokenizer's regular expression.
+const PIECE_BYTES: usize = 8 * 1024;
+
+impl Encoding {
+    /// The encoding of a model, if it is known. A provider's prefix (`openai/`) and a variant (`:extended`) are left out.
+    #[must_use]
+    pub fn of_model(model: &str) -> Option<Self> {
+        let name = model.rsplit('/').next()?;
+        let name = name.strip_prefix("openai.").unwrap_or(name);
+        let (plain, _) = name.split_once(':').unwrap_or((name, ""));
+        let tokenizer = get_tokenizer(name).or_else(|| get_tokenizer(plain))?;
+        Some(match tokenizer {
+            // They differ in their special tokens only, which no text has.
+            Tokenizer::O200kBase | Tokenizer::O200kHarmony => Self::O200k,
+            Tokenizer::Cl100kBase => Self::Cl100k,
+            Tokenizer::P50kBase | Tokenizer::P50kEdit => Self::P50k,
+            Tokenizer::R50kBase | Tokenizer::Gpt2 => Self::R50k,
+        })
+    }
+
+    /// The encoding of an answer: that of the model that it names, or else the request, or else [`O200k`](Self::O200k).
+    ///
+    /// The answer's model comes first, since a request may name a deployment.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use unbraid::{Demux, Options, Prompt, tokens::Encoding};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"model\":\"qwen3-32b\",\"choices\":[]}\n\n");
+    /// assert_eq!(Encoding::of_answer(demux.metadata(), &Prompt::default()), Encoding::O200k);
+    /// let prompt = Prompt::of(&json!({ "model": "gpt-4" }));
+    /// assert_eq!(Encoding::of_answer(demux.metadata(), &prompt), Encoding::Cl100k);
+    /// ```
+    #[must_use]
+    pub fn of_answer(metadata: &Metadata, prompt: &Prompt) -> Self {
+        let models = metadata.model.as_deref().into_iter().chain(prompt.model());
+        models
+            .into_iter()
+            .find_map(Self::of_model)
+            .unwrap_or_default()
+    }
+
+    /// The name that OpenAI gives it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::O200k => "o200k_base",
+            Self::Cl100k => "cl100k_base",
+            Self::P50k => "p50k_base",
+            Self::R50k => "r50k_base",
+        }
+    }
+
+    fn table(self) -> &'static CoreBPE {
+        match self {
+            Self::O200k => o200k_base_singleton(),
+            Self::Cl100k => cl100k_base_singleton(),
+            Self::P50k => p50k_base_singleton(),
+            Self::R50k => r50k_base_singleton(),
+        }
+    }
+}
+
+/// Text that looks like a special token is counted as text.
+impl CountTokens for Encoding {
+    fn count(&self, text: &str) -> u64 {
+        if text.is_empty() {
+            return 0;
+        }
+        let table = self.table();
+        pieces(text)
+            .map(|piece| table.count_ordinary(piece) as u64)
+            .sum()
+    }
+}
+
+/// Cuts a text into pieces of at most [`PIECE_BYTES`].
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (piece, more) = rest.split_at(cut(rest));
+        rest = more;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Before the last single space between two words: every encoding begins a token there, so that nothing changes the
+/// count. Without one, between two characters, which may cost a token or two.
+fn cut(text: &str) -> usize {
+    if text.len() <= PIECE_BYTES {
+        return text.len();
+    }
+    let end = (0..=PIECE_BYTES)
+        .rev()
+        .find(|at| text.is_char_boundary(*at));
+    let (head, _) = text.split_at(end.unwrap_or(0));
+    let word_at_end = |text: &str| !text.ends_with(char::is_whitespace);
+    let word_at_start = |text: &str| !text.starts_with(char::is_whitespace);
+    let gap = head.rmatch_indices(' ').map(|(at, _)| at).find(|at| {
+        let (before, from) = text.split_at(*at);
+        let after = from.strip_prefix(' ').unwrap_or(from);
+        !before.is_empty() && word_at_end(before) && word_at_start(after)
+    });
+    gap.unwrap_or(head.len())
+}
+
+/// The usage of a stream that has closed, with what was not reported counted on a thread that may block.
+///
+/// It never fails: without a runtime, or in one that is shutting down, it is what was reported.
+pub(crate) async fn estimated(board: &Board, reported: Usage) -> Usage {
+    let estimated = board.read(|listing| Arc::clone(&listing.estimated));
+    let counted = estimated.get_or_try_init(|| async {
+        let runtime = Handle::try_current().map_err(|_| Uncounted)?;
+        let count = Count::new(board, reported.clone());
+        let counted = runtime.spawn_blocking(|| count.run()).await;
+        counted.map_err(|_: JoinError| Uncounted)
+    });
+    counted.await.cloned().unwrap_or(reported)
+}
+
+/// Nobody could count.
+struct Uncounted;
+
+/// What counting needs.
+struct Count {
+    reported: Usage,
+    logs: Vec<Arc<Log>>,
+    prompt: Arc<Prompt>,
+    encoding: Encoding,
+}
+
+impl Count {
+    fn new(board: &Board, reported: Usage) -> Self {
+        board.read(|listing| Self {
+            reported,
+            logs: listing.choices.clone(),
+            prompt: Arc::clone(&listing.prompt),
+            encoding: Encoding::of_answer(&listing.metadata, &listing.prompt),
+        })
+    }
+
+    fn run(self) -> Usage {
+        let encoding = self.encoding;
+        let choices = self.logs.iter().map(|log| {
+            let index = log.read(|record| record.transcript.index());
+            (index, || tokens(log, encoding))
+        });
+        estimate_with(&self.reported, || self.prompt.tokens(&encoding), choices)
+    }
+}
+
+/// Copies the text, so that nobody who reads the log waits while it is counted.
+fn tokens(log: &Log, encoding: Encoding) -> u64 {
+    let (message, discarded) = log.read(|record| {
+        let transcript = &record.transcript;
+        (transcript.message(), transcript.discarded_tokens())
+    });
+    completion_tokens(&message, &encoding).saturating_add(discarded)
+}
+
+#[cfg(test)]
+mod tests;

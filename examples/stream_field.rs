@@ -1,0 +1,36 @@
+//! One field of a call's arguments, printed as the model types it: nobody waits for the closing brace.
+//!
+//! `cargo run --example stream_field`
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::{
+    error::Error,
+    io::{self, Write},
+};
+
+use unbraid::Completions;
+use unbraid_examples::{SNAIL, body};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let completions = Completions::from_sse(body(SNAIL));
+    let choice = completions.choice(2).await.ok_or("there is no choice 2")?;
+
+    let mut calls = choice.tool_calls();
+    while let Some(call) = calls.next().await {
+        let call = call?;
+        println!("{}, as it is typed:", call.name());
+        let mut pieces = 0;
+        let mut answer = call.field("/answer"); // decoded: no quotes, no escapes
+        while let Some(delta) = answer.next().await {
+            print!("{}", delta?);
+            io::stdout().flush()?;
+            pieces += 1;
+        }
+        println!("\n({pieces} pieces)");
+        // The field has ended; the call has not.
+        let arguments: serde_json::Value = call.parse().await?;
+        println!("minutes: {}", arguments["minutes"]);
+    }
+    Ok(())
+}
