@@ -112,10 +112,9 @@ async fn consume(mut receiver: mpsc::UnboundedReceiver<Item>, tally: Tally) -> P
     while let Some(item) = receiver.recv().await {
         part.items += 1;
         match item {
-            Item::Text(text) => part.text.push_str(&text),
-            Item::Arguments(text) => part.arguments.push_str(&text),
+            Item::Text(text) => tally.take(&text, &mut part.text),
+            Item::Arguments(text) => tally.take(&text, &mut part.arguments),
         }
-        tally.item();
     }
     part
 }

@@ -5,6 +5,7 @@
 
 use std::{
     convert::Infallible,
+    hint::black_box,
     pin::Pin,
     sync::{
         Arc,
@@ -75,7 +76,7 @@ impl Reads {
     }
 
     /// A source of the reads, and what its consumers tell their items to.
-    pub(crate) fn feed(&self) -> (Feed, Tally) {
+    pub(crate) fn feed(&self, keep: bool) -> (Feed, Tally) {
         let gate = Arc::new(Gate::default());
         let waits = self.0.iter().any(|(_, items)| *items > 0);
         let feed = Feed {
@@ -85,7 +86,8 @@ impl Reads {
             rested: false,
             gate: Arc::clone(&gate),
         };
-        (feed, Tally(waits.then_some(gate)))
+        let gate = waits.then_some(gate);
+        (feed, Tally { gate, keep })
     }
 }
 
@@ -109,11 +111,24 @@ struct Gate {
 
 /// Where a consumer tells that it has an item in its hand.
 #[derive(Debug, Clone)]
-pub(crate) struct Tally(Option<Arc<Gate>>);
+pub(crate) struct Tally {
+    gate: Option<Arc<Gate>>,
+    keep: bool,
+}
 
 impl Tally {
-    pub(crate) fn item(&self) {
-        if let Some(gate) = &self.0 {
+    /// A consumer has a piece of text: it is kept where answers are compared, and only looked at where time is taken.
+    pub(crate) fn take(&self, piece: &str, kept: &mut String) {
+        if self.keep {
+            kept.push_str(piece);
+        } else {
+            black_box(piece);
+        }
+        self.item();
+    }
+
+    fn item(&self) {
+        if let Some(gate) = &self.gate {
             let consumed = gate.consumed.fetch_add(1, SeqCst) + 1;
             if consumed == gate.wanted.load(SeqCst) {
                 gate.waker.wake();
@@ -123,7 +138,7 @@ impl Tally {
 
     /// Tells that all items of the last read were had.
     pub(crate) fn all(&self, feed: &Feed) {
-        while self.0.is_some() && feed.gate.consumed.load(SeqCst) < feed.fed {
+        while self.gate.is_some() && feed.gate.consumed.load(SeqCst) < feed.fed {
             self.item();
         }
     }

@@ -77,7 +77,7 @@ pub(crate) fn measure(effort: Effort, shape: Shape) -> io::Result<Vec<Row>> {
 
 /// Runs a contender to its end, in a task of the runtime; the process CPU time in nanoseconds.
 fn time(runtime: &Runtime, reads: &Reads, contender: Contender) -> f64 {
-    let (feed, tally) = reads.feed();
+    let (feed, tally) = reads.feed(false);
     let started = ProcessTime::now();
     let task = runtime.spawn(contender.run(feed, tally));
     let _answer = runtime.block_on(task);
@@ -104,7 +104,7 @@ pub(crate) fn profile(contender: &str, delivery: &str, runtime_name: &str) -> io
 
 fn compare(runtime: &Runtime, reads: &Reads, body: &Body) -> io::Result<()> {
     for contender in Contender::ALL {
-        let (feed, tally) = reads.feed();
+        let (feed, tally) = reads.feed(true);
         let task = runtime.spawn(contender.run(feed, tally));
         let answer = runtime.block_on(task).map_err(io::Error::other)?;
         if answer.is_some_and(|answer| answer != body.answer) {

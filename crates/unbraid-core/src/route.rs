@@ -130,6 +130,8 @@ pub struct Router {
     metadata: Metadata,
     /// Whether the last update's envelope had another id than the first.
     id_changed: bool,
+    /// Updates that came, mere pieces of text left out.
+    updates: u64,
     warnings: Warnings,
     usage: Reported,
     refused: Option<LimitExceeded>,
@@ -155,6 +157,7 @@ impl Router {
             seq: 0,
             metadata: Metadata::default(),
             id_changed: false,
+            updates: 0,
             warnings: Warnings::default(),
             usage: Reported::default(),
             refused: None,
@@ -184,6 +187,13 @@ impl Router {
     #[must_use]
     pub fn warnings_dropped(&self) -> u64 {
         self.warnings.dropped()
+    }
+
+    /// A count that stands still while nothing comes but pieces of text: they leave [`metadata`](Self::metadata) as it is.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn updates(&self) -> u64 {
+        self.updates
     }
 
     /// Reported usage so far.
@@ -225,6 +235,7 @@ impl Router {
         if self.closed.is_some() {
             return; // S26: nothing counts behind the end.
         }
+        self.updates += 1;
         self.id_changed = self.metadata.absorb(update);
         self.take(update, sink);
     }

@@ -55,6 +55,10 @@ pub(crate) struct Reader {
     /// Whether the source may be polled again.
     readable: bool,
     drain: bool,
+    /// What the guard was told: whether every choice has ended.
+    ended: bool,
+    /// The router's count when the board was last looked at.
+    updates: u64,
 }
 
 /// Why the reader woke.
@@ -91,6 +95,8 @@ impl Reader {
             board: BoardWriter(Arc::clone(board)),
             readable: true,
             drain: false,
+            ended: false,
+            updates: 0,
         }
     }
 
@@ -220,12 +226,19 @@ impl Reader {
     async fn deliver(&mut self, me: &ActorCell) {
         let new = self.pipeline.sink.deliver(me).await;
         let events = std::mem::take(&mut self.pipeline.sink.events);
-        self.control.set_ended(self.pipeline.router().all_ended());
         let router = self.pipeline.router();
-        let known = self
-            .board
-            .0
-            .read(|listing| listing.metadata == *router.metadata());
+        if self.ended != router.all_ended() {
+            self.ended = router.all_ended();
+            self.control.set_ended(self.ended);
+        }
+        // Only an update tells of the stream as a whole, and most events are mere pieces of text.
+        let told = self.updates == router.updates();
+        self.updates = router.updates();
+        let known = told
+            || self
+                .board
+                .0
+                .read(|listing| listing.metadata == *router.metadata());
         if new.is_empty() && events.is_empty() && known {
             return;
         }

@@ -29,9 +29,8 @@ async fn consume(choice: Choice, tally: Tally) -> (usize, Part) {
     let texts = async {
         let (mut text, mut items) = (String::new(), 0);
         while let Some(Ok(piece)) = content.next().await {
-            text.push_str(&piece);
+            tally.take(&piece, &mut text);
             items += 1;
-            tally.item();
         }
         (text, items)
     };
@@ -40,9 +39,8 @@ async fn consume(choice: Choice, tally: Tally) -> (usize, Part) {
         while let Some(Ok(call)) = calls.next().await {
             let mut arguments = call.arguments();
             while let Some(Ok(piece)) = arguments.next().await {
-                text.push_str(&piece);
+                tally.take(&piece, &mut text);
                 items += 1;
-                tally.item();
             }
         }
         (text, items)

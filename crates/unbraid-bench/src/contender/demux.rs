@@ -35,9 +35,8 @@ fn take(demux: &mut Demux, answer: &mut Answer, tally: &Tally) {
             _ => continue,
         };
         if let Some(kept) = kept {
-            kept.push_str(text);
+            tally.take(text, kept);
             answer.items += 1;
-            tally.item();
         }
     }
 }

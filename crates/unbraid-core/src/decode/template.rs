@@ -104,9 +104,22 @@ impl Template {
         })
     }
 
-    /// What stands in the holes, if a chunk that fits stands at the start.
-    pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<Found<'t>> {
-        let mut rest = data.strip_prefix(&*self.head)?;
+    /// What stands before the first hole.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Whether the bytes begin with so much of the head.
+    pub(super) fn begins(&self, data: &[u8], common: usize) -> bool {
+        self.head
+            .get(..common)
+            .is_some_and(|head| data.starts_with(head))
+    }
+
+    /// What stands in the holes, if a chunk that fits stands at the start; so much of the head is known to.
+    pub(super) fn find<'t>(&self, data: &'t [u8], common: usize) -> Option<Found<'t>> {
+        let head = self.head.get(common..)?;
+        let mut rest = data.get(common..)?.strip_prefix(head)?;
         let (mut index, mut text, mut escaped) = (None, None, false);
         for (hole, behind) in &self.holes {
             let length = match hole {
@@ -320,10 +333,10 @@ const SPECIAL: [bool; 256] = {
 /// The text of a string's inside; `None` where the slower decoders have to look: half a surrogate pair is theirs.
 pub(super) fn unescape<'o>(mut inside: &str, out: &'o mut String) -> Option<&'o str> {
     out.clear();
-    while let Some((plain, escape)) = inside.split_once('\\') {
-        out.push_str(plain);
-        let kind = escape.bytes().next()?;
-        inside = escape.get(1..)?;
+    while let Some(at) = memchr::memchr(b'\\', inside.as_bytes()) {
+        out.push_str(inside.get(..at)?);
+        let kind = *inside.as_bytes().get(at + 1)?;
+        inside = inside.get(at + 2..)?;
         out.push(match kind {
             b'"' | b'\\' | b'/' => char::from(kind),
             b'b' => '\u{8}',

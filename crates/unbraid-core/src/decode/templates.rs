@@ -16,6 +16,8 @@ const KEPT: usize = 6;
 #[derive(Debug, Default)]
 pub(super) struct Templates {
     kept: Vec<Template>,
+    /// What all of them begin with.
+    common: usize,
     /// Which of them fitted last.
     latest: usize,
     /// Whether the last event fitted, so that its envelope is known to whoever was told.
@@ -41,11 +43,15 @@ pub(super) struct Fit {
 impl Templates {
     /// What a chunk says that stands at the start of the bytes, if it is like an earlier one.
     pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
-        if let Some(found) = self.kept.get(self.latest).and_then(|t| t.find(data)) {
+        let latest = self.kept.get(self.latest)?;
+        if !latest.begins(data, self.common) {
+            return None;
+        }
+        if let Some(found) = latest.find(data, self.common) {
             return Some((self.latest, found));
         }
         let mut others = (0..).zip(&self.kept).filter(|(at, _)| *at != self.latest);
-        others.find_map(|(at, template)| Some((at, template.find(data)?)))
+        others.find_map(|(at, template)| Some((at, template.find(data, self.common)?)))
     }
 
     /// What was found as it is told, if the caller agrees: as a piece where that is wanted and says it all.
@@ -107,6 +113,14 @@ impl Templates {
         }
         self.latest = self.kept.len();
         self.kept.push(template);
+        self.common = self.shared_head();
+    }
+
+    fn shared_head(&self) -> usize {
+        let mut heads = self.kept.iter().map(Template::head);
+        let first = heads.next().unwrap_or_default();
+        let alike = |head: &[u8]| first.iter().zip(head).take_while(|(a, b)| a == b).count();
+        heads.map(alike).min().unwrap_or(first.len())
     }
 
     /// The fields of the envelope are others than before.

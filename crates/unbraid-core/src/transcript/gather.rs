@@ -40,18 +40,22 @@ impl Transcript {
         let before = seq.checked_sub(1).and_then(|last| records.get(last));
         let mut start = before.map_or(0, |record| record.text_end as usize);
         let mut at = seq;
+        // Texts that stand one behind the other are copied as one; `start` is where the next run begins.
+        let mut end = start;
         for record in records.get(seq..).unwrap_or_default() {
-            if text.len() >= max {
+            if text.len() + (end - start) >= max {
                 break;
             }
             at += 1;
-            let end = record.text_end as usize;
             if of.wants(record.kind, record.number) {
+                end = record.text_end as usize;
+                ends.push(text.len() + (end - start));
+            } else {
                 text.push_str(self.text.get(start..end).unwrap_or(""));
-                ends.push(text.len());
+                (start, end) = (record.text_end as usize, record.text_end as usize);
             }
-            start = end;
         }
+        text.push_str(self.text.get(start..end).unwrap_or(""));
         at
     }
 

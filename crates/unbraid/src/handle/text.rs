@@ -18,6 +18,9 @@ use crate::{
 /// Bytes that are copied out of a log at once: a replay holds its lock this long, and a kept delta this much memory.
 const COPY_BYTES: usize = 64 * 1024;
 
+/// Room for copies that is kept between wakes: what a read brings, not what a replay does.
+const ROOM_BYTES: usize = 1024;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Content,
@@ -47,6 +50,8 @@ pub(crate) struct Cursor {
     /// The next event of the log to look at.
     seq: usize,
     copied: Arc<str>,
+    /// Room for the next copy.
+    room: String,
     /// Where each copied delta ends.
     ends: Vec<usize>,
     /// The next of them to give.
@@ -57,7 +62,7 @@ pub(crate) struct Cursor {
 
 /// What looking at the log came to.
 enum Look {
-    Copied(String),
+    Copied,
     Over(Option<ChoiceError>),
 }
 
@@ -69,6 +74,7 @@ impl Cursor {
             lane,
             seq: 0,
             copied: Arc::from(""),
+            room: String::new(),
             ends: Vec::new(),
             given: 0,
             turns: Turns::default(),
@@ -143,25 +149,29 @@ impl Cursor {
             log,
             lane,
             seq,
+            room,
             ends,
             ..
         } = self;
         ends.clear();
-        let look = log.poll(cx, |record| look(record, *lane, seq, ends));
+        room.clear();
+        let look = log.poll(cx, |record| look(record, *lane, seq, room, ends));
         match look {
             Poll::Pending => {
                 self.turns.rest();
                 self.given = 0;
                 Poll::Pending
             }
-            Poll::Ready(Look::Copied(text)) => {
-                self.copied = text.into();
+            Poll::Ready(Look::Copied) => {
+                self.copied = self.room.as_str().into();
+                self.room.shrink_to(ROOM_BYTES);
                 self.given = 0;
                 Poll::Ready(None)
             }
             Poll::Ready(Look::Over(error)) => {
                 self.done = true;
                 self.copied = Arc::from("");
+                self.room = String::new();
                 self.given = 0;
                 Poll::Ready(Some(error.map(Err)))
             }
@@ -177,10 +187,17 @@ pub(crate) fn copy(record: &Record, lane: Lane, seq: &mut usize, ends: &mut Vec<
     text
 }
 
-fn look(record: &Record, lane: Lane, seq: &mut usize, ends: &mut Vec<usize>) -> Poll<Look> {
-    let text = copy(record, lane, seq, ends);
-    if !text.is_empty() {
-        return Poll::Ready(Look::Copied(text));
+fn look(
+    record: &Record,
+    lane: Lane,
+    seq: &mut usize,
+    room: &mut String,
+    ends: &mut Vec<usize>,
+) -> Poll<Look> {
+    let transcript = &record.transcript;
+    *seq = transcript.gather(lane.of(), *seq, COPY_BYTES, room, ends);
+    if !room.is_empty() {
+        return Poll::Ready(Look::Copied);
     }
     record
         .over()
