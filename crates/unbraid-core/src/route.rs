@@ -116,6 +116,8 @@ struct Route {
 pub struct Router {
     options: Options,
     routes: Vec<Route>,
+    /// The slots of small indices.
+    slots: Vec<Option<usize>>,
     finished: usize,
     spent: u64,
     position: Place,
@@ -145,6 +147,7 @@ impl Router {
         Self {
             options,
             routes: Vec::new(),
+            slots: Vec::new(),
             finished: 0,
             spent: 0,
             position: Place::default(),
@@ -222,12 +225,10 @@ impl Router {
     /// The slot of a choice that has appeared.
     #[must_use]
     pub fn slot(&self, index: ChoiceIndex) -> Option<usize> {
-        // Most streams begin with the choices in their order.
-        let at = index.0 as usize;
-        if self.routes.get(at).is_some_and(|r| r.index == index) {
-            return Some(at);
+        match self.slots.get(index.0 as usize) {
+            Some(slot) => *slot,
+            None => self.routes.iter().position(|r| r.index == index),
         }
-        self.routes.iter().position(|r| r.index == index)
     }
 
     /// Takes the next update of the stream.

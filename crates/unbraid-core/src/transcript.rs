@@ -157,8 +157,8 @@ impl Transcript {
     #[must_use]
     pub fn event(&self, seq: usize) -> Option<Stamped<&str>> {
         let record = self.records.get(seq).filter(|_| seq < self.visible())?;
-        let event = self.event_of(record, self.text_of(seq))?;
-        Some(Stamped {
+        let text = self.text_of(seq);
+        let stamped = |event| Stamped {
             choice: Some(self.index),
             seq: seq as u64,
             place: Place {
@@ -166,6 +166,15 @@ impl Transcript {
                 position: record.position,
             },
             event,
+        };
+        // Nearly all events are of these two kinds; the others are made elsewhere, and moved.
+        Some(match record.kind {
+            Kind::Content => stamped(Event::Content(text)),
+            Kind::CallArguments => stamped(Event::ToolCallArguments {
+                call: record.number,
+                text,
+            }),
+            _ => stamped(self.event_of(record, text)?),
         })
     }
 
@@ -178,6 +187,7 @@ impl Transcript {
         self.text.get(start..end).unwrap_or("")
     }
 
+    #[cold]
     fn event_of<'t>(&'t self, record: &Record, text: &'t str) -> Option<Event<&'t str>> {
         let call = record.number;
         let entry = self.calls.get(call as usize);

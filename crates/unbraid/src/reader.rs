@@ -9,7 +9,7 @@ use std::{
     future::poll_fn,
     panic::AssertUnwindSafe,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use futures::FutureExt;
@@ -55,6 +55,8 @@ pub(crate) struct Reader {
     /// Whether the source may be polled again.
     readable: bool,
     drain: bool,
+    /// The waker that waits for requests.
+    asking: Option<Waker>,
     /// What the guard was told: whether every choice has ended.
     ended: bool,
     /// The router's count when the board was last looked at.
@@ -95,6 +97,7 @@ impl Reader {
             board: BoardWriter(Arc::clone(board)),
             readable: true,
             drain: false,
+            asking: None,
             ended: false,
             updates: 0,
         }
@@ -137,7 +140,7 @@ impl Reader {
 
     /// Takes whatever is ready, up to a bound; waits only if nothing is.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        if let Poll::Ready(requests) = self.control.poll(cx) {
+        if let Poll::Ready(requests) = self.control.poll(cx, &mut self.asking) {
             return Poll::Ready(Step::Asked(requests));
         }
         let Self {
