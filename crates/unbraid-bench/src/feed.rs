@@ -75,6 +75,10 @@ impl Reads {
         Self(reads.into_iter().map(|read| (read, 0)).collect())
     }
 
+    pub(crate) fn bytes(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|(read, _)| &**read)
+    }
+
     /// A source of the reads, and what its consumers tell their items to.
     pub(crate) fn feed(&self, keep: bool) -> (Feed, Tally) {
         let gate = Arc::new(Gate::default());

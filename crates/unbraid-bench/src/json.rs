@@ -90,7 +90,7 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
     clippy::disallowed_methods,
     reason = "a benchmark wants the wall clock and never runs under paused time"
 )]
-fn now() -> std::time::Instant {
+pub(crate) fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 

@@ -4,8 +4,12 @@
 
 mod body;
 mod contender;
+mod corpus;
 mod feed;
+mod growth;
 mod json;
+mod latency;
+pub mod memory;
 mod random;
 mod table;
 
@@ -19,7 +23,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [json | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [corpus | growth | json | latency | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// What was asked for.
 #[derive(Debug, Default)]
@@ -55,6 +59,9 @@ pub fn main() -> ExitCode {
     let what: Vec<&str> = asked.what.iter().map(String::as_str).collect();
     let printed = match *what {
         [] => table(&asked, &mut out),
+        ["corpus"] => corpus::run(&mut out),
+        ["growth"] => growth::run(asked.quick, &mut out),
+        ["latency"] => latency::run(&mut out),
         ["json"] => json::run(&mut out),
         ["profile", contender, delivery, runtime] => table::profile(contender, delivery, runtime),
         _ => return usage(),

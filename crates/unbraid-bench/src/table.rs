@@ -76,7 +76,7 @@ pub(crate) fn measure(effort: Effort, shape: Shape) -> io::Result<Vec<Row>> {
 }
 
 /// Runs a contender to its end, in a task of the runtime; the process CPU time in nanoseconds.
-fn time(runtime: &Runtime, reads: &Reads, contender: Contender) -> f64 {
+pub(crate) fn time(runtime: &Runtime, reads: &Reads, contender: Contender) -> f64 {
     let (feed, tally) = reads.feed(false);
     let started = ProcessTime::now();
     let task = runtime.spawn(contender.run(feed, tally));
