@@ -1,6 +1,10 @@
 //! What the examples share: recorded answers, and a body that brings one as a network would.
 
+mod server;
+
 use std::{io, time::Duration};
+
+pub use server::serve;
 
 use futures::{Stream, StreamExt, stream};
 

@@ -70,6 +70,11 @@ fn concurrent() {
 }
 
 #[test]
+fn count_cancelled() {
+    check("count_cancelled");
+}
+
+#[test]
 fn flat_view() {
     check("flat_view");
 }
@@ -85,6 +90,11 @@ fn print_choices() {
 }
 
 #[test]
+fn request() {
+    check("request");
+}
+
+#[test]
 fn sequential() {
     check("sequential");
 }
@@ -92,6 +102,11 @@ fn sequential() {
 #[test]
 fn single() {
     check("single");
+}
+
+#[test]
+fn typed_request() {
+    check("typed_request");
 }
 
 #[test]

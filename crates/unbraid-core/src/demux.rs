@@ -134,6 +134,7 @@ impl Demux {
     /// The next event in the order of the stream, borrowed until the next call.
     ///
     /// `None` means that more bytes are needed or, once [`closed`](Self::closed) is known, that there are no more.
+    #[inline]
     pub fn next_event(&mut self) -> Option<Stamped<&str>> {
         self.pipeline.sink.next_event()
     }

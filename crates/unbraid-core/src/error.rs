@@ -4,7 +4,7 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use crate::{ChoiceIndex, LimitExceeded, message::Finished};
+use crate::{ChoiceIndex, End, LimitExceeded, message::Finished};
 
 /// An error of any source, as it was given to us.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -312,10 +312,30 @@ impl fmt::Display for Timeout {
 /// assert_eq!(error.to_string(), "choice 0: the stream ended before the choice did");
 /// assert_eq!(error.partial().message.content, "Hel");
 /// ```
-#[derive(Clone, thiserror::Error)]
-#[error("choice {}: {}", .partial.index, .partial.end.reason())]
+#[derive(Clone)]
 pub struct ChoiceError {
     partial: Arc<Finished>,
+}
+
+impl fmt::Display for ChoiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "choice {}: {}",
+            self.partial.index,
+            self.partial.end.reason()
+        )
+    }
+}
+
+/// The `source()` is that of a failed transport: what the HTTP client said.
+impl StdError for ChoiceError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.partial.end {
+            End::Transport(error) => error.source(),
+            _ => None,
+        }
+    }
 }
 
 /// Tells what `Display` tells: the partial answer is no part of an error's text.
@@ -342,7 +362,7 @@ impl ChoiceError {
 
     /// How it ended.
     #[must_use]
-    pub fn end(&self) -> &crate::End {
+    pub fn end(&self) -> &End {
         &self.partial.end
     }
 

@@ -222,6 +222,13 @@ impl Router {
                 .all(|r| matches!(r.state, State::Ended | State::Shut))
     }
 
+    /// Whether the choice of a slot has ended, however it did.
+    #[must_use]
+    pub fn has_ended(&self, slot: usize) -> bool {
+        let over = |r: &Route| matches!(r.state, State::Ended | State::Shut);
+        self.routes.get(slot).is_some_and(over)
+    }
+
     /// The slot of a choice that has appeared.
     #[must_use]
     pub fn slot(&self, index: ChoiceIndex) -> Option<usize> {

@@ -155,6 +155,7 @@ impl Transcript {
     /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
     /// ```
     #[must_use]
+    #[inline]
     pub fn event(&self, seq: usize) -> Option<Stamped<&str>> {
         let record = self.records.get(seq).filter(|_| seq < self.visible())?;
         let text = self.text_of(seq);
@@ -178,6 +179,25 @@ impl Transcript {
         })
     }
 
+    /// The text deltas so far, borrowed: for a look that copies nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// # let mut demux = Demux::new(Options::default());
+    /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    /// assert_eq!(choice.content().map(str::len).sum::<usize>(), 2);
+    /// ```
+    pub fn content(&self) -> impl Iterator<Item = &str> {
+        (0..self.visible()).filter_map(|seq| match self.event(seq)?.event {
+            Event::Content(delta) => Some(delta),
+            _ => None,
+        })
+    }
+
+    #[inline]
     fn text_of(&self, seq: usize) -> &str {
         let start = seq
             .checked_sub(1)

@@ -3,6 +3,7 @@
 
 mod estimate;
 mod prompt;
+mod sum;
 
 use serde_json::{Map, Value};
 

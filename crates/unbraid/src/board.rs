@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use unbraid_core::{Metadata, Prompt, Stamped, StreamError, Usage, Warning};
 
-use crate::{log::Log, watched::Watched};
+use crate::{join::Joined, log::Log, watched::Watched};
 
 /// What the root handles read.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub(crate) struct Listing {
         expect(dead_code, reason = "only counting needs it")
     )]
     pub(crate) prompt: Arc<Prompt>,
+    /// Where several sources are joined: what is known of each.
+    pub(crate) joined: Option<Box<Joined>>,
     pub(crate) closed: Option<Closed>,
 }
 
@@ -40,25 +42,85 @@ pub(crate) struct Closed {
 
 pub(crate) type Board = Watched<Listing>;
 
-/// The one who writes the board; dropped, it closes the stream as lost.
+/// What a reader has to tell after a read.
 #[derive(Debug)]
-pub(crate) struct BoardWriter(pub(crate) Arc<Board>);
+pub(crate) struct News<'r> {
+    pub(crate) choices: Vec<Arc<Log>>,
+    pub(crate) events: Vec<Stamped>,
+    pub(crate) metadata: &'r Metadata,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// A reader's hold on the board; dropped, it closes its stream as lost.
+#[derive(Debug)]
+pub(crate) struct BoardWriter {
+    board: Arc<Board>,
+    /// Which source it reads, if several are joined.
+    part: Option<usize>,
+}
 
 impl BoardWriter {
-    /// The first end of a stream wins.
-    pub(crate) fn close(&self, closed: Closed) {
-        self.0.change(|listing| {
-            listing.closed.get_or_insert(closed);
+    pub(crate) fn new(board: &Arc<Board>) -> Self {
+        Self {
+            board: Arc::clone(board),
+            part: None,
+        }
+    }
+
+    pub(crate) fn of_part(board: &Arc<Board>, number: usize) -> Self {
+        Self {
+            board: Arc::clone(board),
+            part: Some(number),
+        }
+    }
+
+    /// Whether the metadata are on the board as they are.
+    pub(crate) fn knows(&self, metadata: &Metadata) -> bool {
+        self.board.read(|listing| match self.part {
+            None => listing.metadata == *metadata,
+            Some(number) => listing
+                .part(number)
+                .is_some_and(|part| part.metadata == *metadata),
+        })
+    }
+
+    pub(crate) fn tell(&self, news: News<'_>) {
+        self.board.change(|listing| match self.part {
+            None => {
+                listing.choices.extend(news.choices);
+                listing.events.extend(news.events);
+                listing.metadata = news.metadata.clone();
+                listing.warnings = news.warnings;
+            }
+            Some(number) => listing.tell_part(number, news),
         });
+    }
+
+    /// The first end of a stream wins.
+    pub(crate) fn close(&self, closed: Closed, usage: Usage) {
+        self.board.change(|listing| match self.part {
+            None if listing.closed.is_some() => {}
+            None => {
+                listing.usage = usage;
+                listing.closed = Some(closed);
+            }
+            Some(number) => listing.close_part(number, closed, usage),
+        });
+    }
+
+    /// Nothing was read, and nothing will be.
+    pub(crate) fn give_up(&self, error: StreamError) {
+        let closed = Closed {
+            result: Err(error),
+            told_by_choices: true,
+            events: 0,
+        };
+        self.close(closed, Usage::default());
     }
 }
 
 impl Drop for BoardWriter {
     fn drop(&mut self) {
-        self.close(Closed {
-            result: Err(StreamError::Lost),
-            told_by_choices: true,
-            events: 0,
-        });
+        self.give_up(StreamError::Lost);
     }
 }

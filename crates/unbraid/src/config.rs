@@ -8,11 +8,12 @@ use tokio::io::AsyncRead;
 use unbraid_core::{BoxError, FinishPolicy, Limits, Options, Prompt, StreamError, Update};
 
 use crate::{
-    board::{Board, BoardWriter, Closed, Listing},
-    control::{Control, Guard},
+    board::{Board, BoardWriter, Listing},
+    control::{Control, Controls},
     handle::completions::Completions,
+    join::{Joined, Numbering},
     reader::{Reader, Timeouts, has_time_driver},
-    source::{self, Source},
+    source::Source,
 };
 
 /// Settings of a completion's stream. The defaults suit every server that we know; all timeouts are off.
@@ -151,7 +152,7 @@ impl Builder {
         B: AsRef<[u8]> + 'static,
         E: Into<BoxError> + 'static,
     {
-        self.read(Box::new(source::Bytes(Box::pin(bytes))))
+        self.read(Source::sse(bytes))
     }
 
     /// Reads anything that is an [`AsyncRead`]: a file, a pipe, a socket. Fails as [`read_sse`](Self::read_sse) does.
@@ -159,7 +160,7 @@ impl Builder {
     where
         R: AsyncRead + Send + 'static,
     {
-        self.read(Box::new(source::Reads::new(reader)))
+        self.read(Source::reader(reader))
     }
 
     /// Reads updates that were decoded elsewhere (R64): by [`updates`](crate::updates()), or from another provider's format.
@@ -171,40 +172,66 @@ impl Builder {
         S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
         E: Into<StreamError> + 'static,
     {
-        self.read(Box::new(source::Updates(Box::pin(updates))))
+        self.read(Source::updates(updates))
     }
 
-    fn read(self, source: Box<dyn Source>) -> Completions {
-        let board = Arc::new(Board::new(Listing {
-            prompt: Arc::clone(&self.prompt),
-            ..Listing::default()
-        }));
-        let control = Arc::new(Control::default());
-        if let Err(error) = self.start(source, &board, &control) {
-            let closed = Closed {
-                result: Err(error),
-                told_by_choices: true,
-                events: 0,
-            };
-            BoardWriter(Arc::clone(&board)).close(closed);
+    fn read(self, source: Source) -> Completions {
+        let board = self.board(None);
+        let controls = Arc::new(Controls::default());
+        if let Some(control) = controls.add() {
+            self.start(
+                source,
+                BoardWriter::new(&board),
+                &control,
+                Numbering::default(),
+            );
         }
-        Completions::new(board, Arc::new(Guard { control }))
+        Completions::new(board, controls)
     }
 
-    fn start(
+    pub(crate) fn board(&self, joined: Option<Joined>) -> Arc<Board> {
+        Arc::new(Board::new(Listing {
+            prompt: Arc::clone(&self.prompt),
+            joined: joined.map(Box::new),
+            ..Listing::default()
+        }))
+    }
+
+    pub(crate) fn expected(&self) -> Option<u32> {
+        self.options.expect_choices
+    }
+
+    /// Starts a reader; where that cannot be, the board says why.
+    pub(crate) fn start(
         self,
-        source: Box<dyn Source>,
-        board: &Arc<Board>,
+        source: Source,
+        board: BoardWriter,
         control: &Arc<Control>,
-    ) -> Result<(), StreamError> {
+        numbering: Numbering,
+    ) {
+        if let Err(error) = self.check() {
+            return board.give_up(error);
+        }
+        let reader = Reader::new(
+            source,
+            self.options,
+            self.timeouts,
+            board,
+            control,
+            numbering,
+        );
+        // If it does not start, the dropped writer tells that it is lost.
+        if let Some(actor) = reader.spawn() {
+            control.started(actor);
+        }
+    }
+
+    fn check(&self) -> Result<(), StreamError> {
         // ractor would panic.
         tokio::runtime::Handle::try_current().map_err(|_| StreamError::NoRuntime)?;
         if self.timeouts.any() && !has_time_driver() {
             return Err(StreamError::NoTimeDriver);
         }
-        let reader = Reader::new(source, self.options, self.timeouts, board, control);
-        let actor = reader.spawn().ok_or(StreamError::Lost)?;
-        control.started(actor);
         Ok(())
     }
 }

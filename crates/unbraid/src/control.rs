@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -12,10 +12,12 @@ use ractor::ActorCell;
 use unbraid_core::ChoiceIndex;
 
 /// One wish of a handle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
     Cancel(ChoiceIndex),
     CancelAll,
+    /// These have won: every other choice is cancelled, those too that have not come yet.
+    Keep(Arc<[ChoiceIndex]>),
     /// Every handle is gone and every choice has ended: read a bounded rest, so that the connection can be used again.
     Drain,
 }
@@ -114,14 +116,74 @@ impl Control {
     }
 }
 
+/// The ways to all readers of a completion: one, or one a source where several are joined.
+#[derive(Debug, Default)]
+pub(crate) struct Controls(Mutex<Readers>);
+
+#[derive(Debug, Default)]
+struct Readers {
+    controls: Vec<Arc<Control>>,
+    /// All of it was cancelled, or nobody holds it any more: no reader may be added.
+    over: bool,
+}
+
+impl Controls {
+    fn lock(&self) -> MutexGuard<'_, Readers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way to a further reader; `None` if the completion is over.
+    pub(crate) fn add(&self) -> Option<Arc<Control>> {
+        let mut readers = self.lock();
+        if readers.over {
+            return None;
+        }
+        let control = Arc::new(Control::default());
+        readers.controls.push(Arc::clone(&control));
+        Some(control)
+    }
+
+    /// Each reader takes it; a wish for a choice means nothing to those that do not have it.
+    pub(crate) fn ask(&self, request: Request) {
+        let mut readers = self.lock();
+        readers.over |= matches!(request, Request::CancelAll | Request::Keep(_));
+        let controls = readers.controls.clone();
+        drop(readers);
+        controls
+            .iter()
+            .for_each(|control| control.ask(request.clone()));
+    }
+
+    /// For a reader that has just started: what was asked of all before it could hear holds for it, too.
+    pub(crate) fn settle(&self, control: &Control) {
+        if self.lock().over {
+            control.ask(Request::CancelAll);
+        }
+    }
+
+    /// Every handle is gone.
+    fn abandon(&self) {
+        let mut readers = self.lock();
+        readers.over = true;
+        let controls = std::mem::take(&mut readers.controls);
+        drop(readers);
+        controls.iter().for_each(|control| control.abandon());
+    }
+
+    #[cfg(test)]
+    pub(crate) fn reader(&self) -> Option<ActorCell> {
+        self.lock().controls.first()?.reader()
+    }
+}
+
 /// Shared by all handles of a completion. No count of actor references ends an actor; the last guard does.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    pub(crate) control: std::sync::Arc<Control>,
+    pub(crate) controls: Arc<Controls>,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.control.abandon();
+        self.controls.abandon();
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod events;
 pub(crate) mod json;
 pub(crate) mod messages;
+pub(crate) mod race;
 pub(crate) mod text;
 pub(crate) mod tool_call;
 

@@ -61,6 +61,7 @@ mod control;
 mod error;
 mod handle;
 mod inbox;
+mod join;
 mod log;
 mod reader;
 mod source;
@@ -90,7 +91,9 @@ pub use handle::{
     text::{Coalesced, Content, Reasoning, Refusal},
     tool_call::{Arguments, ToolCall, ToolCalls},
 };
+pub use join::{JoinedSource, Joiner};
 pub use log::Timing;
+pub use source::Source;
 pub use updates::{Updates, updates, updates_with};
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionE
 use tokio::time::Instant;
 use tracing::Instrument;
 use unbraid_core::{
-    ChoiceIndex, FinishPolicy, Limit, LimitExceeded, Options, StreamError, TimedOut,
-    TransportError, pipeline::Pipeline,
+    ChoiceIndex, End, FinishPolicy, Limit, LimitExceeded, Options, StreamError, TimedOut,
+    TransportError, Usage, Warning, pipeline::Pipeline,
 };
 
 use clock::Tick;
@@ -26,10 +26,11 @@ pub(crate) use clock::{Clock, Timeouts, has_time_driver};
 use outbox::Outbox;
 
 use crate::{
-    board::{Board, BoardWriter, Closed},
+    board::{BoardWriter, Closed, News},
     choice_actor::leave,
     control::{Control, Request},
-    source::{Broken, Piece, Source},
+    join::Numbering,
+    source::{Broken, Feed, Piece, Source},
 };
 
 /// Bytes that are decoded before anything is handed on: what has gathered goes as one batch a choice.
@@ -46,7 +47,7 @@ struct ReaderActor;
 
 /// Everything the reader works with. Moved out of the actor's `State` into the handler's frame, so that a kill drops it.
 pub(crate) struct Reader {
-    source: Box<dyn Source>,
+    source: Box<dyn Feed>,
     pipeline: Pipeline<Outbox>,
     clock: Clock,
     options: Options,
@@ -61,6 +62,10 @@ pub(crate) struct Reader {
     ended: bool,
     /// The router's count when the board was last looked at.
     updates: u64,
+    /// The choices that go on, once it is decided.
+    winners: Option<Arc<[ChoiceIndex]>>,
+    /// Whether any other was open then.
+    has_losers: bool,
 }
 
 /// Why the reader woke.
@@ -78,28 +83,32 @@ enum Step {
 
 impl Reader {
     pub(crate) fn new(
-        source: Box<dyn Source>,
-        options: Options,
+        source: Source,
+        mut options: Options,
         timeouts: Timeouts,
-        board: &Arc<Board>,
+        board: BoardWriter,
         control: &Arc<Control>,
+        numbering: Numbering,
     ) -> Self {
         let started = Instant::now();
+        if let Some(room) = numbering.room() {
+            options.limits.choices = options.limits.choices.min(room as usize);
+        }
+        let outbox = Outbox::new(options.limits.clone(), numbering, started);
         Self {
-            source,
-            pipeline: Pipeline::new(
-                options.clone(),
-                Outbox::new(options.limits.clone(), started),
-            ),
+            source: source.0,
+            pipeline: Pipeline::new(options.clone(), outbox),
             clock: Clock::new(timeouts, started),
             options,
             control: Arc::clone(control),
-            board: BoardWriter(Arc::clone(board)),
+            board,
             readable: true,
             drain: false,
             asking: None,
             ended: false,
             updates: 0,
+            winners: None,
+            has_losers: false,
         }
     }
 
@@ -128,6 +137,7 @@ impl Reader {
                 Step::Quiet => self.pipeline.quiet(),
                 Step::TimedOut(over) => self.pipeline.fail(StreamError::TimedOut(over)),
             }
+            self.keep_winners();
             self.deliver(me).await;
             // A source that is ever ready must not starve the other tasks, nor hide what has come from them.
             if yields {
@@ -135,6 +145,25 @@ impl Reader {
             } else {
                 tokio::task::consume_budget().await;
             }
+        }
+        self.stand_in(me).await;
+    }
+
+    /// Of several sources one may fail while the completion goes on: then its choices tell it, and be it their first news.
+    async fn stand_in(&mut self, me: &ActorCell) {
+        let Some(Err(error)) = self.pipeline.router().closed() else {
+            return;
+        };
+        if self.pipeline.sink.choices() == 0 {
+            let end = match (End::from(error), error) {
+                (End::Interrupted, error) => {
+                    let bytes = self.pipeline.intake().bytes();
+                    End::Transport(Arc::new(TransportError::new(bytes, error.clone())))
+                }
+                (end, _) => end,
+            };
+            self.pipeline.sink.stand_in(&end);
+            self.deliver(me).await;
         }
     }
 
@@ -206,21 +235,56 @@ impl Reader {
                 self.pipeline.fail(StreamError::Cancelled); // nobody is left to read it
             }
             Request::Cancel(index) => self.cancel(index),
+            Request::Keep(winners) => self.winners = Some(winners),
         }
     }
 
     /// The caller ends one choice. The body closes with the last of them; a choice that ended by itself keeps it open,
     /// since the usage is still to come (U14).
     fn cancel(&mut self, index: ChoiceIndex) {
-        let Some(slot) = self.pipeline.router().slot(index) else {
-            return;
-        };
+        let slot = self.pipeline.sink.slot(index);
+        let cancelled = slot.is_some_and(|slot| self.cancel_slot(slot));
+        if cancelled
+            && self.more_may_come() == Some(false)
+            && self.pipeline.router().all_cancelled()
+        {
+            self.pipeline.fail(StreamError::Cancelled);
+        }
+    }
+
+    fn cancel_slot(&mut self, slot: usize) -> bool {
         let told = self.pipeline.sink.told;
         let cancelled = self.pipeline.cancel(slot);
         self.pipeline.sink.told = told; // that end was the caller's own wish
-        let expected = self.options.expect_choices.map(|n| n as usize);
-        let all_came = expected.is_some_and(|n| self.pipeline.sink.choices() >= n);
-        if cancelled && all_came && self.pipeline.router().all_cancelled() {
+        cancelled
+    }
+
+    /// Whether choices are still to come, if it is known how many were asked for.
+    fn more_may_come(&self) -> Option<bool> {
+        let expected = self.options.expect_choices?;
+        Some(self.pipeline.sink.choices() < expected as usize)
+    }
+
+    /// Cancels all that have not won, and closes the body when only they would still use it.
+    fn keep_winners(&mut self) {
+        let Some(winners) = self.winners.clone() else {
+            return;
+        };
+        let mut open = false;
+        for slot in 0..self.pipeline.sink.choices() {
+            if self
+                .pipeline
+                .sink
+                .index(slot)
+                .is_some_and(|index| winners.contains(&index))
+            {
+                open |= !self.pipeline.router().has_ended(slot);
+            } else {
+                self.has_losers |= self.cancel_slot(slot);
+            }
+        }
+        let none_came = self.pipeline.sink.choices() == 0;
+        if !open && (self.has_losers || none_came || self.more_may_come() == Some(true)) {
             self.pipeline.fail(StreamError::Cancelled);
         }
     }
@@ -235,22 +299,34 @@ impl Reader {
             self.control.set_ended(self.ended);
         }
         // Only an update tells of the stream as a whole, and most events are mere pieces of text.
-        let told = self.updates == router.updates();
-        self.updates = router.updates();
-        let known = told
-            || self
-                .board
-                .0
-                .read(|listing| listing.metadata == *router.metadata());
-        if new.is_empty() && events.is_empty() && known {
-            return;
+        let same = std::mem::replace(&mut self.updates, router.updates()) == router.updates();
+        let metadata = router.metadata();
+        let known = same || self.board.knows(metadata);
+        if !new.is_empty() || !events.is_empty() || !known {
+            self.board.tell(News {
+                choices: new,
+                events,
+                metadata,
+                warnings: self.warnings(),
+            });
         }
-        self.board.0.change(|listing| {
-            listing.choices.extend(new);
-            listing.events.extend(events);
-            listing.metadata = router.metadata().clone();
-            listing.warnings = router.warnings().to_vec();
-        });
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = self.pipeline.router().warnings().to_vec();
+        for warning in &mut warnings {
+            warning.choice = warning.choice.map(|own| self.pipeline.sink.number(own));
+        }
+        warnings
+    }
+
+    /// The reported usage, each choice by its index within the completion.
+    fn usage(&self) -> Usage {
+        let mut usage = self.pipeline.router().usage();
+        for (choice, _) in &mut usage.per_choice {
+            *choice = self.pipeline.sink.number(*choice);
+        }
+        usage
     }
 
     /// A panic in the reader ends every choice that is open.
@@ -259,6 +335,7 @@ impl Reader {
         self.readable = false;
         self.pipeline.fail(StreamError::Lost);
         self.deliver(me).await;
+        self.stand_in(me).await;
     }
 
     /// Lets the choices come to their ends, then tells that the stream is over.
@@ -289,14 +366,12 @@ impl Reader {
             "stream closed"
         );
         self.drain |= result.is_ok();
-        self.board
-            .0
-            .change(|listing| listing.usage = router.usage());
-        self.board.close(Closed {
+        let closed = Closed {
             result,
             told_by_choices,
             events,
-        });
+        };
+        self.board.close(closed, self.usage());
     }
 
     /// Reads a bounded rest of a stream that is over, so that its connection can be used again (S26).

@@ -1,6 +1,7 @@
 //! What can be read: a byte stream, an `AsyncRead`, a stream of updates. The reader polls all of them in the same way.
 
 use std::{
+    fmt,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -8,6 +9,62 @@ use std::{
 use futures::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
 use unbraid_core::{BoxError, StreamError, Update};
+
+/// A stream to read, whatever it is made of: one part of a [`join`](crate::Builder::join).
+///
+/// Nothing is read before it is joined. Dropping it drops what it is made of.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid::{Completions, Source};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let body = |text: &str| format!("data: {{\"choices\":[{{\"index\":0,\"text\":\"{text}\"}}]}}\n\ndata: [DONE]\n\n");
+/// let bodies = ["one", "two"].map(|text| std::io::Cursor::new(body(text)));
+/// let completions = Completions::join(bodies.map(Source::reader));
+/// completions.closed().await?;
+/// assert_eq!(completions.choice(1).await.unwrap().text().await?, "two");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Source(pub(crate) Box<dyn Feed>);
+
+impl Source {
+    /// A stream of byte chunks, as [`Builder::read_sse`](crate::Builder::read_sse) takes it.
+    pub fn sse<S, B, E>(bytes: S) -> Self
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: AsRef<[u8]> + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        Self(Box::new(Bytes(Box::pin(bytes))))
+    }
+
+    /// Anything that is an `AsyncRead`, as [`Builder::read_from`](crate::Builder::read_from) takes it.
+    pub fn reader<R>(reader: R) -> Self
+    where
+        R: AsyncRead + Send + 'static,
+    {
+        Self(Box::new(Reads::new(reader)))
+    }
+
+    /// Updates that were decoded elsewhere, as [`Builder::read_updates`](crate::Builder::read_updates) takes them.
+    pub fn updates<S, E>(updates: S) -> Self
+    where
+        S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
+        E: Into<StreamError> + 'static,
+    {
+        Self(Box::new(Updates(Box::pin(updates))))
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Source(..)")
+    }
+}
 
 /// One thing that a source gave.
 #[derive(Debug)]
@@ -23,8 +80,8 @@ pub(crate) enum Broken {
     Stream(StreamError),
 }
 
-/// A source of one stream. It is not polled again behind its end or error.
-pub(crate) trait Source: Send {
+/// What gives one stream. It is not polled again behind its end or error.
+pub(crate) trait Feed: Send {
     /// Gives the next piece to `take`; `None` at the end.
     fn poll(
         &mut self,
@@ -36,7 +93,7 @@ pub(crate) trait Source: Send {
 /// Any stream of byte chunks.
 pub(crate) struct Bytes<S>(pub(crate) Pin<Box<S>>);
 
-impl<S, B, E> Source for Bytes<S>
+impl<S, B, E> Feed for Bytes<S>
 where
     S: Stream<Item = Result<B, E>> + Send,
     B: AsRef<[u8]>,
@@ -74,7 +131,7 @@ impl<R> Reads<R> {
     }
 }
 
-impl<R: AsyncRead + Send> Source for Reads<R> {
+impl<R: AsyncRead + Send> Feed for Reads<R> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -101,7 +158,7 @@ impl<R: AsyncRead + Send> Source for Reads<R> {
 /// Any stream of updates, decoded elsewhere.
 pub(crate) struct Updates<S>(pub(crate) Pin<Box<S>>);
 
-impl<S, E> Source for Updates<S>
+impl<S, E> Feed for Updates<S>
 where
     S: Stream<Item = Result<Update<'static>, E>> + Send,
     E: Into<StreamError>,

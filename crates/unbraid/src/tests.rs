@@ -4,6 +4,7 @@ mod calls;
 mod cancel;
 mod ends;
 mod faults;
+mod join;
 mod limits;
 mod runtime;
 mod streams;

@@ -169,8 +169,8 @@ struct Uncounted;
 
 /// What counting needs.
 struct Count {
-    reported: Usage,
-    logs: Vec<Arc<Log>>,
+    /// One, or each of several sources that are joined: its reported usage, and its choices.
+    sources: Vec<(Usage, Vec<Arc<Log>>)>,
     prompt: Arc<Prompt>,
     encoding: Encoding,
 }
@@ -178,8 +178,13 @@ struct Count {
 impl Count {
     fn new(board: &Board, reported: Usage) -> Self {
         board.read(|listing| Self {
-            reported,
-            logs: listing.choices.clone(),
+            sources: match &listing.joined {
+                None => vec![(reported, listing.choices.clone())],
+                Some(joined) => joined
+                    .spoke()
+                    .map(|known| (known.usage.clone(), known.logs.clone()))
+                    .collect(),
+            },
             prompt: Arc::clone(&listing.prompt),
             encoding: Encoding::of_answer(&listing.metadata, &listing.prompt),
         })
@@ -187,11 +192,13 @@ impl Count {
 
     fn run(self) -> Usage {
         let encoding = self.encoding;
-        let choices = self.logs.iter().map(|log| {
-            let index = log.read(|record| record.transcript.index());
-            (index, || tokens(log, encoding))
-        });
-        estimate_with(&self.reported, || self.prompt.tokens(&encoding), choices)
+        Usage::sum(self.sources.iter().map(|(reported, logs)| {
+            let choices = logs.iter().map(|log| {
+                let index = log.read(|record| record.transcript.index());
+                (index, || tokens(log, encoding))
+            });
+            estimate_with(reported, || self.prompt.tokens(&encoding), choices)
+        }))
     }
 }
 

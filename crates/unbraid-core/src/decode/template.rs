@@ -110,6 +110,7 @@ impl Template {
     }
 
     /// Whether the bytes begin with so much of the head.
+    #[inline]
     pub(super) fn begins(&self, data: &[u8], common: usize) -> bool {
         self.head
             .get(..common)
@@ -117,9 +118,12 @@ impl Template {
     }
 
     /// What stands in the holes, if a chunk that fits stands at the start; so much of the head is known to.
+    #[inline]
     pub(super) fn find<'t>(&self, data: &'t [u8], common: usize) -> Option<Found<'t>> {
-        let head = self.head.get(common..)?;
-        let mut rest = data.get(common..)?.strip_prefix(head)?;
+        let mut rest = data.get(common..)?;
+        if common < self.head.len() {
+            rest = rest.strip_prefix(self.head.get(common..)?)?;
+        }
         let (mut index, mut text, mut escaped) = (None, None, false);
         for (hole, behind) in &self.holes {
             let length = match hole {
@@ -283,6 +287,7 @@ fn says_nothing_else(like: &Update<'_>) -> bool {
 }
 
 /// The whole JSON number that a text begins with, and its length.
+#[inline]
 fn number(text: &[u8]) -> Option<(u32, usize)> {
     let (mut value, mut length) = (0_u32, 0);
     for digit in text.iter().take_while(|byte| byte.is_ascii_digit()) {
@@ -321,6 +326,7 @@ fn string(text: &[u8]) -> Option<(usize, bool)> {
 }
 
 /// The first of sixteen bytes that means something inside a JSON string: most pieces of text are shorter.
+#[inline]
 fn special(bytes: &[u8; 16]) -> Option<(usize, u8)> {
     const fn each(byte: u8) -> u128 {
         u128::from_le_bytes([byte; 16])

@@ -42,6 +42,7 @@ pub(super) struct Fit {
 
 impl Templates {
     /// What a chunk says that stands at the start of the bytes, if it is like an earlier one.
+    #[inline]
     pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
         let latest = self.kept.get(self.latest)?;
         if !latest.begins(data, self.common) {

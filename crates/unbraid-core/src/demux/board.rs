@@ -55,6 +55,7 @@ impl Board {
         self.choices.get(slot).map(|slot| &slot.log)
     }
 
+    #[inline]
     pub(super) fn next_event(&mut self) -> Option<Stamped<&str>> {
         loop {
             match self.queue.pop_front()? {

@@ -187,7 +187,7 @@ impl Choice {
     /// the body closes when every choice was cancelled and as many had come as
     /// [`expect_choices`](crate::Builder::expect_choices) said, or with the last handle. Nothing happens if it has ended.
     pub fn cancel(&self) {
-        self.guard.control.ask(Request::Cancel(self.index));
+        self.guard.controls.ask(Request::Cancel(self.index));
     }
 
     /// Cancels this choice and forgets its text, for all its handles.

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt, stream::FuturesUnordered};
+use futures::Stream;
 use serde_json::Value;
 use tokio::io::AsyncRead;
-use unbraid_core::{
-    BoxError, ChoiceIndex, Finished, Metadata, StreamError, Update, Usage, Warning,
-};
+use unbraid_core::{BoxError, ChoiceIndex, Metadata, StreamError, Update, Usage, Warning};
 
 use super::{choice::Choice, choices::Choices, events::AllEvents};
 use crate::{
     board::{Board, Closed},
     config::Builder,
-    control::{Guard, Request},
+    control::{Controls, Guard, Request},
     log::Log,
     watched::Watcher,
 };
@@ -54,13 +52,16 @@ use crate::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct Completions {
-    board: Arc<Board>,
-    guard: Arc<Guard>,
+    pub(super) board: Arc<Board>,
+    pub(super) guard: Arc<Guard>,
 }
 
 impl Completions {
-    pub(crate) fn new(board: Arc<Board>, guard: Arc<Guard>) -> Self {
-        Self { board, guard }
+    pub(crate) fn new(board: Arc<Board>, controls: Arc<Controls>) -> Self {
+        Self {
+            board,
+            guard: Arc::new(Guard { controls }),
+        }
     }
 
     /// Settings before reading: timeouts, limits, how many choices were asked for.
@@ -157,7 +158,7 @@ impl Completions {
         Some(self.choice_of(found.await?))
     }
 
-    fn choice_of(&self, log: Arc<Log>) -> Choice {
+    pub(super) fn choice_of(&self, log: Arc<Log>) -> Choice {
         Choice::new(log, Arc::clone(&self.guard))
     }
 
@@ -266,41 +267,14 @@ impl Completions {
         warnings
     }
 
-    /// Waits until `k` choices have finished and gives them in the order in which they ended.
-    ///
-    /// Only the end `finished` counts, whatever the reason (`length` too), so that fewer may come: it returns when the stream is over. The other choices go
-    /// on; cancel them if they are not wanted.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future loses nothing and cancels nobody.
-    pub async fn take_finished(&self, k: usize) -> Vec<Finished> {
-        let mut choices = self.choices();
-        let mut more = true;
-        let mut open = FuturesUnordered::new();
-        let mut finished = Vec::new();
-        while finished.len() < k && (more || !open.is_empty()) {
-            tokio::select! {
-                choice = choices.next(), if more => match choice {
-                    Some(Ok(choice)) => open.push(async move { choice.finished().await }),
-                    Some(Err(_)) | None => more = false,
-                },
-                Some(ended) = open.next(), if !open.is_empty() => {
-                    finished.extend(ended.ok().filter(|f| matches!(f.end, unbraid_core::End::Finished(_))));
-                }
-            }
-        }
-        finished
-    }
-
     /// Ends every choice that is open, and closes the source. What had come stays.
     pub fn cancel(&self) {
-        self.guard.control.ask(Request::CancelAll);
+        self.guard.controls.ask(Request::CancelAll);
     }
 
     #[cfg(test)]
     pub(crate) fn reader(&self) -> Option<ractor::ActorCell> {
-        self.guard.control.reader()
+        self.guard.controls.reader()
     }
 }
 

@@ -11,12 +11,14 @@ use unbraid_core::{
 use crate::{
     choice_actor::{ChoiceActor, Start},
     inbox::{Batch, Inbox},
+    join::Numbering,
     log::{Log, Record, Timing, Writer},
 };
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
     limits: Limits,
+    numbering: Numbering,
     started: Instant,
     lanes: Vec<Lane>,
     /// Slots with something in their batch.
@@ -30,6 +32,9 @@ pub(crate) struct Outbox {
 /// The way to one choice.
 #[derive(Debug)]
 struct Lane {
+    /// The index within the source.
+    own: ChoiceIndex,
+    /// The index within the completion.
     index: ChoiceIndex,
     shape: Shape,
     batch: Batch,
@@ -44,9 +49,10 @@ struct Link {
 }
 
 impl Outbox {
-    pub(crate) fn new(limits: Limits, started: Instant) -> Self {
+    pub(crate) fn new(limits: Limits, numbering: Numbering, started: Instant) -> Self {
         Self {
             limits,
+            numbering,
             started,
             lanes: Vec::new(),
             filled: Vec::new(),
@@ -58,6 +64,30 @@ impl Outbox {
     /// How many choices have come.
     pub(crate) fn choices(&self) -> usize {
         self.lanes.len()
+    }
+
+    /// The slot of a choice, by its index within the completion.
+    pub(crate) fn slot(&self, index: ChoiceIndex) -> Option<usize> {
+        self.lanes.iter().position(|lane| lane.index == index)
+    }
+
+    /// The index of a slot's choice within the completion.
+    pub(crate) fn index(&self, slot: usize) -> Option<ChoiceIndex> {
+        self.lanes.get(slot).map(|lane| lane.index)
+    }
+
+    /// The index within the completion of a choice of this source.
+    pub(crate) fn number(&self, own: ChoiceIndex) -> ChoiceIndex {
+        let lane = self.lanes.iter().find(|lane| lane.own == own);
+        lane.map_or(own, |lane| lane.index)
+    }
+
+    /// Opens every choice of a source that failed before any came, so that they can tell it (a source of several only).
+    pub(crate) fn stand_in(&mut self, end: &End) {
+        for slot in 0..self.numbering.room().unwrap_or(0) {
+            self.open(slot as usize, ChoiceIndex(slot), Shape::Chat);
+            self.fail(slot as usize, end.clone(), Place::default());
+        }
     }
 
     fn fill(&mut self, slot: usize, work: impl FnOnce(&mut Batch)) {
@@ -122,7 +152,8 @@ impl Lane {
 impl Sink for Outbox {
     fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: Shape) {
         self.lanes.push(Lane {
-            index,
+            own: index,
+            index: self.numbering.number(index),
             shape,
             batch: Batch::default(),
             link: None,

@@ -238,9 +238,13 @@ async fn take_finished_counts_what_finished_only() {
     let completions = read(steps());
     let first = soon(completions.take_finished(1)).await;
     assert_eq!(first.iter().map(|f| f.index.0).collect::<Vec<_>>(), [1]);
-    let two = soon(completions.take_finished(2)).await;
+    assert_eq!(
+        ends(&completions).await,
+        ["0 cancelled \"a\"", "1 finished \"b\"", "2 cancelled \"c\""]
+    );
+    let two = soon(read(steps()).take_finished(2)).await;
     assert_eq!(two.iter().map(|f| f.index.0).collect::<Vec<_>>(), [1, 2]);
-    let fewer = soon(completions.take_finished(3)).await;
+    let fewer = soon(read(steps()).take_finished(3)).await;
     assert_eq!(fewer.len(), 2, "choice 0 had no reason");
 
     let completions = read(steps());

@@ -1,0 +1,116 @@
+//! The usage of several requests, added up.
+
+use serde_json::{Map, Value};
+
+use super::{Usage, UsageSource};
+
+impl Usage {
+    /// The usage of several requests for one answer: every figure is the sum, and `None` if one of them lacks it.
+    ///
+    /// A prompt that was sent several times counts, as it is billed, several times. Numbers in [`raw`](Self::raw) are
+    /// added up over those that have them; of other values the last counts. `source` is that of all of them, else `Mixed`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::Usage;
+    ///
+    /// let mut one = Usage::default();
+    /// (one.prompt_tokens, one.completion_tokens) = (Some(10), Some(3));
+    /// let sum = Usage::sum([one.clone(), one]);
+    /// assert_eq!((sum.prompt_tokens, sum.completion_tokens), (Some(20), Some(6)));
+    /// ```
+    #[must_use]
+    pub fn sum(requests: impl IntoIterator<Item = Self>) -> Self {
+        let add = |sum: Option<u64>, more: Option<u64>| Some(sum?.saturating_add(more?));
+        let added = requests.into_iter().reduce(|mut sum, one| {
+            sum.prompt_tokens = add(sum.prompt_tokens, one.prompt_tokens);
+            sum.completion_tokens = add(sum.completion_tokens, one.completion_tokens);
+            sum.total_tokens = add(sum.total_tokens, one.total_tokens);
+            sum.per_choice.extend(one.per_choice);
+            if sum.source != one.source {
+                sum.source = UsageSource::Mixed;
+            }
+            sum.estimated.prompt |= one.estimated.prompt;
+            sum.estimated.completion |= one.estimated.completion;
+            sum.estimated.total |= one.estimated.total;
+            sum.estimated.choices.extend(one.estimated.choices);
+            add_value(&mut sum.raw, one.raw);
+            sum
+        });
+        let mut sum = added.unwrap_or_default();
+        sum.per_choice.sort_by_key(|(index, _)| *index);
+        sum.estimated.choices.sort_unstable();
+        sum
+    }
+}
+
+/// Objects field by field, to the depth that `serde_json` parses; nothing takes nothing away.
+fn add_value(sum: &mut Value, more: Value) {
+    match (sum, more) {
+        (_, Value::Null) => {}
+        (Value::Object(sum), Value::Object(more)) => add_fields(sum, more),
+        (sum @ Value::Number(_), Value::Number(more)) => {
+            let whole = Option::zip(sum.as_u64(), more.as_u64());
+            *sum = match whole {
+                Some((a, b)) => a.saturating_add(b).into(),
+                None => (sum.as_f64().unwrap_or(0.0) + more.as_f64().unwrap_or(0.0)).into(),
+            };
+        }
+        (sum, more) => *sum = more,
+    }
+}
+
+fn add_fields(sum: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (key, value) in more {
+        match sum.get_mut(&key) {
+            Some(known) => add_value(known, value),
+            None => {
+                sum.insert(key, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ChoiceIndex;
+
+    fn reported(choice: u32, tokens: u64) -> Usage {
+        Usage {
+            prompt_tokens: Some(5),
+            completion_tokens: Some(tokens),
+            total_tokens: Some(5 + tokens),
+            per_choice: vec![(ChoiceIndex(choice), tokens)],
+            source: UsageSource::Reported,
+            raw: json!({"completion_tokens": tokens, "cost": 0.5, "details": {"cached": 2}, "tier": "a"}),
+            ..Usage::default()
+        }
+    }
+
+    #[test]
+    fn every_figure_is_added_up() {
+        let sum = Usage::sum([reported(1, 7), reported(0, 4)]);
+        assert_eq!(sum.prompt_tokens, Some(10));
+        assert_eq!(sum.completion_tokens, Some(11));
+        assert_eq!(sum.total_tokens, Some(21));
+        assert_eq!(sum.per_choice, [(ChoiceIndex(0), 4), (ChoiceIndex(1), 7)]);
+        assert_eq!(sum.source, UsageSource::Reported);
+        let raw =
+            json!({"completion_tokens": 11, "cost": 1.0, "details": {"cached": 4}, "tier": "a"});
+        assert_eq!(sum.raw, raw);
+    }
+
+    #[test]
+    fn what_one_lacks_is_not_known_of_all() {
+        let sum = Usage::sum([reported(0, 4), Usage::default()]);
+        assert_eq!((sum.prompt_tokens, sum.completion_tokens), (None, None));
+        assert_eq!(sum.per_choice, [(ChoiceIndex(0), 4)]);
+        assert_eq!(sum.source, UsageSource::Mixed);
+        assert_eq!(sum.raw, reported(0, 4).raw);
+        assert_eq!(Usage::sum([]), Usage::default());
+    }
+}

@@ -1,0 +1,140 @@
+//! The client: an address, a key, timeouts, and a pool of connections.
+
+mod builder;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use unbraid::{Builder, Completions};
+
+pub use self::builder::ClientBuilder;
+use crate::{
+    endpoint::{ApiKey, Endpoint},
+    error::{BuildError, HttpError},
+    request::Request,
+    send,
+};
+
+/// Sends requests to one OpenAI-compatible endpoint.
+///
+/// A clone is the same client, with the same connections. Dropping it ends no completion that is being read.
+///
+/// It needs a tokio runtime that has network and timers, as `#[tokio::main]` makes one.
+///
+/// # Examples
+///
+/// ```no_run
+/// use unbraid_http::{Client, Request};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = Client::builder()
+///     .base_url("https://api.openai.com/v1")
+///     .api_key(std::env::var("OPENAI_API_KEY")?)
+///     .build()?;
+/// let request = Request::chat("gpt-4o-mini").user("Name a prime number.").n(4);
+/// let completions = client.send(&request).await?;
+/// let mut choices = completions.choices();
+/// while let Some(choice) = choices.next().await {
+///     let choice = choice?;
+///     println!("{}: {}", choice.index(), choice.text().await?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) http: reqwest::Client,
+    pub(crate) endpoint: Endpoint,
+    /// What no error may repeat.
+    pub(crate) secrets: Vec<ApiKey>,
+    pub(crate) retries: u32,
+    pub(crate) timeouts: Timeouts,
+    /// How the stream of each answer is read.
+    pub(crate) settings: Builder,
+}
+
+/// What bounds the wait for an answer's head; its body is bounded by the settings of the stream.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Timeouts {
+    pub(crate) first_byte: Option<Duration>,
+    pub(crate) total: Option<Duration>,
+}
+
+impl Client {
+    /// Settings before the first request. Without any, requests go to OpenAI, without a key.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::new()
+    }
+
+    /// A client by the variables `OPENAI_BASE_URL` and `OPENAI_API_KEY`; see [`ClientBuilder::from_env`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ClientBuilder::build`].
+    pub fn from_env() -> Result<Self, BuildError> {
+        ClientBuilder::from_env().build()
+    }
+
+    /// A client for one deployment at Azure; see [`ClientBuilder::azure`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ClientBuilder::build`].
+    pub fn azure(
+        endpoint: impl Into<String>,
+        deployment: impl Into<String>,
+        api_version: impl Into<String>,
+        key: impl AsRef<str>,
+    ) -> Result<Self, BuildError> {
+        ClientBuilder::azure(endpoint, deployment, api_version)
+            .api_key(key)
+            .build()
+    }
+
+    /// Sends a request and gives its completions as soon as the head of a successful answer has come.
+    ///
+    /// Requests that were surely not answered are sent again, within bounds; none is once an answer has begun.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_http::{Client, HttpError, Request};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), unbraid_http::BuildError> {
+    /// let nowhere = Client::builder().base_url("http://127.0.0.1:1/v1").proxy_from_env(false);
+    /// let client = nowhere.retries(0).build()?;
+    /// let refused = client.send(&Request::chat("a model").user("Hello?")).await.unwrap_err();
+    /// assert!(matches!(refused, HttpError::Connect { .. }));
+    /// assert_eq!(refused.to_string(), "no connection to 127.0.0.1:1");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError`]: there is no answer, its status is no success, or it is a web page. What else is wrong with the body of
+    /// a success is told by the handles.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection; the server may have begun to answer, and may bill it.
+    pub async fn send(&self, request: &Request) -> Result<Completions, HttpError> {
+        // Boxed: the machinery of a connection would lie on the caller's stack.
+        Box::pin(send::send(&self.0, request)).await
+    }
+}
+
+/// By hand: that of the client inside may show what a proxy's address holds.
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("endpoint", &self.0.endpoint)
+            .field("retries", &self.0.retries)
+            .field("timeouts", &self.0.timeouts)
+            .field("settings", &self.0.settings)
+            .finish_non_exhaustive()
+    }
+}

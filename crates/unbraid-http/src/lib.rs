@@ -1,0 +1,58 @@
+//! The whole way from a question to independent answers: requests over HTTP for [`unbraid`].
+//!
+//! A [`Client`] sends a [`Request`] to any endpoint that speaks the OpenAI format, and gives
+//! [`Completions`](unbraid::Completions) as soon as the answer begins.
+//!
+//! ```no_run
+//! use tokio::task::JoinSet;
+//! use unbraid_http::{Client, Request};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::from_env()?; // OPENAI_BASE_URL, OPENAI_API_KEY
+//! let request = Request::chat("gpt-4o-mini").user("Tell me a joke.").n(3);
+//! let completions = client.send(&request).await?;
+//! let mut choices = completions.choices();
+//! let mut tasks = JoinSet::new();
+//! while let Some(choice) = choices.next().await {
+//!     let choice = choice?;
+//!     tasks.spawn(async move { choice.finished().await });
+//! }
+//! while let Some(answer) = tasks.join_next().await {
+//!     let answer = answer??;
+//!     println!("{}: {}", answer.index, answer.message.content);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What holds
+//!
+//! - The key is in no error, no log and no `Debug`. Redirects are not followed, so that it goes nowhere else.
+//! - A status other than success is a [`StatusError`], never a stream.
+//! - A request is sent again only where it surely brought no answer: on the statuses 408, 409, 429 and 5xx, and where no
+//!   connection came about. Once an answer has begun, never: it would be billed twice.
+//! - Dropping the last handle of a completion closes its connection; after an answer's end it is used again.
+//!
+//! Whoever has a client already needs [`ResponseExt`] only.
+
+/// The programs of the guide compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/requests.md")]
+struct Guide;
+
+mod client;
+mod endpoint;
+mod error;
+pub mod limits;
+mod request;
+mod response;
+mod send;
+mod status;
+mod tls;
+
+pub use client::{Client, ClientBuilder};
+pub use error::{BuildError, HttpError};
+pub use request::{Request, RequestError};
+pub use response::ResponseExt;
+pub use status::StatusError;

@@ -1,0 +1,149 @@
+//! From an answer to completions.
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use reqwest::{Response, header::CONTENT_TYPE};
+use tokio::time::timeout;
+use unbraid::{Builder, Completions};
+
+use crate::{
+    endpoint::ApiKey,
+    error::HttpError,
+    limits::{MAX_ERROR_BODY_BYTES, MAX_ERROR_BODY_TIME},
+    status::StatusError,
+};
+
+/// Completions out of an answer that a client of your own got.
+///
+/// A body of hyper, or an `AsyncRead`, needs none of this: give it to
+/// [`Completions::from_sse`](unbraid::Completions::from_sse) or [`from_reader`](unbraid::Completions::from_reader).
+///
+/// # Examples
+///
+/// ```no_run
+/// use unbraid_http::ResponseExt;
+///
+/// # async fn f(client: reqwest::Client, body: String) -> Result<(), Box<dyn std::error::Error>> {
+/// let response = client.post("https://example.com/v1/chat/completions").body(body).send().await?;
+/// let completions = response.into_completions().await?;
+/// println!("{}", completions.single().await?.text().await?);
+/// # Ok(())
+/// # }
+/// ```
+pub trait ResponseExt: Sized {
+    /// Reads the body as a stream of completions, with the default settings.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError::Status`] if the status is no success; the error's body is read first. [`HttpError::Page`] if it is one, but
+    /// the body is a web page.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer.
+    fn into_completions(self) -> impl Future<Output = Result<Completions, HttpError>> + Send {
+        self.into_completions_with(Completions::builder())
+    }
+
+    /// The same with settings: timeouts, limits, how many choices were asked for.
+    ///
+    /// # Errors
+    ///
+    /// As [`into_completions`](Self::into_completions).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer.
+    fn into_completions_with(
+        self,
+        settings: Builder,
+    ) -> impl Future<Output = Result<Completions, HttpError>> + Send;
+}
+
+impl ResponseExt for Response {
+    async fn into_completions_with(self, settings: Builder) -> Result<Completions, HttpError> {
+        Ok(Answer::of(self, &[], 1).await?.read(settings))
+    }
+}
+
+/// A success whose body may be completions.
+pub(crate) struct Answer {
+    /// What was read of it to find out.
+    head: Vec<Result<Bytes, reqwest::Error>>,
+    rest: Option<Response>,
+}
+
+impl Answer {
+    /// Sorts an answer: a success, or what it says instead.
+    ///
+    /// The content type decides nothing alone. The core tells events from one whole JSON answer by their bytes, and there are
+    /// servers that call a stream `text/html`, since their framework calls everything so. But what is called a page and
+    /// begins with `<` is one.
+    pub(crate) async fn of(
+        mut response: Response,
+        secrets: &[ApiKey],
+        attempt: u32,
+    ) -> Result<Self, HttpError> {
+        if !response.status().is_success() {
+            let refused = StatusError::read(response, Vec::new(), secrets, attempt).await;
+            return Err(HttpError::Status(refused));
+        }
+        if !is_called_page(&response) {
+            return Ok(Self {
+                head: Vec::new(),
+                rest: Some(response),
+            });
+        }
+        let mut head = Vec::new();
+        // Whoever has not begun by then is let through: the timeouts of the stream go on.
+        let ended = timeout(MAX_ERROR_BODY_TIME, begin(&mut response, &mut head));
+        let ended = ended.await.unwrap_or(None);
+        if first_letter(&head) == Some(b'<') {
+            let page = StatusError::read(response, head, secrets, attempt).await;
+            return Err(HttpError::Page(page));
+        }
+        let rest = ended.is_none().then_some(response);
+        let head = [Ok(Bytes::from(head))].into_iter().chain(ended).collect();
+        Ok(Self { head, rest })
+    }
+
+    pub(crate) fn read(self, settings: Builder) -> Completions {
+        let rest = stream::iter(self.rest).flat_map(Response::bytes_stream);
+        // The address may hold a key, and errors are printed.
+        let body = stream::iter(self.head)
+            .chain(rest)
+            .map_err(reqwest::Error::without_url);
+        settings.read_sse(body)
+    }
+}
+
+/// Reads until the first letter has come, or the end, which it gives.
+async fn begin(
+    response: &mut Response,
+    head: &mut Vec<u8>,
+) -> Option<Result<Bytes, reqwest::Error>> {
+    while first_letter(head).is_none() && head.len() < MAX_ERROR_BODY_BYTES {
+        match response.chunk().await {
+            Ok(Some(chunk)) => head.extend_from_slice(&chunk),
+            Ok(None) => return Some(Ok(Bytes::new())),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    None
+}
+
+fn is_called_page(response: &Response) -> bool {
+    let html = |kind: &str| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case("text/html")
+    };
+    let kind = response.headers().get(CONTENT_TYPE);
+    kind.and_then(|kind| kind.to_str().ok()).is_some_and(html)
+}
+
+fn first_letter(head: &[u8]) -> Option<u8> {
+    let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
+    head.iter()
+        .copied()
+        .find(|byte| !byte.is_ascii_whitespace())
+}

@@ -1,0 +1,71 @@
+use super::Said;
+
+#[track_caller]
+fn check(body: &str, message: Option<&str>, kind: Option<&str>, code: Option<&str>) {
+    let expected = Said {
+        message: message.map(str::to_owned),
+        kind: kind.map(str::to_owned),
+        code: code.map(str::to_owned),
+    };
+    assert_eq!(Said::of(body), expected, "{body}");
+}
+
+#[test]
+fn error_objects_of_many_servers() {
+    check(
+        r#"{"error":{"message":"no such model","type":"invalid_request_error","param":null,"code":"model_not_found"}}"#,
+        Some("no such model"),
+        Some("invalid_request_error"),
+        Some("model_not_found"),
+    );
+    check(
+        r#"{"object":"error","message":"too long","type":"BadRequestError","param":null,"code":400}"#,
+        Some("too long"),
+        Some("BadRequestError"),
+        Some("400"),
+    );
+    check(
+        r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#,
+        Some("API key not valid."),
+        None,
+        Some("400"),
+    );
+    check(
+        r#"{"detail":[{"type":"missing","loc":["body","messages"],"msg":"Field required"}]}"#,
+        Some("Field required"),
+        None,
+        None,
+    );
+    check(r#"{"detail":"Not Found"}"#, Some("Not Found"), None, None);
+    check(r#"{"error":"busy"}"#, Some("busy"), None, None);
+    check(r#""busy""#, Some("busy"), None, None);
+}
+
+#[test]
+fn pages_give_their_title() {
+    let page = "<!DOCTYPE html>\n<HTML><head><TITLE lang=en> 502 Bad Gateway </TITLE></head><body>nginx</body>";
+    check(page, Some("502 Bad Gateway"), None, None);
+    check("<html><title></title></html>", None, None, None);
+    check("<html><title>cut", None, None, None);
+    check(
+        "<html>\u{130}<title>\u{130}</title>",
+        Some("\u{130}"),
+        None,
+        None,
+    );
+}
+
+#[test]
+fn text_is_the_message_and_nothing_is_none() {
+    check(" upstream gone\n", Some("upstream gone"), None, None);
+    check(" \n", None, None, None);
+    check("{}", None, None, None);
+    check("[]", None, None, None);
+    check("null", None, None, None);
+    check(
+        r#"{"error":{"message":"cut"#,
+        Some(r#"{"error":{"message":"cut"#),
+        None,
+        None,
+    );
+}

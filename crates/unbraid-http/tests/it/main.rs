@@ -1,0 +1,15 @@
+//! The integration tests, one binary: a real server on the loopback interface, and every fault that it can have.
+#![cfg(test)]
+
+mod answers;
+mod compressed;
+mod connections;
+mod faults;
+mod other_clients;
+mod proxies;
+mod refusals;
+mod requests;
+mod retries;
+mod secrets;
+mod server;
+mod tls;

@@ -1,0 +1,101 @@
+//! Answers that a client other than ours got.
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::TokioIo;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
+use unbraid::Completions;
+use unbraid_http::{HttpError, ResponseExt};
+
+use crate::{
+    answers::texts,
+    server::{Server, full, own_client, read_request, two_choices, two_choices_answer},
+};
+
+#[tokio::test]
+async fn a_response_of_reqwest() {
+    let server = Server::start(|request| match request {
+        0 => two_choices_answer(),
+        _ => full(
+            429,
+            "application/json",
+            r#"{"error":{"message":"slow down"}}"#,
+        ),
+    })
+    .await;
+    let own = own_client();
+    let ask = || own.post(server.base_url()).body("{}").send();
+
+    let settings = Completions::builder().expect_choices(2);
+    let completions = ask().await.unwrap().into_completions_with(settings).await;
+    assert_eq!(texts(&completions.unwrap()).await, ["one", "two"]);
+
+    let refused = ask().await.unwrap().into_completions().await.unwrap_err();
+    let HttpError::Status(answer) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(
+        (answer.status(), answer.message()),
+        (429, Some("slow down"))
+    );
+}
+
+#[tokio::test]
+async fn a_body_of_hyper() {
+    let server = Server::start(|_| two_choices_answer()).await;
+    let socket = TcpStream::connect(server.address()).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let request = hyper::Request::post("/v1/chat/completions")
+        .header("host", server.address().to_string())
+        .body(Full::<Bytes>::default())
+        .unwrap();
+    let body = sender.send_request(request).await.unwrap().into_body();
+    let completions = Completions::from_sse(body.into_data_stream());
+    assert_eq!(texts(&completions).await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_body_that_is_read() {
+    let server = Server::raw(|mut socket| async move {
+        read_request(&mut socket).await;
+        socket.write_all(two_choices().as_bytes()).await.unwrap();
+    })
+    .await;
+    let mut socket = TcpStream::connect(server.address()).await.unwrap();
+    socket.write_all(b"GET /\r\n\r\n").await.unwrap();
+    assert_eq!(
+        texts(&Completions::from_reader(socket)).await,
+        ["one", "two"]
+    );
+}
+
+#[tokio::test]
+async fn errors_and_futures_can_be_sent_and_shared() {
+    fn shared<T: Clone + Send + Sync + std::error::Error + 'static>() {}
+    fn held<T: Clone + Send + Sync + std::fmt::Debug + 'static>() {}
+    held::<unbraid_http::Client>();
+    held::<unbraid_http::ClientBuilder>();
+    held::<unbraid_http::Request>();
+    fn sent<T: Send>(value: T) -> T {
+        value
+    }
+    shared::<HttpError>();
+    shared::<unbraid_http::BuildError>();
+    shared::<unbraid_http::RequestError>();
+    shared::<unbraid_http::StatusError>();
+    let server = Server::start(|_| two_choices_answer()).await;
+    let (client, request) = (server.client(), crate::answers::two());
+    let completions = sent(client.send(&request)).await.unwrap();
+    assert_eq!(texts(&completions).await, ["one", "two"]);
+    let own = own_client();
+    let response = own.get(server.base_url()).send().await.unwrap();
+    let body = sent(response.into_completions()).await.unwrap();
+    assert_eq!(texts(&body).await, ["one", "two"]);
+    let stream = own.get(server.base_url()).send().await.unwrap();
+    let stream = stream.bytes_stream().map_ok(|bytes| bytes.to_vec());
+    assert_eq!(texts(&Completions::from_sse(stream)).await, ["one", "two"]);
+}

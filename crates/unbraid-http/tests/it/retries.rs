@@ -1,0 +1,157 @@
+//! What is sent again, as the server counts it, and what never is.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use tokio::io::AsyncWriteExt;
+use unbraid_http::{Client, HttpError};
+use unbraid_testkit::script::{Script, Step, bytes, content};
+
+use crate::{
+    answers::{texts, two},
+    server::{self, Answer, STREAM_HEAD, Server, chunk, full, read_request, two_choices_answer},
+};
+
+fn busy(status: u16, header: Option<(&'static str, &str)>) -> Answer {
+    let mut answer = full(status, "text/plain", "busy");
+    // Else each pause is our own, of a quarter of a second and more.
+    let (name, value) = header.unwrap_or(("retry-after-ms", "0"));
+    answer.headers_mut().insert(name, value.parse().unwrap());
+    answer
+}
+
+#[tokio::test]
+async fn passing_statuses_are_tried_again() {
+    let statuses = [408, 409, 429, 500, 502, 503, 504, 529];
+    let tries = statuses.map(|status| async move {
+        let server = Server::start(move |request| match request {
+            0 => busy(status, None),
+            _ => two_choices_answer(),
+        })
+        .await;
+        let completions = server.client().send(&two()).await.unwrap();
+        assert_eq!(texts(&completions).await, ["one", "two"], "{status}");
+        let requests = server.requests();
+        assert_eq!(requests.len(), 2, "{status}");
+        assert_eq!(requests[0].body(), requests[1].body(), "{status}");
+    });
+    futures::future::join_all(tries).await;
+}
+
+#[tokio::test]
+async fn other_statuses_are_not() {
+    let statuses = [
+        300, 301, 307, 400, 401, 402, 403, 404, 405, 410, 413, 422, 451, 600,
+    ];
+    for status in statuses {
+        let server = Server::start(move |_| busy(status, None)).await;
+        let refused = server.client().send(&two()).await.unwrap_err();
+        assert_eq!(refused.answer().unwrap().attempts(), 1);
+        assert_eq!(server.requests().len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn there_is_an_end_to_it() {
+    for (retries, expected) in [(0, 1), (1, 2)] {
+        let server = Server::start(|_| busy(503, None)).await;
+        let client = server.builder().retries(retries).build().unwrap();
+        let refused = client.send(&two()).await.unwrap_err();
+        assert_eq!(refused.answer().unwrap().attempts(), expected);
+        assert_eq!(server.requests().len(), expected as usize);
+    }
+    let server = Server::start(|_| busy(503, None)).await;
+    let refused = server.client().send(&two()).await.unwrap_err();
+    assert_eq!(
+        refused.answer().unwrap().attempts(),
+        3,
+        "two more by default"
+    );
+}
+
+#[tokio::test]
+async fn the_server_says_when() {
+    let server = Server::start(|request| match request {
+        0 => busy(429, Some(("retry-after", "1"))),
+        _ => two_choices_answer(),
+    })
+    .await;
+    #[expect(clippy::disallowed_methods, reason = "the pause is one of real time")]
+    let since = Instant::now();
+    server.client().send(&two()).await.unwrap();
+    assert!(since.elapsed() >= Duration::from_secs(1));
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_wait_of_hours_is_an_error_now() {
+    let server = Server::start(|_| busy(429, Some(("retry-after", "3600")))).await;
+    let refused = server.client().send(&two()).await.unwrap_err();
+    let answer = refused.answer().unwrap();
+    assert_eq!(answer.retry_after(), Some(Duration::from_secs(3600)));
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn the_server_may_say_no() {
+    let server = Server::start(|_| busy(500, Some(("x-should-retry", "false")))).await;
+    let _refused = server.client().send(&two()).await.unwrap_err();
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_up_yet_is_tried_again() {
+    let (socket, address) = server::closed_port();
+    let client = Client::builder().base_url(format!("http://{address}/v1"));
+    let client = client.proxy_from_env(false).retries(6).build().unwrap();
+    let starting = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let listener = socket.listen(8).unwrap();
+        let (mut socket, _) = listener.accept().await.unwrap();
+        read_request(&mut socket).await;
+        let answer = format!("{STREAM_HEAD}{}0\r\n\r\n", chunk(&server::two_choices()));
+        socket.write_all(answer.as_bytes()).await.unwrap();
+    });
+    let completions = client.send(&two()).await.unwrap();
+    assert_eq!(texts(&completions).await, ["one", "two"]);
+    starting.await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_sent_again_once_an_answer_has_begun() {
+    // Behind the head, behind one byte, behind a delta.
+    for begun in ["", "d", &content(0, "a")] {
+        for http2 in [false, true] {
+            let steps = [bytes(begun), Step::Yield, Step::Fail];
+            let steps = Mutex::new(steps.to_vec());
+            let server =
+                Server::start(move |_| server::stream(Script::new(steps.lock().unwrap().clone())))
+                    .await;
+            let client = server.builder().http2_prior_knowledge(http2).retries(5);
+            // The head may be lost with the connection; neither way is it sent again.
+            match client.build().unwrap().send(&two()).await {
+                Ok(completions) => assert!(completions.closed().await.is_err()),
+                Err(error) => assert!(matches!(error, HttpError::Transport { .. }), "{error:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert_eq!(server.requests().len(), 1, "{begun:?}, http2: {http2}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn half_a_head_is_a_byte() {
+    let server = Server::raw(|mut socket| async move {
+        read_request(&mut socket).await;
+        socket.write_all(b"HTTP/1.1 200 O").await.unwrap();
+    })
+    .await;
+    let refused = server.client().send(&two()).await.unwrap_err();
+    assert!(
+        matches!(refused, HttpError::Transport { .. }),
+        "{refused:?}"
+    );
+    assert_eq!(server.connections(), 1);
+}

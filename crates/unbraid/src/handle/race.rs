@@ -1,0 +1,210 @@
+//! The first choices that are good enough, and the end of all others.
+
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use unbraid_core::{End, Finished, Transcript};
+
+use super::{choice::Choice, completions::Completions};
+use crate::{
+    board::Listing,
+    control::Request,
+    log::{Log, Record},
+    watched::Watcher,
+};
+
+impl Completions {
+    /// Waits until `k` choices have finished, cancels the others, and gives the winners in the order in which they ended.
+    ///
+    /// Only the end `finished` counts, whatever the reason (`length` too), so that fewer may come: then it returns when
+    /// the stream is over, and nothing was cancelled. Otherwise it is [`race`](Self::race) with that condition; `k` = 0 wins at once
+    /// and cancels nobody.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing and cancels nobody.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::{StreamExt, stream};
+    /// use unbraid::Completions;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let chunk = |choice| format!("data: {{\"choices\":[{choice}]}}\n\n");
+    /// # let body = chunk(r#"{"index":0,"delta":{"content":"slow"}},{"index":1,"delta":{"content":"quick"},"finish_reason":"stop"}"#)
+    /// #     + &chunk(r#"{"index":0,"delta":{"content":"er"}}"#);
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]).chain(stream::pending());
+    /// let completions = Completions::from_sse(bytes);
+    /// let first = completions.take_finished(1).await;
+    /// assert_eq!(first[0].message.content, "quick");
+    /// let slow = completions.choice(0).await.unwrap().finished().await.unwrap_err();
+    /// assert_eq!((slow.end().name(), &*slow.partial().message.content), ("cancelled", "slower"));
+    /// # }
+    /// ```
+    pub async fn take_finished(&self, k: usize) -> Vec<Finished> {
+        let finished = |choice: &Transcript| matches!(choice.end(), Some(End::Finished(_)));
+        let mut winners = Vec::new();
+        for choice in self.race(k, finished).await {
+            winners.push(choice.ended().await);
+        }
+        winners
+    }
+
+    /// Waits until `k` choices win, cancels the others, and gives the winners in the order in which they won.
+    ///
+    /// A choice wins as soon as `wins` says so of what has come of it. It is asked once a batch, of each choice in turn, also when the
+    /// choice has ended, and while the choice is locked: a predicate that takes long holds up this choice. A winner that is
+    /// still being written goes on. The others end as `cancelled`, those too that have not appeared yet, with the usage of
+    /// what they had; a source that has no winner is closed at once, another one when its winners have ended.
+    ///
+    /// If fewer than `k` win it returns when the stream is over. `k` = 0 returns at once and cancels nobody.
+    ///
+    /// # Panics
+    ///
+    /// If `wins` does.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing and cancels nobody.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::{StreamExt, stream};
+    /// use unbraid::Completions;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let chunk = |choice| format!("data: {{\"choices\":[{choice}]}}\n\n");
+    /// # let body = chunk(r#"{"index":0,"delta":{"content":"I cannot"}},{"index":1,"delta":{"content":"Sure: "}}"#)
+    /// #     + &chunk(r#"{"index":1,"delta":{"content":"42"},"finish_reason":"stop"}"#);
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]).chain(stream::pending());
+    /// let completions = Completions::from_sse(bytes);
+    /// // The first answer that does not begin with a refusal.
+    /// let willing = completions.race(1, |choice| choice.content().next().is_some_and(|delta| !delta.starts_with("I cannot"))).await;
+    /// assert_eq!(willing[0].text().await.unwrap(), "Sure: 42");
+    /// # }
+    /// ```
+    pub async fn race<F>(&self, k: usize, mut wins: F) -> Vec<Choice>
+    where
+        F: FnMut(&Transcript) -> bool,
+    {
+        let mut race = Race {
+            board: Watcher::new(&self.board),
+            runners: Vec::new(),
+            seen: 0,
+            winners: Vec::new(),
+        };
+        let decided = poll_fn(|cx| race.poll(cx, k, &mut wins)).await;
+        let winners: Vec<Choice> = race
+            .winners
+            .into_iter()
+            .map(|log| self.choice_of(log))
+            .collect();
+        if decided && k > 0 {
+            let indices = winners.iter().map(Choice::index).collect();
+            self.guard.controls.ask(Request::Keep(indices));
+        }
+        winners
+    }
+}
+
+struct Race {
+    board: Watcher<Listing>,
+    runners: Vec<Runner>,
+    /// Choices of the board that have joined the runners.
+    seen: usize,
+    winners: Vec<Arc<Log>>,
+}
+
+/// A choice that has neither won nor lost.
+struct Runner {
+    log: Arc<Log>,
+    watcher: Watcher<Record>,
+    /// Events that were there when it was last asked about.
+    asked: Option<usize>,
+}
+
+/// What a look at a choice brings.
+enum Look {
+    Wins,
+    /// It has ended without a win.
+    Out,
+}
+
+impl Race {
+    /// Ready with `true` once there are winners enough, with `false` once there can be no more.
+    fn poll(
+        &mut self,
+        cx: &Context<'_>,
+        k: usize,
+        wins: &mut impl FnMut(&Transcript) -> bool,
+    ) -> Poll<bool> {
+        let closed = self.poll_board(cx);
+        let winners = &mut self.winners;
+        self.runners.retain_mut(|runner| {
+            if winners.len() >= k {
+                return true;
+            }
+            let look = runner.poll(cx, wins);
+            if let Poll::Ready(Look::Wins) = look {
+                winners.push(Arc::clone(&runner.log));
+            }
+            look.is_pending()
+        });
+        if self.winners.len() >= k {
+            Poll::Ready(true)
+        } else if closed && self.runners.is_empty() {
+            Poll::Ready(false)
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// Lets new choices run; true if there will be no more.
+    fn poll_board(&mut self, cx: &Context<'_>) -> bool {
+        let Self {
+            board,
+            runners,
+            seen,
+            ..
+        } = self;
+        let look = board.poll(cx, |listing| {
+            let new = listing.choices.iter().skip(*seen);
+            runners.extend(new.map(|log| Runner {
+                log: Arc::clone(log),
+                watcher: Watcher::new(log),
+                asked: None,
+            }));
+            *seen = listing.choices.len();
+            match listing.closed {
+                Some(_) => Poll::Ready(()),
+                None => Poll::Pending,
+            }
+        });
+        look.is_ready()
+    }
+}
+
+impl Runner {
+    fn poll(&mut self, cx: &Context<'_>, wins: &mut impl FnMut(&Transcript) -> bool) -> Poll<Look> {
+        let Self { watcher, asked, .. } = self;
+        watcher.poll(cx, |record| {
+            let transcript = &record.transcript;
+            let news = *asked != Some(transcript.visible());
+            *asked = Some(transcript.visible());
+            if news && wins(transcript) {
+                Poll::Ready(Look::Wins)
+            } else if transcript.end().is_some() {
+                Poll::Ready(Look::Out)
+            } else {
+                Poll::Pending
+            }
+        })
+    }
+}

@@ -1,0 +1,380 @@
+//! Several sources as one completion: indices, ends, usage, and who closes what.
+
+use std::time::Duration;
+
+use futures::executor::block_on;
+use unbraid_testkit::script::{DONE, Probe, Script, Step, bytes, content, finish};
+
+use super::{all_choices, ends, outcome, soon};
+use crate::{ChoiceIndex, Completions, Event, Limit, Source, StreamError, UsageSource};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn usage(prompt: u64, completion: u64) -> Step {
+    let total = prompt + completion;
+    bytes(format!(
+        "data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":{prompt},\"completion_tokens\":{completion},\"total_tokens\":{total}}}}}\n\n"
+    ))
+}
+
+/// A whole answer of one choice.
+fn answer(text: &str) -> Vec<Step> {
+    vec![
+        bytes(content(0, text)),
+        bytes(finish(0, "stop")),
+        usage(5, 2),
+        bytes(DONE),
+    ]
+}
+
+fn source(steps: impl IntoIterator<Item = Step>) -> Source {
+    Source::sse(Script::new(steps))
+}
+
+fn probed(steps: impl IntoIterator<Item = Step>) -> (Source, Probe) {
+    let script = Script::new(steps);
+    let probe = script.probe();
+    (Source::sse(script), probe)
+}
+
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sources_are_choices_in_their_order() {
+    let slow = [Step::Pause(SECOND)].into_iter().chain(answer("a"));
+    let completions = Completions::join([source(slow), source(answer("b")), source(answer("c"))]);
+    let (choices, error) = all_choices(&completions).await;
+    assert!(error.is_none());
+    let order: Vec<u32> = choices.iter().map(|choice| choice.index().0).collect();
+    assert_eq!(order, [1, 2, 0], "by appearance");
+    for (choice, text) in choices.iter().zip(["b", "c", "a"]) {
+        assert_eq!(outcome(choice).await.message.content, text);
+        assert_eq!(outcome(choice).await.index, choice.index());
+    }
+    assert!(soon(completions.closed()).await.is_ok());
+    let usage = soon(completions.usage()).await;
+    assert_eq!(
+        (usage.prompt_tokens, usage.completion_tokens),
+        (Some(15), Some(6))
+    );
+    assert_eq!(usage.total_tokens, Some(21));
+    assert_eq!(usage.source, UsageSource::Reported);
+    let each: Vec<_> = (0..3).map(|index| (ChoiceIndex(index), 2)).collect();
+    assert_eq!(usage.per_choice, each);
+    assert_eq!(completions.metadata().id.as_deref(), Some("c"));
+    let response = soon(completions.aggregate()).await;
+    assert_eq!(response["choices"][2]["message"]["content"], "c");
+    assert_eq!(response["usage"]["prompt_tokens"], 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_news_of_the_stream_are_told_once_and_in_order() {
+    let completions = Completions::join([
+        source(answer("a")),
+        source([Step::Fail]),
+        source(answer("b")),
+    ]);
+    let mut events = completions.events();
+    let mut own = Vec::new();
+    while let Some(event) = soon(events.next()).await {
+        let event = event.expect("one source failed, not the stream");
+        if event.choice.is_none() {
+            own.push((event.seq, event.event));
+        }
+    }
+    let [(0, Event::Usage(usage))] = own.as_slice() else {
+        panic!("{own:?}");
+    };
+    assert_eq!(
+        usage.prompt_tokens,
+        Some(10),
+        "the source that gave nothing is left out"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_source_is_the_error_of_its_choices() {
+    let completions = Completions::builder().expect_choices(2).join([
+        source([bytes(content(1, "x")), Step::Fail]),
+        source([bytes("<html>")]),
+        source([
+            bytes(content(0, "y")),
+            bytes(finish(0, "stop")),
+            bytes(DONE),
+        ]),
+    ]);
+    let (choices, error) = all_choices(&completions).await;
+    assert!(error.is_none());
+    let mut ends = Vec::new();
+    for choice in &choices {
+        let finished = outcome(choice).await;
+        ends.push((finished.index.0, finished.end.name()));
+    }
+    ends.sort_unstable();
+    let expected = [
+        (1, "transport"),
+        (2, "transport"),
+        (3, "transport"),
+        (4, "finished"),
+    ];
+    assert_eq!(ends, expected);
+    let third = soon(completions.choice(2)).await.unwrap();
+    let error = soon(third.text()).await.unwrap_err();
+    let chain = std::iter::successors(Some(&error as &dyn std::error::Error), |error| {
+        error.source()
+    });
+    let told: Vec<String> = chain.map(ToString::to_string).collect();
+    let expected = [
+        "choice 2: the source failed after 6 bytes",
+        "not a stream of completion chunks (6 bytes, 0 events, none of them a chunk)",
+    ];
+    assert_eq!(told, expected);
+    assert!(soon(completions.closed()).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_if_all_sources_failed_has_the_stream() {
+    let completions = Completions::join([source([Step::Fail]), source([Step::Panic])]);
+    assert_eq!(
+        ends(&completions).await,
+        ["0 transport \"\"", "1 lost \"\""]
+    );
+    assert!(matches!(
+        soon(completions.closed()).await,
+        Err(StreamError::Transport(_))
+    ));
+    let empty = Completions::join([]);
+    assert!(matches!(
+        soon(empty.closed()).await,
+        Err(StreamError::Empty { .. })
+    ));
+    assert!(matches!(
+        soon(empty.single()).await,
+        Err(StreamError::Empty { .. })
+    ));
+}
+
+#[test]
+fn without_a_runtime_it_says_so() {
+    let completions = Completions::join([source(answer("a"))]);
+    assert!(matches!(
+        block_on(completions.closed()),
+        Err(StreamError::NoRuntime)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn indices_follow_the_sources_and_no_source_takes_those_of_another() {
+    let two = |a: &str, b: &str| {
+        [
+            bytes(content(1, b)),
+            bytes(content(0, a)),
+            bytes(content(7, "too many")),
+            bytes(finish(0, "stop")),
+            bytes(finish(1, "stop")),
+            bytes(DONE),
+        ]
+    };
+    let completions = Completions::builder()
+        .expect_choices(2)
+        .join([source(two("a", "b")), source(two("c", "d"))]);
+    let mut ends = ends(&completions).await;
+    ends.sort_unstable();
+    let expected = [
+        "0 finished \"a\"",
+        "1 finished \"b\"",
+        "2 finished \"c\"",
+        "3 finished \"d\"",
+    ];
+    assert_eq!(ends, expected);
+    let refused = completions.warnings();
+    assert_eq!(
+        refused
+            .iter()
+            .filter(|warning| warning.code == "E11")
+            .count(),
+        2
+    );
+    let closed = soon(completions.closed()).await;
+    let Err(StreamError::Limit(limit)) = closed else {
+        panic!("{closed:?}");
+    };
+    assert_eq!((limit.limit, limit.max), (Limit::Choices, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_choice_closes_its_own_source() {
+    let (first, first_probe) = probed([bytes(content(0, "a")), Step::Stall]);
+    let (second, second_probe) = probed([bytes(content(0, "b")), Step::Stall]);
+    let completions = Completions::join([first, second]);
+    let (one, two) = (
+        soon(completions.choice(0)).await.unwrap(),
+        soon(completions.choice(1)).await.unwrap(),
+    );
+    one.cancel();
+    assert_eq!(outcome(&one).await.end.name(), "cancelled");
+    settle().await;
+    assert!(first_probe.closed() && !second_probe.closed());
+    assert_eq!(two.snapshot().content, "b");
+    completions.cancel();
+    assert_eq!(outcome(&two).await.end.name(), "cancelled");
+    assert!(matches!(
+        soon(completions.closed()).await,
+        Err(StreamError::Cancelled)
+    ));
+    assert!(second_probe.closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_handle_closes_every_source() {
+    let (first, first_probe) = probed([bytes(content(0, "a")), Step::Stall]);
+    let (second, second_probe) = probed([Step::Stall]);
+    let completions = Completions::join([first, second]);
+    let choice = soon(completions.choice(0)).await.unwrap();
+    drop(completions);
+    settle().await;
+    assert!(!first_probe.closed() && !second_probe.closed());
+    drop(choice);
+    settle().await;
+    assert!(first_probe.closed() && second_probe.closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn sources_can_come_later_until_nobody_wants_them() {
+    let (completions, joiner) = Completions::builder().joiner();
+    let first = joiner.add(source(answer("a")), 0..1).unwrap();
+    assert!(soon(first.closed()).await.is_ok());
+    assert_eq!(first.choices(), 1);
+    settle().await;
+    let waits = tokio::time::timeout(SECOND, completions.closed()).await;
+    assert!(waits.is_err(), "more may come");
+    let second = joiner.add(source([Step::Stall]), 1..2).unwrap();
+    drop(joiner);
+    completions.cancel();
+    assert!(matches!(
+        soon(second.closed()).await,
+        Err(StreamError::Cancelled)
+    ));
+    assert!(
+        soon(completions.closed()).await.is_ok(),
+        "one of two came through"
+    );
+
+    let (completions, joiner) = Completions::builder().joiner();
+    completions.cancel();
+    let (refused, probe) = probed([Step::Stall]);
+    assert!(joiner.add(refused, 0..1).is_none());
+    assert!(probe.closed());
+    drop(joiner);
+    assert!(soon(completions.closed()).await.is_err());
+
+    let (completions, joiner) = Completions::builder().joiner();
+    drop(completions);
+    assert!(joiner.add(source([Step::Stall]), 0..1).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_race_is_over_for_those_that_have_not_even_appeared() {
+    let (slow, slow_probe) = probed([bytes(content(0, "slow")), Step::Stall]);
+    let (unseen, unseen_probe) = probed([Step::Stall]);
+    let quick = [
+        bytes(content(0, "good")),
+        Step::Pause(SECOND),
+        bytes(content(0, " answer")),
+        bytes(finish(0, "stop")),
+        Step::Pause(SECOND),
+        usage(5, 2),
+        bytes(DONE),
+    ];
+    let completions = Completions::join([slow, source(quick), unseen]);
+    let is_good = |choice: &crate::Transcript| choice.content().any(|delta| delta == "good");
+    let winners = soon(completions.race(1, is_good)).await;
+    assert_eq!(winners.len(), 1);
+    settle().await;
+    assert!(slow_probe.closed() && unseen_probe.closed());
+    assert_eq!(
+        soon(winners[0].text()).await.unwrap(),
+        "good answer",
+        "the winner goes on"
+    );
+    let mut ends = ends(&completions).await;
+    ends.sort_unstable();
+    let expected = [
+        "0 cancelled \"slow\"",
+        "1 finished \"good answer\"",
+        "2 cancelled \"\"",
+    ];
+    assert_eq!(ends, expected);
+    assert!(soon(completions.closed()).await.is_ok());
+    let usage = soon(completions.usage()).await;
+    assert_eq!(usage.raw["prompt_tokens"], 5, "its usage was waited for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_body_closes_when_its_winners_have_ended() {
+    let script = Script::new([
+        bytes(content(0, "a")),
+        bytes(content(1, "b")),
+        Step::Pause(SECOND),
+        bytes(content(2, "late")),
+        bytes(content(1, "B")),
+        bytes(finish(1, "stop")),
+        bytes(content(0, "A")),
+        Step::Stall,
+    ]);
+    let probe = script.probe();
+    let completions = Completions::from_sse(script);
+    let winners = soon(completions.race(1, |choice| choice.index() == ChoiceIndex(1))).await;
+    assert_eq!(soon(winners[0].text()).await.unwrap(), "bB");
+    settle().await;
+    assert!(probe.closed(), "only losers would still use it");
+    assert_eq!(
+        ends(&completions).await,
+        [
+            "0 cancelled \"a\"",
+            "1 finished \"bB\"",
+            "2 cancelled \"late\""
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_race_asks_once_a_batch_and_cancels_nobody_when_dropped_or_undecided() {
+    let steps = || {
+        [
+            bytes(content(0, "a") + &content(0, "b")),
+            Step::Pause(SECOND),
+            bytes(content(0, "c")),
+            bytes(finish(0, "stop")),
+            usage(1, 1),
+            bytes(DONE),
+        ]
+    };
+    let completions = Completions::from_sse(Script::new(steps()));
+    let mut asked = Vec::new();
+    let never = completions.race(1, |choice| {
+        asked.push(choice.visible());
+        false
+    });
+    assert!(soon(never).await.is_empty());
+    assert!(asked.len() <= 3 && asked.is_sorted(), "{asked:?}");
+    assert!(soon(completions.closed()).await.is_ok());
+
+    let completions = Completions::from_sse(Script::new(steps()));
+    let dropped =
+        tokio::time::timeout(Duration::from_millis(1), completions.race(1, |_| false)).await;
+    assert!(dropped.is_err());
+    assert!(soon(completions.race(0, |_| true)).await.is_empty());
+    assert_eq!(ends(&completions).await, ["0 finished \"abc\""]);
+
+    let completions = Completions::from_sse(Script::new(steps()));
+    assert_eq!(soon(completions.take_finished(1)).await.len(), 1);
+    let usage = soon(completions.usage()).await;
+    assert_eq!(
+        usage.prompt_tokens,
+        Some(1),
+        "nobody lost, so the usage is waited for"
+    );
+}

@@ -1,0 +1,49 @@
+//! The whole way: a question, its request, four independent answers.
+//!
+//! `cargo run --example request`
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::{error::Error, time::Duration};
+
+use tokio::task::JoinSet;
+use unbraid_examples::{HAIKUS, serve};
+use unbraid_http::{Client, HttpError, Request};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // For a real provider: its address, and a key. `Client::from_env()` takes both from the environment.
+    let provider = Client::builder()
+        .base_url(serve(HAIKUS).await?)
+        .proxy_from_env(false) // the provider is in this process
+        .idle_timeout(Duration::from_secs(30));
+    let request = Request::chat("gpt-4o-mini")
+        .system("You are a poet.")
+        .user("Write a haiku on rain.")
+        .n(4)
+        .temperature(1.1)
+        .field("service_tier", "flex"); // whatever the provider knows
+
+    // Without a key there is no stream, but an error that can be matched.
+    match provider.clone().build()?.send(&request).await {
+        Err(HttpError::Status(refused)) => println!("{refused}: {:?}", refused.message()),
+        other => println!("{other:?}"),
+    }
+
+    let client = provider.api_key("a key").build()?;
+    let completions = client.send(&request).await?;
+    let mut choices = completions.choices();
+    let mut tasks = JoinSet::new();
+    while let Some(choice) = choices.next().await {
+        let choice = choice?;
+        tasks.spawn(async move { choice.finished().await });
+    }
+    let mut answers = Vec::new();
+    while let Some(answer) = tasks.join_next().await {
+        answers.push(answer??);
+    }
+    answers.sort_by_key(|answer| answer.index);
+    for answer in answers {
+        println!("\nchoice {}:\n{}", answer.index, answer.message.content);
+    }
+    Ok(())
+}
