@@ -49,8 +49,10 @@ fn stream_of(chunks: usize, shape: Shape) -> f64 {
         choice_bytes: u64::MAX,
         ..Limits::default()
     };
-    let mut options = Options::default();
-    options.limits = limits;
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
     let mut demux = Demux::new(options);
     let both = written(chunks, shape, |read| {
         demux.feed(read.as_bytes());

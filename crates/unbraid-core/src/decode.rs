@@ -13,7 +13,7 @@ use std::borrow::Cow;
 
 use chunk::Chunk;
 pub(crate) use template::Found;
-use templates::{Templates, Told};
+use templates::Templates;
 
 use crate::{
     StreamError, Update, Warning,
@@ -194,23 +194,11 @@ impl Decoder {
         sink: &mut T,
     ) -> bool {
         let plain_reasoning = &self.plain_reasoning;
-        let pieces = sink.takes_pieces();
-        let told = self.templates.tell(found, pieces, |fit| {
+        let told = self.templates.tell(found, self.at, sink, |fit| {
             fit.lane != Lane::Reasoning || plain_reasoning.contains(&fit.choice)
         });
-        match told {
-            None => return false,
-            Some(Told::Update(mut update)) => {
-                update.at = self.at;
-                sink.update(&update);
-            }
-            Some(Told::Piece(mut piece)) => {
-                piece.at = self.at;
-                sink.piece(&piece);
-            }
-        }
-        self.at += 1;
-        true
+        self.at += u64::from(told);
+        told
     }
 
     /// How many events were decoded, and how many of them by a template.

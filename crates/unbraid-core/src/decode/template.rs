@@ -163,14 +163,15 @@ impl Template {
 
     /// What a chunk that fits says, if all of it stands in a piece.
     pub(super) fn piece<'t>(&'t self, choice: ChoiceIndex, text: &'t str) -> Option<Piece<'t>> {
-        self.is_piece.then(|| Piece {
+        let piece = Piece {
             at: 0,
             choice,
             shape: self.like.shape,
             role: self.like.role.as_deref(),
             lane: self.lane,
             text,
-        })
+        };
+        Some(piece).filter(|_| self.is_piece)
     }
 
     /// The update of a chunk that fits.
@@ -308,18 +309,12 @@ fn string(text: &[u8]) -> Option<(usize, bool)> {
     }
     let (mut escaped, mut escapes) = (false, false);
     for (at, byte) in text.iter().enumerate() {
-        if !SPECIAL
-            .get(usize::from(*byte))
-            .is_some_and(|special| *special)
-        {
-            escaped = false;
-            continue;
-        }
         match byte {
             0..=0x1F => return None,
             _ if escaped => escaped = false,
             b'\\' => (escaped, escapes) = (true, true),
-            _ => return Some((at, escapes)),
+            b'"' => return Some((at, escapes)),
+            _ => {}
         }
     }
     None
@@ -338,19 +333,6 @@ fn special(bytes: &[u8; 16]) -> Option<(usize, u8)> {
     let at = (found.trailing_zeros() / 8) as usize;
     bytes.get(at).map(|byte| (at, *byte))
 }
-
-/// Bytes that mean something inside a JSON string.
-const SPECIAL: [bool; 256] = {
-    let mut special = [false; 256];
-    let mut control = 0;
-    while control < 0x20 {
-        special[control] = true;
-        control += 1;
-    }
-    special[b'"' as usize] = true;
-    special[b'\\' as usize] = true;
-    special
-};
 
 /// The text of a string's inside; `None` where the slower decoders have to look: half a surrogate pair is theirs.
 pub(super) fn unescape<'o>(mut inside: &str, out: &'o mut String) -> Option<&'o str> {

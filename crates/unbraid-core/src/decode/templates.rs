@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     ChoiceIndex, Update,
-    piece::{Lane, Piece},
+    piece::{Lane, Piece, Take},
 };
 
 /// Shapes that a stream's chunks take: text, reasoning and the arguments of a few calls come in turn.
@@ -26,12 +26,6 @@ pub(super) struct Templates {
     /// Templates that were made since one last fitted: some streams are never alike.
     unfit: u32,
     fitted: u64,
-}
-
-/// What a chunk says that fits.
-pub(super) enum Told<'t> {
-    Update(Update<'t>),
-    Piece(Piece<'t>),
 }
 
 /// Which text of which choice a chunk continues.
@@ -55,24 +49,24 @@ impl Templates {
         others.find_map(|(at, template)| Some((at, template.find(data, self.common)?)))
     }
 
-    /// What was found as it is told, if the caller agrees: as a piece where that is wanted and says it all.
+    /// Tells what was found, if the caller agrees: as a piece where that is welcome and says it all.
     #[inline]
-    pub(super) fn tell<'t>(
-        &'t mut self,
-        (at, found): (usize, Found<'t>),
-        pieces: bool,
+    pub(super) fn tell<T: Take + ?Sized>(
+        &mut self,
+        (at, found): (usize, Found<'_>),
+        event: u64,
+        sink: &mut T,
         agrees: impl Fn(Fit) -> bool,
-    ) -> Option<Told<'t>> {
-        let template = self.kept.get(at)?;
+    ) -> bool {
+        let Some(template) = self.kept.get(at) else {
+            return false;
+        };
         let (choice, lane) = (found.index, template.lane());
-        let text = std::str::from_utf8(found.text).ok()?;
-        let text = if found.escaped {
-            unescape(text, &mut self.unescaped)?
-        } else {
-            text
+        let Some(text) = text_of(&found, &mut self.unescaped) else {
+            return false;
         };
         if !agrees(Fit { choice, lane }) {
-            return None;
+            return false;
         }
         self.latest = at;
         self.unfit = 0;
@@ -80,10 +74,14 @@ impl Templates {
         let choice = ChoiceIndex(choice);
         let known = std::mem::replace(&mut self.told, true);
         let piece = template.piece(choice, text);
-        Some(match piece.filter(|_| known && pieces) {
-            Some(piece) => Told::Piece(piece),
-            None => Told::Update(template.update(choice, text)),
-        })
+        match piece.filter(|_| known && sink.takes_pieces()) {
+            Some(piece) => sink.piece(&Piece { at: event, ..piece }),
+            None => sink.update(&Update {
+                at: event,
+                ..template.update(choice, text)
+            }),
+        }
+        true
     }
 
     /// An event has come that no template read.
@@ -132,5 +130,16 @@ impl Templates {
     /// How many events fitted.
     pub(super) fn fitted(&self) -> u64 {
         self.fitted
+    }
+}
+
+/// The text in a hole; `None` where a closer look is needed.
+#[inline]
+fn text_of<'t>(found: &Found<'t>, room: &'t mut String) -> Option<&'t str> {
+    let text = std::str::from_utf8(found.text).ok()?;
+    if found.escaped {
+        unescape(text, room)
+    } else {
+        Some(text)
     }
 }
