@@ -12,10 +12,7 @@ use futures::stream;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use unbraid::Completions;
 
-use crate::{
-    json::now,
-    table::{RUNTIMES, runtime},
-};
+use crate::table::{RUNTIMES, runtime};
 
 const UPDATES: usize = 20_000;
 
@@ -100,6 +97,14 @@ async fn actors() -> Vec<Duration> {
         }
     });
     times(send, had).await
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark wants the wall clock and never runs under paused time"
+)]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
 }
 
 const READ: &[u8] = b"data: {\"id\":\"chatcmpl-AbCdEfGhIjKlMnOpQrStUvWxYz012\",\"object\":\"chat.completion.chunk\",\"created\":1730000000,\"model\":\"gpt-4o-2024-08-06\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"logprobs\":null,\"finish_reason\":null}]}\n\n";

@@ -3,11 +3,12 @@
 use std::{ops::RangeInclusive, path::PathBuf};
 
 use clap::{
-    Parser, Subcommand,
+    Parser, Subcommand, ValueHint,
     builder::{OsStringValueParser, TypedValueParser},
 };
+use clap_complete::Shell;
 
-use crate::input::Source;
+use crate::{input::Source, live::Display, replay::Manner};
 
 /// Takes the answer stream of a language model apart: one text and one list of tool calls for every choice.
 #[derive(Debug, Parser)]
@@ -57,34 +58,36 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE", value_parser = clap::value_parser!(PathBuf))]
         request: Option<PathBuf>,
         /// The recorded stream, or `-` for the standard input
-        #[arg(default_value = "-", value_parser = source())]
+        #[arg(default_value = "-", value_parser = source(), value_hint = ValueHint::FilePath)]
         file: Source,
     },
     /// Print one JSON object a line for every event, as it happens
     #[command(after_help = EVENTS_EXAMPLES)]
     Events {
         /// The recorded stream, or `-` for the standard input
-        #[arg(default_value = "-", value_parser = source())]
+        #[arg(default_value = "-", value_parser = source(), value_hint = ValueHint::FilePath)]
         file: Source,
     },
     /// Write one text file a choice, one JSON file a tool call, and summary.json
     #[command(after_help = SPLIT_EXAMPLES)]
     Split {
         /// The directory to write into; it is created if need be
-        #[arg(long, value_name = "DIR", value_parser = clap::value_parser!(PathBuf))]
+        #[arg(long, value_name = "DIR", value_parser = clap::value_parser!(PathBuf), value_hint = ValueHint::DirPath)]
         out: PathBuf,
         /// The recorded stream, or `-` for the standard input
-        #[arg(default_value = "-", value_parser = source())]
+        #[arg(default_value = "-", value_parser = source(), value_hint = ValueHint::FilePath)]
         file: Source,
     },
-    /// Show the choices as they stream, each line behind its choice, and how each of them ended
+    /// Show the choices as they stream, side by side on a terminal, and how each of them ended
     #[command(after_help = WATCH_EXAMPLES)]
     Watch {
         /// Replay so many events a second; without it, they are shown as fast as they come
         #[arg(long, value_name = "PER_SECOND", value_parser = per_second)]
         speed: Option<f64>,
+        #[command(flatten)]
+        display: Display,
         /// The recorded stream, or `-` for the standard input
-        #[arg(default_value = "-", value_parser = source())]
+        #[arg(default_value = "-", value_parser = source(), value_hint = ValueHint::FilePath)]
         file: Source,
     },
     /// Show four answers to one question, streamed by a server inside this process: no key, no network
@@ -93,6 +96,23 @@ pub(crate) enum Command {
         /// How many times as fast
         #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = factor)]
         speed: f64,
+        #[command(flatten)]
+        display: Display,
+    },
+    /// Serve a recorded stream over HTTP, as the provider that it came from
+    #[command(after_help = REPLAY_EXAMPLES)]
+    Replay {
+        #[command(flatten)]
+        manner: Manner,
+        /// The recorded stream, or `-` for the standard input
+        #[arg(value_parser = source(), value_hint = ValueHint::FilePath)]
+        file: Source,
+    },
+    /// Print what a shell needs to complete this command line
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell
+        shell: Shell,
     },
 }
 
@@ -100,7 +120,7 @@ fn source() -> impl TypedValueParser<Value = Source> {
     OsStringValueParser::new().map(Source::from)
 }
 
-fn per_second(text: &str) -> Result<f64, String> {
+pub(crate) fn per_second(text: &str) -> Result<f64, String> {
     number(text, 0.01..=1_000_000.0)
 }
 
@@ -159,3 +179,15 @@ const DEMO_EXAMPLES: &str = "\
 Examples:
   unbraid demo
   unbraid demo --speed 0.5";
+
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  unbraid replay answer.sse --port 8080 --speed 30
+  unbraid replay answer.sse --port 8080 --fault reset:12
+  unbraid replay answer.sse --port 8080 --fault status:429 --times 2";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  unbraid completions bash > ~/.local/share/bash-completion/completions/unbraid
+  unbraid completions fish > ~/.config/fish/completions/unbraid.fish
+  unbraid completions zsh > \"${fpath[1]}/_unbraid\"";

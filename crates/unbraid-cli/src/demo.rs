@@ -4,29 +4,35 @@ mod client;
 mod scenario;
 mod server;
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 
 use anstyle::Style;
 
-use self::server::Server;
+use self::server::Scenario;
 use crate::{
     args::Reading,
     exit::{self, Failure, Status},
-    watch::{Interrupt, block_on, show, stdout},
+    live::{self, Display},
+    serve::Server,
+    watch::{Interrupt, block_on, stdout},
 };
 
 /// Shows the demo, so many times as fast as it was written.
-pub(crate) fn run(reading: &Reading, speed: f64) -> Result<Status, Failure> {
+pub(crate) fn run(reading: &Reading, speed: f64, display: Display) -> Result<Status, Failure> {
     block_on(async {
-        let server = Server::start(speed).await.map_err(demo)?;
-        let mut out = stdout();
-        introduce(&mut out, &server).map_err(Failure::Output)?;
+        let server = Server::start(0, Arc::new(Scenario { speed }))
+            .await
+            .map_err(demo)?;
+        introduce(&mut stdout(), &server).map_err(Failure::Output)?;
         let completions = client::ask(server.address(), reading.builder()).await;
         let completions = completions.map_err(Failure::Demo)?;
         let _interrupt = Interrupt::cancels(&completions).await;
-        let shown = show(&completions, &mut out).await;
+        let shown = live::show(&completions, display, scenario::QUESTION, true).await;
         let shown = shown.map_err(Failure::Output)?;
-        suggest(&mut out).map_err(Failure::Output)?;
+        suggest(&mut stdout()).map_err(Failure::Output)?;
         Ok(exit::tell(&"demo", &shown.outcome(&[])))
     })
 }

@@ -31,6 +31,7 @@ pub(crate) enum Failure {
     Output(io::Error),
     Runtime(io::Error),
     Demo(BoxError),
+    Listen { port: u16, error: io::Error },
 }
 
 /// How a stream ended, whoever read it.
@@ -210,6 +211,7 @@ impl fmt::Display for Failure {
             Self::Output(error) => write!(f, "standard output: {error}"),
             Self::Runtime(error) => write!(f, "cannot start: {error}"),
             Self::Demo(error) => write!(f, "demo: {error}"),
+            Self::Listen { port, error } => write!(f, "port {port}: {error}"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     fmt,
     fs::File,
-    io::{self, Read},
+    io::{self, IsTerminal, Read},
     path::{Path, PathBuf},
 };
 
@@ -36,6 +36,14 @@ impl Source {
         };
         refuse_directory(path)?;
         Ok(Box::new(tokio::fs::File::open(path).await?))
+    }
+
+    /// Whether the stream is typed at a terminal, or pasted: the keys are part of it then.
+    pub(crate) fn is_typed(&self) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Stdin => io::stdin().is_terminal(),
+        }
     }
 }
 

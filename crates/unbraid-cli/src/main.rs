@@ -5,12 +5,17 @@
 
 mod args;
 mod collect;
+mod completions;
 mod demo;
 mod events;
 mod exit;
+mod indent;
 mod input;
+mod live;
 mod printable;
 mod read;
+mod replay;
+mod serve;
 mod split;
 mod watch;
 
@@ -27,8 +32,14 @@ fn main() -> ExitCode {
         Command::Collect { request, file } => collect::run(&file, request.as_deref(), options),
         Command::Events { file } => events::run(&file, options),
         Command::Split { out, file } => split::run(&file, &out, options),
-        Command::Watch { speed, file } => watch::run(&file, &reading, speed),
-        Command::Demo { speed } => demo::run(&reading, speed),
+        Command::Watch {
+            speed,
+            display,
+            file,
+        } => watch::run(&file, &reading, speed, display),
+        Command::Demo { speed, display } => demo::run(&reading, speed, display),
+        Command::Replay { manner, file } => replay::run(&file, &reading, manner),
+        Command::Completions { shell } => completions::run(shell),
     };
     exit::code(status)
 }

@@ -1,5 +1,6 @@
 //! `unbraid watch`: the choices as they stream, and how each of them ended.
 
+mod calls;
 mod lines;
 mod pace;
 mod show;
@@ -20,12 +21,15 @@ use tokio::{
 };
 use unbraid::Completions;
 
-pub(crate) use show::show;
+pub(crate) use pace::events;
+pub(crate) use show::{color, recount, show};
+pub(crate) use summary::Shown;
 
 use crate::{
     args::Reading,
     exit::{self, Failure, Status},
     input::Source,
+    live::{self, Display},
 };
 use tap::Tap;
 
@@ -34,6 +38,7 @@ pub(crate) fn run(
     source: &Source,
     reading: &Reading,
     speed: Option<f64>,
+    display: Display,
 ) -> Result<Status, Failure> {
     block_on(async {
         let input = source.open_async().await;
@@ -41,7 +46,13 @@ pub(crate) fn run(
         let (tap, head) = Tap::new(input);
         let completions = read(tap, reading, speed);
         let _interrupt = Interrupt::cancels(&completions).await;
-        let shown = show(&completions, &mut stdout()).await;
+        let shown = live::show(
+            &completions,
+            display,
+            &source.to_string(),
+            !source.is_typed(),
+        )
+        .await;
         let shown = shown.map_err(Failure::Output)?;
         Ok(exit::tell(source, &shown.outcome(&head.bytes())))
     })
@@ -94,6 +105,7 @@ impl Interrupt {
             completions.cancel();
             // The first one leaves time for the summary. Whoever asks again waits for a reader that reads no more.
             signal::ctrl_c().await?;
+            live::leave();
             std::process::exit(exit::UNFINISHED.into());
         });
         Self(waiting.abort_handle())

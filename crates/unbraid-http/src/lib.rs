@@ -44,6 +44,7 @@ struct Guide;
 mod client;
 mod endpoint;
 mod error;
+mod fan_out;
 pub mod limits;
 mod request;
 mod response;
@@ -53,6 +54,7 @@ mod tls;
 
 pub use client::{Client, ClientBuilder};
 pub use error::{BuildError, HttpError};
+pub use fan_out::Choices;
 pub use request::{Request, RequestError};
 pub use response::ResponseExt;
 pub use status::StatusError;

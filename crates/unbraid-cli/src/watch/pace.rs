@@ -31,6 +31,17 @@ pub(crate) fn paced(
     stream::unfold(replay, Replay::next)
 }
 
+/// A whole recording, event by event.
+pub(crate) fn events(mut recording: Bytes) -> Vec<Bytes> {
+    let mut cutter = Cutter::default();
+    let mut events = Vec::new();
+    while !recording.is_empty() {
+        let end = cutter.event_end(&recording);
+        events.push(recording.split_to(end.unwrap_or(recording.len())));
+    }
+    events
+}
+
 struct Replay<R> {
     input: R,
     /// What was read and not yet given.

@@ -7,13 +7,14 @@ use tokio::{
     sync::mpsc::{self, Sender},
     task::JoinSet,
 };
-use unbraid::{Call, CallStatus, Choice, ChoiceError, ChoiceIndex, Completions, Event, Finished};
+use unbraid::{Choice, ChoiceError, ChoiceIndex, Completions, Event, Finished};
 
 use super::{
+    calls::Calls,
     lines::{Line, Lines, Voice},
     summary::{Ended, Shown},
 };
-use crate::printable::{printable, printable_line};
+use crate::printable::printable_line;
 
 /// Lines that wait to be printed. What does not fit waits in the completion, which keeps it anyway.
 const QUEUE: usize = 64;
@@ -47,11 +48,39 @@ pub(crate) async fn show(completions: &Completions, out: &mut impl Write) -> io:
             }
         }
     }
+    conclude(completions, &seen, out).await
+}
+
+/// Prints a completion that is over: its choices one behind the other, then how each of them ended.
+pub(crate) async fn recount(completions: &Completions, out: &mut impl Write) -> io::Result<Shown> {
+    let mut choices = completions.choices();
+    let mut seen = Vec::new();
+    while let Some(Ok(choice)) = choices.next().await {
+        seen.push(choice);
+    }
+    seen.sort_by_key(Choice::index);
+    for choice in &seen {
+        let mut lines = ChoiceLines::default();
+        let mut events = choice.events();
+        while let Some(Ok(stamped)) = events.next().await {
+            for line in lines.push(choice, &stamped.event) {
+                print(out, choice.index(), &line)?;
+            }
+        }
+    }
+    conclude(completions, &seen, out).await
+}
+
+async fn conclude(
+    completions: &Completions,
+    seen: &[Choice],
+    out: &mut impl Write,
+) -> io::Result<Shown> {
     let shown = Shown {
         closed: completions.closed().await,
         usage: completions.usage().await,
         warnings: completions.warnings(),
-        choices: ended(&seen).await,
+        choices: ended(seen).await,
     };
     shown.summarize(out)?;
     out.flush()?;
@@ -60,26 +89,11 @@ pub(crate) async fn show(completions: &Completions, out: &mut impl Write) -> io:
 
 /// Sends the lines of one choice. It stops early if nobody prints them any more.
 async fn follow(choice: Choice, sender: Sender<(ChoiceIndex, Line)>) {
-    let mut lines = Lines::default();
+    let mut lines = ChoiceLines::default();
     let mut events = choice.events();
     // An error follows the event `End` only, and the summary tells it.
     while let Some(Ok(stamped)) = events.next().await {
-        let complete = match &stamped.event {
-            Event::Content(text) => lines.push(Voice::Content, text),
-            Event::Reasoning(text) => lines.push(Voice::Reasoning, text),
-            Event::Refusal(text) => lines.push(Voice::Refusal, text),
-            // A call may be cut or go on until its choice ends, and a repeated one is told only then (T37).
-            Event::End(_) => {
-                let calls = choice.snapshot().tool_calls;
-                lines
-                    .end()
-                    .into_iter()
-                    .chain(calls.iter().map(call))
-                    .collect()
-            }
-            _ => continue,
-        };
-        for line in complete {
+        for line in lines.push(&choice, &stamped.event) {
             if sender.send((choice.index(), line)).await.is_err() {
                 return;
             }
@@ -87,19 +101,39 @@ async fn follow(choice: Choice, sender: Sender<(ChoiceIndex, Line)>) {
     }
 }
 
-fn call(call: &Call) -> Line {
-    let name = if call.name.is_empty() {
-        "?"
-    } else {
-        &call.name
-    };
-    let mut text = format!("{name} {}", call.arguments);
-    match call.status {
-        None | Some(CallStatus::Complete | CallStatus::EmptyAsObject) => {}
-        Some(status) => text = format!("{text} ({status})"),
+/// Cuts the events of one choice into lines.
+#[derive(Debug, Default)]
+struct ChoiceLines {
+    text: Lines,
+    calls: Calls,
+}
+
+impl ChoiceLines {
+    /// The lines that are complete with an event.
+    fn push(&mut self, choice: &Choice, event: &Event) -> Vec<Line> {
+        match event {
+            Event::Content(text) => self.say(Voice::Content, text),
+            Event::Reasoning(text) => self.say(Voice::Reasoning, text),
+            Event::Refusal(text) => self.say(Voice::Refusal, text),
+            Event::ToolCallStart { name, kind, .. } => {
+                let mut lines = Vec::from_iter(self.text.end());
+                lines.extend(self.calls.start(name, *kind));
+                lines
+            }
+            Event::ToolCallArguments { call, text } => self.calls.push(*call, text),
+            Event::End(_) => {
+                let text = self.text.end();
+                self.calls.end(&choice.snapshot().tool_calls, text)
+            }
+            _ => Vec::new(),
+        }
     }
-    let voice = Voice::Call;
-    Line { voice, text }
+
+    fn say(&mut self, voice: Voice, text: &str) -> Vec<Line> {
+        let mut lines = self.calls.pass();
+        lines.extend(self.text.push(voice, text));
+        lines
+    }
 }
 
 async fn ended(choices: &[Choice]) -> Vec<Ended> {
@@ -125,7 +159,7 @@ fn print(out: &mut impl Write, choice: ChoiceIndex, line: &Line) -> io::Result<(
         Voice::Content => ("", printable_line(&line.text)),
         Voice::Reasoning => ("~ ", printable_line(&line.text)),
         Voice::Refusal => ("! ", printable_line(&line.text)),
-        Voice::Call => ("> ", printable(&line.text)),
+        Voice::Call => ("> ", printable_line(&line.text)),
     };
     let style = match line.voice {
         Voice::Content => style(choice),
@@ -135,15 +169,18 @@ fn print(out: &mut impl Write, choice: ChoiceIndex, line: &Line) -> io::Result<(
     writeln!(out, "{style}[{choice}] {mark}{text}{style:#}")
 }
 
-/// The colour of a choice, told apart from that of its neighbours on dark and light ground alike.
 pub(super) fn style(choice: ChoiceIndex) -> Style {
-    let color = match choice.0 % 6 {
+    color(choice).on_default()
+}
+
+/// The colour of a choice, told apart from that of its neighbours on dark and light ground alike.
+pub(crate) fn color(choice: ChoiceIndex) -> AnsiColor {
+    match choice.0 % 6 {
         0 => AnsiColor::Cyan,
         1 => AnsiColor::Green,
         2 => AnsiColor::Magenta,
         3 => AnsiColor::Yellow,
         4 => AnsiColor::Blue,
         _ => AnsiColor::Red,
-    };
-    color.on_default()
+    }
 }

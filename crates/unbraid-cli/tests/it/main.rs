@@ -7,7 +7,10 @@ mod demo;
 mod documentation;
 mod events;
 mod every_fixture;
+#[cfg(unix)]
+mod live;
 mod pipes;
+mod replay;
 mod split;
 mod usage;
 mod watch;

@@ -26,6 +26,13 @@ fn usage_errors_exit_with_2() {
     check("split one.sse", 2);
     check("demo one.sse", 2);
     check("demo --speed 0", 2);
+    check("demo --stay --plain", 2);
+    check("replay", 2);
+    check("replay x.sse --fault fire", 2);
+    check("replay x.sse --times 1", 2);
+    check("replay x.sse --cut 0", 2);
+    check("replay x.sse --port 65536", 2);
+    check("completions csh", 2);
 }
 
 #[test]
@@ -36,6 +43,8 @@ fn help_and_version_exit_with_0() {
     check("split -h", 0);
     check("watch --help", 0);
     check("demo --help", 0);
+    check("replay --help", 0);
+    check("completions --help", 0);
     check("help split", 0);
     check("--version", 0);
     assert!(
@@ -52,4 +61,15 @@ fn options_stand_before_or_behind_the_command() {
     let behind = unbraid("collect - --expect-choices=1", stream);
     assert_eq!(before.json()["choices"][0]["index"], 0);
     assert_eq!(before.stdout, behind.stdout);
+}
+
+#[test]
+fn shells_can_complete_the_commands() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let run = unbraid(&format!("completions {shell}"), b"");
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}");
+        for word in ["collect", "replay", "expect-choices", "fault"] {
+            assert!(run.stdout.contains(word), "{shell}: {word}");
+        }
+    }
 }

@@ -110,8 +110,14 @@ fn calls_reasoning_and_refusals_are_marked() {
     assert_eq!(
         lines_of(&calls, 0),
         [
-            r#"> get_wind {"harbour":"Skagen","unit":"knots"}"#,
-            r#"> get_tide {"harbour":"Skagen","day":"2026-05-01"}"#
+            "> get_wind {",
+            r#">   "harbour": "Skagen","#,
+            r#">   "unit": "knots""#,
+            "> }",
+            "> get_tide {",
+            r#">   "harbour": "Skagen","#,
+            r#">   "day": "2026-05-01""#,
+            "> }",
         ]
     );
     assert!(calls.stdout.contains("[0] finished (tool_calls)  2 calls"));
@@ -120,8 +126,11 @@ fn calls_reasoning_and_refusals_are_marked() {
         lines_of(&reasoning, 0),
         [
             "~ Two things at once.",
-            "Opening the sluice. Done soon.",
-            r#"> sluice {"cm":12}"#
+            "Opening the sluice.",
+            "> sluice {",
+            r#">   "cm": 12"#,
+            "> }",
+            " Done soon.",
         ]
     );
     let refusal = watch("openai_chat/openai-m04-refusal");
@@ -270,7 +279,7 @@ fn a_model_cannot_command_the_terminal() {
             bare.contains("[0] \\u{1b}[2J\ttab\\u{9b}31m\\rgone\\u{8}\n[0] next\\u{202e}\n"),
             "{bare:?}"
         );
-        assert!(bare.contains("[0] > f\\u{1b}[m {\\n}\n"), "{bare:?}");
+        assert!(bare.contains("[0] > f\\u{1b}[m {}\n"), "{bare:?}");
         assert!(bare.contains("finished (\\u{1b}]0;x\\u{7})"), "{bare:?}");
     }
 }

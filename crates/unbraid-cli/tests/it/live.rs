@@ -1,0 +1,294 @@
+//! The live view in a real terminal: a pseudo-terminal, and a screen that understands what is written to it.
+
+use std::{
+    io::Write,
+    process::{ChildStdin, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use unbraid_testkit::{
+    fixture::workspace_root,
+    terminal::{Left, Terminal},
+};
+
+use crate::UNBRAID;
+
+/// A stream that the test writes, chunk by chunk.
+struct Stream {
+    terminal: Terminal,
+    stdin: ChildStdin,
+}
+
+impl Stream {
+    fn watched(args: &[&str], size: (u16, u16)) -> Self {
+        let args = ["watch"].iter().chain(args);
+        let mut terminal = Terminal::run_with_stdin(UNBRAID, args, size, Some(Stdio::piped()));
+        let stdin = terminal.stdin().expect("a pipe");
+        Self { terminal, stdin }
+    }
+
+    fn chunk(&mut self, choice: &Value) {
+        let chunk = json!({ "choices": [choice] });
+        write!(self.stdin, "data: {chunk}\n\n").unwrap();
+    }
+
+    fn say(&mut self, choice: u32, text: &str) {
+        self.chunk(&json!({ "index": choice, "delta": { "content": text } }));
+    }
+
+    fn call(&mut self, choice: u32, call: &Value) {
+        self.chunk(&json!({ "index": choice, "delta": { "tool_calls": [call] } }));
+    }
+
+    fn finish(&mut self, choice: u32) {
+        self.chunk(&json!({ "index": choice, "delta": {}, "finish_reason": "stop" }));
+    }
+
+    fn done(mut self) -> Terminal {
+        self.stdin.write_all(b"data: [DONE]\n\n").unwrap();
+        self.terminal
+    }
+}
+
+#[track_caller]
+fn check_restored(left: &Left, code: i32) {
+    assert_eq!(left.code, Some(code), "{}", left.contents);
+    assert!(left.restored, "{}", left.contents);
+    assert!(
+        left.written.contains("\u{1b}[?1049l"),
+        "the view was never there"
+    );
+}
+
+/// What was printed behind the live view, without its colours.
+fn printed(left: &Left) -> String {
+    let (_, printed) = left.written.rsplit_once("\u{1b}[?1049l").unwrap();
+    let mut plain = String::new();
+    let mut rest = printed;
+    while let Some((before, sequence)) = rest.split_once('\u{1b}') {
+        plain.push_str(before);
+        let end = sequence.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+        rest = &sequence[end + 1..];
+    }
+    plain.push_str(rest);
+    plain.replace("\r\n", "\n")
+}
+
+#[test]
+fn each_choice_has_a_column() {
+    let mut stream = Stream::watched(&[], (20, 90));
+    stream.say(1, "Hello from one");
+    stream.say(0, "Hello from zero");
+    stream.say(2, "Hello from two");
+    let screen = stream.terminal.wait_for("Hello from two");
+    let row = screen
+        .lines()
+        .find(|line| line.contains("Hello from zero"))
+        .unwrap();
+    let at = |text| row.find(text).unwrap_or_else(|| panic!("{screen}"));
+    assert!(at("zero") < at("one") && at("one") < at("two"), "{screen}");
+    stream.terminal.wait_for("[1] writing");
+    stream.terminal.wait_for("3 of 3 choices open");
+    stream.say(1, ", and on");
+    stream.terminal.wait_for("one, and on");
+    stream.finish(0);
+    stream.say(2, " and two");
+    stream.terminal.wait_for("[0] finished (stop)");
+    stream.terminal.wait_for("2 of 3 choices open");
+    stream.finish(1);
+    stream.finish(2);
+    let left = stream.done().end();
+    check_restored(&left, 0);
+    let lines = "[0] Hello from zero\n[1] Hello from one, and on\n[2] Hello from two and two\n\n[0] finished (stop)";
+    assert!(printed(&left).contains(lines), "{}", printed(&left));
+    assert!(
+        printed(&left).contains("\nstream closed"),
+        "{}",
+        printed(&left)
+    );
+}
+
+#[test]
+fn calls_grow_as_indented_json() {
+    let mut stream = Stream::watched(&[], (16, 60));
+    stream.call(
+        0,
+        &json!({ "index": 0, "id": "c", "function": { "name": "forecast", "arguments": "{\"ci" } }),
+    );
+    stream.terminal.wait_for("\"ci");
+    stream.call(
+        0,
+        &json!({ "index": 0, "function": { "arguments": "ty\":\"Os" } }),
+    );
+    let screen = stream.terminal.wait_for("  \"city\": \"Os");
+    assert!(screen.contains("> forecast {"), "{screen}");
+    stream.terminal.wait_for("[0] calling");
+    stream.call(
+        0,
+        &json!({ "index": 0, "function": { "arguments": "lo\",\"days\":[1" } }),
+    );
+    stream.terminal.wait_for("\"days\": [");
+    stream.terminal.press("q");
+    let left = stream.terminal.end();
+    check_restored(&left, 3);
+    let lines = "[0] > forecast {\n[0] >   \"city\": \"Oslo\",\n[0] >   \"days\": [\n[0] >     1 (truncated)\n\n[0] cancelled";
+    assert!(printed(&left).contains(lines), "{}", printed(&left));
+}
+
+#[test]
+fn another_size_is_another_picture() {
+    let mut stream = Stream::watched(&[], (24, 100));
+    stream.say(0, "zero");
+    stream.say(1, "one");
+    let beside = |screen: &vt100::Screen| {
+        let contents = screen.contents();
+        contents
+            .lines()
+            .any(|line| line.contains("[0]") && line.contains("[1]"))
+    };
+    stream.terminal.wait(beside);
+    stream.terminal.resize((24, 40));
+    stream
+        .terminal
+        .wait(|screen| !beside(screen) && screen.contents().contains("[1]"));
+    stream.terminal.resize((30, 120));
+    stream.terminal.wait(beside);
+    stream.terminal.resize((2, 3));
+    stream.terminal.resize((24, 100));
+    stream.terminal.wait(beside);
+    stream.terminal.press("\u{3}");
+    check_restored(&stream.terminal.end(), 3);
+}
+
+#[test]
+fn keys_scroll_and_keep_the_view_open() {
+    let mut stream = Stream::watched(&[], (12, 50));
+    let text: String = (0..50).map(|k| format!("line {k}\n")).collect();
+    stream.say(0, &text);
+    let screen = stream.terminal.wait_for("line 49");
+    assert!(!screen.contains("line 0"), "{screen}");
+    stream.terminal.press("\u{1b}[H");
+    let screen = stream.terminal.wait_for("line 0");
+    assert!(!screen.contains("line 49"), "{screen}");
+    stream.terminal.press("\u{1b}[B");
+    stream.terminal.wait(|screen| {
+        !screen.contents().contains("line 0\n") && screen.contents().contains("line 1")
+    });
+    stream.say(0, "line 50\n");
+    stream.terminal.wait_for("/51");
+    stream.terminal.press("\u{1b}[F");
+    stream.terminal.wait_for("line 50");
+    stream.finish(0);
+    let terminal = stream.done();
+    // Somebody is reading: the end of the stream takes nothing away.
+    terminal.wait_for("1 choice, stream closed");
+    terminal.press("q");
+    check_restored(&terminal.end(), 0);
+}
+
+#[test]
+fn the_view_stays_if_asked_to() {
+    let mut stream = Stream::watched(&["--stay"], (12, 60));
+    stream.say(0, "Hi");
+    stream.finish(0);
+    let terminal = stream.done();
+    terminal.wait_for("1 choice, stream closed");
+    terminal.press("q");
+    check_restored(&terminal.end(), 0);
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    for (signal, code) in [("-TERM", 128 + 15), ("-HUP", 128 + 1), ("-INT", 3)] {
+        let mut stream = Stream::watched(&[], (12, 60));
+        stream.say(0, "Hi");
+        stream.terminal.wait_for("Hi");
+        let id = stream.terminal.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+        assert!(sent.success());
+        check_restored(&stream.terminal.end(), code);
+    }
+}
+
+#[test]
+fn a_model_cannot_command_the_screen() {
+    let mut stream = Stream::watched(&[], (12, 70));
+    stream.say(0, "a\u{1b}[2Jb\u{9b}31m\u{202e}c\u{1b}]0;title\u{7}");
+    let screen = stream
+        .terminal
+        .wait_for("\\u{1b}[2Jb\\u{9b}31m\\u{202e}c\\u{1b}]0;title\\u{7}");
+    assert!(!screen.contains('\u{1b}'), "{screen}");
+    stream.terminal.press("q");
+    let left = stream.terminal.end();
+    for harm in ["\u{1b}[2Jb", "\u{9b}", "\u{202e}", "\u{1b}]"] {
+        assert!(!left.written.contains(harm), "{harm:?}");
+    }
+}
+
+#[test]
+fn lines_are_printed_where_nothing_can_be_drawn() {
+    let fixture = workspace_root().join("tests/fixtures/openai_chat/openai-m04-refusal.sse");
+    let fixture = fixture.to_str().unwrap();
+    let plain = Terminal::run(UNBRAID, ["watch", "--plain", fixture], (24, 80)).end();
+    assert_eq!(plain.code, Some(0));
+    assert!(!plain.written.contains("\u{1b}[?1049h"));
+    assert!(
+        plain.contents.contains("[0] ! I'm sorry"),
+        "{}",
+        plain.contents
+    );
+    // What is typed at the terminal is the stream: no keys are left.
+    let typed = Terminal::run(UNBRAID, ["watch"], (24, 80));
+    typed.press("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"typed\\n\"},\"finish_reason\":\"stop\"}]}\n\n");
+    typed.wait_for("[0] typed");
+    typed.press("data: [DONE]\n\n\u{4}");
+    let typed = typed.end();
+    assert_eq!(typed.code, Some(0));
+    assert!(!typed.written.contains("\u{1b}[?1049h"));
+}
+
+#[test]
+fn the_demo_is_live() {
+    let args = ["demo", "--speed", "4", "--stay"];
+    let terminal = Terminal::run(UNBRAID, args, (30, 120));
+    let screen = terminal.wait_for("4 choices, stream closed");
+    for shown in [
+        "It will rain in Oslo",
+        "> get_forecast {",
+        " tokens/s",
+        "[2] finished (length)",
+    ] {
+        assert!(screen.contains(shown), "{shown}: {screen}");
+    }
+    terminal.press("q");
+    let left = terminal.end();
+    check_restored(&left, 0);
+    assert!(
+        printed(&left).contains("[3] > find_activities {\n[3] >   \"city\": \"Oslo\",\n"),
+        "{}",
+        printed(&left)
+    );
+    assert!(printed(&left).contains("[2] finished (length)"));
+}
+
+/// In a session of its own a process has no terminal to read keys from, though it can write to this one.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_keys_the_view_still_works_and_leaves_by_itself() {
+    let args = ["--wait", UNBRAID, "watch", "--stay"];
+    let mut terminal = Terminal::run_with_stdin("setsid", args, (12, 60), Some(Stdio::piped()));
+    let stdin = terminal.stdin().expect("a pipe");
+    let mut stream = Stream { terminal, stdin };
+    stream.say(0, "Hi");
+    let screen = stream.terminal.wait_for("1 of 1 choice open");
+    assert!(!screen.contains("q quit"), "{screen}");
+    stream.terminal.resize((12, 100));
+    stream.terminal.wait(|screen| {
+        screen
+            .contents()
+            .lines()
+            .any(|line| line.ends_with("──┐") && line.chars().count() == 100)
+    });
+    stream.finish(0);
+    check_restored(&stream.done().end(), 0);
+}
