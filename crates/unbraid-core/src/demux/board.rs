@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::{
     ChoiceIndex, End, Options, Shape, Stamped, Text, Transcript, Update, choice::Machine,
-    event::Place, route::Sink,
+    event::Place, piece::Piece, route::Sink,
 };
 
 /// Every choice's machine and transcript, and the order of what has happened.
@@ -53,6 +53,7 @@ impl Board {
         self.choices.get(slot).map(|slot| &slot.log)
     }
 
+    #[inline]
     pub(super) fn next_event(&mut self) -> Option<Stamped<&str>> {
         loop {
             match self.queue.pop_front()? {
@@ -62,16 +63,10 @@ impl Board {
                     let seq = taken.read;
                     taken.read += 1;
                     if events > 1 {
-                        self.queue.push_front(Item::Choice {
-                            slot,
-                            events: events - 1,
-                        });
+                        let events = events - 1;
+                        self.queue.push_front(Item::Choice { slot, events });
                     }
-                    if self
-                        .choices
-                        .get(slot)
-                        .is_some_and(|slot| slot.log.event(seq).is_some())
-                    {
+                    if taken.log.tells(seq) {
                         return self.choices.get(slot)?.log.event(seq);
                     }
                 }
@@ -105,6 +100,10 @@ impl Sink for Board {
 
     fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
         self.with(slot, |machine, log| machine.apply(update, place, log));
+    }
+
+    fn piece(&mut self, slot: usize, piece: &Piece<'_>, place: Place) {
+        self.with(slot, |machine, log| machine.piece(piece, place, log));
     }
 
     fn late(&mut self, slot: usize, update: &Update<'_>, place: Place) {

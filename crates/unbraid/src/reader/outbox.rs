@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceIndex, End, Options, Place, Shape, Stamped, Transcript, Update, route::Sink,
+    ChoiceIndex, End, Options, Place, Shape, Stamped, Transcript, Update, piece::Piece, route::Sink,
 };
 
 use crate::{
@@ -104,7 +104,7 @@ impl Outbox {
     pub(crate) async fn deliver(&mut self, me: &ActorCell) -> Vec<Arc<Log>> {
         let mut new = Vec::new();
         self.filled.sort_unstable();
-        for slot in std::mem::take(&mut self.filled) {
+        for slot in self.filled.drain(..) {
             let Some(lane) = self.lanes.get_mut(slot) else {
                 continue;
             };
@@ -162,6 +162,10 @@ impl Sink for Outbox {
 
     fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
         self.fill(slot, |batch| batch.update(update, place));
+    }
+
+    fn piece(&mut self, slot: usize, piece: &Piece<'_>, place: Place) {
+        self.fill(slot, |batch| batch.piece(piece, place));
     }
 
     fn late(&mut self, slot: usize, update: &Update<'_>, place: Place) {
