@@ -10,6 +10,7 @@ pub use self::builder::ClientBuilder;
 use crate::{
     endpoint::{ApiKey, Endpoint},
     error::{BuildError, HttpError},
+    fan_out::{self, Choices, Native},
     request::Request,
     send,
 };
@@ -50,6 +51,8 @@ pub(crate) struct Inner {
     /// What no error may repeat.
     pub(crate) secrets: Vec<ApiKey>,
     pub(crate) retries: u32,
+    pub(crate) max_requests: usize,
+    pub(crate) native: Native,
     pub(crate) timeouts: Timeouts,
     /// How the stream of each answer is read.
     pub(crate) settings: Builder,
@@ -95,7 +98,8 @@ impl Client {
 
     /// Sends a request and gives its completions as soon as the head of a successful answer has come.
     ///
-    /// Requests that were surely not answered are sent again, within bounds; none is once an answer has begun.
+    /// Requests that were surely not answered are sent again, within bounds; none is once an answer has begun. With
+    /// [`Choices::FanOut`] it waits for nothing, as [`fan_out`](Self::fan_out).
     ///
     /// # Examples
     ///
@@ -122,8 +126,23 @@ impl Client {
     ///
     /// Dropping the future closes the connection; the server may have begun to answer, and may bill it.
     pub async fn send(&self, request: &Request) -> Result<Completions, HttpError> {
+        let n = request.expected_choices().unwrap_or(1);
         // Boxed: the machinery of a connection would lie on the caller's stack.
-        Box::pin(send::send(&self.0, request)).await
+        match request.asked_by() {
+            Choices::FanOut => Ok(self.fan_out(request, n)),
+            Choices::Auto if n > 1 => Box::pin(fan_out::auto(&self.0, request, n)).await,
+            Choices::Native | Choices::Auto => Box::pin(send::send(&self.0, request)).await,
+        }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.0
+    }
+}
+
+impl From<Arc<Inner>> for Client {
+    fn from(inner: Arc<Inner>) -> Self {
+        Self(inner)
     }
 }
 

@@ -123,6 +123,30 @@ impl HttpError {
         }
     }
 
+    /// The error of a request that stands behind another error: that of a choice of a [`fan_out`](crate::Client::fan_out), say.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_http::{Client, HttpError, Request};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let nowhere = Client::builder().base_url("http://127.0.0.1:1/v1").proxy_from_env(false);
+    /// let completions = nowhere.retries(0).build()?.fan_out(&Request::chat("a model").user("Hello?"), 2);
+    /// let error = completions.single().await?.text().await.unwrap_err();
+    /// assert!(matches!(HttpError::cause_of(&error), Some(HttpError::Connect { .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn cause_of<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e Self> {
+        match error.downcast_ref::<Self>() {
+            Some(found) => Some(found),
+            None => Self::cause_of(error.source()?),
+        }
+    }
+
     /// What the server said of itself, if it answered at all.
     #[must_use]
     pub fn answer(&self) -> Option<&StatusError> {

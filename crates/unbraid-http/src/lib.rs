@@ -36,6 +36,11 @@
 //!
 //! Whoever has a client already needs [`ResponseExt`] only.
 
+/// The README's programs compile and run. They stand here because this crate sees all libraries.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 /// The programs of the guide compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/requests.md")]
@@ -44,6 +49,7 @@ struct Guide;
 mod client;
 mod endpoint;
 mod error;
+mod fan_out;
 pub mod limits;
 mod request;
 mod response;
@@ -53,6 +59,7 @@ mod tls;
 
 pub use client::{Client, ClientBuilder};
 pub use error::{BuildError, HttpError};
+pub use fan_out::Choices;
 pub use request::{Request, RequestError};
 pub use response::ResponseExt;
 pub use status::StatusError;

@@ -22,5 +22,11 @@ pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause of our own: a server that is down for longer is not back because of one more attempt.
 pub const MAX_PAUSE: Duration = Duration::from_secs(8);
 
+/// Requests of one fan-out that run at once, unless told otherwise: providers count them, and few allow much more.
+pub const MAX_REQUESTS: usize = 16;
+
+/// Models of which a client remembers that they give one choice only. Who uses more of them through one client has a gateway.
+pub const MAX_KNOWN_MODELS: usize = 256;
+
 /// How long a connection may take. An ocean and a TLS handshake need one second.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

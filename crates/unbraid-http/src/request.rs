@@ -8,6 +8,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use unbraid::BoxError;
 
+use crate::fan_out::Choices;
+
 /// A request for completions.
 ///
 /// Its fields go to the server as they were given, in that order; nothing is checked, for the provider decides what it
@@ -48,6 +50,7 @@ pub struct Request {
     kind: Kind,
     fields: Map<String, Value>,
     include_usage: bool,
+    choices: Choices,
 }
 
 /// Which of the two interfaces is asked.
@@ -161,6 +164,7 @@ impl Request {
             kind,
             fields: Map::new(),
             include_usage: true,
+            choices: Choices::default(),
         }
     }
 
@@ -261,6 +265,23 @@ impl Request {
         self
     }
 
+    /// How several choices are asked for; by `n` unless said otherwise.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_http::{Choices, Request};
+    ///
+    /// // Four answers from whatever provider, if need be by four requests.
+    /// let request = Request::chat("a model").user("Hello?").n(4).choices(Choices::Auto);
+    /// # drop(request);
+    /// ```
+    #[must_use]
+    pub fn choices(mut self, choices: Choices) -> Self {
+        self.choices = choices;
+        self
+    }
+
     /// The body as it is sent.
     #[must_use]
     pub fn body(&self) -> Value {
@@ -276,6 +297,25 @@ impl Request {
             }
         }
         Value::Object(body)
+    }
+
+    /// The request for the choice of an index alone.
+    pub(crate) fn one_choice(&self, index: u32) -> Self {
+        let mut one = self.clone();
+        one.remove("n");
+        // Equal seeds would give equal answers.
+        if let Some(seed) = self.get("seed").and_then(Value::as_i64) {
+            one.set("seed", seed.wrapping_add(index.into()));
+        }
+        one
+    }
+
+    pub(crate) fn model(&self) -> &str {
+        self.get("model").and_then(Value::as_str).unwrap_or("")
+    }
+
+    pub(crate) fn asked_by(&self) -> Choices {
+        self.choices
     }
 
     pub(crate) fn kind(&self) -> Kind {

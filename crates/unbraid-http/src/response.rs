@@ -1,7 +1,7 @@
 //! From an answer to completions.
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::{Response, header::CONTENT_TYPE};
 use tokio::time::timeout;
 use unbraid::{Builder, Completions};
@@ -108,12 +108,15 @@ impl Answer {
     }
 
     pub(crate) fn read(self, settings: Builder) -> Completions {
+        settings.read_sse(self.body())
+    }
+
+    pub(crate) fn body(self) -> impl Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static {
         let rest = stream::iter(self.rest).flat_map(Response::bytes_stream);
         // The address may hold a key, and errors are printed.
-        let body = stream::iter(self.head)
+        stream::iter(self.head)
             .chain(rest)
-            .map_err(reqwest::Error::without_url);
-        settings.read_sse(body)
+            .map_err(reqwest::Error::without_url)
     }
 }
 

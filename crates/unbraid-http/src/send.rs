@@ -26,18 +26,26 @@ use crate::{
 
 /// Sends a request and gives its completions once an answer has begun.
 pub(crate) async fn send(client: &Inner, request: &Request) -> Result<Completions, HttpError> {
+    let settings = settings(client, request, &request.body());
+    can_wait()?; // before the clock is asked
+    let started = Instant::now();
+    let answer = answer_to(client, request).await?;
+    // The body has what is left of it.
+    Ok(answer.read(match client.timeouts.total {
+        Some(total) => settings.total_timeout(total.saturating_sub(started.elapsed())),
+        None => settings,
+    }))
+}
+
+/// Sends a request until an answer has begun.
+pub(crate) async fn answer_to(client: &Inner, request: &Request) -> Result<Answer, HttpError> {
     can_wait()?;
     let body = request.body();
-    let settings = settings(client, request, &body);
     let work = attempts(client, request, &body);
-    let Some(total) = client.timeouts.total else {
-        return Ok(work.await?.read(settings));
-    };
-    let started = Instant::now();
-    let answer = within(total, Timeout::Total, work).await?;
-    // The body has what is left of it.
-    let rest = total.saturating_sub(started.elapsed());
-    Ok(answer.read(settings.total_timeout(rest)))
+    match client.timeouts.total {
+        Some(total) => within(total, Timeout::Total, work).await,
+        None => work.await,
+    }
 }
 
 /// Whether this thread has a runtime, and timers: without them reqwest would panic.
@@ -48,7 +56,7 @@ fn can_wait() -> Result<(), HttpError> {
 }
 
 /// How the stream of one request is read: the one place where a stream learns what was asked.
-fn settings(client: &Inner, request: &Request, body: &Value) -> Builder {
+pub(crate) fn settings(client: &Inner, request: &Request, body: &Value) -> Builder {
     let settings = client.settings.clone().request(body);
     match request.expected_choices() {
         Some(n) => settings.expect_choices(n),

@@ -95,6 +95,12 @@ impl StatusError {
         self.0.said.code.as_deref()
     }
 
+    /// The parameter that is complained about, if the provider names one.
+    #[must_use]
+    pub fn param(&self) -> Option<&str> {
+        self.0.said.param.as_deref()
+    }
+
     /// The body's first [`MAX_ERROR_BODY_BYTES`](crate::limits::MAX_ERROR_BODY_BYTES), as text.
     #[must_use]
     pub fn body_head(&self) -> &str {

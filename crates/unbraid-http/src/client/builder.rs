@@ -6,13 +6,15 @@ use reqwest::{
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
     redirect::Policy,
 };
+use tokio::sync::Semaphore;
 use unbraid::{Builder, Completions};
 
 use super::{Client, Inner, Timeouts};
 use crate::{
     endpoint::{ApiKey, Endpoint},
     error::BuildError,
-    limits::{CONNECT_TIMEOUT, RETRIES},
+    fan_out::Native,
+    limits::{CONNECT_TIMEOUT, MAX_REQUESTS, RETRIES},
     tls,
 };
 
@@ -49,6 +51,7 @@ pub struct ClientBuilder {
     http2: bool,
     connect: Duration,
     retries: u32,
+    max_requests: usize,
     timeouts: Timeouts,
     settings: Builder,
 }
@@ -76,6 +79,7 @@ impl ClientBuilder {
             http2: false,
             connect: CONNECT_TIMEOUT,
             retries: RETRIES,
+            max_requests: MAX_REQUESTS,
             timeouts: Timeouts::default(),
             settings: Completions::builder(),
         }
@@ -176,6 +180,13 @@ impl ClientBuilder {
         self
     }
 
+    /// How many requests of one [`fan_out`](Client::fan_out) run at once, at least 1;
+    /// [`MAX_REQUESTS`](crate::limits::MAX_REQUESTS) unless said otherwise.
+    pub fn max_requests(mut self, requests: usize) -> Self {
+        self.max_requests = requests.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
     /// How long a connection may take, TLS included.
     pub fn connect_timeout(mut self, after: Duration) -> Self {
         self.connect = after;
@@ -238,6 +249,8 @@ impl ClientBuilder {
             endpoint,
             secrets: self.secrets(),
             retries: self.retries,
+            max_requests: self.max_requests,
+            native: Native::default(),
             timeouts: self.timeouts,
             settings: self.settings,
         })))

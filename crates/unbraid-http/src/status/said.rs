@@ -9,6 +9,7 @@ pub(super) struct Said {
     pub(super) message: Option<String>,
     pub(super) kind: Option<String>,
     pub(super) code: Option<String>,
+    pub(super) param: Option<String>,
 }
 
 impl Said {
@@ -36,11 +37,16 @@ fn of_json(value: Value) -> Said {
     // FastAPI, and so vLLM and SGLang of some versions, lists what does not validate.
     let detail = value.pointer("/detail/0/msg").and_then(Value::as_str);
     let detail = detail.map(str::to_owned);
+    let param = ["/error/param", "/param"]
+        .iter()
+        .find_map(|at| value.pointer(at)?.as_str());
+    let param = param.map(str::to_owned);
     let error = ServerError::new(&value.to_string(), 0);
     Said {
         message: error.message().map(str::to_owned).or(detail),
         kind: error.kind().map(str::to_owned),
         code: error.code(),
+        param,
     }
 }
 

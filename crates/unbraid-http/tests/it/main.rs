@@ -4,6 +4,7 @@
 mod answers;
 mod compressed;
 mod connections;
+mod fan_out;
 mod faults;
 mod other_clients;
 mod proxies;

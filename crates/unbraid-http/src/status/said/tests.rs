@@ -2,12 +2,30 @@ use super::Said;
 
 #[track_caller]
 fn check(body: &str, message: Option<&str>, kind: Option<&str>, code: Option<&str>) {
-    let expected = Said {
-        message: message.map(str::to_owned),
-        kind: kind.map(str::to_owned),
-        code: code.map(str::to_owned),
-    };
-    assert_eq!(Said::of(body), expected, "{body}");
+    let said = Said::of(body);
+    assert_eq!(
+        (
+            said.message.as_deref(),
+            said.kind.as_deref(),
+            said.code.as_deref()
+        ),
+        (message, kind, code),
+        "{body}"
+    );
+}
+
+#[test]
+fn the_parameter_is_told_where_it_is_named() {
+    let param = |body: &str| Said::of(body).param;
+    assert_eq!(
+        param(r#"{"error":{"message":"no","param":"n"}}"#).as_deref(),
+        Some("n")
+    );
+    assert_eq!(
+        param(r#"{"message":"no","param":"n"}"#).as_deref(),
+        Some("n")
+    );
+    assert_eq!(param(r#"{"error":{"message":"no","param":null}}"#), None);
 }
 
 #[test]
