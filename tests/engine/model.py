@@ -1,7 +1,7 @@
 """Writes the model that the tests ask: `model.py FILE.gguf`.
 
 A Llama of one layer that adds nothing, between an embedding that marks the last token and an output layer that holds the logarithm of
-what may follow it. So it is a table of word pairs, two megabytes, the same in every run. Nothing in it was learned from anyone.
+what may follow it. So it is a table of word pairs, of 1.5 MB, the same in every run. Nothing in it was learned from anyone.
 
 At temperature 1 its choices go apart, stop by themselves at different lengths, cut characters between tokens, think if the template
 lets them, and where there are tools, some choices call one, some several, and some none.
