@@ -74,10 +74,11 @@ def main() -> None:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     here = f"http://127.0.0.1:{server.server_port}/v1"
-    # Halves of surrogate pairs, which it keeps, are in no UTF-8.
-    sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+    sys.stdout.reconfigure(encoding="utf-8")
     for line in sys.stdin:
-        print(json.dumps(asked(json.loads(line), here), ensure_ascii=False), flush=True)
+        answer = json.dumps(asked(json.loads(line), here), ensure_ascii=False)
+        # It keeps halves of surrogate pairs apart, also of one that came in two pieces.
+        print(answer.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), flush=True)
 
 
 if __name__ == "__main__":
