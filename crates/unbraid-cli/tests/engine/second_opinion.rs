@@ -155,7 +155,7 @@ fn outline(response: &Value) -> Vec<Value> {
     choices
         .map(|choice| {
             let message = choice.get("message").unwrap_or(choice);
-            let text = message.get("content").or(message.get("text"));
+            let text = message.get("content").or_else(|| message.get("text"));
             let text = text.and_then(Value::as_str).unwrap_or_default();
             let calls = message["tool_calls"].as_array().into_iter().flatten();
             let calls: Vec<&Value> = calls.map(|call| &call["function"]).collect();
