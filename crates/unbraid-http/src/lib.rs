@@ -41,6 +41,7 @@
 #[doc = include_str!("../../../docs/requests.md")]
 struct Guide;
 
+mod body;
 mod client;
 mod endpoint;
 mod error;
@@ -52,6 +53,7 @@ mod send;
 mod status;
 mod tls;
 
+pub use body::Body;
 pub use client::{Client, ClientBuilder};
 pub use error::{BuildError, HttpError};
 pub use fan_out::Choices;
