@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         );
     }
 
-    completions.cancel(); // closes the source: the server may stop, too
+    // Nobody was left to read for, so the source was closed: the server may stop, too.
     match completions.closed().await {
         Err(StreamError::Cancelled) => println!("the stream was cancelled"),
         other => println!("the stream closed before that: {other:?}"),

@@ -20,6 +20,9 @@ pub const WEATHER: &str = include_str!("../streams/weather.sse");
 /// Three answers (`n=3`), each a call of the tool `answer`. Choice 0 is done first; choice 1 gives its minutes in words.
 pub const SNAIL: &str = include_str!("../streams/snail.sse");
 
+/// Five ways to one sum (`n=5`), each with its answer in the last line. Choice 0 is wrong; choice 2 takes its time.
+pub const SUM: &str = include_str!("../streams/sum.sse");
+
 /// Time between two reads.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -50,7 +53,7 @@ mod tests {
 
     #[test]
     fn the_reads_add_up_to_the_recording() {
-        for recorded in [HAIKUS, ANSWER, WEATHER, SNAIL] {
+        for recorded in [HAIKUS, ANSWER, WEATHER, SNAIL, SUM] {
             assert_eq!(
                 reads(recorded).collect::<Vec<_>>().concat(),
                 recorded.as_bytes()

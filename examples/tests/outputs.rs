@@ -130,6 +130,16 @@ fn typed_arguments() {
 }
 
 #[test]
+fn judge() {
+    check("judge");
+}
+
+#[test]
+fn majority() {
+    check("majority");
+}
+
+#[test]
 fn examples_are_short_and_have_a_test() {
     let tests = fs::read_to_string(package().join("tests/outputs.rs")).expect("this file");
     for entry in fs::read_dir(package()).expect("the package can be listed") {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use unbraid_core::{ChoiceIndex, Demux, Event, Options, Stamped, Text};
+use unbraid_core::{ChoiceIndex, Demux, Event, Options, Stamped, Text, pipeline::Intake};
 use unbraid_testkit::{cut::random_cuts, fixture::Fixture};
 
 use crate::support::{bare, demux, lines};
@@ -99,7 +99,33 @@ fn sum(events: &[Stamped<Text>], pick: impl Fn(&Event) -> Option<&Text>) -> Stri
         .collect()
 }
 
-/// However its bytes are cut, a stream gives the same events; and nothing in it panics.
+/// The same stream as updates, so that none of it comes as a mere piece of text.
+fn by_updates(mut bytes: &[u8]) -> Vec<String> {
+    let options = Options::default();
+    let mut intake = Intake::new(&options);
+    let mut demux = Demux::new(options);
+    let mut failed = None;
+    while failed.is_none()
+        && let Some(event) = intake.next(&mut bytes, &mut |update| demux.feed_update(update))
+    {
+        failed = event.err();
+    }
+    match failed {
+        Some(error) => demux.fail(error),
+        None => {
+            let last = intake.finish(&mut |update| demux.feed_update(update));
+            assert!(last.is_none_or(|last| last.is_ok()));
+            demux.finish();
+        }
+    }
+    let mut events = Vec::new();
+    while let Some(event) = demux.next_event() {
+        events.push(event.map(Text::from));
+    }
+    lines(&events)
+}
+
+/// However its bytes are cut, a stream gives the same events, and so do its updates; and nothing in it panics.
 #[track_caller]
 fn check(bytes: &[u8], seed: u64) -> Demux {
     let (whole, expected) = demux([bytes], Options::default());
@@ -110,6 +136,9 @@ fn check(bytes: &[u8], seed: u64) -> Demux {
             lines(&expected),
             "reads of up to {max} bytes"
         );
+    }
+    if whole.choices().next().is_some() {
+        assert_eq!(by_updates(bytes), lines(&expected), "as updates");
     }
     whole
 }

@@ -7,16 +7,19 @@ pub(crate) mod node;
 mod salvage;
 mod strict;
 mod template;
+mod templates;
 
 use std::borrow::Cow;
 
 use chunk::Chunk;
-use template::Template;
+pub(crate) use template::Found;
+use templates::Templates;
 
 use crate::{
-    ChoiceIndex, StreamError, Update, Warning,
+    StreamError, Update, Warning,
     depth::is_deeper_than,
     frame::{Frame, FrameKind},
+    piece::{Lane, Take, Updates},
 };
 
 /// Decodes the events of one stream.
@@ -48,9 +51,7 @@ pub struct Decoder {
     memo: Vec<(Box<str>, Box<str>)>,
     /// Choices whose reasoning comes in plain text: their details only repeat it (R4).
     plain_reasoning: Vec<u32>,
-    template: Option<Template>,
-    /// Templates that were made since one last fitted: some streams are never alike.
-    unfit: u32,
+    templates: Templates,
 }
 
 /// Collects an event's updates, holding one back so that the last one can be marked.
@@ -60,7 +61,7 @@ struct Out<'a, 's> {
     warnings: Vec<Warning>,
     recognised: bool,
     done: bool,
-    sink: &'s mut dyn FnMut(&Update<'_>),
+    sink: &'s mut dyn Take,
 }
 
 impl<'a> Out<'a, '_> {
@@ -70,7 +71,7 @@ impl<'a> Out<'a, '_> {
         warnings.append(&mut update.warnings);
         update.warnings = warnings;
         if let Some(ready) = self.held.replace(update) {
-            (self.sink)(&ready);
+            self.sink.update(&ready);
         }
     }
 
@@ -90,7 +91,7 @@ impl<'a> Out<'a, '_> {
         if let Some(mut last) = self.held.take() {
             last.last = true;
             last.recognised |= self.recognised;
-            (self.sink)(&last);
+            self.sink.update(&last);
         }
     }
 }
@@ -105,8 +106,7 @@ impl Decoder {
             at: 0,
             memo: Vec::new(),
             plain_reasoning: Vec::new(),
-            template: None,
-            unfit: 0,
+            templates: Templates::default(),
         }
     }
 
@@ -126,9 +126,18 @@ impl Decoder {
         frame: Frame<'_>,
         sink: &mut dyn FnMut(&Update<'_>),
     ) -> Result<(), StreamError> {
-        if frame.data.is_empty() {
+        self.decode_to(frame, &mut Updates(sink))
+    }
+
+    pub(crate) fn decode_to(
+        &mut self,
+        frame: Frame<'_>,
+        sink: &mut dyn Take,
+    ) -> Result<(), StreamError> {
+        if frame.data.is_empty() || self.fits(&frame, sink) {
             return Ok(());
         }
+        self.templates.interrupt();
         let lossy;
         let mut invalid = false;
         let text = match std::str::from_utf8(frame.data) {
@@ -139,9 +148,6 @@ impl Decoder {
                 &lossy
             }
         };
-        if !invalid && self.fits(&frame, text, sink) {
-            return Ok(());
-        }
         let mut out = Out {
             at: self.at,
             held: None,
@@ -165,39 +171,41 @@ impl Decoder {
         if refused { Err(error) } else { Ok(()) }
     }
 
-    /// Whether the event is like an earlier one; then its update is told.
-    fn fits(&mut self, frame: &Frame<'_>, text: &str, sink: &mut dyn FnMut(&Update<'_>)) -> bool {
+    /// Whether the event is like an earlier one; then it is told.
+    fn fits(&mut self, frame: &Frame<'_>, sink: &mut dyn Take) -> bool {
         if frame.kind != FrameKind::Event || frame.event.is_some() {
             return false;
         }
-        let Some(template) = &self.template else {
-            return false;
-        };
-        let Some(mut update) = template.read(text) else {
-            return false;
-        };
-        let known = |index: ChoiceIndex| self.plain_reasoning.contains(&index.0);
-        if template.is_reasoning() && !update.choice_index.is_some_and(known) {
-            return false;
-        }
-        update.at = self.at;
-        sink(&update);
-        self.at += 1;
-        self.unfit = 0;
-        true
+        let found = self.find(frame.data);
+        let found = found.filter(|(_, found)| found.length == frame.data.len());
+        found.is_some_and(|found| self.tell(found, sink))
     }
 
-    /// Makes a template, but rarely where none ever fits.
-    fn template_of(&mut self, text: &str, chunk: &Chunk<'_>) -> Option<Template> {
-        const TRIES: u32 = 8;
-        const REST: u32 = 64;
-        if self.unfit >= TRIES && !self.unfit.is_multiple_of(REST) {
-            self.unfit = self.unfit.wrapping_add(1);
-            return None;
-        }
-        let template = Template::new(text, chunk)?;
-        self.unfit = self.unfit.wrapping_add(1);
-        Some(template)
+    /// What the bytes begin with, if it is like an earlier event's data.
+    pub(crate) fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
+        self.templates.find(data)
+    }
+
+    /// Tells an event that was found; false if it has to be looked at more closely.
+    #[inline]
+    pub(crate) fn tell<T: Take + ?Sized>(
+        &mut self,
+        found: (usize, Found<'_>),
+        sink: &mut T,
+    ) -> bool {
+        let plain_reasoning = &self.plain_reasoning;
+        let told = self.templates.tell(found, self.at, sink, |fit| {
+            fit.lane != Lane::Reasoning || plain_reasoning.contains(&fit.choice)
+        });
+        self.at += u64::from(told);
+        told
+    }
+
+    /// How many events were decoded, and how many of them by a template.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fitted(&self) -> (u64, u64) {
+        (self.at, self.templates.fitted())
     }
 
     /// False if the data is no JSON and strict mode has to end the stream.
@@ -251,9 +259,9 @@ impl Decoder {
             return false;
         }
         if let Some(chunk) = strict::chunk(trimmed) {
-            let template = self.template_of(text, &chunk);
-            if !self.emit(chunk, out) && template.is_some() {
-                self.template = template;
+            let template = self.templates.learn(text, &chunk);
+            if !self.emit(chunk, out) {
+                self.templates.keep(template);
             }
             return true;
         }
@@ -350,7 +358,7 @@ impl Decoder {
         chunk.extra.retain(|(key, raw)| self.is_news(key, raw));
         let news = chunk.usage.is_some() || chunk.error.is_some() || !chunk.extra.is_empty();
         if !chunk.extra.is_empty() {
-            self.template = None; // it stands for the fields as they were told before
+            self.templates.forget(); // they stand for the fields as they were told before
         }
         if news || out.held.is_none() {
             out.push(Update {

@@ -134,6 +134,7 @@ impl Demux {
     /// The next event in the order of the stream, borrowed until the next call.
     ///
     /// `None` means that more bytes are needed or, once [`closed`](Self::closed) is known, that there are no more.
+    #[inline]
     pub fn next_event(&mut self) -> Option<Stamped<&str>> {
         self.pipeline.sink.next_event()
     }
@@ -212,6 +213,13 @@ impl Demux {
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         self.pipeline.router().metadata()
+    }
+
+    /// How many events came, and how many of them were read without parsing.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fitted(&self) -> (u64, u64) {
+        self.pipeline.intake().fitted()
     }
 
     /// Everything that was tolerated, on the stream and on its choices, by event.

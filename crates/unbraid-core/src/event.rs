@@ -243,7 +243,7 @@ pub enum Event<T = Text> {
     /// The choice ended. Nothing follows in its streams.
     End(End),
     /// The usage that the server reported, once, at the close of the stream.
-    Usage(Usage),
+    Usage(Box<Usage>),
     /// What ended the stream as a whole.
     Error(StreamError),
 }

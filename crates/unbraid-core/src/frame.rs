@@ -130,6 +130,35 @@ impl Framer {
         self.mode
     }
 
+    /// Takes an event of one data line that the caller knows when it sees it, without looking for the line's end.
+    ///
+    /// `knows` is given what stands behind `data: ` and tells how long the data is. `None` where the event is not whole
+    /// in the read, or is anything else: then [`next`](Self::next) has to look.
+    #[inline]
+    pub(crate) fn next_known<'i, T>(
+        &mut self,
+        input: &mut &'i [u8],
+        knows: impl FnOnce(&'i [u8]) -> Option<(usize, T)>,
+    ) -> Option<T> {
+        let data = input.strip_prefix(KNOWN)?;
+        if self.mode != Mode::Sse
+            || self.ended
+            || !self.lines.is_between()
+            || !self.sse.is_between()
+        {
+            return None;
+        }
+        let (length, known) = knows(data)?;
+        let whole = data.get(length..)?.starts_with(b"\n\n")
+            && self.lines.allows(KNOWN.len() + length)
+            && self.sse.allows(length);
+        if !whole {
+            return None;
+        }
+        self.lines.advance(input, KNOWN.len() + length + 2);
+        Some(known)
+    }
+
     fn cut<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<Cut<'i>>, FrameError> {
         if self.mode == Mode::Undecided {
             self.decide(input)?;
@@ -276,6 +305,18 @@ pub struct Frame<'a> {
     pub offset: u64,
 }
 
+impl<'a> Frame<'a> {
+    /// A nameless event.
+    pub(crate) fn of_data(data: &'a [u8], offset: u64) -> Self {
+        Self {
+            kind: FrameKind::Event,
+            event: None,
+            data,
+            offset,
+        }
+    }
+}
+
 impl fmt::Debug for Frame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Frame")
@@ -397,6 +438,8 @@ fn renew(buffer: &mut Vec<u8>) {
     }
 }
 
+/// What most lines of an event stream begin with.
+const KNOWN: &[u8] = b"data: ";
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 const DONE: &[u8] = b"[DONE]";
 

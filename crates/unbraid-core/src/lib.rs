@@ -34,6 +34,7 @@ pub mod limits;
 mod message;
 mod metadata;
 mod options;
+pub mod piece;
 pub mod pipeline;
 mod report;
 pub mod route;
@@ -55,9 +56,11 @@ pub use event::{End, Event, FinishReason, Place, Stamped};
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{Finished, Message};
 pub use metadata::Metadata;
-pub use options::{FinishPolicy, Options};
+pub use options::{FinishPolicy, Options, declared_tools};
 pub use text::Text;
 pub use tool_call::{Call, CallKind, CallProblem, CallStatus};
+#[doc(hidden)]
+pub use transcript::TextOf;
 pub use transcript::Transcript;
 pub use update::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update};
 pub use usage::{

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::Limits;
 
 /// When a choice whose finish reason has come counts as ended.
@@ -70,4 +72,37 @@ pub struct Options {
     /// Names of the tools that the request declared, if they are known. They decide whether a further piece of a call's
     /// name continues it or takes its place (T16); a name that is none of them is delivered all the same (T44).
     pub tools: Vec<Arc<str>>,
+}
+
+/// The names of the tools that a request declares: functions, custom tools, and the `functions` of 2023.
+///
+/// # Examples
+///
+/// ```
+/// use serde_json::json;
+/// use unbraid_core::{Options, declared_tools};
+///
+/// let request = json!({ "tools": [{ "type": "function", "function": { "name": "web_search" } }] });
+/// let options = Options { tools: declared_tools(&request), ..Options::default() };
+/// assert_eq!(&*options.tools[0], "web_search");
+/// ```
+#[must_use]
+pub fn declared_tools(request: &Value) -> Vec<Arc<str>> {
+    let list = |key| {
+        request
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let of_tool = |tool: &Value| {
+        let kinds = ["/function/name", "/custom/name"];
+        kinds
+            .iter()
+            .find_map(|at| tool.pointer(at)?.as_str().map(Arc::from))
+    };
+    let tools = list("tools").filter_map(of_tool);
+    let functions =
+        list("functions").filter_map(|function| function.get("name")?.as_str().map(Arc::from));
+    tools.chain(functions).collect()
 }

@@ -5,6 +5,7 @@ use crate::{
     Limit, LimitExceeded, Options, StreamError, Update,
     decode::Decoder,
     frame::{Frame, FrameError, FrameLimits, Framer},
+    piece::{Piece, Take, Updates},
     route::{Router, Sink},
 };
 
@@ -54,8 +55,36 @@ impl Intake {
         input: &mut &[u8],
         sink: &mut dyn FnMut(&Update<'_>),
     ) -> Option<Result<(), StreamError>> {
-        let frame = self.framer.next(input)?;
-        Some(decode(frame, &mut self.decoder, sink))
+        self.next_to(input, &mut Updates(sink))
+    }
+
+    fn next_to(
+        &mut self,
+        input: &mut &[u8],
+        taker: &mut impl Take,
+    ) -> Option<Result<(), StreamError>> {
+        let Self { framer, decoder } = self;
+        let offset = framer.bytes();
+        let known = framer.next_known(input, |data| {
+            let (at, found) = decoder.find(data)?;
+            let length = found.length;
+            Some((length, (at, found, data.get(..length)?)))
+        });
+        if let Some((at, found, data)) = known {
+            if decoder.tell((at, found), taker) {
+                return Some(Ok(()));
+            }
+            return Some(decoder.decode_to(Frame::of_data(data, offset), taker));
+        }
+        let frame = framer.next(input)?;
+        Some(decode(frame, decoder, taker))
+    }
+
+    /// How many events were decoded, and how many of them were read without parsing.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fitted(&self) -> (u64, u64) {
+        self.decoder.fitted()
     }
 
     /// Decodes what the end of the stream left unfinished: at most one event.
@@ -65,7 +94,7 @@ impl Intake {
     /// As [`next`](Self::next).
     pub fn finish(&mut self, sink: &mut dyn FnMut(&Update<'_>)) -> Option<Result<(), StreamError>> {
         let frame = self.framer.finish()?;
-        Some(decode(frame, &mut self.decoder, sink))
+        Some(decode(frame, &mut self.decoder, &mut Updates(sink)))
     }
 
     /// Bytes that were taken.
@@ -84,10 +113,10 @@ impl Intake {
 fn decode(
     frame: Result<Frame<'_>, FrameError>,
     decoder: &mut Decoder,
-    sink: &mut dyn FnMut(&Update<'_>),
+    taker: &mut dyn Take,
 ) -> Result<(), StreamError> {
     match frame {
-        Ok(frame) => decoder.decode(frame, sink),
+        Ok(frame) => decoder.decode_to(frame, taker),
         Err(error) => Err(framing(error, decoder.events())),
     }
 }
@@ -113,6 +142,22 @@ fn framing(error: FrameError, event: u64) -> StreamError {
             event,
             offset,
         },
+    }
+}
+
+/// The way from a decoder to a router.
+struct Routed<'p, S> {
+    router: &'p mut Router,
+    sink: &'p mut S,
+}
+
+impl<S: Sink> Take for Routed<'_, S> {
+    fn update(&mut self, update: &Update<'_>) {
+        self.router.update(update, self.sink);
+    }
+
+    fn piece(&mut self, piece: &Piece<'_>) {
+        self.router.piece(piece, self.sink);
     }
 }
 
@@ -157,8 +202,8 @@ impl<S: Sink> Pipeline<S> {
             sink,
         } = self;
         while router.closed().is_none() {
-            let Some(event) = intake.next(&mut input, &mut |update| router.update(update, sink))
-            else {
+            let mut taker = Routed { router, sink };
+            let Some(event) = intake.next_to(&mut input, &mut taker) else {
                 break;
             };
             if let Err(error) = event {

@@ -12,6 +12,7 @@ use crate::{
     ChoiceIndex, End, FinishPolicy, LimitExceeded, Metadata, Options, ServerError, Shape,
     StreamError, Update, Usage, Warning,
     event::{Event, Place, Stamped},
+    piece::Piece,
     text::Text,
     usage::{Reported, Source},
     warning::Warnings,
@@ -23,6 +24,10 @@ pub trait Sink {
     fn open(&mut self, slot: usize, index: ChoiceIndex, shape: Shape);
     /// The choice's machine takes an update.
     fn update(&mut self, slot: usize, update: &Update<'_>, place: Place);
+    /// The choice's machine takes a piece of text, and nothing else.
+    fn piece(&mut self, slot: usize, piece: &Piece<'_>, place: Place) {
+        self.update(slot, &piece.to_update(), place);
+    }
     /// The choice has ended, and this came behind its end.
     fn late(&mut self, slot: usize, update: &Update<'_>, place: Place);
     /// The choice ends, unless it has already.
@@ -111,6 +116,8 @@ struct Route {
 pub struct Router {
     options: Options,
     routes: Vec<Route>,
+    /// The slots of small indices.
+    slots: Vec<Option<usize>>,
     finished: usize,
     spent: u64,
     position: Place,
@@ -123,6 +130,10 @@ pub struct Router {
     finish_now: Finish,
     seq: u64,
     metadata: Metadata,
+    /// Whether the last update's envelope had another id than the first.
+    id_changed: bool,
+    /// Updates that came, mere pieces of text left out.
+    updates: u64,
     warnings: Warnings,
     usage: Reported,
     refused: Option<LimitExceeded>,
@@ -136,6 +147,7 @@ impl Router {
         Self {
             options,
             routes: Vec::new(),
+            slots: Vec::new(),
             finished: 0,
             spent: 0,
             position: Place::default(),
@@ -147,6 +159,8 @@ impl Router {
             finish_now: Finish::None,
             seq: 0,
             metadata: Metadata::default(),
+            id_changed: false,
+            updates: 0,
             warnings: Warnings::default(),
             usage: Reported::default(),
             refused: None,
@@ -176,6 +190,13 @@ impl Router {
     #[must_use]
     pub fn warnings_dropped(&self) -> u64 {
         self.warnings.dropped()
+    }
+
+    /// A count that stands still while nothing comes but pieces of text: they leave [`metadata`](Self::metadata) as it is.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn updates(&self) -> u64 {
+        self.updates
     }
 
     /// Reported usage so far.
@@ -211,12 +232,10 @@ impl Router {
     /// The slot of a choice that has appeared.
     #[must_use]
     pub fn slot(&self, index: ChoiceIndex) -> Option<usize> {
-        // Most streams begin with the choices in their order.
-        let at = index.0 as usize;
-        if self.routes.get(at).is_some_and(|r| r.index == index) {
-            return Some(at);
+        match self.slots.get(index.0 as usize) {
+            Some(slot) => *slot,
+            None => self.routes.iter().position(|r| r.index == index),
         }
-        self.routes.iter().position(|r| r.index == index)
     }
 
     /// Takes the next update of the stream.
@@ -224,7 +243,45 @@ impl Router {
         if self.closed.is_some() {
             return; // S26: nothing counts behind the end.
         }
-        let place = self.place(update);
+        self.updates += 1;
+        self.id_changed = self.metadata.absorb(update);
+        self.take(update, sink);
+    }
+
+    /// Takes a piece of text, which has the envelope of the last update.
+    pub(crate) fn piece(&mut self, piece: &Piece<'_>, sink: &mut impl Sink) {
+        if self.closed.is_some() {
+            return;
+        }
+        let Some(slot) = self.plain(piece) else {
+            return self.take(&piece.to_update(), sink);
+        };
+        let place = self.place(piece.at);
+        self.choices_in_event += 1;
+        self.recognised = true;
+        self.spent = self.spent.saturating_add(piece.cost());
+        if let Some(route) = self.routes.get_mut(slot) {
+            route.spent = route.spent.saturating_add(piece.cost());
+            route.delta_at = place.at;
+            route.deltas += 1;
+        }
+        sink.piece(slot, piece, place);
+        self.end_of_event(piece.at, sink);
+    }
+
+    /// The slot of a piece that nothing has to be told of but the choice.
+    fn plain(&self, piece: &Piece<'_>) -> Option<usize> {
+        if self.id_changed || self.options.expect_choices == Some(1) {
+            return None;
+        }
+        let slot = self.slot(piece.choice)?;
+        let route = self.routes.get(slot)?;
+        let fits = route.state == State::Open && self.can_spend(route.spent, piece.cost());
+        fits.then_some(slot)
+    }
+
+    fn take(&mut self, update: &Update<'_>, sink: &mut impl Sink) {
+        let place = self.place(update.at);
         self.recognised |= update.recognised;
         let folded = self.options.expect_choices == Some(1);
         for warning in &update.warnings {
@@ -234,7 +291,7 @@ impl Router {
             }
             self.warn(warning, place, sink);
         }
-        if self.metadata.absorb(update) {
+        if self.id_changed {
             self.warn(
                 Warning::new("E16", update.at, "the completion id changed"),
                 place,
@@ -250,16 +307,13 @@ impl Router {
         }
     }
 
-    fn place(&mut self, update: &Update<'_>) -> Place {
-        let first = self.events == 0 || update.at != self.position.at;
+    fn place(&mut self, at: u64) -> Place {
+        let first = self.events == 0 || at != self.position.at;
         self.position = if first {
-            Place {
-                at: update.at,
-                position: 0,
-            }
+            Place { at, position: 0 }
         } else {
             Place {
-                at: update.at,
+                at,
                 position: self.position.position + 1,
             }
         };
@@ -268,7 +322,7 @@ impl Router {
             self.choices_in_event = 0;
             self.finish_before = std::mem::take(&mut self.finish_now);
         }
-        self.next_at = update.at + 1;
+        self.next_at = at + 1;
         self.position
     }
 

@@ -5,6 +5,7 @@
 
 mod call_entry;
 mod fields;
+mod gather;
 mod message;
 mod write;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 pub(crate) use call_entry::CallEntry;
 pub(crate) use fields::{Field, Level};
+pub use gather::TextOf;
 
 use crate::{
     ChoiceError, ChoiceIndex, End, Event, FinishReason, Shape, Stamped, Warning, event::Place,
@@ -153,10 +155,11 @@ impl Transcript {
     /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
     /// ```
     #[must_use]
+    #[inline]
     pub fn event(&self, seq: usize) -> Option<Stamped<&str>> {
         let record = self.records.get(seq).filter(|_| seq < self.visible())?;
-        let event = self.event_of(record, self.text_of(seq))?;
-        Some(Stamped {
+        let text = self.text_of(seq);
+        let stamped = |event| Stamped {
             choice: Some(self.index),
             seq: seq as u64,
             place: Place {
@@ -164,6 +167,15 @@ impl Transcript {
                 position: record.position,
             },
             event,
+        };
+        // Nearly all events are of these two kinds; the others are made elsewhere, and moved.
+        Some(match record.kind {
+            Kind::Content => stamped(Event::Content(text)),
+            Kind::CallArguments => stamped(Event::ToolCallArguments {
+                call: record.number,
+                text,
+            }),
+            _ => stamped(self.event_of(record, text)?),
         })
     }
 
@@ -185,6 +197,7 @@ impl Transcript {
         })
     }
 
+    #[inline]
     fn text_of(&self, seq: usize) -> &str {
         let start = seq
             .checked_sub(1)
@@ -194,6 +207,7 @@ impl Transcript {
         self.text.get(start..end).unwrap_or("")
     }
 
+    #[cold]
     fn event_of<'t>(&'t self, record: &Record, text: &'t str) -> Option<Event<&'t str>> {
         let call = record.number;
         let entry = self.calls.get(call as usize);

@@ -36,6 +36,11 @@
 //!
 //! Whoever has a client already needs [`ResponseExt`] only.
 
+/// The README's programs compile and run. They stand here because this crate sees all libraries.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 /// The programs of the guide compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/requests.md")]

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use futures::Stream;
 use serde_json::Value;
 use tokio::io::AsyncRead;
-use unbraid_core::{BoxError, FinishPolicy, Limits, Options, Prompt, StreamError, Update};
+use unbraid_core::{
+    BoxError, FinishPolicy, Limits, Options, Prompt, StreamError, Update, declared_tools,
+};
 
 use crate::{
     board::{Board, BoardWriter, Listing},
@@ -60,7 +62,8 @@ impl Builder {
         self
     }
 
-    /// The request that is answered: the JSON body as it was sent. It makes the prompt's tokens countable.
+    /// The request that is answered: the JSON body as it was sent. It makes the prompt's tokens countable, and its tools
+    /// decide what the name of a call is that comes in pieces (T16), unless [`options`](Self::options) named some.
     ///
     /// What counting needs is kept (see [`Prompt`]), and only the feature `tokens` counts. Without a request the prompt's
     /// tokens are `None` unless the server reports them.
@@ -83,6 +86,9 @@ impl Builder {
     #[must_use]
     pub fn request(mut self, request: &Value) -> Self {
         self.prompt = Arc::new(Prompt::of(request));
+        if self.options.tools.is_empty() {
+            self.options.tools = declared_tools(request);
+        }
         self
     }
 

@@ -1,7 +1,10 @@
 //! What handles ask of the reader: cancel a choice, cancel all, or finish off a stream that nobody reads any more.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -23,6 +26,8 @@ pub(crate) enum Request {
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     state: Mutex<State>,
+    /// Whether there may be a request: the reader, which asks at each turn, looks here before it takes the lock.
+    asked: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +74,7 @@ impl Control {
         if !state.requests.contains(&request) {
             state.requests.push(request);
         }
+        self.asked.store(true, Ordering::Release);
         let waker = state.waker.take();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
@@ -84,14 +90,23 @@ impl Control {
         }
     }
 
-    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Vec<Request>> {
+    /// Requests that have come; `left` is the waker that the reader left here before.
+    pub(crate) fn poll(&self, cx: &Context<'_>, left: &mut Option<Waker>) -> Poll<Vec<Request>> {
+        let known = left.as_ref().is_some_and(|left| left.will_wake(cx.waker()));
+        if known && !self.asked.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        *left = Some(cx.waker().clone());
         let mut state = self.lock();
         if state.requests.is_empty() {
+            self.asked.store(false, Ordering::Release);
             let old = state.waker.replace(cx.waker().clone());
             drop(state);
             drop(old); // its drop may run foreign code: not under the lock
             return Poll::Pending;
         }
+        self.asked.store(false, Ordering::Release);
+        *left = None; // it was taken to wake us
         Poll::Ready(std::mem::take(&mut state.requests))
     }
 

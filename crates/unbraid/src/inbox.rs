@@ -9,11 +9,17 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use unbraid_core::{End, Fragment, Place, Transcript, Update, choice::Machine};
+use unbraid_core::{
+    ChoiceIndex, End, Fragment, Place, Shape, Transcript, Update,
+    choice::Machine,
+    piece::{Lane, Piece},
+};
 
 /// Text that makes a machine of the tests panic, as a bug would.
 #[cfg(test)]
 pub(crate) const PANIC: &str = "panic on purpose";
+
+const ASSISTANT: &str = "assistant";
 
 /// Work for one choice's machine, in order.
 #[derive(Debug, Default)]
@@ -24,13 +30,13 @@ pub(crate) struct Batch {
 
 #[derive(Debug)]
 enum Step {
-    /// A plain delta, the bulk of every stream: its text ends here in the batch's.
-    Content {
+    /// A piece of text, the bulk of every stream: it ends here in the batch's text.
+    Piece {
         place: Place,
-        end: usize,
-    },
-    Reasoning {
-        place: Place,
+        lane: Lane,
+        shape: Shape,
+        /// Whether it says again that an assistant writes, which is the one role that servers repeat.
+        assistant: bool,
         end: usize,
     },
     Update {
@@ -57,24 +63,43 @@ impl Batch {
     }
 
     pub(crate) fn update(&mut self, update: &Update<'_>, place: Place) {
-        if let Some(text) = plain(update, update.content_update.as_ref()) {
-            self.text.push_str(text);
-            self.steps.push(Step::Content {
-                place,
-                end: self.text.len(),
-            });
-        } else if let Some(text) = plain(update, update.reasoning_update.as_ref()) {
-            self.text.push_str(text);
-            self.steps.push(Step::Reasoning {
-                place,
-                end: self.text.len(),
-            });
-        } else {
-            self.steps.push(Step::Update {
-                place,
-                update: Box::new(update.clone().into_owned()),
-            });
+        let choice = update.choice_index.unwrap_or(ChoiceIndex(0));
+        let texts = [
+            (Lane::Content, &update.content_update),
+            (Lane::Reasoning, &update.reasoning_update),
+        ];
+        for (lane, fragment) in texts {
+            if let Some(text) = plain(update, fragment.as_ref()) {
+                let piece = Piece {
+                    at: update.at,
+                    choice,
+                    shape: update.shape,
+                    role: None,
+                    lane,
+                    text,
+                };
+                return self.piece(&piece, place);
+            }
         }
+        self.steps.push(Step::Update {
+            place,
+            update: Box::new(update.clone().into_owned()),
+        });
+    }
+
+    pub(crate) fn piece(&mut self, piece: &Piece<'_>, place: Place) {
+        if piece.role.is_some_and(|role| role != ASSISTANT) {
+            let update = Box::new(piece.to_update().into_owned());
+            return self.steps.push(Step::Update { place, update });
+        }
+        self.text.push_str(piece.text);
+        self.steps.push(Step::Piece {
+            place,
+            lane: piece.lane,
+            shape: piece.shape,
+            assistant: piece.role.is_some(),
+            end: self.text.len(),
+        });
     }
 
     pub(crate) fn late(&mut self, update: &Update<'_>, place: Place) {
@@ -99,28 +124,22 @@ impl Batch {
         let mut start = 0;
         for step in self.steps.drain(..) {
             match step {
-                Step::Content { place, end } => {
-                    let text = self.text.get(start..end).map(Fragment::from);
-                    machine.apply(
-                        &Update {
-                            content_update: text,
-                            ..Update::default()
-                        },
-                        place,
-                        log,
-                    );
-                    start = end;
-                }
-                Step::Reasoning { place, end } => {
-                    let text = self.text.get(start..end).map(Fragment::from);
-                    machine.apply(
-                        &Update {
-                            reasoning_update: text,
-                            ..Update::default()
-                        },
-                        place,
-                        log,
-                    );
+                Step::Piece {
+                    place,
+                    lane,
+                    shape,
+                    assistant,
+                    end,
+                } => {
+                    let piece = Piece {
+                        at: place.at,
+                        choice: log.index(),
+                        shape,
+                        role: assistant.then_some(ASSISTANT),
+                        lane,
+                        text: self.text.get(start..end).unwrap_or(""),
+                    };
+                    machine.piece(&piece, place, log);
                     start = end;
                 }
                 Step::Update { place, update } => machine.apply(&update, place, log),
@@ -135,9 +154,7 @@ impl Batch {
     /// Where the batch's last step stands.
     pub(crate) fn last_place(&self) -> Option<Place> {
         Some(match self.steps.last()? {
-            Step::Content { place, .. }
-            | Step::Reasoning { place, .. }
-            | Step::Update { place, .. } => *place,
+            Step::Piece { place, .. } | Step::Update { place, .. } => *place,
             Step::Late { place, .. } | Step::End { place, .. } | Step::Fail { place, .. } => *place,
         })
     }
@@ -147,12 +164,17 @@ impl Batch {
         self.text.push_str(&more.text);
         self.steps
             .extend(more.steps.drain(..).map(|step| match step {
-                Step::Content { place, end } => Step::Content {
+                Step::Piece {
                     place,
-                    end: end + offset,
-                },
-                Step::Reasoning { place, end } => Step::Reasoning {
+                    lane,
+                    shape,
+                    assistant,
+                    end,
+                } => Step::Piece {
                     place,
+                    lane,
+                    shape,
+                    assistant,
                     end: end + offset,
                 },
                 other @ (Step::Update { .. }

@@ -76,7 +76,8 @@ pub use unbraid_core::{
     JsonFault, Limit, LimitExceeded, Limits, Message, Metadata, Options, Place, Prompt,
     ServerError, Shape, ShapeError, Stamped, StreamError, Text, TimedOut, Timeout, ToolCallUpdate,
     Transcript, TransportError, Update, Usage, UsageSource, Warning, aggregate, completion_tokens,
-    estimate, estimate_with, json, limits, parse_json, parse_json_repaired, prompt_tokens,
+    declared_tools, estimate, estimate_with, json, limits, parse_json, parse_json_repaired,
+    prompt_tokens,
 };
 
 pub use config::Builder;
@@ -98,8 +99,3 @@ pub use updates::{Updates, updates, updates_with};
 
 #[cfg(test)]
 mod tests;
-
-/// The README's programs compile and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

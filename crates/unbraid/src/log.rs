@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
-use unbraid_core::{ChoiceError, End, Limits, Place, Transcript, choice::Machine};
+use unbraid_core::{ChoiceError, End, Options, Place, Transcript, choice::Machine};
 
 use crate::{inbox::Batch, watched::Watched};
 
@@ -55,10 +55,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(log: Arc<Log>, limits: Limits, started: Instant) -> Self {
+    pub(crate) fn new(log: Arc<Log>, options: &Options, started: Instant) -> Self {
         Self {
             log,
-            machine: Machine::new(limits),
+            machine: Machine::new(options),
             started,
             place: Place::default(),
         }

@@ -9,7 +9,7 @@ use std::{
     future::poll_fn,
     panic::AssertUnwindSafe,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use futures::FutureExt;
@@ -56,6 +56,12 @@ pub(crate) struct Reader {
     /// Whether the source may be polled again.
     readable: bool,
     drain: bool,
+    /// The waker that waits for requests.
+    asking: Option<Waker>,
+    /// What the guard was told: whether every choice has ended.
+    ended: bool,
+    /// The router's count when the board was last looked at.
+    updates: u64,
     /// The choices that go on, once it is decided.
     winners: Option<Arc<[ChoiceIndex]>>,
     /// Whether any other was open then.
@@ -88,7 +94,7 @@ impl Reader {
         if let Some(room) = numbering.room() {
             options.limits.choices = options.limits.choices.min(room as usize);
         }
-        let outbox = Outbox::new(options.limits.clone(), numbering, started);
+        let outbox = Outbox::new(options.clone(), numbering, started);
         Self {
             source: source.0,
             pipeline: Pipeline::new(options.clone(), outbox),
@@ -98,6 +104,9 @@ impl Reader {
             board,
             readable: true,
             drain: false,
+            asking: None,
+            ended: false,
+            updates: 0,
             winners: None,
             has_losers: false,
         }
@@ -160,7 +169,7 @@ impl Reader {
 
     /// Takes whatever is ready, up to a bound; waits only if nothing is.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        if let Poll::Ready(requests) = self.control.poll(cx) {
+        if let Poll::Ready(requests) = self.control.poll(cx, &mut self.asking) {
             return Poll::Ready(Step::Asked(requests));
         }
         let Self {
@@ -284,9 +293,16 @@ impl Reader {
     async fn deliver(&mut self, me: &ActorCell) {
         let new = self.pipeline.sink.deliver(me).await;
         let events = std::mem::take(&mut self.pipeline.sink.events);
-        self.control.set_ended(self.pipeline.router().all_ended());
-        let metadata = self.pipeline.router().metadata();
-        if !new.is_empty() || !events.is_empty() || !self.board.knows(metadata) {
+        let router = self.pipeline.router();
+        if self.ended != router.all_ended() {
+            self.ended = router.all_ended();
+            self.control.set_ended(self.ended);
+        }
+        // Only an update tells of the stream as a whole, and most events are mere pieces of text.
+        let same = std::mem::replace(&mut self.updates, router.updates()) == router.updates();
+        let metadata = router.metadata();
+        let known = same || self.board.knows(metadata);
+        if !new.is_empty() || !events.is_empty() || !known {
             self.board.tell(News {
                 choices: new,
                 events,

@@ -20,7 +20,59 @@ pub(crate) struct Watched<T> {
 #[derive(Debug)]
 struct State<T> {
     value: T,
-    waiting: Vec<(u64, Waker)>,
+    waiting: Waiting,
+}
+
+/// Wakers by their readers' keys: two find room without an allocation, which is a choice's text and its calls.
+#[derive(Debug, Default)]
+struct Waiting {
+    first: [Option<(u64, Waker)>; 2],
+    more: Vec<(u64, Waker)>,
+}
+
+impl Waiting {
+    /// Leaves a waker; the one that it replaces is for the caller to drop.
+    fn leave(&mut self, key: u64, waker: &Waker) -> Option<Waker> {
+        let known = self.first.iter_mut().flatten().chain(&mut self.more);
+        for (of, waiting) in known {
+            if *of == key {
+                let same = waiting.will_wake(waker);
+                return (!same).then(|| std::mem::replace(waiting, waker.clone()));
+            }
+        }
+        let new = (key, waker.clone());
+        match self.first.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(new),
+            None => self.more.push(new),
+        }
+        None
+    }
+
+    fn remove(&mut self, key: u64) -> Option<Waker> {
+        let mut first = self.first.iter_mut();
+        let own = |place: &Option<(u64, Waker)>| place.as_ref().is_some_and(|(of, _)| *of == key);
+        if let Some(place) = first.find(|place| own(place)) {
+            return place.take().map(|(_, waker)| waker);
+        }
+        let own = self.more.iter().position(|(of, _)| *of == key)?;
+        Some(self.more.swap_remove(own).1)
+    }
+
+    fn wake(&mut self) {
+        let Self { first, more } = self;
+        let all = first
+            .iter_mut()
+            .filter_map(Option::take)
+            .chain(more.drain(..));
+        for (_, waker) in all {
+            waker.wake();
+        }
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.first.iter().flatten().count() + self.more.len()
+    }
 }
 
 impl<T> Watched<T> {
@@ -28,7 +80,7 @@ impl<T> Watched<T> {
         Self {
             state: Mutex::new(State {
                 value,
-                waiting: Vec::new(),
+                waiting: Waiting::default(),
             }),
         }
     }
@@ -44,12 +96,10 @@ impl<T> Watched<T> {
 
     pub(crate) fn change<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         /// Wakes also when `work` panics: what it had written is there to read.
-        struct Wake(Vec<(u64, Waker)>);
+        struct Wake(Waiting);
         impl Drop for Wake {
             fn drop(&mut self) {
-                for (_, waker) in self.0.drain(..) {
-                    waker.wake();
-                }
+                self.0.wake();
             }
         }
         let mut state = self.lock();
@@ -66,12 +116,7 @@ impl<T> Watched<T> {
         let result = look(&state.value);
         let mut old = None;
         if result.is_pending() {
-            let waker = cx.waker();
-            match state.waiting.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, known)) if known.will_wake(waker) => {}
-                Some((_, known)) => old = Some(std::mem::replace(known, waker.clone())),
-                None => state.waiting.push((key, waker.clone())),
-            }
+            old = state.waiting.leave(key, cx.waker());
         }
         drop(state);
         // A waker's drop may run foreign code, which may look here: not under the lock.
@@ -115,8 +160,7 @@ impl<T> Clone for Watcher<T> {
 impl<T> Drop for Watcher<T> {
     fn drop(&mut self) {
         let mut state = self.watched.lock();
-        let own = state.waiting.iter().position(|(key, _)| *key == self.key);
-        let waker = own.map(|at| state.waiting.swap_remove(at));
+        let waker = state.waiting.remove(self.key);
         // A waker's drop may run foreign code: not under the lock.
         drop(state);
         drop(waker);

@@ -50,6 +50,21 @@ pub(super) fn apply(
     Ok(())
 }
 
+/// Whether a call has its name but was not told yet: whatever comes next tells it.
+pub(super) fn any_waits(log: &Transcript) -> bool {
+    log.calls.iter().any(|c| !c.announced && !c.name.is_empty())
+}
+
+/// The call that arguments with this index go to, if it was told and they change nothing else of it.
+pub(super) fn told(log: &Transcript, index: i64) -> Option<u32> {
+    let mut calls = log.calls.iter();
+    let of_index = |c: &CallEntry| c.kind != CallKind::LegacyFunction && c.key == Some(index);
+    let call = calls.rposition(of_index)?;
+    let entry = log.calls.get(call)?;
+    let settled = entry.announced && entry.index.is_some() && entry.high.is_none();
+    settled.then(|| number(call))
+}
+
 fn open(log: &mut Transcript, kind: CallKind, max: usize) -> Result<usize, LimitExceeded> {
     if log.calls.len() >= max {
         return Err(LimitExceeded {

@@ -6,15 +6,20 @@
 use std::borrow::Cow;
 
 use super::chunk::{Chunk, is_padding};
-use crate::{ChoiceIndex, Fragment, ToolCallUpdate, Update};
+use crate::{
+    ChoiceIndex, Fragment, ToolCallUpdate, Update,
+    piece::{Lane, Piece},
+};
 
 /// An ordinary chunk of one choice and one piece of text, with holes in it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Template {
-    head: Box<str>,
+    head: Box<[u8]>,
     /// Each hole, and what stands between it and the next.
-    holes: Vec<(Hole, Box<str>)>,
-    field: Field,
+    holes: Vec<(Hole, Box<[u8]>)>,
+    lane: Lane,
+    /// Whether all that it says stands in a [`Piece`].
+    is_piece: bool,
     /// All that the chunk says, but for what stands in the holes.
     like: Update<'static>,
 }
@@ -26,13 +31,14 @@ enum Hole {
     Padding,
 }
 
-/// Where the piece of text stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Content,
-    Reasoning,
-    Refusal,
-    Arguments,
+/// What stands in the holes of a chunk that fits.
+pub(crate) struct Found<'t> {
+    pub(crate) index: u32,
+    /// The inside of a JSON string, free of control characters; not checked to be UTF-8.
+    pub(crate) text: &'t [u8],
+    pub(crate) escaped: bool,
+    /// How long the chunk is.
+    pub(crate) length: usize,
 }
 
 impl Template {
@@ -55,7 +61,7 @@ impl Template {
         if !plain {
             return None;
         }
-        let (field, piece) = only_piece(update)?;
+        let (lane, piece) = only_piece(update)?;
         let mut places = vec![(Hole::Text, place_of(text, piece)?)];
         places.push((Hole::Index, index_place(text, element.index?)?));
         // Padding deeper inside is part of a field that is kept as it is.
@@ -72,64 +78,109 @@ impl Template {
             tool_call_updates: update.tool_call_updates.clone(),
             ..Update::default()
         };
-        Self::cut(text, places, field, like.into_owned())
+        Self::cut(text, places, lane, like.into_owned())
     }
 
     fn cut(
         text: &str,
         mut places: Vec<(Hole, (usize, usize))>,
-        field: Field,
+        lane: Lane,
         like: Update<'static>,
     ) -> Option<Self> {
         places.sort_unstable_by_key(|(_, place)| *place);
         let ends = places.iter().skip(1).map(|(_, (start, _))| *start);
         let ends: Vec<usize> = ends.chain([text.len()]).collect();
-        let head = text.get(..places.first()?.1.0)?.into();
+        let head = text.get(..places.first()?.1.0)?.as_bytes().into();
         let mut holes = Vec::with_capacity(places.len());
         for ((hole, (_, end)), next) in places.into_iter().zip(ends) {
-            holes.push((hole, text.get(end..next)?.into()));
+            holes.push((hole, text.get(end..next)?.as_bytes().into()));
         }
         Some(Self {
             head,
             holes,
-            field,
+            lane,
+            is_piece: says_nothing_else(&like),
             like,
         })
     }
 
-    /// The update of a chunk that fits.
-    pub(super) fn read<'t>(&'t self, text: &'t str) -> Option<Update<'t>> {
-        let mut rest = text.strip_prefix(&*self.head)?;
-        let (mut index, mut piece) = (None, None);
+    /// What stands before the first hole.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Whether the bytes begin with so much of the head.
+    #[inline]
+    pub(super) fn begins(&self, data: &[u8], common: usize) -> bool {
+        self.head
+            .get(..common)
+            .is_some_and(|head| data.starts_with(head))
+    }
+
+    /// What stands in the holes, if a chunk that fits stands at the start; so much of the head is known to.
+    #[inline]
+    pub(super) fn find<'t>(&self, data: &'t [u8], common: usize) -> Option<Found<'t>> {
+        let mut rest = data.get(common..)?;
+        if common < self.head.len() {
+            rest = rest.strip_prefix(self.head.get(common..)?)?;
+        }
+        let (mut index, mut text, mut escaped) = (None, None, false);
         for (hole, behind) in &self.holes {
             let length = match hole {
-                Hole::Index => digits(rest)?,
-                Hole::Text | Hole::Padding => string(rest)?,
+                Hole::Index => {
+                    let (value, length) = number(rest)?;
+                    index = Some(value);
+                    length
+                }
+                Hole::Text => {
+                    let (length, has_escapes) = string(rest)?;
+                    text = rest.get(..length).filter(|text| !text.is_empty());
+                    escaped = has_escapes;
+                    length
+                }
+                Hole::Padding => string(rest).filter(|(_, escaped)| !escaped)?.0,
             };
-            let (value, next) = rest.split_at_checked(length)?;
-            match hole {
-                Hole::Index => index = Some(value.parse().ok()?),
-                Hole::Text => piece = Some(decoded(value)?),
-                Hole::Padding if value.contains('\\') => return None,
-                Hole::Padding => {}
-            }
-            rest = next.strip_prefix(&**behind)?;
+            rest = rest.get(length..)?.strip_prefix(&**behind)?;
         }
-        let piece = piece.filter(|_| rest.is_empty())?;
-        Some(self.update(ChoiceIndex(index?), Fragment::from(piece)))
+        Some(Found {
+            index: index?,
+            text: text?,
+            escaped,
+            length: data.len() - rest.len(),
+        })
     }
 
-    /// Whether it stands for reasoning, which the decoder keeps account of (R4).
-    pub(super) fn is_reasoning(&self) -> bool {
-        self.field == Field::Reasoning
+    /// Which text it continues.
+    pub(super) fn lane(&self) -> Lane {
+        self.lane
     }
 
-    fn update<'t>(&'t self, index: ChoiceIndex, piece: Fragment<'t>) -> Update<'t> {
-        let like = &self.like;
+    /// Whether another one's chunks tell the same of the stream as a whole.
+    pub(super) fn shares_envelope(&self, other: &Self) -> bool {
+        let envelope = |of: &Self| (of.like.id.clone(), of.like.created, of.like.model.clone());
+        envelope(self) == envelope(other)
+    }
+
+    /// What a chunk that fits says, if all of it stands in a piece.
+    pub(super) fn piece<'t>(&'t self, choice: ChoiceIndex, text: &'t str) -> Option<Piece<'t>> {
+        let piece = Piece {
+            at: 0,
+            choice,
+            shape: self.like.shape,
+            role: self.like.role.as_deref(),
+            lane: self.lane,
+            text,
+        };
+        Some(piece).filter(|_| self.is_piece)
+    }
+
+    /// The update of a chunk that fits.
+    pub(super) fn update<'t>(&'t self, choice: ChoiceIndex, text: &'t str) -> Update<'t> {
+        let (like, piece) = (&self.like, Fragment::from(text));
         let mut update = Update {
             last: true,
             recognised: true,
-            choice_index: Some(index),
+            choice_index: Some(choice),
             shape: like.shape,
             id: lent(&like.id),
             created: like.created,
@@ -137,11 +188,11 @@ impl Template {
             role: lent(&like.role),
             ..Update::default()
         };
-        match self.field {
-            Field::Content => update.content_update = Some(piece),
-            Field::Reasoning => update.reasoning_update = Some(piece),
-            Field::Refusal => update.refusal_update = Some(piece),
-            Field::Arguments => {
+        match self.lane {
+            Lane::Content => update.content_update = Some(piece),
+            Lane::Reasoning => update.reasoning_update = Some(piece),
+            Lane::Refusal => update.refusal_update = Some(piece),
+            Lane::Arguments(_) => {
                 update.tool_call_updates = like.tool_call_updates.iter().map(lent_call).collect();
                 if let Some(call) = update.tool_call_updates.first_mut() {
                     call.arguments = Some(piece);
@@ -167,19 +218,19 @@ fn lent_call<'t>(call: &'t ToolCallUpdate<'static>) -> ToolCallUpdate<'t> {
 }
 
 /// The one piece of text of an update, if it is the only one, and stands in the chunk as it is.
-fn only_piece<'u, 'a>(update: &'u Update<'a>) -> Option<(Field, &'u Fragment<'a>)> {
-    let call = match update.tool_call_updates.as_slice() {
-        [] => None,
+fn only_piece<'u, 'a>(update: &'u Update<'a>) -> Option<(Lane, &'u Fragment<'a>)> {
+    let (index, call) = match update.tool_call_updates.as_slice() {
+        [] => (0, None),
         [call] if call.extra.is_empty() && call.position.is_none() => {
-            Some(call.arguments.as_ref()?)
+            (call.index.unwrap_or(0), Some(call.arguments.as_ref()?))
         }
         _ => return None,
     };
     let pieces = [
-        (Field::Content, update.content_update.as_ref()),
-        (Field::Reasoning, update.reasoning_update.as_ref()),
-        (Field::Refusal, update.refusal_update.as_ref()),
-        (Field::Arguments, call),
+        (Lane::Content, update.content_update.as_ref()),
+        (Lane::Reasoning, update.reasoning_update.as_ref()),
+        (Lane::Refusal, update.refusal_update.as_ref()),
+        (Lane::Arguments(index), call),
     ];
     let mut pieces = pieces
         .into_iter()
@@ -207,16 +258,16 @@ fn index_place(text: &str, index: u32) -> Option<(usize, usize)> {
     let at = only(text, "\"index\":").or_else(|| only(text, "\"choices\":[{\"index\":"))?;
     let space = usize::from(text.get(at..)?.starts_with(' '));
     let start = at + space;
-    let end = start + digits(text.get(start..)?)?;
-    (text.get(start..end)?.parse() == Ok(index)).then_some((start, end))
+    let (value, length) = number(text.get(start..)?.as_bytes())?;
+    (value == index).then_some((start, start + length))
 }
 
 fn padding_place(text: &str) -> Option<(usize, usize)> {
     debug_assert!(is_padding(PADDING.trim_matches('"')));
     let key = only(text, PADDING)?;
     let start = key + text.get(key..)?.strip_prefix(":\"").map(|_| 2)?;
-    let end = start + string(text.get(start..)?)?;
-    (!text.get(start..end)?.contains('\\')).then_some((start, end))
+    let (length, escaped) = string(text.get(start..)?.as_bytes())?;
+    (!escaped).then_some((start, start + length))
 }
 
 /// Where the only occurrence of a needle ends.
@@ -226,40 +277,105 @@ fn only(text: &str, needle: &str) -> Option<usize> {
     found.next().is_none().then_some(at + needle.len())
 }
 
-/// The length of the JSON number that a text begins with, if it is a whole one.
-fn digits(text: &str) -> Option<usize> {
-    let length = text.bytes().take_while(u8::is_ascii_digit).count();
-    let padded = length > 1 && text.starts_with('0');
-    (length > 0 && !padded).then_some(length)
+/// Whether the likes of it change nothing but one text: a call's header, or an index that is missing, does.
+fn says_nothing_else(like: &Update<'_>) -> bool {
+    like.tool_call_updates.iter().all(|call| {
+        call.index.is_some()
+            && call.id.is_none()
+            && call.name.is_none()
+            && call.kind.as_deref().is_none_or(|kind| kind == "function")
+    })
 }
 
-/// The length of a JSON string whose opening quote stands before the text; `None` if a control character is in it.
-fn string(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate() {
+/// The whole JSON number that a text begins with, and its length.
+#[inline]
+fn number(text: &[u8]) -> Option<(u32, usize)> {
+    let (mut value, mut length) = (0_u32, 0);
+    for digit in text.iter().take_while(|byte| byte.is_ascii_digit()) {
+        value = value
+            .checked_mul(10)?
+            .checked_add(u32::from(digit - b'0'))?;
+        length += 1;
+    }
+    let padded = length > 1 && text.starts_with(b"0");
+    (length > 0 && !padded).then_some((value, length))
+}
+
+/// The length of a JSON string whose opening quote stands before the text, and whether it has escapes; `None` if a
+/// control character is in it.
+fn string(text: &[u8]) -> Option<(usize, bool)> {
+    if let Some((at, b'"')) = text.first_chunk().and_then(special) {
+        return Some((at, false));
+    }
+    let (mut escaped, mut escapes) = (false, false);
+    for (at, byte) in text.iter().enumerate() {
         match byte {
             0..=0x1F => return None,
             _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return Some(at),
+            b'\\' => (escaped, escapes) = (true, true),
+            b'"' => return Some((at, escapes)),
             _ => {}
         }
     }
     None
 }
 
-/// The text of a string's inside; an empty one is no piece of text.
-fn decoded(inside: &str) -> Option<Cow<'_, str>> {
-    if inside.is_empty() {
-        return None;
+/// The first of sixteen bytes that means something inside a JSON string: most pieces of text are shorter.
+#[inline]
+fn special(bytes: &[u8; 16]) -> Option<(usize, u8)> {
+    const fn each(byte: u8) -> u128 {
+        u128::from_le_bytes([byte; 16])
     }
-    if !inside.contains('\\') {
-        return Some(Cow::Borrowed(inside));
+    let text = u128::from_le_bytes(*bytes);
+    // Sets the top bit of each byte below the bound; a borrow can set wrong ones, but only behind a right one.
+    let below = |text: u128, bound: u8| text.wrapping_sub(each(bound)) & !text & each(0x80);
+    let found = below(text, 0x20) | below(text ^ each(b'"'), 1) | below(text ^ each(b'\\'), 1);
+    let at = (found.trailing_zeros() / 8) as usize;
+    bytes.get(at).map(|byte| (at, *byte))
+}
+
+/// The text of a string's inside; `None` where the slower decoders have to look: half a surrogate pair is theirs.
+pub(super) fn unescape<'o>(mut inside: &str, out: &'o mut String) -> Option<&'o str> {
+    out.clear();
+    while let Some(at) = memchr::memchr(b'\\', inside.as_bytes()) {
+        out.push_str(inside.get(..at)?);
+        let kind = *inside.as_bytes().get(at + 1)?;
+        inside = inside.get(at + 2..)?;
+        out.push(match kind {
+            b'"' | b'\\' | b'/' => char::from(kind),
+            b'b' => '\u{8}',
+            b'f' => '\u{C}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => unit(&mut inside)?,
+            _ => return None,
+        });
     }
-    // Half a surrogate pair is an error here, and the lenient decoder's business.
-    serde_json::from_str(&format!("\"{inside}\""))
+    out.push_str(inside);
+    Some(out)
+}
+
+/// The character of one `\u`, or of two that are a pair.
+fn unit(inside: &mut &str) -> Option<char> {
+    let first = hex(inside)?;
+    let second = if (0xD800..0xDC00).contains(&first) {
+        *inside = inside.strip_prefix("\\u")?;
+        Some(hex(inside)?)
+    } else {
+        None
+    };
+    char::decode_utf16([first].into_iter().chain(second))
+        .next()?
         .ok()
-        .map(Cow::Owned)
+        .filter(|_| second.is_none_or(|second| (0xDC00..0xE000).contains(&second)))
+}
+
+fn hex(inside: &mut &str) -> Option<u16> {
+    let (digits, rest) = inside.split_at_checked(4)?;
+    *inside = rest;
+    let all = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    u16::from_str_radix(digits, 16).ok().filter(|_| all)
 }
 
 const PADDING: &str = "\"obfuscation\"";

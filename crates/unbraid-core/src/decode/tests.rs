@@ -191,7 +191,7 @@ fn updates(mut bytes: &[u8], templates: bool) -> Vec<Update<'static>> {
         let mut sink = |update: &Update<'_>| all.push(update.clone().into_owned());
         decoder.decode(frame, &mut sink).expect("lenient");
         if !templates {
-            decoder.template = None;
+            decoder.templates.forget();
         }
     }
     all
@@ -271,7 +271,7 @@ fn fitted(chunks: &[&str]) -> Vec<bool> {
             data: chunk.as_bytes(),
             offset: 0,
         };
-        fitted.push(decoder.fits(&frame, chunk, &mut |_| ()));
+        fitted.push(decoder.fits(&frame, &mut crate::piece::Updates(&mut |_| ())));
         if !fitted.last().is_some_and(|fitted| *fitted) {
             decoder.decode(frame, &mut |_| ()).expect("lenient");
         }

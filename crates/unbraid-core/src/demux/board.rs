@@ -1,17 +1,16 @@
 //! Every choice's machine and transcript, and the order in which they had something to tell.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use crate::{
-    ChoiceIndex, End, Limits, Options, Shape, Stamped, Text, Transcript, Update, choice::Machine,
-    event::Place, route::Sink,
+    ChoiceIndex, End, Options, Shape, Stamped, Text, Transcript, Update, choice::Machine,
+    event::Place, piece::Piece, route::Sink,
 };
 
 /// Every choice's machine and transcript, and the order of what has happened.
 #[derive(Debug)]
 pub(super) struct Board {
-    limits: Limits,
-    tools: Vec<Arc<str>>,
+    options: Options,
     choices: Vec<Slot>,
     queue: VecDeque<Item>,
 }
@@ -39,8 +38,7 @@ enum Item {
 impl Board {
     pub(super) fn new(options: &Options) -> Self {
         Self {
-            limits: options.limits.clone(),
-            tools: options.tools.clone(),
+            options: options.clone(),
             choices: Vec::new(),
             queue: VecDeque::new(),
         }
@@ -55,6 +53,7 @@ impl Board {
         self.choices.get(slot).map(|slot| &slot.log)
     }
 
+    #[inline]
     pub(super) fn next_event(&mut self) -> Option<Stamped<&str>> {
         loop {
             match self.queue.pop_front()? {
@@ -64,16 +63,10 @@ impl Board {
                     let seq = taken.read;
                     taken.read += 1;
                     if events > 1 {
-                        self.queue.push_front(Item::Choice {
-                            slot,
-                            events: events - 1,
-                        });
+                        let events = events - 1;
+                        self.queue.push_front(Item::Choice { slot, events });
                     }
-                    if self
-                        .choices
-                        .get(slot)
-                        .is_some_and(|slot| slot.log.event(seq).is_some())
-                    {
+                    if taken.log.tells(seq) {
                         return self.choices.get(slot)?.log.event(seq);
                     }
                 }
@@ -98,7 +91,7 @@ impl Board {
 impl Sink for Board {
     fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: Shape) {
         self.choices.push(Slot {
-            machine: Machine::new(self.limits.clone()).with_tools(self.tools.clone()),
+            machine: Machine::new(&self.options),
             log: Transcript::new(index, shape),
             read: 0,
             queued: 0,
@@ -107,6 +100,10 @@ impl Sink for Board {
 
     fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
         self.with(slot, |machine, log| machine.apply(update, place, log));
+    }
+
+    fn piece(&mut self, slot: usize, piece: &Piece<'_>, place: Place) {
+        self.with(slot, |machine, log| machine.piece(piece, place, log));
     }
 
     fn late(&mut self, slot: usize, update: &Update<'_>, place: Place) {

@@ -115,6 +115,18 @@ impl Lines {
         self.advance(input, count);
     }
 
+    /// Whether no line is under way, nor half a line end.
+    #[inline]
+    pub(super) fn is_between(&self) -> bool {
+        self.kept.is_empty() && !self.after_cr
+    }
+
+    /// Whether a line may be so long.
+    #[inline]
+    pub(super) fn allows(&self, length: usize) -> bool {
+        length <= self.limit
+    }
+
     /// Counts the next `count` bytes as taken.
     #[inline]
     pub(super) fn advance(&mut self, input: &mut &[u8], count: usize) {

@@ -115,6 +115,21 @@ impl Sse {
         self.data.get(self.skip..).unwrap_or_default()
     }
 
+    /// Whether no event is under way; a field was seen before, and what was lent is given back.
+    #[inline]
+    pub(super) fn is_between(&mut self) -> bool {
+        if self.lent {
+            self.reset();
+        }
+        self.seen_field && self.start.is_none() && self.name.is_empty() && !self.has_data
+    }
+
+    /// Whether an event may hold so much.
+    #[inline]
+    pub(super) fn allows(&self, length: usize) -> bool {
+        length <= self.limit
+    }
+
     pub(super) fn seen_field(&self) -> bool {
         self.seen_field
     }

@@ -35,8 +35,25 @@ impl Router {
             reason: false,
             spent: 0,
         });
-        sink.open(self.routes.len() - 1, index, shape);
-        Some(self.routes.len() - 1)
+        let slot = self.routes.len() - 1;
+        self.remember(index, slot);
+        sink.open(slot, index, shape);
+        Some(slot)
+    }
+
+    /// Small indices find their slot at once; the rest are looked for.
+    fn remember(&mut self, index: ChoiceIndex, slot: usize) {
+        const SMALL: usize = 128; // what the API caps `n` at
+        let at = index.0 as usize;
+        if at >= SMALL {
+            return;
+        }
+        if at >= self.slots.len() {
+            self.slots.resize(at + 1, None);
+        }
+        if let Some(place) = self.slots.get_mut(at) {
+            *place = Some(slot);
+        }
     }
 
     /// E29: more choices than asked for.
@@ -52,6 +69,13 @@ impl Router {
                 sink,
             );
         }
+    }
+
+    /// Whether a choice that has spent so much may spend more.
+    pub(super) fn can_spend(&self, spent: u64, more: u64) -> bool {
+        let limits = &self.options.limits;
+        spent.saturating_add(more) <= limits.choice_bytes.min(u64::from(u32::MAX))
+            && self.spent.saturating_add(more) <= limits.completion_bytes
     }
 
     /// Counts what an update costs; false if it was too much.

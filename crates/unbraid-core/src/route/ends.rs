@@ -98,7 +98,7 @@ impl Router {
         }
         let usage = self.usage.usage();
         if !usage.raw.is_null() {
-            self.tell(Event::Usage(usage), place, sink);
+            self.tell(Event::Usage(Box::new(usage)), place, sink);
         }
         if let Err(error) = &result {
             self.tell(Event::Error(error.clone()), place, sink);

@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn a_discarded_choice_counts_by_its_bytes() {
         let mut log = Transcript::new(ChoiceIndex(0), crate::Shape::Chat);
-        let mut machine = crate::choice::Machine::new(crate::Limits::default());
+        let mut machine = crate::choice::Machine::new(&crate::Options::default());
         let mut say = |text: &'static str, log: &mut Transcript| {
             let update = crate::Update {
                 content_update: Some(text.into()),

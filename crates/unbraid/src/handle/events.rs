@@ -117,13 +117,15 @@ fn copy(
             (start, text.len())
         }));
     }
+    if cut.is_empty() {
+        return false;
+    }
     let text: Arc<str> = text.into();
-    let some = !cut.is_empty();
     copied.extend(
         cut.into_iter()
             .map(|stamped| stamped.map(|(start, end)| Text::slice(&text, start, end))),
     );
-    some
+    true
 }
 
 /// All events of one choice, its end included; see [`Choice::events`](crate::Choice::events).

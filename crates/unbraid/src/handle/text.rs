@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use unbraid_core::{ChoiceError, Event, Text};
+use unbraid_core::{ChoiceError, Text, TextOf};
 
 use super::{Turns, cursor};
 use crate::{
@@ -18,6 +18,9 @@ use crate::{
 /// Bytes that are copied out of a log at once: a replay holds its lock this long, and a kept delta this much memory.
 const COPY_BYTES: usize = 64 * 1024;
 
+/// Room for copies that is kept between wakes: what a read brings, not what a replay does.
+const ROOM_BYTES: usize = 1024;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Content,
@@ -28,15 +31,12 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    fn text<'t>(self, event: &Event<&'t str>) -> Option<&'t str> {
-        match (self, event) {
-            (Self::Content, Event::Content(text))
-            | (Self::Reasoning, Event::Reasoning(text))
-            | (Self::Refusal, Event::Refusal(text)) => Some(text),
-            (Self::Arguments(call), Event::ToolCallArguments { call: of, text }) if call == *of => {
-                Some(text)
-            }
-            _ => None,
+    fn of(self) -> TextOf {
+        match self {
+            Self::Content => TextOf::Content,
+            Self::Reasoning => TextOf::Reasoning,
+            Self::Refusal => TextOf::Refusal,
+            Self::Arguments(call) => TextOf::Arguments(call),
         }
     }
 }
@@ -50,6 +50,8 @@ pub(crate) struct Cursor {
     /// The next event of the log to look at.
     seq: usize,
     copied: Arc<str>,
+    /// Room for the next copy.
+    room: String,
     /// Where each copied delta ends.
     ends: Vec<usize>,
     /// The next of them to give.
@@ -60,7 +62,7 @@ pub(crate) struct Cursor {
 
 /// What looking at the log came to.
 enum Look {
-    Copied(String),
+    Copied,
     Over(Option<ChoiceError>),
 }
 
@@ -72,6 +74,7 @@ impl Cursor {
             lane,
             seq: 0,
             copied: Arc::from(""),
+            room: String::new(),
             ends: Vec::new(),
             given: 0,
             turns: Turns::default(),
@@ -146,25 +149,29 @@ impl Cursor {
             log,
             lane,
             seq,
+            room,
             ends,
             ..
         } = self;
         ends.clear();
-        let look = log.poll(cx, |record| look(record, *lane, seq, ends));
+        room.clear();
+        let look = log.poll(cx, |record| look(record, *lane, seq, room, ends));
         match look {
             Poll::Pending => {
                 self.turns.rest();
                 self.given = 0;
                 Poll::Pending
             }
-            Poll::Ready(Look::Copied(text)) => {
-                self.copied = text.into();
+            Poll::Ready(Look::Copied) => {
+                self.copied = self.room.as_str().into();
+                self.room.shrink_to(ROOM_BYTES);
                 self.given = 0;
                 Poll::Ready(None)
             }
             Poll::Ready(Look::Over(error)) => {
                 self.done = true;
                 self.copied = Arc::from("");
+                self.room = String::new();
                 self.given = 0;
                 Poll::Ready(Some(error.map(Err)))
             }
@@ -175,23 +182,22 @@ impl Cursor {
 /// Copies the next deltas of a lane, and where each of them ends.
 pub(crate) fn copy(record: &Record, lane: Lane, seq: &mut usize, ends: &mut Vec<usize>) -> String {
     let mut text = String::new();
-    while text.len() < COPY_BYTES {
-        let Some(stamped) = record.transcript.event(*seq) else {
-            break;
-        };
-        *seq += 1;
-        if let Some(delta) = lane.text(&stamped.event) {
-            text.push_str(delta);
-            ends.push(text.len());
-        }
-    }
+    let transcript = &record.transcript;
+    *seq = transcript.gather(lane.of(), *seq, COPY_BYTES, &mut text, ends);
     text
 }
 
-fn look(record: &Record, lane: Lane, seq: &mut usize, ends: &mut Vec<usize>) -> Poll<Look> {
-    let text = copy(record, lane, seq, ends);
-    if !text.is_empty() {
-        return Poll::Ready(Look::Copied(text));
+fn look(
+    record: &Record,
+    lane: Lane,
+    seq: &mut usize,
+    room: &mut String,
+    ends: &mut Vec<usize>,
+) -> Poll<Look> {
+    let transcript = &record.transcript;
+    *seq = transcript.gather(lane.of(), *seq, COPY_BYTES, room, ends);
+    if !room.is_empty() {
+        return Poll::Ready(Look::Copied);
     }
     record
         .over()

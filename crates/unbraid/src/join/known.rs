@@ -139,7 +139,7 @@ impl Listing {
             position: u32::MAX,
         };
         if !self.usage.raw.is_null() {
-            self.tell(place, Event::Usage(self.usage.clone()));
+            self.tell(place, Event::Usage(Box::new(self.usage.clone())));
         }
         if let Err(error) = &closed.result {
             self.tell(place, Event::Error(error.clone()));

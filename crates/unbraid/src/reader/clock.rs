@@ -58,6 +58,8 @@ pub(crate) struct Clock {
     timeouts: Timeouts,
     started: Instant,
     last_byte: Option<Instant>,
+    /// Bytes have come since the clock was last asked; it need not look at the time before.
+    touched: bool,
     drain_until: Option<Instant>,
     timer: Timer,
 }
@@ -76,6 +78,7 @@ impl Clock {
             timeouts,
             started,
             last_byte: None,
+            touched: false,
             drain_until: None,
             timer: Timer::Unset,
         }
@@ -83,7 +86,7 @@ impl Clock {
 
     /// A byte has come, be it of a comment (S4).
     pub(crate) fn touch(&mut self) {
-        self.last_byte = Some(Instant::now());
+        self.touched = true;
     }
 
     /// The total timeout, where a source is never silent.
@@ -97,6 +100,10 @@ impl Clock {
 
     /// Waits for the next deadline; `quiet` says whether silence ends anything.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, quiet: bool) -> Poll<Tick> {
+        // Most streams have no deadline, and need no look at the time.
+        if (quiet || self.timeouts.any()) && std::mem::take(&mut self.touched) {
+            self.last_byte = Some(Instant::now());
+        }
         let Some((at, tick)) = self.next(quiet) else {
             return Poll::Pending;
         };

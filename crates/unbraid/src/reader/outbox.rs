@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceIndex, End, Limits, Place, Shape, Stamped, Transcript, Update, route::Sink,
+    ChoiceIndex, End, Options, Place, Shape, Stamped, Transcript, Update, piece::Piece, route::Sink,
 };
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    limits: Limits,
+    options: Options,
     numbering: Numbering,
     started: Instant,
     lanes: Vec<Lane>,
@@ -49,9 +49,9 @@ struct Link {
 }
 
 impl Outbox {
-    pub(crate) fn new(limits: Limits, numbering: Numbering, started: Instant) -> Self {
+    pub(crate) fn new(options: Options, numbering: Numbering, started: Instant) -> Self {
         Self {
-            limits,
+            options,
             numbering,
             started,
             lanes: Vec::new(),
@@ -104,13 +104,13 @@ impl Outbox {
     pub(crate) async fn deliver(&mut self, me: &ActorCell) -> Vec<Arc<Log>> {
         let mut new = Vec::new();
         self.filled.sort_unstable();
-        for slot in std::mem::take(&mut self.filled) {
+        for slot in self.filled.drain(..) {
             let Some(lane) = self.lanes.get_mut(slot) else {
                 continue;
             };
             match &lane.link {
                 Some(link) => link.inbox.give(&mut lane.batch),
-                None => new.push(lane.start(&self.limits, self.started, me).await),
+                None => new.push(lane.start(&self.options, self.started, me).await),
             }
         }
         new
@@ -131,13 +131,13 @@ impl Outbox {
 
 impl Lane {
     /// Starts the choice's actor. If that fails the dropped writer has sealed the log.
-    async fn start(&mut self, limits: &Limits, started: Instant, me: &ActorCell) -> Arc<Log> {
+    async fn start(&mut self, options: &Options, started: Instant, me: &ActorCell) -> Arc<Log> {
         let transcript = Transcript::new(self.index, self.shape);
         let log = Arc::new(Log::new(Record {
             transcript,
             timing: Timing::default(),
         }));
-        let writer = Writer::new(Arc::clone(&log), limits.clone(), started);
+        let writer = Writer::new(Arc::clone(&log), options, started);
         let inbox = Arc::new(Inbox::default());
         let start = Start::new(Arc::clone(&inbox), writer, std::mem::take(&mut self.batch));
         let spawned = ChoiceActor::spawn_linked(None, ChoiceActor, start, me.clone()).await;
@@ -162,6 +162,10 @@ impl Sink for Outbox {
 
     fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
         self.fill(slot, |batch| batch.update(update, place));
+    }
+
+    fn piece(&mut self, slot: usize, piece: &Piece<'_>, place: Place) {
+        self.fill(slot, |batch| batch.piece(piece, place));
     }
 
     fn late(&mut self, slot: usize, update: &Update<'_>, place: Place) {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 
-use super::{read, soon};
+use super::{read, read_with, soon};
 use crate::{
     CallKind, CallStatus, Choice, Completions, Fault, JsonError, JsonFault, ToolCall, json::Repair,
 };
@@ -462,4 +462,26 @@ async fn content_in_json_mode_has_fields_and_a_type() {
         error.to_string(),
         "choice 0: content: the text ends inside its JSON, after 11 bytes"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn t16_the_tools_of_the_request_settle_a_name_in_pieces() {
+    let piece = |name: &str| {
+        bytes(format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"name\":\"{name}\"}}}}]}}}}]}}\n\n"
+        ))
+    };
+    let steps = || [piece("search"), piece("web_search"), bytes(DONE)];
+    let request = serde_json::json!({
+        "tools": [{ "type": "custom", "custom": { "name": "other" } }],
+        "functions": [{ "name": "web_search" }],
+    });
+    for (builder, expected) in [
+        (Completions::builder(), "searchweb_search"),
+        (Completions::builder().request(&request), "web_search"),
+    ] {
+        let choice = soon(read_with(builder, steps()).single()).await.unwrap();
+        let message = soon(choice.ended()).await.message;
+        assert_eq!(&*message.tool_calls[0].name, expected);
+    }
 }

@@ -1,0 +1,237 @@
+//! A faithful answer stream: eight choices braided at random, a quarter of the chunks tool-call fragments, with escapes
+//! and text beyond ASCII, in the byte shape of the API.
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+
+use crate::random::Random;
+
+/// What a body looks like beside its length.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) choices: usize,
+    /// Whether each chunk ends in `"usage":null,"obfuscation":".."`, which the API sends unless told not to.
+    pub(crate) padded: bool,
+}
+
+pub(crate) const BRAIDED: Shape = Shape {
+    choices: 8,
+    padded: false,
+};
+
+/// A whole body, and what every reader of it has to come to.
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub(crate) bytes: Bytes,
+    pub(crate) answer: Answer,
+    pub(crate) chunks: usize,
+    /// Where each event ends, and how many items consumers get of it.
+    pub(crate) events: Vec<(usize, usize)>,
+}
+
+/// What came of a stream: per choice its text and its arguments, and how many pieces they came in.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) texts: Vec<String>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) items: usize,
+}
+
+impl Answer {
+    pub(crate) fn of(choices: usize) -> Self {
+        Self {
+            texts: vec![String::new(); choices],
+            arguments: vec![String::new(); choices],
+            items: 0,
+        }
+    }
+
+    /// Puts one choice's part into its place.
+    pub(crate) fn add(&mut self, choice: usize, part: Part) {
+        if choice >= self.texts.len() {
+            self.texts.resize(choice + 1, String::new());
+            self.arguments.resize(choice + 1, String::new());
+        }
+        if let (Some(text), Some(arguments)) =
+            (self.texts.get_mut(choice), self.arguments.get_mut(choice))
+        {
+            *text = part.text;
+            *arguments = part.arguments;
+            self.items += part.items;
+        }
+    }
+}
+
+/// One choice's part of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) text: String,
+    pub(crate) arguments: String,
+    pub(crate) items: usize,
+}
+
+/// Writes chunks of one stream, choice by choice at random.
+pub(crate) struct Writer {
+    shape: Shape,
+    random: Random,
+    /// Chunks that each choice has yet to send.
+    left: Vec<usize>,
+    planned: usize,
+    answer: Answer,
+}
+
+/// How often text turns into arguments: the last three choices call a tool after a third of their chunks.
+const CALLERS: usize = 3;
+
+impl Writer {
+    pub(crate) fn new(chunks: usize, shape: Shape) -> Self {
+        Self {
+            shape,
+            random: Random::new(7),
+            left: vec![chunks / shape.choices; shape.choices],
+            planned: chunks / shape.choices,
+            answer: Answer::of(shape.choices),
+        }
+    }
+
+    /// The next event, and whether it brings an item; `None` when every choice has finished.
+    pub(crate) fn event(&mut self, out: &mut String) -> Option<usize> {
+        let open = self.left.iter().filter(|left| **left > 0).count();
+        if open == 0 {
+            return None;
+        }
+        let nth = self.random.below(open);
+        let choice = (0..self.left.len())
+            .filter(|at| self.left.get(*at).is_some_and(|left| *left > 0))
+            .nth(nth)?;
+        let left = self.left.get_mut(choice)?;
+        *left -= 1;
+        let (left, done) = (*left, self.planned - *left - 1);
+        let calls = self.shape.choices >= 8 && choice + CALLERS >= self.shape.choices;
+        let header = self.planned / 3;
+        let (delta, reason, items) = if left == 0 {
+            let reason = if calls { "\"tool_calls\"" } else { "\"stop\"" };
+            ("{}".to_owned(), reason, 0)
+        } else if done == 0 {
+            let role = "{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}";
+            (role.to_owned(), "null", 0)
+        } else if calls && done == header {
+            let call = "{\"tool_calls\":[{\"index\":0,\"id\":\"call_8fJk2mQx9LpR4vTn\",\"type\":\"function\",\"function\":{\"name\":\"write\",\"arguments\":\"\"}}]}";
+            (call.to_owned(), "null", 0)
+        } else if calls && done > header {
+            (self.fragment(choice, done - header, left), "null", 1)
+        } else {
+            (self.text(choice), "null", 1)
+        };
+        self.answer.items += items;
+        self.chunk(choice, &delta, reason, out);
+        Some(items)
+    }
+
+    fn text(&mut self, choice: usize) -> String {
+        let piece = self.piece();
+        if let Some(text) = self.answer.texts.get_mut(choice) {
+            text.push_str(piece.0);
+        }
+        format!("{{\"content\":\"{}\"}}", piece.1)
+    }
+
+    /// A piece of `{"text":".."}`.
+    fn fragment(&mut self, choice: usize, nth: usize, left: usize) -> String {
+        let piece = match (nth, left) {
+            (1, _) => ("{\"text\":\"", "{\\\"text\\\":\\\""),
+            (_, 1) => ("\"}", "\\\"}"),
+            _ if self.random.below(5) == 0 => ("\\n\\\"", "\\\\n\\\\\\\""),
+            _ => WORDS[self.random.below(PLAIN)],
+        };
+        if let Some(arguments) = self.answer.arguments.get_mut(choice) {
+            arguments.push_str(piece.0);
+        }
+        format!(
+            "{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{}\"}}}}]}}",
+            piece.1
+        )
+    }
+
+    fn piece(&mut self) -> (&'static str, &'static str) {
+        let rare = self.random.below(100);
+        let (start, count) = match rare {
+            0..80 => (0, PLAIN),
+            80..90 => (PLAIN, WIDE),
+            _ => (PLAIN + WIDE, WORDS.len() - PLAIN - WIDE),
+        };
+        WORDS[start + self.random.below(count)]
+    }
+
+    fn chunk(&mut self, choice: usize, delta: &str, reason: &str, out: &mut String) {
+        out.push_str("data: {\"id\":\"chatcmpl-AbCdEfGhIjKlMnOpQrStUvWxYz012\",\"object\":\"chat.completion.chunk\",\"created\":1730000000,\"model\":\"gpt-4o-2024-08-06\",\"service_tier\":\"default\",\"system_fingerprint\":\"fp_0123456789\",\"choices\":[{\"index\":");
+        let _infallible = write!(
+            out,
+            "{choice},\"delta\":{delta},\"logprobs\":null,\"finish_reason\":{reason}}}]"
+        );
+        if self.shape.padded {
+            let length = 1 + self.random.below(12);
+            out.push_str(",\"usage\":null,\"obfuscation\":\"");
+            out.extend("abcDEF123xyz".chars().take(length));
+            out.push('"');
+        }
+        out.push_str("}\n\n");
+    }
+
+    pub(crate) fn answer(self) -> Answer {
+        self.answer
+    }
+}
+
+/// A body of about so many chunks.
+pub(crate) fn body(chunks: usize, shape: Shape) -> Body {
+    let mut writer = Writer::new(chunks, shape);
+    let (mut text, mut events) = (String::new(), Vec::new());
+    while let Some(items) = writer.event(&mut text) {
+        events.push((text.len(), items));
+    }
+    let chunks = events.len();
+    text.push_str("data: [DONE]\n\n");
+    events.push((text.len(), 0));
+    Body {
+        bytes: Bytes::from(text),
+        answer: writer.answer(),
+        chunks,
+        events,
+    }
+}
+
+/// Pieces of text as they are and as they stand on the wire: plain ones, then wide ones, then escaped ones.
+const WORDS: [(&str, &str); 28] = [
+    (" the", " the"),
+    (" answer", " answer"),
+    (" of", " of"),
+    (" streams", " streams"),
+    (",", ","),
+    (" which", " which"),
+    (" is", " is"),
+    (" interleaved", " interleaved"),
+    (".", "."),
+    (" model", " model"),
+    (" and", " and"),
+    (" token", " token"),
+    ("s", "s"),
+    (" a", " a"),
+    (" by", " by"),
+    ("ing", "ing"),
+    (" é", " é"),
+    (" straße", " straße"),
+    (" 日本", " 日本"),
+    ("🚀", "🚀"),
+    ("\n", "\\n"),
+    ("\n\n", "\\n\\n"),
+    (" \"", " \\\""),
+    ("\\", "\\\\"),
+    ("\t", "\\t"),
+    ("é", "\\u00e9"),
+    (" 🚀", " \\ud83d\\ude80"),
+    ("\",", "\\\","),
+];
+const PLAIN: usize = 16;
+const WIDE: usize = 4;

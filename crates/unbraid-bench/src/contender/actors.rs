@@ -1,0 +1,55 @@
+//! The library: actors, logs, and a consumer task for each choice.
+
+use futures::future::join;
+use tokio::task::JoinSet;
+use unbraid::{Choice, Completions};
+
+use crate::{
+    body::{Answer, Part},
+    feed::{Feed, Tally},
+};
+
+pub(super) async fn run(feed: Feed, tally: Tally) -> Answer {
+    let completions = Completions::from_sse(feed);
+    let mut choices = completions.choices();
+    let mut tasks = JoinSet::new();
+    while let Some(Ok(choice)) = choices.next().await {
+        tasks.spawn(consume(choice, tally.clone()));
+    }
+    let mut answer = Answer::default();
+    while let Some(Ok((choice, part))) = tasks.join_next().await {
+        answer.add(choice, part);
+    }
+    answer
+}
+
+/// Reads a choice's text and its calls' arguments side by side.
+async fn consume(choice: Choice, tally: Tally) -> (usize, Part) {
+    let (mut content, mut calls) = (choice.content(), choice.tool_calls());
+    let texts = async {
+        let (mut text, mut items) = (String::new(), 0);
+        while let Some(Ok(piece)) = content.next().await {
+            tally.take(&piece, &mut text);
+            items += 1;
+        }
+        (text, items)
+    };
+    let arguments = async {
+        let (mut text, mut items) = (String::new(), 0);
+        while let Some(Ok(call)) = calls.next().await {
+            let mut arguments = call.arguments();
+            while let Some(Ok(piece)) = arguments.next().await {
+                tally.take(&piece, &mut text);
+                items += 1;
+            }
+        }
+        (text, items)
+    };
+    let ((text, texts), (arguments, pieces)) = join(texts, arguments).await;
+    let part = Part {
+        text,
+        arguments,
+        items: texts + pieces,
+    };
+    (choice.index().0 as usize, part)
+}

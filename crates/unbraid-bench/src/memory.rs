@@ -1,0 +1,99 @@
+//! What is allocated for a chunk, and what an open completion holds.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use unbraid::Completions;
+use unbraid_core::{Demux, Options};
+
+use crate::{
+    body::{self, BRAIDED},
+    feed::Delivery,
+    table::runtime,
+};
+
+/// What a counter of allocations counted while some work was done in this thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted {
+    /// Allocations, reallocations not counted apart.
+    pub allocations: u64,
+    /// Bytes that are still held.
+    pub held: i64,
+}
+
+/// Counts allocations while the work is done.
+pub type Measure = fn(&mut dyn FnMut()) -> Counted;
+
+/// Prints all figures.
+///
+/// # Errors
+///
+/// What writing, or starting a runtime, comes to.
+pub fn run(measure: Measure, out: &mut impl Write) -> io::Result<()> {
+    let body = body::body(100_000, BRAIDED);
+    for delivery in Delivery::ALL {
+        let reads = delivery.cut(&body);
+        let counted = measure(&mut || {
+            let mut demux = Demux::new(Options::default());
+            for read in reads.bytes() {
+                demux.feed(read);
+                while demux.next_event().is_some() {}
+            }
+        });
+        writeln!(
+            out,
+            "Demux, {:<7} {:>8.4} allocations a chunk",
+            delivery.name(),
+            counted.allocations as f64 / body.chunks as f64
+        )?;
+    }
+    for choices in [1, 8] {
+        for open in [1, 100, 10_000] {
+            let held = held(measure, choices, open)?;
+            writeln!(
+                out,
+                "{open:>6} open completions of {choices} choices: {:>8.1} kB each",
+                held / 1000.0
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that each of so many completions holds when all its choices have begun.
+fn held(measure: Measure, choices: usize, open: usize) -> io::Result<f64> {
+    let runtime = runtime("current_thread")?;
+    let read: String = (0..choices).map(role).collect();
+    let read = Bytes::from(read);
+    let mut all = Vec::with_capacity(open);
+    let counted = measure(&mut || {
+        runtime.block_on(async {
+            for _ in 0..open {
+                let read = Ok::<_, io::Error>(read.clone());
+                let source = stream::iter([read]).chain(stream::pending());
+                let completions = Completions::from_sse(source);
+                let mut seen = completions.choices();
+                let mut handles = Vec::with_capacity(choices);
+                for _ in 0..choices {
+                    if let Some(Ok(choice)) = seen.next().await {
+                        handles.push(choice);
+                    }
+                }
+                all.push((completions, handles));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        });
+    });
+    drop(all);
+    Ok(counted.held as f64 / open as f64)
+}
+
+fn role(choice: usize) -> String {
+    format!(
+        "data: {{\"id\":\"chatcmpl-AbCdEfGhIjKlMnOpQrStUvWxYz012\",\"object\":\"chat.completion.chunk\",\"created\":1730000000,\"model\":\"gpt-4o-2024-08-06\",\"choices\":[{{\"index\":{choice},\"delta\":{{\"role\":\"assistant\",\"content\":\"\"}},\"finish_reason\":null}}]}}\n\n"
+    )
+}

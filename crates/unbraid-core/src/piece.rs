@@ -1,0 +1,137 @@
+//! The bulk of every stream: one piece of text of one choice, and nothing else.
+//!
+//! It says what an [`Update`] with that one field says. Whoever has no quicker way takes it as such.
+
+use std::borrow::Cow;
+
+use crate::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update, limits::DELTA_COST};
+
+/// Which of a choice's texts a piece continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// The message's text.
+    Content,
+    /// The reasoning.
+    Reasoning,
+    /// The refusal.
+    Refusal,
+    /// The arguments of the call with this index on the wire.
+    Arguments(i64),
+}
+
+/// An event that brings one piece of text and no other news.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Shape, piece::{Lane, Piece}};
+///
+/// let piece = Piece { at: 7, choice: ChoiceIndex(1), shape: Shape::Chat, role: None, lane: Lane::Content, text: "Hi" };
+/// assert_eq!(piece.to_update().content_update.unwrap().text, "Hi");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// Ordinal of the server-sent event, from 0.
+    pub at: u64,
+    /// The choice.
+    pub choice: ChoiceIndex,
+    /// Chat or text completion.
+    pub shape: Shape,
+    /// The message's role, which some servers repeat with each delta.
+    pub role: Option<&'a str>,
+    /// Which text it continues.
+    pub lane: Lane,
+    /// The text; never empty.
+    pub text: &'a str,
+}
+
+impl<'a> Piece<'a> {
+    /// The update that says the same, but for the envelope: that is the last update's.
+    #[must_use]
+    pub fn to_update(&self) -> Update<'a> {
+        let mut update = Update {
+            at: self.at,
+            last: true,
+            recognised: true,
+            choice_index: Some(self.choice),
+            shape: self.shape,
+            role: self.role.map(Cow::Borrowed),
+            ..Update::default()
+        };
+        let piece = Some(Fragment::from(Cow::Borrowed(self.text)));
+        match self.lane {
+            Lane::Content => update.content_update = piece,
+            Lane::Reasoning => update.reasoning_update = piece,
+            Lane::Refusal => update.refusal_update = piece,
+            Lane::Arguments(index) => update.tool_call_updates.push(ToolCallUpdate {
+                index: Some(index),
+                arguments: piece,
+                ..ToolCallUpdate::default()
+            }),
+        }
+        update
+    }
+
+    /// As [`Update::cost`].
+    pub(crate) fn cost(&self) -> u64 {
+        let entry = match self.lane {
+            Lane::Content | Lane::Reasoning | Lane::Refusal => 0,
+            Lane::Arguments(_) => DELTA_COST,
+        };
+        self.text.len() as u64 + DELTA_COST + entry
+    }
+}
+
+/// Takes what a decoder tells.
+pub(crate) trait Take {
+    /// Takes an update.
+    fn update(&mut self, update: &Update<'_>);
+    /// Takes a piece; it follows, without another update between them, an update with the same envelope.
+    fn piece(&mut self, piece: &Piece<'_>);
+    /// Whether pieces are welcome; otherwise each comes as an update.
+    fn takes_pieces(&self) -> bool {
+        true
+    }
+}
+
+/// Takes updates only.
+pub(crate) struct Updates<'s>(pub(crate) &'s mut dyn FnMut(&Update<'_>));
+
+impl Take for Updates<'_> {
+    fn update(&mut self, update: &Update<'_>) {
+        (self.0)(update);
+    }
+
+    fn piece(&mut self, piece: &Piece<'_>) {
+        (self.0)(&piece.to_update());
+    }
+
+    fn takes_pieces(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_costs_what_its_update_costs() {
+        for lane in [
+            Lane::Content,
+            Lane::Reasoning,
+            Lane::Refusal,
+            Lane::Arguments(3),
+        ] {
+            let piece = Piece {
+                at: 0,
+                choice: ChoiceIndex(0),
+                shape: Shape::Chat,
+                role: None,
+                lane,
+                text: "four",
+            };
+            assert_eq!(piece.cost(), piece.to_update().cost(), "{lane:?}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Texts of one kind, copied out of a transcript many at once.
+
+use super::{Kind, Transcript};
+
+/// Which texts are wanted.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextOf {
+    Content,
+    Reasoning,
+    Refusal,
+    /// The arguments of the call with this ordinal.
+    Arguments(u32),
+}
+
+impl TextOf {
+    fn wants(self, kind: Kind, number: u32) -> bool {
+        match self {
+            Self::Content => kind == Kind::Content,
+            Self::Reasoning => kind == Kind::Reasoning,
+            Self::Refusal => kind == Kind::Refusal,
+            Self::Arguments(call) => kind == Kind::CallArguments && number == call,
+        }
+    }
+}
+
+impl Transcript {
+    /// Copies texts from event `seq` on, until `text` has grown past `max`, and where each of them ends; the next event
+    /// to look at.
+    #[doc(hidden)]
+    pub fn gather(
+        &self,
+        of: TextOf,
+        seq: usize,
+        max: usize,
+        text: &mut String,
+        ends: &mut Vec<usize>,
+    ) -> usize {
+        let records = self.records.get(..self.visible()).unwrap_or(&self.records);
+        let before = seq.checked_sub(1).and_then(|last| records.get(last));
+        let mut start = before.map_or(0, |record| record.text_end as usize);
+        let mut at = seq;
+        // Texts that stand one behind the other are copied as one; `start` is where the next run begins.
+        let mut end = start;
+        for record in records.get(seq..).unwrap_or_default() {
+            if text.len() + (end - start) >= max {
+                break;
+            }
+            at += 1;
+            if of.wants(record.kind, record.number) {
+                end = record.text_end as usize;
+                ends.push(text.len() + (end - start));
+            } else {
+                text.push_str(self.text.get(start..end).unwrap_or(""));
+                (start, end) = (record.text_end as usize, record.text_end as usize);
+            }
+        }
+        text.push_str(self.text.get(start..end).unwrap_or(""));
+        at
+    }
+
+    /// Whether event `seq` is there to read.
+    pub(crate) fn tells(&self, seq: usize) -> bool {
+        let record = self.records.get(seq).filter(|_| seq < self.visible());
+        record.is_some_and(|record| match record.kind {
+            Kind::Content | Kind::Reasoning | Kind::Refusal | Kind::CallArguments => true,
+            Kind::Start
+            | Kind::Role
+            | Kind::ContentDone
+            | Kind::CallStart
+            | Kind::CallDone
+            | Kind::Audio
+            | Kind::Logprobs
+            | Kind::Metadata
+            | Kind::Finish
+            | Kind::Warning
+            | Kind::End => self.event(seq).is_some(),
+        })
+    }
+}

@@ -1,0 +1,367 @@
+//! T1 to T15: which piece belongs to which call.
+
+use unbraid_core::{ChoiceIndex, Options};
+
+use super::{HEADER, calls, check, demux};
+
+#[test]
+fn t01_a_header_then_fragments() {
+    check(
+        &calls(&[
+            HEADER,
+            r#"{"index":0,"function":{"arguments":"{\"a\":"}}"#,
+            r#"{"index":0,"function":{"arguments":"1}"}}"#,
+        ]),
+        r#"
+        |+0 #0 c1 "add" function
+        | 0 {"a":
+        | 0 1}
+        |   =tool_calls
+        |.0 complete"#,
+        &[r#"#0 c1 "add" function {"a":1} complete"#],
+    );
+}
+
+/// A header with its index, then two fragments with the index alone, then the finish: one call, and no orphan.
+#[test]
+fn seed_a_fragmented_call_is_one_call() {
+    check(
+        &calls(&[
+            r#"{"index":0,"id":"call_123","type":"function","function":{"name":"calculator","arguments":{}}}"#,
+            r#"{"index":0,"function":{"arguments":"{\"expression\":"}}"#,
+            r#"{"index":0,"function":{"arguments":"\"1+2\"}"}}"#,
+        ]),
+        r#"
+        |+0 #0 call_123 "calculator" function
+        | 0 {"expression":
+        | 0 "1+2"}
+        |   =tool_calls
+        |.0 complete"#,
+        &[r##"#0 call_123 "calculator" function {"expression":"1+2"} complete"##],
+    );
+}
+
+/// A header that carries its arguments: one call, complete, and nothing follows.
+#[test]
+fn seed_a_call_in_a_single_shot_is_one_call() {
+    check(
+        &calls(&[
+            r#"{"index":0,"id":"call_123","type":"function","function":{"name":"calculator","arguments":{"expression":"1+2"}}}"#,
+        ]),
+        r#"
+        |+0 #0 call_123 "calculator" function
+        | 0 {"expression":"1+2"}
+        |   =tool_calls
+        |.0 complete"#,
+        &[r##"#0 call_123 "calculator" function {"expression":"1+2"} complete"##],
+    );
+}
+
+/// The header lost its index and the fragments have no id and no name: what ended as an orphan without name and id.
+#[test]
+fn seed_fragments_with_an_index_continue_a_header_without() {
+    check(
+        &calls(&[
+            r#"{"id":"call_123","type":"function","function":{"name":"calculator","arguments":{}}}"#,
+            r#"{"index":0,"function":{"arguments":"{\"expression\":"}}"#,
+            r#"{"index":0,"function":{"arguments":"\"1+2\"}"}}"#,
+        ]),
+        r#"
+        |+0 #0 call_123 "calculator" function
+        | 0 {"expression":
+        | 0 "1+2"}
+        |   =tool_calls
+        |.0 complete"#,
+        &[r##"#0 call_123 "calculator" function {"expression":"1+2"} complete"##],
+    );
+}
+
+#[test]
+fn t02_a_slot_without_header_adopts_the_next_one() {
+    check(
+        &calls(&[
+            r#"{"index":2,"function":{"arguments":"{}"}}"#,
+            r#"{"id":"c1","function":{"name":"add"}}"#,
+        ]),
+        r#"
+        |+0 #2 c1 "add" function
+        | 0 {}
+        |   =tool_calls
+        |.0 complete"#,
+        &[r#"#2 c1 "add" function {} complete"#],
+    );
+}
+
+#[test]
+fn t02_an_orphan_is_told_with_all_that_it_lacks() {
+    let chunks = calls(&[r#"{"index":0,"function":{"arguments":"{\"a\":1}"}}"#]);
+    check(
+        &chunks,
+        r#"
+        |   =tool_calls
+        |+0 #0 - "" function
+        | 0 {"a":1}
+        |.0 missing_name"#,
+        &[r##"#0 - "" function {"a":1} missing_name"##],
+    );
+    let demux = demux(&chunks, Options::default());
+    let call = demux
+        .choice(ChoiceIndex(0))
+        .and_then(|c| c.call(0))
+        .expect("the call");
+    let problem = call.problem().expect("it lacks both");
+    assert_eq!(problem.missing, ["name", "id"]);
+    assert_eq!(
+        problem.to_string(),
+        "tool call 0 has arguments but no name and no id"
+    );
+}
+
+#[test]
+fn t03_without_any_index_a_new_id_or_another_name_is_a_new_call() {
+    check(
+        &calls(&[
+            r#"{"id":"c1","function":{"name":"add","arguments":"{"}}"#,
+            r#"{"function":{"arguments":"}"}}"#,
+            r#"{"id":"c2","function":{"name":"add","arguments":"{}"}}"#,
+            r#"{"function":{"name":"mul","arguments":"["}}"#,
+            r#"{"function":{"name":"mul","arguments":"]"}}"#,
+        ]),
+        r#"
+        |+0 #- c1 "add" function
+        | 0 {
+        | 0 }
+        |+1 #- c2 "add" function
+        | 1 {}
+        |+2 #- - "mul" function
+        | 2 [
+        | 2 ]
+        |   =tool_calls
+        |.0 complete
+        |.1 complete
+        |.2 missing_id"#,
+        &[
+            r#"#- c1 "add" function {} complete"#,
+            r#"#- c2 "add" function {} complete"#,
+            r##"#- - "mul" function [] missing_id"##,
+        ],
+    );
+}
+
+#[test]
+fn t03_several_without_index_in_one_chunk_count_by_position() {
+    check(
+        &calls(&[
+            r#"{"function":{"name":"add","arguments":"{}"}},{"function":{"name":"add","arguments":"["}}"#,
+            r#"{"index":1,"function":{"arguments":"]"}}"#,
+        ]),
+        r#"
+        |+0 #- - "add" function
+        | 0 {}
+        |+1 #- - "add" function
+        | 1 [
+        | 1 ]
+        |   =tool_calls
+        |.0 missing_id
+        |.1 missing_id"#,
+        &[
+            r##"#- - "add" function {} missing_id"##,
+            r##"#1 - "add" function [] missing_id"##,
+        ],
+    );
+}
+
+#[test]
+fn t04_t05_t06_an_index_is_a_key_of_any_value() {
+    check(
+        &calls(&[
+            r#"{"index":1,"id":"c1","function":{"name":"add","arguments":"{"}}"#,
+            r#"{"index":-1,"id":"c2","function":{"name":"add","arguments":"{"}}"#,
+            r#"{"index":2147483648,"id":"c3","function":{"name":"add","arguments":"{"}}"#,
+            r#"{"index":-1,"function":{"arguments":"}"}},{"index":2147483648,"function":{"arguments":"}"}},{"index":1,"function":{"arguments":"}"}}"#,
+        ]),
+        r#"
+        |+0 #1 c1 "add" function
+        | 0 {
+        |+1 #-1 c2 "add" function
+        | 1 {
+        |+2 #2147483648 c3 "add" function
+        | 2 {
+        | 1 }
+        | 2 }
+        | 0 }
+        |   =tool_calls
+        |.0 complete
+        |.1 complete
+        |.2 complete"#,
+        &[
+            r#"#1 c1 "add" function {} complete"#,
+            r#"#-1 c2 "add" function {} complete"#,
+            r#"#2147483648 c3 "add" function {} complete"#,
+        ],
+    );
+}
+
+#[test]
+fn t07_a_new_id_with_a_name_is_a_new_call_on_the_same_index() {
+    check(
+        &calls(&[
+            r#"{"index":0,"id":"c1","function":{"name":"add","arguments":"{}"}}"#,
+            r#"{"index":0,"id":"c2","function":{"name":"add","arguments":"["}}"#,
+            r#"{"index":0,"function":{"arguments":"]"}}"#,
+        ]),
+        r#"
+        |+0 #0 c1 "add" function
+        | 0 {}
+        |+1 #0 c2 "add" function
+        | 1 [
+        | 1 ]
+        |   =tool_calls
+        |.0 complete
+        |.1 complete"#,
+        &[
+            r#"#0 c1 "add" function {} complete"#,
+            r#"#0 c2 "add" function [] complete"#,
+        ],
+    );
+}
+
+#[test]
+fn t08_two_values_in_one_call_are_told_at_the_end() {
+    check(
+        &calls(&[
+            r#"{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":1}"}}"#,
+            r#"{"index":0,"id":"","function":{"name":"","arguments":"{\"a\":2}"}}"#,
+        ]),
+        r#"
+        |+0 #0 c1 "add" function
+        | 0 {"a":1}
+        | 0 {"a":2}
+        |   =tool_calls
+        |.0 concatenated"#,
+        &[r#"#0 c1 "add" function {"a":1}{"a":2} concatenated"#],
+    );
+}
+
+#[test]
+fn t09_t15_an_id_and_a_name_in_every_fragment_change_nothing() {
+    let again = r#"{"index":0,"id":"c1","function":{"name":"add","arguments":"}"}}"#;
+    check(
+        &calls(&[
+            r#"{"index":0,"id":"c1","function":{"name":"add","arguments":"{"}}"#,
+            again,
+        ]),
+        r#"
+        |+0 #0 c1 "add" function
+        | 0 {
+        | 0 }
+        |   =tool_calls
+        |.0 complete"#,
+        &[r#"#0 c1 "add" function {} complete"#],
+    );
+}
+
+#[test]
+fn t10_a_new_id_without_a_name_continues_the_call_which_keeps_its_first() {
+    for index in ["\"index\":0,", ""] {
+        let shown = if index.is_empty() { "-" } else { "0" };
+        let entry =
+            |id: &str, rest: &str| format!("{{{index}\"id\":\"{id}\",\"function\":{{{rest}}}}}");
+        let header = entry("c1", r#""name":"add","arguments":"{""#);
+        let fragment = entry("c2", r#""arguments":"}""#);
+        let events = format!(
+            "
+            |+0 #{shown} c1 \"add\" function
+            | 0 {{
+            | 0 }}
+            |   =tool_calls
+            |.0 complete"
+        );
+        let expected = format!("#{shown} c1 \"add\" function {{}} complete");
+        check(&calls(&[&header, &fragment]), &events, &[&expected]);
+    }
+}
+
+#[test]
+fn t11_t19_t33_empty_and_null_say_nothing() {
+    check(
+        &calls(&[
+            r#"{"index":0,"id":"c1","function":{"name":"add","arguments":null}}"#,
+            r#"{"index":0,"id":"","function":{"name":"","arguments":"{}"}}"#,
+            r#"{"index":0,"id":null,"function":{"name":null,"arguments":""}}"#,
+            r#"{"index":0,"id":"","function":{"arguments":null}}"#,
+            r#"{"index":1,"id":"","function":{"arguments":null}}"#,
+        ]),
+        r#"
+        |+0 #0 c1 "add" function
+        | 0 {}
+        |   =tool_calls
+        |.0 complete"#,
+        &[r#"#0 c1 "add" function {} complete"#],
+    );
+}
+
+#[test]
+fn t12_t30_t32_id_type_and_function_may_come_later() {
+    check(
+        &calls(&[
+            r#"{"index":0,"function":{"name":"add"}}"#,
+            r#"{"index":0,"function":{"arguments":"{"}}"#,
+            r#"{"index":0,"id":"c1","type":null,"function":{"arguments":"}"}}"#,
+            r#"{"index":1,"id":"c2"}"#,
+            r#"{"index":1,"function":{"name":"mul","arguments":"{}"}}"#,
+        ]),
+        r#"
+        |+0 #0 - "add" function
+        | 0 {
+        | 0 }
+        |+1 #1 c2 "mul" function
+        | 1 {}
+        |   =tool_calls
+        |.0 complete
+        |.1 complete"#,
+        &[
+            r#"#0 c1 "add" function {} complete"#,
+            r#"#1 c2 "mul" function {} complete"#,
+        ],
+    );
+}
+
+#[test]
+fn t13_an_id_that_never_came_is_a_status_and_none_is_made_up() {
+    check(
+        &calls(&[r#"{"index":0,"function":{"name":"add","arguments":"{}"}}"#]),
+        r#"
+        |+0 #0 - "add" function
+        | 0 {}
+        |   =tool_calls
+        |.0 missing_id"#,
+        &[r##"#0 - "add" function {} missing_id"##],
+    );
+}
+
+#[test]
+fn t14_one_id_on_two_indices_is_two_calls_where_a_name_comes_with_it() {
+    check(
+        &calls(&[
+            r#"{"index":0,"id":"c","function":{"name":"add","arguments":"{}"}}"#,
+            r#"{"index":1,"id":"c","function":{"name":"add","arguments":"["}}"#,
+            r#"{"index":1,"id":"c","function":{"arguments":"]"}}"#,
+            r#"{"index":7,"id":"c","function":{"arguments":" "}}"#,
+        ]),
+        r#"
+        |+0 #0 c "add" function
+        | 0 {}
+        |+1 #1 c "add" function
+        | 1 [
+        | 1 ]
+        | 1  
+        |   =tool_calls
+        |.0 complete
+        |.1 complete"#,
+        &[
+            r#"#0 c "add" function {} complete"#,
+            r#"#1 c "add" function []  complete"#,
+        ],
+    );
+}
