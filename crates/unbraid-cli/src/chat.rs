@@ -11,7 +11,7 @@ use clap::{ValueEnum, ValueHint, builder::PathBufValueParser};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use unbraid::Completions;
-use unbraid_core::{ChoiceIndex, End, Prompt};
+use unbraid_core::Prompt;
 use unbraid_http::{Choices, Request};
 
 pub(crate) use told::told;
@@ -25,7 +25,7 @@ use crate::{
     account::{self, Account},
     args::Reading,
     collect, events,
-    exit::{self, Failure, Outcome, Status, is_finished},
+    exit::{self, Failure, Outcome, Status},
     live::{self, Display},
     watch::{Interrupt, block_on},
 };
@@ -104,13 +104,13 @@ pub(crate) fn run(chat: &Chat, reading: &Reading) -> Result<Status, Failure> {
         let _interrupt = Interrupt::cancels(&answer.completions).await;
         let taken = chat.take.map(|k| take(&answer.completions, k));
         let shown = chat.show(&answer.completions, &request.body()).await;
-        let told = conclude(&answer, taken).await;
+        let written = match shown {
+            Err(error) if !chat.json => return Err(Failure::Output(error)),
+            written => written, // at the end: a reader that went away changes nothing
+        };
+        let status = conclude(&answer, taken).await;
         answer.written().await?;
-        match shown {
-            // As for `collect`: what is printed at the end changes nothing when nobody reads it.
-            shown if chat.json => exit::written(shown, told),
-            shown => shown.map(|()| told).map_err(Failure::Output),
-        }
+        exit::written(written, status)
     })
 }
 
@@ -151,15 +151,22 @@ impl Chat {
     }
 }
 
-/// Lets the first `k` choices win while the answer is shown; how many did.
-fn take(completions: &Completions, k: u32) -> (JoinHandle<usize>, u32) {
-    let completions = completions.clone();
-    let winners = tokio::spawn(async move { completions.take_finished(k as usize).await.len() });
-    (winners, k)
+/// The choices that win while the answer is shown.
+struct Taken {
+    k: usize,
+    winners: JoinHandle<usize>,
+}
+
+fn take(completions: &Completions, k: u32) -> Taken {
+    let (completions, k) = (completions.clone(), k as usize);
+    Taken {
+        k,
+        winners: tokio::spawn(async move { completions.take_finished(k).await.len() }),
+    }
 }
 
 /// Says what went wrong, once the stream is over.
-async fn conclude(answer: &Answer, taken: Option<(JoinHandle<usize>, u32)>) -> Status {
+async fn conclude(answer: &Answer, taken: Option<Taken>) -> Status {
     let closed = answer.completions.closed().await;
     let choices = account::ended(&answer.completions).await;
     let ends = choices.iter().map(|choice| (choice.index, &choice.end));
@@ -168,12 +175,21 @@ async fn conclude(answer: &Answer, taken: Option<(JoinHandle<usize>, u32)>) -> S
         ends: ends.collect(),
         head: &answer.head.bytes(),
     };
-    if let Some((winners, k)) = taken {
-        // A panic in it was told; then nobody has won.
-        let winners = winners.await.unwrap_or(0);
-        if winners >= k as usize {
-            return Status::Finished; // the others were to be cancelled
-        }
+    let Some(Taken { k, winners }) = taken else {
+        return told::tell(&outcome);
+    };
+    // A panic in it was told; then nobody has won.
+    let winners = winners.await.unwrap_or(0);
+    if winners >= k {
+        return Status::Finished; // the others were to be cancelled
     }
-    told::tell(&outcome)
+    match told::tell(&outcome) {
+        Status::Finished => {
+            exit::complain(format_args!(
+                "unbraid: answer: {winners} of {k} choices finished"
+            ));
+            Status::Unfinished
+        }
+        status => status,
+    }
 }

@@ -52,6 +52,11 @@ type Body = Map<String, Value>;
 impl Question {
     /// The request. It reads what it has to: files, the standard input, the environment.
     pub(super) fn request(&self) -> Result<Request, Failure> {
+        if self.request == Some(Source::Stdin) && self.question.as_deref() == Some("-") {
+            return Err(usage(
+                &"the standard input cannot be the request and the question",
+            ));
+        }
         let mut body = match &self.request {
             Some(source) => whole(source)?,
             None => self.begun()?,
@@ -126,15 +131,9 @@ impl Question {
 
     /// The question's text; `None` if the request asks it.
     fn asked(&self) -> Result<Option<String>, Failure> {
-        let stdin_is_request = matches!(self.request, Some(Source::Stdin));
         let text = match &self.question {
             Some(text) if text != "-" => text.clone(),
             None if self.request.is_some() => return Ok(None),
-            Some(_) if stdin_is_request => {
-                return Err(usage(
-                    &"the standard input cannot be the request and the question",
-                ));
-            }
             None if io::stdin().is_terminal() => {
                 return Err(usage(
                     &"no question: write it behind the options, or pipe it in",
