@@ -52,6 +52,8 @@ pub struct Decoder {
     /// Choices whose reasoning comes in plain text: their details only repeat it (R4).
     plain_reasoning: Vec<u32>,
     templates: Templates,
+    /// Whether no template may be used.
+    by_parser: bool,
 }
 
 /// Collects an event's updates, holding one back so that the last one can be marked.
@@ -107,7 +109,25 @@ impl Decoder {
             memo: Vec::new(),
             plain_reasoning: Vec::new(),
             templates: Templates::default(),
+            by_parser: false,
         }
+    }
+
+    /// A decoder that reads every event with the parser: what the short way is compared with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reference(strict: bool, depth: usize) -> Self {
+        Self {
+            by_parser: true,
+            ..Self::new(strict, depth)
+        }
+    }
+
+    /// How many events were read by a template.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fitted(&self) -> u64 {
+        self.templates.fitted()
     }
 
     /// How many events were decoded: the ordinal of the next one.
@@ -183,6 +203,9 @@ impl Decoder {
 
     /// What the bytes begin with, if it is like an earlier event's data.
     pub(crate) fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
+        if self.by_parser {
+            return None;
+        }
         self.templates.find(data)
     }
 
@@ -199,13 +222,6 @@ impl Decoder {
         });
         self.at += u64::from(told);
         told
-    }
-
-    /// How many events were decoded, and how many of them by a template.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn fitted(&self) -> (u64, u64) {
-        (self.at, self.templates.fitted())
     }
 
     /// False if the data is no JSON and strict mode has to end the stream.

@@ -36,7 +36,8 @@ pub const MAX_WARNINGS: usize = 64;
 /// Unknown fields kept of one object, and of one choice or stream. Servers send a dozen; a search among more would be slow.
 pub const MAX_FIELDS: usize = 256;
 
-/// Entries of `choices` in one chunk, and of `tool_calls` in one delta. Servers send one, gateways that gather a few
+/// Entries of `choices` in one chunk, and of `tool_calls` in one delta; a chunk that has more of both together is read
+/// field by field, where [`MAX_VALUES`] bounds them. Servers send one, gateways that gather a few
 /// dozen; an entry may take 3 bytes on the wire and costs several hundred in memory.
 pub const MAX_ENTRIES: usize = 1024;
 

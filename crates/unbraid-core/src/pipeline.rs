@@ -84,7 +84,7 @@ impl Intake {
     #[doc(hidden)]
     #[must_use]
     pub fn fitted(&self) -> (u64, u64) {
-        self.decoder.fitted()
+        (self.decoder.events(), self.decoder.fitted())
     }
 
     /// Decodes what the end of the stream left unfinished: at most one event.

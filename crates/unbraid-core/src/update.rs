@@ -282,6 +282,12 @@ impl Update<'_> {
                 .map(|(k, v)| (k.len() + v.len()) as u64 + crate::limits::DELTA_COST)
                 .sum::<u64>()
         };
+        // Other fields are kept twice: as what happened, and as the last value. Of audio there are pieces only.
+        let lasting = |(key, raw): &(Cow<'_, str>, Cow<'_, str>)| {
+            let twice = !is_audio(key, raw);
+            if twice { raw.len() as u64 } else { 0 }
+        };
+        let lasting = self.metadata.iter().map(lasting).sum::<u64>();
         let calls = self.tool_call_updates.iter().map(|c| {
             let id = c.id.as_ref().map_or(0, |id| id.len() as u64);
             id + text(&c.name) + text(&c.arguments) + pairs(&c.extra) + crate::limits::DELTA_COST
@@ -301,6 +307,7 @@ impl Update<'_> {
                 .map_or(0, |f| f.len() as u64 + crate::limits::DELTA_COST)
             + self.usage.as_ref().map_or(0, |usage| usage.len() as u64)
             + pairs(&self.metadata)
+            + lasting
             + calls.sum::<u64>()
     }
 }

@@ -28,6 +28,10 @@ trait Fill<'a>: Default {
     fn done<E: Error>(self) -> Result<Self, E> {
         Ok(self)
     }
+    /// As how many entries it counts: with those of a list inside of it.
+    fn weight(&self) -> usize {
+        1
+    }
 }
 
 struct Map<T>(T);
@@ -105,9 +109,11 @@ impl<'a, T: Fill<'a>> Deserialize<'a> for Entries<T> {
                 f.write_str("a list")
             }
             fn visit_seq<S: SeqAccess<'a>>(self, mut list: S) -> Result<Vec<T>, S::Error> {
-                let mut entries = Vec::new();
-                while let Some(Map(entry)) = list.next_element()? {
-                    if entries.len() >= MAX_ENTRIES {
+                let mut entries: Vec<T> = Vec::new();
+                let mut weight = 0;
+                while let Some(Map(entry)) = list.next_element::<Map<T>>()? {
+                    weight += entry.weight();
+                    if weight > MAX_ENTRIES {
                         return Err(S::Error::custom("not ordinary"));
                     }
                     entries.push(entry);
@@ -210,6 +216,10 @@ impl<'a> Fill<'a> for Element<'a> {
             }
         }
         Ok(())
+    }
+
+    fn weight(&self) -> usize {
+        1 + self.update.tool_call_updates.len()
     }
 
     fn done<E: Error>(self) -> Result<Self, E> {

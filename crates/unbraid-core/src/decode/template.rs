@@ -138,7 +138,11 @@ impl Template {
                     escaped = has_escapes;
                     length
                 }
-                Hole::Padding => string(rest).filter(|(_, escaped)| !escaped)?.0,
+                // Nobody reads it: other bytes than ASCII, which might be no UTF-8, are left to the parser.
+                Hole::Padding => {
+                    let (length, _) = string(rest).filter(|(_, escaped)| !escaped)?;
+                    rest.get(..length)?.is_ascii().then_some(length)?
+                }
             };
             rest = rest.get(length..)?.strip_prefix(&**behind)?;
         }

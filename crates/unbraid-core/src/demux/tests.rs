@@ -344,3 +344,23 @@ fn x03_an_error_of_zero_is_none() {
     ));
     assert_eq!(whole["choices"][0]["message"]["content"], "x");
 }
+
+#[test]
+fn s19_padding_that_is_no_utf_8_is_told_in_every_chunk() {
+    let chunk = |padding: &[u8]| {
+        let head =
+            b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}],\"obfuscation\":\"";
+        [&head[..], padding, b"\"}\n\n"].concat()
+    };
+    let mut demux = Demux::new(Options::default());
+    for padding in [&b"xyz"[..], b"zyx", b"x\xFFz"] {
+        demux.feed(&chunk(padding));
+    }
+    demux.finish();
+    let codes: Vec<&str> = demux
+        .warnings()
+        .iter()
+        .map(|warning| warning.code)
+        .collect();
+    assert_eq!(codes, ["S19"]);
+}

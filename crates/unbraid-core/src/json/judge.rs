@@ -47,10 +47,6 @@ pub enum Judged {
 /// ```
 #[must_use]
 pub fn judge(text: &str) -> Judged {
-    // Not only JSON's own white space: a call whose arguments are blank in any script has none.
-    if text.trim().is_empty() {
-        return Judged::EmptyAsObject;
-    }
     let mut scanner = Scanner::default();
     scanner.feed(text, &mut Deaf);
     scanner.judged()

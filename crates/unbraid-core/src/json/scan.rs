@@ -40,6 +40,8 @@ pub(crate) struct Scanner {
     controls: bool,
     /// A high surrogate that waits for its partner.
     high: Option<u16>,
+    /// Nothing but white space of any script has come: a call whose arguments are blank has none (T23).
+    blank: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +96,7 @@ impl Default for Scanner {
             placeholder: false,
             controls: false,
             high: None,
+            blank: true,
         }
     }
 }
@@ -101,7 +104,11 @@ impl Default for Scanner {
 impl Scanner {
     /// Reads the next fragment. After an offence nothing is read any more.
     pub(crate) fn feed(&mut self, fragment: &str, visit: &mut impl Visit) {
-        let mut rest = if self.has_failed() { "" } else { fragment };
+        self.blank = self.blank && fragment.trim_start().is_empty();
+        let mut rest = match self.state {
+            State::Failed(_) => "",
+            State::Expect(_) | State::Text(_) | State::Escape(..) | State::Word(_) => fragment,
+        };
         while !rest.is_empty() {
             match self.advance(rest, visit) {
                 Ok(used) => {
@@ -131,6 +138,7 @@ impl Scanner {
     /// What the text is, if it ends here.
     pub(crate) fn judged(&self) -> Judged {
         let last = match self.state {
+            _ if self.blank => return Judged::EmptyAsObject,
             State::Failed(Fault::Syntax) => {
                 return Judged::Invalid {
                     offset: self.position,
@@ -163,7 +171,7 @@ impl Scanner {
 
     /// Whether an offence was met, so that nothing is read any more.
     pub(crate) fn has_failed(&self) -> bool {
-        matches!(self.state, State::Failed(_))
+        matches!(self.state, State::Failed(_)) && !self.blank
     }
 
     /// Whether all that has come is `{}`, or its beginning, which a real value may still follow (T22).

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::{arguments, document, in_three, megabyte, parsed, pieces};
 use crate::{
     json::{
-        Judged, Partial, PartialOptions, TrailingStrings,
+        Field, FieldError, FieldState, Judged, Partial, PartialOptions, Pointer, TrailingStrings,
         scan::Scanner,
         token::{Token, Visit},
     },
@@ -101,6 +101,18 @@ fn j1_t22_j12_what_is_not_quite_json_is_shown_as_far_as_it_is() {
     check("{\"a\":[1,\"x\\d\",2]}", json!({"a": [1, "x"]}));
     check("{\"\\ud83d\":\"\\ude00\"}", json!({"\u{FFFD}": "\u{FFFD}"}));
     nothing("<think>");
+}
+
+#[test]
+fn t23_blanks_of_any_script_are_no_arguments() {
+    let mut partial = fed(["\u{3000}", " \u{a0}"]);
+    assert_eq!(partial.finish(), Judged::EmptyAsObject);
+    partial.feed("{}");
+    assert_eq!(partial.finish(), Judged::Invalid { offset: 0 });
+    let mut field = Field::new(Pointer::parse("/a").unwrap());
+    field.feed("\u{3000}", &mut |_| unreachable!());
+    assert_eq!(field.state(), FieldState::Waiting);
+    assert_eq!(field.finish(), Err(FieldError::Absent));
 }
 
 #[test]

@@ -1,0 +1,96 @@
+//! The inputs that a search starts from: every fixture, in each target's own form.
+
+use std::collections::BTreeSet;
+
+use unbraid_core::{
+    Demux, Options,
+    frame::{FrameLimits, Framer},
+};
+use unbraid_testkit::{cut::Rng, fixture::Fixture};
+
+/// Fixtures above this size only slow a search down.
+const SMALL: usize = 8_000;
+
+/// Bodies, each under several limits and seeds.
+pub fn framing() -> Vec<Vec<u8>> {
+    let headed = |bytes: Vec<u8>| [0_u8, 1, 4, 6].map(|flags| joined(&[&[flags, 7], &bytes]));
+    small().into_iter().flat_map(headed).collect()
+}
+
+/// The events of a body, one on each line.
+pub fn decode() -> Vec<Vec<u8>> {
+    let lines = |bytes: &Vec<u8>| {
+        let events = events(bytes);
+        let single = events.iter().map(|event| joined(&[&[0], event]));
+        let all = joined(&[&[0], &events.join(&b'\n')]);
+        single.chain([all]).collect::<Vec<_>>()
+    };
+    let unique: BTreeSet<Vec<u8>> = small().iter().flat_map(lines).collect();
+    unique.into_iter().collect()
+}
+
+/// Bodies, each with a few lists of operations.
+pub fn demux() -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(5);
+    let mut inputs = Vec::new();
+    for bytes in small() {
+        inputs.push(joined(&[&[0, 0, 1], &bytes]));
+        for options in [0, 16, 0x62] {
+            let operations: Vec<u8> = (0..12).map(|_| rng.below(256) as u8).collect();
+            inputs.push(joined(&[&[12, options, 3], &operations, &bytes]));
+        }
+    }
+    inputs
+}
+
+/// The arguments of every call, and texts that are nearly JSON.
+pub fn json() -> Vec<Vec<u8>> {
+    let mut texts = BTreeSet::new();
+    for bytes in small() {
+        let mut demux = Demux::new(Options::default());
+        demux.feed(&bytes);
+        demux.finish();
+        let messages = demux.choices().map(|choice| choice.message());
+        let calls = messages.flat_map(|message| message.tool_calls);
+        texts.extend(calls.map(|call| call.arguments.into_bytes()));
+    }
+    texts.extend(NEARLY.iter().map(|text| text.as_bytes().to_vec()));
+    let headed = |text: Vec<u8>| joined(&[&[9], &text]);
+    texts.into_iter().map(headed).collect()
+}
+
+const NEARLY: &[&str] = &[
+    "{\"a\":{\"b\":[1,2.5e3,-0,null,true,\"x\\u00e9\\ud83d\\ude00\"]},\"answer\":\"caf\\n\"}",
+    "{\"a\":\"first\",\"a\":\"second\",\"answer\":[\"x\",{\"a\":\"y\"}]}",
+    "[[\"a\",{\"a\":\"b\"}],[],{}, 12 ]",
+    "{\"path\":\"/tmp\\d\\u12\nline\"",
+    "{}{\"answer\":\"after\"}",
+    "{\"a\":1}{\"b\":2}",
+    "\\n{\\n\"a\":1\\n}",
+    "\"\\ud83d\" ",
+    "-12.5e+3",
+];
+
+fn small() -> Vec<Vec<u8>> {
+    let fixtures = Fixture::all().into_iter().map(|fixture| fixture.bytes);
+    fixtures.filter(|bytes| bytes.len() < SMALL).collect()
+}
+
+fn events(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let limits = FrameLimits {
+        line: SMALL,
+        event: SMALL,
+    };
+    let mut framer = Framer::new(limits, false);
+    let mut events = Vec::new();
+    while let Some(Ok(frame)) = framer.next(&mut bytes) {
+        if !frame.data.contains(&b'\n') {
+            events.push(frame.data.to_vec());
+        }
+    }
+    events
+}
+
+fn joined(parts: &[&[u8]]) -> Vec<u8> {
+    parts.concat()
+}

@@ -1,0 +1,247 @@
+//! Completions with every fault there is, one seed each.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use unbraid::{Builder, Choice, Completions, Limits};
+use unbraid_testkit::cut::{Rng, random_cuts};
+use unbraid_testkit::script::{DONE, ON_PURPOSE, Probe, Script, Step, bytes, content, finish};
+
+/// Far beyond what any of them needs: reaching it is a hang.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Completions that run side by side.
+const AT_ONCE: usize = 64;
+
+/// What became of completions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Completions that were opened.
+    pub opened: u64,
+    /// Those that came to what they should.
+    pub ended: u64,
+    /// Those that did not come to an end before the deadline.
+    pub hung: u64,
+    /// Sources that nobody dropped.
+    pub unclosed: u64,
+    /// Ends of choices, by name.
+    pub ends: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Adds another tally to this one.
+    pub fn add(&mut self, other: Self) {
+        self.opened += other.opened;
+        self.ended += other.ended;
+        self.hung += other.hung;
+        self.unclosed += other.unclosed;
+        for (end, count) in other.ends {
+            *self.ends.entry(end).or_default() += count;
+        }
+    }
+}
+
+/// Runs one completion for each seed, many at once.
+///
+/// # Panics
+///
+/// Panics where a completion gives its consumers something else than it should.
+pub async fn soak(seeds: Range<u64>) -> Tally {
+    let one = |seed| async move {
+        let (script, run) = plan(seed);
+        let probe = script.probe();
+        let ends = tokio::time::timeout(DEADLINE, tokio::spawn(run.completion(script))).await;
+        (ends, probe)
+    };
+    let mut running = stream::iter(seeds.map(one)).buffer_unordered(AT_ONCE);
+    let mut tally = Tally::default();
+    let mut probes: Vec<Probe> = Vec::new();
+    while let Some((ends, probe)) = running.next().await {
+        tally.opened += 1;
+        probes.push(probe);
+        let Ok(ends) = ends else {
+            tally.hung += 1;
+            continue;
+        };
+        tally.ended += 1;
+        for end in ends.expect("a consumer found something else than it should") {
+            *tally.ends.entry(end).or_default() += 1;
+        }
+    }
+    all_quiet().await;
+    tally.unclosed = probes.iter().filter(|probe| !probe.closed()).count() as u64;
+    tally
+}
+
+/// Waits until no task is left but those that were there before any completion; gives up after a while.
+async fn all_quiet() {
+    let runtime = tokio::runtime::Handle::current();
+    for _ in 0..1_000 {
+        if runtime.metrics().num_alive_tasks() == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A panic that a script was told to make is no news.
+pub fn silence_panics_on_purpose() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.payload().downcast_ref::<String>().map(String::as_str);
+        if !text.is_some_and(|text| text.contains(ON_PURPOSE)) {
+            report(info);
+        }
+    }));
+}
+
+/// How a completion goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    None,
+    NoReasons,
+    NoEnd,
+    ServerError,
+    Broken,
+    Stalled,
+    Panicked,
+    TooLong,
+    Cancelled,
+    OneCancelled,
+    Dropped,
+}
+
+const FAULTS: [Fault; 11] = [
+    Fault::None,
+    Fault::NoReasons,
+    Fault::NoEnd,
+    Fault::ServerError,
+    Fault::Broken,
+    Fault::Stalled,
+    Fault::Panicked,
+    Fault::TooLong,
+    Fault::Cancelled,
+    Fault::OneCancelled,
+    Fault::Dropped,
+];
+
+/// What one seed stands for: a script, and what is done with it.
+fn plan(seed: u64) -> (Script, Run) {
+    let mut rng = Rng::new(seed);
+    let fault = FAULTS[rng.below(FAULTS.len())];
+    let choices = 1 + rng.below(8) as u32;
+    let steps = script(&mut rng, fault, choices);
+    (Script::new(steps), Run { fault, rng })
+}
+
+struct Run {
+    fault: Fault,
+    rng: Rng,
+}
+
+impl Run {
+    /// One completion with one fault; the end of each of its choices.
+    async fn completion(mut self, script: Script) -> Vec<String> {
+        let completions = settings(self.fault).read_sse(script);
+        let mut all = completions.choices();
+        let mut tasks = Vec::new();
+        while let Some(Ok(choice)) = all.next().await {
+            match self.fault {
+                Fault::Cancelled => completions.cancel(),
+                Fault::OneCancelled if choice.index().0 == 0 => choice.cancel(),
+                Fault::Dropped => return vec![],
+                _ => {}
+            }
+            let slow = self.rng.chance(0.3);
+            tasks.push(tokio::spawn(consume(choice, slow)));
+        }
+        let mut ends = Vec::new();
+        for task in tasks {
+            ends.push(task.await.expect("a consumer panicked"));
+        }
+        let _whole = completions.aggregate().await;
+        ends
+    }
+}
+
+fn settings(fault: Fault) -> Builder {
+    match fault {
+        Fault::Stalled => Completions::builder().idle_timeout(Duration::from_millis(20)),
+        Fault::TooLong => Completions::builder().limits(Limits {
+            choice_bytes: 200,
+            ..Limits::default()
+        }),
+        _ => Completions::builder(),
+    }
+}
+
+/// Reads a choice as a caller would, and checks that its stream says what its end says.
+async fn consume(choice: Choice, slow: bool) -> String {
+    let mut content = choice.content();
+    let mut text = String::new();
+    let mut errors = 0;
+    while let Some(delta) = content.next().await {
+        match delta {
+            Ok(delta) => text.push_str(&delta),
+            Err(_) => errors += 1,
+        }
+        if slow {
+            tokio::task::yield_now().await;
+        }
+    }
+    let finished = match choice.finished().await {
+        Ok(finished) => finished,
+        Err(error) => error.partial().clone(),
+    };
+    assert_eq!(errors, usize::from(finished.end.is_error()));
+    assert!(finished.message.content.starts_with(&text));
+    finished.end.name().to_owned()
+}
+
+fn script(rng: &mut Rng, fault: Fault, choices: u32) -> Vec<Step> {
+    // One choice at least: a caller who waits for a choice of a stalled stream, to cancel it, waits for ever.
+    let mut wire = content(0, "");
+    let rounds = 1 + rng.below(12);
+    for _ in 0..rounds {
+        for choice in 0..choices {
+            if rng.chance(0.8) {
+                wire.push_str(&content(choice, &"word ".repeat(rng.below(4))));
+            }
+        }
+    }
+    let finished = if fault == Fault::NoReasons {
+        0
+    } else {
+        rng.below(choices as usize + 1) as u32
+    };
+    for choice in 0..finished {
+        wire.push_str(&finish(choice, "stop"));
+    }
+    let whole = matches!(
+        fault,
+        Fault::None | Fault::NoReasons | Fault::TooLong | Fault::OneCancelled
+    );
+    if whole {
+        wire.push_str(DONE);
+    }
+    let mut steps: Vec<Step> = Vec::new();
+    for piece in random_cuts(wire.as_bytes(), rng.next_u64(), 400) {
+        steps.push(bytes(piece));
+        if rng.chance(0.2) {
+            steps.push(Step::Yield);
+        }
+    }
+    steps.extend(match fault {
+        Fault::ServerError => vec![bytes("data: {\"error\":{\"message\":\"overloaded\"}}\n\n")],
+        Fault::Broken => vec![Step::Fail],
+        Fault::Stalled | Fault::Cancelled | Fault::Dropped => vec![Step::Stall],
+        Fault::Panicked if rng.chance(0.5) => vec![Step::Panic],
+        Fault::Panicked => vec![Step::PanicInRead],
+        Fault::None | Fault::NoReasons | Fault::NoEnd | Fault::TooLong | Fault::OneCancelled => {
+            vec![]
+        }
+    });
+    steps
+}

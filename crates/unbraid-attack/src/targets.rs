@@ -1,0 +1,164 @@
+//! What the fuzzers run: functions that take any bytes, and panic where unbraid breaks a promise.
+
+mod decode;
+mod demux;
+mod framing;
+mod json;
+
+pub use decode::{Hits, compare, decode};
+pub use demux::demux;
+pub use framing::framing;
+pub use json::json;
+
+use crate::seeds;
+
+/// One target: its name, what it runs, and the inputs that a search starts from.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// As the binary in `fuzz/fuzz_targets` is called.
+    pub name: &'static str,
+    /// Panics where a promise is broken.
+    pub run: fn(&[u8]),
+    /// Its corpus, made of the fixtures.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Pieces that are worth inserting.
+    pub words: &'static [&'static str],
+}
+
+/// Every target.
+pub const TARGETS: [Target; 4] = [
+    Target {
+        name: "framing",
+        run: framing,
+        seeds: seeds::framing,
+        words: LINES,
+    },
+    Target {
+        name: "decode",
+        run: decode,
+        seeds: seeds::decode,
+        words: CHUNKS,
+    },
+    Target {
+        name: "demux",
+        run: demux,
+        seeds: seeds::demux,
+        words: CHUNKS,
+    },
+    Target {
+        name: "json",
+        run: json,
+        seeds: seeds::json,
+        words: JSON,
+    },
+];
+
+const LINES: &[&str] = &[
+    "\n",
+    "\r",
+    "\r\n",
+    "\n\n",
+    "\r\r",
+    "data: ",
+    "data:",
+    "data",
+    "event: error\n",
+    "event:",
+    "id: 1\n",
+    "retry: 1\n",
+    ": comment\n",
+    "[DONE]",
+    "\u{FEFF}",
+    "\u{FEFF}\u{FEFF}",
+    "\u{EF}\u{BB}",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "\"",
+    "\\",
+    " ",
+    "\t",
+];
+
+const CHUNKS: &[&str] = &[
+    "\n",
+    "\n\ndata: ",
+    "data: [DONE]\n\n",
+    "event: error\n",
+    "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}",
+    "{\"choices\":[{\"index\":1,\"delta\":{},\"finish_reason\":\"stop\"}]}",
+    "\"index\":1,",
+    "\"index\":0",
+    "\"delta\":{},",
+    "\"content\":\"x\",",
+    "\"reasoning_content\":\"r\",",
+    "\"refusal\":\"no\",",
+    "\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}],",
+    "\"function_call\":{\"name\":\"f\",\"arguments\":\"1\"},",
+    "\"finish_reason\":\"stop\",",
+    "\"usage\":{\"total_tokens\":3},",
+    "\"error\":{\"message\":\"m\"},",
+    "\"obfuscation\":\"x\",",
+    "\"role\":\"assistant\",",
+    "\"logprobs\":{\"content\":[1]},",
+    "\"x\":[1,{\"y\":null}],",
+    "\\ud83d",
+    "\\ude00",
+    "\\u0000",
+    "\\\"",
+    "null",
+    "true",
+    "1e999",
+    "-0",
+    "4294967296",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "\\",
+    ",",
+    ":",
+    " ",
+];
+
+const JSON: &[&str] = &[
+    "{}",
+    "[]",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "\\",
+    ":",
+    ",",
+    " ",
+    "\n",
+    "\"a\":",
+    "\"answer\":",
+    "null",
+    "true",
+    "fals",
+    "-",
+    "1",
+    "0",
+    "1e5",
+    "1.5",
+    "1e999",
+    "\\n",
+    "\\u00e9",
+    "\\ud83d",
+    "\\ude00",
+    "\\d",
+    "\\u12",
+    "é",
+    "😀",
+    "\u{1}",
+    "<think>",
+    "\u{3000}",
+    "{\"a\":",
+    "[[[[[[[[",
+];

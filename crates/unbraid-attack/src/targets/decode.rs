@@ -1,0 +1,173 @@
+//! Decoding: the short way reads what the parser reads, and takes nothing that it refuses.
+
+use serde_json::Value;
+use unbraid_core::{
+    Demux, Options, StreamError, Update,
+    decode::Decoder,
+    frame::{Frame, FrameKind},
+    limits::MAX_JSON_DEPTH,
+};
+
+/// Decodes every line of the input as one event of a stream. The first byte chooses strict mode.
+///
+/// # Panics
+///
+/// Panics where the short way and the parser differ.
+pub fn decode(input: &[u8]) {
+    let Some((flags, lines)) = input.split_first() else {
+        return;
+    };
+    let events: Vec<&[u8]> = lines.split(|byte| *byte == b'\n').collect();
+    let _hits = compare(&events, flags & 1 == 1);
+}
+
+/// How many events there were, and which of them took the short way.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Hits {
+    /// For each event, whether it took the short way.
+    pub taken: Vec<bool>,
+}
+
+/// Decodes events twice, by a decoder and by one that never takes the short way.
+///
+/// What took the short way is also compared with what `serde_json` makes of it, by itself; and what a `Demux` tells of all
+/// of them with what it tells of the parser's updates.
+///
+/// # Panics
+///
+/// Panics where they differ.
+pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
+    let mut decoder = Decoder::new(strict, MAX_JSON_DEPTH);
+    let mut reference = Decoder::reference(strict, MAX_JSON_DEPTH);
+    let mut hits = Hits::default();
+    for data in events {
+        let before = decoder.fitted();
+        let (given, error) = read(&mut decoder, data);
+        let (expected, refused) = read(&mut reference, data);
+        let shown = || String::from_utf8_lossy(data);
+        assert_eq!(error, refused, "{}", shown());
+        assert_eq!(given, expected, "{}", shown());
+        assert_eq!(decoder.events(), reference.events(), "{}", shown());
+        let taken = decoder.fitted() > before;
+        if taken {
+            let [update] = given.as_slice() else {
+                panic!("{} updates: {}", given.len(), shown());
+            };
+            check(update, data);
+        }
+        hits.taken.push(taken);
+        if error.is_some() {
+            break;
+        }
+    }
+    assert_eq!(reference.fitted(), 0);
+    compare_told(events, strict);
+    hits
+}
+
+/// A `Demux` of bytes against one that is given the parser's updates.
+fn compare_told(events: &[&[u8]], strict: bool) {
+    if events.iter().any(|data| data.contains(&b'\r')) {
+        return; // it would end a line
+    }
+    let options = Options {
+        strict,
+        ..Options::default()
+    };
+    let mut given = Demux::new(options.clone());
+    let mut expected = Demux::new(options);
+    let mut reference = Decoder::reference(strict, MAX_JSON_DEPTH);
+    let mut offset = 0;
+    for data in events {
+        let event = [b"data: ", *data, b"\n\n"].concat();
+        given.feed(&event);
+        let told = reference.decode(frame(data, offset), &mut |update| {
+            expected.feed_update(update)
+        });
+        told.unwrap_or_else(|error| expected.fail(error));
+        offset += event.len() as u64;
+    }
+    given.finish();
+    expected.finish();
+    if given.choices().next().is_some() {
+        assert_eq!(lines(&mut given), lines(&mut expected), "a demux of bytes");
+        assert_eq!(given.aggregate(), expected.aggregate(), "a demux of bytes");
+    }
+}
+
+fn lines(demux: &mut Demux) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Some(event) = demux.next_event() {
+        lines.push(event.to_string());
+    }
+    lines
+}
+
+fn frame(data: &[u8], offset: u64) -> Frame<'_> {
+    Frame {
+        kind: FrameKind::Event,
+        event: None,
+        data,
+        offset,
+    }
+}
+
+fn read(decoder: &mut Decoder, data: &[u8]) -> (Vec<Update<'static>>, Option<String>) {
+    let mut updates = Vec::new();
+    let told: Result<(), StreamError> = decoder.decode(frame(data, 0), &mut |update| {
+        updates.push(update.clone().into_owned())
+    });
+    (updates, told.err().map(|error| error.to_string()))
+}
+
+/// The update against a plain reading of the chunk, which shares no code with the library.
+fn check(update: &Update<'_>, data: &[u8]) {
+    let shown = String::from_utf8_lossy(data);
+    let chunk: Value = match serde_json::from_slice(data) {
+        Ok(chunk) => chunk,
+        Err(error) => panic!("taken, but serde_json says {error}: {shown}"),
+    };
+    let [choice] = chunk["choices"].as_array().map_or(&[][..], Vec::as_slice) else {
+        panic!("taken, but it has not one choice: {shown}");
+    };
+    assert_eq!(
+        update.choice_index.map(|index| u64::from(index.0)),
+        choice["index"].as_u64(),
+        "{shown}"
+    );
+    let delta = &choice["delta"];
+    let arguments = &delta["tool_calls"][0]["function"]["arguments"];
+    let reasoning = REASONING.iter().find_map(|name| text(&delta[name]));
+    let call = update.tool_call_updates.first();
+    let told = [
+        update.content_update.as_ref(),
+        update.reasoning_update.as_ref(),
+        update.refusal_update.as_ref(),
+        call.and_then(|call| call.arguments.as_ref()),
+    ]
+    .map(|piece| piece.map(|piece| &*piece.text));
+    let plain = [
+        text(&delta["content"]).or_else(|| text(&choice["text"])),
+        reasoning,
+        text(&delta["refusal"]),
+        text(arguments),
+    ];
+    assert_eq!(told, plain, "{shown}");
+    assert_eq!(update.id.as_deref(), chunk["id"].as_str(), "{shown}");
+    assert_eq!(update.model.as_deref(), chunk["model"].as_str(), "{shown}");
+    assert_eq!(update.created, chunk["created"].as_u64(), "{shown}");
+    assert_eq!(update.role.as_deref(), text(&delta["role"]), "{shown}");
+    assert!(choice["finish_reason"].as_str().is_none(), "{shown}");
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}
+
+const REASONING: [&str; 5] = [
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+    "thinking_content",
+    "thought",
+];

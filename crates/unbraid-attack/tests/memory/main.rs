@@ -1,0 +1,187 @@
+//! What the heap holds at most while someone attacks. One test, since its threads would count each other's bytes.
+#![cfg(test)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use peak_alloc::PeakAlloc;
+use unbraid_attack::hostile::{FLOODS, Pieces, SIEGES};
+use unbraid_core::{Demux, Options, json::Partial, limits::MAX_ARGUMENT_DEPTH};
+use unbraid_testkit::fixture::workspace_root;
+
+mod crowd;
+
+#[global_allocator]
+static HEAP: PeakAlloc = PeakAlloc;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Bytes of one read.
+const READ: usize = 16 * 1024;
+
+#[test]
+fn attackers_get_what_the_table_says_and_no_more() {
+    let table = Table::read();
+    let mut report = String::new();
+    for siege in SIEGES {
+        let peak = peak(|| read((siege.stream)()));
+        table.check(siege.name, peak, &mut report);
+    }
+    table.check("MAX_PARTIAL_NODES", peak(partial), &mut report);
+    table.check("MAX_ARGUMENT_DEPTH", peak(deep_arguments), &mut report);
+    for flood in FLOODS {
+        let (peak, times) = flooded(flood.name, FLOOD, flood.piece);
+        table.check("a flood", peak, &mut report);
+        writeln!(report, "    {}: {}", flood.name, shown(&times)).unwrap();
+    }
+    let all = |n: u64| (FLOODS[n as usize % FLOODS.len()].piece)(n);
+    let (peak_of_all, times) = flooded("every flood", great_flood(), all);
+    table.check("every flood at once", peak_of_all, &mut report);
+    writeln!(report, "    {}", shown(&times)).unwrap();
+    for (name, attack) in crowd::ALL {
+        table.check(name, peak(attack), &mut report);
+    }
+    println!("{report}");
+    assert!(!report.contains("TOO"), "{report}");
+}
+
+/// The most that is on the heap while something runs, over what was there before.
+fn peak(work: impl FnOnce()) -> f64 {
+    let before = HEAP.current_usage();
+    HEAP.reset_peak_usage();
+    work();
+    let peak = HEAP.peak_usage().saturating_sub(before);
+    peak as f64 / MIB
+}
+
+/// Reads a stream to its end, drawing the events as they come.
+fn read(stream: Pieces) {
+    let mut demux = Demux::new(Options::default());
+    let mut buffer = String::with_capacity(2 * READ);
+    for piece in stream {
+        if piece.len() > READ {
+            feed(&mut demux, &piece);
+            continue;
+        }
+        buffer.push_str(&piece);
+        if buffer.len() >= READ {
+            feed(&mut demux, &buffer);
+            buffer.clear();
+        }
+        if demux.closed().is_some() {
+            break; // the limit itself ends it
+        }
+    }
+    feed(&mut demux, &buffer);
+    demux.finish();
+    while demux.next_event().is_some() {}
+}
+
+fn feed(demux: &mut Demux, bytes: &str) {
+    for read in bytes.as_bytes().chunks(READ) {
+        demux.feed(read);
+        while demux.next_event().is_some() {}
+    }
+}
+
+fn partial() {
+    let mut partial = Partial::default();
+    partial.feed("[");
+    for _ in 0..200_000 {
+        partial.feed("{\"a\":[]},");
+    }
+    assert!(partial.is_full());
+    let _value = partial.value();
+}
+
+fn deep_arguments() {
+    let mut partial = Partial::default();
+    for _ in 0..10_000 {
+        partial.feed(&"[".repeat(MAX_ARGUMENT_DEPTH / 2));
+        partial.feed(&"{\"a\":".repeat(MAX_ARGUMENT_DEPTH));
+    }
+}
+
+/// Bytes of a flood of one kind.
+const FLOOD: usize = 8 * 1024 * 1024;
+
+/// Bytes of the flood of every kind: `UNBRAID_FLOOD_MIB`.
+fn great_flood() -> usize {
+    let told = std::env::var("UNBRAID_FLOOD_MIB").ok();
+    let mib: usize = told.map_or(64, |n| n.parse().expect("UNBRAID_FLOOD_MIB is a number"));
+    mib * 1024 * 1024
+}
+
+/// The peak of a flood, and the least that a read cost in each quarter of it.
+fn flooded(name: &str, bytes: usize, piece: impl Fn(u64) -> String) -> (f64, [Duration; 4]) {
+    let mut times = [Duration::MAX; 4];
+    let mut buffer = String::with_capacity(2 * READ);
+    let peak = peak(|| {
+        let mut demux = Demux::new(Options::default());
+        let mut n = 0_u64;
+        for time in &mut times {
+            let mut fed = 0;
+            while fed < bytes / 4 {
+                // Every kind of piece has its turn in one read, so that reads can be compared.
+                while buffer.len() < READ || !n.is_multiple_of(FLOODS.len() as u64) {
+                    buffer.push_str(&piece(n));
+                    n += 1;
+                }
+                fed += buffer.len();
+                let cost = timed(|| feed(&mut demux, &buffer));
+                *time = cost.mul_f64(READ as f64 / buffer.len() as f64).min(*time);
+                buffer.clear();
+            }
+        }
+        assert!(demux.closed().is_none(), "{name} ends the stream");
+        demux.finish();
+    });
+    let [first, .., last] = times;
+    // What is quadratic takes seven times as long in the last quarter.
+    assert!(last < first * 3, "{name}: {}", shown(&times));
+    (peak, times)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is time itself that is measured"
+)]
+fn timed(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+fn shown(times: &[Duration]) -> String {
+    let shown: Vec<String> = times
+        .iter()
+        .map(|t| format!("{:.1}", t.as_secs_f64() * 1e6))
+        .collect();
+    format!("{} us a read", shown.join(", "))
+}
+
+/// The rows of `docs/limits.md`: the first cell's name, and the MiB that the last cell allows.
+struct Table(Vec<(String, f64)>);
+
+impl Table {
+    fn read() -> Self {
+        let text = fs::read_to_string(workspace_root().join("docs/limits.md")).unwrap();
+        let row = |line: &str| {
+            let cells: Vec<&str> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
+            let most = cells
+                .iter()
+                .rev()
+                .find_map(|cell| cell.strip_suffix(" MiB"))?;
+            Some((cells.first()?.replace('`', ""), most.parse().ok()?))
+        };
+        Self(text.lines().filter_map(row).collect())
+    }
+
+    fn check(&self, name: &str, peak: f64, report: &mut String) {
+        let row = self.0.iter().find(|(known, _)| known == name);
+        let most = row.map_or(0.0, |(_, most)| *most);
+        let verdict = if peak > most { "TOO MUCH" } else { "" };
+        writeln!(report, "{name}: {peak:.1} of {most} MiB {verdict}").unwrap();
+    }
+}
