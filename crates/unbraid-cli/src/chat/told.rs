@@ -25,7 +25,7 @@ pub(crate) fn told(error: &HttpError) -> String {
         line.extend([": ", &short]);
     }
     if let Some(attempts) = error.answer().map(StatusError::attempts).filter(|n| *n > 1) {
-        line.push_str(&format!(" ({attempts} attempts)"));
+        line.extend([" (", &attempts.to_string(), " attempts)"]);
     }
     if let Some(hint) = hint(error) {
         line.extend(["; ", &hint]);

@@ -102,7 +102,7 @@ fn sample() -> impl Iterator<Item = (Fixture, String)> {
         let n = fixture
             .options
             .expect_choices
-            .map_or(choices.unwrap_or(0) + 1, u64::from);
+            .map_or_else(|| choices.unwrap_or(0) + 1, u64::from);
         let strict = if fixture.options.strict {
             " --strict"
         } else {
