@@ -8,7 +8,7 @@ use clap::{
 };
 use clap_complete::Shell;
 
-use crate::{input::Source, live::Display, replay::Manner};
+use crate::{chat::Chat, input::Source, live::Display, replay::Manner};
 
 /// Takes the answer stream of a language model apart: one text and one list of tool calls for every choice.
 #[derive(Debug, Parser)]
@@ -90,6 +90,9 @@ pub(crate) enum Command {
         #[arg(default_value = "-", value_parser = source(), value_hint = ValueHint::FilePath)]
         file: Source,
     },
+    /// Ask a provider, and show the answers as they stream
+    #[command(after_help = CHAT_EXAMPLES)]
+    Chat(Box<Chat>),
     /// Show four answers to one question, streamed by a server inside this process: no key, no network
     #[command(after_help = DEMO_EXAMPLES)]
     Demo {
@@ -116,7 +119,7 @@ pub(crate) enum Command {
     },
 }
 
-fn source() -> impl TypedValueParser<Value = Source> {
+pub(crate) fn source() -> impl TypedValueParser<Value = Source> {
     OsStringValueParser::new().map(Source::from)
 }
 
@@ -132,7 +135,7 @@ fn factor(text: &str) -> Result<f64, String> {
 pub(crate) const SLOWEST_DEMO: f64 = 0.1;
 
 /// A number within a range, which also keeps out NaN.
-fn number(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
+pub(crate) fn number(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
     let (low, high) = (range.start(), range.end());
     text.parse()
         .ok()
@@ -174,6 +177,13 @@ Examples:
   curl -sN .. | unbraid watch
   unbraid watch --speed 20 answer.sse
   NO_COLOR=1 unbraid watch answer.sse";
+
+const CHAT_EXAMPLES: &str = "\
+Examples:
+  unbraid chat -m gpt-4o-mini -n 4 \"Name a prime number.\"
+  unbraid chat --base-url http://localhost:8000/v1 -m llama --take 1 -n 8 < question.txt
+  unbraid chat -m gpt-4o-mini -n 2 --record answer.sse --json \"Hello?\" | jq .unbraid.usage
+  unbraid chat --request request.json --events";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:

@@ -6,8 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use futures::FutureExt;
 use serde_json::{Map, Value, json};
-use unbraid_core::{ChoiceIndex, Demux, Event, Options, Transcript};
+use unbraid::Completions;
+use unbraid_core::{ChoiceIndex, Demux, Event, Message, Options, Stamped};
 
 use crate::{
     exit::{self, Failure, Status},
@@ -17,10 +19,7 @@ use crate::{
 
 pub(crate) fn run(source: &Source, options: Options) -> Result<Status, Failure> {
     let mut input = exit::open(source)?;
-    let mut printer = Printer {
-        out: BufWriter::new(io::stdout().lock()),
-        ending: None,
-    };
+    let mut printer = Printer::new(io::stdout().lock());
     let reading = match source {
         Source::File(_) => read::read(&mut *input, options, &mut printer),
         Source::Stdin => read::read_live(input, options, &mut printer),
@@ -29,44 +28,65 @@ pub(crate) fn run(source: &Source, options: Options) -> Result<Status, Failure> 
     Ok(exit::tell(source, &reading.outcome()))
 }
 
+/// Prints the events of a completion until it is over. The error is the writer's.
+pub(crate) async fn print(completions: &Completions, out: impl Write) -> io::Result<()> {
+    let mut printer = Printer::new(out);
+    let mut events = completions.events();
+    loop {
+        let next = match events.next().now_or_never() {
+            Some(next) => next,
+            None => {
+                printer.caught_up()?; // the next event may be long in coming
+                events.next().await
+            }
+        };
+        // The stream's own error was an event before.
+        let Some(Ok(stamped)) = next else {
+            return printer.caught_up();
+        };
+        let (object, done) = printer.sums.add(&stamped);
+        let choice = match done {
+            Some((index, _)) => completions.choice(index).await, // it is there
+            None => None,
+        };
+        printer.print(object, done, || Some(choice?.snapshot()))?;
+    }
+}
+
 /// Prints events as JSON lines.
 struct Printer<W: Write> {
-    out: W,
-    /// The choice that is ending, and its calls: the `done` of all of them come in a row.
-    ending: Option<(ChoiceIndex, Calls)>,
+    out: BufWriter<W>,
+    sums: Sums,
 }
 
-/// Calls by their ordinal.
-type Calls = BTreeMap<u32, Call>;
+impl<W: Write> Printer<W> {
+    fn new(out: W) -> Self {
+        Self {
+            out: BufWriter::new(out),
+            sums: Sums::default(),
+        }
+    }
 
-/// A call as its events add up.
-#[derive(Default)]
-struct Call {
-    id: Option<Arc<str>>,
-    name: Arc<str>,
-    arguments: String,
-}
-
-/// Whose sum stands beside an event, so that nobody has to add up deltas.
-enum Sum {
-    Content,
-    Call(u32),
+    fn print(
+        &mut self,
+        mut object: Value,
+        done: Option<Done>,
+        message: impl FnOnce() -> Option<Message>,
+    ) -> io::Result<()> {
+        if let (Some(done), Value::Object(fields)) = (done, &mut object) {
+            self.sums.call(done, message, fields);
+        }
+        serde_json::to_writer(&mut self.out, &object)?;
+        self.out.write_all(b"\n")
+    }
 }
 
 impl<W: Write> Listener for Printer<W> {
     fn fed(&mut self, demux: &mut Demux) -> io::Result<()> {
         while let Some(stamped) = demux.next_event() {
-            let sum = match &stamped.event {
-                Event::ContentDone => Some(Sum::Content),
-                Event::ToolCallDone { call, .. } => Some(Sum::Call(*call)),
-                _ => None,
-            };
-            let (choice, mut object) = (stamped.choice, stamped.to_json());
-            if let (Some(sum), Some(choice), Value::Object(fields)) = (sum, choice, &mut object) {
-                self.add(sum, choice, demux, fields);
-            }
-            serde_json::to_writer(&mut self.out, &object)?;
-            self.out.write_all(b"\n")?;
+            let (object, done) = self.sums.add(&stamped);
+            let message = || Some(demux.choice(done?.0)?.message());
+            self.print(object, done, message)?;
         }
         Ok(())
     }
@@ -76,72 +96,95 @@ impl<W: Write> Listener for Printer<W> {
     }
 }
 
-impl<W: Write> Printer<W> {
-    fn add(
-        &mut self,
-        sum: Sum,
-        choice: ChoiceIndex,
-        demux: &Demux,
-        fields: &mut Map<String, Value>,
-    ) {
-        let Some(transcript) = demux.choice(choice) else {
-            return;
+/// A call that is done: its choice, and its ordinal.
+type Done = (ChoiceIndex, u32);
+
+/// What the events of each choice that is open add up to, so that nobody else has to add up deltas.
+#[derive(Default)]
+struct Sums(BTreeMap<ChoiceIndex, Sum>);
+
+#[derive(Default)]
+struct Sum {
+    content: String,
+    /// By their ordinal.
+    calls: BTreeMap<u32, Call>,
+    /// Whether the calls have what came behind their starts.
+    completed: bool,
+}
+
+/// A call as its events add up.
+#[derive(Default)]
+struct Call {
+    id: Option<Arc<str>>,
+    name: Arc<str>,
+    arguments: String,
+}
+
+impl Sums {
+    /// Takes an event, and gives it as JSON; of a call that is done the sums are still missing.
+    fn add<T: AsRef<str>>(&mut self, stamped: &Stamped<T>) -> (Value, Option<Done>) {
+        let mut object = stamped.to_json();
+        let Some(index) = stamped.choice else {
+            return (object, None);
         };
-        match sum {
-            Sum::Content => {
-                fields.insert("content".into(), content(transcript).into());
+        let sum = self.0.entry(index).or_default();
+        match &stamped.event {
+            Event::Content(delta) => sum.content.push_str(delta.as_ref()),
+            Event::ContentDone => {
+                let content = std::mem::take(&mut sum.content);
+                if let Value::Object(fields) = &mut object {
+                    fields.insert("content".into(), content.into());
+                }
             }
-            Sum::Call(number) => {
-                let known = self.ending.take().filter(|(ending, _)| *ending == choice);
-                let (_, calls) = self
-                    .ending
-                    .insert(known.unwrap_or_else(|| (choice, calls(transcript))));
-                let call = calls.remove(&number).unwrap_or_default();
-                fields.insert("id".into(), json!(call.id.as_deref()));
-                fields.insert("name".into(), json!(*call.name));
-                fields.insert("arguments".into(), call.arguments.into());
-            }
-        }
-    }
-}
-
-fn events(transcript: &Transcript) -> impl Iterator<Item = Event<&str>> {
-    (0..transcript.visible()).filter_map(|seq| Some(transcript.event(seq)?.event))
-}
-
-/// The deltas joined, which is less than the message's text where more came behind the choice's end (F6).
-fn content(transcript: &Transcript) -> String {
-    events(transcript)
-        .filter_map(|event| match event {
-            Event::Content(delta) => Some(delta),
-            _ => None,
-        })
-        .collect()
-}
-
-fn calls(transcript: &Transcript) -> Calls {
-    let mut calls = Calls::new();
-    for event in events(transcript) {
-        match event {
             Event::ToolCallStart { call, id, name, .. } => {
-                let call = calls.entry(call).or_default();
-                call.id = id.map(Arc::from);
-                call.name = name.into();
+                let call = sum.calls.entry(*call).or_default();
+                call.id = id.as_ref().map(|id| Arc::from(id.as_ref()));
+                call.name = name.as_ref().into();
             }
             Event::ToolCallArguments { call, text } => {
-                calls.entry(call).or_default().arguments.push_str(text);
+                let call = sum.calls.entry(*call).or_default();
+                call.arguments.push_str(text.as_ref());
+            }
+            Event::ToolCallDone { call, .. } => return (object, Some((index, *call))),
+            Event::End(_) => {
+                self.0.remove(&index);
             }
             _ => {}
         }
+        (object, None)
     }
-    // An id may have come behind the start (T12). The message lacks a legacy call that repeats another one (T37), and
-    // then its calls cannot be told by their number.
-    let known = transcript.message().tool_calls;
-    if known.len() == calls.len() {
-        for (call, known) in calls.values_mut().zip(known) {
-            call.id = known.id;
-            call.name = known.name;
+
+    /// Adds the sums of a call that is done.
+    fn call(
+        &mut self,
+        (index, call): Done,
+        message: impl FnOnce() -> Option<Message>,
+        fields: &mut Map<String, Value>,
+    ) {
+        let sum = self.0.entry(index).or_default();
+        // The `done` of all calls of a choice come in a row.
+        if !sum.completed
+            && let Some(message) = message()
+        {
+            sum.complete(message);
+        }
+        let call = sum.calls.remove(&call).unwrap_or_default();
+        fields.insert("id".into(), json!(call.id.as_deref()));
+        fields.insert("name".into(), json!(*call.name));
+        fields.insert("arguments".into(), call.arguments.into());
+    }
+}
+
+impl Sum {
+    /// An id may have come behind the start (T12). The message lacks a legacy call that repeats another one (T37), and
+    /// then its calls cannot be told by their number.
+    fn complete(&mut self, message: Message) {
+        self.completed = true;
+        if message.tool_calls.len() == self.calls.len() {
+            for (call, known) in self.calls.values_mut().zip(message.tool_calls) {
+                call.id = known.id;
+                call.name = known.name;
+            }
         }
     }
-    calls
 }

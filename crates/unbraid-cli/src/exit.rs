@@ -9,8 +9,9 @@ use std::{
 };
 
 use unbraid_core::{BoxError, ChoiceIndex, Demux, End, StreamError};
+use unbraid_http::HttpError;
 
-use crate::{input::Source, printable::printable};
+use crate::{chat, input::Source, printable::printable};
 
 /// What a stream that was read came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +27,25 @@ pub(crate) enum Status {
 /// What keeps a command from its work.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    Open { name: String, error: io::Error },
-    File { path: PathBuf, error: io::Error },
+    Open {
+        name: String,
+        error: io::Error,
+    },
+    File {
+        path: PathBuf,
+        error: io::Error,
+    },
     Output(io::Error),
     Runtime(io::Error),
     Demo(BoxError),
-    Listen { port: u16, error: io::Error },
+    /// What was asked for cannot be.
+    Usage(String),
+    /// No answer came.
+    Http(HttpError),
+    Listen {
+        port: u16,
+        error: io::Error,
+    },
 }
 
 /// How a stream ended, whoever read it.
@@ -56,6 +70,19 @@ impl Failure {
             error,
         }
     }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Open { .. }
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Runtime(_)
+            | Self::Demo(_)
+            | Self::Http(_)
+            | Self::Listen { .. } => 1,
+        }
+    }
 }
 
 /// The exit code; a failure is told first.
@@ -70,7 +97,7 @@ pub(crate) fn code(result: Result<Status, Failure>) -> ExitCode {
         }
         Err(failure) => {
             complain(format_args!("unbraid: {failure}"));
-            ExitCode::from(1)
+            ExitCode::from(failure.code())
         }
     }
 }
@@ -96,7 +123,7 @@ pub(crate) fn tell(source: &dyn fmt::Display, outcome: &Outcome<'_>) -> Status {
 }
 
 impl Outcome<'_> {
-    fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         match self.closed {
             Some(Err(
                 StreamError::Empty { .. }
@@ -116,11 +143,6 @@ impl Outcome<'_> {
     }
 }
 
-/// The choices that did not finish, in order of appearance.
-pub(crate) fn unfinished(demux: &Demux) -> impl Iterator<Item = (ChoiceIndex, &End)> {
-    ends(demux).filter(|(_, end)| !is_finished(end))
-}
-
 /// The choices that have ended, in order of appearance.
 pub(crate) fn ends(demux: &Demux) -> impl Iterator<Item = (ChoiceIndex, &End)> {
     demux
@@ -128,7 +150,7 @@ pub(crate) fn ends(demux: &Demux) -> impl Iterator<Item = (ChoiceIndex, &End)> {
         .filter_map(|choice| Some((choice.index(), choice.end()?)))
 }
 
-fn is_finished(end: &End) -> bool {
+pub(crate) fn is_finished(end: &End) -> bool {
     matches!(end, End::Finished(_))
 }
 
@@ -161,16 +183,19 @@ fn tell_unfinished(source: &dyn fmt::Display, outcome: &Outcome<'_>) {
     if ends.is_empty() {
         return;
     }
-    let mut list: Vec<String> = ends
-        .iter()
-        .take(MAX_LISTED)
-        .map(|(index, end)| format!("choice {index} ({})", end.name()))
-        .collect();
-    if ends.len() > MAX_LISTED {
-        list.push(format!("{} more", ends.len() - MAX_LISTED));
-    }
-    let list = list.join(", ");
+    let list = listed(&ends, |(index, end)| {
+        format!("choice {index} ({})", end.name())
+    });
     complain(format_args!("unbraid: {source}: did not finish: {list}"));
+}
+
+/// Names things in one line, at most [`MAX_LISTED`] of them.
+pub(crate) fn listed<T>(things: &[T], name: impl FnMut(&T) -> String) -> String {
+    let mut list: Vec<String> = things.iter().take(MAX_LISTED).map(name).collect();
+    if things.len() > MAX_LISTED {
+        list.push(format!("{} more", things.len() - MAX_LISTED));
+    }
+    list.join(", ")
 }
 
 /// Choices that one line names; whoever needs all of them reads the JSON.
@@ -197,7 +222,7 @@ fn hint(error: &StreamError, head: &[u8]) -> Option<&'static str> {
 }
 
 /// One line on the standard error. If that is closed there is nobody to be told.
-fn complain(line: fmt::Arguments<'_>) {
+pub(crate) fn complain(line: fmt::Arguments<'_>) {
     let _told: io::Result<()> = writeln!(io::stderr().lock(), "{line}");
 }
 
@@ -211,6 +236,8 @@ impl fmt::Display for Failure {
             Self::Output(error) => write!(f, "standard output: {error}"),
             Self::Runtime(error) => write!(f, "cannot start: {error}"),
             Self::Demo(error) => write!(f, "demo: {error}"),
+            Self::Usage(what) => f.write_str(what),
+            Self::Http(error) => f.write_str(&chat::told(error)),
             Self::Listen { port, error } => write!(f, "port {port}: {error}"),
         }
     }

@@ -3,7 +3,9 @@
 //! A command that makes something of a whole stream reads its input through a [`Demux`](unbraid_core::Demux); one that
 //! shows it live uses the actors of [`unbraid`]. Both print what came, and exit by [`exit`]'s codes.
 
+mod account;
 mod args;
+mod chat;
 mod collect;
 mod completions;
 mod demo;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
             display,
             file,
         } => watch::run(&file, &reading, speed, display),
+        Command::Chat(chat) => chat::run(&chat, &reading),
         Command::Demo { speed, display } => demo::run(&reading, speed, display),
         Command::Replay { manner, file } => replay::run(&file, &reading, manner),
         Command::Completions { shell } => completions::run(shell),

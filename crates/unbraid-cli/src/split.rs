@@ -13,6 +13,7 @@ use unbraid_core::{
 };
 
 use crate::{
+    account::Account,
     collect,
     exit::{self, Failure, Status},
     input::Source,
@@ -43,10 +44,8 @@ fn files(demux: &Demux, out: &Path) -> Result<Vec<PathBuf>, Failure> {
     for choice in choices {
         folder.choice(choice.index().0, &choice.message())?;
     }
-    folder.json(
-        "summary.json",
-        &collect::response(demux, &Prompt::default()),
-    )?;
+    let summary = Account::of_demux(demux, &Prompt::default()).into_json();
+    folder.json("summary.json", &summary)?;
     Ok(folder.paths)
 }
 

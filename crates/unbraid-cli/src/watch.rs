@@ -24,6 +24,7 @@ use unbraid::Completions;
 pub(crate) use pace::events;
 pub(crate) use show::{color, recount, show};
 pub(crate) use summary::Shown;
+pub(crate) use tap::Head;
 
 use crate::{
     args::Reading,

@@ -8,6 +8,7 @@ use unbraid::{Builder, Completions};
 
 pub use self::builder::ClientBuilder;
 use crate::{
+    body::Body,
     endpoint::{ApiKey, Endpoint},
     error::{BuildError, HttpError},
     fan_out::{self, Choices, Native},
@@ -127,12 +128,27 @@ impl Client {
     /// Dropping the future closes the connection; the server may have begun to answer, and may bill it.
     pub async fn send(&self, request: &Request) -> Result<Completions, HttpError> {
         let n = request.expected_choices().unwrap_or(1);
-        // Boxed: the machinery of a connection would lie on the caller's stack.
         match request.asked_by() {
             Choices::FanOut => Ok(self.fan_out(request, n)),
             Choices::Auto if n > 1 => Box::pin(fan_out::auto(&self.0, request, n)).await,
-            Choices::Native | Choices::Auto => Box::pin(send::send(&self.0, request)).await,
+            Choices::Native | Choices::Auto => Ok(self.open(request).await?.into_completions()),
         }
+    }
+
+    /// The same, but gives the body of the answer as bytes, for who wants to record or forward them.
+    ///
+    /// It is one request whatever its [`Choices`] are, since there is one body.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`send`](Self::send).
+    pub async fn open(&self, request: &Request) -> Result<Body, HttpError> {
+        // Boxed: the machinery of a connection would lie on the caller's stack.
+        Box::pin(send::open(&self.0, request)).await
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

@@ -46,6 +46,7 @@ struct Readme;
 #[doc = include_str!("../../../docs/requests.md")]
 struct Guide;
 
+mod body;
 mod client;
 mod endpoint;
 mod error;
@@ -57,6 +58,7 @@ mod send;
 mod status;
 mod tls;
 
+pub use body::Body;
 pub use client::{Client, ClientBuilder};
 pub use error::{BuildError, HttpError};
 pub use fan_out::Choices;

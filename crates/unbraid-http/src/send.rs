@@ -13,9 +13,10 @@ use bytes::Bytes;
 use reqwest::Response;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
-use unbraid::{Builder, Completions, TimedOut, Timeout};
+use unbraid::{Builder, TimedOut, Timeout};
 
 use crate::{
+    body::Body,
     client::Inner,
     error::HttpError,
     limits::{FIRST_PAUSE, MAX_PAUSE, MAX_RETRY_AFTER},
@@ -24,17 +25,18 @@ use crate::{
     status::StatusError,
 };
 
-/// Sends a request and gives its completions once an answer has begun.
-pub(crate) async fn send(client: &Inner, request: &Request) -> Result<Completions, HttpError> {
+/// Sends a request and gives its body once an answer has begun.
+pub(crate) async fn open(client: &Inner, request: &Request) -> Result<Body, HttpError> {
     let settings = settings(client, request, &request.body());
     can_wait()?; // before the clock is asked
     let started = Instant::now();
     let answer = answer_to(client, request).await?;
     // The body has what is left of it.
-    Ok(answer.read(match client.timeouts.total {
+    let settings = match client.timeouts.total {
         Some(total) => settings.total_timeout(total.saturating_sub(started.elapsed())),
         None => settings,
-    }))
+    };
+    Ok(Body::new(answer, settings))
 }
 
 /// Sends a request until an answer has begun.

@@ -18,7 +18,7 @@ pub(crate) struct Tap<R> {
     head: Head,
 }
 
-/// The first bytes that a [`Tap`] has given.
+/// The first bytes of a stream, as a [`Tap`] keeps them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Head(Arc<Mutex<Vec<u8>>>);
 
@@ -41,7 +41,7 @@ impl Head {
             .clone()
     }
 
-    fn keep(&self, bytes: &[u8]) {
+    pub(crate) fn keep(&self, bytes: &[u8]) {
         let mut head = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let room = HEAD_BYTES.saturating_sub(head.len());
         head.extend(bytes.iter().take(room));

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod bad_input;
+mod chat;
 mod collect;
 mod demo;
 mod documentation;

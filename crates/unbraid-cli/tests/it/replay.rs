@@ -17,14 +17,14 @@ const FIXTURE: &str = "openai_chat/openai-t28-t43-parallel-tools-two-choices";
 const CHAT: &str = "/v1/chat/completions";
 
 /// A running replay, ended with the test.
-struct Replay {
+pub(crate) struct Replay {
     child: Child,
     stdout: BufReader<ChildStdout>,
     address: SocketAddr,
 }
 
 impl Replay {
-    fn start(options: &str) -> Self {
+    pub(crate) fn start(options: &str) -> Self {
         Self::of(&format!("tests/fixtures/{FIXTURE}.sse"), options)
     }
 
@@ -48,6 +48,10 @@ impl Replay {
             stdout,
             address: address.parse().unwrap(),
         }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     fn connect(&self, method: &str, path: &str, body: &str) -> TcpStream {

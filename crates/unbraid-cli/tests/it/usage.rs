@@ -42,6 +42,7 @@ fn help_and_version_exit_with_0() {
     check("events --help", 0);
     check("split -h", 0);
     check("watch --help", 0);
+    check("chat --help", 0);
     check("demo --help", 0);
     check("replay --help", 0);
     check("completions --help", 0);
@@ -68,7 +69,7 @@ fn shells_can_complete_the_commands() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let run = unbraid(&format!("completions {shell}"), b"");
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}");
-        for word in ["collect", "replay", "expect-choices", "fault"] {
+        for word in ["collect", "chat", "replay", "expect-choices", "fault"] {
             assert!(run.stdout.contains(word), "{shell}: {word}");
         }
     }

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod answers;
+mod bodies;
 mod compressed;
 mod connections;
 mod fan_out;

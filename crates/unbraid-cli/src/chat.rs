@@ -1,0 +1,195 @@
+//! `unbraid chat`: asks a provider, and shows the answers as they stream.
+
+mod answer;
+mod provider;
+mod question;
+mod told;
+
+use std::{io, path::PathBuf};
+
+use clap::{ValueEnum, ValueHint, builder::PathBufValueParser};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use unbraid::Completions;
+use unbraid_core::Prompt;
+use unbraid_http::{Choices, Request};
+
+pub(crate) use told::told;
+
+use self::{
+    answer::{Answer, Record},
+    provider::Provider,
+    question::Question,
+};
+use crate::{
+    account::{self, Account},
+    args::Reading,
+    collect, events,
+    exit::{self, Failure, Outcome, Status},
+    live::{self, Display},
+    watch::{Interrupt, block_on},
+};
+
+/// What is asked of whom, and what is made of the answer.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Chat {
+    #[command(flatten)]
+    question: Question,
+    #[command(flatten)]
+    provider: Provider,
+    /// Send a request for each choice, for providers that do not know `n`; `auto` asks by `n` first
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "never",
+        default_missing_value = "always"
+    )]
+    fan_out: FanOut,
+    /// The first K choices that finish win, and the others are cancelled
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    take: Option<u32>,
+    /// Write the body of the answer to a file as it comes, byte for byte
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_parser = PathBufValueParser::new(),
+        value_hint = ValueHint::FilePath,
+        conflicts_with = "fan_out"
+    )]
+    record: Option<PathBuf>,
+    /// Print the whole answer as one JSON object, as `collect` does
+    #[arg(long, conflicts_with_all = ["events", "plain", "stay"])]
+    json: bool,
+    /// Print one JSON object a line for every event, as `events` does
+    #[arg(long, conflicts_with_all = ["plain", "stay"])]
+    events: bool,
+    #[command(flatten)]
+    display: Display,
+}
+
+/// When several choices are asked for by a request each.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FanOut {
+    Never,
+    Always,
+    Auto,
+}
+
+impl From<FanOut> for Choices {
+    fn from(when: FanOut) -> Self {
+        match when {
+            FanOut::Never => Self::Native,
+            FanOut::Always => Self::FanOut,
+            FanOut::Auto => Self::Auto,
+        }
+    }
+}
+
+pub(crate) fn run(chat: &Chat, reading: &Reading) -> Result<Status, Failure> {
+    let request = chat.question.request()?;
+    chat.check_take(&request)?;
+    let record = chat.record.as_deref().map(Record::open).transpose()?;
+    let client = chat.provider.client(stream_settings(&request, reading));
+    let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
+    let request = request.choices(chat.fan_out.into());
+    block_on(async {
+        let answer = match chat.fan_out {
+            FanOut::Never => Answer::recorded(&client, &request, record).await,
+            FanOut::Always | FanOut::Auto => Answer::of(&client, &request).await,
+        };
+        let answer = answer.map_err(Failure::Http)?;
+        let _interrupt = Interrupt::cancels(&answer.completions).await;
+        let taken = chat.take.map(|k| take(&answer.completions, k));
+        let shown = chat.show(&answer.completions, &request.body()).await;
+        let written = match shown {
+            Err(error) if !chat.json => return Err(Failure::Output(error)),
+            written => written, // at the end: a reader that went away changes nothing
+        };
+        let status = conclude(&answer, taken).await;
+        answer.written().await?;
+        exit::written(written, status)
+    })
+}
+
+/// One chat without `n` has one choice.
+fn stream_settings(request: &Request, reading: &Reading) -> unbraid::Builder {
+    let told = reading.options().expect_choices.is_some();
+    let several = request.get("n").is_some() || request.get("prompt").is_some();
+    match told || several {
+        true => reading.builder(),
+        false => reading.builder().expect_choices(1),
+    }
+}
+
+impl Chat {
+    fn check_take(&self, request: &Request) -> Result<(), Failure> {
+        let n = request.get("n").map_or(Some(1), Value::as_u64);
+        match (self.take, n) {
+            (Some(k), Some(n)) if u64::from(k) > n && request.get("prompt").is_none() => {
+                Err(Failure::Usage(format!(
+                    "--take {k} of {n} choices cannot be: ask for more with -n"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn show(&self, completions: &Completions, body: &Value) -> io::Result<()> {
+        if self.json {
+            let account = Account::of_completions(completions, &Prompt::of(body)).await;
+            return collect::write(&account.into_json(), &mut io::stdout().lock());
+        }
+        if self.events {
+            return events::print(completions, io::stdout().lock()).await;
+        }
+        let title = question::title(body);
+        live::show(completions, self.display, &title, true).await?;
+        Ok(())
+    }
+}
+
+/// The choices that win while the answer is shown.
+struct Taken {
+    k: usize,
+    winners: JoinHandle<usize>,
+}
+
+fn take(completions: &Completions, k: u32) -> Taken {
+    let (completions, k) = (completions.clone(), k as usize);
+    Taken {
+        k,
+        winners: tokio::spawn(async move { completions.take_finished(k).await.len() }),
+    }
+}
+
+/// Says what went wrong, once the stream is over.
+async fn conclude(answer: &Answer, taken: Option<Taken>) -> Status {
+    let closed = answer.completions.closed().await;
+    let choices = account::ended(&answer.completions).await;
+    let ends = choices.iter().map(|choice| (choice.index, &choice.end));
+    let outcome = Outcome {
+        closed: Some(&closed),
+        ends: ends.collect(),
+        head: &answer.head.bytes(),
+    };
+    let Some(Taken { k, winners }) = taken else {
+        return told::tell(&outcome);
+    };
+    // A panic in it was told; then nobody has won.
+    let winners = winners.await.unwrap_or(0);
+    if winners >= k {
+        return Status::Finished; // the others were to be cancelled
+    }
+    match told::tell(&outcome) {
+        Status::Finished => {
+            exit::complain(format_args!(
+                "unbraid: answer: {winners} of {k} choices finished"
+            ));
+            Status::Unfinished
+        }
+        status => status,
+    }
+}

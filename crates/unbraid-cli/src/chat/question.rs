@@ -1,0 +1,199 @@
+//! What is asked: the request that the command line describes.
+
+use std::{
+    env, fs,
+    io::{self, IsTerminal, Read},
+    path::{Path, PathBuf},
+};
+
+use clap::{ValueHint, builder::PathBufValueParser};
+use serde_json::{Map, Value, json};
+use unbraid_core::limits::MAX_CHOICES;
+use unbraid_http::Request;
+
+use crate::{
+    args::{number, source},
+    exit::{self, Failure},
+    input::Source,
+    printable::printable,
+};
+
+/// A question, or a whole request and what is changed of it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Question {
+    /// The question; with `-`, or without it in a pipe, the standard input holds it
+    question: Option<String>,
+    /// How many answers are asked for; 1 if nothing says otherwise
+    #[arg(short = 'n', long = "choices", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CHOICES as i64))]
+    n: Option<u32>,
+    /// The model; else OPENAI_MODEL
+    #[arg(short, long)]
+    model: Option<String>,
+    /// What the model is told before the question
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// The sampling temperature
+    #[arg(long, value_name = "T", value_parser = temperature)]
+    temperature: Option<f64>,
+    /// The most tokens of each choice
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_tokens: Option<u32>,
+    /// The functions that may be called: a file with the API's JSON array
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new(), value_hint = ValueHint::FilePath)]
+    tools: Option<PathBuf>,
+    /// A whole request as JSON, or `-` for the standard input; the other options are set over it
+    #[arg(long, value_name = "FILE", value_parser = source(), value_hint = ValueHint::FilePath)]
+    request: Option<Source>,
+}
+
+/// The fields of a request.
+type Body = Map<String, Value>;
+
+impl Question {
+    /// The request. It reads what it has to: files, the standard input, the environment.
+    pub(super) fn request(&self) -> Result<Request, Failure> {
+        if self.request == Some(Source::Stdin) && self.question.as_deref() == Some("-") {
+            return Err(usage(
+                &"the standard input cannot be the request and the question",
+            ));
+        }
+        let mut body = match &self.request {
+            Some(source) => whole(source)?,
+            None => self.begun()?,
+        };
+        if let Some(model) = &self.model {
+            body.insert("model".into(), json!(model));
+        }
+        self.say(&mut body)?;
+        if let Some(path) = &self.tools {
+            body.insert("tools".into(), tools(path)?);
+        }
+        if let Some(n) = self.n {
+            body.insert("n".into(), json!(n));
+        }
+        if let Some(temperature) = self.temperature {
+            body.insert("temperature".into(), json!(temperature));
+        }
+        if let Some(tokens) = self.max_tokens {
+            let name = match body.contains_key("max_completion_tokens") {
+                true => "max_completion_tokens",
+                false => "max_tokens",
+            };
+            body.insert(name.into(), json!(tokens));
+        }
+        Request::from_value(Value::Object(body)).map_err(|error| usage(&error))
+    }
+
+    /// A request of our own, with its model only.
+    fn begun(&self) -> Result<Body, Failure> {
+        let known = || {
+            env::var("OPENAI_MODEL")
+                .ok()
+                .filter(|model| !model.is_empty())
+        };
+        let model = self.model.clone().or_else(known);
+        let model =
+            model.ok_or_else(|| usage(&"no model: name one with -m, or in OPENAI_MODEL"))?;
+        Ok(Body::from_iter([("model".into(), model.into())]))
+    }
+
+    /// Puts the question behind the messages, and the instructions before them.
+    fn say(&self, body: &mut Body) -> Result<(), Failure> {
+        let question = self.asked()?;
+        if body.contains_key("prompt") && !body.contains_key("messages") {
+            if self.system.is_some() {
+                return Err(usage(
+                    &"--system is for chats, and the request has a prompt",
+                ));
+            }
+            if let Some(question) = question {
+                body.insert("prompt".into(), question.into());
+            }
+            return Ok(());
+        }
+        if question.is_none() && self.system.is_none() {
+            return Ok(());
+        }
+        let messages = body.entry("messages").or_insert_with(|| json!([]));
+        let Value::Array(messages) = messages else {
+            return Err(usage(&"the request's messages are no array"));
+        };
+        if let Some(system) = &self.system {
+            let told = json!({ "role": "system", "content": system });
+            match messages.first_mut() {
+                Some(first) if first.get("role") == told.get("role") => *first = told,
+                _ => messages.insert(0, told),
+            }
+        }
+        messages.extend(question.map(|text| json!({ "role": "user", "content": text })));
+        Ok(())
+    }
+
+    /// The question's text; `None` if the request asks it.
+    fn asked(&self) -> Result<Option<String>, Failure> {
+        let text = match &self.question {
+            Some(text) if text != "-" => text.clone(),
+            None if self.request.is_some() => return Ok(None),
+            None if io::stdin().is_terminal() => {
+                return Err(usage(
+                    &"no question: write it behind the options, or pipe it in",
+                ));
+            }
+            Some(_) | None => {
+                let mut text = String::new();
+                let read = io::stdin().read_to_string(&mut text);
+                read.map_err(|error| Failure::open(&Source::Stdin, error))?;
+                text.trim_end().to_owned()
+            }
+        };
+        if text.trim().is_empty() {
+            return Err(usage(&"the question is empty"));
+        }
+        Ok(Some(text))
+    }
+}
+
+/// The first line of what is asked: the last message's, or the prompt's.
+pub(super) fn title(body: &Value) -> String {
+    let messages = body.get("messages").and_then(Value::as_array);
+    let last = messages.and_then(|messages| messages.last()?.get("content")?.as_str());
+    let text = last.or_else(|| body.get("prompt")?.as_str());
+    let line = text.and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
+    line.unwrap_or("chat").trim().to_owned()
+}
+
+fn whole(source: &Source) -> Result<Body, Failure> {
+    let mut bytes = Vec::new();
+    let read = exit::open(source)?.read_to_end(&mut bytes);
+    read.map_err(|error| Failure::open(source, error))?;
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(body)) => Ok(body),
+        Ok(_) => Err(usage(&format_args!("{source}: a request is a JSON object"))),
+        Err(error) => Err(usage(&format_args!(
+            "{source}: a request is a JSON object: {error}"
+        ))),
+    }
+}
+
+fn tools(path: &Path) -> Result<Value, Failure> {
+    let bytes = fs::read(path).map_err(|error| Failure::File {
+        path: path.into(),
+        error,
+    })?;
+    let name = printable(&path.to_string_lossy());
+    match serde_json::from_slice(&bytes) {
+        Ok(tools @ Value::Array(_)) => Ok(tools),
+        Ok(_) => Err(usage(&format_args!("{name}: tools are a JSON array"))),
+        Err(error) => Err(usage(&format_args!(
+            "{name}: tools are a JSON array: {error}"
+        ))),
+    }
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    number(text, 0.0..=100.0)
+}
+
+fn usage(what: &dyn std::fmt::Display) -> Failure {
+    Failure::Usage(what.to_string())
+}

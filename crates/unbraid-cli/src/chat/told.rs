@@ -1,0 +1,104 @@
+//! What is said of an answer that did not come, or not whole.
+
+use std::error::Error;
+
+use unbraid_core::{ChoiceIndex, End};
+use unbraid_http::{HttpError, StatusError};
+
+use crate::{
+    exit::{self, Outcome, Status, complain},
+    printable::printable,
+};
+
+/// Letters of a provider's message that are shown; a page's text would fill the terminal.
+const MAX_MESSAGE: usize = 600;
+
+/// Why a request brought no answer, in one line: what happened, what the other side said, what to look at.
+pub(crate) fn told(error: &HttpError) -> String {
+    let mut line = error.to_string();
+    let said = match error.answer() {
+        Some(answer) => answer.message().map(str::to_owned),
+        None => innermost(error),
+    };
+    if let Some(said) = said {
+        let short: String = said.trim().chars().take(MAX_MESSAGE).collect();
+        line.extend([": ", &short]);
+    }
+    if let Some(attempts) = error.answer().map(StatusError::attempts).filter(|n| *n > 1) {
+        line.extend([" (", &attempts.to_string(), " attempts)"]);
+    }
+    if let Some(hint) = hint(error) {
+        line.extend(["; ", &hint]);
+    }
+    printable(&line)
+}
+
+/// What the lowest layer says: those between repeat that something failed.
+fn innermost(error: &HttpError) -> Option<String> {
+    let mut cause = error.source()?;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    Some(cause.to_string())
+}
+
+fn hint(error: &HttpError) -> Option<String> {
+    Some(match error {
+        HttpError::Connect { .. } => {
+            "is the server running? its address is --base-url or OPENAI_BASE_URL".to_owned()
+        }
+        HttpError::Tls { .. } => {
+            "if the server speaks plain HTTP, the base URL begins with http://".to_owned()
+        }
+        HttpError::Page(_) => "is the base URL that of the API? it mostly ends in /v1".to_owned(),
+        HttpError::Status(refused) => return hint_at(refused),
+        _ => return None,
+    })
+}
+
+fn hint_at(refused: &StatusError) -> Option<String> {
+    if refused.param() == Some("n") {
+        return Some("--fan-out asks for several choices without n".to_owned());
+    }
+    if let Some(pause) = refused.retry_after() {
+        let seconds = pause.as_secs_f64().ceil();
+        return Some(format!("the server asks to wait for {seconds} s"));
+    }
+    match refused.status() {
+        401 | 403 => Some("is OPENAI_API_KEY set, and a key of this server?".to_owned()),
+        404 | 405 => Some("are the base URL and the model right?".to_owned()),
+        _ => None,
+    }
+}
+
+/// Says what went wrong with an answer, and gives its status. What several choices died of is said once.
+pub(super) fn tell(outcome: &Outcome<'_>) -> Status {
+    for (cause, choices) in causes(outcome) {
+        let choices = exit::listed(&choices, ToString::to_string);
+        complain(format_args!("unbraid: choice {choices}: {cause}"));
+    }
+    match outcome.closed {
+        // All of them have failed by what has been said.
+        Some(Err(error)) if HttpError::cause_of(error).is_some() => outcome.status(),
+        _ => exit::tell(&"answer", outcome),
+    }
+}
+
+/// Each cause once, with its choices.
+fn causes(outcome: &Outcome<'_>) -> Vec<(String, Vec<ChoiceIndex>)> {
+    let mut causes: Vec<(String, Vec<ChoiceIndex>)> = Vec::new();
+    for (index, end) in &outcome.ends {
+        let End::Transport(error) = end else {
+            continue;
+        };
+        let Some(cause) = HttpError::cause_of(&**error).map(told) else {
+            continue;
+        };
+        match causes.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, choices)) => choices.push(*index),
+            None => causes.push((cause, vec![*index])),
+        }
+    }
+    causes.iter_mut().for_each(|(_, choices)| choices.sort());
+    causes
+}

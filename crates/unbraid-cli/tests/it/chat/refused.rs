@@ -1,0 +1,204 @@
+//! What is said, and with which code, where no answer comes.
+
+use std::{fs, net::TcpListener};
+
+use serde_json::json;
+
+use super::{
+    answering, chat,
+    server::{Reply, Server},
+};
+use crate::Run;
+
+const KEY: &str = "sk-secret-0123456789";
+
+/// Asks with a key, and checks that nothing repeats it.
+#[track_caller]
+fn check(server: &Server, code: i32, told: &str) {
+    let url = server.base_url();
+    let variables = [("OPENAI_BASE_URL", url.as_str()), ("OPENAI_API_KEY", KEY)];
+    check_run(
+        &chat(&["-m", "m", "--retries", "0", "Well?"], &variables, ""),
+        code,
+        told,
+    );
+}
+
+#[track_caller]
+fn check_run(run: &Run, code: i32, told: &str) {
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (code, ""),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    assert!(!run.stderr.contains(KEY), "{}", run.stderr);
+}
+
+fn error(status: u16, message: &str, code: &str) -> Reply {
+    let error =
+        json!({ "error": { "message": message, "type": "invalid_request_error", "code": code } });
+    Reply::of(status, "application/json", error.to_string().as_bytes())
+}
+
+#[test]
+fn a_bad_key_is_told_without_it() {
+    let message = format!("Incorrect API key\u{1b}[2J provided: {KEY}.");
+    let server = answering(move || error(401, &message, "invalid_api_key"));
+    let told = "unbraid: status 401 Unauthorized (type invalid_request_error, code invalid_api_key, request req-7): \
+        Incorrect API key\\u{1b}[2J provided: [key].; is OPENAI_API_KEY set, and a key of this server?\n";
+    check(&server, 1, told);
+}
+
+#[test]
+fn an_unknown_model_is_told_with_the_address() {
+    let server = answering(|| error(404, "The model `m` does not exist", "model_not_found"));
+    check(
+        &server,
+        1,
+        "/v1/chat/completions (type invalid_request_error, code model_not_found",
+    );
+    check(
+        &server,
+        1,
+        "The model `m` does not exist; are the base URL and the model right?\n",
+    );
+}
+
+#[test]
+fn a_busy_server_is_asked_again() {
+    let server = answering(|| Reply::of(500, "text/plain", b"Overloaded."));
+    let run = server.chat(&["-m", "m", "--retries", "1", "Well?"]);
+    check_run(
+        &run,
+        1,
+        "unbraid: status 500 Internal Server Error (request req-7): Overloaded. (2 attempts)\n",
+    );
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[test]
+fn a_page_is_no_answer() {
+    let server = answering(|| Reply::of(200, "text/html", b"<html><title>Sign in</title></html>"));
+    check(&server, 1, "Sign in; is the base URL that of the API?");
+}
+
+#[test]
+fn what_is_no_stream_is_told_with_what_it_looks_like() {
+    let server = answering(|| Reply::of(200, "text/plain", b"<p>Hello</p>\n"));
+    let run = server.chat(&["-m", "m", "--json", "Well?"]);
+    assert_eq!(
+        (run.code, &run.json()["unbraid"]["end"]),
+        (1, &json!("not_a_stream"))
+    );
+    assert!(
+        run.stderr.contains("this looks like HTML"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_whole_completion_is_an_answer() {
+    let message = json!({ "role": "assistant", "content": "Seven." });
+    let choices = json!([{ "index": 0, "message": message, "finish_reason": "stop" }]);
+    let body = json!({ "object": "chat.completion", "choices": choices }).to_string();
+    let server = answering(move || Reply::of(200, "application/json", body.as_bytes()));
+    let run = server.chat(&["-m", "m", "Well?"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.starts_with("[0] Seven.\n"), "{}", run.stdout);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told() {
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let url = format!("http://{closed}/v1");
+    let run = chat(
+        &["--base-url", &url, "--retries", "0", "-m", "m", "Well?"],
+        &[],
+        "",
+    );
+    check_run(&run, 1, &format!("unbraid: no connection to {closed}: "));
+    check_run(&run, 1, "; is the server running?");
+}
+
+#[test]
+fn a_server_without_tls_is_told() {
+    let server = answering(|| Reply::of(200, "text/plain", b""));
+    let url = server.base_url().replace("http:", "https:");
+    let run = chat(
+        &["--base-url", &url, "--retries", "0", "-m", "m", "Well?"],
+        &[],
+        "",
+    );
+    check_run(&run, 1, "unbraid: no TLS with 127.0.0.1:");
+    check_run(
+        &run,
+        1,
+        "; if the server speaks plain HTTP, the base URL begins with http://\n",
+    );
+}
+
+#[test]
+fn what_cannot_be_asked_is_a_wrong_command_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("array.json");
+    fs::write(&file, "[1]").unwrap();
+    let file = file.to_str().unwrap();
+    let object = dir.path().join("object.json");
+    fs::write(&object, "{}").unwrap();
+    let object = object.to_str().unwrap();
+    let check = |words: &[&str], told: &str| {
+        let run = chat(words, &[("OPENAI_API_KEY", KEY)], "");
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (2, ""),
+            "{words:?}: {}",
+            run.stderr
+        );
+        assert!(run.stderr.contains(told), "{words:?}: {}", run.stderr);
+        assert!(!run.stderr.contains(KEY), "{}", run.stderr);
+    };
+    check(&["-m", "m"], "the question is empty");
+    check(&["Well?"], "no model");
+    check(&["-m", "m", "-n", "0", "Well?"], "0 is not in 1..=128");
+    check(&["-m", "m", "-n", "129", "Well?"], "129 is not in 1..=128");
+    check(
+        &["-m", "m", "-n", "2", "--take", "3", "Well?"],
+        "--take 3 of 2",
+    );
+    check(&["-m", "m", "--take", "0", "Well?"], "0 is not in");
+    check(
+        &["-m", "m", "--temperature", "hot", "Well?"],
+        "not a number",
+    );
+    check(
+        &["-m", "m", "--json", "--events", "Well?"],
+        "cannot be used with",
+    );
+    check(
+        &["-m", "m", "--fan-out", "--record", "x.sse", "Well?"],
+        "cannot be used with",
+    );
+    check(
+        &["-m", "m", "--base-url", "localhost:8000", "Well?"],
+        "http:// or https://",
+    );
+    check(
+        &["-m", "m", "--tools", object, "Well?"],
+        "tools are a JSON array",
+    );
+    check(&["--request", file], "a request is a JSON object");
+    check(
+        &["--request", "-", "-"],
+        "cannot be the request and the question",
+    );
+    check(&["--request", "-"], "a request is a JSON object");
+    let absent = chat(&["--request", "absent.json"], &[], "");
+    check_run(&absent, 1, "unbraid: absent.json: ");
+}

@@ -1,0 +1,84 @@
+//! The body of an answer, for who wants its bytes as well.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream::BoxStream};
+use unbraid::{BoxError, Builder, Completions};
+
+use crate::response::Answer;
+
+/// The body of a successful answer: its bytes as they come, unpacked if they were compressed.
+///
+/// [`Client::open`](crate::Client::open) gives it, to be recorded or forwarded while it is read. Dropping it before its end closes the
+/// connection.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::{fs::File, io::Write};
+///
+/// use futures::TryStreamExt;
+/// use unbraid_http::{Client, Request};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = Client::from_env()?;
+/// let body = client.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
+/// let mut file = File::create("answer.sse")?;
+/// let settings = body.settings();
+/// let recorded = body.and_then(move |bytes| {
+///     let written = file.write_all(&bytes);
+///     async { Ok(written.map(|()| bytes)?) }
+/// });
+/// println!("{}", settings.read_sse(recorded).single().await?.text().await?);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Body {
+    bytes: BoxStream<'static, Result<Bytes, BoxError>>,
+    settings: Builder,
+}
+
+impl Body {
+    pub(crate) fn new(answer: Answer, settings: Builder) -> Self {
+        Self {
+            bytes: answer
+                .body()
+                .map(|read| read.map_err(BoxError::from))
+                .boxed(),
+            settings,
+        }
+    }
+
+    /// How this body is to be read: the client's settings, what was asked, and what is left of the total timeout.
+    #[must_use]
+    pub fn settings(&self) -> Builder {
+        self.settings.clone()
+    }
+
+    /// Reads the body, as [`Client::send`](crate::Client::send) does.
+    #[must_use]
+    pub fn into_completions(self) -> Completions {
+        self.settings.read_sse(self.bytes)
+    }
+}
+
+impl Stream for Body {
+    type Item = Result<Bytes, BoxError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.bytes.poll_next_unpin(cx)
+    }
+}
+
+/// By hand: what has come is nobody's log entry.
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body").finish_non_exhaustive()
+    }
+}
