@@ -15,7 +15,7 @@ const STREAM: usize = 400;
 
 /// Per cent of a faithful body that take the short way at least: its text and its arguments come in turn, and each of them
 /// needs a template.
-const FAITHFUL: usize = 60;
+const FAITHFUL: usize = 99;
 
 fn chunks() -> usize {
     let told = std::env::var("UNBRAID_CHUNKS").ok();

@@ -36,8 +36,8 @@ impl Builder {
     /// A source that fails is an error of its choices, which appear with it if they had not yet; the completion is
     /// [`closed`](Completions::closed) with an error only if all sources failed. [`Choice::cancel`](crate::Choice::cancel) closes the source if
     /// it has no other choice. Limits and timeouts hold for each source. [`metadata`](Completions::metadata) is that of
-    /// the source that spoke first, [`usage`](Completions::usage) the [sum](Usage::sum) over those that gave anything.
-    /// [`Stamped::order`] orders the events of one source, not those of two.
+    /// the source that spoke first, [`usage`](Completions::usage) the [sum](unbraid_core::Usage::sum) over those that gave anything.
+    /// [`Stamped::order`](unbraid_core::Stamped::order) orders the events of one source, not those of two.
     ///
     /// It never fails, as [`read_sse`](Self::read_sse) never does; without any source the stream is empty.
     ///
