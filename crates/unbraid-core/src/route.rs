@@ -271,7 +271,8 @@ impl Router {
 
     /// The slot of a piece that nothing has to be told of but the choice.
     fn plain(&self, piece: &Piece<'_>) -> Option<usize> {
-        if self.id_changed || self.options.expect_choices == Some(1) {
+        let folded = self.options.expect_choices == Some(1) && piece.choice != ChoiceIndex(0);
+        if self.id_changed || folded {
             return None;
         }
         let slot = self.slot(piece.choice)?;

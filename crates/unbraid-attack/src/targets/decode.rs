@@ -61,19 +61,23 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
         }
     }
     assert_eq!(reference.fitted(), 0);
-    compare_told(events, strict);
+    for expect_choices in [None, Some(1)] {
+        let options = Options {
+            strict,
+            expect_choices,
+            ..Options::default()
+        };
+        compare_told(events, options);
+    }
     hits
 }
 
 /// A `Demux` of bytes against one that is given the parser's updates.
-fn compare_told(events: &[&[u8]], strict: bool) {
+fn compare_told(events: &[&[u8]], options: Options) {
     if events.iter().any(|data| data.contains(&b'\r')) {
         return; // it would end a line
     }
-    let options = Options {
-        strict,
-        ..Options::default()
-    };
+    let strict = options.strict;
     let mut given = Demux::new(options.clone());
     let mut expected = Demux::new(options);
     let mut reference = Decoder::reference(strict, MAX_JSON_DEPTH);
