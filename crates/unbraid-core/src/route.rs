@@ -5,6 +5,7 @@
 
 mod admit;
 mod ends;
+mod pieces;
 
 use std::sync::Arc;
 
@@ -246,39 +247,6 @@ impl Router {
         self.updates += 1;
         self.id_changed = self.metadata.absorb(update);
         self.take(update, sink);
-    }
-
-    /// Takes a piece of text, which has the envelope of the last update.
-    pub(crate) fn piece(&mut self, piece: &Piece<'_>, sink: &mut impl Sink) {
-        if self.closed.is_some() {
-            return;
-        }
-        let Some(slot) = self.plain(piece) else {
-            return self.take(&piece.to_update(), sink);
-        };
-        let place = self.place(piece.at);
-        self.choices_in_event += 1;
-        self.recognised = true;
-        self.spent = self.spent.saturating_add(piece.cost());
-        if let Some(route) = self.routes.get_mut(slot) {
-            route.spent = route.spent.saturating_add(piece.cost());
-            route.delta_at = place.at;
-            route.deltas += 1;
-        }
-        sink.piece(slot, piece, place);
-        self.end_of_event(piece.at, sink);
-    }
-
-    /// The slot of a piece that nothing has to be told of but the choice.
-    fn plain(&self, piece: &Piece<'_>) -> Option<usize> {
-        let folded = self.options.expect_choices == Some(1) && piece.choice != ChoiceIndex(0);
-        if self.id_changed || folded {
-            return None;
-        }
-        let slot = self.slot(piece.choice)?;
-        let route = self.routes.get(slot)?;
-        let fits = route.state == State::Open && self.can_spend(route.spent, piece.cost());
-        fits.then_some(slot)
     }
 
     fn take(&mut self, update: &Update<'_>, sink: &mut impl Sink) {
