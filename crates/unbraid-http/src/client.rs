@@ -4,6 +4,7 @@ mod builder;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use serde_json::Value;
 use unbraid::{Builder, Completions};
 
 pub use self::builder::ClientBuilder;
@@ -127,7 +128,8 @@ impl Client {
     ///
     /// Dropping the future closes the connection; the server may have begun to answer, and may bill it.
     pub async fn send(&self, request: &Request) -> Result<Completions, HttpError> {
-        let n = request.expected_choices().unwrap_or(1);
+        let n = request.get("n").and_then(Value::as_u64).unwrap_or(1);
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
         match request.asked_by() {
             Choices::FanOut => Ok(self.fan_out(request, n)),
             Choices::Auto if n > 1 => Box::pin(fan_out::auto(&self.0, request, n)).await,

@@ -2,11 +2,11 @@
 
 mod native;
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use tokio::sync::Semaphore;
-use unbraid::{BoxError, Completions, Joiner, Source};
+use tokio::{sync::Semaphore, time::Instant};
+use unbraid::{BoxError, Builder, Completions, Joiner, Source};
 
 use crate::{
     client::{Client, Inner},
@@ -37,7 +37,7 @@ pub enum Choices {
 impl Client {
     /// Sends `n` requests of one choice each, and gives them as one completion with `n` choices.
     ///
-    /// Nothing tells it from one request of `n` choices, but for the bill: **the prompt is paid `n` times**, and
+    /// A list of prompts has `n` choices for each, in their order. Nothing tells it from one request of `n` choices, but for the bill: **the prompt is paid `n` times**, and
     /// [`usage`](Completions::usage) adds it up. A `seed` is counted up from choice to choice, for equal seeds would give equal answers. A
     /// request that fails is the error of its choice, with an [`HttpError`] as its cause (see [`HttpError::cause_of`]); retries are made for each.
     /// Cancelling a choice closes its connection. So many requests run at once as
@@ -62,24 +62,34 @@ impl Client {
     #[must_use]
     pub fn fan_out(&self, request: &Request, n: u32) -> Completions {
         let client = self.inner();
+        let prompts = request
+            .prompts()
+            .len()
+            .max(1)
+            .try_into()
+            .unwrap_or(u32::MAX);
         let settings = send::settings(client, request, &request.body());
-        let settings = match client.timeouts.total {
-            Some(total) => settings.total_timeout(total),
-            None => settings,
-        };
+        let settings = bounded(settings, client.timeouts.total);
         let (completions, joiner) = settings.joiner();
-        add_each(client, request, &joiner, 0..n);
+        add_each(client, request, &joiner, 0..n.saturating_mul(prompts), n);
         completions
     }
 }
 
-/// Adds a request of one choice for each index.
-fn add_each(client: &Arc<Inner>, request: &Request, joiner: &Joiner, indices: Range<u32>) {
+fn bounded(settings: Builder, total: Option<Duration>) -> Builder {
+    match total {
+        Some(total) => settings.total_timeout(total),
+        None => settings,
+    }
+}
+
+/// Adds a request of one choice for each index; each prompt has `n` of them.
+fn add_each(client: &Arc<Inner>, request: &Request, joiner: &Joiner, indices: Range<u32>, n: u32) {
     let turns = Arc::new(Semaphore::new(client.max_requests));
     for index in indices {
         let source = one(
             Arc::clone(client),
-            request.one_choice(index),
+            request.one_choice(index, n),
             Arc::clone(&turns),
         );
         if joiner.add(source, index..index + 1).is_none() {
@@ -108,6 +118,7 @@ pub(crate) async fn auto(
     request: &Request,
     n: u32,
 ) -> Result<Completions, HttpError> {
+    let started = Instant::now();
     let client = Arc::clone(client);
     if client.native.is_refused(request.model()) {
         return Ok(Client::from(client).fan_out(request, n));
@@ -120,14 +131,21 @@ pub(crate) async fn auto(
         }
         answer => answer?,
     };
-    let (completions, joiner) = settings.joiner();
-    if let Some(first) = joiner.add(Source::sse(answer.body()), 0..n) {
+    let rest = client
+        .timeouts
+        .total
+        .map(|total| total.saturating_sub(started.elapsed()));
+    let (completions, joiner) = bounded(settings, rest).joiner();
+    let expected = request.expected_choices().unwrap_or(n);
+    if let Some(first) = joiner.add(Source::sse(answer.body()), 0..expected) {
         let request = request.clone();
         // It ends with the first answer, whose reader ends with the last handle.
         tokio::spawn(async move {
-            if first.closed().await.is_ok() && first.choices() == 1 {
+            // Several prompts give several choices, whether or not `n` is known: then nothing can be concluded.
+            let one_prompt = request.prompts().len() < 2;
+            if first.closed().await.is_ok() && first.choices() == 1 && one_prompt {
                 client.native.refused(request.model());
-                add_each(&client, &request, &joiner, 1..n);
+                add_each(&client, &request, &joiner, 1..n, n);
             }
         });
     }

@@ -299,10 +299,14 @@ impl Request {
         Value::Object(body)
     }
 
-    /// The request for the choice of an index alone.
-    pub(crate) fn one_choice(&self, index: u32) -> Self {
+    /// The request for the choice of an index alone, where each prompt has `n` of them.
+    pub(crate) fn one_choice(&self, index: u32, n: u32) -> Self {
         let mut one = self.clone();
         one.remove("n");
+        let prompt = self.prompts().get((index / n.max(1)) as usize);
+        if let Some(prompt) = prompt {
+            one.set("prompt", prompt.clone());
+        }
         // Equal seeds would give equal answers.
         if let Some(seed) = self.get("seed").and_then(Value::as_i64) {
             one.set("seed", seed.wrapping_add(index.into()));
@@ -325,13 +329,16 @@ impl Request {
     /// How many choices were asked for, if that was said: `n` for each prompt.
     pub(crate) fn expected_choices(&self) -> Option<u32> {
         let n = u32::try_from(self.fields.get("n")?.as_u64()?).ok()?;
-        let prompts = match self.fields.get("prompt") {
-            // An array of numbers is one prompt, in tokens.
-            Some(Value::Array(prompts)) if !prompts.iter().all(Value::is_number) => prompts.len(),
-            _ => 1,
-        };
-        n.checked_mul(u32::try_from(prompts).ok()?)
-            .filter(|expected| *expected > 0)
+        let prompts = u32::try_from(self.prompts().len().max(1)).ok()?;
+        n.checked_mul(prompts).filter(|expected| *expected > 0)
+    }
+
+    /// The prompts of a list; an array of numbers is one prompt, in tokens.
+    pub(crate) fn prompts(&self) -> &[Value] {
+        match self.fields.get("prompt") {
+            Some(Value::Array(prompts)) if !prompts.iter().all(Value::is_number) => prompts,
+            _ => &[],
+        }
     }
 }
 

@@ -123,8 +123,8 @@ pub(crate) struct Controls(Mutex<Readers>);
 #[derive(Debug, Default)]
 struct Readers {
     controls: Vec<Arc<Control>>,
-    /// All of it was cancelled, or nobody holds it any more: no reader may be added.
-    over: bool,
+    /// What ended it for all readers, that nobody holds it any more included: none may be added.
+    over: Option<Request>,
 }
 
 impl Controls {
@@ -135,7 +135,7 @@ impl Controls {
     /// The way to a further reader; `None` if the completion is over.
     pub(crate) fn add(&self) -> Option<Arc<Control>> {
         let mut readers = self.lock();
-        if readers.over {
+        if readers.over.is_some() {
             return None;
         }
         let control = Arc::new(Control::default());
@@ -146,7 +146,9 @@ impl Controls {
     /// Each reader takes it; a wish for a choice means nothing to those that do not have it.
     pub(crate) fn ask(&self, request: Request) {
         let mut readers = self.lock();
-        readers.over |= matches!(request, Request::CancelAll | Request::Keep(_));
+        if matches!(request, Request::CancelAll | Request::Keep(_)) {
+            readers.over = Some(request.clone());
+        }
         let controls = readers.controls.clone();
         drop(readers);
         controls
@@ -156,15 +158,14 @@ impl Controls {
 
     /// For a reader that has just started: what was asked of all before it could hear holds for it, too.
     pub(crate) fn settle(&self, control: &Control) {
-        if self.lock().over {
-            control.ask(Request::CancelAll);
-        }
+        let over = self.lock().over.clone();
+        over.into_iter().for_each(|request| control.ask(request));
     }
 
     /// Every handle is gone.
     fn abandon(&self) {
         let mut readers = self.lock();
-        readers.over = true;
+        readers.over = Some(Request::CancelAll);
         let controls = std::mem::take(&mut readers.controls);
         drop(readers);
         controls.iter().for_each(|control| control.abandon());

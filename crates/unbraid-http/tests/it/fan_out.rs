@@ -329,3 +329,40 @@ async fn the_request_itself_may_ask_for_a_fan_out() {
     assert_eq!(ends(&completions).await, ["0 finished a", "1 finished a"]);
     assert!(bodies(&server).iter().all(|body| body.get("n").is_none()));
 }
+
+#[tokio::test]
+async fn each_prompt_of_a_list_has_its_choices() {
+    let server = Server::start(|_| sse(one("a"))).await;
+    let request = Request::text("m", serde_json::json!(["first", "second"])).n(2);
+    let completions = server
+        .client()
+        .send(&request.choices(Choices::FanOut))
+        .await
+        .unwrap();
+    assert_eq!(ends(&completions).await.len(), 4);
+    let mut prompts: Vec<Value> = bodies(&server)
+        .iter()
+        .map(|body| body["prompt"].clone())
+        .collect();
+    prompts.sort_by_key(Value::to_string);
+    assert_eq!(prompts, ["first", "first", "second", "second"]);
+}
+
+#[tokio::test]
+async fn the_total_timeout_bounds_the_body_however_choices_are_asked_for() {
+    for choices in [Choices::Native, Choices::FanOut, Choices::Auto] {
+        let stalls = |_| server::stream(Script::new([bytes(content(0, "a")), Step::Stall]));
+        let server = Server::start(stalls).await;
+        let client = server
+            .builder()
+            .total_timeout(Duration::from_millis(300))
+            .build()
+            .unwrap();
+        let completions = client
+            .send(&question().n(2).choices(choices))
+            .await
+            .unwrap();
+        let ends = ends(&completions).await;
+        assert_eq!(ends[0], "0 timed_out a", "{choices:?}");
+    }
+}
