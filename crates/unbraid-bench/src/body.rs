@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use bytes::Bytes;
+use unbraid_core::ChoiceIndex;
 
 use crate::random::Random;
 
@@ -47,12 +48,30 @@ impl Answer {
         }
     }
 
-    /// Puts one choice's part into its place.
-    pub(crate) fn add(&mut self, choice: usize, part: Part) {
+    /// Adds a piece of a choice's text, or of its call's arguments.
+    pub(crate) fn keep(&mut self, choice: Option<ChoiceIndex>, of_call: bool, text: &str) {
+        let choice = choice.map_or(0, |choice| choice.0 as usize);
+        self.reach(choice);
+        let texts = if of_call {
+            &mut self.arguments
+        } else {
+            &mut self.texts
+        };
+        if let Some(kept) = texts.get_mut(choice) {
+            kept.push_str(text);
+        }
+    }
+
+    fn reach(&mut self, choice: usize) {
         if choice >= self.texts.len() {
             self.texts.resize(choice + 1, String::new());
             self.arguments.resize(choice + 1, String::new());
         }
+    }
+
+    /// Puts one choice's part into its place.
+    pub(crate) fn add(&mut self, choice: usize, part: Part) {
+        self.reach(choice);
         if let (Some(text), Some(arguments)) =
             (self.texts.get_mut(choice), self.arguments.get_mut(choice))
         {

@@ -125,9 +125,18 @@ impl Tally {
     pub(crate) fn take(&self, piece: &str, kept: &mut String) {
         if self.keep {
             kept.push_str(piece);
-        } else {
-            black_box(piece);
         }
+        self.look(piece);
+    }
+
+    /// Whether answers are compared.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keep
+    }
+
+    /// A consumer has looked at a piece of text.
+    pub(crate) fn look(&self, piece: &str) {
+        black_box(piece);
         self.item();
     }
 

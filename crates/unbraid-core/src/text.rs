@@ -1,11 +1,13 @@
-//! Text as it is handed to a caller: a slice of a buffer that many deltas share.
+//! Text as it is handed to a caller: short, or a slice of a buffer that many deltas share.
 
 use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 
-/// One delta's text, a slice of a shared buffer.
+use arrayvec::ArrayString;
+
+/// One delta's text.
 ///
-/// Cloning it copies no text. It dereferences to `str`, prints as the text itself, and collects into a `String`.
-/// While a `Text` lives, the buffer that it was cut from lives too (at most 64 KiB, or one larger delta).
+/// Cloning it copies at most 24 bytes. It dereferences to `str`, prints as the text itself, and collects into a `String`.
+/// A longer text is a slice of a shared buffer; while it lives, that buffer lives too (at most 64 KiB, or one larger delta).
 ///
 /// # Examples
 ///
@@ -19,10 +21,20 @@ use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 /// assert!(parts[0].starts_with('H'));
 /// ```
 #[derive(Clone)]
-pub struct Text {
-    buffer: Arc<str>,
-    start: u32,
-    end: u32,
+pub struct Text(Repr);
+
+/// A token is nearly always short: counting who shares its buffer would cost more than the copy.
+type Short = ArrayString<24>;
+
+#[derive(Clone)]
+enum Repr {
+    Short(Short),
+    Whole(Arc<str>),
+    Slice {
+        buffer: Arc<str>,
+        start: u32,
+        end: u32,
+    },
 }
 
 impl Text {
@@ -39,33 +51,47 @@ impl Text {
     /// ```
     #[must_use]
     pub fn slice(buffer: &Arc<str>, start: usize, end: usize) -> Self {
-        let valid = buffer.get(start..end).is_some();
+        let text = buffer.get(start..end).unwrap_or("");
+        if let Some(short) = Self::short(text) {
+            return short;
+        }
         match (u32::try_from(start), u32::try_from(end)) {
-            (Ok(start), Ok(end)) if valid => Self {
+            (Ok(start), Ok(end)) => Self(Repr::Slice {
                 buffer: Arc::clone(buffer),
                 start,
                 end,
-            },
-            _ => Self {
-                buffer: Arc::from(buffer.get(start..end).unwrap_or("")),
-                start: 0,
-                end: 0,
-            }
-            .whole(),
+            }),
+            _ => Self::from(text),
         }
     }
 
-    fn whole(mut self) -> Self {
-        self.end = u32::try_from(self.buffer.len()).unwrap_or(0);
-        self
+    /// A text that needs no buffer; `None` if it is too long for that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::Text;
+    ///
+    /// assert_eq!(Text::short("Hi").unwrap(), "Hi");
+    /// assert!(Text::short(&"long ".repeat(5)).is_none());
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn short(text: &str) -> Option<Self> {
+        Some(Self(Repr::Short(Short::from(text).ok()?)))
     }
 
     /// The text.
     #[must_use]
+    #[inline]
     pub fn as_str(&self) -> &str {
-        self.buffer
-            .get(self.start as usize..self.end as usize)
-            .unwrap_or("")
+        match &self.0 {
+            Repr::Short(text) => text,
+            Repr::Whole(text) => text,
+            Repr::Slice { buffer, start, end } => {
+                buffer.get(*start as usize..*end as usize).unwrap_or("")
+            }
+        }
     }
 }
 
@@ -96,12 +122,7 @@ impl Default for Text {
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        Self {
-            buffer: Arc::from(text),
-            start: 0,
-            end: 0,
-        }
-        .whole()
+        Self::short(text).unwrap_or_else(|| Self(Repr::Whole(Arc::from(text))))
     }
 }
 

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use unbraid_core::{Metadata, Prompt, Stamped, StreamError, Usage, Warning};
 
-use crate::{join::Joined, log::Log, watched::Watched};
+use crate::{
+    join::Joined,
+    log::Log,
+    watched::{Settle, Watched},
+};
 
 /// What the root handles read.
 #[derive(Debug, Default)]
@@ -38,6 +42,11 @@ pub(crate) struct Closed {
     pub(crate) told_by_choices: bool,
     /// Events that were read.
     pub(crate) events: u64,
+}
+
+impl Settle for Listing {
+    /// Nothing is ever put off.
+    fn settle(&mut self) {}
 }
 
 pub(crate) type Board = Watched<Listing>;

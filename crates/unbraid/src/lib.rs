@@ -54,13 +54,13 @@
 //! `tokens`, off by default: [`Completions::usage`] counts the tokens that the server did not report, with tiktoken-rs.
 //! It adds about 8 MB of tables to a binary.
 
+mod batch;
 mod board;
 mod choice_actor;
 mod config;
 mod control;
 mod error;
 mod handle;
-mod inbox;
 mod join;
 mod log;
 mod reader;
@@ -68,6 +68,7 @@ mod source;
 #[cfg(feature = "tokens")]
 pub mod tokens;
 mod updates;
+mod waiting;
 mod watched;
 
 pub use unbraid_core::{

@@ -1,11 +1,25 @@
-//! The log of one choice: its transcript, read by any number of cursors, written by its actor alone.
+//! The log of one choice: its transcript, read by any number of cursors, and what the reader has left to be added to it.
+//!
+//! The choice's actor owns it. What comes for the choice is put beside the transcript and applied by whoever looks
+//! first: by a consumer that waited for it, or by the actor where none does. So a delta passes from the reader to its
+//! consumer with one wake, and no reader sees a transcript that lags.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::time::Instant;
-use unbraid_core::{ChoiceError, End, Options, Place, Transcript, choice::Machine};
+use unbraid_core::{
+    ChoiceError, ChoiceIndex, End, Options, Place, Shape, Transcript, choice::Machine,
+};
 
-use crate::{inbox::Batch, watched::Watched};
+use crate::{
+    batch::Batch,
+    waiting::Due,
+    watched::{Settle, Watched},
+};
 
 /// When things happened to a choice, counted from the start of the completion.
 ///
@@ -18,17 +32,29 @@ use crate::{inbox::Batch, watched::Watched};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
-    /// Until its first delta was there to be read.
+    /// Until its first delta had come.
     pub first_delta: Option<Duration>,
-    /// Until its end was.
+    /// Until its end had.
     pub end: Option<Duration>,
 }
 
-/// What a choice's cursors read.
+/// What a choice's cursors read, and all that it takes to write it.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) transcript: Transcript,
     pub(crate) timing: Timing,
+    machine: Machine,
+    /// What has come and is not applied yet.
+    batch: Batch,
+    /// Where the last step that was applied stands.
+    place: Place,
+    started: Instant,
+    /// When the batch was last added to, if that will be told.
+    came: Option<Instant>,
+    /// Nothing more will come.
+    closed: bool,
+    /// Nothing more is taken.
+    sealed: bool,
 }
 
 impl Record {
@@ -41,66 +67,126 @@ impl Record {
             None
         })
     }
+
+    fn take(&mut self, batch: &mut Batch) {
+        if self.sealed {
+            *batch = Batch::default(); // the choice was lost: it has its end already
+            return;
+        }
+        if self.timing.first_delta.is_none() || !batch.is_text() {
+            self.came = Some(Instant::now());
+        }
+        self.batch.append(batch);
+    }
+
+    /// Ends the choice as lost if it has no other end.
+    fn seal(&mut self) {
+        self.sealed = true;
+        self.batch = Batch::default();
+        if self.transcript.end().is_none() {
+            self.came = Some(Instant::now());
+            self.machine
+                .end(End::Lost, self.place, &mut self.transcript);
+            self.stamp();
+        }
+    }
+
+    fn stamp(&mut self) {
+        let since = self.came.map(|came| came - self.started);
+        // Event 0 is the start: the first delta is the second event.
+        if self.timing.first_delta.is_none() && self.transcript.visible() > 1 {
+            self.timing.first_delta = since;
+        }
+        if self.timing.end.is_none() && self.transcript.end().is_some() {
+            self.timing.end = since;
+        }
+    }
+}
+
+impl Settle for Record {
+    #[inline]
+    fn settle(&mut self) {
+        if !self.batch.is_empty() {
+            self.apply();
+        }
+    }
+}
+
+impl Record {
+    fn apply(&mut self) {
+        let Self {
+            transcript,
+            machine,
+            batch,
+            place,
+            ..
+        } = self;
+        *place = batch.last_place().unwrap_or(*place);
+        // A panic here ends this choice, and not the task of a consumer that happened to look.
+        let applied = catch_unwind(AssertUnwindSafe(|| batch.apply(machine, transcript)));
+        if applied.is_err() {
+            tracing::error!("a choice was lost: its machine panicked");
+            self.seal();
+        }
+        self.stamp();
+    }
 }
 
 pub(crate) type Log = Watched<Record>;
 
-/// The one who writes a log. Whatever becomes of it, nobody is left waiting: dropped, it seals the choice as lost.
-#[derive(Debug)]
-pub(crate) struct Writer {
-    log: Arc<Log>,
-    machine: Machine,
-    started: Instant,
-    place: Place,
-}
-
-impl Writer {
-    pub(crate) fn new(log: Arc<Log>, options: &Options, started: Instant) -> Self {
-        Self {
-            log,
+impl Log {
+    pub(crate) fn of_choice(
+        index: ChoiceIndex,
+        shape: Shape,
+        options: &Options,
+        started: Instant,
+    ) -> Self {
+        Self::new(Record {
+            transcript: Transcript::new(index, shape),
+            timing: Timing::default(),
             machine: Machine::new(options),
-            started,
+            batch: Batch::default(),
             place: Place::default(),
-        }
+            started,
+            came: None,
+            closed: false,
+            sealed: false,
+        })
     }
 
-    /// Applies a batch: one lock, one wake.
-    pub(crate) fn apply(&mut self, batch: &mut Batch) {
-        let Self {
-            log,
-            machine,
-            started,
-            place,
-        } = self;
-        *place = batch.last_place().unwrap_or(*place);
-        log.change(|record| {
-            batch.apply(machine, &mut record.transcript);
-            let now = || Some(started.elapsed());
-            // Event 0 is the start: the first delta is the second event.
-            if record.timing.first_delta.is_none() && record.transcript.visible() > 1 {
-                record.timing.first_delta = now();
-            }
-            if record.timing.end.is_none() && record.transcript.end().is_some() {
-                record.timing.end = now();
-            }
-        });
+    /// Takes what has come for the choice, and leaves an empty batch in its place.
+    pub(crate) fn give(&self, batch: &mut Batch, due: &mut Due) {
+        self.put(due, |record| record.take(batch));
+    }
+
+    /// Says that nothing more will come.
+    pub(crate) fn close(&self) {
+        self.tell_owner(|record| record.closed = true);
     }
 }
 
-impl Drop for Writer {
+/// The one who answers for a log. Whatever becomes of it, nobody is left waiting: dropped, it seals the choice as lost.
+#[derive(Debug)]
+pub(crate) struct Owner(Arc<Log>);
+
+impl Owner {
+    pub(crate) fn new(log: Arc<Log>) -> Self {
+        Self(log)
+    }
+
+    /// Applies what has come so far.
+    pub(crate) fn settle(&self) {
+        self.0.read(|_| {});
+    }
+
+    /// Applies what nobody else does, until nothing more will come.
+    pub(crate) async fn tend(&self) {
+        self.0.tend(|record| record.closed || record.sealed).await;
+    }
+}
+
+impl Drop for Owner {
     fn drop(&mut self) {
-        if self.log.read(|record| record.transcript.end().is_some()) {
-            return;
-        }
-        let Self {
-            log,
-            machine,
-            started,
-            place,
-        } = self;
-        log.change(|record| {
-            machine.end(End::Lost, *place, &mut record.transcript);
-            record.timing.end = Some(started.elapsed());
-        });
+        self.0.change(Record::seal);
     }
 }

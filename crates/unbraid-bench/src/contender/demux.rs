@@ -22,21 +22,15 @@ pub(super) async fn run(mut feed: Feed, tally: Tally) -> Answer {
 
 fn take(demux: &mut Demux, answer: &mut Answer, tally: &Tally) {
     while let Some(stamped) = demux.next_event() {
-        let Some(choice) = stamped.choice.map(|choice| choice.0 as usize) else {
-            continue;
-        };
-        if answer.texts.len() <= choice {
-            answer.texts.resize(choice + 1, String::new());
-            answer.arguments.resize(choice + 1, String::new());
-        }
-        let (kept, text) = match stamped.event {
-            Event::Content(text) => (answer.texts.get_mut(choice), text),
-            Event::ToolCallArguments { text, .. } => (answer.arguments.get_mut(choice), text),
+        let (text, of_call) = match stamped.event {
+            Event::Content(text) => (text, false),
+            Event::ToolCallArguments { text, .. } => (text, true),
             _ => continue,
         };
-        if let Some(kept) = kept {
-            tally.take(text, kept);
-            answer.items += 1;
+        answer.items += 1;
+        if tally.keeps() {
+            answer.keep(stamped.choice, of_call, text);
         }
+        tally.look(text);
     }
 }

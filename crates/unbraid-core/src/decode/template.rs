@@ -36,6 +36,8 @@ pub(crate) struct Found<'t> {
     pub(crate) index: u32,
     /// The inside of a JSON string, free of control characters; not checked to be UTF-8.
     pub(crate) text: &'t [u8],
+    /// The text and what follows it, if it is short: see [`Short`](super::short::Short).
+    pub(crate) block: Option<&'t [u8; 16]>,
     pub(crate) escaped: bool,
     /// How long the chunk is.
     pub(crate) length: usize,
@@ -124,7 +126,7 @@ impl Template {
         if common < self.head.len() {
             rest = rest.strip_prefix(self.head.get(common..)?)?;
         }
-        let (mut index, mut text, mut escaped) = (None, None, false);
+        let (mut index, mut text, mut block, mut escaped) = (None, None, None, false);
         for (hole, behind) in &self.holes {
             let length = match hole {
                 Hole::Index => {
@@ -135,6 +137,7 @@ impl Template {
                 Hole::Text => {
                     let (length, has_escapes) = string(rest)?;
                     text = rest.get(..length).filter(|text| !text.is_empty());
+                    block = rest.first_chunk().filter(|block| length <= block.len());
                     escaped = has_escapes;
                     length
                 }
@@ -144,11 +147,12 @@ impl Template {
                     rest.get(..length)?.is_ascii().then_some(length)?
                 }
             };
-            rest = rest.get(length..)?.strip_prefix(&**behind)?;
+            rest = behind_of(rest.get(length..)?, behind)?;
         }
         Some(Found {
             index: index?,
             text: text?,
+            block,
             escaped,
             length: data.len() - rest.len(),
         })
@@ -291,9 +295,32 @@ fn says_nothing_else(like: &Update<'_>) -> bool {
     })
 }
 
+/// What stands behind some bytes, if the data begins with them.
+///
+/// They are few, and comparing them takes less than a call that is made for any number of them.
+#[inline]
+fn behind_of<'t>(data: &'t [u8], bytes: &[u8]) -> Option<&'t [u8]> {
+    const STEP: usize = 16;
+    let (start, rest) = data.split_at_checked(bytes.len())?;
+    let same = match (start.last_chunk::<STEP>(), bytes.last_chunk::<STEP>()) {
+        (Some(last), Some(of)) => {
+            let (steps, _) = start.as_chunks::<STEP>();
+            let (of_steps, _) = bytes.as_chunks::<STEP>();
+            steps.iter().zip(of_steps).all(|(a, b)| a == b) && last == of
+        }
+        _ => start == bytes,
+    };
+    same.then_some(rest)
+}
+
 /// The whole JSON number that a text begins with, and its length.
 #[inline]
 fn number(text: &[u8]) -> Option<(u32, usize)> {
+    if let [digit @ b'0'..=b'9', behind, ..] = text
+        && !behind.is_ascii_digit()
+    {
+        return Some((u32::from(digit - b'0'), 1));
+    }
     let (mut value, mut length) = (0_u32, 0);
     for digit in text.iter().take_while(|byte| byte.is_ascii_digit()) {
         value = value
@@ -307,10 +334,16 @@ fn number(text: &[u8]) -> Option<(u32, usize)> {
 
 /// The length of a JSON string whose opening quote stands before the text, and whether it has escapes; `None` if a
 /// control character is in it.
+#[inline]
 fn string(text: &[u8]) -> Option<(usize, bool)> {
-    if let Some((at, b'"')) = text.first_chunk().and_then(special) {
-        return Some((at, false));
+    match text.first_chunk().and_then(special) {
+        Some((at, b'"')) => Some((at, false)),
+        _ => long_string(text),
     }
+}
+
+#[inline(never)]
+fn long_string(text: &[u8]) -> Option<(usize, bool)> {
     let (mut escaped, mut escapes) = (false, false);
     for (at, byte) in text.iter().enumerate() {
         match byte {
@@ -327,14 +360,9 @@ fn string(text: &[u8]) -> Option<(usize, bool)> {
 /// The first of sixteen bytes that means something inside a JSON string: most pieces of text are shorter.
 #[inline]
 fn special(bytes: &[u8; 16]) -> Option<(usize, u8)> {
-    const fn each(byte: u8) -> u128 {
-        u128::from_le_bytes([byte; 16])
-    }
-    let text = u128::from_le_bytes(*bytes);
-    // Sets the top bit of each byte below the bound; a borrow can set wrong ones, but only behind a right one.
-    let below = |text: u128, bound: u8| text.wrapping_sub(each(bound)) & !text & each(0x80);
-    let found = below(text, 0x20) | below(text ^ each(b'"'), 1) | below(text ^ each(b'\\'), 1);
-    let at = (found.trailing_zeros() / 8) as usize;
+    let special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
+    let found = bytes.map(|byte| if special(byte) { 0xFF } else { 0 });
+    let at = (u128::from_le_bytes(found).trailing_zeros() / 8) as usize;
     bytes.get(at).map(|byte| (at, *byte))
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Templates {
     latest: usize,
     /// Whether the last event fitted, so that its envelope is known to whoever was told.
     told: bool,
-    unescaped: String,
+    room: Room,
     /// Templates that were made since one last fitted: some streams are never alike.
     unfit: u32,
     fitted: u64,
@@ -62,7 +62,7 @@ impl Templates {
             return false;
         };
         let (choice, lane) = (found.index, template.lane());
-        let Some(text) = text_of(&found, &mut self.unescaped) else {
+        let Some(text) = self.room.text_of(&found) else {
             return false;
         };
         if !agrees(Fit { choice, lane }) {
@@ -133,13 +133,43 @@ impl Templates {
     }
 }
 
-/// The text in a hole; `None` where a closer look is needed.
-#[inline]
-fn text_of<'t>(found: &Found<'t>, room: &'t mut String) -> Option<&'t str> {
-    let text = std::str::from_utf8(found.text).ok()?;
-    if found.escaped {
-        unescape(text, room)
-    } else {
-        Some(text)
+/// Where a text is put that cannot be lent out of the read.
+#[derive(Debug, Default)]
+struct Room {
+    unescaped: String,
+    short: Short,
+}
+
+/// Sixteen bytes that the standard library checks to be ASCII in one step, since they are aligned. Most pieces of text
+/// are shorter, and of any length, which costs a check byte by byte more than all the rest of a chunk.
+#[derive(Debug, Default)]
+#[repr(align(16))]
+struct Short([u8; 16]);
+
+impl Room {
+    /// The text in a hole; `None` where a closer look is needed.
+    #[inline]
+    fn text_of<'t>(&'t mut self, found: &Found<'t>) -> Option<&'t str> {
+        if found.escaped {
+            return unescape(std::str::from_utf8(found.text).ok()?, &mut self.unescaped);
+        }
+        match found.block {
+            Some(block) if self.short.is_ascii(block, found.text.len()) => {
+                std::str::from_utf8(&self.short.0).ok()?.get(..found.text.len())
+            }
+            _ => std::str::from_utf8(found.text).ok(),
+        }
+    }
+}
+
+impl Short {
+    /// Takes the first bytes of a block; whether they are all ASCII.
+    #[inline]
+    fn is_ascii(&mut self, block: &[u8; 16], length: usize) -> bool {
+        const HIGH: u128 = u128::from_ne_bytes([0x80; 16]);
+        let behind = u128::MAX.checked_shl(8 * length as u32).unwrap_or(0);
+        let text = u128::from_le_bytes(*block) & !behind;
+        self.0 = text.to_le_bytes();
+        text & HIGH == 0
     }
 }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use serde_json::Value;
-use unbraid_core::{ChoiceError, Event, Stamped, StreamError, Text};
+use unbraid_core::{ChoiceError, Event, Stamped, StreamError};
 
-use super::{Turns, cursor};
+use super::{Turns, cursor, text::cut};
 use crate::{
     board::{Board, Listing},
     control::Guard,
@@ -102,8 +102,8 @@ fn copy(
     copied: &mut VecDeque<Stamped>,
 ) -> bool {
     let mut text = String::new();
-    let mut cut = Vec::new();
-    while cut.len() < COPY_EVENTS && text.len() < COPY_BYTES {
+    let mut found = Vec::new();
+    while found.len() < COPY_EVENTS && text.len() < COPY_BYTES {
         let Some(stamped) = record.transcript.event(*seq) else {
             break;
         };
@@ -111,20 +111,20 @@ fn copy(
         if !wanted(&stamped.event) {
             continue;
         }
-        cut.push(stamped.map(|piece| {
+        found.push(stamped.map(|piece| {
             let start = text.len();
             text.push_str(piece);
             (start, text.len())
         }));
     }
-    if cut.is_empty() {
+    if found.is_empty() {
         return false;
     }
-    let text: Arc<str> = text.into();
-    copied.extend(
-        cut.into_iter()
-            .map(|stamped| stamped.map(|(start, end)| Text::slice(&text, start, end))),
-    );
+    let mut shared = None;
+    let texts = found
+        .into_iter()
+        .map(|stamped| stamped.map(|(start, end)| cut(&text, &mut shared, start, end)));
+    copied.extend(texts);
     true
 }
 

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use unbraid_core::{ChoiceError, Text, TextOf};
@@ -49,13 +49,14 @@ pub(crate) struct Cursor {
     lane: Lane,
     /// The next event of the log to look at.
     seq: usize,
-    copied: Arc<str>,
-    /// Room for the next copy.
-    room: String,
+    copied: String,
+    /// The same, once a delta is too long to be copied again.
+    shared: Option<Arc<str>>,
     /// Where each copied delta ends.
     ends: Vec<usize>,
-    /// The next of them to give.
+    /// The next of them to give, and where it starts.
     given: usize,
+    start: usize,
     turns: Turns,
     pub(crate) done: bool,
 }
@@ -73,10 +74,11 @@ impl Cursor {
             _guard: Arc::clone(guard),
             lane,
             seq: 0,
-            copied: Arc::from(""),
-            room: String::new(),
+            copied: String::new(),
+            shared: None,
             ends: Vec::new(),
             given: 0,
+            start: 0,
             turns: Turns::default(),
             done: false,
         }
@@ -86,58 +88,31 @@ impl Cursor {
         &mut self,
         cx: &Context<'_>,
     ) -> Poll<Option<Result<Text, ChoiceError>>> {
-        if let Some(text) = self.take_one() {
-            return self.give(text, cx);
+        if self.given >= self.ends.len()
+            && let Some(end) = ready!(self.poll_copy(cx))
+        {
+            return Poll::Ready(end);
         }
-        match self.poll_copy(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Some(error)) => Poll::Ready(error),
-            Poll::Ready(None) => {
-                let text = self.take_one().unwrap_or_default();
-                self.give(text, cx)
-            }
+        if self.turns.over(cx) {
+            return Poll::Pending;
         }
+        let end = self.ends.get(self.given).copied().unwrap_or(self.start);
+        let text = cut(&self.copied, &mut self.shared, self.start, end);
+        self.start = end;
+        self.given += 1;
+        Poll::Ready(Some(Ok(text)))
     }
 
     /// As `poll_item`, but everything that has gathered is one item.
     fn poll_gathered(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Text, ChoiceError>>> {
-        if self.given >= self.ends.len() {
-            match self.poll_copy(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(end)) => return Poll::Ready(end),
-                Poll::Ready(None) => {}
-            }
+        if self.given >= self.ends.len()
+            && let Some(end) = ready!(self.poll_copy(cx))
+        {
+            return Poll::Ready(end);
         }
-        let start = self.start();
         self.given = self.ends.len();
-        Poll::Ready(Some(Ok(Text::slice(
-            &self.copied,
-            start,
-            self.copied.len(),
-        ))))
-    }
-
-    fn give(&mut self, text: Text, cx: &Context<'_>) -> Poll<Option<Result<Text, ChoiceError>>> {
-        if self.turns.over(cx) {
-            self.given -= 1; // it is given on the next poll
-            return Poll::Pending;
-        }
-        Poll::Ready(Some(Ok(text)))
-    }
-
-    fn start(&self) -> usize {
-        self.given
-            .checked_sub(1)
-            .and_then(|last| self.ends.get(last))
-            .copied()
-            .unwrap_or(0)
-    }
-
-    fn take_one(&mut self) -> Option<Text> {
-        let end = *self.ends.get(self.given)?;
-        let text = Text::slice(&self.copied, self.start(), end);
-        self.given += 1;
-        Some(text)
+        let rest = self.copied.get(self.start..).unwrap_or_default();
+        Poll::Ready(Some(Ok(Text::from(rest))))
     }
 
     /// Copies what is there; `Some` is the end of the stream.
@@ -149,34 +124,37 @@ impl Cursor {
             log,
             lane,
             seq,
-            room,
+            copied,
             ends,
             ..
         } = self;
         ends.clear();
-        room.clear();
-        let look = log.poll(cx, |record| look(record, *lane, seq, room, ends));
+        copied.clear();
+        copied.shrink_to(ROOM_BYTES);
+        let look = log.poll(cx, |record| look(record, *lane, seq, copied, ends));
+        (self.given, self.start, self.shared) = (0, 0, None);
         match look {
             Poll::Pending => {
                 self.turns.rest();
-                self.given = 0;
                 Poll::Pending
             }
-            Poll::Ready(Look::Copied) => {
-                self.copied = self.room.as_str().into();
-                self.room.shrink_to(ROOM_BYTES);
-                self.given = 0;
-                Poll::Ready(None)
-            }
+            Poll::Ready(Look::Copied) => Poll::Ready(None),
             Poll::Ready(Look::Over(error)) => {
                 self.done = true;
-                self.copied = Arc::from("");
-                self.room = String::new();
-                self.given = 0;
+                self.copied = String::new();
                 Poll::Ready(Some(error.map(Err)))
             }
         }
     }
+}
+
+/// Cuts a delta out of what was copied: a long one without copying it again, out of a shared copy of all.
+pub(crate) fn cut(copied: &str, shared: &mut Option<Arc<str>>, start: usize, end: usize) -> Text {
+    let text = copied.get(start..end).unwrap_or_default();
+    Text::short(text).unwrap_or_else(|| {
+        let shared = shared.get_or_insert_with(|| Arc::from(copied));
+        Text::slice(shared, start, end)
+    })
 }
 
 /// Copies the next deltas of a lane, and where each of them ends.

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceIndex, End, Options, Place, Shape, Stamped, Transcript, Update, piece::Piece, route::Sink,
+    ChoiceIndex, End, Options, Place, Shape, Stamped, Update, piece::Piece, route::Sink,
 };
 
 use crate::{
-    choice_actor::{ChoiceActor, Start},
-    inbox::{Batch, Inbox},
+    batch::Batch,
+    choice_actor::ChoiceActor,
     join::Numbering,
-    log::{Log, Record, Timing, Writer},
+    log::{Log, Owner},
+    waiting::Due,
 };
 
 #[derive(Debug)]
@@ -44,8 +45,10 @@ struct Lane {
 
 #[derive(Debug)]
 struct Link {
-    inbox: Arc<Inbox>,
+    log: Arc<Log>,
     actor: Option<JoinHandle<()>>,
+    /// Who was woken when it last was given something.
+    due: Due,
 }
 
 impl Outbox {
@@ -108,8 +111,8 @@ impl Outbox {
             let Some(lane) = self.lanes.get_mut(slot) else {
                 continue;
             };
-            match &lane.link {
-                Some(link) => link.inbox.give(&mut lane.batch),
+            match &mut lane.link {
+                Some(link) => link.log.give(&mut lane.batch, &mut link.due),
                 None => new.push(lane.start(&self.options, self.started, me).await),
             }
         }
@@ -121,7 +124,7 @@ impl Outbox {
         let links = self.lanes.iter_mut().filter_map(|lane| lane.link.as_mut());
         let mut links: Vec<&mut Link> = links.collect();
         for link in &links {
-            link.inbox.close();
+            link.log.close();
         }
         for actor in links.iter_mut().filter_map(|link| link.actor.take()) {
             let _ended = actor.await; // however it ended, its writer has sealed the log
@@ -130,20 +133,17 @@ impl Outbox {
 }
 
 impl Lane {
-    /// Starts the choice's actor. If that fails the dropped writer has sealed the log.
+    /// Starts the choice's actor. If that fails the dropped owner has sealed it.
     async fn start(&mut self, options: &Options, started: Instant, me: &ActorCell) -> Arc<Log> {
-        let transcript = Transcript::new(self.index, self.shape);
-        let log = Arc::new(Log::new(Record {
-            transcript,
-            timing: Timing::default(),
-        }));
-        let writer = Writer::new(Arc::clone(&log), options, started);
-        let inbox = Arc::new(Inbox::default());
-        let start = Start::new(Arc::clone(&inbox), writer, std::mem::take(&mut self.batch));
-        let spawned = ChoiceActor::spawn_linked(None, ChoiceActor, start, me.clone()).await;
+        let log = Arc::new(Log::of_choice(self.index, self.shape, options, started));
+        let mut due = Due::default();
+        log.give(&mut self.batch, &mut due);
+        let owner = Owner::new(Arc::clone(&log));
+        let spawned = ChoiceActor::spawn_linked(None, ChoiceActor, owner, me.clone()).await;
         self.link = Some(Link {
-            inbox,
+            log: Arc::clone(&log),
             actor: spawned.ok().map(|(_, actor)| actor),
+            due,
         });
         log
     }

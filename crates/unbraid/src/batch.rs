@@ -1,13 +1,6 @@
-//! What passes from the reader to a choice: not a queue of messages but one batch that grows until it is taken.
+//! What passes from the reader to a choice: not a queue of messages but one batch that grows until it is applied.
 //!
-//! The reader awaits nothing here. What a batch may hold is counted by the router against the byte limits before it
-//! comes here.
-
-use std::{
-    future::poll_fn,
-    sync::{Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
-};
+//! What a batch may hold is counted by the router against the byte limits before it comes here.
 
 use unbraid_core::{
     ChoiceIndex, End, Fragment, Place, Shape, Transcript, Update,
@@ -26,6 +19,8 @@ const ASSISTANT: &str = "assistant";
 pub(crate) struct Batch {
     text: String,
     steps: Vec<Step>,
+    /// Whether any step is more than a piece of text.
+    mixed: bool,
 }
 
 #[derive(Debug)]
@@ -62,6 +57,16 @@ impl Batch {
         self.steps.is_empty()
     }
 
+    /// Whether it holds pieces of text and nothing else.
+    pub(crate) fn is_text(&self) -> bool {
+        !self.mixed
+    }
+
+    fn push(&mut self, step: Step) {
+        self.mixed = true;
+        self.steps.push(step);
+    }
+
     pub(crate) fn update(&mut self, update: &Update<'_>, place: Place) {
         let choice = update.choice_index.unwrap_or(ChoiceIndex(0));
         let texts = [
@@ -81,7 +86,7 @@ impl Batch {
                 return self.piece(&piece, place);
             }
         }
-        self.steps.push(Step::Update {
+        self.push(Step::Update {
             place,
             update: Box::new(update.clone().into_owned()),
         });
@@ -90,7 +95,7 @@ impl Batch {
     pub(crate) fn piece(&mut self, piece: &Piece<'_>, place: Place) {
         if piece.role.is_some_and(|role| role != ASSISTANT) {
             let update = Box::new(piece.to_update().into_owned());
-            return self.steps.push(Step::Update { place, update });
+            return self.push(Step::Update { place, update });
         }
         self.text.push_str(piece.text);
         self.steps.push(Step::Piece {
@@ -103,18 +108,18 @@ impl Batch {
     }
 
     pub(crate) fn late(&mut self, update: &Update<'_>, place: Place) {
-        self.steps.push(Step::Late {
+        self.push(Step::Late {
             place,
             update: Box::new(update.clone().into_owned()),
         });
     }
 
     pub(crate) fn end(&mut self, end: End, place: Place) {
-        self.steps.push(Step::End { place, end });
+        self.push(Step::End { place, end });
     }
 
     pub(crate) fn fail(&mut self, end: End, place: Place) {
-        self.steps.push(Step::Fail { place, end });
+        self.push(Step::Fail { place, end });
     }
 
     /// Gives the machine everything, and keeps the room for what comes next.
@@ -149,6 +154,7 @@ impl Batch {
             }
         }
         self.text.clear();
+        self.mixed = false;
     }
 
     /// Where the batch's last step stands.
@@ -159,7 +165,11 @@ impl Batch {
         })
     }
 
-    fn append(&mut self, more: &mut Self) {
+    /// Adds what another holds, and leaves that one empty.
+    pub(crate) fn append(&mut self, more: &mut Self) {
+        if self.is_empty() {
+            return std::mem::swap(self, more);
+        }
         let offset = self.text.len();
         self.text.push_str(&more.text);
         self.steps
@@ -183,6 +193,7 @@ impl Batch {
                 | Step::Fail { .. }) => other,
             }));
         more.text.clear();
+        self.mixed |= std::mem::take(&mut more.mixed);
     }
 }
 
@@ -205,81 +216,4 @@ fn plain<'u>(update: &'u Update<'_>, fragment: Option<&'u Fragment<'_>>) -> Opti
         && update.metadata.is_empty()
         && !update.whole;
     alone.then_some(&*fragment.text)
-}
-
-/// The one batch between a reader and a choice.
-#[derive(Debug, Default)]
-pub(crate) struct Inbox {
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    batch: Batch,
-    waker: Option<Waker>,
-    /// Nothing more will come.
-    closed: bool,
-    /// Nobody takes anything any more.
-    gone: bool,
-}
-
-impl Inbox {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Hands over a batch and leaves an empty one in its place.
-    pub(crate) fn give(&self, batch: &mut Batch) {
-        let mut state = self.lock();
-        if state.gone {
-            *batch = Batch::default(); // the choice was lost: it has its end already
-            return;
-        }
-        if state.batch.is_empty() {
-            std::mem::swap(&mut state.batch, batch);
-        } else {
-            state.batch.append(batch);
-        }
-        let waker = state.waker.take();
-        drop(state);
-        waker.into_iter().for_each(Waker::wake);
-    }
-
-    /// Says that nothing more will come.
-    pub(crate) fn close(&self) {
-        let mut state = self.lock();
-        state.closed = true;
-        let waker = state.waker.take();
-        drop(state);
-        waker.into_iter().for_each(Waker::wake);
-    }
-
-    /// Says that nobody takes anything any more.
-    pub(crate) fn abandon(&self) {
-        let mut state = self.lock();
-        state.gone = true;
-        let batch = std::mem::take(&mut state.batch);
-        drop(state);
-        drop(batch);
-    }
-
-    /// Waits for the next batch, swapped for `empty`; false once nothing more will come.
-    pub(crate) async fn take(&self, empty: &mut Batch) -> bool {
-        poll_fn(|cx| self.poll_take(cx, empty)).await
-    }
-
-    fn poll_take(&self, cx: &Context<'_>, empty: &mut Batch) -> Poll<bool> {
-        let mut state = self.lock();
-        if !state.batch.is_empty() {
-            std::mem::swap(&mut state.batch, empty);
-            return Poll::Ready(true);
-        }
-        if state.closed {
-            return Poll::Ready(false);
-        }
-        let old = state.waker.replace(cx.waker().clone());
-        drop(state);
-        drop(old); // its drop may run foreign code: not under the lock
-        Poll::Pending
-    }
 }
