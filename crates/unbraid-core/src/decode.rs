@@ -197,12 +197,12 @@ impl Decoder {
             return false;
         }
         let found = self.find(frame.data);
-        let found = found.filter(|(_, found)| found.length == frame.data.len());
-        found.is_some_and(|found| self.tell(found, sink))
+        found.is_some_and(|found| found.length == frame.data.len() && self.tell(&found, sink))
     }
 
     /// What the bytes begin with, if it is like an earlier event's data.
-    pub(crate) fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
+    #[inline(always)]
+    pub(crate) fn find<'t>(&self, data: &'t [u8]) -> Option<Found<'t>> {
         if self.by_parser {
             return None;
         }
@@ -211,11 +211,7 @@ impl Decoder {
 
     /// Tells an event that was found; false if it has to be looked at more closely.
     #[inline]
-    pub(crate) fn tell<T: Take + ?Sized>(
-        &mut self,
-        found: (usize, Found<'_>),
-        sink: &mut T,
-    ) -> bool {
+    pub(crate) fn tell<T: Take + ?Sized>(&mut self, found: &Found<'_>, sink: &mut T) -> bool {
         let plain_reasoning = &self.plain_reasoning;
         let told = self.templates.tell(found, self.at, sink, |fit| {
             fit.lane != Lane::Reasoning || plain_reasoning.contains(&fit.choice)

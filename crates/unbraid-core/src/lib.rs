@@ -59,9 +59,9 @@ pub use metadata::Metadata;
 pub use options::{FinishPolicy, Options, declared_tools};
 pub use text::Text;
 pub use tool_call::{Call, CallKind, CallProblem, CallStatus};
-#[doc(hidden)]
-pub use transcript::TextOf;
 pub use transcript::Transcript;
+#[doc(hidden)]
+pub use transcript::{EventsOf, TextOf};
 pub use update::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update};
 pub use usage::{
     BYTES_PER_TOKEN, CountTokens, Estimated, Prompt, Usage, UsageSource, completion_tokens,

@@ -64,17 +64,17 @@ impl Intake {
         taker: &mut impl Take,
     ) -> Option<Result<(), StreamError>> {
         let Self { framer, decoder } = self;
-        let offset = framer.bytes();
-        let known = framer.next_known(input, |data| {
-            let (at, found) = decoder.find(data)?;
-            let length = found.length;
-            Some((length, (at, found, data.get(..length)?)))
-        });
-        if let Some((at, found, data)) = known {
-            if decoder.tell((at, found), taker) {
-                return Some(Ok(()));
+        let begun = framer.begun(input);
+        let found = begun.and_then(|data| Some((data, decoder.find(data)?)));
+        if let Some((data, found)) = found {
+            let offset = framer.bytes();
+            if framer.take_known(input, found.length) {
+                if decoder.tell(&found, taker) {
+                    return Some(Ok(()));
+                }
+                let data = data.get(..found.length)?;
+                return Some(decoder.decode_to(Frame::of_data(data, offset), taker));
             }
-            return Some(decoder.decode_to(Frame::of_data(data, offset), taker));
         }
         let frame = framer.next(input)?;
         Some(decode(frame, decoder, taker))

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub(crate) use call_entry::CallEntry;
 pub(crate) use fields::{Field, Level};
-pub use gather::TextOf;
+pub use gather::{EventsOf, TextOf};
 
 use crate::{
     ChoiceError, ChoiceIndex, End, Event, FinishReason, Shape, Stamped, Warning, event::Place,
@@ -155,7 +155,7 @@ impl Transcript {
     /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
     /// ```
     #[must_use]
-    #[inline]
+    #[inline(never)]
     pub fn event(&self, seq: usize) -> Option<Stamped<&str>> {
         let record = self.records.get(seq).filter(|_| seq < self.visible())?;
         let text = self.text_of(seq);

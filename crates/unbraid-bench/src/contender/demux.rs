@@ -21,7 +21,7 @@ pub(super) async fn run(mut feed: Feed, tally: Tally) -> Answer {
 }
 
 fn take(demux: &mut Demux, answer: &mut Answer, tally: &Tally) {
-    while let Some(stamped) = demux.next_event() {
+    while let Some(stamped) = &demux.next_event() {
         let (text, of_call) = match stamped.event {
             Event::Content(text) => (text, false),
             Event::ToolCallArguments { text, .. } => (text, true),

@@ -33,6 +33,8 @@ enum Hole {
 
 /// What stands in the holes of a chunk that fits.
 pub(crate) struct Found<'t> {
+    /// Which template it fits.
+    pub(crate) template: usize,
     pub(crate) index: u32,
     /// The inside of a JSON string, free of control characters; not checked to be UTF-8.
     pub(crate) text: &'t [u8],
@@ -120,8 +122,8 @@ impl Template {
     }
 
     /// What stands in the holes, if a chunk that fits stands at the start; so much of the head is known to.
-    #[inline]
-    pub(super) fn find<'t>(&self, data: &'t [u8], common: usize) -> Option<Found<'t>> {
+    #[inline(always)]
+    pub(super) fn find<'t>(&self, data: &'t [u8], common: usize, own: usize) -> Option<Found<'t>> {
         let mut rest = data.get(common..)?;
         if common < self.head.len() {
             rest = rest.strip_prefix(self.head.get(common..)?)?;
@@ -150,6 +152,7 @@ impl Template {
             rest = behind_of(rest.get(length..)?, behind)?;
         }
         Some(Found {
+            template: own,
             index: index?,
             text: text?,
             block,
@@ -334,7 +337,7 @@ fn number(text: &[u8]) -> Option<(u32, usize)> {
 
 /// The length of a JSON string whose opening quote stands before the text, and whether it has escapes; `None` if a
 /// control character is in it.
-#[inline]
+#[inline(always)]
 fn string(text: &[u8]) -> Option<(usize, bool)> {
     match text.first_chunk().and_then(special) {
         Some((at, b'"')) => Some((at, false)),
@@ -360,10 +363,22 @@ fn long_string(text: &[u8]) -> Option<(usize, bool)> {
 /// The first of sixteen bytes that means something inside a JSON string: most pieces of text are shorter.
 #[inline]
 fn special(bytes: &[u8; 16]) -> Option<(usize, u8)> {
-    let special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
-    let found = bytes.map(|byte| if special(byte) { 0xFF } else { 0 });
-    let at = (u128::from_le_bytes(found).trailing_zeros() / 8) as usize;
+    let text = u128::from_le_bytes(*bytes);
+    let found = u128::from(marks(text as u64)) | (u128::from(marks((text >> 64) as u64)) << 64);
+    let at = (found.trailing_zeros() / 8) as usize;
     bytes.get(at).map(|byte| (at, *byte))
+}
+
+/// The top bit of each byte that means something inside a JSON string. A borrow can set wrong ones, but only behind a
+/// right one.
+#[inline]
+fn marks(text: u64) -> u64 {
+    const fn each(byte: u8) -> u64 {
+        u64::from_le_bytes([byte; 8])
+    }
+    let below = |text: u64, bound| text.wrapping_sub(each(bound));
+    let found = below(text, 0x20) | below(text ^ each(b'"'), 1) | below(text ^ each(b'\\'), 1);
+    found & !text & each(0x80)
 }
 
 /// The text of a string's inside; `None` where the slower decoders have to look: half a surrogate pair is theirs.

@@ -36,33 +36,37 @@ pub(super) struct Fit {
 
 impl Templates {
     /// What a chunk says that stands at the start of the bytes, if it is like an earlier one.
-    #[inline]
-    pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
+    #[inline(always)]
+    pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<Found<'t>> {
         let latest = self.kept.get(self.latest)?;
         if !latest.begins(data, self.common) {
             return None;
         }
-        if let Some(found) = latest.find(data, self.common) {
-            return Some((self.latest, found));
-        }
+        let found = latest.find(data, self.common, self.latest);
+        found.or_else(|| self.find_other(data))
+    }
+
+    #[inline(never)]
+    fn find_other<'t>(&self, data: &'t [u8]) -> Option<Found<'t>> {
         let mut others = (0..).zip(&self.kept).filter(|(at, _)| *at != self.latest);
-        others.find_map(|(at, template)| Some((at, template.find(data, self.common)?)))
+        others.find_map(|(at, template)| template.find(data, self.common, at))
     }
 
     /// Tells what was found, if the caller agrees: as a piece where that is welcome and says it all.
     #[inline]
     pub(super) fn tell<T: Take + ?Sized>(
         &mut self,
-        (at, found): (usize, Found<'_>),
+        found: &Found<'_>,
         event: u64,
         sink: &mut T,
         agrees: impl Fn(Fit) -> bool,
     ) -> bool {
+        let at = found.template;
         let Some(template) = self.kept.get(at) else {
             return false;
         };
         let (choice, lane) = (found.index, template.lane());
-        let Some(text) = self.room.text_of(&found) else {
+        let Some(text) = self.room.text_of(found) else {
             return false;
         };
         if !agrees(Fit { choice, lane }) {
@@ -155,7 +159,9 @@ impl Room {
         }
         match found.block {
             Some(block) if self.short.is_ascii(block, found.text.len()) => {
-                std::str::from_utf8(&self.short.0).ok()?.get(..found.text.len())
+                std::str::from_utf8(&self.short.0)
+                    .ok()?
+                    .get(..found.text.len())
             }
             _ => std::str::from_utf8(found.text).ok(),
         }

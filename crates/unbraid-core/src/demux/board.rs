@@ -56,21 +56,30 @@ impl Board {
     #[inline]
     pub(super) fn next_event(&mut self) -> Option<Stamped<&str>> {
         loop {
-            match self.queue.pop_front()? {
-                Item::Stream(event) => return Some(event.map(|_| "")), // its events hold no text
+            let (slot, seq) = match self.queue.front_mut()? {
+                Item::Stream(_) => return self.next_of_stream(),
                 Item::Choice { slot, events } => {
-                    let taken = self.choices.get_mut(slot)?;
-                    let seq = taken.read;
+                    let taken = self.choices.get_mut(*slot)?;
+                    let place = (*slot, taken.read);
                     taken.read += 1;
-                    if events > 1 {
-                        let events = events - 1;
-                        self.queue.push_front(Item::Choice { slot, events });
+                    *events -= 1;
+                    if *events == 0 {
+                        self.queue.pop_front();
                     }
-                    if taken.log.tells(seq) {
-                        return self.choices.get(slot)?.log.event(seq);
-                    }
+                    place
                 }
+            };
+            if self.choices.get(slot)?.log.tells(seq) {
+                return self.choices.get(slot)?.log.event(seq);
             }
+        }
+    }
+
+    #[cold]
+    fn next_of_stream(&mut self) -> Option<Stamped<&str>> {
+        match self.queue.pop_front()? {
+            Item::Stream(event) => Some(event.map(|_| "")), // its events hold no text
+            Item::Choice { .. } => None,
         }
     }
 

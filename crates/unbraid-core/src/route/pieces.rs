@@ -5,6 +5,7 @@ use crate::{ChoiceIndex, piece::Piece};
 
 impl Router {
     /// Takes a piece of text, which has the envelope of the last update.
+    #[inline]
     pub(crate) fn piece(&mut self, piece: &Piece<'_>, sink: &mut impl Sink) {
         if self.closed.is_some() {
             return;
@@ -26,6 +27,7 @@ impl Router {
     }
 
     /// The slot of a piece that nothing has to be told of but the choice.
+    #[inline]
     fn plain(&self, piece: &Piece<'_>) -> Option<usize> {
         let folded = self.options.expect_choices == Some(1) && piece.choice != ChoiceIndex(0);
         if self.id_changed || folded {

@@ -24,7 +24,42 @@ impl TextOf {
     }
 }
 
+/// Which events are wanted.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventsOf {
+    All,
+    /// Roles, and the text and calls that a message is made of.
+    Message,
+    ToolCallStarts,
+    Logprobs,
+}
+
+impl EventsOf {
+    fn wants(self, kind: Kind) -> bool {
+        match self {
+            Self::All => true,
+            Self::Message => matches!(
+                kind,
+                Kind::Start | Kind::Role | Kind::Content | Kind::CallStart | Kind::CallArguments
+            ),
+            Self::ToolCallStarts => kind == Kind::CallStart,
+            Self::Logprobs => kind == Kind::Logprobs,
+        }
+    }
+}
+
 impl Transcript {
+    /// The number of the next event of a kind, from `seq` on; that of the next to happen, if there is none.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn seek(&self, of: EventsOf, seq: usize) -> usize {
+        let visible = self.visible();
+        let rest = self.records.get(seq..visible).unwrap_or_default();
+        let found = rest.iter().position(|record| of.wants(record.kind));
+        found.map_or_else(|| visible.max(seq), |at| seq + at)
+    }
+
     /// Copies texts from event `seq` on, until `text` has grown past `max`, and where each of them ends; the next event
     /// to look at.
     #[doc(hidden)]
@@ -60,6 +95,7 @@ impl Transcript {
     }
 
     /// Whether event `seq` is there to read.
+    #[inline]
     pub(crate) fn tells(&self, seq: usize) -> bool {
         let record = self.records.get(seq).filter(|_| seq < self.visible());
         record.is_some_and(|record| match record.kind {

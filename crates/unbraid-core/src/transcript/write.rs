@@ -8,6 +8,7 @@ impl Transcript {
         !self.records.is_empty()
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, kind: Kind, place: Place, number: u32, text: &str) {
         if self.discarded {
             self.discarded_bytes += kind.written(text);

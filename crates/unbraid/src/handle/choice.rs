@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unbraid_core::{ChoiceError, ChoiceIndex, Event, Finished, Message};
+use unbraid_core::{ChoiceError, ChoiceIndex, EventsOf, Finished, Message};
 
 use super::{
     events::{EventCursor, Events, Logprobs},
@@ -93,7 +93,7 @@ impl Choice {
     /// The log probabilities, one JSON object a wire delta, in the wire's own shape (M2, M6).
     #[must_use]
     pub fn logprobs(&self) -> Logprobs {
-        Logprobs(self.event_cursor(|event| matches!(event, Event::Logprobs(_))))
+        Logprobs(self.event_cursor(EventsOf::Logprobs))
     }
 
     /// The function calls, each as soon as it is known by its name.
@@ -111,22 +111,13 @@ impl Choice {
     /// Text and function parts as messages, the role on each (R53 to R61).
     #[must_use]
     pub fn messages(&self) -> Messages {
-        Messages::new(self.event_cursor(|event| {
-            matches!(
-                event,
-                Event::Start { .. }
-                    | Event::Role(_)
-                    | Event::Content(_)
-                    | Event::ToolCallStart { .. }
-                    | Event::ToolCallArguments { .. }
-            )
-        }))
+        Messages::new(self.event_cursor(EventsOf::Message))
     }
 
     /// Everything that happens to this choice, its end included.
     #[must_use]
     pub fn events(&self) -> Events {
-        Events(self.event_cursor(|_| true))
+        Events(self.event_cursor(EventsOf::All))
     }
 
     /// Waits for the end and gives the whole text.
@@ -200,7 +191,7 @@ impl Choice {
         Cursor::new(&self.log, &self.guard, lane)
     }
 
-    fn event_cursor(&self, wanted: fn(&Event<&str>) -> bool) -> EventCursor {
+    fn event_cursor(&self, wanted: EventsOf) -> EventCursor {
         EventCursor::new(&self.log, &self.guard, wanted)
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use unbraid_core::{ChoiceError, Event, Stamped, StreamError};
+use unbraid_core::{ChoiceError, Event, EventsOf, Stamped, StreamError};
 
 use super::{Turns, cursor, text::cut};
 use crate::{
@@ -28,7 +28,7 @@ const COPY_BYTES: usize = 64 * 1024;
 pub(crate) struct EventCursor {
     log: Watcher<Record>,
     _guard: Arc<Guard>,
-    wanted: fn(&Event<&str>) -> bool,
+    wanted: EventsOf,
     seq: usize,
     copied: VecDeque<Stamped>,
     turns: Turns,
@@ -36,11 +36,7 @@ pub(crate) struct EventCursor {
 }
 
 impl EventCursor {
-    pub(crate) fn new(
-        log: &Arc<Log>,
-        guard: &Arc<Guard>,
-        wanted: fn(&Event<&str>) -> bool,
-    ) -> Self {
+    pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>, wanted: EventsOf) -> Self {
         Self {
             log: Watcher::new(log),
             _guard: Arc::clone(guard),
@@ -97,20 +93,18 @@ impl EventCursor {
 /// Copies the next wanted events out of a log, their text in one buffer; false if there are none.
 fn copy(
     record: &Record,
-    wanted: fn(&Event<&str>) -> bool,
+    wanted: EventsOf,
     seq: &mut usize,
     copied: &mut VecDeque<Stamped>,
 ) -> bool {
     let mut text = String::new();
     let mut found = Vec::new();
     while found.len() < COPY_EVENTS && text.len() < COPY_BYTES {
+        *seq = record.transcript.seek(wanted, *seq);
         let Some(stamped) = record.transcript.event(*seq) else {
             break;
         };
         *seq += 1;
-        if !wanted(&stamped.event) {
-            continue;
-        }
         found.push(stamped.map(|piece| {
             let start = text.len();
             text.push_str(piece);
@@ -273,7 +267,7 @@ impl AllEvents {
         } = self;
         for (log, seq) in choices {
             let _waits: Poll<()> = log.poll(cx, |record| {
-                let more = copy(record, |_| true, seq, copied);
+                let more = copy(record, EventsOf::All, seq, copied);
                 if more || record.transcript.end().is_some() {
                     Poll::Ready(())
                 } else {

@@ -8,7 +8,8 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use unbraid_core::{
-    Call, CallKind, ChoiceError, ChoiceIndex, Event, JsonFault, Stamped, Text, json::Repair,
+    Call, CallKind, ChoiceError, ChoiceIndex, Event, EventsOf, JsonFault, Stamped, Text,
+    json::Repair,
 };
 
 use super::{
@@ -37,9 +38,8 @@ pub struct ToolCalls {
 
 impl ToolCalls {
     pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>) -> Self {
-        let starts = |event: &Event<&str>| matches!(event, Event::ToolCallStart { .. });
         Self {
-            events: EventCursor::new(log, guard, starts),
+            events: EventCursor::new(log, guard, EventsOf::ToolCallStarts),
             log: Arc::clone(log),
             guard: Arc::clone(guard),
         }
