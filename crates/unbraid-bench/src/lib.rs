@@ -10,7 +10,9 @@ mod growth;
 mod json;
 mod latency;
 pub mod memory;
+mod pace;
 mod random;
+mod stamps;
 mod table;
 
 use std::{
@@ -61,7 +63,7 @@ pub fn main() -> ExitCode {
         [] => table(&asked, &mut out),
         ["corpus"] => corpus::run(&mut out),
         ["growth"] => growth::run(asked.quick, &mut out),
-        ["latency"] => latency::run(&mut out),
+        ["latency"] => latency::run(asked.quick, asked.json, &mut out),
         ["json"] => json::run(&mut out),
         ["profile", contender, delivery, runtime] => table::profile(contender, delivery, runtime),
         _ => return usage(),
