@@ -7,6 +7,7 @@ mod contender;
 mod corpus;
 mod feed;
 mod growth;
+mod http;
 mod json;
 mod latency;
 pub mod memory;
@@ -25,7 +26,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [corpus | growth | json | latency | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [corpus | growth | http | json | latency | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// What was asked for.
 #[derive(Debug, Default)]
@@ -63,6 +64,7 @@ pub fn main() -> ExitCode {
         [] => table(&asked, &mut out),
         ["corpus"] => corpus::run(&mut out),
         ["growth"] => growth::run(asked.quick, &mut out),
+        ["http"] => http::run(asked.quick, asked.json, &mut out),
         ["latency"] => latency::run(asked.quick, asked.json, &mut out),
         ["json"] => json::run(&mut out),
         ["profile", contender, delivery, runtime] => table::profile(contender, delivery, runtime),
