@@ -12,6 +12,8 @@ mod json;
 mod latency;
 pub mod memory;
 mod pace;
+#[doc(hidden)]
+pub mod parts;
 mod random;
 mod stamps;
 mod table;
