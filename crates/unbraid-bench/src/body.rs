@@ -203,6 +203,54 @@ impl Writer {
     }
 }
 
+/// One event of a stream whose texts are the numbers of its pieces.
+#[derive(Debug, Clone)]
+pub(crate) struct Numbered {
+    pub(crate) bytes: Bytes,
+    pub(crate) choice: usize,
+    /// `None` where the event brings no piece.
+    pub(crate) number: Option<usize>,
+}
+
+/// A stream of so many pieces: all roles, then the choices in turns of a random order, then all finish reasons.
+pub(crate) fn numbered(pieces: usize, shape: Shape) -> Vec<Numbered> {
+    let mut writer = Writer::new(pieces, shape);
+    let mut event = |choice, number, delta: &str, reason| {
+        let mut text = String::new();
+        writer.chunk(choice, delta, reason, &mut text);
+        Numbered {
+            bytes: Bytes::from(text),
+            choice,
+            number,
+        }
+    };
+    let mut order: Vec<usize> = (0..shape.choices).collect();
+    let mut random = Random::new(5);
+    let role = "{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}";
+    let mut events: Vec<Numbered> = order
+        .iter()
+        .map(|choice| event(*choice, None, role, "null"))
+        .collect();
+    let mut number = 0;
+    while number < pieces {
+        for at in 1..order.len() {
+            order.swap(at, random.below(at + 1));
+        }
+        for choice in order.iter().take(pieces - number) {
+            let delta = format!("{{\"content\":\"{number}\"}}");
+            events.push(event(*choice, Some(number), &delta, "null"));
+            number += 1;
+        }
+    }
+    events.extend((0..shape.choices).map(|choice| event(choice, None, "{}", "\"stop\"")));
+    events.push(Numbered {
+        bytes: Bytes::from_static(b"data: [DONE]\n\n"),
+        choice: 0,
+        number: None,
+    });
+    events
+}
+
 /// A body of about so many chunks.
 pub(crate) fn body(chunks: usize, shape: Shape) -> Body {
     let mut writer = Writer::new(chunks, shape);

@@ -1,6 +1,6 @@
 //! The contenders, each from reads to what eight consumers have in their hands.
 
-mod actors;
+pub(crate) mod actors;
 mod demux;
 mod floor;
 mod sse_core;
@@ -59,28 +59,39 @@ impl Contender {
     }
 }
 
+/// Where a consumer tells that it has a piece of text in its hand.
+pub(crate) trait Take: Clone + Send + Sync + 'static {
+    fn take(&self, piece: &str, kept: &mut String);
+}
+
+impl Take for Tally {
+    fn take(&self, piece: &str, kept: &mut String) {
+        Self::take(self, piece, kept);
+    }
+}
+
 /// One piece, on its way through a hand-written demultiplexer.
 #[derive(Debug)]
-enum Item {
+pub(crate) enum Item {
     Text(String),
     Arguments(String),
 }
 
 /// A hand-written demultiplexer: a channel and a task for each choice.
-struct Hand {
-    tally: Tally,
+pub(crate) struct Hand<T> {
+    tally: T,
     choices: Vec<Option<(mpsc::UnboundedSender<Item>, JoinHandle<Part>)>>,
 }
 
-impl Hand {
-    fn new(tally: Tally) -> Self {
+impl<T: Take> Hand<T> {
+    pub(crate) fn new(tally: T) -> Self {
         Self {
             tally,
             choices: Vec::new(),
         }
     }
 
-    fn give(&mut self, choice: u32, item: Item) {
+    pub(crate) fn give(&mut self, choice: u32, item: Item) {
         let choice = choice as usize;
         if self.choices.len() <= choice {
             self.choices.resize_with(choice + 1, || None);
@@ -94,7 +105,7 @@ impl Hand {
         }
     }
 
-    async fn finish(self) -> Answer {
+    pub(crate) async fn finish(self) -> Answer {
         let mut answer = Answer::default();
         for (at, choice) in self.choices.into_iter().enumerate() {
             let Some((sender, task)) = choice else {
@@ -107,7 +118,7 @@ impl Hand {
     }
 }
 
-async fn consume(mut receiver: mpsc::UnboundedReceiver<Item>, tally: Tally) -> Part {
+async fn consume(mut receiver: mpsc::UnboundedReceiver<Item>, tally: impl Take) -> Part {
     let mut part = Part::default();
     while let Some(item) = receiver.recv().await {
         part.items += 1;

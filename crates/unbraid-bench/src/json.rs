@@ -88,7 +88,7 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
 }
 
 /// An answer with escapes, then rows of numbers and short strings.
-fn document(size: usize) -> String {
+pub(crate) fn document(size: usize) -> String {
     let mut text = String::from("{\"answer\":\"");
     while text.len() < size * 6 / 10 {
         text.push_str(
@@ -111,7 +111,7 @@ fn document(size: usize) -> String {
     text
 }
 
-fn fragments(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn fragments(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let mut at = FRAGMENT.min(rest.len());

@@ -7,10 +7,15 @@ mod contender;
 mod corpus;
 mod feed;
 mod growth;
+mod http;
 mod json;
 mod latency;
 pub mod memory;
+mod pace;
+#[doc(hidden)]
+pub mod parts;
 mod random;
+mod stamps;
 mod table;
 
 use std::{
@@ -23,7 +28,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [corpus | growth | json | latency | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [corpus | growth | http | json | latency | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// What was asked for.
 #[derive(Debug, Default)]
@@ -61,7 +66,8 @@ pub fn main() -> ExitCode {
         [] => table(&asked, &mut out),
         ["corpus"] => corpus::run(&mut out),
         ["growth"] => growth::run(asked.quick, &mut out),
-        ["latency"] => latency::run(&mut out),
+        ["http"] => http::run(asked.quick, asked.json, &mut out),
+        ["latency"] => latency::run(asked.quick, asked.json, &mut out),
         ["json"] => json::run(&mut out),
         ["profile", contender, delivery, runtime] => table::profile(contender, delivery, runtime),
         _ => return usage(),

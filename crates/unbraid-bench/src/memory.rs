@@ -1,5 +1,7 @@
 //! What is allocated for a chunk, and what an open completion holds.
 
+mod resident;
+
 use std::{
     io::{self, Write},
     time::Duration,
@@ -7,7 +9,8 @@ use std::{
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use unbraid::Completions;
+use tokio::runtime::Runtime;
+use unbraid::{Choice, Completions};
 use unbraid_core::{Demux, Options};
 
 use crate::{
@@ -28,12 +31,20 @@ pub struct Counted {
 /// Counts allocations while the work is done.
 pub type Measure = fn(&mut dyn FnMut()) -> Counted;
 
-/// Prints all figures.
+/// Prints all figures, or the one that a process of its own was started for.
 ///
 /// # Errors
 ///
-/// What writing, or starting a runtime, comes to.
-pub fn run(measure: Measure, out: &mut impl Write) -> io::Result<()> {
+/// What writing, or starting a runtime or a process, comes to.
+pub fn run(arguments: &[String], measure: Measure, out: &mut impl Write) -> io::Result<()> {
+    match arguments {
+        [] => figures(measure, out),
+        [what, choices, open] if what == resident::COMMAND => resident::run(choices, open, out),
+        _ => Err(io::Error::other("it takes no arguments")),
+    }
+}
+
+fn figures(measure: Measure, out: &mut impl Write) -> io::Result<()> {
     let body = body::body(100_000, BRAIDED);
     for delivery in Delivery::ALL {
         let reads = delivery.cut(&body);
@@ -54,9 +65,10 @@ pub fn run(measure: Measure, out: &mut impl Write) -> io::Result<()> {
     for choices in [1, 8] {
         for open in [1, 100, 10_000] {
             let held = held(measure, choices, open)?;
+            let resident = resident::each(choices, open)?;
             writeln!(
                 out,
-                "{open:>6} open completions of {choices} choices: {:>8.1} kB each",
+                "{open:>6} open completions of {choices} choices: {:>8.1} kB of heap each, {resident}",
                 held / 1000.0
             )?;
         }
@@ -67,29 +79,40 @@ pub fn run(measure: Measure, out: &mut impl Write) -> io::Result<()> {
 /// Bytes that each of so many completions holds when all its choices have begun.
 fn held(measure: Measure, choices: usize, open: usize) -> io::Result<f64> {
     let runtime = runtime("current_thread")?;
-    let read: String = (0..choices).map(role).collect();
-    let read = Bytes::from(read);
     let mut all = Vec::with_capacity(open);
-    let counted = measure(&mut || {
-        runtime.block_on(async {
-            for _ in 0..open {
-                let read = Ok::<_, io::Error>(read.clone());
-                let source = stream::iter([read]).chain(stream::pending());
-                let completions = Completions::from_sse(source);
-                let mut seen = completions.choices();
-                let mut handles = Vec::with_capacity(choices);
-                for _ in 0..choices {
-                    if let Some(Ok(choice)) = seen.next().await {
-                        handles.push(choice);
-                    }
-                }
-                all.push((completions, handles));
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        });
-    });
+    let read = roles(choices);
+    let counted = measure(&mut || begin(&runtime, &read, choices, &mut all));
     drop(all);
     Ok(counted.held as f64 / open as f64)
+}
+
+/// What a caller holds of a completion.
+type Handles = (Completions, Vec<Choice>);
+
+/// Opens completions up to the capacity of what holds them, and sees all their choices begin.
+fn begin(runtime: &Runtime, read: &Bytes, choices: usize, all: &mut Vec<Handles>) {
+    runtime.block_on(async {
+        for _ in 0..all.capacity() {
+            let read = Ok::<_, io::Error>(read.clone());
+            let source = stream::iter([read]).chain(stream::pending());
+            let completions = Completions::from_sse(source);
+            let mut seen = completions.choices();
+            let mut handles = Vec::with_capacity(choices);
+            for _ in 0..choices {
+                if let Some(Ok(choice)) = seen.next().await {
+                    handles.push(choice);
+                }
+            }
+            all.push((completions, handles));
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    });
+}
+
+/// One read that begins all choices.
+fn roles(choices: usize) -> Bytes {
+    let read: String = (0..choices).map(role).collect();
+    Bytes::from(read)
 }
 
 fn role(choice: usize) -> String {

@@ -42,7 +42,7 @@ impl Row {
     }
 }
 
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 

@@ -2,15 +2,22 @@
 //!
 //! A command of its own: the counting allocator would slow whatever allocates, and so flatter the library.
 
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use unbraid_bench::memory::{self, Counted};
 
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut out = io::stdout().lock();
-    match memory::run(measure, &mut out) {
+    match memory::run(&arguments, measure, &mut out) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Err(error) => {
+            let _told = writeln!(io::stderr(), "memory: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 

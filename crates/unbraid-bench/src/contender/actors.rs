@@ -4,13 +4,18 @@ use futures::future::join;
 use tokio::task::JoinSet;
 use unbraid::{Choice, Completions};
 
+use super::Take;
 use crate::{
     body::{Answer, Part},
     feed::{Feed, Tally},
 };
 
 pub(super) async fn run(feed: Feed, tally: Tally) -> Answer {
-    let completions = Completions::from_sse(feed);
+    read(Completions::from_sse(feed), tally).await
+}
+
+/// Reads all choices to their end, a task for each.
+pub(crate) async fn read(completions: Completions, tally: impl Take) -> Answer {
     let mut choices = completions.choices();
     let mut tasks = JoinSet::new();
     while let Some(Ok(choice)) = choices.next().await {
@@ -24,7 +29,7 @@ pub(super) async fn run(feed: Feed, tally: Tally) -> Answer {
 }
 
 /// Reads a choice's text and its calls' arguments side by side.
-async fn consume(choice: Choice, tally: Tally) -> (usize, Part) {
+async fn consume(choice: Choice, tally: impl Take) -> (usize, Part) {
     let (mut content, mut calls) = (choice.content(), choice.tool_calls());
     let texts = async {
         let (mut text, mut items) = (String::new(), 0);

@@ -50,7 +50,7 @@ pub(super) async fn run(mut feed: Feed, tally: Tally) -> Answer {
     hand.finish().await
 }
 
-fn give(data: &str, hand: &mut Hand) {
+fn give(data: &str, hand: &mut Hand<Tally>) {
     let Ok(chunk) = serde_json::from_str::<Chunk>(data) else {
         return; // the end mark
     };

@@ -1,0 +1,288 @@
+//! `cargo bench -p unbraid-bench`
+//!
+//! The parts of the core one by one, in the order in which a byte travels, and `memchr` as the floor. Times are CPU times
+//! of the process.
+
+use std::{hint::black_box, time::Duration};
+
+use bytes::Bytes;
+use cpu_time::ProcessTime;
+use criterion::{
+    Throughput,
+    measurement::{Measurement, ValueFormatter, WallTime},
+};
+use unbraid_bench::parts::{arguments, braided, fragments};
+use unbraid_core::{
+    ChoiceIndex, Demux, Limits, Options, Place, Shape, Transcript, Update,
+    choice::Machine,
+    frame::{FrameLimits, Framer},
+    json::{Field, Partial, Pointer},
+    piece::{Lane, Piece},
+    pipeline::Intake,
+};
+
+const CHUNKS: usize = 20_000;
+const READ_BYTES: usize = 16 * 1024;
+const ARGUMENT_BYTES: usize = 1_000_000;
+
+type Criterion = criterion::Criterion<Cpu>;
+
+fn main() {
+    let mut criterion = criterion::Criterion::default()
+        .with_measurement(Cpu)
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(3))
+        .configure_from_args();
+    let body = braided(CHUNKS);
+    stream_by_bytes(&mut criterion, &body);
+    choices_by_updates(&mut criterion, &body);
+    json_by_bytes(&mut criterion);
+    aggregate_by_bytes(&mut criterion, &body);
+    criterion.final_summary();
+}
+
+fn reads(body: &Bytes) -> impl Iterator<Item = &[u8]> {
+    body.chunks(READ_BYTES)
+}
+
+/// From bytes to events, in reads of 16 KiB.
+///
+/// The intake alone tells whole updates; within the demultiplexer it tells pieces, which costs less.
+fn stream_by_bytes(criterion: &mut Criterion, body: &Bytes) {
+    let mut group = criterion.benchmark_group("stream");
+    group.throughput(Throughput::ElementsAndBytes {
+        elements: CHUNKS as u64,
+        bytes: body.len() as u64,
+    });
+    group.bench_function("memchr", |bencher| {
+        let mut copy = Vec::new();
+        bencher.iter(|| {
+            let mut lines = 0;
+            for read in reads(body) {
+                lines += memchr::memchr_iter(b'\n', read).count();
+                copy.clear();
+                copy.extend_from_slice(read);
+                black_box(&copy);
+            }
+            lines
+        });
+    });
+    group.bench_function("framing", |bencher| bencher.iter(|| frames(body)));
+    group.bench_function("intake", |bencher| {
+        bencher.iter(|| {
+            let mut updates = 0;
+            decode(body, &mut |update| {
+                updates += usize::from(black_box(update).last);
+            });
+            updates
+        });
+    });
+    group.bench_function("demux", |bencher| {
+        bencher.iter(|| {
+            let mut demux = Demux::new(Options::default());
+            let mut events = 0;
+            for read in reads(body) {
+                demux.feed(read);
+                while let Some(event) = demux.next_event() {
+                    black_box(event);
+                    events += 1;
+                }
+            }
+            demux.finish();
+            (demux, events)
+        });
+    });
+    group.finish();
+}
+
+fn frames(body: &Bytes) -> usize {
+    let limits = Limits::default();
+    let limits = FrameLimits {
+        line: limits.line_bytes,
+        event: limits.event_bytes,
+    };
+    let mut framer = Framer::new(limits, false);
+    let mut frames = 0;
+    for mut read in reads(body) {
+        while let Some(frame) = framer.next(&mut read) {
+            frames += usize::from(black_box(frame).is_ok());
+        }
+    }
+    frames
+}
+
+fn decode(body: &Bytes, sink: &mut dyn FnMut(&Update<'_>)) {
+    let mut intake = Intake::new(&Options::default());
+    for mut read in reads(body) {
+        while intake
+            .next(&mut read, sink)
+            .is_some_and(|event| event.is_ok())
+        {}
+    }
+}
+
+/// From what was decoded to transcripts: by whole updates, and by pieces where nothing else has to be looked at.
+fn choices_by_updates(criterion: &mut Criterion, body: &Bytes) {
+    let mut updates: Vec<Update<'static>> = Vec::new();
+    decode(body, &mut |update| {
+        updates.push(update.clone().into_owned())
+    });
+    let mut group = criterion.benchmark_group("choices");
+    group.throughput(Throughput::Elements(updates.len() as u64));
+    group.bench_function("updates", |bencher| {
+        bencher.iter(|| {
+            let mut choices = Choices::default();
+            for update in &updates {
+                choices.with(update.choice_index, |machine, log| {
+                    machine.apply(update, place(update), log);
+                });
+            }
+            choices
+        });
+    });
+    let pieces: Vec<Option<Piece<'_>>> = updates.iter().map(piece).collect();
+    group.bench_function("pieces", |bencher| {
+        bencher.iter(|| {
+            let mut choices = Choices::default();
+            for (update, piece) in updates.iter().zip(&pieces) {
+                choices.with(update.choice_index, |machine, log| match piece {
+                    Some(piece) => machine.piece(piece, place(update), log),
+                    None => machine.apply(update, place(update), log),
+                });
+            }
+            choices
+        });
+    });
+    group.finish();
+}
+
+/// A machine and a transcript for each choice.
+#[derive(Default)]
+struct Choices(Vec<(Machine, Transcript)>);
+
+impl Choices {
+    fn with(
+        &mut self,
+        choice: Option<ChoiceIndex>,
+        work: impl FnOnce(&mut Machine, &mut Transcript),
+    ) {
+        let Some(choice) = choice else {
+            return;
+        };
+        let at = choice.0 as usize;
+        while self.0.len() <= at {
+            let index = ChoiceIndex(u32::try_from(self.0.len()).unwrap_or(u32::MAX));
+            let log = Transcript::new(index, Shape::Chat);
+            self.0.push((Machine::new(&Options::default()), log));
+        }
+        if let Some((machine, log)) = self.0.get_mut(at) {
+            work(machine, log);
+        }
+    }
+}
+
+fn place(update: &Update<'_>) -> Place {
+    Place {
+        at: update.at,
+        ..Place::default()
+    }
+}
+
+/// The piece that says what an update says, as the decoder tells it.
+fn piece<'u>(update: &'u Update<'_>) -> Option<Piece<'u>> {
+    let (lane, text) = match (&update.content_update, &*update.tool_call_updates) {
+        (Some(content), []) => (Lane::Content, content),
+        (None, [call]) if call.name.is_none() => {
+            (Lane::Arguments(call.index?), call.arguments.as_ref()?)
+        }
+        _ => return None,
+    };
+    let plain = update.finish_reason.is_none() && !text.text.is_empty();
+    plain.then_some(Piece {
+        at: update.at,
+        choice: update.choice_index?,
+        shape: update.shape,
+        role: update.role.as_deref(),
+        lane,
+        text: &text.text,
+    })
+}
+
+/// Arguments of 1 MB in fragments of four bytes.
+fn json_by_bytes(criterion: &mut Criterion) {
+    let arguments = arguments(ARGUMENT_BYTES);
+    let mut group = criterion.benchmark_group("json");
+    group.throughput(Throughput::Bytes(arguments.len() as u64));
+    group.bench_function("memchr", |bencher| {
+        bencher.iter(|| memchr::memchr_iter(b'"', black_box(arguments.as_bytes())).count());
+    });
+    for path in ["/answer", "/nowhere"] {
+        let Ok(pointer) = Pointer::parse(path) else {
+            continue;
+        };
+        group.bench_function(format!("field {path}"), |bencher| {
+            bencher.iter(|| {
+                let mut field = Field::new(pointer.clone());
+                let mut typed = 0;
+                for fragment in fragments(&arguments) {
+                    field.feed(fragment, &mut |text| typed += text.len());
+                }
+                typed
+            });
+        });
+    }
+    group.bench_function("partial", |bencher| {
+        bencher.iter(|| {
+            let mut partial = Partial::default();
+            for fragment in fragments(&arguments) {
+                partial.feed(fragment);
+            }
+            partial
+        });
+    });
+    group.finish();
+}
+
+/// The response that a server would have sent without streaming, out of a finished completion.
+fn aggregate_by_bytes(criterion: &mut Criterion, body: &Bytes) {
+    let mut demux = Demux::new(Options::default());
+    demux.feed(body);
+    demux.finish();
+    let mut group = criterion.benchmark_group("aggregate");
+    group.throughput(Throughput::Bytes(body.len() as u64));
+    group.bench_function("finished", |bencher| bencher.iter(|| demux.aggregate()));
+    group.finish();
+}
+
+/// CPU time of the process, as in the tables: the clock on the wall would count what others do on a shared machine.
+struct Cpu;
+
+impl Measurement for Cpu {
+    type Intermediate = ProcessTime;
+    type Value = Duration;
+
+    fn start(&self) -> ProcessTime {
+        ProcessTime::now()
+    }
+
+    fn end(&self, started: ProcessTime) -> Duration {
+        started.elapsed()
+    }
+
+    fn add(&self, one: &Duration, other: &Duration) -> Duration {
+        *one + *other
+    }
+
+    fn zero(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn to_f64(&self, time: &Duration) -> f64 {
+        WallTime.to_f64(time)
+    }
+
+    fn formatter(&self) -> &dyn ValueFormatter {
+        WallTime.formatter()
+    }
+}
