@@ -30,6 +30,7 @@ use crate::{
     choice_actor::leave,
     control::{Control, Request},
     join::Numbering,
+    log::Log,
     source::{Broken, Feed, Piece, Source},
 };
 
@@ -56,6 +57,7 @@ pub(crate) struct Reader {
     /// Whether the source may be polled again.
     readable: bool,
     drain: bool,
+    again: Again,
     /// The waker that waits for requests.
     asking: Option<Waker>,
     /// What the guard was told: whether every choice has ended.
@@ -66,6 +68,39 @@ pub(crate) struct Reader {
     winners: Option<Arc<[ChoiceIndex]>>,
     /// Whether any other was open then.
     has_losers: bool,
+}
+
+/// Whether a source that has just said that it has nothing is asked again behind a delivery. Some have more by then, and it
+/// goes with the next batch; for others that is one question too many for each event.
+#[derive(Debug, Default)]
+struct Again {
+    asked: bool,
+    /// How often in a row it had nothing. From time to time this starts anew.
+    futile: u8,
+}
+
+impl Again {
+    const TRIES: u8 = 4;
+
+    fn pays(&mut self) -> bool {
+        self.asked = self.futile < Self::TRIES;
+        if !self.asked {
+            self.futile = self.futile.wrapping_add(1);
+        }
+        self.asked
+    }
+
+    fn read(&mut self) {
+        if std::mem::take(&mut self.asked) {
+            self.futile = 0;
+        }
+    }
+
+    fn had_nothing(&mut self) {
+        if std::mem::take(&mut self.asked) {
+            self.futile += 1;
+        }
+    }
 }
 
 /// Why the reader woke.
@@ -104,6 +139,7 @@ impl Reader {
             board,
             readable: true,
             drain: false,
+            again: Again::default(),
             asking: None,
             ended: false,
             updates: 0,
@@ -201,8 +237,17 @@ impl Reader {
                     self.readable = false;
                     return Poll::Ready(end.and_then(Result::err).map_or(Step::End, Step::Broken));
                 }
-                Poll::Pending if taken > 0 => return Poll::Ready(Step::Read { more: false }),
-                Poll::Pending => return self.poll_clock(cx),
+                Poll::Pending if taken > 0 => {
+                    self.again.read();
+                    if self.again.pays() || !self.deliver_now() {
+                        return Poll::Ready(Step::Read { more: false });
+                    }
+                    return self.poll_clock(cx);
+                }
+                Poll::Pending => {
+                    self.again.had_nothing();
+                    return self.poll_clock(cx);
+                }
             }
         }
         Poll::Ready(Step::Read { more: true })
@@ -289,9 +334,28 @@ impl Reader {
         }
     }
 
+    /// Gives each choice its batch at once, so that the source need not be asked again before waiting for it; false if
+    /// there is more to do.
+    fn deliver_now(&mut self) -> bool {
+        let plain = self.winners.is_none() && self.pipeline.router().closed().is_none();
+        let delivered = plain && self.pipeline.sink.deliver();
+        if delivered {
+            self.tell(Vec::new());
+        }
+        delivered
+    }
+
     /// Gives each choice its batch, starts those that are new, and publishes the stream's own news.
     async fn deliver(&mut self, me: &ActorCell) {
-        let new = self.pipeline.sink.deliver(me).await;
+        let new = if self.pipeline.sink.deliver() {
+            Vec::new()
+        } else {
+            self.pipeline.sink.start(me).await
+        };
+        self.tell(new);
+    }
+
+    fn tell(&mut self, new: Vec<Arc<Log>>) {
         let events = std::mem::take(&mut self.pipeline.sink.events);
         let router = self.pipeline.router();
         if self.ended != router.all_ended() {

@@ -103,17 +103,31 @@ impl Outbox {
         work(&mut lane.batch);
     }
 
-    /// Hands every batch on, and gives the logs of new choices in order of appearance.
-    pub(crate) async fn deliver(&mut self, me: &ActorCell) -> Vec<Arc<Log>> {
+    /// Hands the batches on; false if some are for choices whose actors are still to be [`start`](Self::start)ed.
+    pub(crate) fn deliver(&mut self) -> bool {
+        let Self { lanes, filled, .. } = self;
+        filled.retain(|slot| match lanes.get_mut(*slot) {
+            Some(Lane {
+                link: Some(link),
+                batch,
+                ..
+            }) => {
+                link.log.give(batch, &mut link.due);
+                false
+            }
+            Some(_) => true,
+            None => false,
+        });
+        filled.is_empty()
+    }
+
+    /// Starts the actors of choices that are new, and gives their logs in order of appearance.
+    pub(crate) async fn start(&mut self, me: &ActorCell) -> Vec<Arc<Log>> {
         let mut new = Vec::new();
         self.filled.sort_unstable();
         for slot in self.filled.drain(..) {
-            let Some(lane) = self.lanes.get_mut(slot) else {
-                continue;
-            };
-            match &mut lane.link {
-                Some(link) => link.log.give(&mut lane.batch, &mut link.due),
-                None => new.push(lane.start(&self.options, self.started, me).await),
+            if let Some(lane) = self.lanes.get_mut(slot) {
+                new.push(lane.start(&self.options, self.started, me).await);
             }
         }
         new
