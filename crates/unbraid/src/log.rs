@@ -74,6 +74,7 @@ impl Record {
             return;
         }
         if self.timing.first_delta.is_none() || !batch.is_text() {
+            self.settle(); // what came before has another time
             self.came = Some(Instant::now());
         }
         self.batch.append(batch);

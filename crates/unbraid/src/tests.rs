@@ -6,6 +6,7 @@ mod ends;
 mod faults;
 mod join;
 mod limits;
+mod looks;
 mod runtime;
 mod streams;
 mod usage;
