@@ -2,6 +2,7 @@
 //! an event as a whole.
 
 pub(crate) mod chunk;
+mod inside;
 pub(crate) mod lenient;
 pub(crate) mod node;
 mod salvage;

@@ -2,7 +2,8 @@
 
 use super::{
     chunk::Chunk,
-    template::{Found, Template, unescape},
+    inside::unescape,
+    template::{Found, Template},
 };
 use crate::{
     ChoiceIndex, Update,
@@ -145,7 +146,7 @@ struct Room {
 }
 
 /// Sixteen bytes that the standard library checks to be ASCII in one step, since they are aligned. Most pieces of text
-/// are shorter, and of any length, which costs a check byte by byte more than all the rest of a chunk.
+/// are shorter, and would be checked byte by byte, for a number of steps that no processor foresees.
 #[derive(Debug, Default)]
 #[repr(align(16))]
 struct Short([u8; 16]);
