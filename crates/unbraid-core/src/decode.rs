@@ -2,9 +2,11 @@
 //! an event as a whole.
 
 pub(crate) mod chunk;
+mod fill;
 pub(crate) mod lenient;
 pub(crate) mod node;
 mod salvage;
+mod scan;
 mod strict;
 mod template;
 mod templates;
@@ -48,12 +50,23 @@ pub struct Decoder {
     depth: usize,
     at: u64,
     /// Envelope fields as they were last told: only changes are news.
-    memo: Vec<(Box<str>, Box<str>)>,
+    memo: Vec<(Box<str>, String)>,
     /// Choices whose reasoning comes in plain text: their details only repeat it (R4).
     plain_reasoning: Vec<u32>,
     templates: Templates,
-    /// Whether no template may be used.
-    by_parser: bool,
+    way: Way,
+    scanned: u64,
+}
+
+/// How events are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By a template, by the scanner, by the parser, field by field: the first that can.
+    First,
+    /// By neither template nor scanner.
+    Parser,
+    /// Field by field.
+    Fields,
 }
 
 /// Collects an event's updates, holding one back so that the last one can be marked.
@@ -66,7 +79,18 @@ struct Out<'a, 's> {
     sink: &'s mut dyn Take,
 }
 
-impl<'a> Out<'a, '_> {
+impl<'a, 's> Out<'a, 's> {
+    fn new(at: u64, sink: &'s mut dyn Take) -> Self {
+        Self {
+            at,
+            held: None,
+            warnings: Vec::new(),
+            recognised: false,
+            done: false,
+            sink,
+        }
+    }
+
     fn push(&mut self, mut update: Update<'a>) {
         update.at = self.at;
         let mut warnings = std::mem::take(&mut self.warnings);
@@ -109,7 +133,8 @@ impl Decoder {
             memo: Vec::new(),
             plain_reasoning: Vec::new(),
             templates: Templates::default(),
-            by_parser: false,
+            way: Way::First,
+            scanned: 0,
         }
     }
 
@@ -118,7 +143,17 @@ impl Decoder {
     #[must_use]
     pub fn reference(strict: bool, depth: usize) -> Self {
         Self {
-            by_parser: true,
+            way: Way::Parser,
+            ..Self::new(strict, depth)
+        }
+    }
+
+    /// A decoder that reads every event field by field: what the parser itself is compared with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn by_field(strict: bool, depth: usize) -> Self {
+        Self {
+            way: Way::Fields,
             ..Self::new(strict, depth)
         }
     }
@@ -128,6 +163,13 @@ impl Decoder {
     #[must_use]
     pub fn fitted(&self) -> u64 {
         self.templates.fitted()
+    }
+
+    /// How many events were read by the scanner.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn scanned(&self) -> u64 {
+        self.scanned
     }
 
     /// How many events were decoded: the ordinal of the next one.
@@ -158,6 +200,9 @@ impl Decoder {
             return Ok(());
         }
         self.templates.interrupt();
+        if self.scans(&frame, sink) {
+            return Ok(());
+        }
         let lossy;
         let mut invalid = false;
         let text = match std::str::from_utf8(frame.data) {
@@ -168,14 +213,7 @@ impl Decoder {
                 &lossy
             }
         };
-        let mut out = Out {
-            at: self.at,
-            held: None,
-            warnings: Vec::new(),
-            recognised: false,
-            done: false,
-            sink,
-        };
+        let mut out = Out::new(self.at, sink);
         if invalid {
             out.warn("S19", "invalid UTF-8 was replaced");
         }
@@ -203,7 +241,7 @@ impl Decoder {
 
     /// What the bytes begin with, if it is like an earlier event's data.
     pub(crate) fn find<'t>(&self, data: &'t [u8]) -> Option<(usize, Found<'t>)> {
-        if self.by_parser {
+        if self.way != Way::First {
             return None;
         }
         self.templates.find(data)
@@ -222,6 +260,66 @@ impl Decoder {
         });
         self.at += u64::from(told);
         told
+    }
+
+    /// Whether the event is an ordinary chunk, or foreign JSON that is as simple; then it is told.
+    fn scans(&mut self, frame: &Frame<'_>, sink: &mut dyn Take) -> bool {
+        let named = matches!(frame.event, Some(b"error" | b"ping"));
+        if self.way != Way::First || named || frame.kind != FrameKind::Event {
+            return false;
+        }
+        let Ok(text) = std::str::from_utf8(frame.data) else {
+            return false;
+        };
+        let Some(mut chunk) = scan::chunk(text, self.depth) else {
+            return false;
+        };
+        chunk.extra.retain(|(key, raw)| self.is_news(key, raw));
+        let news = chunk.usage.is_some() || !chunk.extra.is_empty();
+        if !chunk.extra.is_empty() {
+            self.templates.forget(); // they stand for the fields as they were told before
+        }
+        if !news {
+            let template = self.templates.learn(text, &chunk);
+            self.templates.keep(template);
+        }
+        self.tell_scanned(chunk, news, sink);
+        self.at += 1;
+        self.scanned += 1;
+        true
+    }
+
+    /// As [`emit`](Self::emit) for a chunk of which nothing has to be held back: its updates are told where they stand.
+    fn tell_scanned(&mut self, mut chunk: Chunk<'_>, news: bool, sink: &mut dyn Take) {
+        chunk.place(self.at);
+        let mut left = chunk.elements.len();
+        let bare = news || left == 0;
+        for element in &mut chunk.elements {
+            self.settle_reasoning(element);
+            element.settle();
+            left -= 1;
+            let update = &mut element.update;
+            update.at = self.at;
+            update.last = left == 0 && !bare;
+            update.id.clone_from(&chunk.id);
+            update.created = chunk.created;
+            update.model.clone_from(&chunk.model);
+            update.recognised = true;
+            sink.update(update);
+        }
+        if bare {
+            sink.update(&Update {
+                at: self.at,
+                last: true,
+                id: chunk.id,
+                created: chunk.created,
+                model: chunk.model,
+                usage: chunk.usage,
+                metadata: chunk.extra,
+                recognised: chunk.has_choices,
+                ..Update::default()
+            });
+        }
     }
 
     /// False if the data is no JSON and strict mode has to end the stream.
@@ -274,7 +372,8 @@ impl Decoder {
         if is_deeper_than(trimmed, self.depth) {
             return false;
         }
-        if let Some(chunk) = strict::chunk(trimmed) {
+        let strict = || Some(trimmed).filter(|_| self.way != Way::Fields);
+        if let Some(chunk) = strict().and_then(strict::chunk) {
             let template = self.templates.learn(text, &chunk);
             if !self.emit(chunk, out) {
                 self.templates.keep(template);
@@ -358,8 +457,8 @@ impl Decoder {
     }
 
     /// Tells a chunk's updates; true if its envelope brought something new.
-    fn emit<'a>(&mut self, chunk: Chunk<'a>, out: &mut Out<'a, '_>) -> bool {
-        let mut chunk = chunk.place(out.at);
+    fn emit<'a>(&mut self, mut chunk: Chunk<'a>, out: &mut Out<'a, '_>) -> bool {
+        chunk.place(out.at);
         out.warnings.append(&mut chunk.warnings);
         out.recognised |= chunk.has_choices || chunk.error.is_some();
         for mut element in std::mem::take(&mut chunk.elements) {
@@ -399,9 +498,9 @@ impl Decoder {
             }
             return true;
         };
-        let news = **value != *raw;
+        let news = *value != raw;
         if news {
-            *value = raw.into();
+            raw.clone_into(value);
         }
         news
     }
