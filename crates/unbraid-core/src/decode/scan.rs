@@ -115,7 +115,8 @@ impl<'a> Scanner<'a> {
         self.open()?;
         let mut next = self.token();
         let any = next != Some(b'}');
-        while any {
+        let mut more = any;
+        while more {
             if next != Some(b'"') {
                 return Err(Surprise);
             }
@@ -124,10 +125,13 @@ impl<'a> Scanner<'a> {
                 return Err(Surprise);
             }
             into.fill(key, self)?;
-            match self.token() {
-                Some(b',') => next = self.token(),
-                Some(b'}') => break,
+            more = match self.token() {
+                Some(b',') => true,
+                Some(b'}') => false,
                 _ => return Err(Surprise),
+            };
+            if more {
+                next = self.token();
             }
         }
         self.levels += 1;
@@ -282,9 +286,9 @@ impl<'a> Values<'a> for Scanner<'a> {
             _ => return Err(Surprise),
         }
         let mut next = self.token();
-        let (any, mut weight) = (next != Some(b']'), 0);
-        into.reserve_exact(usize::from(any)); // nearly always there is only one
-        while any {
+        let (mut more, mut weight) = (next != Some(b']'), 0);
+        into.reserve_exact(usize::from(more)); // nearly always there is only one
+        while more {
             if next != Some(b'{') {
                 return Err(Surprise);
             }
@@ -293,10 +297,13 @@ impl<'a> Values<'a> for Scanner<'a> {
                 self.fields(entry)?;
                 weight += entry.weight();
             }
-            match self.token() {
-                Some(b',') if weight <= MAX_ENTRIES => next = self.token(),
-                Some(b']') if weight <= MAX_ENTRIES => break,
+            more = match self.token() {
+                Some(b',') if weight <= MAX_ENTRIES => true,
+                Some(b']') if weight <= MAX_ENTRIES => false,
                 _ => return Err(Surprise),
+            };
+            if more {
+                next = self.token();
             }
         }
         self.levels += 1;
