@@ -137,7 +137,7 @@ impl Producer {
 }
 
 /// Inside the quotes of a piece of text.
-const ODD: [&str; 28] = [
+pub(crate) const ODD: [&str; 28] = [
     "\\n",
     "\\\"",
     "\\\\",
@@ -223,7 +223,7 @@ const FIELDS: [&str; 24] = [
 ];
 
 /// A place behind a bracket or a comma.
-fn structural(chunk: &str, rng: &mut Rng) -> usize {
+pub(crate) fn structural(chunk: &str, rng: &mut Rng) -> usize {
     let places: Vec<usize> = chunk
         .match_indices(['{', '[', ',', '}'])
         .map(|(at, _)| at + 1)
@@ -232,7 +232,7 @@ fn structural(chunk: &str, rng: &mut Rng) -> usize {
 }
 
 /// The last place up to `at` that lies between characters.
-fn boundary(text: &str, at: usize) -> usize {
+pub(crate) fn boundary(text: &str, at: usize) -> usize {
     (0..=at)
         .rev()
         .find(|at| text.is_char_boundary(*at))
@@ -240,7 +240,7 @@ fn boundary(text: &str, at: usize) -> usize {
 }
 
 /// Some text as a model writes it, a quarter of it not in ASCII or in need of escapes. It is never empty.
-fn words(rng: &mut Rng) -> String {
+pub(crate) fn words(rng: &mut Rng) -> String {
     const WORDS: [&str; 12] = [
         " the", " answer", "s", ",", " 42", " é", "中文", "😀", "\n", " \"so\"", "{\"a\":", "\\",
     ];
@@ -249,7 +249,7 @@ fn words(rng: &mut Rng) -> String {
 }
 
 /// The text as JSON has it between quotes, some of it in ASCII only.
-fn escaped(text: &str, rng: &mut Rng) -> String {
+pub(crate) fn escaped(text: &str, rng: &mut Rng) -> String {
     let quoted = Value::from(text).to_string();
     let inside = quoted[1..quoted.len() - 1].to_owned();
     if rng.chance(0.75) {

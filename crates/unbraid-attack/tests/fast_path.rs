@@ -3,6 +3,7 @@
 
 use unbraid_attack::{
     chunks::{Producer, faithful},
+    shapes::Server,
     targets::compare,
 };
 use unbraid_testkit::cut::Rng;
@@ -84,4 +85,34 @@ fn a_faithful_body_takes_the_short_way() {
     );
     println!("{taken} of {all} chunks of a faithful body took the short way");
     assert!(taken * 100 >= all * FAITHFUL, "{taken} of {all}");
+}
+
+#[test]
+fn chunks_of_every_shape_are_read_as_the_parser_reads_them() {
+    const STREAM: usize = 40;
+    let mut rng = Rng::new(14);
+    let [mut right, mut spoilt] = [(0, 0); 2];
+    while right.1 + spoilt.1 < chunks() {
+        let server = Server::new(&mut rng);
+        let spoils: Vec<bool> = (0..STREAM).map(|_| rng.chance(0.4)).collect();
+        let event = |spoils: &bool| match spoils {
+            true => server.spoilt(&mut rng),
+            false => server.chunk(&mut rng).into_bytes(),
+        };
+        let events: Vec<Vec<u8>> = spoils.iter().map(event).collect();
+        let hits = compare(&slices(&events), false);
+        for (scanned, spoils) in hits.scanned.iter().zip(&spoils) {
+            let (taken, all) = if *spoils { &mut spoilt } else { &mut right };
+            *taken += usize::from(*scanned);
+            *all += 1;
+        }
+    }
+    let ((taken, all), (despite, some)) = (right, spoilt);
+    println!(
+        "{taken} of {all} chunks of every shape were scanned, {despite} of {some} spoilt ones"
+    );
+    assert!(
+        taken * 10 >= all * 7 && despite * 10 >= some,
+        "{right:?} {spoilt:?}"
+    );
 }

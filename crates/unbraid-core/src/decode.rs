@@ -1,23 +1,26 @@
-//! One event's data becomes updates: one strict attempt, then field by field, then what servers are known to do to
-//! an event as a whole.
+//! One event's data becomes updates: by what is known of earlier ones, by one scan, by one strict attempt, then field by
+//! field, then by what servers are known to do to an event as a whole.
 
 pub(crate) mod chunk;
+mod fill;
 mod inside;
 pub(crate) mod lenient;
 pub(crate) mod node;
 mod salvage;
+mod scan;
 mod strict;
+mod tell;
 mod template;
 mod templates;
 
 use std::borrow::Cow;
 
-use chunk::Chunk;
+use tell::Out;
 pub(crate) use template::Found;
 use templates::Templates;
 
 use crate::{
-    StreamError, Update, Warning,
+    StreamError, Update,
     depth::is_deeper_than,
     frame::{Frame, FrameKind},
     piece::{Lane, Take, Updates},
@@ -49,54 +52,23 @@ pub struct Decoder {
     depth: usize,
     at: u64,
     /// Envelope fields as they were last told: only changes are news.
-    memo: Vec<(Box<str>, Box<str>)>,
+    memo: Vec<(Box<str>, String)>,
     /// Choices whose reasoning comes in plain text: their details only repeat it (R4).
     plain_reasoning: Vec<u32>,
     templates: Templates,
-    /// Whether no template may be used.
-    by_parser: bool,
+    way: Way,
+    scanned: u64,
 }
 
-/// Collects an event's updates, holding one back so that the last one can be marked.
-struct Out<'a, 's> {
-    at: u64,
-    held: Option<Update<'a>>,
-    warnings: Vec<Warning>,
-    recognised: bool,
-    done: bool,
-    sink: &'s mut dyn Take,
-}
-
-impl<'a> Out<'a, '_> {
-    fn push(&mut self, mut update: Update<'a>) {
-        update.at = self.at;
-        let mut warnings = std::mem::take(&mut self.warnings);
-        warnings.append(&mut update.warnings);
-        update.warnings = warnings;
-        if let Some(ready) = self.held.replace(update) {
-            self.sink.update(&ready);
-        }
-    }
-
-    fn warn(&mut self, code: &'static str, message: impl Into<Cow<'static, str>>) {
-        self.warnings.push(Warning::new(code, self.at, message));
-    }
-
-    fn finish(mut self) {
-        let pending = self.held.is_none() || !self.warnings.is_empty() || self.done;
-        if pending {
-            let done = self.done;
-            self.push(Update {
-                done,
-                ..Update::default()
-            });
-        }
-        if let Some(mut last) = self.held.take() {
-            last.last = true;
-            last.recognised |= self.recognised;
-            self.sink.update(&last);
-        }
-    }
+/// How events are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By a template, by the scanner, by the parser, field by field: the first that can.
+    First,
+    /// By neither template nor scanner.
+    Parser,
+    /// Field by field.
+    Fields,
 }
 
 impl Decoder {
@@ -110,7 +82,8 @@ impl Decoder {
             memo: Vec::new(),
             plain_reasoning: Vec::new(),
             templates: Templates::default(),
-            by_parser: false,
+            way: Way::First,
+            scanned: 0,
         }
     }
 
@@ -119,7 +92,17 @@ impl Decoder {
     #[must_use]
     pub fn reference(strict: bool, depth: usize) -> Self {
         Self {
-            by_parser: true,
+            way: Way::Parser,
+            ..Self::new(strict, depth)
+        }
+    }
+
+    /// A decoder that reads every event field by field: what the parser itself is compared with.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn by_field(strict: bool, depth: usize) -> Self {
+        Self {
+            way: Way::Fields,
             ..Self::new(strict, depth)
         }
     }
@@ -129,6 +112,13 @@ impl Decoder {
     #[must_use]
     pub fn fitted(&self) -> u64 {
         self.templates.fitted()
+    }
+
+    /// How many events were read by the scanner.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn scanned(&self) -> u64 {
+        self.scanned
     }
 
     /// How many events were decoded: the ordinal of the next one.
@@ -159,6 +149,9 @@ impl Decoder {
             return Ok(());
         }
         self.templates.interrupt();
+        if self.scans(&frame, sink) {
+            return Ok(());
+        }
         let lossy;
         let mut invalid = false;
         let text = match std::str::from_utf8(frame.data) {
@@ -169,14 +162,7 @@ impl Decoder {
                 &lossy
             }
         };
-        let mut out = Out {
-            at: self.at,
-            held: None,
-            warnings: Vec::new(),
-            recognised: false,
-            done: false,
-            sink,
-        };
+        let mut out = Out::new(self.at, sink);
         if invalid {
             out.warn("S19", "invalid UTF-8 was replaced");
         }
@@ -204,7 +190,7 @@ impl Decoder {
     /// What the bytes begin with, if it is like an earlier event's data.
     #[inline(always)]
     pub(crate) fn find<'t>(&self, data: &'t [u8]) -> Option<Found<'t>> {
-        if self.by_parser {
+        if self.way != Way::First {
             return None;
         }
         self.templates.find(data)
@@ -271,7 +257,8 @@ impl Decoder {
         if is_deeper_than(trimmed, self.depth) {
             return false;
         }
-        if let Some(chunk) = strict::chunk(trimmed) {
+        let strict = || Some(trimmed).filter(|_| self.way != Way::Fields);
+        if let Some(chunk) = strict().and_then(strict::chunk) {
             let template = self.templates.learn(text, &chunk);
             if !self.emit(chunk, out) {
                 self.templates.keep(template);
@@ -352,69 +339,6 @@ impl Decoder {
             ..Update::default()
         });
         true
-    }
-
-    /// Tells a chunk's updates; true if its envelope brought something new.
-    fn emit<'a>(&mut self, chunk: Chunk<'a>, out: &mut Out<'a, '_>) -> bool {
-        let mut chunk = chunk.place(out.at);
-        out.warnings.append(&mut chunk.warnings);
-        out.recognised |= chunk.has_choices || chunk.error.is_some();
-        for mut element in std::mem::take(&mut chunk.elements) {
-            self.settle_reasoning(&mut element);
-            let mut update = element.into_update();
-            update.id = chunk.id.clone();
-            update.created = chunk.created;
-            update.model = chunk.model.clone();
-            update.recognised = true;
-            out.push(update);
-        }
-        chunk.extra.retain(|(key, raw)| self.is_news(key, raw));
-        let news = chunk.usage.is_some() || chunk.error.is_some() || !chunk.extra.is_empty();
-        if !chunk.extra.is_empty() {
-            self.templates.forget(); // they stand for the fields as they were told before
-        }
-        if news || out.held.is_none() {
-            out.push(Update {
-                id: chunk.id,
-                created: chunk.created,
-                model: chunk.model,
-                usage: chunk.usage,
-                error: chunk.error,
-                metadata: chunk.extra,
-                recognised: out.recognised,
-                ..Update::default()
-            });
-        }
-        news
-    }
-
-    fn is_news(&mut self, key: &str, raw: &str) -> bool {
-        const KEPT: usize = 32; // a foreign envelope has a dozen fields; beyond that each is told again
-        let Some((_, value)) = self.memo.iter_mut().find(|(known, _)| **known == *key) else {
-            if self.memo.len() < KEPT {
-                self.memo.push((key.into(), raw.into()));
-            }
-            return true;
-        };
-        let news = **value != *raw;
-        if news {
-            *value = raw.into();
-        }
-        news
-    }
-
-    fn settle_reasoning(&mut self, element: &mut chunk::Element<'_>) {
-        const KEPT: usize = crate::limits::MAX_CHOICES;
-        let index = element.update.choice_index.map_or(0, |index| index.0);
-        if element.update.reasoning_update.is_none() {
-            return;
-        }
-        let plain = self.plain_reasoning.contains(&index);
-        if element.details_only && plain {
-            element.update.reasoning_update = None;
-        } else if !element.details_only && !plain && self.plain_reasoning.len() < KEPT {
-            self.plain_reasoning.push(index);
-        }
     }
 }
 

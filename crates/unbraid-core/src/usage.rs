@@ -88,6 +88,8 @@ pub(crate) struct Reported {
     envelope: Map<String, Value>,
     /// The last usage of the envelope, not yet merged: some servers send one with every chunk (U4).
     pending: String,
+    /// Its fields, unless it came in place of another that differs in numbers only.
+    parsed: Option<Map<String, Value>>,
     /// U7: inside the choice.
     choices: Vec<(ChoiceIndex, Map<String, Value>)>,
     /// llama.cpp, chats: a bare usage chunk after each choice's finish, of that choice only.
@@ -133,6 +135,7 @@ impl Reported {
         self.at_finish.elsewhere |= source == Source::WithChoices;
         if source == Source::WithChoices && differ_in_numbers_only(&self.pending, raw) {
             raw.clone_into(&mut self.pending);
+            self.parsed = None;
             return;
         }
         let Some(fields) = parse(raw).filter(|fields| !fields.is_empty()) else {
@@ -150,7 +153,8 @@ impl Reported {
                 self.after_finish.elsewhere = true;
             }
         }
-        if let Some(earlier) = parse(&self.pending) {
+        let earlier = self.parsed.replace(fields);
+        if let Some(earlier) = earlier.or_else(|| parse(&self.pending)) {
             merge(&mut self.envelope, &earlier);
         }
         raw.clone_into(&mut self.pending);
@@ -159,8 +163,11 @@ impl Reported {
     /// The envelope's usage, all of it merged.
     fn settled(&self) -> Map<String, Value> {
         let mut settled = self.envelope.clone();
-        if let Some(fields) = parse(&self.pending) {
-            merge(&mut settled, &fields);
+        match &self.parsed {
+            Some(fields) => merge(&mut settled, fields),
+            None => parse(&self.pending)
+                .iter()
+                .for_each(|fields| merge(&mut settled, fields)),
         }
         settled
     }
@@ -264,6 +271,9 @@ fn merge_choice(
 }
 
 fn parse(raw: &str) -> Option<Map<String, Value>> {
+    if raw.is_empty() {
+        return None;
+    }
     match to_value(raw) {
         Some(Value::Object(fields)) => Some(fields),
         _ => None,

@@ -26,9 +26,11 @@ pub fn decode(input: &[u8]) {
 pub struct Hits {
     /// For each event, whether it took the short way.
     pub taken: Vec<bool>,
+    /// For each event, whether it was read by the scanner.
+    pub scanned: Vec<bool>,
 }
 
-/// Decodes events twice, by a decoder and by one that never takes the short way.
+/// Decodes events by a decoder, by one that has the parser read each of them, and by one that reads all field by field.
 ///
 /// What took the short way is also compared with what `serde_json` makes of it, by itself; and what a `Demux` tells of all
 /// of them with what it tells of the parser's updates.
@@ -39,16 +41,20 @@ pub struct Hits {
 pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
     let mut decoder = Decoder::new(strict, MAX_JSON_DEPTH);
     let mut reference = Decoder::reference(strict, MAX_JSON_DEPTH);
+    let mut by_field = Decoder::by_field(strict, MAX_JSON_DEPTH);
     let mut hits = Hits::default();
     for data in events {
-        let before = decoder.fitted();
+        let before = (decoder.fitted(), decoder.scanned());
         let (given, error) = read(&mut decoder, data);
-        let (expected, refused) = read(&mut reference, data);
         let shown = || String::from_utf8_lossy(data);
-        assert_eq!(error, refused, "{}", shown());
-        assert_eq!(given, expected, "{}", shown());
-        assert_eq!(decoder.events(), reference.events(), "{}", shown());
-        let taken = decoder.fitted() > before;
+        for other in [&mut reference, &mut by_field] {
+            let (expected, refused) = read(other, data);
+            assert_eq!(error, refused, "{}", shown());
+            assert_eq!(given, expected, "{}", shown());
+            assert_eq!(decoder.events(), other.events(), "{}", shown());
+        }
+        hits.scanned.push(decoder.scanned() > before.1);
+        let taken = decoder.fitted() > before.0;
         if taken {
             let [update] = given.as_slice() else {
                 panic!("{} updates: {}", given.len(), shown());
@@ -60,7 +66,7 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
             break;
         }
     }
-    assert_eq!(reference.fitted(), 0);
+    assert_eq!(reference.fitted() + reference.scanned(), 0);
     for expect_choices in [None, Some(1)] {
         let options = Options {
             strict,

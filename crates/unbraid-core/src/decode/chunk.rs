@@ -42,6 +42,9 @@ pub(crate) struct Element<'a> {
     pub(crate) fields: Pairs<'a>,
     /// The strict decoder has read a `delta`.
     pub(crate) has_delta: bool,
+    /// It has read a `text`, or a `message`, too.
+    pub(crate) has_text: bool,
+    pub(crate) has_message: bool,
     /// Something stood where text belongs, and was kept as it came.
     pub(crate) odd: bool,
     /// The text came from `reasoning_details` alone (R4).
@@ -84,7 +87,7 @@ pub(crate) fn has_tokens(raw: &str) -> bool {
 }
 
 /// Whether raw JSON holds what `serde_json` takes for syntax but not for a value: half a surrogate pair, a number out of
-/// range. It may say yes for a whole pair, and for a large exponent: the closer look is only slower.
+/// range, its own private name. It may say yes for a whole pair, and for a large exponent: the closer look is only slower.
 pub(crate) fn is_doubtful(raw: &str) -> bool {
     let bytes = raw.as_bytes();
     let surrogate = || {
@@ -107,7 +110,12 @@ pub(crate) fn is_doubtful(raw: &str) -> bool {
                 .split(|b| !b.is_ascii_digit())
                 .any(|run| run.len() > LONGEST)
     };
-    surrogate() || exponent() || long()
+    // The name begins with a dollar, which may stand there as an escape.
+    let private = || {
+        let has = |needle: &str| memchr::memmem::find(bytes, needle.as_bytes()).is_some();
+        has("\"$serde_json") || has("\"\\u0024")
+    };
+    surrogate() || exponent() || long() || private()
 }
 
 pub(crate) fn non_empty(text: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {
@@ -133,16 +141,24 @@ pub(crate) fn number_calls(calls: &mut [ToolCallUpdate<'_>]) {
 impl<'a> Element<'a> {
     /// The update, with the delta's other fields before the choice's.
     pub(crate) fn into_update(mut self) -> Update<'a> {
+        self.settle();
+        self.update
+    }
+
+    /// Gives the delta's other fields to the update, before the choice's.
+    pub(crate) fn settle(&mut self) {
+        if self.fields.is_empty() {
+            return;
+        }
         self.update.delta_fields = self.fields.len();
         self.fields.append(&mut self.update.metadata);
-        self.update.metadata = self.fields;
-        self.update
+        self.update.metadata = std::mem::take(&mut self.fields);
     }
 }
 
 impl<'a> Chunk<'a> {
     /// Gives each entry its index: what is missing is 0, or the position among several (E8, E9).
-    pub(crate) fn place(mut self, at: u64) -> Self {
+    pub(crate) fn place(&mut self, at: u64) {
         let several = self.elements.len() > 1;
         for (position, element) in self.elements.iter_mut().enumerate() {
             let index = element.index.unwrap_or_else(|| {
@@ -161,6 +177,5 @@ impl<'a> Chunk<'a> {
                 warning.choice = Some(ChoiceIndex(index));
             }
         }
-        self
     }
 }

@@ -44,7 +44,7 @@ fn field<'a>(chunk: &mut Chunk<'a>, key: &Cow<'a, str>, value: &Node<'a>, at: u6
             }
         }
         "object" | "error" => {}
-        "x_groq" => {
+        "x_groq" if !value.is_null() => {
             // U6: the second place; the envelope's own comes first.
             if let Some(usage) = value.get("usage").and_then(object) {
                 chunk.usage.get_or_insert(usage);

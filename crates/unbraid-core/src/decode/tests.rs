@@ -3,7 +3,7 @@ use unbraid_testkit::{
     fixture::{Corpus, Fixture, corpus},
 };
 
-use super::{Decoder, chunk::Chunk, lenient, node, strict};
+use super::{Decoder, chunk::Chunk, lenient, node, scan, strict};
 use crate::{
     Update,
     frame::{Frame, FrameKind, FrameLimits, Framer},
@@ -13,20 +13,22 @@ use crate::{
 /// Where the strict decoder takes an event, the lenient one reads the same from it; false where it takes none.
 #[track_caller]
 fn check(text: &str, context: &str) -> bool {
+    let lenient = || {
+        let node = node::read(text, MAX_JSON_DEPTH).expect("what others take is JSON");
+        facts(lenient::chunk(&node, 0))
+    };
+    if let Some(scanned) = scan::chunk(text, MAX_JSON_DEPTH) {
+        assert_eq!(facts(scanned), lenient(), "{context}: {text}");
+    }
     let Some(strict) = strict::chunk(text) else {
         return false;
     };
-    let node = node::read(text, MAX_JSON_DEPTH).expect("strict JSON is JSON");
-    let lenient = lenient::chunk(&node, 0);
-    assert_eq!(
-        facts(strict.place(0)),
-        facts(lenient.place(0)),
-        "{context}: {text}"
-    );
+    assert_eq!(facts(strict), lenient(), "{context}: {text}");
     true
 }
 
-fn facts(chunk: Chunk<'_>) -> (String, Vec<Update<'_>>) {
+fn facts(mut chunk: Chunk<'_>) -> (String, Vec<Update<'_>>) {
+    chunk.place(0);
     let Chunk {
         id,
         created,
@@ -178,28 +180,25 @@ fn x13_a_chunk_nested_too_deep_is_skipped() {
     assert_eq!(told(&nested(MAX_JSON_DEPTH)), (vec!["X13"], 1));
 }
 
-/// A stream's updates, decoded with or without templates.
-fn updates(mut bytes: &[u8], templates: bool) -> Vec<Update<'static>> {
+/// A stream's updates.
+fn updates(mut bytes: &[u8], mut decoder: Decoder) -> Vec<Update<'static>> {
     let limits = FrameLimits {
         line: MAX_LINE_BYTES,
         event: MAX_EVENT_BYTES,
     };
     let mut framer = Framer::new(limits, false);
-    let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
     let mut all = Vec::new();
     while let Some(Ok(frame)) = framer.next(&mut bytes) {
         let mut sink = |update: &Update<'_>| all.push(update.clone().into_owned());
         decoder.decode(frame, &mut sink).expect("lenient");
-        if !templates {
-            decoder.templates.forget();
-        }
     }
     all
 }
 
 #[track_caller]
-fn check_templates(bytes: &[u8], context: &str) -> usize {
-    let (quick, slow) = (updates(bytes, true), updates(bytes, false));
+fn check_ways(bytes: &[u8], context: &str) -> usize {
+    let quick = updates(bytes, Decoder::new(false, MAX_JSON_DEPTH));
+    let slow = updates(bytes, Decoder::reference(false, MAX_JSON_DEPTH));
     for (quick, slow) in quick.iter().zip(&slow) {
         assert_eq!(quick, slow, "{context}");
     }
@@ -208,21 +207,21 @@ fn check_templates(bytes: &[u8], context: &str) -> usize {
 }
 
 #[test]
-fn a_template_reads_what_the_decoders_read() {
+fn templates_and_scanner_read_what_the_parser_reads() {
     let recorded = match corpus() {
         Corpus::Streams(streams) => streams,
         Corpus::NotSet(_) | Corpus::Missing(_) => Vec::new(),
     };
     for (path, bytes) in recorded {
-        check_templates(&bytes, &path.display().to_string());
+        check_ways(&bytes, &path.display().to_string());
     }
     let mut rng = Rng::new(7);
     for fixture in Fixture::all() {
-        check_templates(&fixture.bytes, &fixture.name);
+        check_ways(&fixture.bytes, &fixture.name);
         for _ in 0..if fixture.bytes.len() < 20_000 { 12 } else { 2 } {
             let bytes = mutated(&fixture.bytes, &mut rng);
             let context = format!("{}\n{}", fixture.name, String::from_utf8_lossy(&bytes));
-            check_templates(&bytes, &context);
+            check_ways(&bytes, &context);
         }
     }
 }

@@ -77,8 +77,7 @@ pub(crate) fn fragment<'a>(node: &Node<'a>) -> Option<Fragment<'a>> {
 /// A string, or parts: text parts are text, thinking parts are reasoning (C11); whatever else it is, it is kept.
 fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
     let parts = match &node.value {
-        Value::Null => return,
-        Value::String(_) => {
+        Value::Null | Value::String(_) => {
             element.update.content_update = some_text(fragment(node));
             return;
         }
@@ -136,7 +135,7 @@ fn part_text(part: &Node<'_>) -> String {
 }
 
 /// R4: the details' own text or summary.
-fn details<'a>(node: &Node<'a>) -> Option<Fragment<'a>> {
+pub(crate) fn details<'a>(node: &Node<'a>) -> Option<Fragment<'static>> {
     let entry = |entry: &Node<'a>| {
         ["text", "summary"].iter().find_map(|name| {
             entry
@@ -172,7 +171,7 @@ fn tool_call<'a>(node: &Node<'a>) -> ToolCallUpdate<'a> {
             "index" => call.index = value.as_i64_lenient(),
             "id" => call.id = value.text().filter(|id| !id.is_empty()),
             "type" => call.kind = value.text().filter(|kind| !kind.is_empty()),
-            "function" if !value.is_null() => {
+            "function" => {
                 call.name = value
                     .get("name")
                     .and_then(fragment)

@@ -82,7 +82,8 @@ impl Router {
             .as_ref()
             .map_or_else(End::from, |()| End::DoneWithoutFinish);
         self.end_all(&end, sink);
-        let empty = self.routes.is_empty() && result.is_ok() && self.usage.usage().raw.is_null();
+        let usage = self.usage.usage();
+        let empty = self.routes.is_empty() && result.is_ok() && usage.raw.is_null();
         let result = match (result, self.refused) {
             (Ok(()), Some(limit)) => Err(StreamError::Limit(limit)),
             (Ok(()), None) if empty => Err(StreamError::Empty {
@@ -96,7 +97,6 @@ impl Router {
             let last = self.next_at.saturating_sub(1);
             self.warn(Warning::new("E12", last, told), place, sink);
         }
-        let usage = self.usage.usage();
         if !usage.raw.is_null() {
             self.tell(Event::Usage(Box::new(usage)), place, sink);
         }

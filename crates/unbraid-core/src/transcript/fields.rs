@@ -72,17 +72,22 @@ impl Transcript {
         of_delta: u32,
         place: Place,
     ) {
-        let mut object = String::new();
+        const MARKS: usize = r#"{"":,"#.len();
+        if fields.is_empty() {
+            return;
+        }
+        let lengths = fields
+            .iter()
+            .map(|(k, v)| k.as_ref().len() + v.as_ref().len());
+        let mut object = String::with_capacity(lengths.map(|length| length + MARKS).sum());
         for (key, raw) in fields {
             object.push(if object.is_empty() { '{' } else { ',' });
-            object.push_str(&serde_json::Value::from(key.as_ref()).to_string());
+            push_quoted(&mut object, key.as_ref());
             object.push(':');
             object.push_str(raw.as_ref());
         }
-        if !object.is_empty() {
-            object.push('}');
-            self.push(Kind::Metadata, place, of_delta, &object);
-        }
+        object.push('}');
+        self.push(Kind::Metadata, place, of_delta, &object);
     }
 
     /// All fields of a level: lists concatenated, of others the last value.
@@ -107,6 +112,20 @@ impl Transcript {
         let shared = |(key, raw): (Cow<'_, str>, String)| (Arc::from(key), Arc::from(raw));
         fields.into_iter().map(shared).collect()
     }
+}
+
+/// Writes a name as a JSON string; hardly any needs an escape.
+fn push_quoted(object: &mut String, name: &str) {
+    if name
+        .bytes()
+        .any(|byte| matches!(byte, 0..=0x1F | b'"' | b'\\'))
+    {
+        object.push_str(&serde_json::Value::from(name).to_string());
+        return;
+    }
+    object.push('"');
+    object.push_str(name);
+    object.push('"');
 }
 
 /// The entries of a list, as raw JSON.
