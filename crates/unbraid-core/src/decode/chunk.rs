@@ -37,6 +37,8 @@ pub(crate) struct Chunk<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Element<'a> {
     pub(crate) index: Option<u32>,
+    /// Where the scanner saw the index end.
+    pub(crate) index_end: Option<usize>,
     pub(crate) update: Update<'a>,
     /// Other fields of the delta; those of the choice are in the update (C20).
     pub(crate) fields: Pairs<'a>,
@@ -143,6 +145,14 @@ impl<'a> Element<'a> {
     pub(crate) fn into_update(mut self) -> Update<'a> {
         self.settle();
         self.update
+    }
+
+    /// Where in the scanned text the index stands.
+    pub(crate) fn index_place(&self, text: &str) -> Option<(usize, usize)> {
+        let (index, end) = (self.index?, self.index_end?);
+        let digits = index.checked_ilog10().unwrap_or(0) as usize + 1;
+        let start = end.checked_sub(digits)?;
+        (text.get(start..end)?.parse() == Ok(index)).then_some((start, end))
     }
 
     /// Gives the delta's other fields to the update, before the choice's.

@@ -32,6 +32,11 @@ pub(super) trait Values<'a> {
     /// A list's entries, of which an ordinary one has few; false for `null`.
     fn list<T: Fill<'a> + Default>(&mut self, into: &mut Vec<T>) -> Result<bool, Surprise>;
 
+    /// Where the last value ended, if the reader knows.
+    fn place(&self) -> Option<usize> {
+        None
+    }
+
     fn fragment(&mut self) -> Result<Option<Fragment<'a>>, Surprise> {
         Ok(some_text(self.text()?.map(Fragment::from)))
     }
@@ -110,7 +115,10 @@ impl<'a> Fill<'a> for Chunk<'a> {
 impl<'a> Fill<'a> for Element<'a> {
     fn fill(&mut self, key: Cow<'a, str>, from: &mut impl Values<'a>) -> Result<(), Surprise> {
         match &*key {
-            "index" => self.index = from.number()?,
+            "index" => {
+                self.index = from.number()?;
+                self.index_end = from.place();
+            }
             "delta" => {
                 // E26: of two deltas only the last counts, and none of the first may stay.
                 if std::mem::replace(&mut self.has_delta, true)

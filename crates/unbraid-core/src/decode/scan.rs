@@ -255,6 +255,10 @@ impl<'a> Values<'a> for Scanner<'a> {
         N::try_from(value).map(Some).map_err(|_| Surprise)
     }
 
+    fn place(&self) -> Option<usize> {
+        Some(self.at)
+    }
+
     fn raw(&mut self) -> Result<&'a str, Surprise> {
         self.space();
         let start = self.at;

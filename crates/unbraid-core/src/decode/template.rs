@@ -70,7 +70,11 @@ impl Template {
         }
         let (lane, piece) = only_piece(update)?;
         let mut places = vec![(Hole::Text, place_of(text, piece)?)];
-        places.push((Hole::Index, index_place(text, element.index?)?));
+        let known = element.index_place(text);
+        places.push((
+            Hole::Index,
+            known.or_else(|| index_place(text, element.index?))?,
+        ));
         // Padding deeper inside is part of a field that is kept as it is.
         let kept = |(_, raw): &(Cow<'_, str>, Cow<'_, str>)| raw.contains(PADDING);
         if !chunk.extra.iter().any(kept) {
