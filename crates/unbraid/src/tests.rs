@@ -9,6 +9,7 @@ mod limits;
 mod runtime;
 mod streams;
 mod usage;
+mod watched;
 
 use std::{future::Future, time::Duration};
 
