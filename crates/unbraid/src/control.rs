@@ -1,15 +1,14 @@
 //! What handles ask of the reader: cancel a choice, cancel all, or finish off a stream that nobody reads any more.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
 use ractor::ActorCell;
 use unbraid_core::ChoiceIndex;
+
+use crate::requests::Requests;
 
 /// One wish of a handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,15 +24,12 @@ pub(crate) enum Request {
 /// Requests on their way, and how to end the reader if it must not go on.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
-    state: Mutex<State>,
-    /// Whether there may be a request: the reader, which asks at each turn, looks here before it takes the lock.
-    asked: AtomicBool,
+    requests: Requests<Request>,
+    life: Mutex<Life>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    requests: Vec<Request>,
-    waker: Option<Waker>,
+struct Life {
     /// Whether every choice has ended, so that only the stream's rest is missing.
     ended: bool,
     /// The reader, while it runs. A handle that outlives the stream must not pin a dead mailbox.
@@ -43,23 +39,24 @@ struct State {
 }
 
 impl Control {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn started(&self, reader: ActorCell) {
-        let mut state = self.lock();
-        if !state.done {
-            state.reader = Some(reader);
+        let mut life = self.lock();
+        if !life.done {
+            life.reader = Some(reader);
+            self.requests.open();
         }
     }
 
     /// The reader is done: requests go nowhere from here on.
     pub(crate) fn finished(&self) {
-        let state = &mut *self.lock();
-        state.reader = None;
-        state.done = true;
-        state.requests.clear();
+        let mut life = self.lock();
+        life.reader = None;
+        life.done = true;
+        self.requests.close();
     }
 
     pub(crate) fn set_ended(&self, ended: bool) {
@@ -67,17 +64,7 @@ impl Control {
     }
 
     pub(crate) fn ask(&self, request: Request) {
-        let mut state = self.lock();
-        if state.reader.is_none() {
-            return;
-        }
-        if !state.requests.contains(&request) {
-            state.requests.push(request);
-        }
-        self.asked.store(true, Ordering::Release);
-        let waker = state.waker.take();
-        drop(state);
-        waker.into_iter().for_each(Waker::wake);
+        self.requests.ask(request);
     }
 
     /// Every handle is gone.
@@ -92,22 +79,7 @@ impl Control {
 
     /// Requests that have come; `left` is the waker that the reader left here before.
     pub(crate) fn poll(&self, cx: &Context<'_>, left: &mut Option<Waker>) -> Poll<Vec<Request>> {
-        let known = left.as_ref().is_some_and(|left| left.will_wake(cx.waker()));
-        if known && !self.asked.load(Ordering::Acquire) {
-            return Poll::Pending;
-        }
-        *left = Some(cx.waker().clone());
-        let mut state = self.lock();
-        if state.requests.is_empty() {
-            self.asked.store(false, Ordering::Release);
-            let old = state.waker.replace(cx.waker().clone());
-            drop(state);
-            drop(old); // its drop may run foreign code: not under the lock
-            return Poll::Pending;
-        }
-        self.asked.store(false, Ordering::Release);
-        *left = None; // it was taken to wake us
-        Poll::Ready(std::mem::take(&mut state.requests))
+        self.requests.poll(cx, left)
     }
 
     #[cfg(test)]

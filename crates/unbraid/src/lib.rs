@@ -64,7 +64,9 @@ mod handle;
 mod join;
 mod log;
 mod reader;
+mod requests;
 mod source;
+mod sync;
 #[cfg(feature = "tokens")]
 pub mod tokens;
 mod updates;

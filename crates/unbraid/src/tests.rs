@@ -10,6 +10,7 @@ mod looks;
 mod runtime;
 mod streams;
 mod usage;
+mod watched;
 
 use std::{future::Future, time::Duration};
 

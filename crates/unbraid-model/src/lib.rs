@@ -1,0 +1,14 @@
+//! The synchronisation that is our own, under a model checker.
+//!
+//! `unbraid`'s own source files are built here a second time, with the types of `loom` for those of the standard library.
+//! Each scene runs in every order that its threads can take; one in which somebody sleeps for ever is told as a deadlock.
+#![cfg(test)]
+
+#[path = "../../unbraid/src/requests.rs"]
+mod requests;
+mod scenes;
+mod sync;
+#[path = "../../unbraid/src/waiting.rs"]
+mod waiting;
+#[path = "../../unbraid/src/watched.rs"]
+mod watched;

@@ -1,0 +1,155 @@
+//! Requests between handles and the task that looks for them, as the reader does.
+
+use std::{
+    future::poll_fn,
+    task::{Context, Poll, Waker},
+};
+
+use loom::thread;
+
+use super::{Seat, check, check_most, run};
+use crate::{
+    requests::Requests,
+    sync::Arc,
+    waiting::Due,
+    watched::{Settle, Watched},
+};
+
+fn open() -> Arc<Requests<u8>> {
+    let requests = Arc::new(Requests::default());
+    requests.open();
+    requests
+}
+
+fn asks(requests: &Arc<Requests<u8>>, request: u8) -> thread::JoinHandle<()> {
+    let requests = Arc::clone(requests);
+    thread::spawn(move || requests.ask(request))
+}
+
+/// Waits until so many requests have come, each of them once.
+async fn heard(requests: &Requests<u8>, left: &mut Option<Waker>, count: usize) -> Vec<u8> {
+    let mut heard = Vec::new();
+    while heard.len() < count {
+        heard.extend(poll_fn(|cx| requests.poll(cx, left)).await);
+    }
+    heard.sort_unstable();
+    heard
+}
+
+#[test]
+fn requests_of_two_threads_are_heard_both() {
+    check_most(|| {
+        let requests = open();
+        let askers = [asks(&requests, 1), asks(&requests, 2)];
+        assert_eq!(run(heard(&requests, &mut None, 2)), [1, 2]);
+        for asker in askers {
+            asker.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn one_request_behind_another_is_heard() {
+    check(|| {
+        let requests = open();
+        let asked = Arc::clone(&requests);
+        let asker = thread::spawn(move || {
+            asked.ask(1);
+            asked.ask(2);
+            asked.ask(3);
+        });
+        assert_eq!(run(heard(&requests, &mut None, 3)), [1, 2, 3]);
+        asker.join().unwrap();
+    });
+}
+
+#[test]
+fn a_request_is_heard_by_a_task_with_another_waker() {
+    check_most(|| {
+        let requests = open();
+        let askers = [asks(&requests, 1), asks(&requests, 2)];
+        let mut left = None;
+        // It waits here first, then elsewhere.
+        let first = requests.poll(&Context::from_waker(Waker::noop()), &mut left);
+        let mut all = match first {
+            Poll::Ready(requests) => requests,
+            Poll::Pending => Vec::new(),
+        };
+        all.extend(run(heard(&requests, &mut left, 2 - all.len())));
+        all.sort_unstable();
+        assert_eq!(all, [1, 2]);
+        for asker in askers {
+            asker.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_request_asked_twice_is_heard_behind_the_second() {
+    check_most(|| {
+        let requests = open();
+        let askers = [asks(&requests, 1), asks(&requests, 1)];
+        let mut left = None;
+        assert_eq!(run(heard(&requests, &mut left, 1)), [1]);
+        for asker in askers {
+            asker.join().unwrap();
+        }
+        let rest = requests.poll(&Context::from_waker(Waker::noop()), &mut left);
+        assert!(rest.is_pending() || rest == Poll::Ready(vec![1]));
+    });
+}
+
+impl Settle for u8 {
+    fn settle(&mut self) {}
+}
+
+#[test]
+fn a_task_that_is_woken_for_other_work_as_well_hears_every_request() {
+    check_most(|| {
+        let requests = open();
+        let source = Arc::new(Watched::new(0_u8));
+        let watcher = Seat::at(&source);
+        let asker = asks(&requests, 1);
+        let writer = thread::spawn(move || {
+            let mut due = Due::default();
+            source.put(&mut due, |value| *value += 1);
+            source.put(&mut due, |value| *value += 1);
+        });
+        let (mut left, mut heard, mut read) = (None, false, 0);
+        run(poll_fn(|cx| {
+            while let Poll::Ready(requests) = requests.poll(cx, &mut left) {
+                assert_eq!(requests, [1]);
+                heard = true;
+            }
+            while read < 2 {
+                let more = |value: &u8| match *value {
+                    value if value > read => Poll::Ready(value),
+                    _ => Poll::Pending,
+                };
+                let Poll::Ready(value) = watcher.poll(cx, more) else {
+                    return Poll::Pending;
+                };
+                read = value;
+            }
+            if heard {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        }));
+        asker.join().unwrap();
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn nothing_is_heard_behind_the_end() {
+    check(|| {
+        let requests = open();
+        let asker = asks(&requests, 1);
+        requests.close();
+        asker.join().unwrap();
+        let heard = requests.poll(&Context::from_waker(Waker::noop()), &mut None);
+        assert!(heard.is_pending());
+    });
+}

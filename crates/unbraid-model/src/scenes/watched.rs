@@ -1,0 +1,285 @@
+//! A value between its writer, its owner and those who wait for it, as a choice's log is.
+
+use std::{
+    future::poll_fn,
+    task::{Context, Poll, Wake, Waker},
+};
+
+use loom::thread;
+
+use super::{Seat, check, check_most, run};
+use crate::{
+    sync::Arc,
+    waiting::Due,
+    watched::{Settle, Watched, Watcher},
+};
+
+/// What is put is applied by whoever looks first.
+#[derive(Debug, Default)]
+struct Value {
+    put: u8,
+    applied: u8,
+    /// Nothing more will come.
+    closed: bool,
+    /// The owner is gone.
+    sealed: bool,
+}
+
+impl Settle for Value {
+    fn settle(&mut self) {
+        self.applied += std::mem::take(&mut self.put);
+    }
+}
+
+type Log = Watched<Value>;
+
+fn log() -> Arc<Log> {
+    Arc::new(Watched::new(Value::default()))
+}
+
+fn put(log: &Log, due: &mut Due) {
+    log.put(due, |value| value.put += 1);
+}
+
+fn close(log: &Log) {
+    log.tell_owner(|value| value.closed = true);
+}
+
+fn seal(log: &Log) {
+    log.change(|value| value.sealed = true);
+}
+
+async fn applied(watcher: &Watcher<Value>, count: u8) {
+    watcher
+        .wait(|value| (value.applied >= count).then_some(()))
+        .await;
+}
+
+async fn sealed(watcher: &Watcher<Value>) {
+    watcher.wait(|value| value.sealed.then_some(())).await;
+}
+
+fn end(log: &Log, count: u8) {
+    assert_eq!(log.read(|value| value.applied), count);
+    assert_eq!(log.waiting(), 0, "who is gone leaves no waker behind");
+}
+
+#[test]
+fn a_watcher_sees_every_value_and_the_end() {
+    check(|| {
+        let log = log();
+        let watcher = Seat::at(&log);
+        let reader = thread::spawn(move || {
+            run(async {
+                applied(&watcher, 1).await;
+                applied(&watcher, 2).await;
+                sealed(&watcher).await;
+            });
+        });
+        let mut due = Due::default();
+        put(&log, &mut due);
+        put(&log, &mut due);
+        seal(&log);
+        reader.join().unwrap();
+        end(&log, 2);
+    });
+}
+
+#[test]
+fn the_owner_settles_what_nobody_waits_for() {
+    check(|| {
+        let log = log();
+        let tended = Arc::clone(&log);
+        let owner = thread::spawn(move || run(tended.tend(|value| value.applied == 2)));
+        let mut due = Due::default();
+        put(&log, &mut due);
+        put(&log, &mut due);
+        owner.join().unwrap();
+        end(&log, 2);
+    });
+}
+
+#[test]
+fn the_owner_ends_once_it_is_told_with_all_applied() {
+    check(|| {
+        let log = log();
+        let tended = Arc::clone(&log);
+        let owner = thread::spawn(move || {
+            run(tended.tend(|value| {
+                assert_eq!(value.put, 0);
+                assert!(!value.closed || value.applied == 2);
+                value.closed
+            }));
+        });
+        let mut due = Due::default();
+        put(&log, &mut due);
+        put(&log, &mut due);
+        close(&log);
+        owner.join().unwrap();
+        end(&log, 2);
+    });
+}
+
+#[test]
+fn a_choice_goes_from_its_first_batch_to_its_end() {
+    check_most(|| {
+        let log = log();
+        let tended = Arc::clone(&log);
+        let watcher = Seat::at(&log);
+        let owner = thread::spawn(move || {
+            run(tended.tend(|value| value.closed));
+            seal(&tended);
+        });
+        let reader = thread::spawn(move || {
+            run(async {
+                applied(&watcher, 1).await;
+                sealed(&watcher).await;
+            });
+        });
+        put(&log, &mut Due::default());
+        close(&log);
+        owner.join().unwrap();
+        reader.join().unwrap();
+        end(&log, 1);
+    });
+}
+
+/// Waits at the log once and is woken, or not, but never looks again.
+fn cancelled(log: &Arc<Log>) -> thread::JoinHandle<()> {
+    let watcher = Seat::at(log);
+    let cx = Context::from_waker(Waker::noop());
+    let pending: Poll<()> = watcher.poll(&cx, |_| Poll::Pending);
+    assert!(pending.is_pending());
+    thread::spawn(move || drop(watcher))
+}
+
+#[test]
+fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_owner() {
+    check(|| {
+        let log = log();
+        let tended = Arc::clone(&log);
+        let cancelled = cancelled(&log);
+        let owner = thread::spawn(move || run(tended.tend(|value| value.applied == 2)));
+        let mut due = Due::default();
+        put(&log, &mut due);
+        cancelled.join().unwrap();
+        put(&log, &mut due);
+        owner.join().unwrap();
+        end(&log, 2);
+    });
+}
+
+#[test]
+fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_next_one() {
+    check(|| {
+        let log = log();
+        let next = Seat::at(&log);
+        let cancelled = cancelled(&log);
+        let reader = thread::spawn(move || run(applied(&next, 2)));
+        let mut due = Due::default();
+        put(&log, &mut due);
+        cancelled.join().unwrap();
+        put(&log, &mut due);
+        reader.join().unwrap();
+        end(&log, 2);
+    });
+}
+
+#[test]
+fn a_watcher_that_does_not_look_leaves_the_next_put_to_the_owner() {
+    check(|| {
+        let log = log();
+        let (tended, watched) = (Arc::clone(&log), Seat::at(&log));
+        let cx = Context::from_waker(Waker::noop());
+        let pending: Poll<()> = watched.poll(&cx, |_| Poll::Pending);
+        assert!(pending.is_pending());
+        let owner = thread::spawn(move || run(tended.tend(|value| value.applied == 2)));
+        let mut due = Due::default();
+        put(&log, &mut due);
+        put(&log, &mut due);
+        owner.join().unwrap();
+        drop(watched);
+        end(&log, 2);
+    });
+}
+
+#[test]
+fn two_watchers_that_wait_again_and_again_miss_nothing() {
+    check_most(|| {
+        let log = log();
+        let readers = [Seat::at(&log), Seat::at(&log)].map(|watcher| {
+            thread::spawn(move || {
+                // Each wait is a task of its own, and leaves another waker.
+                run(applied(&watcher, 1));
+                run(applied(&watcher, 2));
+            })
+        });
+        let mut due = Due::default();
+        put(&log, &mut due);
+        put(&log, &mut due);
+        for reader in readers {
+            reader.join().unwrap();
+        }
+        end(&log, 2);
+    });
+}
+
+#[test]
+fn a_task_that_waits_at_two_places_is_woken_for_each() {
+    check(|| {
+        let (text, calls) = (log(), log());
+        let (text_watcher, calls_watcher) = (Seat::at(&text), Seat::at(&calls));
+        let reader = thread::spawn(move || {
+            run(poll_fn(|cx| {
+                let look = |value: &Value| match value.applied {
+                    0 => Poll::Pending,
+                    _ => Poll::Ready(()),
+                };
+                let text = text_watcher.poll(cx, look);
+                let calls = calls_watcher.poll(cx, look);
+                if text.is_ready() {
+                    calls
+                } else {
+                    Poll::Pending
+                }
+            }));
+        });
+        let mut due = Due::default(); // one for all logs, as the reader has it
+        put(&text, &mut due);
+        put(&calls, &mut due);
+        reader.join().unwrap();
+        end(&text, 1);
+        end(&calls, 1);
+    });
+}
+
+/// A waker of foreign code, which looks at the value.
+struct Looks(Arc<Log>);
+
+impl Wake for Looks {
+    fn wake(self: Arc<Self>) {
+        self.0.read(|_| {});
+    }
+}
+
+#[test]
+fn a_waker_may_look_at_the_value() {
+    check(|| {
+        let log = log();
+        let watcher = Seat::at(&log);
+        let looks = Waker::from(Arc::new(Looks(Arc::clone(&log))));
+        let cx = Context::from_waker(&looks);
+        let wait = || watcher.poll(&cx, |_| Poll::<()>::Pending).is_pending();
+        assert!(wait());
+        put(&log, &mut Due::default());
+        assert!(wait());
+        seal(&log);
+        assert!(log.poll_tend(&cx, |_| false).is_pending());
+        close(&log);
+        // They own each other: somebody else takes the owner's place.
+        let other = Context::from_waker(Waker::noop());
+        assert!(log.poll_tend(&other, |_| false).is_pending());
+        drop(watcher);
+        end(&log, 1);
+    });
+}
