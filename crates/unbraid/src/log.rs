@@ -188,6 +188,6 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.0.change(Record::seal);
+        self.0.retire(Record::seal);
     }
 }

@@ -53,6 +53,9 @@ impl<R: PartialEq> Requests<R> {
         let mut state = self.lock();
         state.open = false;
         state.requests.clear();
+        let waker = state.waker.take();
+        drop(state);
+        drop(waker); // it may run foreign code: not under the lock
     }
 
     pub(crate) fn ask(&self, request: R) {

@@ -105,6 +105,13 @@ impl<T: Settle> Watched<T> {
         due.wake();
     }
 
+    /// As [`change`](Self::change), by an owner that will look no more.
+    pub(crate) fn retire(&self, work: impl FnOnce(&mut T)) {
+        let owner = self.lock().owner.take();
+        drop(owner); // it may run foreign code: not under the lock
+        self.change(work);
+    }
+
     /// The owner settles the value, again and again, until it is over.
     pub(crate) async fn tend(&self, over: impl Fn(&T) -> bool) {
         poll_fn(|cx| self.poll_tend(cx, &over)).await

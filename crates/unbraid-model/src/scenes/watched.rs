@@ -128,7 +128,7 @@ fn a_choice_goes_from_its_first_batch_to_its_end() {
         let watcher = Seat::at(&log);
         let owner = thread::spawn(move || {
             run(tended.tend(|value| value.closed));
-            seal(&tended);
+            tended.retire(|value| value.sealed = true);
         });
         let reader = thread::spawn(move || {
             run(async {
