@@ -2,8 +2,11 @@
 //!
 //! Its mailbox takes one message; then one long handler reads the source to its end. It never waits for a consumer.
 
+mod again;
 mod clock;
+mod end;
 mod outbox;
+mod wishes;
 
 use std::{
     future::poll_fn,
@@ -17,16 +20,17 @@ use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionE
 use tokio::time::Instant;
 use tracing::Instrument;
 use unbraid_core::{
-    ChoiceIndex, End, FinishPolicy, Limit, LimitExceeded, Options, StreamError, TimedOut,
-    TransportError, Usage, Warning, pipeline::Pipeline,
+    ChoiceIndex, FinishPolicy, Options, StreamError, TimedOut, TransportError, Warning,
+    pipeline::Pipeline,
 };
 
+use again::Again;
 use clock::Tick;
 pub(crate) use clock::{Clock, Timeouts, has_time_driver};
 use outbox::Outbox;
 
 use crate::{
-    board::{BoardWriter, Closed, News},
+    board::{BoardWriter, News},
     choice_actor::leave,
     control::{Control, Request},
     join::Numbering,
@@ -36,9 +40,6 @@ use crate::{
 
 /// Bytes that are decoded before anything is handed on: what has gathered goes as one batch a choice.
 const READ_BYTES: usize = 64 * 1024;
-
-/// What is read of a stream that nobody needs any more, so that its connection can be used again.
-const DRAIN_BYTES: usize = 64 * 1024;
 
 /// What a read costs at least in that count: a source that is ever ready with nothing must not hold the thread.
 const PIECE_COST: usize = 64;
@@ -68,39 +69,6 @@ pub(crate) struct Reader {
     winners: Option<Arc<[ChoiceIndex]>>,
     /// Whether any other was open then.
     has_losers: bool,
-}
-
-/// Whether a source that has just said that it has nothing is asked again behind a delivery. Some have more by then, and it
-/// goes with the next batch; for others that is one question too many for each event.
-#[derive(Debug, Default)]
-struct Again {
-    asked: bool,
-    /// How often in a row it had nothing. From time to time this starts anew.
-    futile: u8,
-}
-
-impl Again {
-    const TRIES: u8 = 4;
-
-    fn pays(&mut self) -> bool {
-        self.asked = self.futile < Self::TRIES;
-        if !self.asked {
-            self.futile = self.futile.wrapping_add(1);
-        }
-        self.asked
-    }
-
-    fn read(&mut self) {
-        if std::mem::take(&mut self.asked) {
-            self.futile = 0;
-        }
-    }
-
-    fn had_nothing(&mut self) {
-        if std::mem::take(&mut self.asked) {
-            self.futile += 1;
-        }
-    }
 }
 
 /// Why the reader woke.
@@ -185,24 +153,6 @@ impl Reader {
         self.stand_in(me).await;
     }
 
-    /// Of several sources one may fail while the completion goes on: then its choices tell it, and be it their first news.
-    async fn stand_in(&mut self, me: &ActorCell) {
-        let Some(Err(error)) = self.pipeline.router().closed() else {
-            return;
-        };
-        if self.pipeline.sink.choices() == 0 {
-            let end = match (End::from(error), error) {
-                (End::Interrupted, error) => {
-                    let bytes = self.pipeline.intake().bytes();
-                    End::Transport(Arc::new(TransportError::new(bytes, error.clone())))
-                }
-                (end, _) => end,
-            };
-            self.pipeline.sink.stand_in(&end);
-            self.deliver(me).await;
-        }
-    }
-
     /// Takes whatever is ready, up to a bound; waits only if nothing is.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         if let Poll::Ready(requests) = self.control.poll(cx, &mut self.asking) {
@@ -272,68 +222,6 @@ impl Reader {
         });
     }
 
-    fn asked(&mut self, request: Request) {
-        match request {
-            Request::CancelAll => self.pipeline.fail(StreamError::Cancelled),
-            Request::Drain => {
-                self.drain = true;
-                self.pipeline.fail(StreamError::Cancelled); // nobody is left to read it
-            }
-            Request::Cancel(index) => self.cancel(index),
-            Request::Keep(winners) => self.winners = Some(winners),
-        }
-    }
-
-    /// The caller ends one choice. The body closes with the last of them; a choice that ended by itself keeps it open,
-    /// since the usage is still to come (U14).
-    fn cancel(&mut self, index: ChoiceIndex) {
-        let slot = self.pipeline.sink.slot(index);
-        let cancelled = slot.is_some_and(|slot| self.cancel_slot(slot));
-        if cancelled
-            && self.more_may_come() == Some(false)
-            && self.pipeline.router().all_cancelled()
-        {
-            self.pipeline.fail(StreamError::Cancelled);
-        }
-    }
-
-    fn cancel_slot(&mut self, slot: usize) -> bool {
-        let told = self.pipeline.sink.told;
-        let cancelled = self.pipeline.cancel(slot);
-        self.pipeline.sink.told = told; // that end was the caller's own wish
-        cancelled
-    }
-
-    /// Whether choices are still to come, if it is known how many were asked for.
-    fn more_may_come(&self) -> Option<bool> {
-        let expected = self.options.expect_choices?;
-        Some(self.pipeline.sink.choices() < expected as usize)
-    }
-
-    /// Cancels all that have not won, and closes the body when only they would still use it.
-    fn keep_winners(&mut self) {
-        let Some(winners) = self.winners.clone() else {
-            return;
-        };
-        let mut open = false;
-        for slot in 0..self.pipeline.sink.choices() {
-            if self
-                .pipeline
-                .sink
-                .index(slot)
-                .is_some_and(|index| winners.contains(&index))
-            {
-                open |= !self.pipeline.router().has_ended(slot);
-            } else {
-                self.has_losers |= self.cancel_slot(slot);
-            }
-        }
-        let none_came = self.pipeline.sink.choices() == 0;
-        if !open && (self.has_losers || none_came || self.more_may_come() == Some(true)) {
-            self.pipeline.fail(StreamError::Cancelled);
-        }
-    }
-
     /// Gives each choice its batch at once, so that the source need not be asked again before waiting for it; false if
     /// there is more to do.
     fn deliver_now(&mut self) -> bool {
@@ -382,87 +270,6 @@ impl Reader {
             warning.choice = warning.choice.map(|own| self.pipeline.sink.number(own));
         }
         warnings
-    }
-
-    /// The reported usage, each choice by its index within the completion.
-    fn usage(&self) -> Usage {
-        let mut usage = self.pipeline.router().usage();
-        for (choice, _) in &mut usage.per_choice {
-            *choice = self.pipeline.sink.number(*choice);
-        }
-        usage
-    }
-
-    /// A panic in the reader ends every choice that is open.
-    async fn lost(&mut self, me: &ActorCell) {
-        tracing::error!("the reader of a completion panicked");
-        self.readable = false;
-        self.pipeline.fail(StreamError::Lost);
-        self.deliver(me).await;
-        self.stand_in(me).await;
-    }
-
-    /// Lets the choices come to their ends, then tells that the stream is over.
-    async fn close(&mut self) {
-        // Our exit kills linked children: they come first.
-        self.pipeline.sink.join().await;
-        let router = self.pipeline.router();
-        let result = router.closed().cloned().unwrap_or(Err(StreamError::Lost));
-        let refused = matches!(
-            result,
-            Err(StreamError::Limit(LimitExceeded {
-                limit: Limit::Choices,
-                ..
-            }))
-        );
-        let none_came = self.pipeline.sink.choices() == 0;
-        let told_by_choices = result.is_err() && (self.pipeline.sink.told || refused || none_came);
-        let (bytes, events) = (
-            self.pipeline.intake().bytes(),
-            self.pipeline.intake().events(),
-        );
-        let outcome = result.as_ref().err().map_or("complete", StreamError::name);
-        tracing::debug!(
-            bytes,
-            events,
-            choices = self.pipeline.sink.choices(),
-            outcome,
-            "stream closed"
-        );
-        self.drain |= result.is_ok();
-        let closed = Closed {
-            result,
-            told_by_choices,
-            events,
-        };
-        self.board.close(closed, self.usage());
-    }
-
-    /// Reads a bounded rest of a stream that is over, so that its connection can be used again (S26).
-    async fn drain(&mut self) {
-        if !self.drain || !self.readable {
-            return;
-        }
-        let mut rest = DRAIN_BYTES;
-        let Self { source, clock, .. } = self;
-        clock.start_drain();
-        poll_fn(|cx| {
-            loop {
-                let mut taken = PIECE_COST;
-                let polled = source.poll(cx, &mut |piece| {
-                    if let Piece::Bytes(bytes) = piece {
-                        taken += bytes.len();
-                    }
-                });
-                rest = rest.saturating_sub(taken);
-                match polled {
-                    Poll::Ready(Some(Ok(()))) if rest > 0 => {}
-                    Poll::Ready(_) => return Poll::Ready(()),
-                    Poll::Pending => return clock.poll_drain(cx),
-                }
-            }
-        })
-        .await;
     }
 }
 
