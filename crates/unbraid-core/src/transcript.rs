@@ -155,7 +155,7 @@ impl Transcript {
     /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
     /// ```
     #[must_use]
-    #[inline(never)]
+    #[inline(never)] // inlined, it is built piece by piece and copied, which takes longer than the call
     pub fn event(&self, seq: usize) -> Option<Stamped<&str>> {
         let record = self.records.get(seq).filter(|_| seq < self.visible())?;
         let text = self.text_of(seq);

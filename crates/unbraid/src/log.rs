@@ -55,6 +55,7 @@ pub(crate) struct Record {
     closed: bool,
     /// Nothing more is taken.
     sealed: bool,
+    panicked: bool,
 }
 
 impl Record {
@@ -126,7 +127,7 @@ impl Record {
         // A panic here ends this choice, and not the task of a consumer that happened to look.
         let applied = catch_unwind(AssertUnwindSafe(|| batch.apply(machine, transcript)));
         if applied.is_err() {
-            tracing::error!("a choice was lost: its machine panicked");
+            self.panicked = true;
             self.seal();
         }
         self.stamp();
@@ -152,6 +153,7 @@ impl Log {
             came: None,
             closed: false,
             sealed: false,
+            panicked: false,
         })
     }
 
@@ -189,5 +191,8 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.retire(Record::seal);
+        if self.0.read(|record| record.panicked) {
+            tracing::error!("a choice was lost: its machine panicked"); // not under the lock: it runs foreign code
+        }
     }
 }
