@@ -238,7 +238,8 @@ impl Reader {
         let new = if self.pipeline.sink.deliver() {
             Vec::new()
         } else {
-            self.pipeline.sink.start(me).await
+            let over = self.pipeline.router().closed().is_some();
+            self.pipeline.sink.start(me, over).await
         };
         self.tell(new);
     }

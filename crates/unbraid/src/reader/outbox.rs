@@ -121,13 +121,20 @@ impl Outbox {
         filled.is_empty()
     }
 
-    /// Starts the actors of choices that are new, and gives their logs in order of appearance.
-    pub(crate) async fn start(&mut self, me: &ActorCell) -> Vec<Arc<Log>> {
+    /// Starts the actors of choices that are new, and gives their logs in order of appearance. Where the stream is `over`
+    /// nothing more comes for any of them, and none has a life that an actor would own.
+    pub(crate) async fn start(&mut self, me: &ActorCell, over: bool) -> Vec<Arc<Log>> {
         let mut new = Vec::new();
         self.filled.sort_unstable();
         for slot in self.filled.drain(..) {
             if let Some(lane) = self.lanes.get_mut(slot) {
-                new.push(lane.start(&self.options, self.started, me).await);
+                let (log, owner) = lane.open(&self.options, self.started);
+                if over {
+                    drop(owner);
+                } else {
+                    lane.start(owner, me).await;
+                }
+                new.push(log);
             }
         }
         new
@@ -147,19 +154,25 @@ impl Outbox {
 }
 
 impl Lane {
-    /// Starts the choice's actor. If that fails the dropped owner has sealed it.
-    async fn start(&mut self, options: &Options, started: Instant, me: &ActorCell) -> Arc<Log> {
+    /// Makes the choice's log, and puts the first batch into it.
+    fn open(&mut self, options: &Options, started: Instant) -> (Arc<Log>, Owner) {
         let log = Arc::new(Log::of_choice(self.index, self.shape, options, started));
         let mut due = Due::default();
         log.give(&mut self.batch, &mut due);
-        let owner = Owner::new(Arc::clone(&log));
-        let spawned = ChoiceActor::spawn_linked(None, ChoiceActor, owner, me.clone()).await;
         self.link = Some(Link {
             log: Arc::clone(&log),
-            actor: spawned.ok().map(|(_, actor)| actor),
+            actor: None,
             due,
         });
-        log
+        (Arc::clone(&log), Owner::new(log))
+    }
+
+    /// Starts the choice's actor. If that fails the dropped owner has sealed the log.
+    async fn start(&mut self, owner: Owner, me: &ActorCell) {
+        let spawned = ChoiceActor::spawn_linked(None, ChoiceActor, owner, me.clone()).await;
+        if let (Some(link), Ok((_, actor))) = (&mut self.link, spawned) {
+            link.actor = Some(actor);
+        }
     }
 }
 
