@@ -87,8 +87,16 @@ impl Record {
         self.batch = Batch::default();
         if self.transcript.end().is_none() {
             self.came = Some(Instant::now());
-            self.machine
-                .end(End::Lost, self.place, &mut self.transcript);
+            let Self {
+                machine,
+                transcript,
+                place,
+                ..
+            } = self;
+            // A machine that has panicked may do so again, or take itself for ended: nobody may wait for it.
+            let ended = AssertUnwindSafe(|| machine.end(End::Lost, *place, transcript));
+            self.panicked |= catch_unwind(ended).is_err();
+            self.transcript.lose(self.place);
             self.stamp();
         }
     }
@@ -194,5 +202,29 @@ impl Drop for Owner {
         if self.0.read(|record| record.panicked) {
             tracing::error!("a choice was lost: its machine panicked"); // not under the lock: it runs foreign code
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_log_is_sealed_even_if_its_machine_takes_itself_for_ended() {
+        let log = Log::of_choice(
+            ChoiceIndex(0),
+            Shape::Chat,
+            &Options::default(),
+            Instant::now(),
+        );
+        let place = Place::default();
+        log.change(|record| {
+            let mut other = Transcript::new(ChoiceIndex(0), Shape::Chat);
+            record.machine.end(End::Interrupted, place, &mut other);
+        });
+        let log = Arc::new(log);
+        drop(Owner::new(Arc::clone(&log)));
+        assert!(log.read(|record| matches!(record.transcript.end(), Some(End::Lost))));
+        assert!(log.read(|record| record.timing.end.is_some()));
     }
 }

@@ -47,6 +47,14 @@ impl Transcript {
         self.end = Some((end, self.records.len()));
     }
 
+    /// Ends the record as lost, if it has no end, whatever its machine has come to.
+    #[doc(hidden)]
+    pub fn lose(&mut self, place: Place) {
+        if self.end.is_none() {
+            self.set_end(End::Lost, place);
+        }
+    }
+
     pub(crate) fn replace_end(&mut self, end: End) {
         if let Some((known, _)) = &mut self.end {
             *known = end;
