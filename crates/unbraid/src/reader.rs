@@ -20,7 +20,7 @@ use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionE
 use tokio::time::Instant;
 use tracing::Instrument;
 use unbraid_core::{
-    ChoiceIndex, FinishPolicy, Options, StreamError, TimedOut, TransportError, Warning,
+    ChoiceIndex, End, FinishPolicy, Options, StreamError, TimedOut, TransportError, Warning,
     pipeline::Pipeline,
 };
 
@@ -150,6 +150,33 @@ impl Reader {
                 tokio::task::consume_budget().await;
             }
         }
+        self.stand_in(me).await;
+    }
+
+    /// Of several sources one may fail while the completion goes on: then its choices tell it, and be it their first news.
+    async fn stand_in(&mut self, me: &ActorCell) {
+        let Some(Err(error)) = self.pipeline.router().closed() else {
+            return;
+        };
+        if self.pipeline.sink.choices() == 0 {
+            let end = match (End::from(error), error) {
+                (End::Interrupted, error) => {
+                    let bytes = self.pipeline.intake().bytes();
+                    End::Transport(Arc::new(TransportError::new(bytes, error.clone())))
+                }
+                (end, _) => end,
+            };
+            self.pipeline.sink.stand_in(&end);
+            self.deliver(me).await;
+        }
+    }
+
+    /// A panic in the reader ends every choice that is open.
+    async fn lost(&mut self, me: &ActorCell) {
+        tracing::error!("the reader of a completion panicked");
+        self.readable = false;
+        self.pipeline.fail(StreamError::Lost);
+        self.deliver(me).await;
         self.stand_in(me).await;
     }
 

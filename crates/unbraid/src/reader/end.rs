@@ -1,9 +1,8 @@
-//! How a stream's end reaches its choices and its handles, and what becomes of the rest of its bytes.
+//! How a stream's end reaches its handles, and what becomes of the rest of its bytes.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::{future::poll_fn, task::Poll};
 
-use ractor::ActorCell;
-use unbraid_core::{End, Limit, LimitExceeded, StreamError, TransportError, Usage};
+use unbraid_core::{Limit, LimitExceeded, StreamError, Usage};
 
 use super::{PIECE_COST, Reader};
 use crate::{board::Closed, source::Piece};
@@ -12,24 +11,6 @@ use crate::{board::Closed, source::Piece};
 const DRAIN_BYTES: usize = 64 * 1024;
 
 impl Reader {
-    /// Of several sources one may fail while the completion goes on: then its choices tell it, and be it their first news.
-    pub(super) async fn stand_in(&mut self, me: &ActorCell) {
-        let Some(Err(error)) = self.pipeline.router().closed() else {
-            return;
-        };
-        if self.pipeline.sink.choices() == 0 {
-            let end = match (End::from(error), error) {
-                (End::Interrupted, error) => {
-                    let bytes = self.pipeline.intake().bytes();
-                    End::Transport(Arc::new(TransportError::new(bytes, error.clone())))
-                }
-                (end, _) => end,
-            };
-            self.pipeline.sink.stand_in(&end);
-            self.deliver(me).await;
-        }
-    }
-
     /// The reported usage, each choice by its index within the completion.
     fn usage(&self) -> Usage {
         let mut usage = self.pipeline.router().usage();
@@ -37,15 +18,6 @@ impl Reader {
             *choice = self.pipeline.sink.number(*choice);
         }
         usage
-    }
-
-    /// A panic in the reader ends every choice that is open.
-    pub(super) async fn lost(&mut self, me: &ActorCell) {
-        tracing::error!("the reader of a completion panicked");
-        self.readable = false;
-        self.pipeline.fail(StreamError::Lost);
-        self.deliver(me).await;
-        self.stand_in(me).await;
     }
 
     /// Lets the choices come to their ends, then tells that the stream is over.
