@@ -56,7 +56,8 @@ impl Control {
         let mut life = self.lock();
         life.reader = None;
         life.done = true;
-        self.requests.close();
+        drop(life);
+        self.requests.close(); // it drops a waker, which may run foreign code: not under the lock
     }
 
     pub(crate) fn set_ended(&self, ended: bool) {
