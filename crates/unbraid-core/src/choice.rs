@@ -44,10 +44,6 @@ pub struct Machine {
     roles: u32,
     role_less: bool,
     ended: bool,
-    /// Whether a piece of text is just that: nothing waits for what comes next. Known until the next update.
-    quiet: bool,
-    /// The call that the last piece of arguments went to, by its index on the wire.
-    writing: Option<(i64, u32)>,
     limits: Limits,
     tools: Vec<Arc<str>>,
 }
@@ -76,7 +72,6 @@ impl Machine {
         if self.ended {
             return;
         }
-        self.stir();
         self.role(update, place, log);
         if log.finish_reason().is_some() && update.has_delta() {
             self.warn("F6", "text or calls after the finish reason", place, log);
@@ -110,44 +105,26 @@ impl Machine {
 
     /// Which record a piece makes, if that is all that it does.
     #[inline]
-    fn record_of(&mut self, lane: Lane, log: &Transcript) -> Option<(Kind, u32)> {
-        if !self.quiet {
-            self.quiet = !self.ended
-                && self.high == [None; 3]
-                && log.begun()
-                && log.finish_reason().is_none()
-                && !tool_calls::any_waits(log);
-        }
-        if !self.quiet {
+    fn record_of(&self, lane: Lane, log: &Transcript) -> Option<(Kind, u32)> {
+        let [reasoning, content, refusal] = self.high;
+        let (kind, high) = match lane {
+            Lane::Content => (Kind::Content, content),
+            Lane::Reasoning => (Kind::Reasoning, reasoning),
+            Lane::Refusal => (Kind::Refusal, refusal),
+            Lane::Arguments(_) => (Kind::CallArguments, None),
+        };
+        let plain = !self.ended && high.is_none() && log.begun() && log.finish_reason().is_none();
+        if !plain || tool_calls::any_waits(log) {
             return None;
         }
-        Some(match lane {
-            Lane::Content => (Kind::Content, 0),
-            Lane::Reasoning => (Kind::Reasoning, 0),
-            Lane::Refusal => (Kind::Refusal, 0),
-            Lane::Arguments(index) => (Kind::CallArguments, self.call_of(index, log)?),
-        })
-    }
-
-    fn call_of(&mut self, index: i64, log: &Transcript) -> Option<u32> {
-        if let Some((known, call)) = self.writing
-            && known == index
-        {
-            return Some(call);
+        match lane {
+            Lane::Arguments(index) => Some((kind, tool_calls::told(log, index)?)),
+            Lane::Content | Lane::Reasoning | Lane::Refusal => Some((kind, 0)),
         }
-        let call = tool_calls::told(log, index)?;
-        self.writing = Some((index, call));
-        Some(call)
-    }
-
-    /// Something has come that is more than a piece of text.
-    fn stir(&mut self) {
-        (self.quiet, self.writing) = (false, None);
     }
 
     /// What comes behind the end: kept for the message, told to nobody (F6).
     pub fn late(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {
-        self.stir();
         let repeats = update.whole && self.begun;
         if !repeats {
             let _over: Result<(), LimitExceeded> = self.deltas(update, place, log); // the choice has ended: a further call is dropped
@@ -165,7 +142,6 @@ impl Machine {
             return;
         }
         self.ended = true;
-        self.stir();
         if !log.begun() {
             log.push(Kind::Start, place, 0, "");
         }
