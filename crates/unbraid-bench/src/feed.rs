@@ -5,6 +5,7 @@
 
 use std::{
     convert::Infallible,
+    future::poll_fn,
     hint::black_box,
     pin::Pin,
     sync::{
@@ -15,7 +16,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::{Stream, task::AtomicWaker};
+use futures::{Stream, StreamExt, task::AtomicWaker};
 
 use crate::{body::Body, random::Random};
 
@@ -158,6 +159,19 @@ impl Tally {
 }
 
 impl Feed {
+    /// The next read, for a contender of one task that does its work at `idle`, when there is nothing to read: it asks
+    /// the source as often, and waits at it in the same way, as those do whose work is other tasks'.
+    pub(crate) async fn read(&mut self, mut idle: impl FnMut(&Self)) -> Option<Bytes> {
+        let read = poll_fn(|cx| {
+            let read = self.poll_next_unpin(cx);
+            if read.is_pending() {
+                idle(self);
+            }
+            read
+        });
+        read.await?.ok()
+    }
+
     fn poll_gate(&mut self, cx: &Context<'_>) -> Poll<()> {
         if self.gate.consumed.load(SeqCst) < self.fed {
             self.gate.waker.register(cx.waker());

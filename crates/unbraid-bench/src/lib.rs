@@ -69,7 +69,9 @@ pub fn main() -> ExitCode {
         ["http"] => http::run(asked.quick, asked.json, &mut out),
         ["latency"] => latency::run(asked.quick, asked.json, &mut out),
         ["json"] => json::run(&mut out),
-        ["profile", contender, delivery, runtime] => table::profile(contender, delivery, runtime),
+        ["profile", contender, delivery, runtime] => {
+            table::profile([contender, delivery, runtime], asked.quick, &mut out)
+        }
         _ => return usage(),
     };
     match printed {

@@ -85,7 +85,12 @@ pub(crate) fn time(runtime: &Runtime, reads: &Reads, contender: Contender) -> f6
 }
 
 /// Runs one contender for as long as a profiler needs.
-pub(crate) fn profile(contender: &str, delivery: &str, runtime_name: &str) -> io::Result<()> {
+pub(crate) fn profile(
+    [contender, delivery, runtime_name]: [&str; 3],
+    quick: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    const PROFILED: u32 = 20_000;
     let unknown = || io::Error::other("no such contender or delivery");
     let contender = Contender::ALL.into_iter().find(|c| c.name() == contender);
     let delivery = Delivery::ALL.into_iter().find(|d| d.name() == delivery);
@@ -93,13 +98,16 @@ pub(crate) fn profile(contender: &str, delivery: &str, runtime_name: &str) -> io
         contender.ok_or_else(unknown)?,
         delivery.ok_or_else(unknown)?,
     );
-    let reads = delivery.cut(&body::body(20_000, body::BRAIDED));
+    let reads = delivery.cut(&body::body(PROFILED as usize, body::BRAIDED));
     let runtime = runtime(runtime_name)?;
-    let mut spent = 0.0;
-    while spent < 4e9 {
+    let enough = if quick { 1.5e8 } else { 4e9 };
+    let (mut spent, mut chunks) = (0.0, 0);
+    while spent < enough {
         spent += time(&runtime, &reads, contender);
+        chunks += PROFILED;
     }
-    Ok(())
+    let cost = spent / f64::from(chunks);
+    writeln!(out, "{cost:.0} ns a chunk, with the source's")
 }
 
 fn compare(runtime: &Runtime, reads: &Reads, body: &Body) -> io::Result<()> {

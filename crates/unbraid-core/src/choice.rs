@@ -8,6 +8,8 @@
 //! When a finished choice ends is the router's knowledge (it sees the other choices' events); what an end leaves in
 //! the transcript is decided here.
 
+#[cfg(test)]
+mod tests;
 mod tool_calls;
 
 use std::{borrow::Cow, sync::Arc};
@@ -90,11 +92,7 @@ impl Machine {
     /// Applies one piece of text: the same as applying its update, but quicker where nothing else has to be looked at.
     #[inline]
     pub fn piece(&mut self, piece: &Piece<'_>, place: Place, log: &mut Transcript) {
-        let known_role = piece
-            .role
-            .is_none_or(|role| log.role().is_some_and(|known| **known == *role));
-        let record = self.record_of(piece.lane, log).filter(|_| known_role);
-        let Some((kind, number)) = record else {
+        let Some((kind, number)) = self.record_of(piece.lane, piece.role, log) else {
             return self.apply(&piece.to_update(), place, log);
         };
         self.begun = true;
@@ -103,9 +101,30 @@ impl Machine {
         log.push(kind, place, number, piece.text);
     }
 
+    /// Whether a piece that names this role would go on with its text and do nothing else; a piece of which that is so
+    /// changes nothing of it for those behind it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Options, Place, Shape, Transcript, Update};
+    /// use unbraid_core::{choice::Machine, piece::Lane};
+    ///
+    /// let mut log = Transcript::new(ChoiceIndex(0), Shape::Chat);
+    /// let mut machine = Machine::new(&Options::default());
+    /// assert!(!machine.is_plain(Lane::Content, None, &log), "the first piece is the choice's start, too");
+    /// let update = Update { content_update: Some("Hi".into()), ..Update::default() };
+    /// machine.apply(&update, Place::default(), &mut log);
+    /// assert!(machine.is_plain(Lane::Content, None, &log));
+    /// ```
+    #[must_use]
+    pub fn is_plain(&self, lane: Lane, role: Option<&str>, log: &Transcript) -> bool {
+        self.record_of(lane, role, log).is_some()
+    }
+
     /// Which record a piece makes, if that is all that it does.
     #[inline]
-    fn record_of(&self, lane: Lane, log: &Transcript) -> Option<(Kind, u32)> {
+    fn record_of(&self, lane: Lane, role: Option<&str>, log: &Transcript) -> Option<(Kind, u32)> {
         let [reasoning, content, refusal] = self.high;
         let (kind, high) = match lane {
             Lane::Content => (Kind::Content, content),
@@ -114,7 +133,8 @@ impl Machine {
             Lane::Arguments(_) => (Kind::CallArguments, None),
         };
         let plain = !self.ended && high.is_none() && log.begun() && log.finish_reason().is_none();
-        if !plain || tool_calls::any_waits(log) {
+        let known_role = role.is_none_or(|role| log.role().is_some_and(|known| **known == *role));
+        if !plain || !known_role || tool_calls::any_waits(log) {
             return None;
         }
         match lane {

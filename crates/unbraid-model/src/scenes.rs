@@ -4,7 +4,7 @@ mod requests;
 mod watched;
 
 use std::{
-    ops::Deref,
+    ops::{Deref, DerefMut},
     pin::pin,
     sync::atomic::AtomicUsize,
     task::{Context, Poll, Wake, Waker},
@@ -14,6 +14,7 @@ use loom::{model::Builder, sync::Notify};
 
 use crate::{
     sync::{Arc, Ordering},
+    waiting::Topics,
     watched::{Settle, Watched, Watcher},
 };
 
@@ -74,6 +75,10 @@ impl<T: Settle> Seat<T> {
     fn at(watched: &Arc<Watched<T>>) -> Self {
         Self(Some(Watcher::new(watched)))
     }
+
+    fn of(topics: Topics, watched: &Arc<Watched<T>>) -> Self {
+        Self(Some(Watcher::of(topics, watched)))
+    }
 }
 
 impl<T: Settle> Deref for Seat<T> {
@@ -81,6 +86,12 @@ impl<T: Settle> Deref for Seat<T> {
 
     fn deref(&self) -> &Watcher<T> {
         self.0.as_ref().expect("it is taken by the drop alone")
+    }
+}
+
+impl<T: Settle> DerefMut for Seat<T> {
+    fn deref_mut(&mut self) -> &mut Watcher<T> {
+        self.0.as_mut().expect("it is taken by the drop alone")
     }
 }
 

@@ -62,6 +62,19 @@ impl Batch {
         !self.mixed
     }
 
+    /// The one text that all its pieces go on with, and the role they all name; `None` if there is more to it.
+    pub(crate) fn only(&self) -> Option<(Lane, Option<&'static str>)> {
+        let of = |step: &Step| match step {
+            Step::Piece {
+                lane, assistant, ..
+            } => Some((*lane, assistant.then_some(ASSISTANT))),
+            Step::Update { .. } | Step::Late { .. } | Step::End { .. } | Step::Fail { .. } => None,
+        };
+        let (first, rest) = self.steps.split_first()?;
+        let only = of(first);
+        only.filter(|_| rest.iter().all(|step| of(step) == only))
+    }
+
     fn push(&mut self, step: Step) {
         self.mixed = true;
         self.steps.push(step);

@@ -12,13 +12,13 @@ use std::{
 
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceError, ChoiceIndex, End, Options, Place, Shape, Transcript, choice::Machine,
+    ChoiceError, ChoiceIndex, End, Options, Place, Shape, Transcript, choice::Machine, piece::Lane,
 };
 
 use crate::{
     batch::Batch,
-    waiting::Due,
-    watched::{Settle, Watched},
+    waiting::{Due, Topics},
+    watched::{Look, Settle, Watched},
 };
 
 /// When things happened to a choice, counted from the start of the completion.
@@ -69,16 +69,41 @@ impl Record {
         })
     }
 
-    fn take(&mut self, batch: &mut Batch) {
+    /// What was found by a look at all events in front of `seq`.
+    pub(crate) fn found<R>(&self, seq: usize, found: R) -> Look<R> {
+        if seq >= self.transcript.visible() && self.transcript.end().is_none() {
+            Look::All(found)
+        } else {
+            Look::Some(found)
+        }
+    }
+
+    /// Takes a batch, and says what it will change.
+    fn take(&mut self, batch: &mut Batch) -> Topics {
         if self.sealed {
             *batch = Batch::default(); // the choice was lost: it has its end already
-            return;
+            return Topics::ALL;
         }
         if self.timing.first_delta.is_none() || !batch.is_text() {
             self.settle(); // what came before has another time
             self.came = Some(Instant::now());
         }
+        let topics = self.topics(batch);
         self.batch.append(batch);
+        topics
+    }
+
+    /// What a batch will change: one text, where it has nothing but plain pieces of that, or else anything.
+    ///
+    /// What was put off before it makes no difference: plain pieces leave the next ones plain, and of all else everybody
+    /// was told who has not looked since.
+    fn topics(&self, batch: &Batch) -> Topics {
+        let plain = |(lane, role): &_| self.machine.is_plain(*lane, *role, &self.transcript);
+        match batch.only().filter(plain) {
+            Some((Lane::Content | Lane::Reasoning | Lane::Refusal, _)) => Topics::TEXTS,
+            Some((Lane::Arguments(_), _)) => Topics::CALLS,
+            None => Topics::ALL,
+        }
     }
 
     /// Ends the choice as lost if it has no other end.
@@ -102,6 +127,9 @@ impl Record {
     }
 
     fn stamp(&mut self) {
+        if self.timing.first_delta.is_some() && self.transcript.end().is_none() {
+            return; // nothing new: that is nearly always so
+        }
         let since = self.came.map(|came| came - self.started);
         // Event 0 is the start: the first delta is the second event.
         if self.timing.first_delta.is_none() && self.transcript.visible() > 1 {

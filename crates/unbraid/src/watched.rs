@@ -5,13 +5,13 @@
 
 use std::{
     future::poll_fn,
-    sync::{PoisonError, atomic::AtomicU64},
-    task::{Context, Poll},
+    sync::PoisonError,
+    task::{Context, Poll, Waker},
 };
 
 use crate::{
-    sync::{Arc, Mutex, MutexGuard, Ordering},
-    waiting::{Due, Place, Waiting},
+    sync::{Arc, Mutex, MutexGuard},
+    waiting::{Due, Place, Ticket, Topics, Waiting},
 };
 
 /// A value that may put work off until somebody looks at it.
@@ -72,22 +72,23 @@ impl<T: Settle> Watched<T> {
         // Declared behind the guard it would be dropped before it: wake only once the lock is free.
         let mut wake = Wake(Due::default());
         let mut state = self.look();
-        state.waiting.tell(&mut wake.0);
+        state.waiting.tell(Topics::ALL, &mut wake.0);
         let result = work(&mut state.value);
         drop(state);
         drop(wake);
         result
     }
 
-    /// Leaves work for whoever looks next: those who wait are woken to look or, where nobody does, the owner.
-    pub(crate) fn put(&self, due: &mut Due, work: impl FnOnce(&mut T)) {
+    /// Leaves work for whoever looks next, and says what it will change: those who wait for that are woken to look or,
+    /// where nobody does, the owner.
+    pub(crate) fn put(&self, due: &mut Due, work: impl FnOnce(&mut T) -> Topics) {
         let mut state = self.lock();
-        work(&mut state.value);
+        let topics = work(&mut state.value);
         let State { waiting, owner, .. } = &mut *state;
-        if !waiting.tell(due)
+        if !waiting.tell(topics, due)
             && let Some(owner) = owner
         {
-            owner.tell(due);
+            owner.tell(topics, due);
         }
         drop(state);
         due.wake();
@@ -99,7 +100,7 @@ impl<T: Settle> Watched<T> {
         let mut state = self.lock();
         work(&mut state.value);
         if let Some(owner) = &mut state.owner {
-            owner.tell(&mut due);
+            owner.tell(Topics::ALL, &mut due);
         }
         drop(state);
         due.wake();
@@ -125,7 +126,7 @@ impl<T: Settle> Watched<T> {
         let old = match &mut state.owner {
             Some(owner) => owner.leave(cx.waker()),
             None => {
-                state.owner = Some(Place::new(OWNER, cx.waker()));
+                state.owner = Some(Place::new(&Ticket::new(Topics::ALL), cx.waker()));
                 None
             }
         };
@@ -138,59 +139,106 @@ impl<T: Settle> Watched<T> {
     pub(crate) fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }
+}
 
-    fn poll<R>(&self, key: u64, cx: &Context<'_>, look: impl FnOnce(&T) -> Poll<R>) -> Poll<R> {
-        let mut state = self.look();
-        let result = look(&state.value);
+/// What a look at a value came to.
+#[derive(Debug)]
+pub(crate) enum Look<R> {
+    /// There is nothing to find yet.
+    Nothing,
+    /// This was found, and a further look may find more.
+    Some(R),
+    /// This was found, and before the next change a further look finds nothing.
+    All(R),
+}
+
+/// One reader's place in the queue of those who wait. A clone waits on its own; dropping it leaves no waker behind.
+///
+/// While it waits, a further look finds nothing: the value is looked at again only once it was told of a change.
+#[derive(Debug)]
+pub(crate) struct Watcher<T: Settle> {
+    watched: Arc<Watched<T>>,
+    ticket: Arc<Ticket>,
+    /// The waker that it left.
+    left: Option<Waker>,
+}
+
+impl<T: Settle> Watcher<T> {
+    /// Waits for any change.
+    pub(crate) fn new(watched: &Arc<Watched<T>>) -> Self {
+        Self::of(Topics::ALL, watched)
+    }
+
+    /// Waits for changes of these topics.
+    pub(crate) fn of(topics: Topics, watched: &Arc<Watched<T>>) -> Self {
+        Self {
+            watched: Arc::clone(watched),
+            ticket: Ticket::new(topics),
+            left: None,
+        }
+    }
+
+    /// Looks at the value, and waits if there is nothing. Every look is for the same; [`wait`](Self::wait) begins anew.
+    pub(crate) fn poll<R>(
+        &mut self,
+        cx: &Context<'_>,
+        look: impl FnOnce(&T) -> Poll<R>,
+    ) -> Poll<R> {
+        self.poll_look(cx, |value| match look(value) {
+            Poll::Ready(found) => Look::Some(found),
+            Poll::Pending => Look::Nothing,
+        })
+    }
+
+    /// As [`poll`](Self::poll), and who has found all waits for more at once, without another look.
+    pub(crate) fn poll_look<R>(
+        &mut self,
+        cx: &Context<'_>,
+        look: impl FnOnce(&T) -> Look<R>,
+    ) -> Poll<R> {
+        let left = self.left.as_ref();
+        let known = left.is_some_and(|left| left.will_wake(cx.waker()));
+        if known && self.ticket.waits() {
+            return Poll::Pending;
+        }
+        let mut state = self.watched.look();
+        let (found, waits) = match look(&state.value) {
+            Look::Nothing => (Poll::Pending, true),
+            Look::Some(found) => (Poll::Ready(found), false),
+            Look::All(found) => (Poll::Ready(found), true),
+        };
         let mut old = None;
-        if result.is_pending() {
-            old = state.waiting.leave(key, cx.waker());
+        if waits {
+            old = state.waiting.leave(&self.ticket, cx.waker());
+        } else {
+            self.ticket.withdraw();
         }
         drop(state);
         // A waker's drop may run foreign code, which may look here: not under the lock.
         drop(old);
-        result
-    }
-}
-
-const OWNER: u64 = 0;
-
-/// One reader's place in the queue of those who wait. A clone waits on its own; dropping it leaves no waker behind.
-#[derive(Debug)]
-pub(crate) struct Watcher<T: Settle> {
-    watched: Arc<Watched<T>>,
-    key: u64,
-}
-
-impl<T: Settle> Watcher<T> {
-    pub(crate) fn new(watched: &Arc<Watched<T>>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(OWNER + 1);
-        Self {
-            watched: Arc::clone(watched),
-            key: NEXT.fetch_add(1, Ordering::Relaxed),
+        if !known {
+            self.left = Some(cx.waker().clone());
         }
-    }
-
-    pub(crate) fn poll<R>(&self, cx: &Context<'_>, look: impl FnOnce(&T) -> Poll<R>) -> Poll<R> {
-        self.watched.poll(self.key, cx, look)
+        found
     }
 
     /// Waits until the value has what is looked for.
-    pub(crate) async fn wait<R>(&self, mut look: impl FnMut(&T) -> Option<R>) -> R {
+    pub(crate) async fn wait<R>(&mut self, mut look: impl FnMut(&T) -> Option<R>) -> R {
+        self.left = None;
         poll_fn(|cx| self.poll(cx, |value| look(value).map_or(Poll::Pending, Poll::Ready))).await
     }
 }
 
 impl<T: Settle> Clone for Watcher<T> {
     fn clone(&self) -> Self {
-        Self::new(&self.watched)
+        Self::of(self.ticket.topics(), &self.watched)
     }
 }
 
 impl<T: Settle> Drop for Watcher<T> {
     fn drop(&mut self) {
         let mut state = self.watched.lock();
-        let place = state.waiting.remove(self.key);
+        let place = state.waiting.remove(&self.ticket);
         // A waker's drop may run foreign code: not under the lock.
         drop(state);
         drop(place);

@@ -1,6 +1,5 @@
 //! The synchronous core, every event looked at as it comes.
 
-use futures::StreamExt;
 use unbraid_core::{Demux, Event, Options};
 
 use crate::{
@@ -11,9 +10,12 @@ use crate::{
 pub(super) async fn run(mut feed: Feed, tally: Tally) -> Answer {
     let mut demux = Demux::new(Options::default());
     let mut answer = Answer::default();
-    while let Some(Ok(read)) = feed.next().await {
+    loop {
+        let idle = |_: &Feed| take(&mut demux, &mut answer, &tally);
+        let Some(read) = feed.read(idle).await else {
+            break;
+        };
         demux.feed(&read);
-        take(&mut demux, &mut answer, &tally);
     }
     demux.finish();
     take(&mut demux, &mut answer, &tally);

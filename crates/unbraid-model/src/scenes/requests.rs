@@ -11,7 +11,7 @@ use super::{Seat, check, check_most, run};
 use crate::{
     requests::Requests,
     sync::Arc,
-    waiting::Due,
+    waiting::{Due, Topics},
     watched::{Settle, Watched},
 };
 
@@ -108,12 +108,16 @@ fn a_task_that_is_woken_for_other_work_as_well_hears_every_request() {
     check_most(|| {
         let requests = open();
         let source = Arc::new(Watched::new(0_u8));
-        let watcher = Seat::at(&source);
+        let mut watcher = Seat::at(&source);
         let asker = asks(&requests, 1);
         let writer = thread::spawn(move || {
             let mut due = Due::default();
-            source.put(&mut due, |value| *value += 1);
-            source.put(&mut due, |value| *value += 1);
+            for _ in 0..2 {
+                source.put(&mut due, |value| {
+                    *value += 1;
+                    Topics::ALL
+                });
+            }
         });
         let (mut left, mut heard, mut read) = (None, false, 0);
         run(poll_fn(|cx| {

@@ -10,8 +10,8 @@ use loom::thread;
 use super::{Seat, check, check_most, run};
 use crate::{
     sync::Arc,
-    waiting::Due,
-    watched::{Settle, Watched, Watcher},
+    waiting::{Due, Topics},
+    watched::{Look, Settle, Watched, Watcher},
 };
 
 /// What is put is applied by whoever looks first.
@@ -19,6 +19,9 @@ use crate::{
 struct Value {
     put: u8,
     applied: u8,
+    /// The same for calls, which have a topic of their own.
+    calls_put: u8,
+    calls: u8,
     /// Nothing more will come.
     closed: bool,
     /// The owner is gone.
@@ -28,6 +31,7 @@ struct Value {
 impl Settle for Value {
     fn settle(&mut self) {
         self.applied += std::mem::take(&mut self.put);
+        self.calls += std::mem::take(&mut self.calls_put);
     }
 }
 
@@ -37,8 +41,25 @@ fn log() -> Arc<Log> {
     Arc::new(Watched::new(Value::default()))
 }
 
+fn put_text(log: &Log, due: &mut Due) {
+    log.put(due, |value| {
+        value.put += 1;
+        Topics::TEXTS
+    });
+}
+
+fn put_call(log: &Log, due: &mut Due) {
+    log.put(due, |value| {
+        value.calls_put += 1;
+        Topics::CALLS
+    });
+}
+
 fn put(log: &Log, due: &mut Due) {
-    log.put(due, |value| value.put += 1);
+    log.put(due, |value| {
+        value.put += 1;
+        Topics::ALL
+    });
 }
 
 fn close(log: &Log) {
@@ -49,13 +70,13 @@ fn seal(log: &Log) {
     log.change(|value| value.sealed = true);
 }
 
-async fn applied(watcher: &Watcher<Value>, count: u8) {
+async fn applied(watcher: &mut Watcher<Value>, count: u8) {
     watcher
         .wait(|value| (value.applied >= count).then_some(()))
         .await;
 }
 
-async fn sealed(watcher: &Watcher<Value>) {
+async fn sealed(watcher: &mut Watcher<Value>) {
     watcher.wait(|value| value.sealed.then_some(())).await;
 }
 
@@ -68,12 +89,12 @@ fn end(log: &Log, count: u8) {
 fn a_watcher_sees_every_value_and_the_end() {
     check(|| {
         let log = log();
-        let watcher = Seat::at(&log);
+        let mut watcher = Seat::at(&log);
         let reader = thread::spawn(move || {
             run(async {
-                applied(&watcher, 1).await;
-                applied(&watcher, 2).await;
-                sealed(&watcher).await;
+                applied(&mut watcher, 1).await;
+                applied(&mut watcher, 2).await;
+                sealed(&mut watcher).await;
             });
         });
         let mut due = Due::default();
@@ -125,15 +146,15 @@ fn a_choice_goes_from_its_first_batch_to_its_end() {
     check_most(|| {
         let log = log();
         let tended = Arc::clone(&log);
-        let watcher = Seat::at(&log);
+        let mut watcher = Seat::at(&log);
         let owner = thread::spawn(move || {
             run(tended.tend(|value| value.closed));
             tended.retire(|value| value.sealed = true);
         });
         let reader = thread::spawn(move || {
             run(async {
-                applied(&watcher, 1).await;
-                sealed(&watcher).await;
+                applied(&mut watcher, 1).await;
+                sealed(&mut watcher).await;
             });
         });
         put(&log, &mut Due::default());
@@ -146,7 +167,7 @@ fn a_choice_goes_from_its_first_batch_to_its_end() {
 
 /// Waits at the log once and is woken, or not, but never looks again.
 fn cancelled(log: &Arc<Log>) -> thread::JoinHandle<()> {
-    let watcher = Seat::at(log);
+    let mut watcher = Seat::at(log);
     let cx = Context::from_waker(Waker::noop());
     let pending: Poll<()> = watcher.poll(&cx, |_| Poll::Pending);
     assert!(pending.is_pending());
@@ -173,9 +194,9 @@ fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_owner() {
 fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_next_one() {
     check(|| {
         let log = log();
-        let next = Seat::at(&log);
+        let mut next = Seat::at(&log);
         let cancelled = cancelled(&log);
-        let reader = thread::spawn(move || run(applied(&next, 2)));
+        let reader = thread::spawn(move || run(applied(&mut next, 2)));
         let mut due = Due::default();
         put(&log, &mut due);
         cancelled.join().unwrap();
@@ -189,7 +210,7 @@ fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_next_one() {
 fn a_watcher_that_does_not_look_leaves_the_next_put_to_the_owner() {
     check(|| {
         let log = log();
-        let (tended, watched) = (Arc::clone(&log), Seat::at(&log));
+        let (tended, mut watched) = (Arc::clone(&log), Seat::at(&log));
         let cx = Context::from_waker(Waker::noop());
         let pending: Poll<()> = watched.poll(&cx, |_| Poll::Pending);
         assert!(pending.is_pending());
@@ -207,11 +228,11 @@ fn a_watcher_that_does_not_look_leaves_the_next_put_to_the_owner() {
 fn two_watchers_that_wait_again_and_again_miss_nothing() {
     check_most(|| {
         let log = log();
-        let readers = [Seat::at(&log), Seat::at(&log)].map(|watcher| {
+        let readers = [Seat::at(&log), Seat::at(&log)].map(|mut watcher| {
             thread::spawn(move || {
                 // Each wait is a task of its own, and leaves another waker.
-                run(applied(&watcher, 1));
-                run(applied(&watcher, 2));
+                run(applied(&mut watcher, 1));
+                run(applied(&mut watcher, 2));
             })
         });
         let mut due = Due::default();
@@ -224,11 +245,139 @@ fn two_watchers_that_wait_again_and_again_miss_nothing() {
     });
 }
 
+/// Finds all that there is at each look, and waits for more without another.
+async fn read_all(watcher: &mut Watcher<Value>, count: u8) {
+    let mut read = 0;
+    while read < count {
+        read = poll_fn(|cx| {
+            watcher.poll_look(cx, |value| match value.applied {
+                applied if applied > read => Look::All(applied),
+                _ => Look::Nothing,
+            })
+        })
+        .await;
+    }
+}
+
+#[test]
+fn who_has_found_all_is_woken_for_more() {
+    check(|| {
+        let log = log();
+        let mut watcher = Seat::at(&log);
+        let reader = thread::spawn(move || run(read_all(&mut watcher, 3)));
+        let mut due = Due::default();
+        for _ in 0..3 {
+            put(&log, &mut due);
+        }
+        reader.join().unwrap();
+        end(&log, 3);
+    });
+}
+
+#[test]
+fn who_has_found_all_and_looks_no_more_leaves_the_next_put_to_the_owner() {
+    check(|| {
+        let log = log();
+        let (tended, mut watcher) = (Arc::clone(&log), Seat::at(&log));
+        let owner = thread::spawn(move || run(tended.tend(|value| value.applied == 3)));
+        let mut due = Due::default();
+        put(&log, &mut due);
+        let cx = Context::from_waker(Waker::noop());
+        let found = watcher.poll_look(&cx, |value| Look::All(value.applied));
+        assert_eq!(found, Poll::Ready(1));
+        put(&log, &mut due);
+        put(&log, &mut due);
+        owner.join().unwrap();
+        drop(watcher);
+        end(&log, 3);
+    });
+}
+
+#[test]
+fn watchers_of_different_topics_see_each_change_of_theirs() {
+    check_most(|| {
+        let log = log();
+        let mut texts = Seat::of(Topics::TEXTS, &log);
+        let mut calls = Seat::of(Topics::CALLS, &log);
+        let texts = thread::spawn(move || {
+            run(texts.wait(|value| (value.applied == 2).then_some(())));
+        });
+        let calls = thread::spawn(move || {
+            run(calls.wait(|value| (value.calls == 1).then_some(())));
+        });
+        let mut due = Due::default();
+        put_text(&log, &mut due);
+        put_call(&log, &mut due);
+        put_text(&log, &mut due);
+        texts.join().unwrap();
+        calls.join().unwrap();
+        end(&log, 2);
+    });
+}
+
+#[test]
+fn who_waits_for_the_end_alone_leaves_the_text_to_the_owner() {
+    check_most(|| {
+        let log = log();
+        let mut end_watcher = Seat::of(Topics::REST, &log);
+        let tended = Arc::clone(&log);
+        let owner = thread::spawn(move || {
+            run(tended.tend(|value| value.applied == 2));
+            seal(&tended);
+        });
+        let waits = thread::spawn(move || run(sealed(&mut end_watcher)));
+        let mut due = Due::default();
+        put_text(&log, &mut due);
+        put_text(&log, &mut due);
+        owner.join().unwrap();
+        waits.join().unwrap();
+        end(&log, 2);
+    });
+}
+
+#[test]
+fn a_task_that_waits_for_two_topics_is_woken_for_each() {
+    check(|| {
+        let log = log();
+        let mut texts = Seat::of(Topics::TEXTS, &log);
+        let mut calls = Seat::of(Topics::CALLS, &log);
+        let reader = thread::spawn(move || {
+            let (mut text, mut call) = (0, 0);
+            run(poll_fn(|cx| {
+                let look = |now: u8, before| {
+                    if now > before {
+                        Look::All(now)
+                    } else {
+                        Look::Nothing
+                    }
+                };
+                if let Poll::Ready(now) = texts.poll_look(cx, |value| look(value.applied, text)) {
+                    text = now;
+                }
+                if let Poll::Ready(now) = calls.poll_look(cx, |value| look(value.calls, call)) {
+                    call = now;
+                }
+                if (text, call) == (2, 1) {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            }));
+        });
+        let mut due = Due::default();
+        put_text(&log, &mut due);
+        put_call(&log, &mut due);
+        put_text(&log, &mut due);
+        reader.join().unwrap();
+        end(&log, 2);
+    });
+}
+
 #[test]
 fn a_task_that_waits_at_two_places_is_woken_for_each() {
     check(|| {
         let (text, calls) = (log(), log());
-        let (text_watcher, calls_watcher) = (Seat::at(&text), Seat::at(&calls));
+        let (mut text_watcher, mut calls_watcher) = (Seat::at(&text), Seat::at(&calls));
         let reader = thread::spawn(move || {
             run(poll_fn(|cx| {
                 let look = |value: &Value| match value.applied {
@@ -266,10 +415,10 @@ impl Wake for Looks {
 fn a_waker_may_look_at_the_value() {
     check(|| {
         let log = log();
-        let watcher = Seat::at(&log);
+        let mut watcher = Seat::at(&log);
         let looks = Waker::from(Arc::new(Looks(Arc::clone(&log))));
         let cx = Context::from_waker(&looks);
-        let wait = || watcher.poll(&cx, |_| Poll::<()>::Pending).is_pending();
+        let mut wait = || watcher.poll(&cx, |_| Poll::<()>::Pending).is_pending();
         assert!(wait());
         put(&log, &mut Due::default());
         assert!(wait());

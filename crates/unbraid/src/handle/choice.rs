@@ -14,6 +14,7 @@ use super::{
 use crate::{
     control::{Guard, Request},
     log::{Log, Timing},
+    waiting::Topics,
     watched::Watcher,
 };
 
@@ -156,7 +157,7 @@ impl Choice {
     ///
     /// Dropping the future loses nothing.
     pub async fn finished(&self) -> Result<Finished, ChoiceError> {
-        Watcher::new(&self.log)
+        Watcher::of(Topics::REST, &self.log)
             .wait(|record| record.transcript.outcome())
             .await
     }
@@ -167,7 +168,7 @@ impl Choice {
     ///
     /// Dropping the future loses nothing.
     pub async fn ended(&self) -> Finished {
-        Watcher::new(&self.log)
+        Watcher::of(Topics::REST, &self.log)
             .wait(|record| record.transcript.finished())
             .await
     }

@@ -129,7 +129,7 @@ impl Completions {
     ///
     /// Dropping the future loses nothing.
     pub async fn single(&self) -> Result<Choice, StreamError> {
-        let board = Watcher::new(&self.board);
+        let mut board = Watcher::new(&self.board);
         let found = board.wait(|listing| match (listing.choices.first(), &listing.closed) {
             (Some(log), _) => Some(Ok(Arc::clone(log))),
             (None, Some(closed)) => Some(Err(none_came(closed))),
@@ -146,7 +146,7 @@ impl Completions {
     pub async fn choice(&self, index: impl Into<ChoiceIndex>) -> Option<Choice> {
         let index = index.into();
         let has = |log: &&Arc<Log>| log.read(|record| record.transcript.index() == index);
-        let board = Watcher::new(&self.board);
+        let mut board = Watcher::new(&self.board);
         let found =
             board.wait(
                 |listing| match (listing.choices.iter().find(has), &listing.closed) {

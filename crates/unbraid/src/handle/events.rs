@@ -14,7 +14,8 @@ use crate::{
     board::{Board, Listing},
     control::Guard,
     log::{Log, Record},
-    watched::Watcher,
+    waiting::Topics,
+    watched::{Look, Watcher},
 };
 
 /// Events that are copied out of a log at once.
@@ -38,7 +39,7 @@ pub(crate) struct EventCursor {
 impl EventCursor {
     pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>, wanted: EventsOf) -> Self {
         Self {
-            log: Watcher::new(log),
+            log: Watcher::of(topics(wanted), log),
             _guard: Arc::clone(guard),
             wanted,
             seq: 0,
@@ -68,15 +69,15 @@ impl EventCursor {
             copied,
             ..
         } = self;
-        let look = log.poll(cx, |record| {
+        let found = log.poll_look(cx, |record| {
             if copy(record, *wanted, seq, copied) {
-                return Poll::Ready(None);
+                return record.found(*seq, None);
             }
             record
                 .over()
-                .map_or(Poll::Pending, |error| Poll::Ready(Some(error)))
+                .map_or(Look::Nothing, |error| Look::Some(Some(error)))
         });
-        match look {
+        match found {
             Poll::Pending => {
                 self.turns.rest();
                 Poll::Pending
@@ -87,6 +88,14 @@ impl EventCursor {
                 Poll::Ready(error.map(Err))
             }
         }
+    }
+}
+
+fn topics(wanted: EventsOf) -> Topics {
+    match wanted {
+        EventsOf::All | EventsOf::Message => Topics::ALL,
+        EventsOf::ToolCallStarts => Topics::CALLS,
+        EventsOf::Logprobs => Topics::REST,
     }
 }
 
@@ -266,13 +275,9 @@ impl AllEvents {
             choices, copied, ..
         } = self;
         for (log, seq) in choices {
-            let _waits: Poll<()> = log.poll(cx, |record| {
-                let more = copy(record, EventsOf::All, seq, copied);
-                if more || record.transcript.end().is_some() {
-                    Poll::Ready(())
-                } else {
-                    Poll::Pending
-                }
+            let _waits: Poll<()> = log.poll_look(cx, |record| {
+                copy(record, EventsOf::All, seq, copied);
+                record.found(*seq, ())
             });
         }
     }

@@ -22,6 +22,7 @@ use crate::{
     control::Guard,
     error::{Fault, JsonError},
     log::Log,
+    waiting::Topics,
     watched::Watcher,
 };
 
@@ -262,7 +263,7 @@ impl ContentJson {
     }
 
     async fn whole(&self) -> Result<String, JsonError> {
-        let outcome = Watcher::new(&self.0.log)
+        let outcome = Watcher::of(Topics::REST, &self.0.log)
             .wait(|record| record.transcript.outcome())
             .await;
         match outcome {

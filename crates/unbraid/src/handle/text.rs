@@ -12,7 +12,8 @@ use super::{Turns, cursor};
 use crate::{
     control::Guard,
     log::{Log, Record},
-    watched::Watcher,
+    waiting::Topics,
+    watched::{Look, Watcher},
 };
 
 /// Bytes that are copied out of a log at once: a replay holds its lock this long, and a kept delta this much memory.
@@ -39,6 +40,13 @@ impl Lane {
             Self::Arguments(call) => TextOf::Arguments(call),
         }
     }
+
+    fn topics(self) -> Topics {
+        match self {
+            Self::Content | Self::Reasoning | Self::Refusal => Topics::TEXTS,
+            Self::Arguments(_) => Topics::CALLS,
+        }
+    }
 }
 
 /// A place in one lane of a log. What was copied out is given without a lock, one item a wire delta.
@@ -61,8 +69,8 @@ pub(crate) struct Cursor {
     pub(crate) done: bool,
 }
 
-/// What looking at the log came to.
-enum Look {
+/// What was found in the log.
+enum Found {
     Copied,
     Over(Option<ChoiceError>),
 }
@@ -70,7 +78,7 @@ enum Look {
 impl Cursor {
     pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>, lane: Lane) -> Self {
         Self {
-            log: Watcher::new(log),
+            log: Watcher::of(lane.topics(), log),
             _guard: Arc::clone(guard),
             lane,
             seq: 0,
@@ -131,15 +139,15 @@ impl Cursor {
         ends.clear();
         copied.clear();
         copied.shrink_to(ROOM_BYTES);
-        let look = log.poll(cx, |record| look(record, *lane, seq, copied, ends));
+        let found = log.poll_look(cx, |record| look(record, *lane, seq, copied, ends));
         (self.given, self.start, self.shared) = (0, 0, None);
-        match look {
+        match found {
             Poll::Pending => {
                 self.turns.rest();
                 Poll::Pending
             }
-            Poll::Ready(Look::Copied) => Poll::Ready(None),
-            Poll::Ready(Look::Over(error)) => {
+            Poll::Ready(Found::Copied) => Poll::Ready(None),
+            Poll::Ready(Found::Over(error)) => {
                 self.done = true;
                 self.copied = String::new();
                 Poll::Ready(Some(error.map(Err)))
@@ -171,15 +179,15 @@ fn look(
     seq: &mut usize,
     room: &mut String,
     ends: &mut Vec<usize>,
-) -> Poll<Look> {
+) -> Look<Found> {
     let transcript = &record.transcript;
     *seq = transcript.gather(lane.of(), *seq, COPY_BYTES, room, ends);
-    if !room.is_empty() {
-        return Poll::Ready(Look::Copied);
+    if room.is_empty() {
+        return record
+            .over()
+            .map_or(Look::Nothing, |error| Look::Some(Found::Over(error)));
     }
-    record
-        .over()
-        .map_or(Poll::Pending, |error| Poll::Ready(Look::Over(error)))
+    record.found(*seq, Found::Copied)
 }
 
 impl fmt::Debug for Cursor {

@@ -22,6 +22,7 @@ use crate::{
     control::Guard,
     error::JsonError,
     log::{Log, Record},
+    waiting::Topics,
     watched::Watcher,
 };
 
@@ -217,7 +218,7 @@ impl ToolCall {
             let over = record.over()?;
             Some((record.transcript.call(self.ordinal), over))
         };
-        let (call, over) = Watcher::new(&self.json.log).wait(ended).await;
+        let (call, over) = Watcher::of(Topics::REST, &self.json.log).wait(ended).await;
         match (call, over) {
             (Some(call), None) => Ok(call),
             (call, Some(error)) => {

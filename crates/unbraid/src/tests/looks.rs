@@ -110,3 +110,90 @@ async fn a_machine_that_panics_in_a_consumers_task_ends_its_choice_and_not_the_t
     assert!(error.is_none());
     assert_eq!(outcome(&choices[1]).await.message.content, "b");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_panicked_leaves_nobody_waiting_behind_the_next_event() {
+    let steps = [
+        bytes(content(0, "a")),
+        pause(),
+        bytes(content(0, crate::batch::PANIC)),
+        pause(),
+        bytes(content(0, "b")),
+        Step::Pause(10_000 * SECOND),
+    ];
+    let completions = read(steps);
+    let choice = soon(completions.choice(0)).await.unwrap();
+    let mut pieces = choice.content();
+    let mut calls = choice.tool_calls();
+    let looks = async {
+        while let Some(Ok(_)) = pieces.next().await {}
+        tokio::time::Instant::now()
+    };
+    let waits = async {
+        assert!(calls.next().await.unwrap().is_err());
+        tokio::time::Instant::now()
+    };
+    let (lost, told) = futures::future::join(looks, tokio::time::timeout(60 * SECOND, waits)).await;
+    assert_eq!(told.unwrap() - lost, SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_is_copied_at_once_comes_at_once() {
+    let piece = "a".repeat(1000);
+    let chunk = content(0, &piece).repeat(300);
+    let completions = read([bytes(chunk), Step::Pause(10_000 * SECOND)]);
+    let choice = soon(completions.choice(0)).await.unwrap();
+    let (mut content, mut events) = (choice.content(), choice.events());
+    for _ in 0..300 {
+        assert_eq!(soon(content.next()).await.unwrap().unwrap().len(), 1000);
+    }
+    for _ in 0..301 {
+        soon(events.next()).await.unwrap().unwrap();
+    }
+    let mut gathered = choice.content().coalesced();
+    let mut bytes = 0;
+    while bytes < 300_000 {
+        bytes += soon(gathered.next()).await.unwrap().unwrap().len();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_brings_two_texts_wakes_who_waits_for_either() {
+    let call = |rest: &str| {
+        let call = format!("{{\"index\":0,\"function\":{{{rest}}}}}");
+        let delta = format!("{{\"tool_calls\":[{call}]}}");
+        format!("data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n")
+    };
+    let fragment = |text| call(&format!("\"arguments\":\"{text}\""));
+    let begin = content(0, "a") + &call("\"name\":\"f\",\"arguments\":\"1\"");
+    let pairs = |piece| {
+        [
+            content(0, piece),
+            fragment(piece),
+            content(0, piece) + &fragment(piece),
+            fragment(piece) + &content(0, piece),
+        ]
+    };
+    let steps = [vec![begin], pairs("Oslo").to_vec(), pairs("Rome").to_vec()].concat();
+    let steps = steps.into_iter().map(|read| [bytes(read), pause()]);
+    let end = [Step::Pause(10_000 * SECOND)];
+    let completions = read(steps.flatten().chain(end));
+    let choice = soon(completions.choice(0)).await.unwrap();
+    let mut content = choice.content();
+    let mut arguments = soon(choice.tool_calls().next())
+        .await
+        .unwrap()
+        .unwrap()
+        .arguments();
+    let texts = async {
+        for piece in ["a", "Oslo", "Oslo", "Oslo", "Rome", "Rome", "Rome"] {
+            assert_eq!(soon(content.next()).await.unwrap().unwrap(), piece);
+        }
+    };
+    let fragments = async {
+        for piece in ["1", "Oslo", "Oslo", "Oslo", "Rome", "Rome", "Rome"] {
+            assert_eq!(soon(arguments.next()).await.unwrap().unwrap(), piece);
+        }
+    };
+    futures::future::join(texts, fragments).await;
+}
