@@ -118,12 +118,13 @@ impl Machine {
     /// assert!(machine.is_plain(Lane::Content, None, &log));
     /// ```
     #[must_use]
+    #[inline(never)] // beside a log that is shared; where pieces are applied its parts are
     pub fn is_plain(&self, lane: Lane, role: Option<&str>, log: &Transcript) -> bool {
         self.record_of(lane, role, log).is_some()
     }
 
     /// Which record a piece makes, if that is all that it does.
-    #[inline]
+    #[inline(always)]
     fn record_of(&self, lane: Lane, role: Option<&str>, log: &Transcript) -> Option<(Kind, u32)> {
         let [reasoning, content, refusal] = self.high;
         let (kind, high) = match lane {

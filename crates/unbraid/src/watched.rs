@@ -1,7 +1,8 @@
 //! A value with one owner and any number of readers that wait for it to change.
 //!
 //! Both logs are such values. A reader looks and, if there is nothing for it, leaves its waker under the same lock, so
-//! that no change is missed. Who changes the value marks the wakers under the lock and wakes them behind it.
+//! that no change is missed. Who changes the value marks the wakers under the lock and wakes them behind it. As long as its
+//! waker is not marked a reader need not look again, and takes no lock.
 
 use std::{
     future::poll_fn,
