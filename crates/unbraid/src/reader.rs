@@ -272,7 +272,6 @@ impl Reader {
     }
 
     fn tell(&mut self, new: Vec<Arc<Log>>) {
-        let events = std::mem::take(&mut self.pipeline.sink.events);
         let router = self.pipeline.router();
         if self.ended != router.all_ended() {
             self.ended = router.all_ended();
@@ -280,16 +279,17 @@ impl Reader {
         }
         // Only an update tells of the stream as a whole, and most events are mere pieces of text.
         let same = std::mem::replace(&mut self.updates, router.updates()) == router.updates();
-        let metadata = router.metadata();
-        let known = same || self.board.knows(metadata);
-        if !new.is_empty() || !events.is_empty() || !known {
-            self.board.tell(News {
-                choices: new,
-                events,
-                metadata,
-                warnings: self.warnings(),
-            });
+        let quiet = new.is_empty() && self.pipeline.sink.events.is_empty();
+        if quiet && (same || self.board.knows(router.metadata())) {
+            return;
         }
+        let events = std::mem::take(&mut self.pipeline.sink.events);
+        self.board.tell(News {
+            choices: new,
+            events,
+            metadata: self.pipeline.router().metadata(),
+            warnings: self.warnings(),
+        });
     }
 
     fn warnings(&self) -> Vec<Warning> {

@@ -72,6 +72,9 @@ impl Transcript {
         ends: &mut Vec<usize>,
     ) -> usize {
         let records = self.records.get(..self.visible()).unwrap_or(&self.records);
+        if records.len() <= seq {
+            return seq;
+        }
         let before = seq.checked_sub(1).and_then(|last| records.get(last));
         let mut start = before.map_or(0, |record| record.text_end as usize);
         let mut at = seq;

@@ -100,8 +100,10 @@ impl Clock {
 
     /// Waits for the next deadline; `quiet` says whether silence ends anything.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, quiet: bool) -> Poll<Tick> {
-        // Most streams have no deadline, and need no look at the time.
-        if (quiet || self.timeouts.any()) && std::mem::take(&mut self.touched) {
+        if !quiet && !self.timeouts.any() {
+            return Poll::Pending; // most streams have no deadline, and need no look at the time
+        }
+        if std::mem::take(&mut self.touched) {
             self.last_byte = Some(Instant::now());
         }
         let Some((at, tick)) = self.next(quiet) else {
