@@ -118,7 +118,7 @@ impl Machine {
     /// assert!(machine.is_plain(Lane::Content, None, &log));
     /// ```
     #[must_use]
-    #[inline(never)] // beside a log that is shared; where pieces are applied its parts are
+    #[inline(never)] // asked once a batch; where pieces are applied the same stands inline
     pub fn is_plain(&self, lane: Lane, role: Option<&str>, log: &Transcript) -> bool {
         self.record_of(lane, role, log).is_some()
     }
