@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     Call, CallKind,
-    json::{FieldError, Judged, PointerError, Repair, judge, repair},
+    json::{FieldError, Judged, PointerError, Repair, judge, lone_surrogate, repair},
 };
 
 /// Why JSON that a model wrote is not what was asked for. It never shows the text.
@@ -23,6 +23,12 @@ pub enum JsonFault {
     /// The text needs a repair, and none was asked for (J1 to J3, T22).
     #[error("the text is JSON only after a repair")]
     NeedsRepair,
+    /// A string holds the escape of half a surrogate pair, which no text can hold (J17); a repair puts U+FFFD in its place.
+    #[error("a lone surrogate is escaped at byte {offset}: the text is JSON only after a repair")]
+    LoneSurrogate {
+        /// Where the escape begins.
+        offset: usize,
+    },
     /// Several values in a row (J12, T8).
     #[error("several JSON values in a row, the first too many at byte {offset}")]
     Concatenated {
@@ -122,12 +128,14 @@ pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, JsonFault> {
     match judge(text) {
         Judged::Complete => shaped(text),
         Judged::EmptyAsObject => shaped("{}"),
-        Judged::Repaired => Err(JsonFault::NeedsRepair),
         judged => Err(fault(judged, text)),
     }
 }
 
-/// As [`parse_json`], after the repairs that are allowed; a `{}` placeholder before the value is dropped (T22).
+/// As [`parse_json`], after the repairs that are allowed.
+///
+/// Whatever the set holds, a `{}` placeholder before the value is dropped (T22), and half a surrogate pair is U+FFFD (J17):
+/// neither leaves a choice of what the model may have meant.
 ///
 /// # Errors
 ///
@@ -149,7 +157,7 @@ pub fn parse_json_repaired<T: DeserializeOwned>(
     text: &str,
     allowed: Repair,
 ) -> Result<T, JsonFault> {
-    let repaired = repair(text, allowed);
+    let repaired = repair(text, allowed | Repair::LONE_SURROGATES);
     let text = &*repaired.text;
     match judge(text) {
         Judged::Complete => shaped(text),
@@ -172,7 +180,10 @@ fn fault(judged: Judged, text: &str) -> JsonFault {
         Judged::Concatenated { offset } => JsonFault::Concatenated { offset },
         Judged::Invalid { offset } => JsonFault::Invalid { offset },
         Judged::TooDeep { offset } => JsonFault::TooDeep { offset },
-        Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => JsonFault::NeedsRepair,
+        Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => match lone_surrogate(text) {
+            Some(offset) => JsonFault::LoneSurrogate { offset },
+            None => JsonFault::NeedsRepair,
+        },
     }
 }
 
@@ -182,7 +193,8 @@ impl Call {
     /// # Errors
     ///
     /// [`JsonFault::MissingName`] for a call without a name, [`JsonFault::CustomTool`] for a custom tool's text, else as
-    /// [`parse_json`]. A missing id is no error here: the arguments are whole.
+    /// [`parse_json`]. A missing id is no error here: the arguments are whole. No arguments at all are an empty object
+    /// only once the choice has ended by itself: before that, and where it was cut, they are [`JsonFault::Truncated`].
     ///
     /// # Examples
     ///
@@ -222,6 +234,14 @@ impl Call {
         if self.name.is_empty() {
             return Err(JsonFault::MissingName);
         }
+        if self.lacks_arguments() {
+            return Err(JsonFault::Truncated {
+                bytes: self.arguments.len(),
+            });
+        }
         Ok(&self.arguments)
     }
 }
+
+#[cfg(test)]
+mod tests;

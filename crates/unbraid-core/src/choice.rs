@@ -18,6 +18,7 @@ use crate::{
     Audio, End, FinishReason, Fragment, LimitExceeded, Limits, Options, Update, Warning,
     event::Place,
     piece::{Lane, Piece},
+    tool_call::cuts_calls,
     transcript::{Kind, Level, Transcript},
     update::is_audio,
 };
@@ -159,6 +160,21 @@ impl Machine {
 
     /// Ends the choice; a finish reason that has come is the better end, unless the fault is the choice's own.
     pub fn end(&mut self, end: End, place: Place, log: &mut Transcript) {
+        let end = match (end, log.finish_reason()) {
+            (end @ End::LimitExceeded(limit), _) if limit.limit.is_of_choice() => end,
+            (_, Some(reason)) => End::Finished(reason.clone()),
+            (end, None) => end,
+        };
+        self.close(end, place, log);
+    }
+
+    /// Ends the choice by an error of its own, which a finish reason does not soften (F12, X4).
+    pub fn fail(&mut self, end: End, place: Place, log: &mut Transcript) {
+        self.close(end, place, log);
+    }
+
+    /// The end is known before the calls are judged: whether a call is whole depends on it.
+    fn close(&mut self, end: End, place: Place, log: &mut Transcript) {
         if self.ended {
             return;
         }
@@ -170,7 +186,7 @@ impl Machine {
         if log.has_content() {
             log.push(Kind::ContentDone, place, 0, "");
         }
-        tool_calls::finish_all(log, place, self.limits.warnings);
+        tool_calls::finish_all(log, place, cuts_calls(&end), self.limits.warnings);
         if log.finish_reason() == Some(&FinishReason::ToolCalls) && log.calls.is_empty() {
             self.warn(
                 "F9",
@@ -179,21 +195,7 @@ impl Machine {
                 log,
             );
         }
-        let end = match (end, log.finish_reason()) {
-            (end @ End::LimitExceeded(limit), _) if limit.limit.is_of_choice() => end,
-            (_, Some(reason)) => End::Finished(reason.clone()),
-            (end, None) => end,
-        };
         log.set_end(end, place);
-    }
-
-    /// Ends the choice by an error of its own, which a finish reason does not soften (F12).
-    pub fn fail(&mut self, end: End, place: Place, log: &mut Transcript) {
-        if self.ended {
-            return;
-        }
-        self.end(End::Interrupted, place, log);
-        log.replace_end(end);
     }
 
     fn role(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {

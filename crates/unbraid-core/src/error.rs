@@ -319,12 +319,7 @@ pub struct ChoiceError {
 
 impl fmt::Display for ChoiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "choice {}: {}",
-            self.partial.index,
-            self.partial.end.reason()
-        )
+        write!(f, "choice {}: {}", self.partial.index, self.reason())
     }
 }
 
@@ -346,7 +341,7 @@ impl fmt::Debug for ChoiceError {
 }
 
 impl ChoiceError {
-    /// The error of a choice that ended in any way but by finishing.
+    /// The error of a choice that ended in any way but by finishing, or that was discarded.
     #[must_use]
     pub fn new(partial: Finished) -> Self {
         Self {
@@ -364,6 +359,17 @@ impl ChoiceError {
     #[must_use]
     pub fn end(&self) -> &End {
         &self.partial.end
+    }
+
+    /// What went wrong, as one lower-case fragment that does not name the choice: its end, or that it was discarded.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let Finished { end, discarded, .. } = &*self.partial;
+        if *discarded && !end.is_error() {
+            "discarded after its end".into()
+        } else {
+            end.reason()
+        }
     }
 
     /// What had arrived.

@@ -35,6 +35,7 @@ mod tests;
 
 pub use field::{Field, FieldError, FieldState};
 pub use judge::{Judged, judge};
+pub(crate) use judge::{judge_cut, lone_surrogate};
 pub use partial::{Partial, PartialOptions, TrailingStrings};
 pub use pointer::{Pointer, PointerError};
 pub use repair::{Repair, Repaired, repair};

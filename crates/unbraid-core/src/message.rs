@@ -90,6 +90,8 @@ pub struct Finished {
     pub role_inferred: bool,
     /// What was tolerated on this choice.
     pub warnings: Vec<Warning>,
+    /// Whether the caller discarded the choice, so that nothing is left of its message.
+    pub discarded: bool,
 }
 
 impl Finished {

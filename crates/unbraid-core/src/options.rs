@@ -27,7 +27,7 @@ pub enum FinishPolicy {
     /// At the first event that brings nothing more for it. Some servers send several calls, each with a finish reason.
     #[default]
     NextEvent,
-    /// At once.
+    /// At the end of the event that brings it: an error in that event still is the choice's end (X4).
     AtFinish,
     /// When the stream closes.
     AtStreamEnd,
@@ -63,7 +63,8 @@ pub enum FinishPolicy {
 pub struct Options {
     /// Ends the stream at the first line that is no data (R04) and at the first payload that is no JSON (R07).
     pub strict: bool,
-    /// How many choices were asked for. With 1 every index is read as 0 (E12); otherwise more only warn (E29).
+    /// How many choices were asked for. With 1 every index is read as 0 (E12), with a warning where that mixed several
+    /// answers (E13); otherwise more only warn (E29). Fewer at the end of the stream warn, too (E30).
     pub expect_choices: Option<u32>,
     /// When a finished choice ends.
     pub finish_policy: FinishPolicy,

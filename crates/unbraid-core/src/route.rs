@@ -5,13 +5,18 @@
 
 mod admit;
 mod ends;
+mod folded;
 mod pieces;
+mod summary;
 
 use std::sync::Arc;
 
+use folded::Folded;
+use summary::Beyond;
+
 use crate::{
-    ChoiceIndex, End, FinishPolicy, LimitExceeded, Metadata, Options, ServerError, Shape,
-    StreamError, Update, Usage, Warning,
+    ChoiceIndex, End, LimitExceeded, Metadata, Options, ServerError, Shape, StreamError, Update,
+    Usage, Warning,
     event::{Event, Place, Stamped},
     piece::Piece,
     text::Text,
@@ -35,6 +40,10 @@ pub trait Sink {
     fn end(&mut self, slot: usize, end: End, place: Place);
     /// The choice ends by an error of its own.
     fn fail(&mut self, slot: usize, end: End, place: Place);
+    /// The choice ends by the stream's error although its finish reason came: both came in one event (X4).
+    fn fail_with_stream(&mut self, slot: usize, end: End, place: Place) {
+        self.fail(slot, end, place);
+    }
     /// The stream itself has news.
     fn stream(&mut self, event: Stamped<Text>);
 }
@@ -75,6 +84,8 @@ struct Route {
     /// The last event that brought a delta.
     delta_at: u64,
     deltas: u64,
+    /// Updates without a delta: a role, a reason.
+    bare: u64,
     /// Whether a finish reason came.
     reason: bool,
     spent: u64,
@@ -138,6 +149,8 @@ pub struct Router {
     warnings: Warnings,
     usage: Reported,
     refused: Option<LimitExceeded>,
+    beyond: Beyond,
+    folded: Folded,
     closed: Option<Result<(), StreamError>>,
 }
 
@@ -165,6 +178,8 @@ impl Router {
             warnings: Warnings::default(),
             usage: Reported::default(),
             refused: None,
+            beyond: Beyond::default(),
+            folded: Folded::default(),
             closed: None,
         }
     }
@@ -250,6 +265,9 @@ impl Router {
     }
 
     fn take(&mut self, update: &Update<'_>, sink: &mut impl Sink) {
+        if self.events > 0 && update.at != self.position.at {
+            self.end_of_last_event(sink);
+        }
         let place = self.place(update.at);
         self.recognised |= update.recognised;
         let folded = self.options.expect_choices == Some(1);
@@ -304,6 +322,7 @@ impl Router {
     ) {
         self.choices_in_event += 1;
         let index = if self.options.expect_choices == Some(1) {
+            self.folded.note(index, update);
             ChoiceIndex(0)
         } else {
             index
@@ -312,7 +331,7 @@ impl Router {
             .slot(index)
             .or_else(|| self.open(index, update.shape, place, sink))
         else {
-            return;
+            return self.beyond.note(index, update);
         };
         if let Some(raw) = &update.usage {
             self.usage.choice(index, raw);
@@ -331,16 +350,18 @@ impl Router {
         if update.has_delta() {
             route.delta_at = place.at;
             route.deltas += 1;
+        } else {
+            route.bare += 1;
         }
         self.settle(slot, update, place, sink);
     }
 
     fn settle(&mut self, slot: usize, update: &Update<'_>, place: Place, sink: &mut impl Sink) {
-        let policy = self.options.finish_policy;
         let Some(route) = self.routes.get_mut(slot) else {
             return;
         };
-        if update.finish_reason.is_some() && route.state == State::Open {
+        let reason = update.finish_reason.as_deref().unwrap_or_default();
+        if !reason.is_empty() && route.state == State::Open {
             route.state = State::Finished(place.at);
             route.reason = true;
             self.finished += 1;
@@ -350,9 +371,6 @@ impl Router {
             let error = Arc::new(ServerError::new(raw, place.at));
             self.set_state(slot, State::Ended);
             sink.fail(slot, End::ServerError(error), place);
-        } else if policy == FinishPolicy::AtFinish && matches!(route.state, State::Finished(_)) {
-            self.set_state(slot, State::Ended);
-            sink.end(slot, End::DoneWithoutFinish, place);
         }
     }
 
@@ -393,7 +411,7 @@ impl Router {
         }
         if let Some(raw) = &update.error {
             let error = StreamError::Server(Arc::new(ServerError::new(raw, place.at)));
-            return self.close(Err(error), sink);
+            return self.close_in(Some(place.at), Err(error), sink);
         }
         if update.done {
             self.usage.done();

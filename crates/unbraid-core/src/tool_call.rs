@@ -1,12 +1,14 @@
 //! What is known of a tool call, and what its arguments turned out to be.
 
+mod cut;
 mod problem;
 
 use std::{fmt, sync::Arc};
 
+pub(crate) use cut::cuts_calls;
 pub use problem::CallProblem;
 
-use crate::json::{Judged, judge};
+use crate::json::{Judged, judge, judge_cut};
 
 /// The three kinds of call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -45,11 +47,13 @@ impl CallKind {
 pub enum CallStatus {
     /// One JSON value (or a custom tool's text).
     Complete,
-    /// Nothing, or white space: a call without arguments (T23).
+    /// Nothing, or white space, in a choice that ended by itself: a call without arguments (T23).
     EmptyAsObject,
-    /// JSON but for raw control characters in its strings (J1 to J3), or behind a `{}` placeholder (T22).
+    /// JSON but for raw control characters (J1 to J3) or halves of surrogate pairs (J17) in its strings, or behind a `{}`
+    /// placeholder (T22).
     Repaired,
-    /// The text ends inside the value (J6, J7).
+    /// The text ends inside the value (J6, J7), or the choice was cut and the text cannot show that it is whole: there is
+    /// none yet, or it is a bare number or a custom tool's text.
     Truncated,
     /// Several values in a row (J12).
     Concatenated,
@@ -77,7 +81,10 @@ impl CallStatus {
         }
     }
 
-    /// Judges a call by what came of it.
+    /// Judges a call of a choice that ended by itself, by what came of it.
+    ///
+    /// In a choice that was cut (by `length`, an error, the end of the stream ..) a call without arguments is
+    /// [`Truncated`](Self::Truncated); the status of a [`Call`] takes that into account.
     ///
     /// A missing name comes first, then what is wrong with the arguments, then a missing id: the graver fault is told.
     ///
@@ -91,19 +98,52 @@ impl CallStatus {
     /// ```
     #[must_use]
     pub fn judge(kind: CallKind, id: Option<&str>, name: &str, arguments: &str) -> Self {
+        Self::judge_at_end(kind, id, name, arguments, false)
+    }
+
+    /// Judges a call by what came of it, and by whether the choice's end cut it.
+    pub(crate) fn judge_at_end(
+        kind: CallKind,
+        id: Option<&str>,
+        name: &str,
+        arguments: &str,
+        cut: bool,
+    ) -> Self {
         if name.is_empty() {
             return Self::MissingName;
         }
-        let arguments = if kind == CallKind::Custom {
-            Self::Complete
-        } else {
-            judge(arguments).into()
-        };
-        match arguments {
-            Self::Truncated | Self::Concatenated | Self::Invalid => arguments,
+        match judge_arguments(kind, arguments, cut).into() {
+            fault @ (Self::Truncated | Self::Concatenated | Self::Invalid) => fault,
             _ if id.is_none() && kind != CallKind::LegacyFunction => Self::MissingId,
             judged => judged,
         }
+    }
+}
+
+/// What arguments are; where the choice was cut, only what shows its own end is whole.
+fn judge_arguments(kind: CallKind, arguments: &str, cut: bool) -> Judged {
+    match (kind, cut) {
+        (CallKind::Custom, true) => Judged::Truncated,
+        (CallKind::Custom, false) => Judged::Complete, // T31: its input is text
+        (CallKind::Function | CallKind::LegacyFunction, true) => judge_cut(arguments),
+        (CallKind::Function | CallKind::LegacyFunction, false) => judge(arguments),
+    }
+}
+
+impl Call {
+    /// What its arguments are, as far as the choice's end says that they are whole.
+    fn judged(&self) -> Judged {
+        judge_arguments(self.kind, &self.arguments, self.may_be_cut())
+    }
+
+    /// Whether the choice has not ended, or its end cut the call.
+    fn may_be_cut(&self) -> bool {
+        matches!(self.status, None | Some(CallStatus::Truncated))
+    }
+
+    /// Whether the arguments would pass for a value by themselves, but the choice's end says that more was to come.
+    pub(crate) fn lacks_arguments(&self) -> bool {
+        self.judged() == Judged::Truncated && judge(&self.arguments) != Judged::Truncated
     }
 }
 

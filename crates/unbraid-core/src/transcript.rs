@@ -281,7 +281,14 @@ impl Transcript {
             finish_reasons: self.finish_raw.clone(),
             role_inferred: self.role.is_none() && self.shape == Shape::Chat,
             warnings: self.warnings.kept().to_vec(),
+            discarded: self.discarded,
         })
+    }
+
+    /// Whether [`discard`](Self::discard) has dropped what had come.
+    #[must_use]
+    pub fn is_discarded(&self) -> bool {
+        self.discarded
     }
 
     /// What the choice came to, once it has ended: the value, or the error that holds it.
@@ -301,11 +308,11 @@ impl Transcript {
     ///
     /// # Errors
     ///
-    /// [`ChoiceError`] for every end but `finished` and `done_without_finish`.
+    /// [`ChoiceError`] for every end but `finished` and `done_without_finish`, and for a choice that was discarded.
     #[must_use]
     pub fn outcome(&self) -> Option<Result<Finished, ChoiceError>> {
         let finished = self.finished()?;
-        Some(if finished.end.is_error() {
+        Some(if finished.end.is_error() || finished.discarded {
             Err(ChoiceError::new(finished))
         } else {
             Ok(finished)

@@ -95,6 +95,15 @@ impl Warnings {
         true
     }
 
+    /// As [`keep`](Self::keep), for what the whole stream adds up to: where there is no room the last one makes way, since
+    /// the many that fill it are one fault told often.
+    pub(crate) fn keep_summary(&mut self, warning: &Warning, max: usize) -> bool {
+        if max > 0 && self.kept.len() >= max && self.kept.pop().is_some() {
+            self.dropped += 1;
+        }
+        self.keep(warning, max)
+    }
+
     /// How many found no room.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped

@@ -7,16 +7,19 @@
 mod choice;
 mod fault;
 mod frames;
+mod indices;
 mod lenient;
+mod status;
 mod tools;
 mod usage;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::fixture::Options;
 use frames::Frame;
+use indices::Indices;
 use usage::Tally;
 
 pub use choice::Choice;
@@ -25,6 +28,7 @@ pub use tools::{FunctionCall, ToolCall};
 /// Reads a whole stream.
 pub fn accumulate(bytes: &[u8], options: &Options) -> Outcome {
     let mut client = Client {
+        expected: options.expect_choices,
         fold: options.expect_choices == Some(1),
         ..Client::default()
     };
@@ -61,6 +65,8 @@ pub struct Outcome {
     pub lost: usize,
     /// Whether strict mode refused a line or a payload and stopped there.
     pub refused: bool,
+    /// What is wrong with the choices as a whole: `E12`, `E13` (only where indices were folded) and `E30`.
+    pub codes: BTreeSet<&'static str>,
 }
 
 impl Outcome {
@@ -71,32 +77,37 @@ impl Outcome {
 
 #[derive(Debug, Default)]
 struct Client {
+    /// How many choices were asked for.
+    expected: Option<u32>,
     /// One choice was asked for, so that every index means 0 (E12).
     fold: bool,
     outcome: Outcome,
     tally: Tally,
+    indices: Indices,
 }
 
 impl Client {
     fn chunk(&mut self, chunk: &Value) {
         let elements = self.elements(chunk);
         self.tally.chunk(chunk, &elements);
+        let error = fault::in_chunk(chunk);
         for (index, element) in elements {
             if !self.outcome.order.contains(&index) {
                 self.outcome.order.push(index);
             }
-            self.outcome
-                .choices
-                .entry(index)
-                .or_default()
-                .apply(element);
+            let choice = self.outcome.choices.entry(index).or_default();
+            let had_finished = choice.finish_reason.is_some();
+            choice.apply(element);
+            // What finishes in the chunk of an error has failed with it: X4.
+            let finishes = !had_finished && choice.finish_reason.is_some();
+            choice.failed_with_stream |= error.is_some() && finishes;
         }
         // The choices of an error chunk count, and then it is the end: X4.
-        self.outcome.error = fault::in_chunk(chunk);
+        self.outcome.error = error;
     }
 
     /// The choice elements of a chunk with the index each one belongs to; elements with an impossible index are left out.
-    fn elements<'a>(&self, chunk: &'a Value) -> Vec<(u32, &'a Value)> {
+    fn elements<'a>(&mut self, chunk: &'a Value) -> Vec<(u32, &'a Value)> {
         let Some(elements) = chunk.get("choices").and_then(Value::as_array) else {
             return Vec::new();
         };
@@ -110,10 +121,15 @@ impl Client {
             .collect()
     }
 
-    fn index(&self, element: &Value, if_missing: u32) -> Option<u32> {
-        if self.fold {
-            return Some(0);
+    fn index(&mut self, element: &Value, if_missing: u32) -> Option<u32> {
+        let own = Self::own_index(element, if_missing);
+        if let Some(index) = own {
+            self.indices.note(index, element);
         }
+        if self.fold { Some(0) } else { own }
+    }
+
+    fn own_index(element: &Value, if_missing: u32) -> Option<u32> {
         match element.get("index") {
             None | Some(Value::Null) => Some(if_missing),
             Some(Value::String(digits)) if digits.is_empty() => Some(if_missing),
@@ -125,11 +141,43 @@ impl Client {
     }
 
     fn finish(mut self) -> Outcome {
-        self.outcome.usage = self.tally.finish();
+        self.outcome.usage = std::mem::take(&mut self.tally).finish();
+        let Outcome { error, done, .. } = &self.outcome;
+        let stream_end = match (error, done) {
+            (Some(_), _) => "server_error",
+            (None, true) => "done_without_finish",
+            (None, false) => "interrupted",
+        };
         for choice in self.outcome.choices.values_mut() {
-            choice.finish();
+            choice.finish(stream_end);
+        }
+        let too_few = self.has_too_few();
+        let by_itself = self.outcome.error.is_none() && !self.outcome.refused;
+        self.outcome.codes.extend(too_few.then_some("E30"));
+        if !self.fold && self.indices.count_tokens(self.expected, by_itself) {
+            self.outcome.codes.insert("E12");
+        }
+        if self.fold && self.indices.stand_side_by_side() {
+            self.outcome.codes.insert("E13");
         }
         self.outcome
+    }
+
+    /// Fewer choices than were asked for, in a stream that the server ended (E30).
+    fn has_too_few(&self) -> bool {
+        let Outcome {
+            choices,
+            usage,
+            error,
+            refused,
+            ..
+        } = &self.outcome;
+        let too_few = self
+            .expected
+            .is_some_and(|expected| choices.len() < expected as usize);
+        // A stream without any choice has an error that says so, unless it reported usage at least.
+        let has_come = !choices.is_empty() || (usage.is_some() && error.is_none());
+        too_few && has_come && !refused
     }
 }
 

@@ -54,8 +54,9 @@ impl Builder {
 
     /// How many choices were asked for.
     ///
-    /// It is optional knowledge. With 1 every index is read as 0 (E12); with more, a further choice is warned about
-    /// (E29), and a stream of which every choice was cancelled is closed at once.
+    /// It is optional knowledge. With 1 every index is read as 0 (E12), with a warning if that mixed several answers (E13); with more, a
+    /// further choice is warned about (E29), and a stream of which every choice was cancelled is closed at once. Fewer choices at
+    /// the stream's end are warned about, too (E30).
     #[must_use]
     pub fn expect_choices(mut self, n: u32) -> Self {
         self.options.expect_choices = Some(n);

@@ -19,7 +19,7 @@ pub struct JsonError {
 #[non_exhaustive]
 pub enum Fault {
     /// The choice was cut before the text could end.
-    #[error("{}", .0.end())]
+    #[error("{}", .0.reason())]
     Choice(ChoiceError),
     /// The text itself, or a field of it.
     #[error(transparent)]

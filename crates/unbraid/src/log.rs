@@ -62,7 +62,7 @@ impl Record {
     /// How the choice's streams end: `None` while it is open, else with or without an error.
     pub(crate) fn over(&self) -> Option<Option<ChoiceError>> {
         let end = self.transcript.end()?;
-        Some(if end.is_error() {
+        Some(if end.is_error() || self.transcript.is_discarded() {
             self.transcript.outcome().and_then(Result::err)
         } else {
             None

@@ -231,7 +231,7 @@ impl Reader {
     }
 
     fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        let by_silence = self.options.finish_policy == FinishPolicy::NextEvent;
+        let by_silence = self.options.finish_policy != FinishPolicy::AtStreamEnd;
         let quiet = by_silence && self.pipeline.router().has_finished_choices();
         self.clock.poll(cx, quiet).map(|tick| match tick {
             Tick::Quiet => Step::Quiet,

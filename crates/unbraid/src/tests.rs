@@ -1,13 +1,17 @@
 //! Actors under paused time, with a scripted source. Reaching the deadline fails a test, so that nothing hangs unseen.
 
 mod calls;
+mod calls_cut;
 mod cancel;
+mod discarded;
 mod ends;
+mod error_with_choices;
 mod faults;
 mod join;
 mod limits;
 mod looks;
 mod runtime;
+mod small_reads;
 mod streams;
 mod usage;
 mod watched;

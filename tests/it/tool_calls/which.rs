@@ -76,6 +76,87 @@ fn seed_fragments_with_an_index_continue_a_header_without() {
     );
 }
 
+/// Both headers lost their index; the fragments have it: it counts the headers.
+#[test]
+fn t02_an_index_that_no_call_has_counts_the_headers_without_one() {
+    let [f, g] = ["f", "g"].map(|name| {
+        format!(r#"{{"id":"c_{name}","function":{{"name":"{name}","arguments":""}}}}"#)
+    });
+    let fragment = |index: u32, arguments: &str| {
+        format!(r#"{{"index":{index},"function":{{"arguments":"{arguments}"}}}}"#)
+    };
+    let (first, second) = (fragment(0, "[1"), fragment(1, "[2"));
+    let (third, fourth) = (fragment(0, "]"), fragment(1, "]"));
+    check(
+        &calls(&[&f, &g, &first, &second, &third, &fourth]),
+        r#"
+        |+0 #- c_f "f" function
+        |+1 #- c_g "g" function
+        | 0 [1
+        | 1 [2
+        | 0 ]
+        | 1 ]
+        |   =tool_calls
+        |.0 complete
+        |.1 complete"#,
+        &[
+            r#"#0 c_f "f" function [1] complete"#,
+            r#"#1 c_g "g" function [2] complete"#,
+        ],
+    );
+    let message = |chunks: &[&str]| {
+        let demux = demux(&calls(chunks), Options::default());
+        let message = demux.choice(ChoiceIndex(0)).map(|choice| choice.message());
+        let calls = message.expect("the choice came").tool_calls;
+        calls
+            .into_iter()
+            .map(|call| call.arguments)
+            .collect::<Vec<_>>()
+    };
+    // In any order, in one chunk, and with headers that came by their position in a chunk.
+    assert_eq!(
+        message(&[&f, &g, &second, &first, &third, &fourth]),
+        ["[1]", "[2]"]
+    );
+    let both = [&*first, &second].join(",");
+    assert_eq!(message(&[&f, &g, &both, &third, &fourth]), ["[1]", "[2]"]);
+    let headers = [&*f, &g].join(",");
+    let h = f.replace("c_f", "c_h").replace("\"f\"", "\"h\"");
+    let last = fragment(2, "{}");
+    assert_eq!(
+        message(&[&headers, &h, &both, &last, &third, &fourth]),
+        ["[1]", "[2]", "{}"]
+    );
+    // Fragments without index, several in a chunk, go by their position.
+    let bare = r#"{"function":{"arguments":"1"}},{"function":{"arguments":"2"}}"#;
+    assert_eq!(message(&[&f, &g, bare]), ["1", "2"]);
+}
+
+#[test]
+fn t02_an_index_counts_the_headers_only_if_none_of_them_had_one() {
+    let f = r#"{"id":"c_f","function":{"name":"f","arguments":""}}"#;
+    let g = r#"{"index":3,"id":"c_g","function":{"name":"g","arguments":""}}"#;
+    let h = r#"{"id":"c_h","function":{"name":"h","arguments":""}}"#;
+    let fragment = r#"{"index":0,"function":{"arguments":"[]"}}"#;
+    check(
+        &calls(&[f, g, h, fragment]),
+        r#"
+        |+0 #- c_f "f" function
+        |+1 #3 c_g "g" function
+        |+2 #0 c_h "h" function
+        | 2 []
+        |   =tool_calls
+        |.0 empty_as_object
+        |.1 empty_as_object
+        |.2 complete"#,
+        &[
+            r#"#- c_f "f" function  empty_as_object"#,
+            r#"#3 c_g "g" function  empty_as_object"#,
+            r#"#0 c_h "h" function [] complete"#,
+        ],
+    );
+}
+
 #[test]
 fn t02_a_slot_without_header_adopts_the_next_one() {
     check(

@@ -1,5 +1,7 @@
 //! A piece against the update that says the same, in whatever state they find a choice.
 
+mod cut;
+
 use unbraid_testkit::cut::Rng;
 
 use super::*;

@@ -27,7 +27,7 @@ pub(super) fn apply(
         let call = match find(&log.calls, entry, tools) {
             Some(call) => call,
             None if entry.says_nothing() => continue,
-            None => open(log, CallKind::Function, limits.tool_calls)?,
+            None => open_entry(log, entry, limits.tool_calls)?,
         };
         announce_others(log, call, place);
         absorb(log, call, entry, tools);
@@ -79,6 +79,18 @@ fn open(log: &mut Transcript, kind: CallKind, max: usize) -> Result<usize, Limit
     Ok(log.calls.len() - 1)
 }
 
+fn open_entry(
+    log: &mut Transcript,
+    entry: &ToolCallUpdate<'_>,
+    max: usize,
+) -> Result<usize, LimitExceeded> {
+    let call = open(log, CallKind::Function, max)?;
+    if let Some(state) = log.calls.get_mut(call) {
+        state.came_with_index = entry.index.is_some();
+    }
+    Ok(call)
+}
+
 /// The call that an entry belongs to; `None` opens a new one. The order of the rules is the design's.
 fn find(calls: &[CallEntry], entry: &ToolCallUpdate<'_>, tools: &[Arc<str>]) -> Option<usize> {
     let id = entry.id.as_deref().filter(|id| !id.is_empty());
@@ -97,11 +109,15 @@ fn find(calls: &[CallEntry], entry: &ToolCallUpdate<'_>, tools: &[Arc<str>]) -> 
             // T7 against T10: a new id opens a call only where a name comes with it.
             return (!(named && calls.get(call).is_some_and(new_id))).then_some(call);
         }
+        let bare = id.is_none() && !named;
+        if let Some(call) = numbered(calls, key).filter(|_| bare) {
+            return Some(call);
+        }
         // T2: the latest call came without index, and the entry continues it, or is the header that it waited for.
         return latest.filter(|&call| {
             calls
                 .get(call)
-                .is_some_and(|c| c.key.is_none() && ((id.is_none() && !named) || headerless(c)))
+                .is_some_and(|c| c.key.is_none() && (bare || headerless(c)))
         });
     }
     let call = latest?;
@@ -128,6 +144,17 @@ fn find_id(calls: &[CallEntry], id: &str, key: Option<i64>, named: bool) -> Opti
     }
     // The index may already be taken by a slot that waits for its header.
     Some(calls.iter().rposition(|c| c.key == key && headerless(c)))
+}
+
+/// T2: where the headers of all calls came without index, a fragment's index counts them, 0 being the first.
+fn numbered(calls: &[CallEntry], index: i64) -> Option<usize> {
+    let of_tools = |c: &&CallEntry| c.kind != CallKind::LegacyFunction;
+    if calls.iter().filter(of_tools).any(|c| c.came_with_index) {
+        return None;
+    }
+    let mut calls = calls.iter().enumerate().filter(|(_, c)| of_tools(c));
+    let (call, entry) = calls.nth(usize::try_from(index).ok()?)?;
+    entry.key.is_none().then_some(call)
 }
 
 fn latest(calls: &[CallEntry]) -> Option<usize> {
@@ -294,13 +321,13 @@ pub(super) fn flush_all(log: &mut Transcript, place: Place, max: usize) {
 }
 
 /// At the end every call is told, named or not, and judged.
-pub(super) fn finish_all(log: &mut Transcript, place: Place, max: usize) {
+pub(super) fn finish_all(log: &mut Transcript, place: Place, cut: bool, max: usize) {
     for call in 0..log.calls.len() {
         announce(log, call, place);
     }
     let arguments = log.arguments();
     for (state, arguments) in log.calls.iter_mut().zip(&arguments) {
-        state.status = Some(state.judge(arguments));
+        state.status = Some(state.judge(arguments, cut));
     }
     for (call, arguments) in arguments.iter().enumerate() {
         log.push(Kind::CallDone, place, number(call), "");

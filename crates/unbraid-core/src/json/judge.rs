@@ -10,7 +10,8 @@ pub enum Judged {
     Complete,
     /// Nothing, or white space: a call without arguments (T23).
     EmptyAsObject,
-    /// JSON but for raw control characters in its strings (J1 to J3), or behind a `{}` placeholder (T22).
+    /// JSON but for raw control characters (J1 to J3) or halves of surrogate pairs (J17) in its strings, or behind a `{}`
+    /// placeholder (T22).
     Repaired,
     /// The text ends inside the value (J6, J7), a number or an escape that lacks a digit included.
     Truncated,
@@ -33,8 +34,8 @@ pub enum Judged {
 
 /// Judges a text that has come in whole, in one pass.
 ///
-/// Escapes of lone surrogates pass: `serde_json` refuses them (J17), and [`Partial`](super::Partial) and
-/// [`Repair::LONE_SURROGATES`](super::Repair::LONE_SURROGATES) replace them.
+/// The escape of half a surrogate pair is a repair (J17): `serde_json` refuses it, and [`Partial`](super::Partial) and
+/// [`Repair::LONE_SURROGATES`](super::Repair::LONE_SURROGATES) put U+FFFD in its place.
 ///
 /// # Examples
 ///
@@ -50,4 +51,19 @@ pub fn judge(text: &str) -> Judged {
     let mut scanner = Scanner::default();
     scanner.feed(text, &mut Deaf);
     scanner.judged()
+}
+
+/// As [`judge`], for a text that something cut where it ends: no text at all, and a number that nothing delimits, are
+/// [`Judged::Truncated`], because more of them may have been on its way.
+pub(crate) fn judge_cut(text: &str) -> Judged {
+    let mut scanner = Scanner::default();
+    scanner.feed(text, &mut Deaf);
+    scanner.judged_cut()
+}
+
+/// Where the first escape of half a surrogate pair begins whose other half is missing (J17).
+pub(crate) fn lone_surrogate(text: &str) -> Option<usize> {
+    let mut scanner = Scanner::default();
+    scanner.feed(text, &mut Deaf);
+    scanner.lone()
 }

@@ -164,7 +164,9 @@ fn closers(text: &str) -> Option<String> {
     let mut scanner = Scanner::default();
     scanner.feed(text, &mut Deaf);
     match scanner.judged() {
-        Judged::Truncated if !scanner.has_controls() => scanner.closers(),
+        Judged::Truncated if !scanner.has_controls() && scanner.lone().is_none() => {
+            scanner.closers()
+        }
         _ => None,
     }
 }

@@ -40,6 +40,10 @@ pub(crate) struct Scanner {
     controls: bool,
     /// A high surrogate that waits for its partner.
     high: Option<u16>,
+    /// Where the escape of that surrogate begins.
+    high_at: usize,
+    /// Where the first escape of half a surrogate pair begins whose other half is missing (J17).
+    lone: Option<usize>,
     /// Nothing but white space of any script has come: a call whose arguments are blank has none (T23).
     blank: bool,
 }
@@ -96,6 +100,8 @@ impl Default for Scanner {
             placeholder: false,
             controls: false,
             high: None,
+            high_at: 0,
+            lone: None,
             blank: true,
         }
     }
@@ -161,11 +167,22 @@ impl Scanner {
         };
         match (self.values + last, self.placeholder) {
             (0, _) => Judged::EmptyAsObject,
-            (1, _) if !self.controls => Judged::Complete,
+            (1, _) if !self.controls && self.lone.is_none() => Judged::Complete,
             (1, _) | (2, true) => Judged::Repaired,
             _ => Judged::Concatenated {
                 offset: self.surplus,
             },
+        }
+    }
+
+    /// What the text is, if something cut it where it ends: as [`judged`](Self::judged), but no text at all, and an
+    /// outermost number that nothing delimits, may be the beginning of something longer.
+    pub(crate) fn judged_cut(&self) -> Judged {
+        let open_number = self.depth == 0 && matches!(self.state, State::Word(Word::Number(_)));
+        match self.judged() {
+            Judged::EmptyAsObject => Judged::Truncated,
+            Judged::Complete | Judged::Repaired if open_number => Judged::Truncated,
+            judged => judged,
         }
     }
 
@@ -192,6 +209,11 @@ impl Scanner {
     /// Whether a raw control character stood in a string (J1 to J3).
     pub(crate) fn has_controls(&self) -> bool {
         self.controls
+    }
+
+    /// Where the first escape of half a surrogate pair begins whose other half is missing (J17).
+    pub(crate) fn lone(&self) -> Option<usize> {
+        self.lone
     }
 
     /// What closes the open containers, the innermost first; `None` where no closer may stand, or nothing is open.

@@ -2,23 +2,38 @@
 
 use super::{Route, Router, Sink, State};
 use crate::{
-    ChoiceIndex, End, FinishPolicy, StreamError, Warning,
+    ChoiceIndex, End, FinishPolicy, StreamError,
     event::{Event, Place},
 };
 
 impl Router {
-    /// A choice that has its reason ends at the first event that brings nothing for it.
+    /// A choice that has its reason ends at the first event that brings nothing for it, or with the event that brought it.
     pub(super) fn end_of_event(&mut self, at: u64, sink: &mut impl Sink) {
-        if self.finished == 0 || self.options.finish_policy != FinishPolicy::NextEvent {
+        if self.finished == 0 {
             return;
         }
-        let over = |r: &Route| matches!(r.state, State::Finished(finished) if finished < at && r.delta_at < at);
+        let policy = self.options.finish_policy;
+        let over = move |r: &Route| match (r.state, policy) {
+            (State::Finished(finished), FinishPolicy::NextEvent) => {
+                finished < at && r.delta_at < at
+            }
+            (State::Finished(_), FinishPolicy::AtFinish) => true,
+            (State::Finished(_), FinishPolicy::AtStreamEnd) => false,
+            (State::Open | State::Ended | State::Shut, _) => false,
+        };
         self.end_where(over, &End::DoneWithoutFinish, Place::event_end(at), sink);
+    }
+
+    /// An event is over at the latest where the next one begins: updates that were made elsewhere need not mark the last.
+    pub(super) fn end_of_last_event(&mut self, sink: &mut impl Sink) {
+        if self.options.finish_policy == FinishPolicy::AtFinish {
+            self.end_of_event(self.position.at, sink);
+        }
     }
 
     /// No byte has come for a while: what is finished has ended (250 ms in the actors).
     pub fn quiet(&mut self, sink: &mut impl Sink) {
-        if self.options.finish_policy == FinishPolicy::NextEvent {
+        if self.options.finish_policy != FinishPolicy::AtStreamEnd {
             let at = self.next_at.saturating_sub(1);
             self.end_where(
                 |r| matches!(r.state, State::Finished(_)),
@@ -59,7 +74,7 @@ impl Router {
         }
         let events = self.events;
         if self.recognised || !self.routes.is_empty() {
-            self.end_all(&End::Interrupted, sink);
+            self.end_all(&End::Interrupted, None, sink);
             self.close(Ok(()), sink);
         } else if bytes == 0 || (framed && events == 0) {
             self.close(Err(StreamError::Empty { events }), sink);
@@ -75,13 +90,24 @@ impl Router {
 
     /// The stream is over: every choice that is open ends by it, and the stream's own last news are told.
     pub(super) fn close(&mut self, result: Result<(), StreamError>, sink: &mut impl Sink) {
+        self.close_in(None, result, sink);
+    }
+
+    /// As [`close`](Self::close), by an error that stood in this event: a choice whose reason came with it has not
+    /// finished, whatever the reason says (X4).
+    pub(super) fn close_in(
+        &mut self,
+        event: Option<u64>,
+        result: Result<(), StreamError>,
+        sink: &mut impl Sink,
+    ) {
         if self.closed.is_some() {
             return;
         }
         let end = result
             .as_ref()
             .map_or_else(End::from, |()| End::DoneWithoutFinish);
-        self.end_all(&end, sink);
+        self.end_all(&end, event, sink);
         let usage = self.usage.usage();
         let empty = self.routes.is_empty() && result.is_ok() && usage.raw.is_null();
         let result = match (result, self.refused) {
@@ -92,11 +118,7 @@ impl Router {
             (result, _) => result,
         };
         let place = Place::close(self.next_at);
-        if self.counted_tokens() {
-            let told = "the index seems to have counted tokens; expect one choice to fold it";
-            let last = self.next_at.saturating_sub(1);
-            self.warn(Warning::new("E12", last, told), place, sink);
-        }
+        self.summarise(&result, place, sink);
         if !usage.raw.is_null() {
             self.tell(Event::Usage(Box::new(usage)), place, sink);
         }
@@ -106,35 +128,26 @@ impl Router {
         self.closed = Some(result);
     }
 
-    /// E12: the choices were 0, 1, 2 .., of one delta each, and only the last had a reason. Before the close nothing tells
-    /// such a stream from several answers whose first tokens come in turn.
-    fn counted_tokens(&self) -> bool {
-        const SUSPICIOUS: usize = 4; // two or three answers of one token each are nothing special
-        let last = self.routes.len().saturating_sub(1);
-        let one_token = |(position, route): (usize, &Route)| {
-            route.index.0 as usize == position
-                && route.deltas == 1
-                && route.reason == (position == last)
-        };
-        self.options.expect_choices.is_none()
-            && last >= SUSPICIOUS
-            && self.routes.iter().enumerate().all(one_token)
-    }
-
-    fn end_all(&mut self, end: &End, sink: &mut impl Sink) {
+    /// Ends every choice that has not ended, in the order of the indices.
+    fn end_all(&mut self, end: &End, event: Option<u64>, sink: &mut impl Sink) {
         let place = Place {
             position: u32::MAX - 1,
             ..Place::close(self.next_at)
         };
-        self.end_where(
-            |r| matches!(r.state, State::Open | State::Finished(_)),
-            end,
-            place,
-            sink,
-        );
+        for slot in self.slots_where(|r| matches!(r.state, State::Open | State::Finished(_))) {
+            let state = self.routes.get(slot).map(|route| route.state);
+            self.set_state(slot, State::Ended);
+            match state {
+                Some(State::Finished(at)) if event == Some(at) => {
+                    sink.fail_with_stream(slot, end.clone(), place);
+                }
+                // Its reason is its end, and no error of the stream reaches it.
+                Some(State::Finished(_)) => sink.end(slot, End::DoneWithoutFinish, place),
+                _ => sink.end(slot, end.clone(), place),
+            }
+        }
     }
 
-    /// In the order of the indices, which is the order of the events.
     fn end_where(
         &mut self,
         over: impl Fn(&Route) -> bool,
@@ -142,17 +155,20 @@ impl Router {
         place: Place,
         sink: &mut impl Sink,
     ) {
-        let mut slots: Vec<(ChoiceIndex, usize)> = self
-            .routes
-            .iter()
-            .enumerate()
-            .filter(|(_, r)| over(r))
-            .map(|(slot, r)| (r.index, slot))
-            .collect();
-        slots.sort_unstable();
-        for (_, slot) in slots {
+        for slot in self.slots_where(over) {
             self.set_state(slot, State::Ended);
             sink.end(slot, end.clone(), place);
         }
+    }
+
+    /// In the order of the indices, which is the order of the events.
+    fn slots_where(&self, wanted: impl Fn(&Route) -> bool) -> Vec<usize> {
+        let routes = self.routes.iter().enumerate();
+        let mut slots: Vec<(ChoiceIndex, usize)> = routes
+            .filter(|(_, r)| wanted(r))
+            .map(|(slot, r)| (r.index, slot))
+            .collect();
+        slots.sort_unstable();
+        slots.into_iter().map(|(_, slot)| slot).collect()
     }
 }

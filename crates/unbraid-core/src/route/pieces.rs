@@ -29,8 +29,9 @@ impl Router {
     /// The slot of a piece that nothing has to be told of but the choice.
     #[inline]
     fn plain(&self, piece: &Piece<'_>) -> Option<usize> {
-        let folded = self.options.expect_choices == Some(1) && piece.choice != ChoiceIndex(0);
-        if self.id_changed || folded {
+        let folds = self.options.expect_choices == Some(1)
+            && !(piece.choice == ChoiceIndex(0) && self.folded.knows(piece));
+        if self.id_changed || folds {
             return None;
         }
         let slot = self.slot(piece.choice)?;

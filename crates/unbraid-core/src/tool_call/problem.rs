@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::{Call, CallKind, CallStatus};
-use crate::json::{Judged, judge};
+use crate::json::Judged;
 
 /// What is wrong with a call whose choice has ended. It names every missing field, and never holds the payload.
 ///
@@ -34,8 +34,8 @@ pub struct CallProblem {
     pub status: CallStatus,
     /// The byte of the raw arguments at which they fail: their end, the second value, or the first byte that is no JSON.
     pub at: Option<usize>,
-    /// What the arguments alone are, and whether there are any.
-    arguments: Judged,
+    /// What is wrong with the arguments, and whether there are any.
+    fault: Option<&'static str>,
     empty: bool,
 }
 
@@ -49,10 +49,7 @@ impl Call {
         let name = self.name.is_empty().then_some("name");
         let id = (self.id.is_none() && self.kind != CallKind::LegacyFunction).then_some("id");
         let missing: Vec<_> = name.into_iter().chain(id).collect();
-        let arguments = match self.kind {
-            CallKind::Custom => Judged::Complete, // T31: its input is text
-            CallKind::Function | CallKind::LegacyFunction => judge(&self.arguments),
-        };
+        let arguments = self.judged();
         let at = match arguments {
             Judged::Truncated => Some(self.arguments.len()),
             Judged::Concatenated { offset }
@@ -65,10 +62,10 @@ impl Call {
             missing,
             status,
             at,
-            arguments,
+            fault: self.fault(arguments),
             empty: self.arguments.is_empty(),
         };
-        (!problem.missing.is_empty() || problem.fault().is_some()).then_some(problem)
+        (!problem.missing.is_empty() || problem.fault.is_some()).then_some(problem)
     }
 
     /// [`problem`](Self::problem) as JSON: `message`, `missing` and `offset`, or `null` where there is none.
@@ -78,11 +75,18 @@ impl Call {
             json!({ "message": problem.to_string(), "missing": problem.missing, "offset": problem.at })
         })
     }
-}
 
-impl CallProblem {
-    fn fault(&self) -> Option<&'static str> {
-        match self.arguments {
+    fn fault(&self, arguments: Judged) -> Option<&'static str> {
+        match arguments {
+            Judged::Truncated if self.arguments.trim().is_empty() => {
+                Some("the choice was cut before any arguments came")
+            }
+            Judged::Truncated if self.kind == CallKind::Custom => {
+                Some("the choice was cut, so the input may be incomplete")
+            }
+            Judged::Truncated if self.lacks_arguments() => {
+                Some("the choice was cut, so the arguments may be incomplete")
+            }
             Judged::Truncated => Some("the arguments end inside their JSON"),
             Judged::Concatenated { .. } => Some("the arguments are several JSON values"),
             Judged::Invalid { .. } => Some("the arguments are no JSON"),
@@ -103,7 +107,7 @@ impl fmt::Display for CallProblem {
             };
             write!(f, "{lead}{word}{field}")?;
         }
-        if let Some(fault) = self.fault() {
+        if let Some(fault) = self.fault {
             let lead = if self.missing.is_empty() {
                 ": "
             } else {

@@ -9,6 +9,8 @@ use crate::tool_call::{Call, CallKind, CallStatus};
 pub(crate) struct CallEntry {
     pub(crate) key: Option<i64>,
     pub(crate) index: Option<i64>,
+    /// Whether the entry that opened it had an index on the wire.
+    pub(crate) came_with_index: bool,
     pub(crate) id: Option<Arc<str>>,
     pub(crate) name: String,
     pub(crate) kind: CallKind,
@@ -27,15 +29,17 @@ pub(crate) struct CallEntry {
 }
 
 impl CallEntry {
-    pub(crate) fn judge(&self, arguments: &str) -> CallStatus {
-        CallStatus::judge(self.kind, self.id.as_deref(), &self.name, arguments)
+    pub(crate) fn judge(&self, arguments: &str, cut: bool) -> CallStatus {
+        CallStatus::judge_at_end(self.kind, self.id.as_deref(), &self.name, arguments, cut)
     }
 
-    pub(super) fn call(&self, call: u32, arguments: String) -> Call {
-        let status = if self.late {
-            Some(self.judge(&arguments))
-        } else {
-            self.status
+    /// The call so far; `cut` says whether the choice's end cut it, and is `None` while the choice is open.
+    pub(super) fn call(&self, call: u32, arguments: String, cut: Option<bool>) -> Call {
+        // A choice that was lost has an end, but nobody was there to judge its calls.
+        let status = match (self.status.filter(|_| !self.late), cut) {
+            (Some(status), _) => Some(status),
+            (None, Some(cut)) => Some(self.judge(&arguments, cut)),
+            (None, None) => None,
         };
         Call {
             call,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Kind, Level, Record, Transcript};
-use crate::{Call, Shape, message::Message};
+use crate::{Call, Shape, message::Message, tool_call::cuts_calls};
 
 impl Kind {
     /// The bytes of a record's text, if a model wrote it as text.
@@ -49,7 +49,8 @@ impl Transcript {
             }
         }
         let entries = (0..).zip(&self.calls).zip(self.arguments());
-        let calls = entries.map(|((call, entry), arguments)| entry.call(call, arguments));
+        let cut = self.cuts_calls();
+        let calls = entries.map(|((call, entry), arguments)| entry.call(call, arguments, cut));
         message.tool_calls = calls.collect();
         message.drop_repeated_function_call();
         message.extra = self.fields(Level::Message);
@@ -76,7 +77,12 @@ impl Transcript {
             .texts(|r| r.kind == Kind::CallArguments && r.number == call)
             .collect();
         arguments.push_str(&entry.waiting);
-        Some(entry.call(call, arguments))
+        Some(entry.call(call, arguments, self.cuts_calls()))
+    }
+
+    /// Whether the choice's end cut its calls; `None` while it is open.
+    fn cuts_calls(&self) -> Option<bool> {
+        self.end().map(cuts_calls)
     }
 
     /// C5: most servers mean an assistant where they name no role.

@@ -55,12 +55,6 @@ impl Transcript {
         }
     }
 
-    pub(crate) fn replace_end(&mut self, end: End) {
-        if let Some((known, _)) = &mut self.end {
-            *known = end;
-        }
-    }
-
     pub(crate) fn warn(&mut self, warning: Warning, place: Place, max: usize) {
         let number = u32::try_from(self.warnings.kept().len()).unwrap_or(u32::MAX);
         if self.end.is_none() && self.warnings.keep(&warning.on(self.index), max) {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::fault;
 use super::lenient::join_halves;
+use super::status;
 use super::text;
 use super::tools::{FunctionCall, ToolCall, Tools};
 
@@ -34,6 +35,10 @@ pub struct Choice {
     pub logprobs_tokens_len: usize,
     /// The error inside the choice, which ends this choice alone (F12).
     pub error: Option<Value>,
+    /// Its finish reason stood in the chunk of the error that ended the stream (X4).
+    pub failed_with_stream: bool,
+    /// How it ended: `finished`, `done_without_finish`, `interrupted` or `server_error`.
+    pub end: &'static str,
     tools: Tools,
     /// Reasoning came under one of `REASONING_KEYS`, so that details only repeat it (R4).
     reasons_plainly: bool,
@@ -133,12 +138,19 @@ impl Choice {
         self.logprobs_tokens_len += len("/logprobs/tokens");
     }
 
-    /// Puts halves of characters together and hands the calls over.
-    pub(super) fn finish(&mut self) {
+    /// Puts halves of characters together, decides how the choice ended, and hands the calls over.
+    pub(super) fn finish(&mut self, stream_end: &'static str) {
         for part in [&mut self.content, &mut self.reasoning, &mut self.refusal] {
             *part = join_halves(part);
         }
-        (self.tool_calls, self.function_call) = std::mem::take(&mut self.tools).finish();
+        self.end = match &self.finish_reason {
+            _ if self.error.is_some() || self.failed_with_stream => "server_error",
+            Some(_) => "finished",
+            None => stream_end,
+        };
+        let reason = self.finish_reason.as_deref().unwrap_or_default();
+        let cut = self.end != "finished" || status::says_cut(reason);
+        (self.tool_calls, self.function_call) = std::mem::take(&mut self.tools).finish(cut);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Streams by hand, each told in a few lines, and whole files.
 
 mod calls;
+mod ends;
 mod rules;
 mod whole;
 

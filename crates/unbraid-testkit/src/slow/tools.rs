@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::lenient::join_halves;
+use super::status;
 use super::text;
 
 /// One call, whole.
@@ -16,6 +17,8 @@ pub struct ToolCall {
     pub name: Option<String>,
     /// Its arguments, or the input of a custom tool: every fragment, verbatim.
     pub arguments: String,
+    /// What it is worth once the choice has ended; `None` where this client cannot decide it.
+    pub status: Option<&'static str>,
 }
 
 /// The legacy `function_call` of a choice (T36).
@@ -25,6 +28,8 @@ pub struct FunctionCall {
     pub name: Option<String>,
     /// Its arguments, verbatim.
     pub arguments: String,
+    /// What it is worth once the choice has ended; `None` where this client cannot decide it.
+    pub status: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,6 +42,8 @@ pub(super) struct Tools {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Slot {
     index: Option<i64>,
+    /// The entry that opened it had an index on the wire.
+    numbered: bool,
     id: Option<String>,
     kind: Option<String>,
     name: Option<String>,
@@ -47,6 +54,8 @@ struct Slot {
 #[derive(Debug, Clone)]
 struct Entry {
     index: Option<i64>,
+    /// The index stood on the wire, and is no position.
+    numbered: bool,
     id: Option<String>,
     kind: Option<String>,
     name: Option<String>,
@@ -114,11 +123,20 @@ impl Tools {
             .iter()
             .rposition(|slot| slot.index == Some(index));
         let latest_has_none = self.slots.last().is_some_and(|slot| slot.index.is_none());
+        // No call came with an index, so that a bare fragment's counts them (T2).
+        let none_numbered = self.slots.iter().all(|slot| !slot.numbered);
+        let counted = usize::try_from(index).ok().filter(|at| {
+            let free = self.slots.get(*at).is_some_and(|slot| slot.index.is_none());
+            entry.is_bare() && none_numbered && free
+        });
+        if let (None, Some(at)) = (found, counted) {
+            return at;
+        }
         match found {
             Some(at) if !entry.is_new_call() || self.slots[at].is_headerless() => at,
             // A bare fragment under a new index belongs to the call that came without one (T2).
             None if entry.is_bare() && latest_has_none => self.slots.len() - 1,
-            _ => self.open(Some(index)),
+            _ => self.open(Some(index), entry.numbered),
         }
     }
 
@@ -128,29 +146,38 @@ impl Tools {
             Some(last) if last.is_headerless() || !last.is_followed_by(entry) => {
                 self.slots.len() - 1
             }
-            _ => self.open(None),
+            _ => self.open(None, false),
         }
     }
 
-    fn open(&mut self, index: Option<i64>) -> usize {
+    fn open(&mut self, index: Option<i64>, numbered: bool) -> usize {
         self.slots.push(Slot {
             index,
+            numbered,
             ..Slot::default()
         });
         self.slots.len() - 1
     }
 
-    pub(super) fn finish(self) -> (Vec<ToolCall>, Option<FunctionCall>) {
-        let calls: Vec<ToolCall> = self.slots.into_iter().map(Slot::finish).collect();
+    pub(super) fn finish(self, cut: bool) -> (Vec<ToolCall>, Option<FunctionCall>) {
+        let calls: Vec<ToolCall> = self
+            .slots
+            .into_iter()
+            .map(|slot| slot.finish(cut))
+            .collect();
+        let name = self.function_call.name.as_deref().map(join_halves);
+        let arguments = join_halves(&self.function_call.arguments);
+        let came = name.is_some() || !arguments.is_empty();
+        let status = status::of_function(name.as_deref(), false, &arguments, cut);
         let legacy = FunctionCall {
-            name: self.function_call.name.as_deref().map(join_halves),
-            arguments: join_halves(&self.function_call.arguments),
+            name,
+            arguments,
+            status,
         };
         let is_repeated = calls
             .iter()
             .any(|call| call.name == legacy.name && call.arguments == legacy.arguments);
-        let legacy =
-            Some(legacy).filter(|legacy| !is_repeated && legacy != &FunctionCall::default());
+        let legacy = Some(legacy).filter(|_| !is_repeated && came);
         (calls, legacy)
     }
 }
@@ -177,12 +204,21 @@ impl Slot {
         self.arguments.push_str(&entry.arguments);
     }
 
-    fn finish(self) -> ToolCall {
+    fn finish(self, cut: bool) -> ToolCall {
+        let kind = self.kind.unwrap_or_else(|| "function".to_owned());
+        let name = self.name.as_deref().map(join_halves);
+        let arguments = join_halves(&self.arguments);
+        let lacks_id = self.id.is_none();
+        let status = match kind.as_str() {
+            "custom" => Some(status::of_custom(name.as_deref(), lacks_id, cut)),
+            _ => status::of_function(name.as_deref(), lacks_id, &arguments, cut),
+        };
         ToolCall {
             id: self.id.as_deref().map(join_halves),
-            kind: self.kind.unwrap_or_else(|| "function".to_owned()),
-            name: self.name.as_deref().map(join_halves),
-            arguments: join_halves(&self.arguments),
+            kind,
+            name,
+            arguments,
+            status,
         }
     }
 }
@@ -200,8 +236,10 @@ impl Entry {
         } else {
             "arguments"
         };
+        let index = entry.get("index").and_then(integer);
         Self {
-            index: entry.get("index").and_then(integer),
+            index,
+            numbered: index.is_some(),
             id: owned(entry, "id"),
             kind: owned(entry, "type").or_else(|| custom.map(|_| "custom".to_owned())),
             name: owned(called, "name"),

@@ -150,8 +150,8 @@ impl Choice {
     ///
     /// # Errors
     ///
-    /// [`ChoiceError`] for every end but `finished` and `done_without_finish`. It says which choice and how it ended,
-    /// and holds what had arrived.
+    /// [`ChoiceError`] for every end but `finished` and `done_without_finish`, and for a choice that was
+    /// [discarded](Self::discard). It says which choice and how it ended, and holds what had arrived.
     ///
     /// # Cancel safety
     ///
@@ -183,6 +183,9 @@ impl Choice {
     }
 
     /// Cancels this choice and forgets its text, for all its handles.
+    ///
+    /// Their streams end with an error, and so does what waits for the end, also where the choice had finished before:
+    /// an empty text would be taken for the answer.
     pub fn discard(self) {
         self.log.change(|record| record.transcript.discard());
         self.cancel();

@@ -208,6 +208,11 @@ impl Sink for Outbox {
         self.fill(slot, |batch| batch.fail(end, place));
     }
 
+    fn fail_with_stream(&mut self, slot: usize, end: End, place: Place) {
+        self.told = true;
+        self.fail(slot, end, place);
+    }
+
     fn stream(&mut self, event: Stamped) {
         self.events.push(event);
     }

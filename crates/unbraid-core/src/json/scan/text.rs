@@ -107,6 +107,7 @@ impl Scanner {
             (0xD800..=0xDBFF, _) => {
                 self.settle(visit);
                 self.high = Some(unit);
+                self.high_at = self.escape_start();
             }
             (0xDC00..=0xDFFF, Some(high)) => {
                 self.high = None;
@@ -116,9 +117,18 @@ impl Scanner {
             }
             _ => {
                 let char = char::from_u32(unit.into());
+                if char.is_none() {
+                    let start = self.escape_start();
+                    self.lone.get_or_insert(start);
+                }
                 self.char(char.unwrap_or(char::REPLACEMENT_CHARACTER), visit);
             }
         }
+    }
+
+    /// Where the `\u` escape begins whose last digit is being read.
+    fn escape_start(&self) -> usize {
+        self.position.saturating_sub(5)
     }
 
     fn char(&mut self, char: char, visit: &mut impl Visit) {
@@ -129,6 +139,7 @@ impl Scanner {
     /// Gives up the high surrogate that waits, if any: what comes next is not its partner.
     fn settle(&mut self, visit: &mut impl Visit) {
         if self.high.take().is_some() {
+            self.lone.get_or_insert(self.high_at);
             visit.token(Token::Text("\u{FFFD}"));
         }
     }

@@ -32,7 +32,8 @@ fn arguments_are_judged_by_their_text() {
     check("false", Judged::Complete);
     check("falsetrue", Judged::Invalid { offset: 5 });
     check("{\"a\":\"\\d\"}", Judged::Invalid { offset: 7 });
-    check("{\"a\":\"\\ud83d\"}", Judged::Complete);
+    check("{\"a\":\"\\ud83d\"}", Judged::Repaired);
+    check("{\"a\":\"\\ud83d\\ude00\"}", Judged::Complete);
     let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     check(&deep(127), Judged::Complete);
     check(&deep(128), Judged::TooDeep { offset: 127 });
@@ -82,6 +83,9 @@ fn the_reference_agrees() {
         "falsetrue",
         "{\"a\":\"\\d\"}",
         "{\"a\":\"\\ud83d\"}",
+        "{\"a\":\"\\ud83d\\ude00\"}",
+        "{\"\\ude00\":1}",
+        "{}[\"\\ud83d\\ud83d\"]",
         "1e999",
         "[1e999",
     ] {

@@ -11,6 +11,7 @@ pub(super) fn judge_slowly(text: &str) -> CallStatus {
         return CallStatus::Invalid;
     }
     match count_values(text) {
+        Values::One if has_lone_surrogate(text) => CallStatus::Repaired,
         Values::One => CallStatus::Complete,
         Values::PlaceholderAndOne => CallStatus::Repaired,
         Values::Many => CallStatus::Concatenated,
@@ -26,6 +27,12 @@ fn judge_repaired(text: &str) -> CallStatus {
         Values::Cut => CallStatus::Truncated,
         Values::Wrong => CallStatus::Invalid,
     }
+}
+
+/// A value that is JSON by its form, and whose strings `serde_json` refuses none the less (J17).
+fn has_lone_surrogate(value: &str) -> bool {
+    let error = serde_json::from_str::<serde_json::Value>(value).err();
+    error.is_some_and(|error| !error.to_string().contains("number out of range"))
 }
 
 enum Values {

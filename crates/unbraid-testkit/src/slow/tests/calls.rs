@@ -41,6 +41,18 @@ fn calls_are_found_by_id_index_or_as_the_latest() {
         &[r#"{"index":3,"function":{"arguments":"5"}}"#, unindexed],
         &["c0 function d g 54"],
     );
+    let f = r#"{"id":"a","function":{"name":"f","arguments":""}}"#;
+    let g = r#"{"id":"b","function":{"name":"g","arguments":""}}"#;
+    let fragment =
+        |index: u32| format!(r#"{{"index":{index},"function":{{"arguments":"{index}"}}}}"#);
+    check_calls(
+        &[f, g, &fragment(0), &fragment(1), &fragment(0)],
+        &["c0 function a f 00", "c0 function b g 1"],
+    );
+    check_calls(
+        &[f, g, &fragment(1), &fragment(0)],
+        &["c0 function a f 0", "c0 function b g 1"],
+    );
     let two = format!("{unindexed},{unindexed}");
     check_calls(&[&two], &["c0 function d g 4", "c0 function d g 4"]);
 }

@@ -1,0 +1,294 @@
+//! What a call's status is, by how its choice ended: in the events, in the message, by ordinal, and for `parse`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::*;
+use crate::{
+    CallStatus, ChoiceIndex, Demux, Event, Limit, ServerError, Shape, TimedOut, Timeout,
+    ToolCallUpdate, TransportError,
+};
+
+/// How a choice may end: by itself, or cut.
+fn ends() -> [(Option<&'static str>, End, bool); 18] {
+    let cut = |end| (None, end, true);
+    let reason = |reason, cut| (Some(reason), End::DoneWithoutFinish, cut);
+    let limit = LimitExceeded {
+        limit: Limit::CompletionBytes,
+        max: 1,
+    };
+    let timeout = TimedOut {
+        timeout: Timeout::Idle,
+        after: std::time::Duration::from_secs(1),
+    };
+    [
+        reason("stop", false),
+        reason("tool_calls", false),
+        reason("function_call", false),
+        reason("eos_token", false),
+        reason("end_turn", false),
+        reason("128008", false),
+        reason("length", true),
+        reason("content_filter", true),
+        reason("max_tokens", true),
+        cut(End::DoneWithoutFinish),
+        cut(End::Interrupted),
+        cut(End::ServerError(Arc::new(ServerError::new("{}", 0)))),
+        cut(End::Transport(Arc::new(TransportError::new(0, "reset")))),
+        cut(End::Cancelled),
+        cut(End::TimedOut(timeout)),
+        cut(End::LimitExceeded(limit)),
+        cut(End::Lost),
+        // A reason that came does not take back that the choice itself failed (F12).
+        (
+            Some("stop"),
+            End::ServerError(Arc::new(ServerError::new("{}", 0))),
+            true,
+        ),
+    ]
+}
+
+/// A choice with one call, ended like this.
+fn ended(
+    kind: &'static str,
+    arguments: &'static str,
+    reason: Option<&'static str>,
+    end: End,
+) -> Choice {
+    let mut choice = Choice::new();
+    let place = Place::default();
+    let call = ToolCallUpdate {
+        index: Some(0),
+        id: Some("c1".into()),
+        kind: Some(kind.into()),
+        name: Some("f".into()),
+        arguments: Some(arguments.into()),
+        ..ToolCallUpdate::default()
+    };
+    let update = Update {
+        tool_call_updates: vec![call],
+        finish_reason: reason.map(Into::into),
+        ..Update::default()
+    };
+    choice.machine.apply(&update, place, &mut choice.log);
+    if reason.is_some() && end.is_error() {
+        choice.machine.fail(end, place, &mut choice.log);
+    } else {
+        choice.machine.end(end, place, &mut choice.log);
+    }
+    choice
+}
+
+/// The status that every way to the call gives.
+#[track_caller]
+fn status(choice: &Choice) -> CallStatus {
+    let told = (0..choice.log.visible()).filter_map(|seq| choice.log.event(seq));
+    let told: Vec<CallStatus> = told
+        .filter_map(|event| match event.event {
+            Event::ToolCallDone { status, .. } => Some(status),
+            _ => None,
+        })
+        .collect();
+    let finished = choice.log.finished().expect("it has ended").message;
+    let message = choice.log.message();
+    let ways = [
+        message.tool_calls[0].status,
+        finished.tool_calls[0].status,
+        choice.log.call(0).expect("the call").status,
+    ];
+    assert_eq!(
+        ways.map(|way| vec![way.expect("it has ended")]),
+        [&told, &told, &told].map(Vec::clone)
+    );
+    told[0]
+}
+
+#[track_caller]
+fn check(kind: &'static str, arguments: &'static str, whole: CallStatus, cut: CallStatus) {
+    for (reason, end, is_cut) in ends() {
+        let name = end.name();
+        let choice = ended(kind, arguments, reason, end);
+        let expected = if is_cut { cut } else { whole };
+        assert_eq!(status(&choice), expected, "{arguments:?} {reason:?} {name}");
+        let call = choice.log.call(0).expect("the call");
+        let usable = matches!(expected, CallStatus::Complete | CallStatus::EmptyAsObject);
+        if kind == "function" {
+            assert_eq!(
+                call.parse::<Value>().is_ok(),
+                usable,
+                "{arguments:?} {reason:?} {name}"
+            );
+            assert_eq!(call.value().is_some(), usable);
+        }
+        if expected == CallStatus::Truncated {
+            let problem = call.problem().expect("it was cut");
+            assert_eq!(problem.at, Some(arguments.len()));
+        }
+    }
+}
+
+#[test]
+fn t23_j06_no_arguments_are_an_empty_object_only_where_the_choice_ended_by_itself() {
+    check(
+        "function",
+        "",
+        CallStatus::EmptyAsObject,
+        CallStatus::Truncated,
+    );
+    check(
+        "function",
+        " \n",
+        CallStatus::EmptyAsObject,
+        CallStatus::Truncated,
+    );
+}
+
+#[test]
+fn j06_arguments_that_show_their_own_end_are_judged_by_their_text() {
+    for whole in ["{\"a\":1}", "{}", "[1]", "\"a\"", "null", "12 "] {
+        check(
+            "function",
+            whole,
+            CallStatus::Complete,
+            CallStatus::Complete,
+        );
+    }
+    check(
+        "function",
+        "{\"a\":",
+        CallStatus::Truncated,
+        CallStatus::Truncated,
+    );
+    check(
+        "function",
+        "{\"a\":\"x\ny\"}",
+        CallStatus::Repaired,
+        CallStatus::Repaired,
+    );
+    check(
+        "function",
+        "{}{\"a\":1}",
+        CallStatus::Repaired,
+        CallStatus::Repaired,
+    );
+    check(
+        "function",
+        "{\"a\":1}{\"b\":2}",
+        CallStatus::Concatenated,
+        CallStatus::Concatenated,
+    );
+    check(
+        "function",
+        "{\"a\":1}<b>",
+        CallStatus::Invalid,
+        CallStatus::Invalid,
+    );
+}
+
+#[test]
+fn j06_a_number_and_a_text_do_not_show_their_end() {
+    check(
+        "function",
+        "12",
+        CallStatus::Complete,
+        CallStatus::Truncated,
+    );
+    check(
+        "function",
+        "{} 12",
+        CallStatus::Repaired,
+        CallStatus::Truncated,
+    );
+    check(
+        "custom",
+        "free text",
+        CallStatus::Complete,
+        CallStatus::Truncated,
+    );
+    check("custom", "", CallStatus::Complete, CallStatus::Truncated);
+}
+
+#[test]
+fn a_call_of_an_open_choice_has_no_arguments_yet_and_cannot_be_parsed() {
+    let mut demux = Demux::new(Options::default());
+    demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]}}]}\n\n");
+    let call = demux
+        .choice(ChoiceIndex(0))
+        .and_then(|choice| choice.call(0));
+    let call = call.expect("the call");
+    assert_eq!((call.status, call.problem()), (None, None));
+    let fault = call.parse::<Value>().unwrap_err();
+    assert!(
+        matches!(fault, crate::JsonFault::Truncated { bytes: 0 }),
+        "{fault}"
+    );
+}
+
+#[test]
+fn a_call_that_came_late_is_judged_by_the_end_that_was() {
+    for (reason, expected) in [
+        ("stop", CallStatus::EmptyAsObject),
+        ("length", CallStatus::Truncated),
+    ] {
+        let mut choice = ended("function", "", Some(reason), End::DoneWithoutFinish);
+        let late = Update {
+            tool_call_updates: vec![ToolCallUpdate {
+                index: Some(1),
+                id: Some("c2".into()),
+                name: Some("g".into()),
+                ..ToolCallUpdate::default()
+            }],
+            ..Update::default()
+        };
+        choice
+            .machine
+            .late(&late, Place::default(), &mut choice.log);
+        let message = choice.log.message();
+        assert_eq!(message.tool_calls[1].status, Some(expected), "{reason}");
+    }
+}
+
+#[test]
+fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
+    let mut log = Transcript::new(ChoiceIndex(0), Shape::Chat);
+    let mut machine = Machine::new(&Options::default());
+    let update = Update {
+        tool_call_updates: vec![ToolCallUpdate {
+            id: Some("c1".into()),
+            name: Some("f".into()),
+            ..ToolCallUpdate::default()
+        }],
+        ..Update::default()
+    };
+    machine.apply(&update, Place::default(), &mut log);
+    log.lose(Place::default());
+    let call = log.call(0).expect("the call");
+    assert_eq!(call.status, Some(CallStatus::Truncated));
+    assert!(call.parse::<Value>().is_err());
+}
+
+#[test]
+fn what_cut_a_call_is_named() {
+    let problem = |kind, arguments| {
+        let choice = ended(kind, arguments, Some("length"), End::DoneWithoutFinish);
+        let call = choice.log.call(0).expect("the call");
+        call.problem().expect("it was cut").to_string()
+    };
+    assert_eq!(
+        problem("function", ""),
+        "tool call 0: the choice was cut before any arguments came (at byte 0)"
+    );
+    assert_eq!(
+        problem("function", "12"),
+        "tool call 0: the choice was cut, so the arguments may be incomplete (at byte 2)"
+    );
+    assert_eq!(
+        problem("custom", "text"),
+        "tool call 0: the choice was cut, so the input may be incomplete (at byte 4)"
+    );
+    assert_eq!(
+        problem("function", "{\"a\""),
+        "tool call 0: the arguments end inside their JSON (at byte 4)"
+    );
+}

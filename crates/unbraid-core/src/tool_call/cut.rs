@@ -1,0 +1,104 @@
+//! Which ends of a choice leave it open whether its calls are whole.
+
+use crate::{End, FinishReason};
+
+/// Whether more of a choice's calls may have been on its way when it ended.
+///
+/// A reason that nobody knows counts as the model's own end: most of them say `stop` in other words (F11).
+pub(crate) fn cuts_calls(end: &End) -> bool {
+    match end {
+        End::Finished(reason) => match reason {
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::FunctionCall => false,
+            FinishReason::Length | FinishReason::ContentFilter => true,
+            FinishReason::Other(raw) => CUTS.iter().any(|word| raw.eq_ignore_ascii_case(word)),
+        },
+        End::DoneWithoutFinish
+        | End::Interrupted
+        | End::ServerError(_)
+        | End::Transport(_)
+        | End::Cancelled
+        | End::TimedOut(_)
+        | End::LimitExceeded(_)
+        | End::Lost => true,
+    }
+}
+
+/// Other servers' words for `length` and `content_filter`, and for errors of their own (F11), in any case of letters.
+const CUTS: [&str; 25] = [
+    "max_tokens",
+    "max_output_tokens",
+    "max_messages",
+    "model_context_window_exceeded",
+    "model_length",
+    "continuation",
+    "content_filtered",
+    "refusal",
+    "sensitive",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "spii",
+    "model_armor",
+    "language",
+    "image_safety",
+    "image_prohibited_content",
+    "image_recitation",
+    "escalation",
+    "guardrail_intervened",
+    "error",
+    "network_error",
+    "insufficient_system_resource",
+    "timeout",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(reason: &str, expected: bool) {
+        assert_eq!(
+            cuts_calls(&End::Finished(reason.into())),
+            expected,
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn f11_only_reasons_that_say_so_cut_a_call() {
+        for reason in [
+            "stop",
+            "tool_calls",
+            "function_call",
+            "eos",
+            "end_turn",
+            "STOP",
+            "128008",
+        ] {
+            check(reason, false);
+        }
+        for reason in [
+            "length",
+            "content_filter",
+            "max_tokens",
+            "MAX_TOKENS",
+            "SAFETY",
+            "error",
+        ] {
+            check(reason, true);
+        }
+    }
+
+    #[test]
+    fn every_end_without_a_reason_cuts_a_call() {
+        for end in [
+            End::DoneWithoutFinish,
+            End::Interrupted,
+            End::Cancelled,
+            End::Lost,
+        ] {
+            assert!(cuts_calls(&end), "{}", end.name());
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A call whose choice was cut before its first argument byte is never handed out as a call without arguments.
+
+use serde_json::{Value, json};
+use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
+
+use super::{read, soon};
+use crate::{CallStatus, Completions, JsonFault, ToolCall, json::Repair};
+
+/// The header of a call `f` of choice 0, without arguments.
+fn header() -> Step {
+    let call = json!({ "index": 0, "id": "c1", "function": { "name": "f", "arguments": "" } });
+    let chunk = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] });
+    bytes(format!("data: {chunk}\n\n"))
+}
+
+async fn call_of(steps: impl IntoIterator<Item = Step>) -> (Completions, ToolCall) {
+    // The name of a call is known once the choice goes on without it.
+    let begin = [header(), bytes(content(0, "a"))];
+    let completions = read(begin.into_iter().chain(steps));
+    let choice = soon(completions.single()).await.unwrap();
+    let call = soon(choice.tool_calls().next()).await.unwrap().unwrap();
+    (completions, call)
+}
+
+/// What each way to the call says of it once the choice has ended: its status, and whether it can be parsed.
+async fn ways(completions: &Completions, call: &ToolCall) -> Vec<(Option<CallStatus>, bool)> {
+    let choice = soon(completions.single()).await.unwrap();
+    let finished = soon(choice.ended()).await.message;
+    let message = choice.snapshot();
+    let snapshot = call.snapshot().unwrap();
+    let handle = soon(call.parse::<Value>()).await.is_ok();
+    let mut ways = vec![(snapshot.status, handle)];
+    ways.push((
+        snapshot.status,
+        soon(call.parse_repaired::<Value>(Repair::ALL))
+            .await
+            .is_ok(),
+    ));
+    for call in [&finished.tool_calls[0], &message.tool_calls[0], &snapshot] {
+        ways.push((call.status, call.parse::<Value>().is_ok()));
+        ways.push((
+            call.status,
+            call.parse_repaired::<Value>(Repair::ALL).is_ok(),
+        ));
+    }
+    ways
+}
+
+#[track_caller]
+fn check(ways: &[(Option<CallStatus>, bool)], status: CallStatus) {
+    let usable = status == CallStatus::EmptyAsObject;
+    assert!(
+        ways.iter().all(|way| *way == (Some(status), usable)),
+        "{ways:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn j06_a_call_cut_before_its_arguments_is_truncated_in_every_way() {
+    let error = "data: {\"error\":{\"code\":503}}\n\n";
+    for steps in [
+        vec![bytes(finish(0, "length")), bytes(DONE)],
+        vec![bytes(finish(0, "content_filter")), bytes(DONE)],
+        vec![bytes(DONE)],
+        vec![],
+        vec![bytes(error)],
+        vec![Step::Fail],
+    ] {
+        let (completions, call) = call_of(steps).await;
+        check(&ways(&completions, &call).await, CallStatus::Truncated);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_or_discarded_call_is_not_handed_out() {
+    let (completions, call) = call_of([Step::Stall]).await;
+    completions.cancel();
+    check(&ways(&completions, &call).await, CallStatus::Truncated);
+    let (completions, call) = call_of([bytes(finish(0, "stop")), bytes(DONE)]).await;
+    soon(completions.closed()).await.unwrap();
+    soon(completions.single()).await.unwrap().discard();
+    assert!(call.snapshot().is_none());
+    let error = soon(call.finished()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "choice 0: tool call 0: discarded after its end"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn t23_a_call_without_arguments_is_an_empty_object_where_the_model_ended_it() {
+    for reason in ["stop", "tool_calls", "function_call", "eos_token"] {
+        let (completions, call) = call_of([bytes(finish(0, reason)), bytes(DONE)]).await;
+        check(&ways(&completions, &call).await, CallStatus::EmptyAsObject);
+        assert_eq!(soon(call.parse::<Value>()).await.unwrap(), json!({}));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_still_to_come_cannot_be_parsed() {
+    let (_completions, call) = call_of([Step::Stall]).await;
+    let snapshot = call.snapshot().unwrap();
+    assert_eq!(snapshot.status, None);
+    assert!(matches!(
+        snapshot.parse::<Value>(),
+        Err(JsonFault::Truncated { bytes: 0 })
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn j17_a_lone_surrogate_is_an_error_that_says_so_and_can_be_repaired() {
+    let call = json!({ "index": 0, "id": "c1", "function": { "name": "f", "arguments": "{\"a\":\"\\ud83d\"}" } });
+    let chunk = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] }, "finish_reason": "tool_calls" }] });
+    let completions = read([bytes(format!("data: {chunk}\n\n")), bytes(DONE)]);
+    let choice = soon(completions.single()).await.unwrap();
+    let call = soon(choice.tool_calls().next()).await.unwrap().unwrap();
+    assert_eq!(
+        soon(call.finished()).await.unwrap().status,
+        Some(CallStatus::Repaired)
+    );
+    let error = soon(call.parse::<Value>()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "choice 0: tool call 0: a lone surrogate is escaped at byte 6: the text is JSON only after a repair"
+    );
+    let value: Value = soon(call.parse_repaired(Repair::default())).await.unwrap();
+    assert_eq!(value, json!({ "a": "\u{fffd}" }));
+}
