@@ -86,7 +86,9 @@ fn copy<T: AsRef<str>>(event: &Event<T>) -> Event<Text> {
         Event::Content(piece) => Event::Content(text(piece)),
         Event::ContentDone => Event::ContentDone,
         Event::Reasoning(piece) => Event::Reasoning(text(piece)),
+        Event::ReasoningDone => Event::ReasoningDone,
         Event::Refusal(piece) => Event::Refusal(text(piece)),
+        Event::RefusalDone => Event::RefusalDone,
         Event::ToolCallStart {
             call,
             index,

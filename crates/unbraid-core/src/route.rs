@@ -4,6 +4,7 @@
 //! in order, and it tells a [`Sink`] what reaches which choice. So both agree on every stream.
 
 mod admit;
+mod after_done;
 mod ends;
 mod pieces;
 
@@ -138,6 +139,8 @@ pub struct Router {
     warnings: Warnings,
     usage: Reported,
     refused: Option<LimitExceeded>,
+    /// `[DONE]` came, and only usage is still read (U13).
+    after_done: bool,
     closed: Option<Result<(), StreamError>>,
 }
 
@@ -165,6 +168,7 @@ impl Router {
             warnings: Warnings::default(),
             usage: Reported::default(),
             refused: None,
+            after_done: false,
             closed: None,
         }
     }
@@ -244,12 +248,18 @@ impl Router {
         if self.closed.is_some() {
             return; // S26: nothing counts behind the end.
         }
+        if self.after_done {
+            return self.usage_after_done(update);
+        }
         self.updates += 1;
         self.id_changed = self.metadata.absorb(update);
         self.take(update, sink);
     }
 
     fn take(&mut self, update: &Update<'_>, sink: &mut impl Sink) {
+        if self.after_done {
+            return; // a piece of text, which holds no usage
+        }
         let place = self.place(update.at);
         self.recognised |= update.recognised;
         let folded = self.options.expect_choices == Some(1);
@@ -396,8 +406,7 @@ impl Router {
             return self.close(Err(error), sink);
         }
         if update.done {
-            self.usage.done();
-            self.close(Ok(()), sink);
+            self.done(sink);
         }
     }
 
