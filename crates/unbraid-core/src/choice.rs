@@ -357,13 +357,6 @@ impl Machine {
         }
         tool_calls::flush_all(log, place, self.limits.warnings);
     }
-
-    /// Delivers text that was held back because it might have begun a tag.
-    fn flush_think(&mut self, place: Place, log: &mut Transcript) {
-        if let Some(think) = &mut self.think {
-            think.flush(&mut |kind, text| push_text(log, kind, place, 0, text));
-        }
-    }
 }
 
 /// C10: white space is text; only an empty piece is none.

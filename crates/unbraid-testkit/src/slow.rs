@@ -8,6 +8,7 @@ mod choice;
 mod fault;
 mod frames;
 mod lenient;
+mod think;
 mod tools;
 mod usage;
 
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::fixture::Options;
+use crate::fixture::{Options, SplitThink};
 use frames::Frame;
 use usage::Tally;
 
@@ -26,9 +27,17 @@ pub use tools::{FunctionCall, ToolCall};
 pub fn accumulate(bytes: &[u8], options: &Options) -> Outcome {
     let mut client = Client {
         fold: options.expect_choices == Some(1),
+        split_think: options.split_think,
         ..Client::default()
     };
     for frame in frames::split(bytes, options.strict) {
+        // Nothing after the end counts, but usage after `[DONE]` where it is asked for: S26, U13.
+        if client.outcome.done {
+            if let (Frame::Chunk(chunk), true) = (frame, options.usage_after_done) {
+                client.usage_after_done(&chunk);
+            }
+            continue;
+        }
         match frame {
             Frame::Chunk(chunk) => client.chunk(&chunk),
             Frame::Error(body) => client.outcome.error = Some(body),
@@ -36,7 +45,7 @@ pub fn accumulate(bytes: &[u8], options: &Options) -> Outcome {
             Frame::Lost => client.outcome.lost += 1,
             Frame::Refused => client.outcome.refused = true,
         }
-        // Nothing after the end counts, whatever came first: S26, X12.
+        // Nothing after an error counts.
         if client.outcome.is_over() {
             break;
         }
@@ -65,7 +74,7 @@ pub struct Outcome {
 
 impl Outcome {
     fn is_over(&self) -> bool {
-        self.done || self.refused || self.error.is_some()
+        self.refused || self.error.is_some()
     }
 }
 
@@ -73,6 +82,7 @@ impl Outcome {
 struct Client {
     /// One choice was asked for, so that every index means 0 (E12).
     fold: bool,
+    split_think: SplitThink,
     outcome: Outcome,
     tally: Tally,
 }
@@ -88,11 +98,18 @@ impl Client {
             self.outcome
                 .choices
                 .entry(index)
-                .or_default()
+                .or_insert_with(|| Choice::new(self.split_think))
                 .apply(element);
         }
         // The choices of an error chunk count, and then it is the end: X4.
         self.outcome.error = fault::in_chunk(chunk);
+    }
+
+    /// Usage of choices that there are, or of none.
+    fn usage_after_done(&mut self, chunk: &Value) {
+        let known = |(index, _): &(u32, _)| self.outcome.choices.contains_key(index);
+        let elements: Vec<_> = self.elements(chunk).into_iter().filter(known).collect();
+        self.tally.chunk_after_done(chunk, &elements);
     }
 
     /// The choice elements of a chunk with the index each one belongs to; elements with an impossible index are left out.

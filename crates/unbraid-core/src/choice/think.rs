@@ -5,7 +5,13 @@
 
 use std::{borrow::Cow, mem};
 
-use crate::{ThinkTags, Update, limits::DELTA_COST, transcript::Kind};
+use super::Machine;
+use crate::{
+    ThinkTags, Update,
+    event::Place,
+    limits::DELTA_COST,
+    transcript::{Kind, Transcript},
+};
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
@@ -132,6 +138,15 @@ impl ThinkSplitter {
         match mark {
             Mark::Tag(_) | Mark::Text => Mark::Text,
             cut @ Mark::Cut(_) => cut,
+        }
+    }
+}
+
+impl Machine {
+    /// Delivers text that was held back because it might have begun a tag.
+    pub(super) fn flush_think(&mut self, place: Place, log: &mut Transcript) {
+        if let Some(think) = &mut self.think {
+            think.flush(&mut |kind, text| log.push(kind, place, 0, text));
         }
     }
 }
