@@ -4,9 +4,10 @@ use std::{
     io::{self, Read},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use tokio::time::Instant;
 use unbraid_core::{Demux, Options, StreamError, TransportError};
 
 use crate::{
