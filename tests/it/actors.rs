@@ -5,14 +5,14 @@ use unbraid::{Builder, Completions, Demux, Stamped};
 use unbraid_testkit::cut::{bytewise, every_cut_in_two, random_cuts};
 use unbraid_testkit::fixture::Fixture;
 
-use crate::support::strided;
+use crate::support::{options, strided};
 
 /// Cuts in two of one fixture; longer streams are cut at this many places, evenly.
 const CUTS: usize = 100;
 
 /// The lines of a stream, once for each of three orders.
 #[derive(Debug, PartialEq)]
-struct Lists {
+pub(crate) struct Lists {
     whole: Vec<String>,
     /// By choice, in order of appearance.
     choices: Vec<Vec<String>>,
@@ -21,20 +21,12 @@ struct Lists {
 }
 
 fn builder(fixture: &Fixture) -> Builder {
-    let builder = Completions::builder().strict(fixture.options.strict);
-    match fixture.options.expect_choices {
-        Some(n) => builder.expect_choices(n),
-        None => builder,
-    }
+    Completions::builder().options(options(&fixture.options))
 }
 
 /// What `Demux` makes of a stream.
-fn expected(fixture: &Fixture) -> Lists {
-    let mut demux = Demux::new(unbraid::Options {
-        strict: fixture.options.strict,
-        expect_choices: fixture.options.expect_choices,
-        ..unbraid::Options::default()
-    });
+pub(crate) fn expected(fixture: &Fixture) -> Lists {
+    let mut demux = Demux::new(options(&fixture.options));
     demux.feed(&fixture.bytes);
     demux.finish();
     let (mut whole, mut stream) = (Vec::new(), Vec::new());
@@ -59,7 +51,7 @@ fn expected(fixture: &Fixture) -> Lists {
 }
 
 /// What the actors make of the same bytes, cut into these reads.
-async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
+pub(crate) async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
     let source = stream::iter(reads.into_iter().map(Ok::<_, std::io::Error>));
     let completions = builder(fixture).read_sse(source);
     let all = completions
@@ -92,11 +84,11 @@ async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
     }
 }
 
-fn owned<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<Vec<u8>> {
+pub(crate) fn owned<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<Vec<u8>> {
     pieces.into_iter().map(<[u8]>::to_vec).collect()
 }
 
-fn runtimes() -> [tokio::runtime::Runtime; 2] {
+pub(crate) fn runtimes() -> [tokio::runtime::Runtime; 2] {
     [
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -111,7 +103,7 @@ fn runtimes() -> [tokio::runtime::Runtime; 2] {
 }
 
 #[track_caller]
-fn check(fixture: &Fixture, how: &str, actual: &Lists, expected: &Lists) {
+pub(crate) fn check(fixture: &Fixture, how: &str, actual: &Lists, expected: &Lists) {
     assert_eq!(actual.whole, expected.whole, "{}: {how}", fixture.name);
     assert_eq!(actual.choices, expected.choices, "{}: {how}", fixture.name);
     assert_eq!(actual.stream, expected.stream, "{}: {how}", fixture.name);

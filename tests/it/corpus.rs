@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use unbraid_core::{CallKind, CallStatus, Demux, End, Shape, StreamError, Transcript};
 use unbraid_testkit::{
-    fixture::{Corpus, Fixture, Options, corpus},
+    fixture::{Corpus, Fixture, Options, SplitThink, corpus},
     slow::{self, Outcome},
 };
 
@@ -18,7 +18,7 @@ use crate::support::{demux, options};
 type Facts = BTreeMap<String, Value>;
 
 #[track_caller]
-fn check(name: &str, bytes: &[u8], told: &Options) -> Result<(), String> {
+pub(crate) fn check(name: &str, bytes: &[u8], told: &Options) -> Result<(), String> {
     let (demux, _) = demux([bytes], options(told));
     let mut expected = expected(&slow::accumulate(bytes, told));
     let mut given = given(&demux);
@@ -270,6 +270,21 @@ fn say(line: &str) {
 
 #[test]
 fn the_corpus_agrees_with_the_slow_client() {
+    agree_on_the_corpus(&Options::default());
+}
+
+#[test]
+fn c18_the_corpus_agrees_with_the_slow_client_when_tags_are_separated() {
+    for split_think in [SplitThink::AtTag, SplitThink::AtStart] {
+        agree_on_the_corpus(&Options {
+            split_think,
+            ..Options::default()
+        });
+    }
+}
+
+#[track_caller]
+fn agree_on_the_corpus(options: &Options) {
     let streams = match corpus() {
         Corpus::Streams(streams) => streams,
         Corpus::NotSet(path) => {
@@ -288,9 +303,7 @@ fn the_corpus_agrees_with_the_slow_client() {
     say(&format!("corpus: {} streams", streams.len()));
     let failures: Vec<String> = streams
         .iter()
-        .filter_map(|(path, bytes)| {
-            check(&path.display().to_string(), bytes, &Options::default()).err()
-        })
+        .filter_map(|(path, bytes)| check(&path.display().to_string(), bytes, options).err())
         .collect();
     assert!(
         failures.is_empty(),

@@ -8,6 +8,7 @@ mod edge_cases;
 mod prompt;
 mod soak;
 mod support;
+mod think;
 mod tidy;
 mod tool_calls;
 mod traces;

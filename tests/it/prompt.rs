@@ -142,12 +142,9 @@ async fn check(fixture: &Fixture, reads: &[&[u8]], how: &str) {
     let mut demux = Demux::new(options(&fixture.options));
     let (reader, mut source) = mpsc::unbounded_channel::<Result<Vec<u8>, Infallible>>();
     let source = stream::poll_fn(move |cx| source.poll_recv(cx));
-    let mut builder = Completions::builder()
-        .strict(fixture.options.strict)
+    let builder = Completions::builder()
+        .options(options(&fixture.options))
         .timers(false);
-    if let Some(n) = fixture.options.expect_choices {
-        builder = builder.expect_choices(n);
-    }
     let completions = builder.read_sse(source);
     let (mut choices, seen) = (completions.choices(), Seen::default());
     let of_choices = seen.clone();

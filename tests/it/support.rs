@@ -1,13 +1,19 @@
 //! What several of the tests need: a fixture's options, and the trace of a stream.
 
-use unbraid_core::{Demux, Event, Options, Stamped, Text};
-use unbraid_testkit::fixture::{self, Fixture};
+use unbraid_core::{Demux, Event, Options, Stamped, Text, ThinkTags};
+use unbraid_testkit::fixture::{self, Fixture, SplitThink};
 
 /// The options that a fixture names, for the library.
 pub(crate) fn options(told: &fixture::Options) -> Options {
     Options {
         strict: told.strict,
         expect_choices: told.expect_choices,
+        think_tags: match told.split_think {
+            SplitThink::Never => ThinkTags::Off,
+            SplitThink::AtTag => ThinkTags::Split,
+            SplitThink::AtStart => ThinkTags::SplitOpen,
+        },
+        usage_after_done: told.usage_after_done,
         ..Options::default()
     }
 }
@@ -86,7 +92,9 @@ fn copy<T: AsRef<str>>(event: &Event<T>) -> Event<Text> {
         Event::Content(piece) => Event::Content(text(piece)),
         Event::ContentDone => Event::ContentDone,
         Event::Reasoning(piece) => Event::Reasoning(text(piece)),
+        Event::ReasoningDone => Event::ReasoningDone,
         Event::Refusal(piece) => Event::Refusal(text(piece)),
+        Event::RefusalDone => Event::RefusalDone,
         Event::ToolCallStart {
             call,
             index,

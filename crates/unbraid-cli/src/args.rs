@@ -3,10 +3,11 @@
 use std::{ops::RangeInclusive, path::PathBuf};
 
 use clap::{
-    Parser, Subcommand, ValueHint,
+    Parser, Subcommand, ValueEnum, ValueHint,
     builder::{OsStringValueParser, TypedValueParser},
 };
 use clap_complete::Shell;
+use unbraid_core::ThinkTags;
 
 use crate::{chat::Chat, input::Source, live::Display, replay::Manner};
 
@@ -29,6 +30,30 @@ pub(crate) struct Reading {
     /// End at the first line that is no data and at the first payload that is no JSON
     #[arg(long, global = true)]
     strict: bool,
+    /// Separate reasoning in `<think>..</think>` from the text; with `start` the answer begins inside, where a server
+    /// sends the closing tag alone
+    #[arg(
+        long,
+        global = true,
+        value_name = "FROM",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "tag"
+    )]
+    split_think: Option<SplitThink>,
+    /// Count usage that comes after `[DONE]`; the stream is read a little longer for it
+    #[arg(long, global = true)]
+    usage_after_done: bool,
+}
+
+/// Where reasoning begins that stands in the text.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SplitThink {
+    /// At `<think>`
+    Tag,
+    /// At the start of the answer
+    Start,
 }
 
 impl Reading {
@@ -36,16 +61,18 @@ impl Reading {
         unbraid_core::Options {
             strict: self.strict,
             expect_choices: self.expect_choices,
+            think_tags: match self.split_think {
+                None => ThinkTags::Off,
+                Some(SplitThink::Tag) => ThinkTags::Split,
+                Some(SplitThink::Start) => ThinkTags::SplitOpen,
+            },
+            usage_after_done: self.usage_after_done,
             ..unbraid_core::Options::default()
         }
     }
 
     pub(crate) fn builder(&self) -> unbraid::Builder {
-        let builder = unbraid::Completions::builder().strict(self.strict);
-        match self.expect_choices {
-            Some(n) => builder.expect_choices(n),
-            None => builder,
-        }
+        unbraid::Completions::builder().options(self.options())
     }
 }
 

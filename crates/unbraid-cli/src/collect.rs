@@ -22,8 +22,8 @@ pub(crate) fn run(
     options: Options,
 ) -> Result<Status, Failure> {
     let prompt = request.map_or_else(|| Ok(Prompt::default()), prompt)?;
-    let mut input = exit::open(source)?;
-    let reading = read::read(&mut *input, options, &mut Deaf).map_err(Failure::Output)?;
+    let input = exit::open(source)?;
+    let reading = read::read_all(source, input, options, &mut Deaf).map_err(Failure::Output)?;
     let response = Account::of_demux(&reading.demux, &prompt).into_json();
     let written = write(&response, &mut io::stdout().lock());
     let status = exit::tell(source, &reading.outcome());

@@ -105,7 +105,9 @@ struct Sums(BTreeMap<ChoiceIndex, Sum>);
 
 #[derive(Default)]
 struct Sum {
+    reasoning: String,
     content: String,
+    refusal: String,
     /// By their ordinal.
     calls: BTreeMap<u32, Call>,
     /// Whether the calls have what came behind their starts.
@@ -129,13 +131,12 @@ impl Sums {
         };
         let sum = self.0.entry(index).or_default();
         match &stamped.event {
+            Event::Reasoning(delta) => sum.reasoning.push_str(delta.as_ref()),
             Event::Content(delta) => sum.content.push_str(delta.as_ref()),
-            Event::ContentDone => {
-                let content = std::mem::take(&mut sum.content);
-                if let Value::Object(fields) = &mut object {
-                    fields.insert("content".into(), content.into());
-                }
-            }
+            Event::Refusal(delta) => sum.refusal.push_str(delta.as_ref()),
+            Event::ReasoningDone => insert_text(&mut object, "reasoning", &mut sum.reasoning),
+            Event::ContentDone => insert_text(&mut object, "content", &mut sum.content),
+            Event::RefusalDone => insert_text(&mut object, "refusal", &mut sum.refusal),
             Event::ToolCallStart { call, id, name, .. } => {
                 let call = sum.calls.entry(*call).or_default();
                 call.id = id.as_ref().map(|id| Arc::from(id.as_ref()));
@@ -172,6 +173,13 @@ impl Sums {
         fields.insert("id".into(), json!(call.id.as_deref()));
         fields.insert("name".into(), json!(*call.name));
         fields.insert("arguments".into(), call.arguments.into());
+    }
+}
+
+/// Moves the whole of a text into the event that completes it.
+fn insert_text(object: &mut Value, key: &str, text: &mut String) {
+    if let Value::Object(fields) = object {
+        fields.insert(key.into(), std::mem::take(text).into());
     }
 }
 

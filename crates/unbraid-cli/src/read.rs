@@ -7,9 +7,13 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::Instant;
 use unbraid_core::{Demux, Options, StreamError, TransportError};
 
-use crate::exit::{self, Outcome};
+use crate::{
+    exit::{self, Outcome},
+    input::Source,
+};
 
 /// Bytes that are asked for at once: what a pipe holds on Linux.
 const READ_BYTES: usize = 64 * 1024;
@@ -19,6 +23,9 @@ pub(crate) const HEAD_BYTES: usize = 256;
 
 /// Silence that ends a choice whose finish reason has come, as in the library.
 const QUIET: Duration = Duration::from_millis(250);
+
+/// How long usage is waited for after `[DONE]`, as in the library.
+const AFTER_DONE: Duration = Duration::from_millis(100);
 
 /// What a command does while the stream is read.
 pub(crate) trait Listener {
@@ -69,6 +76,19 @@ pub(crate) fn read(
     })
 }
 
+/// As [`read`], but the wait for usage after `[DONE]` is bounded where the input may stay open without an end.
+pub(crate) fn read_all(
+    source: &Source,
+    mut input: Box<dyn Read + Send>,
+    options: Options,
+    listener: &mut impl Listener,
+) -> io::Result<Reading> {
+    match source {
+        Source::Stdin if options.usage_after_done => read_live(input, options, listener),
+        Source::Stdin | Source::File(_) => read(&mut *input, options, listener),
+    }
+}
+
 /// As [`read`], but a choice with a finish reason also ends by silence, as it does in the library: the input is read on a
 /// thread of its own, since a read cannot be waited for with a deadline.
 pub(crate) fn read_live(
@@ -77,8 +97,15 @@ pub(crate) fn read_live(
     listener: &mut impl Listener,
 ) -> io::Result<Reading> {
     let reads = reads(input);
+    let mut until = None;
     drive(options, listener, |reading, listener| {
-        Ok(match reads.recv_timeout(QUIET) {
+        let patience = if reading.demux.is_after_done() {
+            let until = until.get_or_insert_with(|| Instant::now() + AFTER_DONE);
+            until.saturating_duration_since(Instant::now())
+        } else {
+            QUIET
+        };
+        Ok(match reads.recv_timeout(patience) {
             Ok(Ok(bytes)) => News::of(reading.feed(&bytes, listener)?),
             Ok(Err(error)) => News::Failed(error),
             Err(RecvTimeoutError::Timeout) => News::Quiet,
@@ -186,7 +213,7 @@ mod tests {
 
     use unbraid_core::{ChoiceIndex, End, Options, StreamError};
 
-    use super::{Deaf, read, read_live};
+    use super::{Deaf, Source, read, read_all, read_live};
 
     /// Gives its pieces one by one, then ends.
     struct Script(Vec<io::Result<&'static [u8]>>);
@@ -268,6 +295,22 @@ mod tests {
         fn caught_up(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn u13_a_silent_input_is_not_waited_for_after_done() {
+        const DONE: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\ndata: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n";
+        let (hold, held) = std::sync::mpsc::channel();
+        let input = Box::new(Silent(Some(DONE), held));
+        let options = Options {
+            usage_after_done: true,
+            ..Options::default()
+        };
+        // It would wait for ever if only the input's end closed the stream.
+        let reading = read_all(&Source::Stdin, input, options, &mut Deaf).unwrap();
+        drop(hold);
+        assert!(reading.demux.closed().unwrap().is_ok());
+        assert_eq!(reading.demux.usage().completion_tokens, Some(2));
     }
 
     #[test]

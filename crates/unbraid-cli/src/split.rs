@@ -21,13 +21,13 @@ use crate::{
 };
 
 pub(crate) fn run(source: &Source, out: &Path, options: Options) -> Result<Status, Failure> {
-    let mut input = exit::open(source)?;
+    let input = exit::open(source)?;
     // Before the stream is read, so that nobody waits for an answer that has nowhere to go.
     fs::create_dir_all(out).map_err(|error| Failure::File {
         path: out.into(),
         error,
     })?;
-    let reading = read::read(&mut *input, options, &mut Deaf).map_err(Failure::Output)?;
+    let reading = read::read_all(source, input, options, &mut Deaf).map_err(Failure::Output)?;
     let paths = files(&reading.demux, out)?;
     let status = exit::tell(source, &reading.outcome());
     exit::written(list(&paths), status)

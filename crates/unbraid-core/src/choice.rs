@@ -10,6 +10,7 @@
 
 #[cfg(test)]
 mod tests;
+pub(crate) mod think;
 mod tool_calls;
 
 use std::{borrow::Cow, sync::Arc};
@@ -22,6 +23,7 @@ use crate::{
     transcript::{Kind, Level, Transcript},
     update::is_audio,
 };
+use think::ThinkSplitter;
 
 /// One choice's state beside its transcript. It is the transcript's only writer.
 ///
@@ -47,11 +49,20 @@ pub struct Machine {
     roles: u32,
     role_less: bool,
     ended: bool,
+    /// Separates reasoning from content, if the options ask for it.
+    think: Option<ThinkSplitter>,
     limits: Limits,
     tools: Vec<Arc<str>>,
 }
 
 const TEXTS: [Kind; 3] = [Kind::Reasoning, Kind::Content, Kind::Refusal];
+
+/// What completes each text, in the same order.
+const DONES: [(Kind, Kind); 3] = [
+    (Kind::Reasoning, Kind::ReasoningDone),
+    (Kind::Content, Kind::ContentDone),
+    (Kind::Refusal, Kind::RefusalDone),
+];
 
 impl Machine {
     /// A choice of which nothing has come yet.
@@ -60,6 +71,7 @@ impl Machine {
         Self {
             limits: options.limits.clone(),
             tools: options.tools.clone(),
+            think: ThinkSplitter::new(options.think_tags),
             ..Self::default()
         }
     }
@@ -136,7 +148,8 @@ impl Machine {
         };
         let plain = !self.ended && high.is_none() && log.begun() && log.finish_reason().is_none();
         let known_role = role.is_none_or(|role| log.role().is_some_and(|known| **known == *role));
-        if !plain || !known_role || tool_calls::any_waits(log) {
+        let splits = lane == Lane::Content && self.think.is_some();
+        if !plain || !known_role || splits || tool_calls::any_waits(log) {
             return None;
         }
         match lane {
@@ -151,6 +164,7 @@ impl Machine {
         if !repeats {
             let _over: Result<(), LimitExceeded> = self.deltas(update, place, log); // the choice has ended: a further call is dropped
             tool_calls::mark_late(log);
+            self.flush_think(place, log); // nothing delivers held-back text after the end
         }
         self.metadata(update, repeats, place, log);
         if let Some(raw) = update.finish_reason.as_deref() {
@@ -183,8 +197,10 @@ impl Machine {
             log.push(Kind::Start, place, 0, "");
         }
         self.flush(place, log);
-        if log.has_content() {
-            log.push(Kind::ContentDone, place, 0, "");
+        for (text, done) in DONES {
+            if log.has(text) {
+                log.push(done, place, 0, "");
+            }
         }
         tool_calls::finish_all(log, place, cuts_calls(&end), self.limits.warnings);
         if log.finish_reason() == Some(&FinishReason::ToolCalls) && log.calls.is_empty() {
@@ -229,10 +245,23 @@ impl Machine {
         for ((fragment, kind), high) in texts.into_iter().zip(TEXTS).zip(&mut self.high) {
             let Some(fragment) = fragment else { continue };
             let (text, lone) = join_halves(high, fragment);
-            push_text(log, kind, place, 0, &text);
+            match self.think.as_mut().filter(|_| kind == Kind::Content) {
+                Some(think) => think.split(&text, &mut |kind, text| {
+                    push_text(log, kind, place, 0, text)
+                }),
+                None => push_text(log, kind, place, 0, &text),
+            }
             if lone {
                 lone_half(place, log, self.limits.warnings);
             }
+        }
+        if self.think.as_mut().is_some_and(ThinkSplitter::take_orphan) {
+            self.warn(
+                "C18",
+                "`</think>` came without `<think>`, and stays text",
+                place,
+                log,
+            );
         }
         if let Some(raw) = update.audio() {
             log.push(Kind::Audio, place, 0, raw);
@@ -246,7 +275,7 @@ impl Machine {
         tool_calls::apply(update, place, log, &self.limits, &self.tools)
     }
 
-    fn finish(&self, update: &Update<'_>, place: Place, log: &mut Transcript) {
+    fn finish(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {
         let Some(raw) = update
             .finish_reason
             .as_deref()
@@ -255,6 +284,7 @@ impl Machine {
             return;
         };
         if log.set_finish(raw) {
+            self.flush_think(place, log);
             tool_calls::announce_all(log, place);
             return log.push(Kind::Finish, place, 0, raw);
         }
@@ -305,9 +335,27 @@ impl Machine {
     fn flush(&mut self, place: Place, log: &mut Transcript) {
         for (kind, high) in TEXTS.into_iter().zip(&mut self.high) {
             if high.take().is_some() {
-                log.push(kind, place, 0, "\u{FFFD}");
+                match self.think.as_mut().filter(|_| kind == Kind::Content) {
+                    Some(think) => {
+                        think.split("\u{FFFD}", &mut |kind, text| log.push(kind, place, 0, text))
+                    }
+                    None => log.push(kind, place, 0, "\u{FFFD}"),
+                }
                 lone_half(place, log, self.limits.warnings);
             }
+        }
+        self.flush_think(place, log);
+        if self
+            .think
+            .as_ref()
+            .is_some_and(ThinkSplitter::is_unconfirmed)
+        {
+            self.warn(
+                "C18",
+                "no `</think>` came, so all text is reasoning",
+                place,
+                log,
+            );
         }
         tool_calls::flush_all(log, place, self.limits.warnings);
     }

@@ -112,7 +112,8 @@ impl Demux {
         }
     }
 
-    /// Says that no byte has come for a while, so that choices with a finish reason end.
+    /// Says that no byte has come for a while, so that choices with a finish reason end, and a stream that is
+    /// [after `[DONE]`](Self::is_after_done) closes.
     ///
     /// The core has no clock; a caller that waits for bytes decides what a while is (the actors take 250 ms).
     ///
@@ -129,6 +130,29 @@ impl Demux {
     /// ```
     pub fn quiet(&mut self) {
         self.pipeline.quiet();
+    }
+
+    /// Whether `[DONE]` has come and nothing but usage is still read ([`Options::usage_after_done`]).
+    ///
+    /// Every choice has its end then, and only the stream is open. A caller that waits for bytes bounds this wait (the
+    /// actors take 100 ms) and then calls [`quiet`](Self::quiet), which closes the stream.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{Demux, Options};
+    ///
+    /// let mut demux = Demux::new(Options { usage_after_done: true, ..Options::default() });
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n");
+    /// assert!(demux.is_after_done());
+    /// demux.feed(b"data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n");
+    /// demux.quiet();
+    /// assert!(demux.closed().is_some());
+    /// assert_eq!(demux.usage().completion_tokens, Some(2));
+    /// ```
+    #[must_use]
+    pub fn is_after_done(&self) -> bool {
+        self.pipeline.router().is_after_done()
     }
 
     /// The next event in the order of the stream, borrowed until the next call.

@@ -201,8 +201,13 @@ pub enum Event<T = Text> {
     ContentDone,
     /// The next piece of the reasoning.
     Reasoning(T),
+    /// The reasoning is complete; only if there was any. It comes once, when the choice ends: models may reason again
+    /// after text (R9).
+    ReasoningDone,
     /// The next piece of the refusal.
     Refusal(T),
+    /// The refusal is complete; only if there was any (M4).
+    RefusalDone,
     /// A tool call is known by its name.
     ToolCallStart {
         /// Ordinal of the call within its choice, from 0, in order of appearance.
@@ -264,7 +269,9 @@ impl<T> Event<T> {
             Self::Content(_) => "content.delta",
             Self::ContentDone => "content.done",
             Self::Reasoning(_) => "reasoning.delta",
+            Self::ReasoningDone => "reasoning.done",
             Self::Refusal(_) => "refusal.delta",
+            Self::RefusalDone => "refusal.done",
             Self::ToolCallStart { .. } => "tool_call.start",
             Self::ToolCallArguments { .. } => "tool_call.arguments.delta",
             Self::ToolCallDone { .. } => "tool_call.done",
@@ -287,7 +294,9 @@ impl<T> Event<T> {
             Self::Content(text) => Event::Content(f(text)),
             Self::ContentDone => Event::ContentDone,
             Self::Reasoning(text) => Event::Reasoning(f(text)),
+            Self::ReasoningDone => Event::ReasoningDone,
             Self::Refusal(text) => Event::Refusal(f(text)),
+            Self::RefusalDone => Event::RefusalDone,
             Self::ToolCallStart {
                 call,
                 index,

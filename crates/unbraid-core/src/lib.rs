@@ -28,6 +28,7 @@ mod depth;
 mod dialect;
 mod error;
 pub mod event;
+mod finish_class;
 pub mod frame;
 pub mod json;
 pub mod limits;
@@ -53,10 +54,11 @@ pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
 };
 pub use event::{End, Event, FinishReason, Place, Stamped};
+pub use finish_class::FinishClass;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{Finished, Message};
 pub use metadata::Metadata;
-pub use options::{FinishPolicy, Options, declared_tools};
+pub use options::{FinishPolicy, Options, ThinkTags, declared_tools};
 pub use text::Text;
 pub use tool_call::{Call, CallKind, CallProblem, CallStatus};
 pub use transcript::Transcript;

@@ -48,6 +48,10 @@ pub const MAX_VALUES: usize = 1 << 18;
 /// What one kept delta costs beside its bytes: its record, and the growth that a vector keeps in reserve.
 pub const DELTA_COST: u64 = 64;
 
+/// Bytes that are read after `[DONE]`, for usage (U13) and to let a connection be used again (S26). A usage chunk has a
+/// few hundred; a server that sends more than this sends another answer.
+pub const MAX_BYTES_AFTER_DONE: usize = 64 * 1024;
+
 /// Which bound was exceeded.
 ///
 /// # Examples

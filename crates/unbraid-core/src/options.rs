@@ -33,6 +33,44 @@ pub enum FinishPolicy {
     AtStreamEnd,
 }
 
+/// Whether reasoning that stands in the content between `<think>` and `</think>` is separated from it (C18, R7).
+///
+/// Servers without a reasoning parser send it so: vLLM and llama.cpp by default, and the distilled DeepSeek models behind
+/// them. The tags are recognised anywhere in the content of a choice, also where deltas cut them, and in this spelling
+/// only. The tags themselves, and line breaks right behind them, are dropped; all other text is delivered as it is, line
+/// breaks before `</think>` included. Text that may begin a tag is held back until the next delta decides.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, Options, ThinkTags};
+///
+/// let answer = |think_tags, text: &str| {
+///     let mut demux = Demux::new(Options { think_tags, ..Options::default() });
+///     demux.feed(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\ndata: [DONE]\n\n").as_bytes());
+///     let message = demux.choice(ChoiceIndex(0)).unwrap().message();
+///     (message.reasoning, message.content)
+/// };
+/// let both = ("Hm.".to_owned(), "Yes.".to_owned());
+/// assert_eq!(answer(ThinkTags::Split, "<think>Hm.</think>Yes."), both);
+/// assert_eq!(answer(ThinkTags::SplitOpen, "Hm.</think>Yes."), both);
+/// assert_eq!(answer(ThinkTags::Off, "Hm.</think>Yes.").1, "Hm.</think>Yes.");
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ThinkTags {
+    /// Tags are text like any other.
+    #[default]
+    Off,
+    /// Text behind `<think>` is reasoning until `</think>`. A `</think>` without a `<think>` before it stays text, with a
+    /// warning.
+    Split,
+    /// As [`Split`](Self::Split), but the answer begins inside: the prompt's template wrote `<think>`, so that the server
+    /// sends the closing tag alone (DeepSeek-R1). An opening tag that comes first all the same is dropped. If no closing
+    /// tag comes, all text is reasoning, with a warning.
+    SplitOpen,
+}
+
 /// How a stream is read; the default suits every server that we know.
 ///
 /// # Examples
@@ -73,6 +111,12 @@ pub struct Options {
     /// Names of the tools that the request declared, if they are known. They decide whether a further piece of a call's
     /// name continues it or takes its place (T16); a name that is none of them is delivered all the same (T44).
     pub tools: Vec<Arc<str>>,
+    /// Whether `<think>…</think>` in the content is reasoning.
+    pub think_tags: ThinkTags,
+    /// Whether usage that comes after `[DONE]` counts (U13). Every choice still ends at `[DONE]`, and nothing but usage is
+    /// read after it. The stream then closes when its source ends, after
+    /// [`MAX_BYTES_AFTER_DONE`](crate::limits::MAX_BYTES_AFTER_DONE) further bytes, or when [`Demux::quiet`](crate::Demux::quiet) is called.
+    pub usage_after_done: bool,
 }
 
 /// The names of the tools that a request declares: functions, custom tools, and the `functions` of 2023.

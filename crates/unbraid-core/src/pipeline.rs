@@ -1,6 +1,8 @@
 //! Framer, decoder and router in a row: what [`Demux`](crate::Demux) and the actors drive, so that both agree on
 //! every stream by construction.
 
+mod after_done;
+
 use crate::{
     Limit, LimitExceeded, Options, StreamError, Update,
     decode::Decoder,
@@ -166,6 +168,8 @@ impl<S: Sink> Take for Routed<'_, S> {
 pub struct Pipeline<S> {
     intake: Intake,
     router: Router,
+    /// Bytes that were read after `[DONE]`.
+    after_done: usize,
     /// Carries out what the router decides.
     pub sink: S,
 }
@@ -177,6 +181,7 @@ impl<S: Sink> Pipeline<S> {
         Self {
             intake: Intake::new(&options),
             router: Router::new(options),
+            after_done: 0,
             sink,
         }
     }
@@ -200,8 +205,12 @@ impl<S: Sink> Pipeline<S> {
             intake,
             router,
             sink,
+            ..
         } = self;
         while router.closed().is_none() {
+            if router.is_after_done() {
+                return self.feed_after_done(input);
+            }
             let mut taker = Routed { router, sink };
             let Some(event) = intake.next_to(&mut input, &mut taker) else {
                 break;
@@ -214,6 +223,9 @@ impl<S: Sink> Pipeline<S> {
 
     /// Takes an update that was decoded elsewhere.
     pub fn feed_update(&mut self, update: &Update<'_>) {
+        if self.router.is_after_done() {
+            return self.update_after_done(update);
+        }
         self.router.update(update, &mut self.sink);
     }
 
@@ -223,6 +235,7 @@ impl<S: Sink> Pipeline<S> {
             intake,
             router,
             sink,
+            ..
         } = self;
         if router.closed().is_none()
             && let Some(Err(error)) = intake.finish(&mut |update| router.update(update, sink))

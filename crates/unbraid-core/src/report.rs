@@ -106,7 +106,7 @@ pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         Event::Content(text) | Event::Reasoning(text) | Event::Refusal(text) => {
             json!({ "delta": text.as_ref() })
         }
-        Event::ContentDone => Value::Null,
+        Event::ReasoningDone | Event::ContentDone | Event::RefusalDone => Value::Null,
         Event::ToolCallStart {
             call,
             index,

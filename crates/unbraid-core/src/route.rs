@@ -4,6 +4,7 @@
 //! in order, and it tells a [`Sink`] what reaches which choice. So both agree on every stream.
 
 mod admit;
+mod after_done;
 mod ends;
 mod folded;
 mod pieces;
@@ -151,6 +152,8 @@ pub struct Router {
     refused: Option<LimitExceeded>,
     beyond: Beyond,
     folded: Folded,
+    /// `[DONE]` came, and only usage is still read (U13).
+    after_done: bool,
     closed: Option<Result<(), StreamError>>,
 }
 
@@ -180,6 +183,7 @@ impl Router {
             refused: None,
             beyond: Beyond::default(),
             folded: Folded::default(),
+            after_done: false,
             closed: None,
         }
     }
@@ -259,12 +263,18 @@ impl Router {
         if self.closed.is_some() {
             return; // S26: nothing counts behind the end.
         }
+        if self.after_done {
+            return self.usage_after_done(update);
+        }
         self.updates += 1;
         self.id_changed = self.metadata.absorb(update);
         self.take(update, sink);
     }
 
     fn take(&mut self, update: &Update<'_>, sink: &mut impl Sink) {
+        if self.after_done {
+            return; // a piece of text, which holds no usage
+        }
         if self.events > 0 && update.at != self.position.at {
             self.end_of_last_event(sink);
         }
@@ -414,8 +424,7 @@ impl Router {
             return self.close_in(Some(place.at), Err(error), sink);
         }
         if update.done {
-            self.usage.done();
-            self.close(Ok(()), sink);
+            self.done(sink);
         }
     }
 

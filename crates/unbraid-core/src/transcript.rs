@@ -27,7 +27,9 @@ pub(crate) enum Kind {
     Content,
     ContentDone,
     Reasoning,
+    ReasoningDone,
     Refusal,
+    RefusalDone,
     CallStart,
     CallArguments,
     CallDone,
@@ -219,7 +221,9 @@ impl Transcript {
             Kind::Content => Event::Content(text),
             Kind::ContentDone => Event::ContentDone,
             Kind::Reasoning => Event::Reasoning(text),
+            Kind::ReasoningDone => Event::ReasoningDone,
             Kind::Refusal => Event::Refusal(text),
+            Kind::RefusalDone => Event::RefusalDone,
             Kind::CallStart => {
                 let entry = entry?;
                 Event::ToolCallStart {

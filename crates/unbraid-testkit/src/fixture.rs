@@ -93,6 +93,22 @@ pub struct Options {
     pub expect_choices: Option<u32>,
     /// `strict`: lines and payloads that the format does not allow are errors (R04, R07).
     pub strict: bool,
+    /// `split-think`, `split-think=start`: `<think>` tags separate reasoning from content (C18).
+    pub split_think: SplitThink,
+    /// `usage-after-done`: usage that follows `[DONE]` counts (U13).
+    pub usage_after_done: bool,
+}
+
+/// Where reasoning begins that stands in the content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SplitThink {
+    /// Nowhere: tags are text.
+    #[default]
+    Never,
+    /// At `<think>`.
+    AtTag,
+    /// At the start of the answer.
+    AtStart,
 }
 
 impl Options {
@@ -118,6 +134,9 @@ impl Options {
     fn set(&mut self, word: &str) -> Result<(), String> {
         match word.split_once('=') {
             None if word == "strict" => self.strict = true,
+            None if word == "split-think" => self.split_think = SplitThink::AtTag,
+            None if word == "usage-after-done" => self.usage_after_done = true,
+            Some(("split-think", "start")) => self.split_think = SplitThink::AtStart,
             Some(("expect-choices", n)) => {
                 self.expect_choices = Some(n.parse().map_err(|_| word.to_owned())?);
             }

@@ -10,6 +10,7 @@ mod frames;
 mod indices;
 mod lenient;
 mod status;
+mod think;
 mod tools;
 mod usage;
 
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::fixture::Options;
+use crate::fixture::{Options, SplitThink};
 use frames::Frame;
 use indices::Indices;
 use usage::Tally;
@@ -30,9 +31,17 @@ pub fn accumulate(bytes: &[u8], options: &Options) -> Outcome {
     let mut client = Client {
         expected: options.expect_choices,
         fold: options.expect_choices == Some(1),
+        split_think: options.split_think,
         ..Client::default()
     };
     for frame in frames::split(bytes, options.strict) {
+        // Nothing after the end counts, but usage after `[DONE]` where it is asked for: S26, U13.
+        if client.outcome.done {
+            if let (Frame::Chunk(chunk), true) = (frame, options.usage_after_done) {
+                client.usage_after_done(&chunk);
+            }
+            continue;
+        }
         match frame {
             Frame::Chunk(chunk) => client.chunk(&chunk),
             Frame::Error(body) => client.outcome.error = Some(body),
@@ -40,7 +49,7 @@ pub fn accumulate(bytes: &[u8], options: &Options) -> Outcome {
             Frame::Lost => client.outcome.lost += 1,
             Frame::Refused => client.outcome.refused = true,
         }
-        // Nothing after the end counts, whatever came first: S26, X12.
+        // Nothing after an error counts.
         if client.outcome.is_over() {
             break;
         }
@@ -71,7 +80,7 @@ pub struct Outcome {
 
 impl Outcome {
     fn is_over(&self) -> bool {
-        self.done || self.refused || self.error.is_some()
+        self.refused || self.error.is_some()
     }
 }
 
@@ -81,6 +90,7 @@ struct Client {
     expected: Option<u32>,
     /// One choice was asked for, so that every index means 0 (E12).
     fold: bool,
+    split_think: SplitThink,
     outcome: Outcome,
     tally: Tally,
     indices: Indices,
@@ -95,7 +105,11 @@ impl Client {
             if !self.outcome.order.contains(&index) {
                 self.outcome.order.push(index);
             }
-            let choice = self.outcome.choices.entry(index).or_default();
+            let choice = self
+                .outcome
+                .choices
+                .entry(index)
+                .or_insert_with(|| Choice::new(self.split_think));
             let had_finished = choice.finish_reason.is_some();
             choice.apply(element);
             // What finishes in the chunk of an error has failed with it: X4.
@@ -104,6 +118,13 @@ impl Client {
         }
         // The choices of an error chunk count, and then it is the end: X4.
         self.outcome.error = error;
+    }
+
+    /// Usage of choices that there are, or of none.
+    fn usage_after_done(&mut self, chunk: &Value) {
+        let known = |(index, _): &(u32, _)| self.outcome.choices.contains_key(index);
+        let elements: Vec<_> = self.elements(chunk).into_iter().filter(known).collect();
+        self.tally.chunk_after_done(chunk, &elements);
     }
 
     /// The choice elements of a chunk with the index each one belongs to; elements with an impossible index are left out.

@@ -6,7 +6,7 @@ use futures::Stream;
 use serde_json::Value;
 use tokio::io::AsyncRead;
 use unbraid_core::{
-    BoxError, FinishPolicy, Limits, Options, Prompt, StreamError, Update, declared_tools,
+    BoxError, FinishPolicy, Limits, Options, Prompt, StreamError, ThinkTags, Update, declared_tools,
 };
 
 use crate::{
@@ -106,6 +106,41 @@ impl Builder {
     #[must_use]
     pub fn finish_policy(mut self, policy: FinishPolicy) -> Self {
         self.options.finish_policy = policy;
+        self
+    }
+
+    /// Whether reasoning between `<think>` and `</think>` in the content is separated from it (C18); off by default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures::stream;
+    /// use unbraid::{Completions, ThinkTags};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"<think>Hm.</think>Yes.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    /// let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    /// let completions = Completions::builder().think_tags(ThinkTags::Split).read_sse(bytes);
+    /// let answer = completions.single().await?.finished().await?;
+    /// assert_eq!((&*answer.message.reasoning, &*answer.message.content), ("Hm.", "Yes."));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn think_tags(mut self, tags: ThinkTags) -> Self {
+        self.options.think_tags = tags;
+        self
+    }
+
+    /// Whether usage that comes after `[DONE]` counts (U13); off by default.
+    ///
+    /// Every choice still ends at `[DONE]`. The stream closes, and with it [`usage`](Completions::usage) and
+    /// [`choices`](Completions::choices), when the body ends, 64 KiB later, or 100 ms later; without
+    /// [`timers`](Self::timers) as soon as the source has nothing ready.
+    #[must_use]
+    pub fn usage_after_done(mut self, read: bool) -> Self {
+        self.options.usage_after_done = read;
         self
     }
 

@@ -82,6 +82,8 @@ enum Step {
     Asked(Vec<Request>),
     Quiet,
     TimedOut(TimedOut),
+    /// Usage that may follow `[DONE]` was waited for long enough.
+    AfterDone,
 }
 
 impl Reader {
@@ -140,7 +142,9 @@ impl Reader {
                 }
                 Step::Quiet => self.pipeline.quiet(),
                 Step::TimedOut(over) => self.pipeline.fail(StreamError::TimedOut(over)),
+                Step::AfterDone => self.pipeline.end_after_done(),
             }
+            self.check_after_done();
             self.keep_winners();
             self.deliver(me).await;
             // A source that is ever ready must not starve the other tasks, nor hide what has come from them.
@@ -231,6 +235,9 @@ impl Reader {
     }
 
     fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if self.pipeline.router().is_after_done() {
+            return self.poll_after_done(cx);
+        }
         let by_silence = self.options.finish_policy != FinishPolicy::AtStreamEnd;
         let quiet = by_silence && self.pipeline.router().has_finished_choices();
         self.clock.poll(cx, quiet).map(|tick| match tick {

@@ -1,5 +1,6 @@
 //! Actors under paused time, with a scripted source. Reaching the deadline fails a test, so that nothing hangs unseen.
 
+mod after_done;
 mod calls;
 mod calls_cut;
 mod cancel;

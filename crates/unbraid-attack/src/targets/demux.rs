@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use unbraid_core::{
-    ChoiceIndex, Demux, Event, FinishPolicy, Limits, Options, Stamped, StreamError, Text,
+    ChoiceIndex, Demux, Event, FinishPolicy, Limits, Options, Stamped, StreamError, Text, ThinkTags,
 };
 use unbraid_testkit::cut::random_cuts;
 
@@ -93,6 +93,12 @@ fn settings(byte: u8) -> Options {
         } else {
             Limits::default()
         },
+        think_tags: match byte >> 5 & 3 {
+            1 => ThinkTags::Split,
+            2 => ThinkTags::SplitOpen,
+            _ => ThinkTags::Off,
+        },
+        usage_after_done: byte >> 7 == 1,
         ..Options::default()
     }
 }

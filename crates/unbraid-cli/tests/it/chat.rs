@@ -91,6 +91,19 @@ fn four_answers_are_asked_for_by_n() {
     );
 }
 
+#[test]
+fn c18_chat_separates_reasoning_in_tags() {
+    let body = whole(0, "<think>Hm.</think>Yes.") + "data: [DONE]\n\n";
+    let server = answering(move || stream(&body));
+    let run = server.chat(&["--split-think", "-m", "m", "Well?"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(
+        run.stdout.starts_with("[0] ~ Hm.\n[0] Yes.\n"),
+        "{}",
+        run.stdout
+    );
+}
+
 /// A sample of the fixtures, each with how many choices it has.
 fn sample() -> impl Iterator<Item = (Fixture, String)> {
     Fixture::all().into_iter().step_by(9).map(|fixture| {
@@ -99,16 +112,13 @@ fn sample() -> impl Iterator<Item = (Fixture, String)> {
             .iter()
             .filter_map(|line| line["choice"].as_u64())
             .max();
-        let n = fixture
-            .options
-            .expect_choices
-            .map_or_else(|| choices.unwrap_or(0) + 1, u64::from);
-        let strict = if fixture.options.strict {
-            " --strict"
-        } else {
-            ""
+        let n = choices.unwrap_or(0) + 1;
+        let flags = flags(&fixture);
+        let flags = match fixture.options.expect_choices {
+            Some(_) => flags,
+            None => format!("--expect-choices {n}{flags}"),
         };
-        (fixture, format!("--expect-choices {n}{strict}"))
+        (fixture, flags)
     })
 }
 
@@ -132,7 +142,7 @@ fn json_is_what_collect_prints() {
         fs::write(file, request.to_string()).unwrap();
         let collected = unbraid(&format!("collect --request {file} {flags}"), &fixture.bytes);
         let words = ["--json", "--request", file];
-        let words: Vec<&str> = words.into_iter().chain(flags.split(' ')).collect();
+        let words: Vec<&str> = words.into_iter().chain(flags.split_whitespace()).collect();
         let run = server.chat(&words);
         assert_eq!(run.stdout, collected.stdout, "{}", fixture.name);
         assert_eq!(run.code, collected.code, "{}: {}", fixture.name, run.stderr);
@@ -158,7 +168,7 @@ fn events_are_what_events_prints() {
     for (fixture, flags) in sample() {
         let printed = unbraid(&format!("events {flags}"), &fixture.bytes);
         let words = ["--events", "-m", &fixture.name, "Well?"];
-        let words: Vec<&str> = words.into_iter().chain(flags.split(' ')).collect();
+        let words: Vec<&str> = words.into_iter().chain(flags.split_whitespace()).collect();
         let run = server.chat(&words);
         assert_eq!(by_choice(&run), by_choice(&printed), "{}", fixture.name);
         assert_eq!(run.code, printed.code, "{}: {}", fixture.name, run.stderr);

@@ -25,6 +25,20 @@ fn every_event_is_one_line_with_seq_choice_and_type() {
 }
 
 #[test]
+fn m04_r09_reasoning_and_refusal_are_done_with_their_text() {
+    let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning\":\"Hm\"}}]}\n\n\
+        data: {\"choices\":[{\"index\":0,\"delta\":{\"refusal\":\"No\"}}]}\n\n\
+        data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning\":\", no\"},\"finish_reason\":\"stop\"}]}\n\n\
+        data: [DONE]\n\n";
+    let lines = unbraid("events", stream).lines();
+    let expected = [
+        json!({"seq":5,"choice":0,"type":"reasoning.done","reasoning":"Hm, no"}),
+        json!({"seq":6,"choice":0,"type":"refusal.done","refusal":"No"}),
+    ];
+    assert_eq!(lines[5..7], expected);
+}
+
+#[test]
 fn a_call_is_done_with_its_id_name_and_arguments() {
     let fixture = Fixture::named("openai_chat/bridge-t12-t32-late-id-late-function");
     let lines = over("events", &fixture).lines();

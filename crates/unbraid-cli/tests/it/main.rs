@@ -13,6 +13,7 @@ mod live;
 mod pipes;
 mod replay;
 mod split;
+mod think;
 mod usage;
 mod watch;
 
@@ -20,7 +21,7 @@ use std::{process::Output, time::Duration};
 
 use assert_cmd::Command;
 use serde_json::Value;
-use unbraid_testkit::fixture::Fixture;
+use unbraid_testkit::fixture::{Fixture, SplitThink};
 
 /// The binary under test.
 const UNBRAID: &str = env!("CARGO_BIN_EXE_unbraid");
@@ -83,6 +84,14 @@ fn flags(fixture: &Fixture) -> String {
     }
     if fixture.options.strict {
         flags.push_str(" --strict");
+    }
+    flags.push_str(match fixture.options.split_think {
+        SplitThink::Never => "",
+        SplitThink::AtTag => " --split-think",
+        SplitThink::AtStart => " --split-think=start",
+    });
+    if fixture.options.usage_after_done {
+        flags.push_str(" --usage-after-done");
     }
     flags
 }

@@ -5,7 +5,7 @@ mod cut;
 use unbraid_testkit::cut::Rng;
 
 use super::*;
-use crate::{ChoiceIndex, Shape, ToolCallUpdate};
+use crate::{ChoiceIndex, Shape, ThinkTags, ToolCallUpdate};
 
 const LANES: [Lane; 5] = [
     Lane::Content,
@@ -24,9 +24,12 @@ struct Choice {
 }
 
 impl Choice {
-    fn new() -> Self {
+    fn new(think_tags: ThinkTags) -> Self {
         Self {
-            machine: Machine::new(&Options::default()),
+            machine: Machine::new(&Options {
+                think_tags,
+                ..Options::default()
+            }),
             log: Transcript::new(ChoiceIndex(0), Shape::Chat),
         }
     }
@@ -85,7 +88,8 @@ fn a_piece_does_what_its_update_does() {
     let (mut plain, mut other) = (0, 0);
     for seed in 0..3000 {
         let rng = &mut Rng::new(seed);
-        let (mut quick, mut slow) = (Choice::new(), Choice::new());
+        let tags = [ThinkTags::Off, ThinkTags::Split, ThinkTags::SplitOpen][rng.below(3)];
+        let (mut quick, mut slow) = (Choice::new(tags), Choice::new(tags));
         let mut place = Place::default();
         for at in 0..24 {
             place.at = at;
@@ -101,7 +105,7 @@ fn a_piece_does_what_its_update_does() {
                 shape: Shape::Chat,
                 role: ROLES[rng.below(3)],
                 lane: LANES[rng.below(5)],
-                text: "piece",
+                text: ["piece", "piece <", "think>piece", "</think>piece"][rng.below(4)],
             };
             let (known, before) = (quick.plain(), quick.log.visible());
             quick.machine.piece(&piece, place, &mut quick.log);

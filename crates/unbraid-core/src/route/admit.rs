@@ -2,7 +2,8 @@
 
 use super::{Route, Router, Sink, State};
 use crate::{
-    ChoiceIndex, End, Limit, LimitExceeded, Shape, StreamError, Update, Warning, event::Place,
+    ChoiceIndex, End, Limit, LimitExceeded, Shape, StreamError, Update, Warning,
+    choice::think::split_cost, event::Place,
 };
 
 impl Router {
@@ -91,7 +92,7 @@ impl Router {
         let Some(route) = self.routes.get_mut(slot).filter(|r| r.state != State::Shut) else {
             return false;
         };
-        let cost = update.cost();
+        let cost = update.cost() + split_cost(self.options.think_tags, update);
         route.spent = route.spent.saturating_add(cost);
         self.spent = self.spent.saturating_add(cost);
         if route.spent > per_choice {

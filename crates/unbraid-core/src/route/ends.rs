@@ -33,6 +33,9 @@ impl Router {
 
     /// No byte has come for a while: what is finished has ended (250 ms in the actors).
     pub fn quiet(&mut self, sink: &mut impl Sink) {
+        if self.after_done {
+            return self.close(Ok(()), sink);
+        }
         if self.options.finish_policy != FinishPolicy::AtStreamEnd {
             let at = self.next_at.saturating_sub(1);
             self.end_where(
@@ -108,6 +111,8 @@ impl Router {
             .as_ref()
             .map_or_else(End::from, |()| End::DoneWithoutFinish);
         self.end_all(&end, event, sink);
+        // What goes wrong after `[DONE]` is no fault of the stream's: without the option nobody would see it.
+        let result = if self.after_done { Ok(()) } else { result };
         let usage = self.usage.usage();
         let empty = self.routes.is_empty() && result.is_ok() && usage.raw.is_null();
         let result = match (result, self.refused) {
@@ -129,7 +134,7 @@ impl Router {
     }
 
     /// Ends every choice that has not ended, in the order of the indices.
-    fn end_all(&mut self, end: &End, event: Option<u64>, sink: &mut impl Sink) {
+    pub(super) fn end_all(&mut self, end: &End, event: Option<u64>, sink: &mut impl Sink) {
         let place = Place {
             position: u32::MAX - 1,
             ..Place::close(self.next_at)

@@ -1,7 +1,10 @@
 //! The bulk of a stream: a piece of text for a choice that is open, with nothing else to look at.
 
 use super::{Router, Sink, State};
-use crate::{ChoiceIndex, piece::Piece};
+use crate::{
+    ChoiceIndex, ThinkTags,
+    piece::{Lane, Piece},
+};
 
 impl Router {
     /// Takes a piece of text, which has the envelope of the last update.
@@ -31,7 +34,9 @@ impl Router {
     fn plain(&self, piece: &Piece<'_>) -> Option<usize> {
         let folds = self.options.expect_choices == Some(1)
             && !(piece.choice == ChoiceIndex(0) && self.folded.knows(piece));
-        if self.id_changed || folds {
+        // Only an update is charged for the tags in it.
+        let splits = piece.lane == Lane::Content && self.options.think_tags != ThinkTags::Off;
+        if self.id_changed || folds || splits {
             return None;
         }
         let slot = self.slot(piece.choice)?;

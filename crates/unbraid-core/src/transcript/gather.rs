@@ -106,6 +106,8 @@ impl Transcript {
             Kind::Start
             | Kind::Role
             | Kind::ContentDone
+            | Kind::ReasoningDone
+            | Kind::RefusalDone
             | Kind::CallStart
             | Kind::CallDone
             | Kind::Audio

@@ -14,7 +14,8 @@ impl Kind {
             | Self::Refusal
             | Self::CallStart
             | Self::CallArguments => text.len() as u64,
-            Self::Start | Self::Role | Self::ContentDone | Self::CallDone => 0,
+            Self::Start | Self::Role | Self::CallDone => 0,
+            Self::ReasoningDone | Self::ContentDone | Self::RefusalDone => 0,
             // Sound: its bytes tell nothing of its tokens.
             Self::Audio => 0,
             Self::Logprobs | Self::Metadata | Self::Finish | Self::Warning | Self::End => 0,
@@ -39,7 +40,9 @@ impl Transcript {
                 Kind::CallArguments
                 | Kind::Start
                 | Kind::Role
+                | Kind::ReasoningDone
                 | Kind::ContentDone
+                | Kind::RefusalDone
                 | Kind::CallStart
                 | Kind::CallDone => {}
                 Kind::Audio => {
@@ -139,7 +142,8 @@ impl Transcript {
         self.texts(|r| r.kind == Kind::Logprobs)
     }
 
-    pub(crate) fn has_content(&self) -> bool {
-        self.records.iter().any(|r| r.kind == Kind::Content)
+    /// Whether any event of this kind has come.
+    pub(crate) fn has(&self, kind: Kind) -> bool {
+        self.records.iter().any(|r| r.kind == kind)
     }
 }

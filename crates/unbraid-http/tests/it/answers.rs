@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use futures::stream;
 use serde_json::json;
-use unbraid::{Completions, StreamError};
+use unbraid::{Completions, StreamError, ThinkTags};
 use unbraid_http::{HttpError, Request, ResponseExt};
 use unbraid_testkit::{
     cut,
-    fixture::{Fixture, Options},
+    fixture::{Fixture, Options, SplitThink},
     script::{Script, Step, bytes},
 };
 
@@ -91,7 +91,14 @@ async fn every_fixture_is_the_same_over_both_versions_of_http() {
 }
 
 fn settings(options: &Options) -> unbraid::Builder {
-    let settings = Completions::builder().strict(options.strict);
+    let settings = Completions::builder()
+        .strict(options.strict)
+        .usage_after_done(options.usage_after_done)
+        .think_tags(match options.split_think {
+            SplitThink::Never => ThinkTags::Off,
+            SplitThink::AtTag => ThinkTags::Split,
+            SplitThink::AtStart => ThinkTags::SplitOpen,
+        });
     match options.expect_choices {
         Some(n) => settings.expect_choices(n),
         None => settings,

@@ -6,7 +6,9 @@ use super::fault;
 use super::lenient::join_halves;
 use super::status;
 use super::text;
+use super::think;
 use super::tools::{FunctionCall, ToolCall, Tools};
+use crate::fixture::SplitThink;
 
 /// All that came for one choice, whether before or after its finish.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,9 +44,19 @@ pub struct Choice {
     tools: Tools,
     /// Reasoning came under one of `REASONING_KEYS`, so that details only repeat it (R4).
     reasons_plainly: bool,
+    split_think: SplitThink,
+    /// Reasoning under a name of its own, each piece with how much content came before it.
+    thoughts: Vec<(usize, String)>,
 }
 
 impl Choice {
+    pub(super) fn new(split_think: SplitThink) -> Self {
+        Self {
+            split_think,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn apply(&mut self, element: &Value) {
         let delta = self.delta(element);
         self.role = self
@@ -99,10 +111,12 @@ impl Choice {
                 .content
                 .push_str(text(part, "text").unwrap_or_default()),
             Some("thinking") => match part.get("thinking") {
-                Some(Value::String(thought)) => self.reasoning.push_str(thought),
+                Some(Value::String(thought)) => self.think(thought),
                 Some(Value::Array(thoughts)) => {
-                    self.reasoning
-                        .extend(thoughts.iter().filter_map(|thought| text(thought, "text")));
+                    thoughts
+                        .iter()
+                        .filter_map(|thought| text(thought, "text"))
+                        .for_each(|thought| self.think(thought));
                 }
                 _ => {}
             },
@@ -115,15 +129,20 @@ impl Choice {
     fn reason(&mut self, delta: &Value) {
         if let Some(part) = REASONING_KEYS.iter().find_map(|key| text(delta, key)) {
             self.reasons_plainly = true;
-            self.reasoning.push_str(part);
+            self.think(part);
         } else if let (false, Some(Value::Array(details))) =
             (self.reasons_plainly, delta.get("reasoning_details"))
         {
             let parts = details
                 .iter()
                 .filter_map(|detail| text(detail, "text").or_else(|| text(detail, "summary")));
-            self.reasoning.extend(parts);
+            parts.for_each(|part| self.think(part));
         }
+    }
+
+    fn think(&mut self, thought: &str) {
+        self.reasoning.push_str(thought);
+        self.thoughts.push((self.content.len(), thought.to_owned()));
     }
 
     fn logprobs(&mut self, element: &Value) {
@@ -140,6 +159,10 @@ impl Choice {
 
     /// Puts halves of characters together, decides how the choice ended, and hands the calls over.
     pub(super) fn finish(&mut self, stream_end: &'static str) {
+        if self.split_think != SplitThink::Never {
+            (self.reasoning, self.content) =
+                think::separate(&self.content, &self.thoughts, self.split_think);
+        }
         for part in [&mut self.content, &mut self.reasoning, &mut self.refusal] {
             *part = join_halves(part);
         }

@@ -43,6 +43,19 @@ impl Tally {
         self.finished = only_finish(elements);
     }
 
+    /// A chunk that came after `[DONE]`: what it says of the whole stream is no choice's own.
+    pub(super) fn chunk_after_done(&mut self, chunk: &Value, elements: &[(u32, &Value)]) {
+        self.finished = None;
+        self.chunk(chunk, elements);
+        if chunk
+            .get("usage")
+            .and_then(Value::as_object)
+            .is_some_and(|usage| !usage.is_empty())
+        {
+            (self.not_at_finish, self.elsewhere) = (true, true);
+        }
+    }
+
     fn note_place(&mut self, chunk: &Value, usage: &Fields, finishes: Option<u32>) {
         let is_alone = chunk
             .get("choices")

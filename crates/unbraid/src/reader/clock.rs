@@ -134,8 +134,17 @@ impl Clock {
             .min_by_key(|(at, _)| *at)
     }
 
+    /// Starts the time of a drain, unless it has begun.
     pub(crate) fn start_drain(&mut self) {
-        self.drain_until = Instant::now().checked_add(DRAIN);
+        if self.drain_until.is_none() {
+            self.drain_until = Instant::now().checked_add(DRAIN);
+        }
+    }
+
+    /// Whether the drain has taken long enough, for a source that is never without anything.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.drain_until
+            .is_some_and(|until| Instant::now() >= until)
     }
 
     /// Ready when the drain has taken long enough; at once where there is no time driver.

@@ -1,14 +1,14 @@
 //! How a stream's end reaches its handles, and what becomes of the rest of its bytes.
 
-use std::{future::poll_fn, task::Poll};
+use std::{
+    future::poll_fn,
+    task::{Context, Poll},
+};
 
-use unbraid_core::{Limit, LimitExceeded, StreamError, Usage};
+use unbraid_core::{Limit, LimitExceeded, StreamError, Usage, limits::MAX_BYTES_AFTER_DONE};
 
-use super::{PIECE_COST, Reader};
+use super::{PIECE_COST, Reader, Step};
 use crate::{board::Closed, source::Piece};
-
-/// What is read of a stream that nobody needs any more, so that its connection can be used again.
-const DRAIN_BYTES: usize = 64 * 1024;
 
 impl Reader {
     /// The reported usage, each choice by its index within the completion.
@@ -56,12 +56,28 @@ impl Reader {
         self.board.close(closed, self.usage());
     }
 
+    /// Waits for usage after `[DONE]` (U13): within the time of a drain, of which this is the first part.
+    pub(super) fn poll_after_done(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        self.clock.start_drain();
+        self.clock.poll_drain(cx).map(|()| Step::AfterDone)
+    }
+
+    /// Bounds the time in which a source that always has something ready may hold a stream open after `[DONE]`.
+    pub(super) fn check_after_done(&mut self) {
+        if self.pipeline.router().is_after_done() {
+            self.clock.start_drain();
+            if self.clock.is_drained() {
+                self.pipeline.end_after_done();
+            }
+        }
+    }
+
     /// Reads a bounded rest of a stream that is over, so that its connection can be used again (S26).
     pub(super) async fn drain(&mut self) {
         if !self.drain || !self.readable {
             return;
         }
-        let mut rest = DRAIN_BYTES;
+        let mut rest = MAX_BYTES_AFTER_DONE.saturating_sub(self.pipeline.bytes_after_done());
         let Self { source, clock, .. } = self;
         clock.start_drain();
         poll_fn(|cx| {

@@ -56,7 +56,7 @@ fn ended(
     reason: Option<&'static str>,
     end: End,
 ) -> Choice {
-    let mut choice = Choice::new();
+    let mut choice = Choice::new(ThinkTags::Off);
     let place = Place::default();
     let call = ToolCallUpdate {
         index: Some(0),

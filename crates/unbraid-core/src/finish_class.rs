@@ -1,0 +1,215 @@
+//! What a finish reason means, whatever word the provider has for it (F11).
+
+use crate::FinishReason;
+
+/// What a finish reason means, across providers: see [`FinishReason::class`].
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{FinishClass, FinishReason};
+///
+/// assert_eq!(FinishReason::from("MAX_TOKENS").class(), FinishClass::Length);
+/// assert_eq!(FinishClass::Length.as_str(), "length");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FinishClass {
+    /// The answer is complete.
+    Stop,
+    /// A limit on tokens cut the answer.
+    Length,
+    /// The model wants its calls answered.
+    ToolCalls,
+    /// A filter cut the answer, or the model refused.
+    ContentFilter,
+    /// The provider failed.
+    Error,
+    /// The word is unknown, or says none of these.
+    Other,
+}
+
+impl FinishClass {
+    /// The name in lower case: `stop`, `length`, `tool_calls`, `content_filter`, `error` or `other`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
+            Self::ContentFilter => "content_filter",
+            Self::Error => "error",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// The words of the providers. Each is compared without regard to case: Gemini and Cohere write capitals, and bridges
+/// write either.
+const WORDS: [(FinishClass, &[&str]); 5] = [
+    (
+        FinishClass::Stop,
+        &[
+            "stop",
+            "eos",
+            "eos_token",
+            "end_turn",
+            "stop_sequence",
+            "pause_turn",
+            "completed",
+            "complete",
+            "load",
+            "unload",
+            "finish",
+            "stop_criteria_met",
+        ],
+    ),
+    (
+        FinishClass::Length,
+        &[
+            "length",
+            "max_tokens",
+            "max_output_tokens",
+            "max_messages",
+            "model_context_window_exceeded",
+            "model_length",
+            "continuation",
+        ],
+    ),
+    (
+        FinishClass::ToolCalls,
+        &["tool_calls", "tool_call", "tool_use", "function_call"],
+    ),
+    (
+        FinishClass::ContentFilter,
+        &[
+            "content_filter",
+            "content_filtered",
+            "refusal",
+            "sensitive",
+            "safety",
+            "recitation",
+            "blocklist",
+            "prohibited_content",
+            "spii",
+            "model_armor",
+            "language",
+            "image_safety",
+            "image_prohibited_content",
+            "image_recitation",
+            "escalation",
+            "guardrail_intervened",
+        ],
+    ),
+    (
+        FinishClass::Error,
+        &[
+            "error",
+            "network_error",
+            "insufficient_system_resource",
+            "timeout",
+        ],
+    ),
+];
+
+impl FinishReason {
+    /// What the reason means, whatever word the provider has for it. The raw text stays what
+    /// [`as_str`](Self::as_str) gives.
+    ///
+    /// The case of letters does not matter. A word that stands in no row is [`FinishClass::Other`].
+    ///
+    /// | class | words |
+    /// |---|---|
+    /// | `Stop` | `stop`, `eos`, `eos_token`, `end_turn`, `stop_sequence`, `pause_turn`, `completed`, `complete`, `load`, `unload`, `finish`, `stop_criteria_met` |
+    /// | `Length` | `length`, `max_tokens`, `max_output_tokens`, `max_messages`, `model_context_window_exceeded`, `model_length`, `continuation` |
+    /// | `ToolCalls` | `tool_calls`, `tool_call`, `tool_use`, `function_call` |
+    /// | `ContentFilter` | `content_filter`, `content_filtered`, `refusal`, `sensitive`, `safety`, `recitation`, `blocklist`, `prohibited_content`, `spii`, `model_armor`, `language`, `image_safety`, `image_prohibited_content`, `image_recitation`, `escalation`, `guardrail_intervened` |
+    /// | `Error` | `error`, `network_error`, `insufficient_system_resource`, `timeout` |
+    ///
+    /// The class is that of the word alone. Some providers report calls with a word for a complete answer: whether a
+    /// choice wants its calls answered is said by [`Finished::derived_reason`](crate::Finished::derived_reason).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{FinishClass, FinishReason};
+    ///
+    /// let reason = FinishReason::from("end_turn");
+    /// assert_eq!((reason.class(), reason.as_str()), (FinishClass::Stop, "end_turn"));
+    /// assert_eq!(FinishReason::from("abort").class(), FinishClass::Other);
+    /// ```
+    #[must_use]
+    pub fn class(&self) -> FinishClass {
+        let raw = self.as_str();
+        let known = WORDS
+            .iter()
+            .find(|(_, words)| words.iter().any(|word| word.eq_ignore_ascii_case(raw)));
+        known.map_or(FinishClass::Other, |(class, _)| *class)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(class: FinishClass, words: &[&str]) {
+        for word in words {
+            for raw in [word.to_lowercase(), word.to_uppercase(), (*word).to_owned()] {
+                let reason = FinishReason::from(raw.as_str());
+                assert_eq!(reason.class(), class, "{raw}");
+                assert_eq!(reason.as_str(), raw, "the raw text is kept");
+            }
+        }
+    }
+
+    #[test]
+    fn f11_every_provider_s_word_has_its_class() {
+        let anthropic = ["end_turn", "stop_sequence", "pause_turn"];
+        check(FinishClass::Stop, &anthropic);
+        check(
+            FinishClass::Stop,
+            &["stop", "eos", "eos_token", "completed"],
+        );
+        check(
+            FinishClass::Stop,
+            &["COMPLETE", "FINISH", "STOP_CRITERIA_MET"],
+        );
+        check(FinishClass::Length, &["length", "max_tokens", "MAX_TOKENS"]);
+        check(FinishClass::Length, &["model_context_window_exceeded"]);
+        check(FinishClass::Length, &["max_output_tokens", "CONTINUATION"]);
+        check(FinishClass::ToolCalls, &["tool_calls", "function_call"]);
+        check(FinishClass::ToolCalls, &["tool_use", "TOOL_CALL"]);
+        check(FinishClass::ContentFilter, &["content_filter", "refusal"]);
+        check(
+            FinishClass::ContentFilter,
+            &["SAFETY", "RECITATION", "SPII"],
+        );
+        check(FinishClass::ContentFilter, &["guardrail_intervened"]);
+        check(FinishClass::Error, &["error", "network_error", "TIMEOUT"]);
+        check(FinishClass::Error, &["insufficient_system_resource"]);
+    }
+
+    #[test]
+    fn f11_f13_any_other_text_is_other() {
+        let unknown = ["abort", "cancelled", "OTHER", "MALFORMED_FUNCTION_CALL"];
+        check(FinishClass::Other, &unknown);
+        check(
+            FinishClass::Other,
+            &["", "128008", "{\"a\":1}", " stop", "stop."],
+        );
+    }
+
+    #[test]
+    fn f11_no_word_stands_in_two_rows() {
+        let mut words: Vec<&str> = WORDS
+            .iter()
+            .flat_map(|(_, words)| *words)
+            .copied()
+            .collect();
+        let count = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), count);
+    }
+}

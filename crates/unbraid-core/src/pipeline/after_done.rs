@@ -1,0 +1,221 @@
+//! What comes after `[DONE]`, where the options ask for its usage: read within bounds, then the stream closes (U13).
+
+use super::{Pipeline, Routed};
+use crate::{
+    Update,
+    limits::{DELTA_COST, MAX_BYTES_AFTER_DONE},
+    route::Sink,
+};
+
+impl<S: Sink> Pipeline<S> {
+    /// How many bytes were read after `[DONE]`; updates count as what they hold.
+    #[must_use]
+    pub fn bytes_after_done(&self) -> usize {
+        self.after_done
+    }
+
+    /// Closes a stream that is kept open for usage after `[DONE]`: it has been waited for long enough.
+    pub fn end_after_done(&mut self) {
+        if self.router.is_after_done() {
+            self.router.quiet(&mut self.sink);
+        }
+    }
+
+    #[cold]
+    pub(super) fn feed_after_done(&mut self, bytes: &[u8]) {
+        let room = MAX_BYTES_AFTER_DONE.saturating_sub(self.after_done);
+        let mut input = bytes.get(..room).unwrap_or(bytes);
+        self.after_done += input.len();
+        let Self {
+            intake,
+            router,
+            sink,
+            ..
+        } = self;
+        while router.is_after_done() {
+            let mut taker = Routed { router, sink };
+            let Some(event) = intake.next_to(&mut input, &mut taker) else {
+                break;
+            };
+            if let Err(error) = event {
+                router.fail(error, sink); // the framer cannot go on
+            }
+        }
+        if self.after_done >= MAX_BYTES_AFTER_DONE {
+            self.end_after_done();
+        }
+    }
+
+    #[cold]
+    pub(super) fn update_after_done(&mut self, update: &Update<'_>) {
+        let cost = usize::try_from(update.cost() + DELTA_COST).unwrap_or(usize::MAX);
+        self.after_done = self.after_done.saturating_add(cost);
+        self.router.update(update, &mut self.sink);
+        if self.after_done >= MAX_BYTES_AFTER_DONE {
+            self.end_after_done();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use unbraid_testkit::cut::{every_cut_in_two, fixed};
+
+    use crate::{
+        ChoiceIndex, Demux, End, Options, StreamError, TransportError, Update,
+        limits::MAX_BYTES_AFTER_DONE,
+    };
+
+    const ANSWER: &str = "data: {\"id\":\"a\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n\
+        data: {\"id\":\"a\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    const USAGE: &str =
+        "data: {\"id\":\"b\",\"choices\":[],\"usage\":{\"completion_tokens\":7}}\n\n";
+
+    fn demux() -> Demux {
+        let mut demux = Demux::new(Options {
+            usage_after_done: true,
+            ..Options::default()
+        });
+        demux.feed(ANSWER.as_bytes());
+        demux
+    }
+
+    fn tokens(demux: &Demux) -> Option<u64> {
+        demux.usage().completion_tokens
+    }
+
+    /// The events that are still to be taken.
+    fn rest(demux: &mut Demux) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Some(event) = demux.next_event() {
+            lines.push(event.to_string());
+        }
+        lines
+    }
+
+    #[test]
+    fn u13_usage_after_done_counts_where_it_is_asked_for() {
+        let mut demux = demux();
+        let end = demux.choice(ChoiceIndex(0)).and_then(|choice| choice.end());
+        assert!(matches!(end, Some(End::Finished(_))), "at [DONE] already");
+        assert!(demux.closed().is_none());
+        demux.feed(USAGE.as_bytes());
+        demux.finish();
+        assert_eq!(tokens(&demux), Some(7));
+        assert!(matches!(demux.closed(), Some(Ok(()))));
+        let lines = rest(&mut demux);
+        assert!(lines.last().is_some_and(|line| line.contains("\"usage\"")));
+
+        let mut without = Demux::new(Options::default());
+        without.feed([ANSWER, USAGE].concat().as_bytes());
+        assert_eq!(tokens(&without), None);
+    }
+
+    #[test]
+    fn s26_nothing_but_usage_is_read_after_done() {
+        let mut demux = demux();
+        rest(&mut demux);
+        demux.feed(
+            b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" extra\"},\"usage\":{\"completion_tokens\":3}},\
+            {\"index\":1,\"delta\":{\"content\":\"new\"},\"usage\":{\"completion_tokens\":4}}]}\n\n\
+            data: {\"error\":{\"message\":\"boom\"}}\n\ndata: {\"no JSON\n\ndata: [DONE]\n\n",
+        );
+        demux.feed(ANSWER.replace("\"a\"", "\"other\"").as_bytes());
+        assert!(demux.closed().is_none());
+        demux.quiet();
+        assert!(matches!(demux.closed(), Some(Ok(()))));
+        assert_eq!(tokens(&demux), Some(3), "of the choice that there is");
+        assert_eq!(demux.choices().count(), 1);
+        assert_eq!(
+            demux
+                .choice(ChoiceIndex(0))
+                .map(|c| c.message().content)
+                .as_deref(),
+            Some("Hi")
+        );
+        assert!(demux.warnings().is_empty());
+        assert_eq!(demux.metadata().id.as_deref(), Some("a"));
+        assert_eq!(rest(&mut demux).len(), 1, "the usage");
+    }
+
+    #[test]
+    fn u13_a_fault_after_done_is_no_fault_of_the_stream() {
+        for error in [
+            StreamError::Transport(TransportError::new(9, "reset").into()),
+            StreamError::Cancelled,
+        ] {
+            let mut demux = demux();
+            demux.feed(USAGE.as_bytes());
+            demux.fail(error);
+            assert!(matches!(demux.closed(), Some(Ok(()))));
+            assert_eq!(tokens(&demux), Some(7));
+        }
+    }
+
+    #[test]
+    fn u13_a_last_event_without_its_blank_line_counts() {
+        let mut demux = demux();
+        demux.feed(USAGE.trim_end().as_bytes());
+        demux.finish();
+        assert_eq!(tokens(&demux), Some(7));
+    }
+
+    #[test]
+    fn u13_usage_counts_up_to_the_bound_and_no_further() {
+        let fill = MAX_BYTES_AFTER_DONE - USAGE.len();
+        for (more, expected) in [(0, Some(7)), (1, None)] {
+            let comment = format!(":{}\n\n", " ".repeat(fill + more - 3));
+            let after = [comment.as_str(), USAGE].concat();
+            let mut whole = demux();
+            whole.feed(after.as_bytes());
+            assert_eq!(tokens(&whole), expected);
+            assert!(whole.closed().is_some(), "as the bound is reached");
+            let mut pieces = demux();
+            for piece in fixed(after.as_bytes(), 1000) {
+                pieces.feed(piece);
+            }
+            assert_eq!(tokens(&pieces), expected);
+            assert!(pieces.closed().is_some());
+        }
+    }
+
+    #[test]
+    fn u13_updates_are_bounded_as_bytes_are() {
+        let mut demux = demux();
+        let nothing = Update {
+            last: true,
+            ..Update::default()
+        };
+        let mut count = 0;
+        while demux.closed().is_none() {
+            demux.feed_update(&nothing);
+            count += 1;
+        }
+        assert_eq!(count, 1024);
+    }
+
+    #[test]
+    fn u13_every_cut_gives_the_same_events() {
+        let stream = [ANSWER, USAGE, ANSWER].concat();
+        let events = |pieces: &[&[u8]]| {
+            let mut demux = Demux::new(Options {
+                usage_after_done: true,
+                ..Options::default()
+            });
+            for piece in pieces {
+                demux.feed(piece);
+            }
+            demux.finish();
+            rest(&mut demux)
+        };
+        let expected = events(&[stream.as_bytes()]);
+        assert!(
+            expected
+                .last()
+                .is_some_and(|line| line.contains("\"completion_tokens\":7"))
+        );
+        for (head, tail) in every_cut_in_two(stream.as_bytes()) {
+            assert_eq!(events(&[head, tail]), expected, "cut at {}", head.len());
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What is still read after `[DONE]`, where the options ask for it: usage, and nothing else (U13).
+
+use super::{Router, Sink};
+use crate::{ChoiceIndex, End, Update, usage::Source};
+
+impl Router {
+    /// The stream's end mark came: every choice ends now, and the stream closes unless usage may follow.
+    pub(super) fn done(&mut self, sink: &mut impl Sink) {
+        self.usage.done();
+        if self.options.usage_after_done {
+            self.end_all(&End::DoneWithoutFinish, None, sink);
+            self.after_done = true;
+        } else {
+            self.close(Ok(()), sink);
+        }
+    }
+
+    /// Whether `[DONE]` has come and the stream is kept open for usage.
+    #[must_use]
+    pub fn is_after_done(&self) -> bool {
+        self.after_done && self.closed.is_none()
+    }
+
+    /// Takes the usage of an update that came after `[DONE]`.
+    pub(super) fn usage_after_done(&mut self, update: &Update<'_>) {
+        let Some(raw) = &update.usage else {
+            return;
+        };
+        match update.choice_index {
+            None => self.usage.envelope(raw, Source::Bare),
+            Some(index) => {
+                let folded = self.options.expect_choices == Some(1);
+                let index = if folded { ChoiceIndex(0) } else { index };
+                if self.slot(index).is_some() {
+                    self.usage.choice(index, raw);
+                }
+            }
+        }
+    }
+}
