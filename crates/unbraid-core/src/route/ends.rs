@@ -97,6 +97,12 @@ impl Router {
             let last = self.next_at.saturating_sub(1);
             self.warn(Warning::new("E12", last, told), place, sink);
         }
+        if let Some(expected) = self.missing_choices().filter(|_| result.is_ok()) {
+            let got = self.routes.len();
+            let message = format!("expected {expected} choices, got {got}");
+            let last = self.next_at.saturating_sub(1);
+            self.warn(Warning::new("E30", last, message), place, sink);
+        }
         if !usage.raw.is_null() {
             self.tell(Event::Usage(Box::new(usage)), place, sink);
         }
@@ -104,6 +110,13 @@ impl Router {
             self.tell(Event::Error(error.clone()), place, sink);
         }
         self.closed = Some(result);
+    }
+
+    /// E30: how many choices were requested, if fewer came. A stream without any is an error of its own.
+    fn missing_choices(&self) -> Option<u32> {
+        let came = self.routes.len();
+        let expected = self.options.expect_choices?;
+        (came > 0 && came < expected as usize).then_some(expected)
     }
 
     /// E12: the choices were 0, 1, 2 .., of one delta each, and only the last had a reason. Before the close nothing tells
