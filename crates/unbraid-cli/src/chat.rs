@@ -136,10 +136,11 @@ impl Asked {
         let options = reading.options();
         let requested = question::requested(body);
         let expected = options.expect_choices;
+        let several = (requested > 1).then_some(requested);
         Self {
             choices: expected.unwrap_or(requested),
             options: Options {
-                expect_choices: expected.or(Some(requested).filter(|n| *n > 1)),
+                expect_choices: expected.or(several),
                 tools: declared_tools(body),
                 ..options
             },

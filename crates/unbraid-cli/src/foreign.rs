@@ -5,9 +5,9 @@
 /// It is a guess for a message, never a reason to read the stream otherwise.
 pub(crate) fn api(head: &[u8]) -> Option<&'static str> {
     let text: String = String::from_utf8_lossy(head).split_whitespace().collect();
-    let known = |(_, marks): &&(&str, &[&[&str]])| {
+    let known = |(_, marks): &&Marks| {
         let has_all = |marks: &&[&str]| marks.iter().all(|mark| text.contains(mark));
-        marks.iter().any(|marks| has_all(&marks))
+        marks.iter().any(has_all)
     };
     APIS.iter().find(known).map(|(name, _)| *name)
 }

@@ -27,11 +27,9 @@ pub(super) fn no_answer_event(error: &HttpError) -> Value {
 
 /// Adds the error of a request to that of the choice or stream that it ended.
 pub(crate) fn add_to_event<T: AsRef<str>>(event: &Event<T>, object: &mut Value) {
-    let failed = match event {
-        Event::End(End::Transport(failed)) | Event::Error(StreamError::Transport(failed)) => failed,
-        _ => return,
-    };
-    if let Some(error) = object.get_mut("error") {
+    if let Event::End(End::Transport(failed)) | Event::Error(StreamError::Transport(failed)) = event
+        && let Some(error) = object.get_mut("error")
+    {
         add_to(failed, error);
     }
 }

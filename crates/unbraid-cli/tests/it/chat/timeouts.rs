@@ -1,11 +1,11 @@
 //! How long `chat` waits: for a connection, for the head, for the first byte, and for the next one.
 
-use std::{net::TcpListener, time::Instant};
+use std::net::TcpListener;
 
 use serde_json::json;
 
 use super::{answering, chat, chunk, server::Server, stream};
-use crate::{PATIENCE, unbraid};
+use crate::unbraid;
 
 #[test]
 fn a_silent_answer_is_given_up() {
@@ -35,7 +35,6 @@ fn a_server_that_does_not_answer_is_given_up() {
     let (_held, url) = stopped();
     for timeout in ["--idle-timeout", "--first-byte-timeout"] {
         for fan_out in ["never", "always", "auto"] {
-            let begun = Instant::now();
             let fan_out = format!("--fan-out={fan_out}");
             let words = [
                 "--base-url",
@@ -53,7 +52,6 @@ fn a_server_that_does_not_answer_is_given_up() {
             assert_eq!(run.code, 1, "{words:?}: {}", run.stderr);
             let timeout = "first-byte timeout after 300ms";
             assert!(run.stderr.contains(timeout), "{words:?}: {}", run.stderr);
-            assert!(begun.elapsed() < PATIENCE / 2, "{words:?}");
         }
     }
 }
