@@ -290,7 +290,7 @@ fn e29_e12_more_choices_than_asked_and_indices_that_count_tokens_are_told() {
     assert_eq!(codes(None, &[3, 1, 0, 2, 4]), [""; 0]);
     assert_eq!(codes(Some(1), &[0, 1, 2, 3, 4, 5]), [""; 0]);
     assert_eq!(codes(Some(2), &[0, 1, 2]), ["E29"]);
-    assert_eq!(codes(Some(8), &[0, 1, 2, 3, 4, 5]), [""; 0]);
+    assert_eq!(codes(Some(8), &[0, 1, 2, 3, 4, 5]), ["E30"]);
 }
 
 #[test]
