@@ -6,7 +6,13 @@ use unbraid_core::{
     Call, Demux, End, Finished, Prompt, StreamError, Transcript, Usage, UsageSource, Warning,
 };
 
-use crate::exit::is_finished;
+use crate::{
+    chat::cause,
+    exit::{self, is_finished},
+};
+
+/// The end of a stream that held no choice, as [`StreamError::Empty`] names it.
+const EMPTY: &str = "empty";
 
 /// An answer that is over, whoever read it.
 #[derive(Debug)]
@@ -58,24 +64,39 @@ impl Account {
     fn json(&self) -> Value {
         let mut choices: Vec<&Finished> = self.choices.iter().collect();
         choices.sort_by_key(|choice| choice.index);
-        let error = self
-            .closed
-            .as_ref()
-            .and_then(|closed| closed.as_ref().err());
         let warnings: Vec<Value> = self.warnings.iter().map(Warning::to_json).collect();
         json!({
             "end": self.end(),
-            "error": error.map(StreamError::to_json),
+            "error": self.error(),
             "warnings": warnings,
             "choices": choices.into_iter().map(choice).collect::<Vec<Value>>(),
             "usage": self.usage(),
         })
     }
 
+    /// What ended the stream. One without any choice is no success, though nothing else was wrong with it.
+    fn error(&self) -> Value {
+        match &self.closed {
+            Some(Err(error)) => {
+                let mut object = error.to_json();
+                if let StreamError::Transport(failed) = error {
+                    cause::add_to(failed, &mut object);
+                }
+                object
+            }
+            Some(Ok(())) if self.choices.is_empty() => {
+                json!({ "type": EMPTY, "message": exit::NO_CHOICE })
+            }
+            Some(Ok(())) | None => Value::Null,
+        }
+    }
+
     /// How the stream ended: by its own error, or else as the choice that fared worst.
     fn end(&self) -> &'static str {
-        if let Some(Err(error)) = &self.closed {
-            return error.name();
+        match &self.closed {
+            Some(Err(error)) => return error.name(),
+            Some(Ok(())) if self.choices.is_empty() => return EMPTY,
+            Some(Ok(())) | None => {}
         }
         let first = |wanted: fn(&End) -> bool| {
             let mut ends = self.choices.iter().map(|choice| &choice.end);
@@ -126,10 +147,14 @@ pub(crate) async fn ended(completions: &Completions) -> Vec<Finished> {
 
 fn choice(choice: &Finished) -> Value {
     let calls: Vec<Value> = choice.message.tool_calls.iter().map(status).collect();
+    let mut error = choice.end.error_json();
+    if let End::Transport(failed) = &choice.end {
+        cause::add_to(failed, &mut error);
+    }
     json!({
         "index": choice.index.0,
         "end": choice.end.name(),
-        "error": choice.end.error_json(),
+        "error": error,
         "tool_calls": calls,
     })
 }

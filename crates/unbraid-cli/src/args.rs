@@ -173,9 +173,9 @@ pub(crate) fn number(text: &str, range: RangeInclusive<f64>) -> Result<f64, Stri
 const EXIT_CODES: &str = "\
 Exit codes:
   0  every choice finished
-  1  the input could not be read, or was no stream
+  1  the input could not be read, or held no choice
   2  the command line was wrong
-  3  some choice did not finish
+  3  some choice did not finish, or chat got fewer than it requested
 
 Examples:
   unbraid collect answer.sse

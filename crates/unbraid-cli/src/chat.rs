@@ -1,6 +1,7 @@
 //! `unbraid chat`: asks a provider, and shows the answers as they stream.
 
 mod answer;
+pub(crate) mod cause;
 mod provider;
 mod question;
 mod told;
@@ -11,8 +12,8 @@ use clap::{ValueEnum, ValueHint, builder::PathBufValueParser};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use unbraid::Completions;
-use unbraid_core::Prompt;
-use unbraid_http::{Choices, Request};
+use unbraid_core::{Options, Prompt, declared_tools};
+use unbraid_http::{Choices, HttpError, Request};
 
 pub(crate) use told::told;
 
@@ -92,35 +93,58 @@ pub(crate) fn run(chat: &Chat, reading: &Reading) -> Result<Status, Failure> {
     let request = chat.question.request()?;
     chat.check_take(&request)?;
     let record = chat.record.as_deref().map(Record::open).transpose()?;
-    let client = chat.provider.client(stream_settings(&request, reading));
+    let body = request.body();
+    let asked = Asked::new(&body, reading);
+    let client = chat.provider.client(reading.builder());
     let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
     let request = request.choices(chat.fan_out.into());
     block_on(async {
         let answer = match chat.fan_out {
-            FanOut::Never => Answer::recorded(&client, &request, record).await,
-            FanOut::Always | FanOut::Auto => Answer::of(&client, &request).await,
+            FanOut::Auto if question::requested(&body) > 1 => Answer::of(&client, &request).await,
+            FanOut::Always => Answer::of(&client, &request).await,
+            FanOut::Auto | FanOut::Never => {
+                Answer::recorded(&client, &request, asked.options, record).await
+            }
         };
-        let answer = answer.map_err(Failure::Http)?;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return chat.refused(error),
+        };
         let _interrupt = Interrupt::cancels(&answer.completions).await;
         let taken = chat.take.map(|k| take(&answer.completions, k));
-        let shown = chat.show(&answer.completions, &request.body()).await;
+        let shown = chat.show(&answer.completions, &body).await;
         let written = match shown {
             Err(error) if !chat.json => return Err(Failure::Output(error)),
             written => written, // at the end: a reader that went away changes nothing
         };
-        let status = conclude(&answer, taken).await;
+        let status = conclude(&answer, asked.choices, taken).await;
         answer.written().await?;
         exit::written(written, status)
     })
 }
 
-/// One chat without `n` has one choice.
-fn stream_settings(request: &Request, reading: &Reading) -> unbraid::Builder {
-    let told = reading.options().expect_choices.is_some();
-    let several = request.get("n").is_some() || request.get("prompt").is_some();
-    match told || several {
-        true => reading.builder(),
-        false => reading.builder().expect_choices(1),
+/// How many choices are expected, and how the answer is read for that.
+struct Asked {
+    choices: u32,
+    options: Options,
+}
+
+impl Asked {
+    /// One choice is expected where nothing asks for more, but the indices are not folded for that: only `--expect-choices 1`
+    /// says that a server counts something else in `index` (E12).
+    fn new(body: &Value, reading: &Reading) -> Self {
+        let options = reading.options();
+        let requested = question::requested(body);
+        let expected = options.expect_choices;
+        let several = (requested > 1).then_some(requested);
+        Self {
+            choices: expected.unwrap_or(requested),
+            options: Options {
+                expect_choices: expected.or(several),
+                tools: declared_tools(body),
+                ..options
+            },
+        }
     }
 }
 
@@ -135,6 +159,18 @@ impl Chat {
             }
             _ => Ok(()),
         }
+    }
+
+    /// No answer came. What is read by programs says so, too.
+    fn refused(&self, error: HttpError) -> Result<Status, Failure> {
+        let mut out = io::stdout().lock();
+        let written = match (self.json, self.events) {
+            (true, _) => collect::write(&cause::no_answer(&error), &mut out),
+            (_, true) => events::write(&cause::no_answer_event(&error), &mut out),
+            (false, false) => Ok(()),
+        };
+        exit::written(written, Status::NoStream)?;
+        Err(Failure::Http(error))
     }
 
     async fn show(&self, completions: &Completions, body: &Value) -> io::Result<()> {
@@ -166,7 +202,7 @@ fn take(completions: &Completions, k: u32) -> Taken {
 }
 
 /// Says what went wrong, once the stream is over.
-async fn conclude(answer: &Answer, taken: Option<Taken>) -> Status {
+async fn conclude(answer: &Answer, expected: u32, taken: Option<Taken>) -> Status {
     let closed = answer.completions.closed().await;
     let choices = account::ended(&answer.completions).await;
     let ends = choices.iter().map(|choice| (choice.index, &choice.end));
@@ -175,15 +211,25 @@ async fn conclude(answer: &Answer, taken: Option<Taken>) -> Status {
         ends: ends.collect(),
         head: &answer.head.bytes(),
     };
+    let report = || match told::tell(&outcome) {
+        Status::Finished if choices.len() < expected as usize => {
+            let got = choices.len();
+            exit::complain(format_args!(
+                "unbraid: answer: E30: expected {expected}, got {got}"
+            ));
+            Status::Unfinished
+        }
+        status => status,
+    };
     let Some(Taken { k, winners }) = taken else {
-        return told::tell(&outcome);
+        return report();
     };
     // A panic in it was told; then nobody has won.
     let winners = winners.await.unwrap_or(0);
     if winners >= k {
         return Status::Finished; // the others were to be cancelled
     }
-    match told::tell(&outcome) {
+    match report() {
         Status::Finished => {
             exit::complain(format_args!(
                 "unbraid: answer: {winners} of {k} choices finished"

@@ -13,6 +13,7 @@ use crate::{
     account::Account,
     exit::{self, Failure, Status},
     input::Source,
+    json_text,
     read::{self, Deaf},
 };
 
@@ -30,10 +31,10 @@ pub(crate) fn run(
     exit::written(written, status)
 }
 
-/// Writes JSON for people and programs alike: indented, with a newline at its end.
+/// Writes JSON for people and programs alike: indented, with a newline at its end. A terminal may print it.
 pub(crate) fn write(value: &Value, out: &mut impl Write) -> io::Result<()> {
     let mut out = BufWriter::new(out);
-    serde_json::to_writer_pretty(&mut out, value)?;
+    serde_json::to_writer_pretty(json_text::Harmless(&mut out), value)?;
     out.write_all(b"\n")?;
     out.flush()
 }

@@ -12,8 +12,10 @@ use unbraid::Completions;
 use unbraid_core::{ChoiceIndex, Demux, Event, Message, Options, Stamped};
 
 use crate::{
+    chat::cause,
     exit::{self, Failure, Status},
     input::Source,
+    json_text,
     read::{self, Listener},
 };
 
@@ -76,9 +78,20 @@ impl<W: Write> Printer<W> {
         if let (Some(done), Value::Object(fields)) = (done, &mut object) {
             self.sums.call(done, message, fields);
         }
-        serde_json::to_writer(&mut self.out, &object)?;
-        self.out.write_all(b"\n")
+        write_line(&object, &mut self.out)
     }
+}
+
+/// Prints one line.
+pub(crate) fn write(object: &Value, out: &mut impl Write) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    write_line(object, &mut out)?;
+    out.flush()
+}
+
+fn write_line(object: &Value, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer(json_text::Harmless(&mut *out), object)?;
+    out.write_all(b"\n")
 }
 
 impl<W: Write> Listener for Printer<W> {
@@ -126,6 +139,7 @@ impl Sums {
     /// Takes an event, and gives it as JSON; of a call that is done the sums are still missing.
     fn add<T: AsRef<str>>(&mut self, stamped: &Stamped<T>) -> (Value, Option<Done>) {
         let mut object = stamped.to_json();
+        cause::add_to_event(&stamped.event, &mut object);
         let Some(index) = stamped.choice else {
             return (object, None);
         };

@@ -1,7 +1,6 @@
 //! How the command ends: what it says on the standard error, and with which code it exits.
 
 use std::{
-    error::Error as _,
     fmt,
     io::{self, Read, Write},
     path::PathBuf,
@@ -11,7 +10,7 @@ use std::{
 use unbraid_core::{BoxError, ChoiceIndex, Demux, End, StreamError};
 use unbraid_http::HttpError;
 
-use crate::{chat, input::Source, printable::printable};
+use crate::{chat, foreign, input::Source, printable::printable};
 
 /// What a stream that was read came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +116,7 @@ pub(crate) fn written(written: io::Result<()>, status: Status) -> Result<Status,
 pub(crate) fn tell(source: &dyn fmt::Display, outcome: &Outcome<'_>) -> Status {
     match outcome.closed {
         Some(Err(error)) => tell_error(source, error, outcome.head),
+        _ if outcome.ends.is_empty() => report_no_choice(source, outcome.head),
         _ => tell_unfinished(source, outcome),
     }
     outcome.status()
@@ -125,17 +125,10 @@ pub(crate) fn tell(source: &dyn fmt::Display, outcome: &Outcome<'_>) -> Status {
 impl Outcome<'_> {
     pub(crate) fn status(&self) -> Status {
         match self.closed {
-            Some(Err(
-                StreamError::Empty { .. }
-                | StreamError::NotAStream { .. }
-                | StreamError::Transport(_),
-            )) => Status::NoStream,
-            // What breaks the format or holds more than it may, and no answer, was hardly a stream of answers.
-            Some(Err(StreamError::Limit(_) | StreamError::Malformed { .. }))
-                if self.ends.is_empty() =>
-            {
-                Status::NoStream
-            }
+            // An answer of the server, and the caller's own decision, even if no choice came.
+            Some(Err(StreamError::Server(_) | StreamError::Cancelled)) => Status::Unfinished,
+            // Whatever ended it: without any choice there was no answer, and that is never a success.
+            _ if self.ends.iter().all(|(_, end)| is_unanswered(end)) => Status::NoStream,
             Some(Err(_)) => Status::Unfinished,
             _ if self.ends.iter().any(|(_, end)| !is_finished(end)) => Status::Unfinished,
             _ => Status::Finished,
@@ -154,11 +147,16 @@ pub(crate) fn is_finished(end: &End) -> bool {
     matches!(end, End::Finished(_))
 }
 
+/// Whether the request of a choice failed, or its connection brought nothing: then the choice stands for a request only.
+fn is_unanswered(end: &End) -> bool {
+    let failed = |error| HttpError::cause_of(error).is_some();
+    matches!(end, End::Transport(error) if error.bytes == 0 || failed(&**error))
+}
+
 fn tell_error(source: &dyn fmt::Display, error: &StreamError, head: &[u8]) {
     match error {
         StreamError::Transport(transport) => {
-            let cause = transport.source().map(ToString::to_string);
-            let cause = cause.unwrap_or_default();
+            let cause = printable(&transport.source_chain());
             complain(format_args!("unbraid: {source}: {error}: {cause}"));
         }
         StreamError::Server(server) => {
@@ -174,6 +172,19 @@ fn tell_error(source: &dyn fmt::Display, error: &StreamError, head: &[u8]) {
         },
     }
 }
+
+/// Reports a stream without an error and without a choice: most likely it is another API's.
+fn report_no_choice(source: &dyn fmt::Display, head: &[u8]) {
+    match foreign::api(head) {
+        Some(api) => complain(format_args!(
+            "unbraid: {source}: {NO_CHOICE}: this appears to be {api}"
+        )),
+        None => complain(format_args!("unbraid: {source}: {NO_CHOICE}")),
+    }
+}
+
+/// What is said of a stream that ended without an error and without a choice.
+pub(crate) const NO_CHOICE: &str = "the stream held no choice";
 
 /// A choice that merely did not finish is no error of the stream, but code 3 should not stand there unexplained.
 fn tell_unfinished(source: &dyn fmt::Display, outcome: &Outcome<'_>) {
@@ -202,7 +213,7 @@ pub(crate) fn listed<T>(things: &[T], name: impl FnMut(&T) -> String) -> String 
 const MAX_LISTED: usize = 8;
 
 /// What an input that is no stream looks like.
-fn hint(error: &StreamError, head: &[u8]) -> Option<&'static str> {
+fn hint(error: &StreamError, head: &[u8]) -> Option<String> {
     if !matches!(
         error,
         StreamError::Empty { .. }
@@ -212,13 +223,14 @@ fn hint(error: &StreamError, head: &[u8]) -> Option<&'static str> {
     ) {
         return None;
     }
-    match head {
-        [0x1f, 0x8b, ..] => Some("this is gzip: decompress it first"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("this is zstd: decompress it first"),
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("this is UTF-16: convert it to UTF-8 first"),
-        _ if head.trim_ascii_start().starts_with(b"<") => Some("this looks like HTML"),
-        _ => None,
-    }
+    let hint = match head {
+        [0x1f, 0x8b, ..] => "this is gzip: decompress it first",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "this is zstd: decompress it first",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "this is UTF-16: convert it to UTF-8 first",
+        _ if head.trim_ascii_start().starts_with(b"<") => "this looks like HTML",
+        _ => return foreign::api(head).map(|api| format!("this appears to be {api}")),
+    };
+    Some(hint.to_owned())
 }
 
 /// One line on the standard error. If that is closed there is nobody to be told.

@@ -23,7 +23,7 @@ fn escaped(text: &str, harmful: fn(char) -> bool) -> String {
 }
 
 /// Marks that turn the direction of what follows, so that a line shows other text than it holds.
-fn turns_text(c: char) -> bool {
+pub(crate) fn turns_text(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

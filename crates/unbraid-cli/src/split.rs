@@ -1,5 +1,7 @@
 //! `unbraid split`: one text file a choice, one JSON file a tool call, one summary.
 
+mod new_file;
+
 use std::{
     fs,
     io::{self, Write},
@@ -92,9 +94,8 @@ impl Folder<'_> {
     }
 
     fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        let path = self.out.join(name);
-        fs::write(&path, bytes).map_err(|error| self.failure(name, error))?;
-        self.paths.push(path);
+        new_file::write(self.out, name, bytes).map_err(|error| self.failure(name, error))?;
+        self.paths.push(self.out.join(name));
         Ok(())
     }
 

@@ -133,6 +133,32 @@ impl TransportError {
             source: source.into(),
         }
     }
+
+    /// What the source reported, followed by the causes of that, outermost first.
+    ///
+    /// HTTP clients wrap what happened in several layers, and only the innermost one names it. A layer that repeats the
+    /// end of the one around it is left out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let error = unbraid_core::TransportError::new(12, "connection reset");
+    /// assert_eq!(error.source_chain(), "connection reset");
+    /// ```
+    #[must_use]
+    pub fn source_chain(&self) -> String {
+        let mut chain = self.source.to_string();
+        let mut cause = self.source.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !chain.ends_with(&text) {
+                chain.push_str(": ");
+                chain.push_str(&text);
+            }
+            cause = error.source();
+        }
+        chain
+    }
 }
 
 /// An error that the server reported inside the stream.

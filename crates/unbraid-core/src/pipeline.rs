@@ -246,8 +246,26 @@ impl<S: Sink> Pipeline<S> {
     }
 
     /// The stream ends by an error from outside.
+    ///
+    /// A last event that had arrived whole, but for its blank line, is delivered first if the connection died or was
+    /// given up: its bytes were received, and nothing is known to be wrong with them (S21, X14).
     pub fn fail(&mut self, error: StreamError) {
+        if matches!(error, StreamError::Transport(_) | StreamError::TimedOut(_)) {
+            self.deliver_rest();
+        }
         self.router.fail(error, &mut self.sink);
+    }
+
+    /// Decodes what the framer holds. An error in it yields to the one that ends the stream.
+    fn deliver_rest(&mut self) {
+        let Self {
+            intake,
+            router,
+            sink,
+        } = self;
+        if router.closed().is_none() {
+            let _superseded = intake.finish(&mut |update| router.update(update, sink));
+        }
     }
 
     /// The caller ends the choice of a slot; what still comes for it is dropped. False if it had ended before.

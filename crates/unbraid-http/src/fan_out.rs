@@ -1,5 +1,6 @@
 //! Several choices from a provider that gives one: a request for each, joined.
 
+mod first_byte;
 mod native;
 
 use std::{ops::Range, sync::Arc, time::Duration};
@@ -70,6 +71,7 @@ impl Client {
             .unwrap_or(u32::MAX);
         let settings = send::settings(client, request, &request.body());
         let settings = bounded(settings, client.timeouts.total);
+        let settings = first_byte::left_to_source(settings, client.timeouts);
         let (completions, joiner) = settings.joiner();
         add_each(client, request, &joiner, 0..n.saturating_mul(prompts), n);
         completions
@@ -107,7 +109,7 @@ fn one(client: Arc<Inner>, request: Request, turns: Arc<Semaphore>) -> Source {
             let _held = &turn; // to the end of the body
             read.map_err(BoxError::from)
         });
-        Ok::<_, BoxError>(body)
+        Ok::<_, BoxError>(first_byte::within(body, client.timeouts))
     };
     Source::sse(stream::once(begun).try_flatten())
 }
@@ -135,9 +137,11 @@ pub(crate) async fn auto(
         .timeouts
         .total
         .map(|total| total.saturating_sub(started.elapsed()));
-    let (completions, joiner) = bounded(settings, rest).joiner();
+    let settings = first_byte::left_to_source(bounded(settings, rest), client.timeouts);
+    let (completions, joiner) = settings.joiner();
     let expected = request.expected_choices().unwrap_or(n);
-    if let Some(first) = joiner.add(Source::sse(answer.body()), 0..expected) {
+    let body = first_byte::within(answer.body().map_err(BoxError::from), client.timeouts);
+    if let Some(first) = joiner.add(Source::sse(body), 0..expected) {
         let request = request.clone();
         // It ends with the first answer, whose reader ends with the last handle.
         tokio::spawn(async move {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::Stream;
 use serde_json::Value;
-use tokio::io::AsyncRead;
+use tokio::{io::AsyncRead, time::Instant};
 use unbraid_core::{
     BoxError, FinishPolicy, Limits, Options, Prompt, StreamError, ThinkTags, Update, declared_tools,
 };
@@ -226,6 +226,7 @@ impl Builder {
                 BoardWriter::new(&board),
                 &control,
                 Numbering::default(),
+                Instant::now(),
             );
         }
         Completions::new(board, controls)
@@ -243,13 +244,14 @@ impl Builder {
         self.options.expect_choices
     }
 
-    /// Starts a reader; where that cannot be, the board says why.
+    /// Starts a reader of a completion that began at `began`; where that cannot be, the board says why.
     pub(crate) fn start(
         self,
         source: Source,
         board: BoardWriter,
         control: &Arc<Control>,
         numbering: Numbering,
+        began: Instant,
     ) {
         if let Err(error) = self.check() {
             return board.give_up(error);
@@ -261,6 +263,7 @@ impl Builder {
             board,
             control,
             numbering,
+            began,
         );
         // If it does not start, the dropped writer tells that it is lost.
         if let Some(actor) = reader.spawn() {

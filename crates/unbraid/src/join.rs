@@ -5,6 +5,7 @@ mod numbering;
 
 use std::{ops::Range, sync::Arc};
 
+use tokio::time::Instant;
 use unbraid_core::StreamError;
 
 pub(crate) use known::Joined;
@@ -101,6 +102,7 @@ impl Builder {
             builder: self,
             board,
             controls,
+            began: Instant::now(),
         };
         (completions, joiner)
     }
@@ -115,6 +117,8 @@ pub struct Joiner {
     builder: Builder,
     board: Arc<Board>,
     controls: Arc<Controls>,
+    /// The timing of every choice counts from here, so that those of a source added later can be compared.
+    began: Instant,
 }
 
 impl Joiner {
@@ -123,11 +127,13 @@ impl Joiner {
     /// `None` if the completion was cancelled or nobody holds it any more; the source is dropped then.
     pub fn add(&self, source: Source, indices: Range<u32>) -> Option<JoinedSource> {
         let control = self.controls.add()?;
-        let begin = |listing: &mut Listing| listing.joined.as_mut().map(|joined| joined.begin());
+        let end = indices.end;
+        let begin = |listing: &mut Listing| listing.joined.as_mut().map(|joined| joined.begin(end));
         let number = self.board.change(begin)?;
         let board = BoardWriter::of_part(&self.board, number);
         let builder = self.builder.clone().expect_choices(indices.len() as u32);
-        builder.start(source, board, &control, Numbering::within(indices));
+        let numbering = Numbering::within(indices);
+        builder.start(source, board, &control, numbering, self.began);
         self.controls.settle(&control);
         Some(JoinedSource {
             board: Arc::clone(&self.board),

@@ -131,8 +131,9 @@ impl Record {
             return; // nothing new: that is nearly always so
         }
         let since = self.came.map(|came| came - self.started);
-        // Event 0 is the start: the first delta is the second event.
-        if self.timing.first_delta.is_none() && self.transcript.visible() > 1 {
+        // Event 0 is the start: the first delta is the second event, unless that is the end already.
+        let ended = usize::from(self.transcript.end().is_some());
+        if self.timing.first_delta.is_none() && self.transcript.visible() > 1 + ended {
             self.timing.first_delta = since;
         }
         if self.timing.end.is_none() && self.transcript.end().is_some() {

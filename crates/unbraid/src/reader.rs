@@ -94,16 +94,17 @@ impl Reader {
         board: BoardWriter,
         control: &Arc<Control>,
         numbering: Numbering,
+        began: Instant,
     ) -> Self {
-        let started = Instant::now();
         if let Some(room) = numbering.room() {
             options.limits.choices = options.limits.choices.min(room as usize);
         }
-        let outbox = Outbox::new(options.clone(), numbering, started);
+        let outbox = Outbox::new(options.clone(), numbering, began);
         Self {
             source: source.0,
             pipeline: Pipeline::new(options.clone(), outbox),
-            clock: Clock::new(timeouts, started),
+            // Timeouts bound this source; a choice's timing counts from the beginning of the whole completion.
+            clock: Clock::new(timeouts, Instant::now()),
             options,
             control: Arc::clone(control),
             board,

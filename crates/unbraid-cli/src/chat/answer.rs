@@ -10,6 +10,7 @@ use std::{
 use futures::TryStreamExt;
 use tokio::{sync::oneshot, time};
 use unbraid::Completions;
+use unbraid_core::Options;
 use unbraid_http::{Client, HttpError, Request};
 
 use crate::{exit::Failure, watch::Head};
@@ -32,14 +33,15 @@ impl Answer {
         })
     }
 
-    /// The answer of one request.
+    /// The answer of one request, read by these options.
     pub(super) async fn recorded(
         client: &Client,
         request: &Request,
+        options: Options,
         record: Option<Record>,
     ) -> Result<Self, HttpError> {
         let body = client.open(request).await?;
-        let settings = body.settings();
+        let settings = body.settings().options(options);
         let head = Head::default();
         let (mut tape, recording) = record.map(Record::begin).unzip();
         let kept = head.clone();

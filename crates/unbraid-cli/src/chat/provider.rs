@@ -18,13 +18,19 @@ pub(crate) struct Provider {
     /// Give up after so long, whatever has come
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
-    /// Give up when the answer is silent for so long
+    /// Give up when the server is silent for so long: while connecting, before its answer, or within it; never by default
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle_timeout: Option<Duration>,
+    /// How long the first byte may take, connecting included; --idle-timeout if that is given, else 600
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    first_byte_timeout: Option<Duration>,
     /// How often a request that was not answered is sent again; 2 if this is not given
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
 }
+
+/// How long the first byte may take by default, as with the official SDKs: a model that reasons may send nothing for minutes.
+const FIRST_BYTE: Duration = Duration::from_secs(600);
 
 /// A key, which nothing prints.
 #[derive(Clone)]
@@ -49,6 +55,7 @@ impl Provider {
         if let Some(after) = self.timeout {
             client = client.total_timeout(after);
         }
+        client = client.first_byte_timeout(self.first_byte());
         if let Some(after) = self.idle_timeout {
             client = client.idle_timeout(after);
         }
@@ -56,6 +63,13 @@ impl Provider {
             client = client.retries(retries);
         }
         client.build()
+    }
+
+    /// The wait for an answer to begin. Without a bound, a server that has stopped would hold the command for ever.
+    fn first_byte(&self) -> Duration {
+        self.first_byte_timeout
+            .or(self.idle_timeout)
+            .unwrap_or(FIRST_BYTE)
     }
 }
 

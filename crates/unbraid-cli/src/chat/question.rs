@@ -153,6 +153,17 @@ impl Question {
     }
 }
 
+/// How many choices a request asks for: `n` for each prompt.
+pub(super) fn requested(body: &Value) -> u32 {
+    let n = body.get("n").and_then(Value::as_u64).unwrap_or(1);
+    // An array of numbers is one prompt, in tokens.
+    let prompts = match body.get("prompt") {
+        Some(Value::Array(prompts)) if !prompts.iter().all(Value::is_number) => prompts.len(),
+        _ => 1,
+    };
+    u32::try_from(n.saturating_mul(prompts as u64)).unwrap_or(u32::MAX)
+}
+
 /// The first line of what is asked: the last message's, or the prompt's.
 pub(super) fn title(body: &Value) -> String {
     let messages = body.get("messages").and_then(Value::as_array);

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use unbraid_core::{ChoiceIndex, End};
+use unbraid_core::{ChoiceIndex, End, StreamError, TransportError};
 use unbraid_http::{HttpError, StatusError};
 
 use crate::{
@@ -18,7 +18,7 @@ pub(crate) fn told(error: &HttpError) -> String {
     let mut line = error.to_string();
     let said = match error.answer() {
         Some(answer) => answer.message().map(str::to_owned),
-        None => innermost(error),
+        None => error.source().map(innermost),
     };
     if let Some(said) = said {
         let short: String = said.trim().chars().take(MAX_MESSAGE).collect();
@@ -34,12 +34,12 @@ pub(crate) fn told(error: &HttpError) -> String {
 }
 
 /// What the lowest layer says: those between repeat that something failed.
-fn innermost(error: &HttpError) -> Option<String> {
-    let mut cause = error.source()?;
+pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    Some(cause.to_string())
+    cause.to_string()
 }
 
 fn hint(error: &HttpError) -> Option<String> {
@@ -73,15 +73,26 @@ fn hint_at(refused: &StatusError) -> Option<String> {
 
 /// Says what went wrong with an answer, and gives its status. What several choices died of is said once.
 pub(super) fn tell(outcome: &Outcome<'_>) -> Status {
-    for (cause, choices) in causes(outcome) {
-        let choices = exit::listed(&choices, ToString::to_string);
+    let causes = causes(outcome);
+    for (cause, choices) in &causes {
+        let choices = exit::listed(choices, ToString::to_string);
         complain(format_args!("unbraid: choice {choices}: {cause}"));
     }
     match outcome.closed {
-        // All of them have failed by what has been said.
-        Some(Err(error)) if HttpError::cause_of(error).is_some() => outcome.status(),
+        Some(Err(StreamError::Transport(error))) => {
+            if causes.is_empty() {
+                complain(format_args!("unbraid: answer: {}", lost(error)));
+            }
+            outcome.status()
+        }
         _ => exit::tell(&"answer", outcome),
     }
+}
+
+/// Why a connection was lost. Clients wrap that in several layers; all of them are printed, for the inner ones name it.
+fn lost(error: &TransportError) -> String {
+    let (bytes, chain) = (error.bytes, error.source_chain());
+    printable(&format!("connection lost after {bytes} bytes: {chain}"))
 }
 
 /// Each cause once, with its choices.
@@ -91,9 +102,7 @@ fn causes(outcome: &Outcome<'_>) -> Vec<(String, Vec<ChoiceIndex>)> {
         let End::Transport(error) = end else {
             continue;
         };
-        let Some(cause) = HttpError::cause_of(&**error).map(told) else {
-            continue;
-        };
+        let cause = HttpError::cause_of(&**error).map_or_else(|| lost(error), told);
         match causes.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, choices)) => choices.push(*index),
             None => causes.push((cause, vec![*index])),

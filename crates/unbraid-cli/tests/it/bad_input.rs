@@ -48,6 +48,65 @@ fn what_is_no_stream_says_so() {
 }
 
 #[test]
+fn the_answer_of_another_api_is_never_a_success() {
+    let anthropic = r#"{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hi"}],
+        "stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}"#;
+    let gemini = r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"finishReason":"STOP"}],
+        "usageMetadata":{"promptTokenCount":4}}"#;
+    let ollama = r#"{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"Hi"},"done":true}"#;
+    let embeddings =
+        r#"{"object":"list","data":[],"model":"m","usage":{"prompt_tokens":5,"total_tokens":5}}"#;
+    let bare = r#"{"usage":{"prompt_tokens":5}}"#;
+    for (body, name) in [
+        (anthropic, "Anthropic"),
+        (gemini, "Gemini"),
+        (ollama, "Ollama"),
+        (embeddings, ""),
+        (bare, ""),
+        (r#"{"choices":[],"usage":{"prompt_tokens":5}}"#, ""),
+        ("{}", ""),
+        ("[]", ""),
+    ] {
+        for body in [
+            body.to_owned(),
+            format!("data: {}\n\n", body.replace('\n', "")),
+        ] {
+            for command in ["collect", "events", "watch --plain"] {
+                let run = unbraid(command, body.as_bytes());
+                assert_eq!(run.code, 1, "{command}: {body}: {}", run.stderr);
+                assert!(
+                    run.stderr.contains(name),
+                    "{command}: {body}: {}",
+                    run.stderr
+                );
+            }
+            let account = unbraid("collect", body.as_bytes()).json()["unbraid"].clone();
+            assert_ne!(account["end"], "finished", "{body}");
+            assert_eq!(account["error"]["type"], account["end"], "{body}");
+        }
+    }
+}
+
+#[test]
+fn no_recording_of_another_api_is_a_success_without_choices() {
+    let corpus = std::env::var_os("UNBRAID_CORPUS").map_or_else(
+        || unbraid_testkit::fixture::workspace_root().join("../shared/corpus"),
+        std::path::PathBuf::from,
+    );
+    let Ok(files) = std::fs::read_dir(corpus.join("dialects")) else {
+        println!("skipped: the corpus is not there");
+        return;
+    };
+    // Each run starts a process: a sample is enough.
+    for file in files.step_by(9) {
+        let file = file.unwrap().path();
+        let run = unbraid("collect", &std::fs::read(&file).unwrap());
+        let choices = run.json()["choices"].as_array().unwrap().len();
+        assert!(choices > 0 || run.code != 0, "{}", file.display());
+    }
+}
+
+#[test]
 fn nothing_is_printed_for_what_cannot_be_opened() {
     let silent = |run: Run, told: &str| {
         assert_eq!((run.code, run.stdout.as_str()), (1, ""));

@@ -1,11 +1,17 @@
 //! `unbraid chat`: what it asks for, and what it makes of the answer.
 
+mod lost;
 mod question;
 mod refused;
+mod requested;
 mod server;
 mod several;
+mod timeouts;
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use assert_cmd::Command;
 use serde_json::{Value, json};
@@ -107,12 +113,10 @@ fn c18_chat_separates_reasoning_in_tags() {
 /// A sample of the fixtures, each with how many choices it has.
 fn sample() -> impl Iterator<Item = (Fixture, String)> {
     Fixture::all().into_iter().step_by(9).map(|fixture| {
-        let choices = unbraid(&format!("events {}", flags(&fixture)), &fixture.bytes).lines();
-        let choices = choices
-            .iter()
-            .filter_map(|line| line["choice"].as_u64())
-            .max();
-        let n = choices.unwrap_or(0) + 1;
+        let lines = unbraid(&format!("events {}", flags(&fixture)), &fixture.bytes).lines();
+        let choices = lines.iter().filter_map(|line| line["choice"].as_u64());
+        let choices: BTreeSet<u64> = choices.collect();
+        let n = choices.len().max(1);
         let flags = flags(&fixture);
         let flags = match fixture.options.expect_choices {
             Some(_) => flags,
@@ -233,22 +237,6 @@ fn a_recording_served_by_replay_is_read() {
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let expected = crate::collect(TWO).json();
     assert_eq!(run.json()["choices"], expected["choices"]);
-}
-
-#[test]
-fn a_silent_answer_is_given_up() {
-    let server =
-        answering(|| stream(&chunk(&json!({ "index": 0, "delta": { "content": "So" } }))).held());
-    for timeout in ["--timeout", "--idle-timeout"] {
-        let run = server.chat(&[timeout, "0.5", "-m", "m", "--json", "Well?"]);
-        assert_eq!(run.code, 3, "{timeout}: {}", run.stderr);
-        assert_eq!(run.json()["unbraid"]["end"], "timed_out", "{timeout}");
-        assert_eq!(
-            run.json()["choices"][0]["message"]["content"],
-            "So",
-            "{timeout}"
-        );
-    }
 }
 
 #[cfg(unix)]

@@ -69,6 +69,28 @@ fn a_call_that_comes_in_both_forms_is_done_twice_with_the_same_arguments() {
     }
 }
 
+/// A stream whose text commands a terminal, raw as servers send it.
+const COMMANDING: &str = "data: {\"id\":\"\u{9b}31m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\u{9b}2Jb\u{202e}c\u{7f}d\u{2066}\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+#[test]
+fn what_commands_a_terminal_is_escaped_in_json() {
+    for command in ["events", "collect"] {
+        let run = unbraid(command, COMMANDING.as_bytes());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let escaped = r"a\u009b2Jb\u202ec\u007fd\u2066";
+        assert!(run.stdout.contains(escaped), "{command}: {}", run.stdout);
+        let harmful =
+            |c: char| c.is_control() && c != '\n' || ('\u{2000}'..'\u{2100}').contains(&c);
+        assert!(!run.stdout.contains(harmful), "{command}: {}", run.stdout);
+    }
+    let collected = unbraid("collect", COMMANDING.as_bytes()).json();
+    let content = &collected["choices"][0]["message"]["content"];
+    assert_eq!(
+        content, "a\u{9b}2Jb\u{202e}c\u{7f}d\u{2066}",
+        "it means the same"
+    );
+}
+
 #[test]
 fn the_error_is_the_last_line() {
     let run = unbraid("events", b"<!doctype html><p>504</p>\n");

@@ -117,6 +117,46 @@ fn a_broken_stream_leaves_what_arrived() {
 }
 
 #[test]
+fn files_of_an_earlier_run_are_replaced_and_no_other_files_are_left() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("choice-0.txt"), "x".repeat(1 << 16)).unwrap();
+    let name = "openai_chat/openai-c01-u01-one-choice";
+    let run = split(name, dir.path());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let text = fs::read_to_string(dir.path().join("choice-0.txt")).unwrap();
+    assert_eq!(
+        text,
+        collect(name).json()["choices"][0]["message"]["content"]
+    );
+    assert_eq!(names(dir.path()), ["choice-0.txt", "summary.json"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_a_symbolic_link() {
+    for name in ["choice-0.txt", "summary.json"] {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        fs::create_dir(&out).unwrap();
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        for target in [&victim, &dir.path().join("absent")] {
+            let link = out.join(name);
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            let run = split("openai_chat/openai-c01-u01-one-choice", &out);
+            assert_eq!(run.code, 1, "{}", run.stderr);
+            let refused = format!("unbraid: {}: is a symbolic link, ", link.display());
+            assert!(run.stderr.starts_with(&refused), "{}", run.stderr);
+            assert!(link.is_symlink());
+            fs::remove_file(&link).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!dir.path().join("absent").exists());
+        assert!(names(&out).iter().all(|name| !name.ends_with(".tmp")));
+    }
+}
+
+#[test]
 fn a_directory_that_cannot_be_made_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");

@@ -1,5 +1,5 @@
 use super::Demux;
-use crate::{CallKind, Options, Transcript};
+use crate::{CallKind, ChoiceIndex, End, Options, StreamError, Transcript};
 
 /// What a stream adds up to: its choices, then the codes of its warnings, then its error.
 #[track_caller]
@@ -219,6 +219,56 @@ fn s21_a_last_event_counts_only_if_each_of_its_lines_is_whole() {
         &(line.to_owned() + "data: {\"choi"),
         &["S21", "not_a_stream"],
     );
+}
+
+#[test]
+fn x14_an_event_that_lacks_only_its_blank_line_is_delivered_when_the_connection_dies() {
+    let line = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}\n";
+    let died = |stream: String| {
+        let mut demux = Demux::new(Options::default());
+        demux.feed(stream.as_bytes());
+        demux.fail(StreamError::Transport(
+            crate::TransportError::new(9, "reset").into(),
+        ));
+        demux
+    };
+    let first = chunk("\"delta\":{\"content\":\"a\"}");
+    for (rest, text) in [(line, "ab"), (line.trim_end(), "ab"), (&line[..40], "a")] {
+        let demux = died(first.clone() + rest);
+        let choice = demux.choice(ChoiceIndex(0)).unwrap();
+        assert_eq!(choice.message().content, text, "{rest}");
+        assert!(matches!(choice.end(), Some(End::Transport(_))), "{rest}");
+        assert!(matches!(
+            demux.closed(),
+            Some(Err(StreamError::Transport(_)))
+        ));
+    }
+    // The answer was complete.
+    let demux = died(first + "data: [DONE]\n");
+    assert!(matches!(demux.closed(), Some(Ok(()))));
+}
+
+#[test]
+fn e30_fewer_choices_than_requested_are_reported_at_the_end() {
+    let codes = |expected, stream: String| {
+        let mut demux = Demux::new(Options {
+            expect_choices: Some(expected),
+            ..Options::default()
+        });
+        demux.feed(stream.as_bytes());
+        demux.finish();
+        demux.warnings()
+    };
+    let one = chunk("\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"");
+    let warnings = codes(5, one.clone() + "data: [DONE]\n\n");
+    let [warning] = warnings.as_slice() else {
+        panic!("{warnings:?}");
+    };
+    assert_eq!(
+        (warning.code, &*warning.message),
+        ("E30", "expected 5 choices, got 1")
+    );
+    assert!(codes(1, one).is_empty());
 }
 
 #[test]

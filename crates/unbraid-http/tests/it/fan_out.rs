@@ -226,6 +226,36 @@ async fn only_so_many_requests_run_at_once() {
 }
 
 #[tokio::test]
+async fn the_first_byte_timeout_does_not_count_the_wait_for_a_turn() {
+    const WAIT: Duration = Duration::from_millis(200);
+    let server =
+        Server::start(|_| server::stream(Script::new([Step::Pause(WAIT / 2), bytes(one("a"))])))
+            .await;
+    let client = server.builder().max_requests(1).first_byte_timeout(WAIT);
+    let completions = client.build().unwrap().fan_out(&question(), 4);
+    let expected = [
+        "0 finished a",
+        "1 finished a",
+        "2 finished a",
+        "3 finished a",
+    ];
+    assert_eq!(ends(&completions).await, expected);
+
+    let server = Server::start(|_| server::stream(Script::new([Step::Stall]))).await;
+    let client = server.builder().first_byte_timeout(WAIT).build().unwrap();
+    let completions = client.fan_out(&question(), 1);
+    let choice = completions.single().await.unwrap();
+    let error = timeout(DEADLINE, choice.finished())
+        .await
+        .expect("it hangs");
+    let Some(HttpError::TimedOut(passed)) = HttpError::cause_of(&error.unwrap_err()).cloned()
+    else {
+        panic!("the body has no byte");
+    };
+    assert_eq!(passed.timeout, unbraid::Timeout::FirstByte);
+}
+
+#[tokio::test]
 async fn requests_that_wait_their_turn_are_never_sent_once_nobody_wants_them() {
     let (server, probes) = stalling().await;
     let client = server.builder().max_requests(2).build().unwrap();

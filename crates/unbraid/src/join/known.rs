@@ -17,6 +17,8 @@ pub(crate) struct Joined {
     pub(super) growing: bool,
     /// The source whose metadata stand for all.
     speaker: Option<usize>,
+    /// How many choices all sources together may bring.
+    expected: u32,
 }
 
 /// What is known of one source.
@@ -35,10 +37,13 @@ impl Joined {
             parts: Vec::new(),
             growing: true,
             speaker: None,
+            expected: 0,
         }
     }
 
-    pub(super) fn begin(&mut self) -> usize {
+    /// Adds a source whose choices have indices below `end`.
+    pub(super) fn begin(&mut self, end: u32) -> usize {
+        self.expected = self.expected.max(end);
         self.parts.push(Known::default());
         self.parts.len() - 1
     }
@@ -96,6 +101,7 @@ impl Listing {
         part.logs.extend(news.choices.iter().cloned());
         part.metadata = news.metadata.clone();
         part.warnings = news.warnings;
+        part.warnings.retain(|warning| !is_missing_choices(warning));
         if joined.speaker.is_none() && *news.metadata != Metadata::default() {
             joined.speaker = Some(number);
         }
@@ -107,7 +113,12 @@ impl Listing {
         self.choices.extend(news.choices);
         for stamped in news.events {
             // The usage and the error of one source are not those of the whole.
-            if !matches!(stamped.event, Event::Usage(_) | Event::Error(_)) {
+            let own = match &stamped.event {
+                Event::Usage(_) | Event::Error(_) => true,
+                Event::Warning(warning) => is_missing_choices(warning),
+                _ => false,
+            };
+            if !own {
                 self.tell(stamped.place, stamped.event);
             }
         }
@@ -133,11 +144,20 @@ impl Listing {
         let Some(closed) = joined.closed() else {
             return;
         };
+        let expected = joined.expected;
         self.usage = Usage::sum(joined.spoke().map(|part| part.usage.clone()));
         let place = Place {
             at: closed.events,
             position: u32::MAX,
         };
+        let got = self.choices.len();
+        if closed.result.is_ok() && got > 0 && got < expected as usize {
+            let message = format!("expected {expected} choices, got {got}");
+            let last = closed.events.saturating_sub(1);
+            let warning = Warning::new("E30", last, message);
+            self.warnings.push(warning.clone());
+            self.tell(place, Event::Warning(warning));
+        }
         if !self.usage.raw.is_null() {
             self.tell(place, Event::Usage(Box::new(self.usage.clone())));
         }
@@ -155,6 +175,12 @@ impl Listing {
             event,
         });
     }
+}
+
+/// Whether one source brought fewer choices than it may (E30): another source may make up for it, so that this is decided
+/// for the whole completion when it closes.
+fn is_missing_choices(warning: &Warning) -> bool {
+    warning.code == "E30"
 }
 
 /// The sum of a source with a single choice is that choice's.

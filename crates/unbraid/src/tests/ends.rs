@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
+use unbraid_testkit::script::{DONE, Script, Step, bytes, content, finish};
 
 use super::{all_choices, ends, read, read_with, soon};
 use crate::{Completions, StreamError, Timeout};
@@ -91,6 +91,29 @@ async fn x14_a_transport_error_keeps_what_had_come() {
     assert!(error.bytes > 0);
     let source = std::error::Error::source(&*error).map(ToString::to_string);
     assert_eq!(source.as_deref(), Some("the peer went away"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn x14_an_event_that_lacks_only_its_blank_line_comes_before_the_error() {
+    let whole = content(1, "c");
+    let steps = || {
+        let mut steps = one_of_two();
+        steps.push(bytes(whole.trim_end()));
+        steps
+    };
+    let died = read(steps().into_iter().chain([Step::Fail]));
+    let expected = ["0 finished \"a\"", "1 transport \"bcc\""];
+    check(&ends(&died).await, &expected);
+    let silent = Completions::builder().idle_timeout(Duration::from_secs(1));
+    let silent = read_with(silent, steps().into_iter().chain([Step::Stall]));
+    let expected = ["0 finished \"a\"", "1 timed_out \"bcc\""];
+    check(&ends(&silent).await, &expected);
+    let flat = crate::updates(Script::new(steps().into_iter().chain([Step::Fail])));
+    let flat: Vec<_> = futures::StreamExt::collect(flat).await;
+    let (error, updates) = flat.split_last().unwrap();
+    assert!(matches!(error, Err(StreamError::Transport(_))));
+    let last = updates.last().unwrap().as_ref().unwrap();
+    assert_eq!(last.content_update, Some("c".into()));
 }
 
 #[tokio::test(start_paused = true)]

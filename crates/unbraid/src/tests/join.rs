@@ -70,6 +70,50 @@ async fn sources_are_choices_in_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn timing_of_a_source_added_later_counts_from_the_start_of_the_completion() {
+    let (completions, joiner) = Completions::builder().joiner();
+    joiner.add(source(answer("a")), 0..1).unwrap();
+    tokio::time::sleep(SECOND).await;
+    let late = [Step::Pause(SECOND)].into_iter().chain(answer("b"));
+    joiner.add(source(late), 1..2).unwrap();
+    drop(joiner);
+    let choice = soon(completions.choice(1)).await.unwrap();
+    outcome(&choice).await;
+    let timing = choice.timing();
+    assert_eq!(
+        (timing.first_delta, timing.end),
+        (Some(2 * SECOND), Some(2 * SECOND))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn e30_is_reported_for_the_whole_completion() {
+    let codes = |completions: &Completions| -> Vec<String> {
+        let warnings = completions.warnings();
+        let text = |warning: &crate::Warning| format!("{}: {}", warning.code, warning.message);
+        warnings.iter().map(text).collect()
+    };
+    let (made_up, joiner) = Completions::builder().joiner();
+    let first = joiner.add(source(answer("a")), 0..2).unwrap();
+    soon(first.closed()).await.unwrap();
+    joiner.add(source(answer("b")), 1..2).unwrap();
+    drop(joiner);
+    soon(made_up.closed()).await.unwrap();
+    assert_eq!(codes(&made_up), Vec::<String>::new());
+    let (missing, joiner) = Completions::builder().joiner();
+    joiner.add(source(answer("a")), 0..3).unwrap();
+    drop(joiner);
+    soon(missing.closed()).await.unwrap();
+    assert_eq!(codes(&missing), ["E30: expected 3 choices, got 1"]);
+    let mut events = missing.events();
+    let mut warned = 0;
+    while let Some(Ok(stamped)) = soon(events.next()).await {
+        warned += usize::from(matches!(stamped.event, Event::Warning(_)));
+    }
+    assert_eq!(warned, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_news_of_the_stream_are_told_once_and_in_order() {
     let completions = Completions::join([
         source(answer("a")),

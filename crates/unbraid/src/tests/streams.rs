@@ -289,6 +289,16 @@ async fn u14_usage_comes_after_the_choices_and_delays_none() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_choice_without_a_delta_has_no_first_delta() {
+    let role = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
+    let completions = read([bytes(role), Step::Fail]);
+    let choice = soon(completions.single()).await.unwrap();
+    soon(choice.ended()).await;
+    let timing = choice.timing();
+    assert!(timing.first_delta.is_none() && timing.end.is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn timing_counts_from_the_start() {
     let second = Duration::from_secs(1);
     let completions = read([

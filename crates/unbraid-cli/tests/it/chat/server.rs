@@ -5,6 +5,7 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Mutex},
     thread,
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -28,6 +29,8 @@ pub(super) struct Asked {
 /// What comes back.
 pub(super) struct Reply {
     bytes: Vec<u8>,
+    /// What follows after a pause.
+    rest: Option<(Duration, Vec<u8>)>,
     holds: bool,
 }
 
@@ -38,7 +41,16 @@ impl Reply {
         );
         Self {
             bytes: [head.as_bytes(), body].concat(),
+            rest: None,
             holds: false,
+        }
+    }
+
+    /// The same, and after a pause more of the body.
+    pub(super) fn then(self, pause: Duration, body: &str) -> Self {
+        Self {
+            rest: Some((pause, body.into())),
+            ..self
         }
     }
 
@@ -73,6 +85,10 @@ impl Server {
                     };
                     let reply = answer(number, &request);
                     let _gone = socket.write_all(&reply.bytes);
+                    if let Some((pause, rest)) = reply.rest {
+                        thread::sleep(pause);
+                        let _gone = socket.write_all(&rest);
+                    }
                     if reply.holds {
                         let _until_gone = socket.read(&mut [0]);
                     }

@@ -1,0 +1,92 @@
+//! How long `chat` waits: for a connection, for the head, for the first byte, and for the next one.
+
+use std::net::TcpListener;
+
+use serde_json::json;
+
+use super::{answering, chat, chunk, server::Server, stream};
+use crate::unbraid;
+
+#[test]
+fn a_silent_answer_is_given_up() {
+    let server =
+        answering(|| stream(&chunk(&json!({ "index": 0, "delta": { "content": "So" } }))).held());
+    for timeout in ["--timeout", "--idle-timeout"] {
+        let run = server.chat(&[timeout, "0.5", "-m", "m", "--json", "Well?"]);
+        assert_eq!(run.code, 3, "{timeout}: {}", run.stderr);
+        assert_eq!(run.json()["unbraid"]["end"], "timed_out", "{timeout}");
+        assert_eq!(
+            run.json()["choices"][0]["message"]["content"],
+            "So",
+            "{timeout}"
+        );
+    }
+}
+
+/// A server that accepts connections, as its system does for it, and says nothing: one that was stopped.
+fn stopped() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_given_up() {
+    let (_held, url) = stopped();
+    for timeout in ["--idle-timeout", "--first-byte-timeout"] {
+        for fan_out in ["never", "always", "auto"] {
+            let fan_out = format!("--fan-out={fan_out}");
+            let words = [
+                "--base-url",
+                &url,
+                timeout,
+                "0.3",
+                &fan_out,
+                "-n",
+                "2",
+                "-m",
+                "m",
+                "Well?",
+            ];
+            let run = chat(&words, &[], "");
+            assert_eq!(run.code, 1, "{words:?}: {}", run.stderr);
+            let timeout = "first-byte timeout after 300ms";
+            assert!(run.stderr.contains(timeout), "{words:?}: {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_body_without_a_first_byte_is_given_up() {
+    let server = answering(|| stream("").held());
+    for timeout in ["--idle-timeout", "--first-byte-timeout"] {
+        for fan_out in ["--fan-out=never", "--fan-out=always", "--fan-out=auto"] {
+            let words = [timeout, "0.3", fan_out, "-n", "2", "-m", "m", "Well?"];
+            let run = server.chat(&words);
+            assert_eq!(run.code, 1, "{words:?}: {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn the_first_byte_may_take_longer_than_the_next_one() {
+    let server = Server::start(|_, _| {
+        std::thread::sleep(std::time::Duration::from_millis(600));
+        stream(&super::whole(0, "At last."))
+    });
+    let words = |timeouts: &'static [&'static str]| [timeouts, &["-m", "m", "Well?"]].concat();
+    let run = server.chat(&words(&["--idle-timeout", "0.3"]));
+    assert_eq!(run.code, 1, "{}", run.stdout);
+    let both = ["--idle-timeout", "0.3", "--first-byte-timeout", "20"];
+    let run = server.chat(&[&both[..], &["-m", "m", "Well?"]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+}
+
+#[test]
+fn the_help_names_the_timeouts_and_their_defaults() {
+    let help = unbraid("chat --help", b"").stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("--first-byte-timeout <SECONDS> How long the first byte may take"));
+    assert!(help.contains("else 600"), "{help}");
+    assert!(help.contains("never by default"), "{help}");
+}
