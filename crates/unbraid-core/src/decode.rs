@@ -5,7 +5,9 @@ pub(crate) mod chunk;
 mod fill;
 mod inside;
 pub(crate) mod lenient;
+mod merge;
 pub(crate) mod node;
+mod recognise;
 mod salvage;
 mod scan;
 mod strict;
@@ -13,8 +15,9 @@ mod tell;
 mod template;
 mod templates;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
+use merge::Merged;
 use tell::Out;
 pub(crate) use template::Found;
 use templates::Templates;
@@ -23,6 +26,7 @@ use crate::{
     StreamError, Update,
     depth::is_deeper_than,
     frame::{Frame, FrameKind},
+    options::default_reasoning_keys,
     piece::{Lane, Take, Updates},
 };
 
@@ -58,6 +62,10 @@ pub struct Decoder {
     templates: Templates,
     way: Way,
     scanned: u64,
+    /// The names under which reasoning comes, by rank.
+    reasoning: Vec<Arc<str>>,
+    /// In strict mode: what the deltas so far add up to.
+    merged: Merged,
 }
 
 /// How events are read.
@@ -82,18 +90,29 @@ impl Decoder {
             memo: Vec::new(),
             plain_reasoning: Vec::new(),
             templates: Templates::default(),
-            way: Way::First,
+            // The quick ways take a chunk as it is; what strict mode refuses shows only field by field.
+            way: if strict { Way::Fields } else { Way::First },
             scanned: 0,
+            reasoning: default_reasoning_keys(),
+            merged: Merged::default(),
         }
+    }
+
+    /// The same decoder with other names under which reasoning comes; see [`Options::reasoning_keys`](crate::Options::reasoning_keys).
+    #[must_use]
+    pub fn with_reasoning_keys(mut self, keys: &[Arc<str>]) -> Self {
+        self.reasoning = keys.to_vec();
+        self
     }
 
     /// A decoder that reads every event with the parser: what the short way is compared with.
     #[doc(hidden)]
     #[must_use]
     pub fn reference(strict: bool, depth: usize) -> Self {
+        let by_parser = Self::new(strict, depth);
         Self {
-            way: Way::Parser,
-            ..Self::new(strict, depth)
+            way: if strict { by_parser.way } else { Way::Parser },
+            ..by_parser
         }
     }
 
@@ -131,7 +150,8 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// In strict mode only: [`StreamError::Malformed`] for data that is no JSON (R07).
+    /// In strict mode only: [`StreamError::Malformed`] for data that is no JSON (R07), and for deltas that cannot be
+    /// merged (R11, R14).
     pub fn decode(
         &mut self,
         frame: Frame<'_>,
@@ -170,7 +190,7 @@ impl Decoder {
         self.at += 1;
         let refused = self.strict && !understood;
         let error = StreamError::Malformed {
-            what: "chunk JSON parsing failed",
+            what: out.refusal.unwrap_or("chunk JSON parsing failed"),
             event: out.at,
             offset: frame.offset,
         };
@@ -257,8 +277,11 @@ impl Decoder {
         if is_deeper_than(trimmed, self.depth) {
             return false;
         }
-        let strict = || Some(trimmed).filter(|_| self.way != Way::Fields);
-        if let Some(chunk) = strict().and_then(strict::chunk) {
+        if self.strict {
+            return self.strict_payload(trimmed, out);
+        }
+        let ordinary = || strict::chunk(trimmed, &self.reasoning);
+        if let Some(chunk) = (self.way != Way::Fields).then(ordinary).flatten() {
             let template = self.templates.learn(text, &chunk);
             if !self.emit(chunk, out) {
                 self.templates.keep(template);
@@ -272,6 +295,19 @@ impl Decoder {
             }
             Err(_) => false,
         }
+    }
+
+    /// Strict mode: JSON by its grammar, whose deltas can be merged with those before.
+    fn strict_payload<'a>(&mut self, trimmed: &'a str, out: &mut Out<'a, '_>) -> bool {
+        let Ok(node) = node::read_json(trimmed, self.depth) else {
+            return false;
+        };
+        if let Err(refusal) = self.merged.merge(&node) {
+            out.refusal = Some(refusal);
+            return false;
+        }
+        self.value(&node, out);
+        true
     }
 
     fn keep_alive(&self, trimmed: &str, out: &mut Out<'_, '_>) -> bool {
@@ -296,12 +332,12 @@ impl Decoder {
         match node.as_array() {
             Some(items) => {
                 for item in items {
-                    let chunk = lenient::chunk(item, out.at);
+                    let chunk = lenient::chunk(item, out.at, &self.reasoning);
                     self.emit(chunk, out);
                 }
             }
             None => {
-                let chunk = lenient::chunk(node, out.at);
+                let chunk = lenient::chunk(node, out.at, &self.reasoning);
                 self.emit(chunk, out);
             }
         }

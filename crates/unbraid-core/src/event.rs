@@ -163,6 +163,7 @@ impl From<&StreamError> for End {
             StreamError::NoRuntime | StreamError::NoTimeDriver | StreamError::Lost => Self::Lost,
             StreamError::Empty { .. }
             | StreamError::NotAStream { .. }
+            | StreamError::UnsupportedFormat { .. }
             | StreamError::Malformed { .. } => Self::Interrupted,
         }
     }

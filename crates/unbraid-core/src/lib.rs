@@ -28,6 +28,7 @@ mod depth;
 mod dialect;
 mod error;
 pub mod event;
+mod format;
 pub mod frame;
 pub mod json;
 pub mod limits;
@@ -53,6 +54,7 @@ pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
 };
 pub use event::{End, Event, FinishReason, Place, Stamped};
+pub use format::BodyFormat;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{Finished, Message};
 pub use metadata::Metadata;

@@ -4,6 +4,7 @@
 use crate::{
     Limit, LimitExceeded, Options, StreamError, Update,
     decode::Decoder,
+    format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
     piece::{Piece, Take, Updates},
     route::{Router, Sink},
@@ -41,7 +42,8 @@ impl Intake {
         };
         Self {
             framer: Framer::new(frame_limits, options.strict),
-            decoder: Decoder::new(options.strict, limits.json_depth),
+            decoder: Decoder::new(options.strict, limits.json_depth)
+                .with_reasoning_keys(&options.reasoning_keys),
         }
     }
 
@@ -165,6 +167,7 @@ impl<S: Sink> Take for Routed<'_, S> {
 #[derive(Debug)]
 pub struct Pipeline<S> {
     intake: Intake,
+    head: Head,
     router: Router,
     /// Carries out what the router decides.
     pub sink: S,
@@ -176,6 +179,7 @@ impl<S: Sink> Pipeline<S> {
     pub fn new(options: Options, sink: S) -> Self {
         Self {
             intake: Intake::new(&options),
+            head: Head::default(),
             router: Router::new(options),
             sink,
         }
@@ -198,9 +202,11 @@ impl<S: Sink> Pipeline<S> {
         let mut input = bytes;
         let Self {
             intake,
+            head,
             router,
             sink,
         } = self;
+        head.take(bytes);
         while router.closed().is_none() {
             let mut taker = Routed { router, sink };
             let Some(event) = intake.next_to(&mut input, &mut taker) else {
@@ -221,6 +227,7 @@ impl<S: Sink> Pipeline<S> {
     pub fn finish(&mut self) {
         let Self {
             intake,
+            head,
             router,
             sink,
         } = self;
@@ -228,6 +235,9 @@ impl<S: Sink> Pipeline<S> {
             && let Some(Err(error)) = intake.finish(&mut |update| router.update(update, sink))
         {
             router.fail(error, sink);
+        }
+        if let Some(format) = head.format() {
+            router.recognise(format);
         }
         router.finish(intake.framer.bytes(), intake.framer.seen_field(), sink);
     }

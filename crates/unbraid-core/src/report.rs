@@ -20,6 +20,9 @@ impl StreamError {
         let details = match self {
             Self::Empty { events } => json!({ "events": events }),
             Self::NotAStream { bytes, events } => json!({ "bytes": bytes, "events": events }),
+            Self::UnsupportedFormat { format, events } => {
+                json!({ "format": format.as_str(), "events": events })
+            }
             Self::Malformed { event, offset, .. } => json!({ "event": event, "offset": offset }),
             Self::Transport(error) => {
                 json!({ "bytes": error.bytes, "source": std::error::Error::source(&**error).map(ToString::to_string) })

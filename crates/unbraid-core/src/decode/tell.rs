@@ -20,6 +20,8 @@ pub(super) struct Out<'a, 's> {
     warnings: Vec<Warning>,
     pub(super) recognised: bool,
     pub(super) done: bool,
+    /// Why strict mode refuses the event, where that is not its JSON.
+    pub(super) refusal: Option<&'static str>,
     sink: &'s mut dyn Take,
 }
 
@@ -31,6 +33,7 @@ impl<'a, 's> Out<'a, 's> {
             warnings: Vec::new(),
             recognised: false,
             done: false,
+            refusal: None,
             sink,
         }
     }
@@ -76,7 +79,7 @@ impl Decoder {
         let Ok(text) = std::str::from_utf8(frame.data) else {
             return false;
         };
-        let Some(mut chunk) = scan::chunk(text, self.depth) else {
+        let Some(mut chunk) = scan::chunk(text, self.depth, &self.reasoning) else {
             return false;
         };
         chunk.extra.retain(|(key, raw)| self.is_news(key, raw));
@@ -121,6 +124,7 @@ impl Decoder {
                 model: chunk.model,
                 usage: chunk.usage,
                 metadata: chunk.extra,
+                format: chunk.format,
                 recognised: chunk.has_choices,
                 ..Update::default()
             });
@@ -154,6 +158,7 @@ impl Decoder {
                 usage: chunk.usage,
                 error: chunk.error,
                 metadata: chunk.extra,
+                format: chunk.format,
                 recognised: out.recognised,
                 ..Update::default()
             });
