@@ -26,22 +26,33 @@ pub(crate) struct Reading {
     /// How many choices were asked for; with 1 every index is read as 0
     #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u32).range(1..))]
     expect_choices: Option<u32>,
-    /// End at the first line that is no data and at the first payload that is no JSON
+    /// End at the first line that is not data, payload that is not JSON, or delta that does not fit those before it
     #[arg(long, global = true)]
     strict: bool,
+    /// The names under which reasoning comes in a delta, the preferred one first
+    #[arg(long, value_name = "NAMES", global = true, value_delimiter = ',')]
+    reasoning_keys: Option<Vec<String>>,
 }
 
 impl Reading {
     pub(crate) fn options(&self) -> unbraid_core::Options {
+        let default = unbraid_core::Options::default();
+        let keys = self.reasoning_keys.as_ref();
         unbraid_core::Options {
             strict: self.strict,
             expect_choices: self.expect_choices,
+            reasoning_keys: keys.map_or(default.reasoning_keys, |keys| {
+                keys.iter().map(|key| key.as_str().into()).collect()
+            }),
             ..unbraid_core::Options::default()
         }
     }
 
     pub(crate) fn builder(&self) -> unbraid::Builder {
-        let builder = unbraid::Completions::builder().strict(self.strict);
+        let mut builder = unbraid::Completions::builder().strict(self.strict);
+        if let Some(keys) = &self.reasoning_keys {
+            builder = builder.reasoning_keys(keys.iter().map(String::as_str));
+        }
         match self.expect_choices {
             Some(n) => builder.expect_choices(n),
             None => builder,

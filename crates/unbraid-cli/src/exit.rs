@@ -128,6 +128,7 @@ impl Outcome<'_> {
             Some(Err(
                 StreamError::Empty { .. }
                 | StreamError::NotAStream { .. }
+                | StreamError::UnsupportedFormat { .. }
                 | StreamError::Transport(_),
             )) => Status::NoStream,
             // What breaks the format or holds more than it may, and no answer, was hardly a stream of answers.

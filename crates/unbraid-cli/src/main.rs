@@ -14,6 +14,7 @@ mod exit;
 mod indent;
 mod input;
 mod live;
+mod pretty;
 mod printable;
 mod read;
 mod replay;

@@ -49,7 +49,7 @@ pub enum StreamError {
         events: u64,
     },
     /// An answer in the format of another API came, or a page, and no choice of a completion.
-    #[error("not a stream of completion chunks: it appears to be {format} ({events} events)")]
+    #[error("not a stream of completion chunks: it appears to be {format}")]
     UnsupportedFormat {
         /// What it appears to be.
         format: BodyFormat,
@@ -168,7 +168,9 @@ impl ServerError {
     /// An error from its JSON text; text that is no JSON becomes the message.
     #[must_use]
     pub fn new(json: &str, event: u64) -> Self {
-        let body = serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()));
+        let known = serde_json::from_str(json).ok();
+        // A number that a `Value` has no room for must not make a text of all the rest.
+        let body = known.unwrap_or_else(|| crate::report::parsed(json));
         Self { body, event }
     }
 

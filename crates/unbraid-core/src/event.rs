@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use crate::{
     ChoiceIndex, LimitExceeded, ServerError, StreamError, Text, TimedOut, TransportError, Usage,
     Warning,
+    json_text::Json,
     tool_call::{CallKind, CallStatus},
 };
 
@@ -399,10 +400,10 @@ impl<T: AsRef<str>> fmt::Display for Stamped<T> {
         }
         write!(f, " {}", self.event.name())?;
         let payload = crate::report::payload(&self.event);
-        if payload.is_null() {
+        if payload.is_empty() {
             Ok(())
         } else {
-            write!(f, " {payload}")
+            write!(f, " {}", Json::Object(payload).into_text())
         }
     }
 }

@@ -78,9 +78,9 @@ pub use unbraid_core::{
     CountTokens, Demux, End, Estimated, Event, FinishPolicy, FinishReason, Finished, Fragment,
     JsonFault, Limit, LimitExceeded, Limits, Message, Metadata, Options, Place, Prompt,
     ServerError, Shape, ShapeError, Stamped, StreamError, Text, TimedOut, Timeout, ToolCallUpdate,
-    Transcript, TransportError, Update, Usage, UsageSource, Warning, aggregate, completion_tokens,
-    declared_tools, estimate, estimate_with, json, limits, parse_json, parse_json_repaired,
-    prompt_tokens,
+    Transcript, TransportError, Update, Usage, UsageSource, Warning, aggregate, aggregate_json,
+    completion_tokens, declared_tools, estimate, estimate_with, json, limits, parse_json,
+    parse_json_repaired, prompt_tokens,
 };
 
 pub use config::Builder;

@@ -145,7 +145,7 @@ fn s30_a_page_is_named_by_its_first_bytes() {
     let error = closed(b"<html>Bad gateway</html>").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "not a stream of completion chunks: it appears to be an error page (HTML) (0 events)"
+        "not a stream of completion chunks: it appears to be an error page (HTML)"
     );
     assert_eq!(error.name(), "not_a_stream");
     assert_eq!(error.to_json()["format"], "html");
