@@ -21,7 +21,10 @@ struct Lists {
 }
 
 fn builder(fixture: &Fixture) -> Builder {
-    let builder = Completions::builder().strict(fixture.options.strict);
+    let mut builder = Completions::builder().strict(fixture.options.strict);
+    if let Some(keys) = &fixture.options.reasoning_keys {
+        builder = builder.reasoning_keys(keys.iter().map(String::as_str));
+    }
     match fixture.options.expect_choices {
         Some(n) => builder.expect_choices(n),
         None => builder,
@@ -30,11 +33,7 @@ fn builder(fixture: &Fixture) -> Builder {
 
 /// What `Demux` makes of a stream.
 fn expected(fixture: &Fixture) -> Lists {
-    let mut demux = Demux::new(unbraid::Options {
-        strict: fixture.options.strict,
-        expect_choices: fixture.options.expect_choices,
-        ..unbraid::Options::default()
-    });
+    let mut demux = Demux::new(crate::support::options(&fixture.options));
     demux.feed(&fixture.bytes);
     demux.finish();
     let (mut whole, mut stream) = (Vec::new(), Vec::new());
@@ -54,7 +53,7 @@ fn expected(fixture: &Fixture) -> Lists {
         whole,
         choices,
         stream,
-        aggregate: demux.aggregate().to_string(),
+        aggregate: format!("{}\n{}", demux.aggregate(), demux.aggregate_json()),
     }
 }
 
@@ -83,7 +82,11 @@ async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
         choices.push(lines(&events));
     }
     events.sort_by_key(Stamped::order);
-    let aggregate = completions.aggregate().await.to_string();
+    let aggregate = format!(
+        "{}\n{}",
+        completions.aggregate().await,
+        completions.aggregate_json().await
+    );
     Lists {
         whole: lines(&events),
         choices,

@@ -148,6 +148,9 @@ async fn check(fixture: &Fixture, reads: &[&[u8]], how: &str) {
     if let Some(n) = fixture.options.expect_choices {
         builder = builder.expect_choices(n);
     }
+    if let Some(keys) = &fixture.options.reasoning_keys {
+        builder = builder.reasoning_keys(keys.iter().map(String::as_str));
+    }
     let completions = builder.read_sse(source);
     let (mut choices, seen) = (completions.choices(), Seen::default());
     let of_choices = seen.clone();

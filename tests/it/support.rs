@@ -5,9 +5,14 @@ use unbraid_testkit::fixture::{self, Fixture};
 
 /// The options that a fixture names, for the library.
 pub(crate) fn options(told: &fixture::Options) -> Options {
+    let default = Options::default();
+    let keys = told.reasoning_keys.as_ref();
     Options {
         strict: told.strict,
         expect_choices: told.expect_choices,
+        reasoning_keys: keys.map_or(default.reasoning_keys, |keys| {
+            keys.iter().map(|key| key.as_str().into()).collect()
+        }),
         ..Options::default()
     }
 }

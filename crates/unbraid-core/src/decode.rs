@@ -105,6 +105,12 @@ impl Decoder {
         self
     }
 
+    /// The same decoder for a stream of which every index is read as 0 (E12).
+    pub(crate) fn folding(mut self, folds: bool) -> Self {
+        self.merged.folds = folds;
+        self
+    }
+
     /// A decoder that reads every event with the parser: what the short way is compared with.
     #[doc(hidden)]
     #[must_use]

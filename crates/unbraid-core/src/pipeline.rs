@@ -43,7 +43,8 @@ impl Intake {
         Self {
             framer: Framer::new(frame_limits, options.strict),
             decoder: Decoder::new(options.strict, limits.json_depth)
-                .with_reasoning_keys(&options.reasoning_keys),
+                .with_reasoning_keys(&options.reasoning_keys)
+                .folding(options.expect_choices == Some(1)),
         }
     }
 

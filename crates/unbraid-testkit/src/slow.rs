@@ -8,6 +8,7 @@ mod choice;
 mod fault;
 mod frames;
 mod lenient;
+mod merge;
 mod tools;
 mod usage;
 
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use crate::fixture::Options;
 use frames::Frame;
+use merge::Merged;
 use usage::Tally;
 
 pub use choice::Choice;
@@ -26,6 +28,8 @@ pub use tools::{FunctionCall, ToolCall};
 pub fn accumulate(bytes: &[u8], options: &Options) -> Outcome {
     let mut client = Client {
         fold: options.expect_choices == Some(1),
+        merged: options.strict.then(Merged::default),
+        reasoning_keys: options.reasoning_keys.clone(),
         ..Client::default()
     };
     for frame in frames::split(bytes, options.strict) {
@@ -73,12 +77,20 @@ impl Outcome {
 struct Client {
     /// One choice was asked for, so that every index means 0 (E12).
     fold: bool,
+    /// In strict mode, the deltas so far.
+    merged: Option<Merged>,
+    /// The names of reasoning, in place of those of R5.
+    reasoning_keys: Option<Vec<String>>,
     outcome: Outcome,
     tally: Tally,
 }
 
 impl Client {
     fn chunk(&mut self, chunk: &Value) {
+        if !self.merges(chunk) {
+            self.outcome.refused = true;
+            return;
+        }
         let elements = self.elements(chunk);
         self.tally.chunk(chunk, &elements);
         for (index, element) in elements {
@@ -89,10 +101,25 @@ impl Client {
                 .choices
                 .entry(index)
                 .or_default()
-                .apply(element);
+                .apply(element, self.reasoning_keys.as_deref());
         }
         // The choices of an error chunk count, and then it is the end: X4.
         self.outcome.error = fault::in_chunk(chunk);
+    }
+
+    /// Whether the deltas of a chunk fit those before, which only strict mode asks for.
+    fn merges(&mut self, chunk: &Value) -> bool {
+        let deltas: Vec<(u32, Value)> = self
+            .elements(chunk)
+            .into_iter()
+            .filter_map(|(index, element)| Some((index, element.get("delta")?.clone())))
+            .collect();
+        let Some(merged) = &mut self.merged else {
+            return true;
+        };
+        deltas
+            .iter()
+            .all(|(index, delta)| merged.delta(*index, delta))
     }
 
     /// The choice elements of a chunk with the index each one belongs to; elements with an impossible index are left out.

@@ -84,5 +84,9 @@ fn flags(fixture: &Fixture) -> String {
     if fixture.options.strict {
         flags.push_str(" --strict");
     }
+    if let Some(keys) = &fixture.options.reasoning_keys {
+        flags.push_str(" --reasoning-keys ");
+        flags.push_str(&keys.join(","));
+    }
     flags
 }

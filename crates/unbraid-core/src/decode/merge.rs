@@ -8,6 +8,8 @@ use crate::{dialect, limits::MAX_FIELDS};
 pub(super) struct Merged {
     choices: Vec<(u32, Type)>,
     known: usize,
+    /// Whether every index means choice 0.
+    pub(super) folds: bool,
 }
 
 /// Why two deltas cannot be merged, in the words of the error.
@@ -52,7 +54,8 @@ impl Merged {
             let Some(index) = dialect::index(element) else {
                 continue; // E11: no choice has it
             };
-            let index = index.or_else(|| u32::try_from(missing).ok()).unwrap_or(0);
+            let index = index.or_else(|| u32::try_from(missing).ok());
+            let index = index.filter(|_| !self.folds).unwrap_or(0);
             if let Some(delta) = element.get("delta").filter(|delta| !delta.is_null()) {
                 self.delta(index, delta)?;
             }
