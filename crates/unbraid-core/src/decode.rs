@@ -90,8 +90,7 @@ impl Decoder {
             memo: Vec::new(),
             plain_reasoning: Vec::new(),
             templates: Templates::default(),
-            // The quick ways take a chunk as it is; what strict mode refuses shows only field by field.
-            way: if strict { Way::Fields } else { Way::First },
+            way: Way::First,
             scanned: 0,
             reasoning: default_reasoning_keys(),
             merged: Merged::default(),
@@ -115,10 +114,9 @@ impl Decoder {
     #[doc(hidden)]
     #[must_use]
     pub fn reference(strict: bool, depth: usize) -> Self {
-        let by_parser = Self::new(strict, depth);
         Self {
-            way: if strict { by_parser.way } else { Way::Parser },
-            ..by_parser
+            way: Way::Parser,
+            ..Self::new(strict, depth)
         }
     }
 
@@ -226,8 +224,10 @@ impl Decoder {
     #[inline]
     pub(crate) fn tell<T: Take + ?Sized>(&mut self, found: &Found<'_>, sink: &mut T) -> bool {
         let plain_reasoning = &self.plain_reasoning;
+        let merged = self.strict.then_some(&self.merged);
         let told = self.templates.tell(found, self.at, sink, |fit| {
-            fit.lane != Lane::Reasoning || plain_reasoning.contains(&fit.choice)
+            let says_enough = fit.lane != Lane::Reasoning || plain_reasoning.contains(&fit.choice);
+            says_enough && merged.is_none_or(|merged| merged.is_alike(fit.choice, found.template))
         });
         self.at += u64::from(told);
         told
@@ -283,14 +283,24 @@ impl Decoder {
         if is_deeper_than(trimmed, self.depth) {
             return false;
         }
+        let mut fits = false;
         if self.strict {
-            return self.strict_payload(trimmed, out);
+            match self.merge(trimmed) {
+                Ok(fitted) => fits = fitted,
+                Err(refusal) => {
+                    out.refusal = refusal;
+                    return false;
+                }
+            }
         }
         let ordinary = || strict::chunk(trimmed, &self.reasoning);
         if let Some(chunk) = (self.way != Way::Fields).then(ordinary).flatten() {
-            let template = self.templates.learn(text, &chunk);
+            // A chunk that one fits already needs no further template.
+            let template = (!fits)
+                .then(|| self.templates.learn(text, &chunk))
+                .flatten();
             if !self.emit(chunk, out) {
-                self.templates.keep(template);
+                self.keep(template);
             }
             return true;
         }
@@ -303,17 +313,25 @@ impl Decoder {
         }
     }
 
-    /// Strict mode: JSON by its grammar, whose deltas can be merged with those before.
-    fn strict_payload<'a>(&mut self, trimmed: &'a str, out: &mut Out<'a, '_>) -> bool {
-        let Ok(node) = node::read_json(trimmed, self.depth) else {
-            return false;
-        };
-        if let Err(refusal) = self.merged.merge(&node) {
-            out.refusal = Some(refusal);
-            return false;
+    /// Strict mode: the data has to be JSON by its grammar, and its deltas have to fit those before. True if a template
+    /// fits, too. The error says why the deltas are refused, if they are.
+    fn merge(&mut self, data: &str) -> Result<bool, Option<&'static str>> {
+        let node = node::read_json(data, self.depth).map_err(|_| None)?;
+        self.merged.merge(&node).map_err(Some)?;
+        let found = self.find(data.as_bytes());
+        let found = found.filter(|found| found.length == data.len());
+        let fits = found.map(|found| (found.index, found.template));
+        if let Some((choice, template)) = fits {
+            self.merged.note_alike(choice, template);
         }
-        self.value(&node, out);
-        true
+        Ok(fits.is_some())
+    }
+
+    fn keep(&mut self, template: Option<template::Template>) {
+        if template.is_some() {
+            self.merged.forget_alike(); // the templates get other numbers
+        }
+        self.templates.keep(template);
     }
 
     fn keep_alive(&self, trimmed: &str, out: &mut Out<'_, '_>) -> bool {

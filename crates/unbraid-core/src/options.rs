@@ -75,8 +75,6 @@ pub struct Options {
     /// Ends the stream at the first line that is neither data, a comment nor blank (R04), at the first payload that is
     /// not JSON (R07), and at the first delta that cannot be merged with those before it: a field changes its type (R11),
     /// or comes again and is not text (R14). Null counts as absent, and calls are merged by their index.
-    ///
-    /// Every event is then read field by field, which takes several times as long.
     pub strict: bool,
     /// How many choices were asked for. With 1 every index is read as 0 (E12); otherwise more only warn (E29).
     pub expect_choices: Option<u32>,

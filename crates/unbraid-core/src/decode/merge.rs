@@ -1,13 +1,18 @@
 //! What strict mode refuses to merge: deltas whose fields change their type, or that cannot be appended (R11, R14).
 
+use std::collections::HashMap;
+
 use super::node::{Node, Value};
 use crate::{dialect, limits::MAX_FIELDS};
 
 /// The types of all fields that the deltas of each choice have brought so far.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
-    choices: Vec<(u32, Type)>,
+    choices: HashMap<u32, Type>,
     known: usize,
+    /// Whether the chunks of a choice that fit a template were merged twice. From then on such a chunk brings nothing
+    /// new: its fields are known, none of them is refused when it comes again, and types never change.
+    alike: HashMap<(u32, usize), bool>,
     /// Whether every index means choice 0.
     pub(super) folds: bool,
 }
@@ -38,6 +43,28 @@ enum Entry {
 }
 
 impl Merged {
+    /// Whether chunks of this choice that fit this template need no merging any more.
+    #[inline]
+    pub(super) fn is_alike(&self, choice: u32, template: usize) -> bool {
+        self.alike.get(&(choice, template)) == Some(&true)
+    }
+
+    /// A chunk of this choice that fits this template was merged.
+    pub(super) fn note_alike(&mut self, choice: u32, template: usize) {
+        const KEPT: usize = 4096; // a hostile server can count its choices up for ever
+        let key = (choice, template);
+        if let Some(twice) = self.alike.get_mut(&key) {
+            *twice = true;
+        } else if self.alike.len() < KEPT {
+            self.alike.insert(key, false);
+        }
+    }
+
+    /// The templates have changed.
+    pub(super) fn forget_alike(&mut self) {
+        self.alike.clear();
+    }
+
     /// Merges the deltas of a chunk, or of a list of chunks.
     pub(super) fn merge(&mut self, value: &Node<'_>) -> Result<(), Refusal> {
         match value.as_array() {
@@ -68,12 +95,11 @@ impl Merged {
             return Err(MISMATCH); // it would be merged into a message
         }
         let known = &mut self.known;
-        match self.choices.iter_mut().find(|(choice, _)| *choice == index) {
-            Some((_, message)) => message.merge(delta, known),
+        match self.choices.get_mut(&index) {
+            Some(message) => message.merge(delta, known),
             None => {
-                if let Some(message) = note(delta, known) {
-                    self.choices.push((index, message));
-                }
+                let noted = note(delta, known).map(|message| (index, message));
+                self.choices.extend(noted);
                 Ok(())
             }
         }
@@ -162,7 +188,11 @@ fn list_item(
 
 #[cfg(test)]
 mod tests {
-    use super::{super::node, MISMATCH, Merged, NOT_TEXT, Refusal};
+    use super::{MISMATCH, Merged, NOT_TEXT, Refusal};
+    use crate::{
+        decode::{Decoder, node},
+        frame::Frame,
+    };
 
     /// The first refusal of deltas of one choice.
     fn merged(deltas: &[&str]) -> Option<Refusal> {
@@ -265,6 +295,35 @@ mod tests {
             Err(NOT_TEXT),
             "the position is the index"
         );
+    }
+
+    #[test]
+    fn r11_r14_a_template_takes_no_chunk_that_would_be_refused() {
+        let chunk = |index: u32, delta: &str| {
+            format!("{{\"choices\":[{{\"index\":{index},\"delta\":{delta}}}]}}")
+        };
+        let text = |index| chunk(index, r#"{"content":"a"}"#);
+        let read = |chunks: &[String]| {
+            let mut decoder = Decoder::new(true, 20);
+            let mut last = Ok(());
+            for data in chunks {
+                let frame = Frame::of_data(data.as_bytes(), 0);
+                last = last.and_then(|()| decoder.decode(frame, &mut |_| ()));
+            }
+            (last.is_ok(), decoder.fitted())
+        };
+        let plain: Vec<String> = (0..10).map(|_| text(0)).collect();
+        assert_eq!(
+            read(&plain),
+            (true, 7),
+            "the first, and two that are merged"
+        );
+        let odd = chunk(1, r#"{"content":5}"#);
+        assert!(!read(&[&plain[..], &[odd.clone(), text(1)]].concat()).0);
+        assert!(!read(&[&plain[..], &[text(1), odd]].concat()).0);
+        let listed = chunk(0, r#"{"content":["a"]}"#);
+        assert!(!read(&[&plain[..], &[listed]].concat()).0);
+        assert!(read(&[&plain[..], &[text(1), text(1), text(1), text(1)]].concat()).0);
     }
 
     #[test]

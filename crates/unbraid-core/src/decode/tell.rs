@@ -73,7 +73,8 @@ impl Decoder {
     /// Whether the event is an ordinary chunk, or foreign JSON that is as simple; then it is told.
     pub(super) fn scans(&mut self, frame: &Frame<'_>, sink: &mut dyn Take) -> bool {
         let named = matches!(frame.event, Some(b"error" | b"ping"));
-        if self.way != Way::First || named || frame.kind != FrameKind::Event {
+        // Strict mode has to see every field.
+        if self.way != Way::First || self.strict || named || frame.kind != FrameKind::Event {
             return false;
         }
         let Ok(text) = std::str::from_utf8(frame.data) else {
