@@ -8,6 +8,7 @@ mod demo;
 mod documentation;
 mod events;
 mod every_fixture;
+mod exact;
 #[cfg(unix)]
 mod live;
 mod pipes;
