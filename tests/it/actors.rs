@@ -46,7 +46,7 @@ pub(crate) fn expected(fixture: &Fixture) -> Lists {
         whole,
         choices,
         stream,
-        aggregate: demux.aggregate().to_string(),
+        aggregate: format!("{}\n{}", demux.aggregate(), demux.aggregate_json()),
     }
 }
 
@@ -75,7 +75,11 @@ pub(crate) async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
         choices.push(lines(&events));
     }
     events.sort_by_key(Stamped::order);
-    let aggregate = completions.aggregate().await.to_string();
+    let aggregate = format!(
+        "{}\n{}",
+        completions.aggregate().await,
+        completions.aggregate_json().await
+    );
     Lists {
         whole: lines(&events),
         choices,

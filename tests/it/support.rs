@@ -5,6 +5,8 @@ use unbraid_testkit::fixture::{self, Fixture, SplitThink};
 
 /// The options that a fixture names, for the library.
 pub(crate) fn options(told: &fixture::Options) -> Options {
+    let default = Options::default();
+    let keys = told.reasoning_keys.as_ref();
     Options {
         strict: told.strict,
         expect_choices: told.expect_choices,
@@ -14,6 +16,9 @@ pub(crate) fn options(told: &fixture::Options) -> Options {
             SplitThink::AtStart => ThinkTags::SplitOpen,
         },
         usage_after_done: told.usage_after_done,
+        reasoning_keys: keys.map_or(default.reasoning_keys, |keys| {
+            keys.iter().map(|key| key.as_str().into()).collect()
+        }),
         ..Options::default()
     }
 }

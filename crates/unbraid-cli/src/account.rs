@@ -17,7 +17,8 @@ const EMPTY: &str = "empty";
 /// An answer that is over, whoever read it.
 #[derive(Debug)]
 pub(crate) struct Account {
-    response: Value,
+    /// JSON text, in which numbers stand as the server wrote them.
+    response: String,
     pub(crate) closed: Option<Result<(), StreamError>>,
     warnings: Vec<Warning>,
     /// In order of appearance.
@@ -30,7 +31,7 @@ impl Account {
     pub(crate) fn of_demux(demux: &Demux, prompt: &Prompt) -> Self {
         let encoding = Encoding::of_answer(demux.metadata(), prompt);
         Self {
-            response: demux.aggregate(),
+            response: demux.aggregate_json(),
             closed: demux.closed().cloned(),
             warnings: demux.warnings(),
             choices: demux.choices().filter_map(Transcript::finished).collect(),
@@ -43,7 +44,7 @@ impl Account {
     pub(crate) async fn of_completions(completions: &Completions, prompt: &Prompt) -> Self {
         Self {
             closed: Some(completions.closed().await),
-            response: completions.aggregate().await,
+            response: completions.aggregate_json().await,
             warnings: completions.warnings(),
             choices: ended(completions).await,
             usage: completions.usage().await,
@@ -51,14 +52,12 @@ impl Account {
         }
     }
 
-    /// The non-streaming response, with one key more: how it came to be.
-    pub(crate) fn into_json(self) -> Value {
-        let account = self.json();
+    /// The non-streaming response as JSON text, with one key more: how it came to be.
+    pub(crate) fn into_json_text(self) -> String {
+        let account = self.json().to_string();
         let mut response = self.response;
-        if let Value::Object(fields) = &mut response {
-            fields.insert("unbraid".into(), account);
-        }
-        response
+        response.truncate(response.len().saturating_sub("}".len()));
+        response + ",\"unbraid\":" + &account + "}"
     }
 
     fn json(&self) -> Value {

@@ -27,7 +27,7 @@ pub(crate) struct Reading {
     /// How many choices were asked for; with 1 every index is read as 0
     #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u32).range(1..))]
     expect_choices: Option<u32>,
-    /// End at the first line that is no data and at the first payload that is no JSON
+    /// End at the first line that is not data, payload that is not JSON, or delta that does not fit those before it
     #[arg(long, global = true)]
     strict: bool,
     /// Separate reasoning in `<think>..</think>` from the text; with `start` the answer begins inside, where a server
@@ -45,6 +45,9 @@ pub(crate) struct Reading {
     /// Count usage that comes after `[DONE]`; the stream is read a little longer for it
     #[arg(long, global = true)]
     usage_after_done: bool,
+    /// The names under which reasoning comes in a delta, the preferred one first
+    #[arg(long, value_name = "NAMES", global = true, value_delimiter = ',')]
+    reasoning_keys: Option<Vec<String>>,
 }
 
 /// Where reasoning begins that stands in the text.
@@ -58,6 +61,8 @@ enum SplitThink {
 
 impl Reading {
     pub(crate) fn options(&self) -> unbraid_core::Options {
+        let default = unbraid_core::Options::default();
+        let keys = self.reasoning_keys.as_ref();
         unbraid_core::Options {
             strict: self.strict,
             expect_choices: self.expect_choices,
@@ -67,6 +72,9 @@ impl Reading {
                 Some(SplitThink::Start) => ThinkTags::SplitOpen,
             },
             usage_after_done: self.usage_after_done,
+            reasoning_keys: keys.map_or(default.reasoning_keys, |keys| {
+                keys.iter().map(|key| key.as_str().into()).collect()
+            }),
             ..unbraid_core::Options::default()
         }
     }

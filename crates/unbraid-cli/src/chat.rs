@@ -176,7 +176,7 @@ impl Chat {
     async fn show(&self, completions: &Completions, body: &Value) -> io::Result<()> {
         if self.json {
             let account = Account::of_completions(completions, &Prompt::of(body)).await;
-            return collect::write(&account.into_json(), &mut io::stdout().lock());
+            return collect::write_text(&account.into_json_text(), &mut io::stdout().lock());
         }
         if self.events {
             return events::print(completions, io::stdout().lock()).await;

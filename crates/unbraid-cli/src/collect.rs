@@ -13,7 +13,7 @@ use crate::{
     account::Account,
     exit::{self, Failure, Status},
     input::Source,
-    json_text,
+    json_text, pretty,
     read::{self, Deaf},
 };
 
@@ -25,8 +25,8 @@ pub(crate) fn run(
     let prompt = request.map_or_else(|| Ok(Prompt::default()), prompt)?;
     let input = exit::open(source)?;
     let reading = read::read_all(source, input, options, &mut Deaf).map_err(Failure::Output)?;
-    let response = Account::of_demux(&reading.demux, &prompt).into_json();
-    let written = write(&response, &mut io::stdout().lock());
+    let response = Account::of_demux(&reading.demux, &prompt).into_json_text();
+    let written = write_text(&response, &mut io::stdout().lock());
     let status = exit::tell(source, &reading.outcome());
     exit::written(written, status)
 }
@@ -36,6 +36,14 @@ pub(crate) fn write(value: &Value, out: &mut impl Write) -> io::Result<()> {
     let mut out = BufWriter::new(out);
     serde_json::to_writer_pretty(json_text::Harmless(&mut out), value)?;
     out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Writes JSON text as [`write`] writes a value; its numbers and strings stay as they are.
+pub(crate) fn write_text(json: &str, out: &mut impl Write) -> io::Result<()> {
+    let mut text = pretty::indented(json);
+    text.push('\n');
+    json_text::Harmless(&mut *out).write_all(text.as_bytes())?;
     out.flush()
 }
 

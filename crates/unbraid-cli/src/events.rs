@@ -46,7 +46,7 @@ pub(crate) async fn print(completions: &Completions, out: impl Write) -> io::Res
         let Some(Ok(stamped)) = next else {
             return printer.caught_up();
         };
-        let (object, done) = printer.sums.add(&stamped);
+        let (object, done) = printer.add(&stamped);
         let choice = match done {
             Some((index, _)) => completions.choice(index).await, // it is there
             None => None,
@@ -69,35 +69,58 @@ impl<W: Write> Printer<W> {
         }
     }
 
+    /// Takes an event, and gives what is printed of it; of a call that is done the sums are still missing.
+    fn add<T: AsRef<str>>(&mut self, stamped: &Stamped<T>) -> (Line, Option<Done>) {
+        match &stamped.event {
+            // They hold raw JSON, of which a value could not keep every digit.
+            Event::Audio(_) | Event::Logprobs(_) | Event::Metadata(_) | Event::Usage(_) => {
+                (Line::Text(stamped.to_json_text()), None)
+            }
+            _ => {
+                let (object, done) = self.sums.add(stamped);
+                (Line::Object(object), done)
+            }
+        }
+    }
+
     fn print(
         &mut self,
-        mut object: Value,
+        mut line: Line,
         done: Option<Done>,
         message: impl FnOnce() -> Option<Message>,
     ) -> io::Result<()> {
-        if let (Some(done), Value::Object(fields)) = (done, &mut object) {
+        if let (Some(done), Line::Object(Value::Object(fields))) = (done, &mut line) {
             self.sums.call(done, message, fields);
         }
-        write_line(&object, &mut self.out)
+        write_line(&line, &mut self.out)
     }
 }
 
 /// Prints one line.
 pub(crate) fn write(object: &Value, out: &mut impl Write) -> io::Result<()> {
     let mut out = BufWriter::new(out);
-    write_line(object, &mut out)?;
+    write_line(&Line::Object(object.clone()), &mut out)?;
     out.flush()
 }
 
-fn write_line(object: &Value, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer(json_text::Harmless(&mut *out), object)?;
+fn write_line(line: &Line, out: &mut impl Write) -> io::Result<()> {
+    match line {
+        Line::Object(object) => serde_json::to_writer(json_text::Harmless(&mut *out), object)?,
+        Line::Text(text) => json_text::Harmless(&mut *out).write_all(text.as_bytes())?,
+    }
     out.write_all(b"\n")
+}
+
+/// An event as JSON.
+enum Line {
+    Object(Value),
+    Text(String),
 }
 
 impl<W: Write> Listener for Printer<W> {
     fn fed(&mut self, demux: &mut Demux) -> io::Result<()> {
         while let Some(stamped) = demux.next_event() {
-            let (object, done) = self.sums.add(&stamped);
+            let (object, done) = self.add(&stamped);
             let message = || Some(demux.choice(done?.0)?.message());
             self.print(object, done, message)?;
         }

@@ -127,6 +127,8 @@ impl Outcome<'_> {
         match self.closed {
             // An answer of the server, and the caller's own decision, even if no choice came.
             Some(Err(StreamError::Server(_) | StreamError::Cancelled)) => Status::Unfinished,
+            // Foreign JSON is not a success, whatever was read of it.
+            Some(Err(StreamError::UnsupportedFormat { .. })) => Status::NoStream,
             // Whatever ended it: without any choice there was no answer, and that is never a success.
             _ if self.ends.iter().all(|(_, end)| is_unanswered(end)) => Status::NoStream,
             Some(Err(_)) => Status::Unfinished,

@@ -16,6 +16,7 @@ mod indent;
 mod input;
 mod json_text;
 mod live;
+mod pretty;
 mod printable;
 mod read;
 mod replay;

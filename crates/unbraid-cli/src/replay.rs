@@ -96,7 +96,7 @@ struct Replay {
     bytes: Bytes,
     events: Arc<[Bytes]>,
     /// The answer to a request that asks for no stream; `None` if the recording holds no answer.
-    collected: Option<Value>,
+    collected: Option<String>,
     manner: Manner,
     /// Requests so far.
     requests: AtomicU64,
@@ -114,7 +114,7 @@ impl Replay {
         Self {
             events: events(bytes.clone()).into(),
             bytes,
-            collected: holds_answer.then(|| demux.aggregate()),
+            collected: holds_answer.then(|| demux.aggregate_json()),
             manner,
             requests: AtomicU64::new(0),
         }
@@ -134,7 +134,7 @@ impl Replay {
         let mut response = match (fault, &self.collected) {
             (Some(Fault::Status(status)), _) => failed(status),
             (fault, Some(collected)) if !streams => {
-                let pieces = Pieces::of_whole(collected.to_string().into());
+                let pieces = Pieces::of_whole(collected.clone().into());
                 self.send("application/json", pieces, fault)
             }
             (fault, _) => {

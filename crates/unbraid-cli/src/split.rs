@@ -46,8 +46,8 @@ fn files(demux: &Demux, out: &Path) -> Result<Vec<PathBuf>, Failure> {
     for choice in choices {
         folder.choice(choice.index().0, &choice.message())?;
     }
-    let summary = Account::of_demux(demux, &Prompt::default()).into_json();
-    folder.json("summary.json", &summary)?;
+    let summary = Account::of_demux(demux, &Prompt::default()).into_json_text();
+    folder.json_text("summary.json", &summary)?;
     Ok(folder.paths)
 }
 
@@ -90,6 +90,12 @@ impl Folder<'_> {
     fn json(&mut self, name: &str, value: &Value) -> Result<(), Failure> {
         let mut bytes = Vec::new();
         collect::write(value, &mut bytes).map_err(|error| self.failure(name, error))?;
+        self.write(name, &bytes)
+    }
+
+    fn json_text(&mut self, name: &str, json: &str) -> Result<(), Failure> {
+        let mut bytes = Vec::new();
+        collect::write_text(json, &mut bytes).map_err(|error| self.failure(name, error))?;
         self.write(name, &bytes)
     }
 

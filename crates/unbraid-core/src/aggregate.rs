@@ -1,9 +1,13 @@
 //! What the whole stream adds up to: the response that the server would have sent without streaming.
 
-use serde_json::{Map, Value, json};
+use std::{borrow::Cow, sync::Arc};
+
+use serde_json::{Value, json};
 
 use crate::{
-    Call, CallKind, Message, Metadata, Shape, Transcript, Usage, report::parsed, transcript::Level,
+    Call, CallKind, Message, Metadata, Shape, Transcript, Usage,
+    json_text::{Fields, Json},
+    transcript::{Level, raw_pairs},
 };
 
 /// The non-streaming response: `id, object, created, model, choices, usage`, then the envelope's other fields.
@@ -12,6 +16,9 @@ use crate::{
 /// nothing is derived or repaired. What did not come is `null`. A legacy function call stands in `function_call` only.
 /// Late text (behind a choice's end) is part of it (F6). `audio` is there only if audio came (M11). Fields that we do not know
 /// stand where they stood in the stream: in the envelope, in the choice, in its message (those of its deltas), in a call (T40).
+///
+/// A number that a [`Value`] has no room for is the nearest `f64`, or null beyond the largest of them;
+/// [`aggregate_json`] prints each number as it came.
 ///
 /// # Examples
 ///
@@ -31,67 +38,112 @@ pub fn aggregate<'t>(
     usage: &Usage,
     choices: impl IntoIterator<Item = &'t Transcript>,
 ) -> Value {
+    let choices = sorted(choices).into_iter().map(choice).collect();
+    response(metadata, usage, choices).into_value()
+}
+
+/// The same response as JSON text, in one line, in which what the server sent of its own accord (usage, log
+/// probabilities, unknown fields) stands digit by digit as it came.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Demux, Options};
+///
+/// let mut demux = Demux::new(Options::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}],\"request\":12345678901234567890123}\n\n");
+/// assert_eq!(demux.aggregate()["request"], 1.2345678901234568e22);
+/// assert!(demux.aggregate_json().ends_with(r#","request":12345678901234567890123}"#));
+/// ```
+#[must_use]
+pub fn aggregate_json<'t>(
+    metadata: &Metadata,
+    usage: &Usage,
+    choices: impl IntoIterator<Item = &'t Transcript>,
+) -> String {
+    let choices = sorted(choices).into_iter().map(choice).collect();
+    response(metadata, usage, choices).into_text()
+}
+
+/// One choice of [`aggregate_json`].
+#[doc(hidden)]
+#[must_use]
+pub fn choice_json(transcript: &Transcript) -> String {
+    choice(transcript).into_text()
+}
+
+/// [`aggregate_json`] of choices that were printed one by one, in the order of their indices.
+#[doc(hidden)]
+#[must_use]
+pub fn aggregate_of(metadata: &Metadata, usage: &Usage, choices: Vec<String>) -> String {
+    let choices = choices.into_iter().map(|text| Json::Raw(text.into()));
+    response(metadata, usage, choices.collect()).into_text()
+}
+
+fn sorted<'t>(choices: impl IntoIterator<Item = &'t Transcript>) -> Vec<&'t Transcript> {
     let mut transcripts: Vec<&Transcript> = choices.into_iter().collect();
     transcripts.sort_by_key(|transcript| transcript.index());
+    transcripts
+}
+
+fn response<'t>(metadata: &'t Metadata, usage: &Usage, choices: Vec<Json<'t>>) -> Json<'t> {
     let object = match metadata.shape.unwrap_or_default() {
         Shape::Chat => "chat.completion",
         Shape::Text => "text_completion",
     };
-    let choices: Vec<Value> = transcripts.into_iter().map(choice).collect();
-    let mut response = json!({
+    let mut response = Json::fields(json!({
         "id": metadata.id.as_deref(),
         "object": object,
         "created": metadata.created,
         "model": metadata.model.as_deref(),
-        "choices": choices,
-        "usage": usage.raw,
-    });
+    }));
+    response.push(("choices".into(), Json::List(choices)));
+    response.push(("usage".into(), usage.raw_part()));
     fill_in(&mut response, metadata.extra.iter());
-    response
+    Json::Object(response)
 }
 
-fn choice(transcript: &Transcript) -> Value {
+fn choice(transcript: &Transcript) -> Json<'static> {
     let answer = transcript.message();
-    let index = transcript.index().0;
-    let mut choice = match transcript.shape() {
-        Shape::Chat => json!({ "index": index, "message": message(&answer) }),
-        Shape::Text => json!({ "index": index, "text": answer.content }),
-    };
-    let rest = json!({ "finish_reason": transcript.finish_reason().map(|reason| reason.as_str()), "logprobs": logprobs(transcript) });
-    if let (Value::Object(choice), Value::Object(rest)) = (&mut choice, rest) {
-        choice.extend(rest);
-    }
+    let mut choice = Json::fields(json!({ "index": transcript.index().0 }));
+    choice.push(match transcript.shape() {
+        Shape::Chat => ("message".into(), message(&answer)),
+        Shape::Text => ("text".into(), Json::Value(answer.content.as_str().into())),
+    });
+    let reason = transcript.finish_reason().map(|reason| reason.as_str());
+    choice.push(("finish_reason".into(), Json::Value(reason.into())));
+    choice.push(("logprobs".into(), logprobs(transcript)));
     fill_in(&mut choice, transcript.fields(Level::Choice).iter());
     if transcript.shape() == Shape::Text {
         fill_in(&mut choice, answer.extra.iter());
     }
-    choice
+    Json::Object(choice)
 }
 
 /// What stood in the deltas stands in the message, in the choice what stood beside them (C20).
-fn message(answer: &Message) -> Value {
-    let mut message = json!({
+fn message(answer: &Message) -> Json<'static> {
+    let mut message = Json::fields(json!({
         "role": answer.role.as_deref(),
         "content": some(&answer.content),
         "refusal": some(&answer.refusal),
         "reasoning": some(&answer.reasoning),
-        "tool_calls": tool_calls(&answer.tool_calls),
-        "function_call": function_call(&answer.tool_calls),
-    });
-    if let (Value::Object(fields), Some(audio)) = (&mut message, &answer.audio) {
-        fields.insert("audio".into(), audio.to_json());
+    }));
+    message.push(("tool_calls".into(), tool_calls(&answer.tool_calls)));
+    let legacy = Json::Value(function_call(&answer.tool_calls).into());
+    message.push(("function_call".into(), legacy));
+    if let Some(audio) = &answer.audio {
+        message.push(("audio".into(), Json::Value(audio.to_json())));
     }
     fill_in(&mut message, answer.extra.iter());
-    message
+    Json::Object(message)
 }
 
 /// Fields that we do not know, where no field of ours has the name.
-fn fill_in<'f, S: AsRef<str> + 'f>(object: &mut Value, fields: impl Iterator<Item = &'f (S, S)>) {
-    if let Value::Object(object) = object {
-        for (key, raw) in fields {
-            object
-                .entry(key.as_ref())
-                .or_insert_with(|| parsed(raw.as_ref()));
+fn fill_in<'f>(object: &mut Fields<'_>, fields: impl Iterator<Item = &'f (Arc<str>, Arc<str>)>) {
+    for (key, raw) in fields {
+        if !object.iter().any(|(name, _)| *name == **key) {
+            let raw = Json::Raw(Cow::Owned(raw.to_string()));
+            object.push((Cow::Owned(key.to_string()), raw));
         }
     }
 }
@@ -100,17 +152,21 @@ fn some(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn tool_calls(calls: &[Call]) -> Option<Vec<Value>> {
-    let calls: Vec<Value> = calls
+fn tool_calls(calls: &[Call]) -> Json<'static> {
+    let calls: Vec<Json<'_>> = calls
         .iter()
         .filter(|call| call.kind != CallKind::LegacyFunction)
         .map(tool_call)
         .collect();
-    (!calls.is_empty()).then_some(calls)
+    if calls.is_empty() {
+        Json::Value(Value::Null)
+    } else {
+        Json::List(calls)
+    }
 }
 
-fn tool_call(call: &Call) -> Value {
-    let mut entry = match call.kind {
+fn tool_call(call: &Call) -> Json<'static> {
+    let entry = match call.kind {
         CallKind::Custom => {
             json!({ "id": call.id.as_deref(), "type": "custom", "custom": { "name": *call.name, "input": call.arguments } })
         }
@@ -118,8 +174,9 @@ fn tool_call(call: &Call) -> Value {
             json!({ "id": call.id.as_deref(), "type": "function", "function": { "name": *call.name, "arguments": call.arguments } })
         }
     };
+    let mut entry = Json::fields(entry);
     fill_in(&mut entry, call.extra.iter());
-    entry
+    Json::Object(entry)
 }
 
 fn function_call(calls: &[Call]) -> Option<Value> {
@@ -130,26 +187,40 @@ fn function_call(calls: &[Call]) -> Option<Value> {
 }
 
 /// M2, M6: lists are concatenated, other values are the last ones.
-fn logprobs(transcript: &Transcript) -> Value {
-    let mut whole = Map::new();
+fn logprobs(transcript: &Transcript) -> Json<'static> {
+    let mut whole: Fields<'static> = Vec::new();
     for raw in transcript.logprobs() {
-        let Value::Object(fields) = parsed(raw) else {
-            continue;
-        };
-        for (key, value) in fields {
-            match (whole.get_mut(&key), value) {
-                (Some(Value::Array(known)), Value::Array(more)) => known.extend(more),
-                (Some(_), Value::Null) => {}
-                (_, value) => {
-                    whole.insert(key, value);
-                }
+        let mut fields: Vec<(Cow<'_, str>, &str)> = Vec::new();
+        for (key, raw) in raw_pairs(raw) {
+            // Of equal keys within one object the last value counts (E26).
+            match fields.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, value)) => *value = raw,
+                None => fields.push((key, raw)),
+            }
+        }
+        for (key, raw) in fields {
+            let is_list = raw.starts_with('[');
+            match whole.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, Json::Joined(lists))) if is_list => lists.push(raw.to_owned().into()),
+                Some(_) if raw == "null" => {}
+                Some((_, value)) => *value = last(raw, is_list),
+                None => whole.push((Cow::Owned(key.into_owned()), last(raw, is_list))),
             }
         }
     }
     if whole.is_empty() {
-        Value::Null
+        Json::Value(Value::Null)
     } else {
-        Value::Object(whole)
+        Json::Object(whole)
+    }
+}
+
+fn last(raw: &str, is_list: bool) -> Json<'static> {
+    let raw = Cow::Owned(raw.to_owned());
+    if is_list {
+        Json::Joined(vec![raw])
+    } else {
+        Json::Raw(raw)
     }
 }
 

@@ -5,7 +5,9 @@ pub(crate) mod chunk;
 mod fill;
 mod inside;
 pub(crate) mod lenient;
+mod merge;
 pub(crate) mod node;
+mod recognise;
 mod salvage;
 mod scan;
 mod strict;
@@ -13,8 +15,9 @@ mod tell;
 mod template;
 mod templates;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
+use merge::Merged;
 use tell::Out;
 pub(crate) use template::Found;
 use templates::Templates;
@@ -23,6 +26,7 @@ use crate::{
     StreamError, Update,
     depth::is_deeper_than,
     frame::{Frame, FrameKind},
+    options::default_reasoning_keys,
     piece::{Lane, Take, Updates},
 };
 
@@ -58,6 +62,10 @@ pub struct Decoder {
     templates: Templates,
     way: Way,
     scanned: u64,
+    /// The names under which reasoning comes, by rank.
+    reasoning: Vec<Arc<str>>,
+    /// In strict mode: what the deltas so far add up to.
+    merged: Merged,
 }
 
 /// How events are read.
@@ -84,7 +92,22 @@ impl Decoder {
             templates: Templates::default(),
             way: Way::First,
             scanned: 0,
+            reasoning: default_reasoning_keys(),
+            merged: Merged::default(),
         }
+    }
+
+    /// The same decoder with other names under which reasoning comes; see [`Options::reasoning_keys`](crate::Options::reasoning_keys).
+    #[must_use]
+    pub fn with_reasoning_keys(mut self, keys: &[Arc<str>]) -> Self {
+        self.reasoning = keys.to_vec();
+        self
+    }
+
+    /// The same decoder for a stream of which every index is read as 0 (E12).
+    pub(crate) fn folding(mut self, folds: bool) -> Self {
+        self.merged.folds = folds;
+        self
     }
 
     /// A decoder that reads every event with the parser: what the short way is compared with.
@@ -131,7 +154,8 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// In strict mode only: [`StreamError::Malformed`] for data that is no JSON (R07).
+    /// In strict mode only: [`StreamError::Malformed`] for data that is no JSON (R07), and for deltas that cannot be
+    /// merged (R11, R14).
     pub fn decode(
         &mut self,
         frame: Frame<'_>,
@@ -170,7 +194,7 @@ impl Decoder {
         self.at += 1;
         let refused = self.strict && !understood;
         let error = StreamError::Malformed {
-            what: "chunk JSON parsing failed",
+            what: out.refusal.unwrap_or("chunk JSON parsing failed"),
             event: out.at,
             offset: frame.offset,
         };
@@ -200,8 +224,10 @@ impl Decoder {
     #[inline]
     pub(crate) fn tell<T: Take + ?Sized>(&mut self, found: &Found<'_>, sink: &mut T) -> bool {
         let plain_reasoning = &self.plain_reasoning;
+        let merged = self.strict.then_some(&self.merged);
         let told = self.templates.tell(found, self.at, sink, |fit| {
-            fit.lane != Lane::Reasoning || plain_reasoning.contains(&fit.choice)
+            let says_enough = fit.lane != Lane::Reasoning || plain_reasoning.contains(&fit.choice);
+            says_enough && merged.is_none_or(|merged| merged.is_alike(fit.choice, found.template))
         });
         self.at += u64::from(told);
         told
@@ -257,11 +283,24 @@ impl Decoder {
         if is_deeper_than(trimmed, self.depth) {
             return false;
         }
-        let strict = || Some(trimmed).filter(|_| self.way != Way::Fields);
-        if let Some(chunk) = strict().and_then(strict::chunk) {
-            let template = self.templates.learn(text, &chunk);
+        let mut fits = false;
+        if self.strict {
+            match self.merge(trimmed) {
+                Ok(fitted) => fits = fitted,
+                Err(refusal) => {
+                    out.refusal = refusal;
+                    return false;
+                }
+            }
+        }
+        let ordinary = || strict::chunk(trimmed, &self.reasoning);
+        if let Some(chunk) = (self.way != Way::Fields).then(ordinary).flatten() {
+            // A chunk that one fits already needs no further template.
+            let template = (!fits)
+                .then(|| self.templates.learn(text, &chunk))
+                .flatten();
             if !self.emit(chunk, out) {
-                self.templates.keep(template);
+                self.keep(template);
             }
             return true;
         }
@@ -272,6 +311,27 @@ impl Decoder {
             }
             Err(_) => false,
         }
+    }
+
+    /// Strict mode: the data has to be JSON by its grammar, and its deltas have to fit those before. True if a template
+    /// fits, too. The error says why the deltas are refused, if they are.
+    fn merge(&mut self, data: &str) -> Result<bool, Option<&'static str>> {
+        let node = node::read_json(data, self.depth).map_err(|_| None)?;
+        self.merged.merge(&node).map_err(Some)?;
+        let found = self.find(data.as_bytes());
+        let found = found.filter(|found| found.length == data.len());
+        let fits = found.map(|found| (found.index, found.template));
+        if let Some((choice, template)) = fits {
+            self.merged.note_alike(choice, template);
+        }
+        Ok(fits.is_some())
+    }
+
+    fn keep(&mut self, template: Option<template::Template>) {
+        if template.is_some() {
+            self.merged.forget_alike(); // the templates get other numbers
+        }
+        self.templates.keep(template);
     }
 
     fn keep_alive(&self, trimmed: &str, out: &mut Out<'_, '_>) -> bool {
@@ -296,12 +356,12 @@ impl Decoder {
         match node.as_array() {
             Some(items) => {
                 for item in items {
-                    let chunk = lenient::chunk(item, out.at);
+                    let chunk = lenient::chunk(item, out.at, &self.reasoning);
                     self.emit(chunk, out);
                 }
             }
             None => {
-                let chunk = lenient::chunk(node, out.at);
+                let chunk = lenient::chunk(node, out.at, &self.reasoning);
                 self.emit(chunk, out);
             }
         }

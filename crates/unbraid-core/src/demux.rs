@@ -227,6 +227,12 @@ impl Demux {
         crate::aggregate(self.metadata(), &self.usage(), self.choices())
     }
 
+    /// The same as JSON text, in which every number stands as it came; see [`aggregate_json`](crate::aggregate_json()).
+    #[must_use]
+    pub fn aggregate_json(&self) -> String {
+        crate::aggregate_json(self.metadata(), &self.usage(), self.choices())
+    }
+
     /// Usage as the server reported it, so far.
     #[must_use]
     pub fn usage(&self) -> Usage {

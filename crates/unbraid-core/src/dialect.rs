@@ -5,8 +5,9 @@
 
 pub(crate) mod openai_chat;
 pub(crate) mod openai_text;
+mod parts;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     Shape, Warning,
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// One entry of `choices`; `None` if it has an index that is no index (E11).
-pub(crate) fn element<'a>(node: &Node<'a>, at: u64) -> Option<Element<'a>> {
+pub(crate) fn element<'a>(node: &Node<'a>, at: u64, reasoning: &[Arc<str>]) -> Option<Element<'a>> {
     let fields = node.as_object()?;
     let mut element = Element {
         index: index(node)?,
@@ -44,12 +45,12 @@ pub(crate) fn element<'a>(node: &Node<'a>, at: u64) -> Option<Element<'a>> {
             _ => put(&mut element.update.metadata, key.clone(), value.to_json()),
         }
     }
-    read_message(node, &mut element);
+    read_message(node, &mut element, reasoning);
     if element.odd {
         let told = "content or a delta of a type that is none; it was kept as it came";
         element.update.warnings.push(Warning::new("C11", at, told));
     }
-    if !node.clean && holds_lone_half(node) {
+    if element.lost_half || (!node.clean && holds_lone_half(node)) {
         let warning = Warning::new("C14", at, "half a surrogate pair was replaced");
         element.update.warnings.push(warning);
     }
@@ -70,7 +71,7 @@ fn holds_lone_half(node: &Node<'_>) -> bool {
 }
 
 /// `None` for an index that cannot be one, `Some(None)` for a missing one.
-fn index(node: &Node<'_>) -> Option<Option<u32>> {
+pub(crate) fn index(node: &Node<'_>) -> Option<Option<u32>> {
     match node.get("index") {
         None => Some(None),
         Some(index) if index.is_null() || index.text().is_some_and(|text| text.is_empty()) => {
@@ -100,11 +101,11 @@ fn finish_reason<'a>(value: &Node<'a>) -> Option<Cow<'a, str>> {
 }
 
 /// Which part of the entry is its message: the delta, the text, or a whole message in place of both (C19, E21, E22).
-fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>) {
+fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning: &[Arc<str>]) {
     let given = node.get("delta").filter(|delta| !delta.is_null());
     let delta = given.filter(|delta| delta.as_object().is_some());
     match (delta, given) {
-        (Some(delta), _) => openai_chat::delta(delta, element),
+        (Some(delta), _) => openai_chat::delta(delta, element, reasoning),
         (None, Some(odd)) => {
             element.odd = true;
             put(
@@ -125,7 +126,7 @@ fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>) {
         message.filter(|_| !element.update.has_payload() && element.update.shape == Shape::Chat)
     {
         let mut whole = Element::default();
-        openai_chat::delta(message, &mut whole);
+        openai_chat::delta(message, &mut whole, reasoning);
         whole.update.whole = whole.update.has_payload();
         openai_chat::merge(whole, element);
     }

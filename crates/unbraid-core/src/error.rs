@@ -4,7 +4,7 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use crate::{ChoiceIndex, End, LimitExceeded, message::Finished};
+use crate::{BodyFormat, ChoiceIndex, End, LimitExceeded, message::Finished};
 
 /// An error of any source, as it was given to us.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -19,9 +19,9 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// use unbraid_core::{Demux, Options, StreamError};
 ///
 /// let mut demux = Demux::new(Options::default());
-/// demux.feed(b"<html>Bad gateway</html>");
+/// demux.feed(b"Bad gateway: try again");
 /// demux.finish();
-/// assert!(matches!(demux.closed(), Some(Err(StreamError::NotAStream { bytes: 24, .. }))));
+/// assert!(matches!(demux.closed(), Some(Err(StreamError::NotAStream { bytes: 22, .. }))));
 /// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -48,7 +48,15 @@ pub enum StreamError {
         /// Events that were read; 0 where no event-stream field was seen at all.
         events: u64,
     },
-    /// Only in strict mode: a line or a payload breaks the format (R04, R07).
+    /// An answer in the format of another API came, or a page, and no choice of a completion.
+    #[error("not a stream of completion chunks: it appears to be {format}")]
+    UnsupportedFormat {
+        /// What it appears to be.
+        format: BodyFormat,
+        /// Events that were read.
+        events: u64,
+    },
+    /// Only in strict mode: a line, a payload or a delta breaks the format (R04, R07, R11, R14).
     #[error("{what} (event {event}, byte {offset})")]
     Malformed {
         /// What is wrong.
@@ -92,7 +100,7 @@ impl StreamError {
             Self::NoRuntime => "no_runtime",
             Self::NoTimeDriver => "no_time_driver",
             Self::Empty { .. } => "empty",
-            Self::NotAStream { .. } => "not_a_stream",
+            Self::NotAStream { .. } | Self::UnsupportedFormat { .. } => "not_a_stream",
             Self::Malformed { .. } => "malformed",
             Self::Transport(_) => "transport",
             Self::Server(_) => "server_error",
@@ -186,7 +194,9 @@ impl ServerError {
     /// An error from its JSON text; text that is no JSON becomes the message.
     #[must_use]
     pub fn new(json: &str, event: u64) -> Self {
-        let body = serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()));
+        let known = serde_json::from_str(json).ok();
+        // A number that a `Value` has no room for must not make a text of all the rest.
+        let body = known.unwrap_or_else(|| crate::report::parsed(json));
         Self { body, event }
     }
 

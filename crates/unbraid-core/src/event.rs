@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use crate::{
     ChoiceIndex, LimitExceeded, ServerError, StreamError, Text, TimedOut, TransportError, Usage,
     Warning,
+    json_text::Json,
     tool_call::{CallKind, CallStatus},
 };
 
@@ -163,6 +164,7 @@ impl From<&StreamError> for End {
             StreamError::NoRuntime | StreamError::NoTimeDriver | StreamError::Lost => Self::Lost,
             StreamError::Empty { .. }
             | StreamError::NotAStream { .. }
+            | StreamError::UnsupportedFormat { .. }
             | StreamError::Malformed { .. } => Self::Interrupted,
         }
     }
@@ -407,10 +409,10 @@ impl<T: AsRef<str>> fmt::Display for Stamped<T> {
         }
         write!(f, " {}", self.event.name())?;
         let payload = crate::report::payload(&self.event);
-        if payload.is_null() {
+        if payload.is_empty() {
             Ok(())
         } else {
-            write!(f, " {payload}")
+            write!(f, " {}", Json::Object(payload).into_text())
         }
     }
 }

@@ -63,8 +63,8 @@ pub struct Framer {
 impl Framer {
     /// Starts at the first byte of a body.
     ///
-    /// `strict` takes a body of `data:` lines and blank lines only: any other line, a comment too, is an error, and
-    /// so is JSON without `data:`.
+    /// `strict` takes a body of `data:` lines, comments and blank lines only: any other line is an error, and so is
+    /// JSON without `data:`.
     pub fn new(limits: FrameLimits, strict: bool) -> Self {
         Self {
             lines: Lines::new(limits.line),
@@ -350,7 +350,7 @@ pub enum FrameError {
         /// The limit on an event.
         limit: usize,
     },
-    /// Strict: a line is neither blank nor `data:`.
+    /// Strict: a line is neither blank, a comment nor `data:`.
     #[error("line at byte {offset} does not start with `data:`")]
     NotData {
         /// Where the line starts.

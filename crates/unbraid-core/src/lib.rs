@@ -29,8 +29,10 @@ mod dialect;
 mod error;
 pub mod event;
 mod finish_class;
+mod format;
 pub mod frame;
 pub mod json;
+mod json_text;
 pub mod limits;
 mod message;
 mod metadata;
@@ -46,7 +48,9 @@ pub mod update;
 mod usage;
 mod warning;
 
-pub use aggregate::aggregate;
+pub use aggregate::{aggregate, aggregate_json};
+#[doc(hidden)]
+pub use aggregate::{aggregate_of, choice_json};
 pub use audio::Audio;
 pub use call_parse::{JsonFault, ShapeError, parse_json, parse_json_repaired};
 pub use demux::Demux;
@@ -55,10 +59,13 @@ pub use error::{
 };
 pub use event::{End, Event, FinishReason, Place, Stamped};
 pub use finish_class::FinishClass;
+pub use format::BodyFormat;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{Finished, Message};
 pub use metadata::Metadata;
 pub use options::{FinishPolicy, Options, ThinkTags, declared_tools};
+#[doc(hidden)]
+pub use report::parsed;
 pub use text::Text;
 pub use tool_call::{Call, CallKind, CallProblem, CallStatus};
 pub use transcript::Transcript;

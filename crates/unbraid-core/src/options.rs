@@ -97,9 +97,22 @@ pub enum ThinkTags {
 /// assert_eq!(name(&[]), "searchweb_search");
 /// assert_eq!(name(&["web_search"]), "web_search");
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+///
+/// A server that sends its reasoning under a name of its own:
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Demux, Options};
+///
+/// let options = Options { reasoning_keys: vec!["deliberation".into()], ..Options::default() };
+/// let mut demux = Demux::new(options);
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"deliberation\":\"Hm.\"}}]}\n\n");
+/// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().reasoning, "Hm.");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Ends the stream at the first line that is no data (R04) and at the first payload that is no JSON (R07).
+    /// Ends the stream at the first line that is neither data, a comment nor blank (R04), at the first payload that is
+    /// not JSON (R07), and at the first delta that cannot be merged with those before it: a field changes its type (R11),
+    /// or comes again and is not text (R14). Null counts as absent, and calls are merged by their index.
     pub strict: bool,
     /// How many choices were asked for. With 1 every index is read as 0 (E12), with a warning where that mixed several
     /// answers (E13); otherwise more only warn (E29). Fewer at the end of the stream warn, too (E30).
@@ -117,6 +130,37 @@ pub struct Options {
     /// read after it. The stream then closes when its source ends, after
     /// [`MAX_BYTES_AFTER_DONE`](crate::limits::MAX_BYTES_AFTER_DONE) further bytes, or when [`Demux::quiet`](crate::Demux::quiet) is called.
     pub usage_after_done: bool,
+    /// The names of a delta's fields that hold reasoning, in the order of their priority: the text under the first of
+    /// them that is not empty is the delta's reasoning (R3, R5). By default `reasoning_content`, `reasoning`,
+    /// `thinking`, `thinking_content` and `thought`. A name that has a meaning of its own, such as `content`, keeps it.
+    pub reasoning_keys: Vec<Arc<str>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            strict: false,
+            expect_choices: None,
+            finish_policy: FinishPolicy::default(),
+            limits: Limits::default(),
+            tools: Vec::new(),
+            think_tags: ThinkTags::default(),
+            usage_after_done: false,
+            reasoning_keys: default_reasoning_keys(),
+        }
+    }
+}
+
+/// The names under which real servers send reasoning, the best first (R3, R5).
+pub(crate) fn default_reasoning_keys() -> Vec<Arc<str>> {
+    let names = [
+        "reasoning_content",
+        "reasoning",
+        "thinking",
+        "thinking_content",
+        "thought",
+    ];
+    names.map(Arc::from).to_vec()
 }
 
 /// The names of the tools that a request declares: functions, custom tools, and the `functions` of 2023.

@@ -6,6 +6,7 @@ mod after_done;
 use crate::{
     Limit, LimitExceeded, Options, StreamError, Update,
     decode::Decoder,
+    format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
     piece::{Piece, Take, Updates},
     route::{Router, Sink},
@@ -43,7 +44,9 @@ impl Intake {
         };
         Self {
             framer: Framer::new(frame_limits, options.strict),
-            decoder: Decoder::new(options.strict, limits.json_depth),
+            decoder: Decoder::new(options.strict, limits.json_depth)
+                .with_reasoning_keys(&options.reasoning_keys)
+                .folding(options.expect_choices == Some(1)),
         }
     }
 
@@ -167,6 +170,7 @@ impl<S: Sink> Take for Routed<'_, S> {
 #[derive(Debug)]
 pub struct Pipeline<S> {
     intake: Intake,
+    head: Head,
     router: Router,
     /// Bytes that were read after `[DONE]`.
     after_done: usize,
@@ -180,6 +184,7 @@ impl<S: Sink> Pipeline<S> {
     pub fn new(options: Options, sink: S) -> Self {
         Self {
             intake: Intake::new(&options),
+            head: Head::default(),
             router: Router::new(options),
             after_done: 0,
             sink,
@@ -203,10 +208,12 @@ impl<S: Sink> Pipeline<S> {
         let mut input = bytes;
         let Self {
             intake,
+            head,
             router,
             sink,
             ..
         } = self;
+        head.take(bytes);
         while router.closed().is_none() {
             if router.is_after_done() {
                 return self.feed_after_done(input);
@@ -233,6 +240,7 @@ impl<S: Sink> Pipeline<S> {
     pub fn finish(&mut self) {
         let Self {
             intake,
+            head,
             router,
             sink,
             ..
@@ -241,6 +249,9 @@ impl<S: Sink> Pipeline<S> {
             && let Some(Err(error)) = intake.finish(&mut |update| router.update(update, sink))
         {
             router.fail(error, sink);
+        }
+        if let Some(format) = head.format() {
+            router.recognise(format);
         }
         router.finish(intake.framer.bytes(), intake.framer.seen_field(), sink);
     }
@@ -262,6 +273,7 @@ impl<S: Sink> Pipeline<S> {
             intake,
             router,
             sink,
+            ..
         } = self;
         if router.closed().is_none() {
             let _superseded = intake.finish(&mut |update| router.update(update, sink));

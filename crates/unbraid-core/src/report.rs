@@ -1,8 +1,14 @@
 //! Events and errors as JSON: what the command line prints and the fixture traces hold.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
-use crate::{End, Event, Stamped, StreamError, Warning, decode::node::to_value};
+use crate::{
+    End, Event, Stamped, StreamError, Warning,
+    decode::node::to_value,
+    json_text::{Fields, Json},
+};
 
 impl StreamError {
     /// The error as one JSON object: its `type`, its `message`, where it happened, and for a server's error its `body`.
@@ -20,6 +26,9 @@ impl StreamError {
         let details = match self {
             Self::Empty { events } => json!({ "events": events }),
             Self::NotAStream { bytes, events } => json!({ "bytes": bytes, "events": events }),
+            Self::UnsupportedFormat { format, events } => {
+                json!({ "format": format.as_str(), "events": events })
+            }
             Self::Malformed { event, offset, .. } => json!({ "event": event, "offset": offset }),
             Self::Transport(error) => {
                 json!({ "bytes": error.bytes, "source": error.source_chain() })
@@ -90,16 +99,56 @@ impl<T: AsRef<str>> Stamped<T> {
     /// let event = demux.next_event().unwrap().to_json();
     /// assert_eq!(event.to_string(), r#"{"seq":1,"choice":3,"type":"content.delta","delta":"Hi"}"#);
     /// ```
+    ///
+    /// A number that a [`Value`] has no room for is the nearest `f64`, or null beyond the largest of them;
+    /// [`to_json_text`](Self::to_json_text) prints each number as it came.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let mut object = json!({ "seq": self.seq, "choice": self.choice.map(|choice| choice.0), "type": self.event.name() });
-        extend(&mut object, payload(&self.event));
-        object
+        self.json().into_value()
+    }
+
+    /// The same object as JSON text, in one line, in which what the server sent of its own accord (usage, log
+    /// probabilities, unknown fields) stands digit by digit as it came.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{Demux, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"seed\":1.50}]}\n\n");
+    /// demux.next_event();
+    /// let event = demux.next_event().unwrap().to_json_text();
+    /// assert_eq!(event, r#"{"seq":1,"choice":0,"type":"metadata","metadata":{"seed":1.50}}"#);
+    /// ```
+    #[must_use]
+    pub fn to_json_text(&self) -> String {
+        self.json().into_text()
+    }
+
+    fn json(&self) -> Json<'_> {
+        let mut fields = Json::fields(
+            json!({ "seq": self.seq, "choice": self.choice.map(|choice| choice.0), "type": self.event.name() }),
+        );
+        fields.append(&mut payload(&self.event));
+        Json::Object(fields)
     }
 }
 
-/// An event's payload as an object; `null` where it has none.
-pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Value {
+/// An event's payload.
+pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
+    let raw = |name: &'static str, raw| vec![(Cow::Borrowed(name), raw)];
+    match event {
+        Event::Audio(text) => raw("audio", Json::Raw(text.as_ref().into())),
+        Event::Logprobs(text) => raw("logprobs", Json::Raw(text.as_ref().into())),
+        Event::Metadata(text) => raw("metadata", Json::Raw(text.as_ref().into())),
+        Event::Usage(usage) => raw("usage", usage.raw_part()),
+        _ => Json::fields(plain_payload(event)),
+    }
+}
+
+/// The payload of an event that holds no raw JSON, as an object; `null` where it has none.
+fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
     match event {
         Event::Start { role } => json!({ "role": role.as_ref().map(AsRef::as_ref) }),
         Event::Role(role) => json!({ "role": role.as_ref() }),
@@ -118,21 +167,20 @@ pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         }
         Event::ToolCallArguments { call, text } => json!({ "call": call, "delta": text.as_ref() }),
         Event::ToolCallDone { call, status } => json!({ "call": call, "status": status.as_str() }),
-        Event::Audio(raw) => json!({ "audio": parsed(raw.as_ref()) }),
-        Event::Logprobs(raw) => json!({ "logprobs": parsed(raw.as_ref()) }),
-        Event::Metadata(raw) => json!({ "metadata": parsed(raw.as_ref()) }),
+        Event::Audio(_) | Event::Logprobs(_) | Event::Metadata(_) | Event::Usage(_) => Value::Null,
         Event::Finish(reason) => json!({ "finish_reason": reason.as_ref() }),
         Event::Warning(warning) => {
             json!({ "code": warning.code, "event": warning.event, "message": warning.message })
         }
         Event::End(end) => json!({ "end": end.name(), "error": end.error_json() }),
-        Event::Usage(usage) => json!({ "usage": usage.raw }),
         Event::Error(error) => json!({ "error": error.to_json() }),
     }
 }
 
 /// Raw JSON as a value; a field of more than [`MAX_VALUES`](crate::limits::MAX_VALUES) values stays text.
-pub(crate) fn parsed(raw: &str) -> Value {
+#[doc(hidden)]
+#[must_use]
+pub fn parsed(raw: &str) -> Value {
     to_value(raw).unwrap_or_else(|| Value::from(raw))
 }
 

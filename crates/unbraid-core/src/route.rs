@@ -16,8 +16,8 @@ use folded::Folded;
 use summary::Beyond;
 
 use crate::{
-    ChoiceIndex, End, LimitExceeded, Metadata, Options, ServerError, Shape, StreamError, Update,
-    Usage, Warning,
+    BodyFormat, ChoiceIndex, End, LimitExceeded, Metadata, Options, ServerError, Shape,
+    StreamError, Update, Usage, Warning,
     event::{Event, Place, Stamped},
     piece::Piece,
     text::Text,
@@ -137,6 +137,8 @@ pub struct Router {
     next_at: u64,
     events: u64,
     recognised: bool,
+    /// What the events without choices appear to be.
+    format: Option<BodyFormat>,
     choices_in_event: u32,
     /// Whose reason came in the last event, and in this one.
     finish_before: Finish,
@@ -171,6 +173,7 @@ impl Router {
             next_at: 0,
             events: 0,
             recognised: false,
+            format: None,
             choices_in_event: 0,
             finish_before: Finish::None,
             finish_now: Finish::None,
@@ -280,6 +283,9 @@ impl Router {
         }
         let place = self.place(update.at);
         self.recognised |= update.recognised;
+        if let Some(format) = update.format {
+            self.recognise(format);
+        }
         let folded = self.options.expect_choices == Some(1);
         for warning in &update.warnings {
             let mut warning = warning.clone();

@@ -12,7 +12,7 @@ mod write;
 use std::sync::Arc;
 
 pub(crate) use call_entry::CallEntry;
-pub(crate) use fields::{Field, Level};
+pub(crate) use fields::{Field, Level, list_inside, raw_pairs};
 pub use gather::{EventsOf, TextOf};
 
 use crate::{

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use crate::Warning;
+use crate::{BodyFormat, Warning};
 
 /// Which of the answers: the wire's `index`, not a position.
 ///
@@ -194,6 +194,8 @@ pub struct Update<'a> {
     pub delta_fields: usize,
     /// What was tolerated while decoding.
     pub warnings: Vec<Warning>,
+    /// What the event's JSON appears to be, where it brings no choice.
+    pub format: Option<BodyFormat>,
     /// Whether the event was a completion chunk, an error or an end mark, and no foreign JSON.
     pub recognised: bool,
     /// Whether this is the stream's end mark, `[DONE]`.
@@ -232,6 +234,7 @@ impl Update<'_> {
             metadata: own_pairs(self.metadata),
             delta_fields: self.delta_fields,
             warnings: self.warnings,
+            format: self.format,
             recognised: self.recognised,
             done: self.done,
         }

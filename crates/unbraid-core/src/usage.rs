@@ -2,9 +2,11 @@
 //! estimated.
 
 mod estimate;
+mod exact;
 mod prompt;
 mod sum;
 
+use exact::Exact;
 use serde_json::{Map, Value};
 
 pub use estimate::{
@@ -79,7 +81,9 @@ pub struct Usage {
     /// Which figures were estimated; the others were reported.
     pub estimated: Estimated,
     /// All fields that were reported, merged, unknown ones included; `null` if none came. Nothing estimated is in it.
+    /// A number that a `Value` has no room for is the nearest `f64`; [`raw_json`](Self::raw_json) has it as it came.
     pub raw: Value,
+    exact: Exact,
 }
 
 /// Collects what a stream reports in its three places.
@@ -97,6 +101,9 @@ pub(crate) struct Reported {
     /// llama.cpp, text completions: the same in the chunk of the finish itself.
     at_finish: ByFinish,
     done: bool,
+    /// The numbers of what was merged, as they were written: of the envelope, and of the choices.
+    exact: Exact,
+    exact_of_choices: Exact,
 }
 
 /// Usage that came with the finish of one choice.
@@ -156,6 +163,7 @@ impl Reported {
         let earlier = self.parsed.replace(fields);
         if let Some(earlier) = earlier.or_else(|| parse(&self.pending)) {
             merge(&mut self.envelope, &earlier);
+            self.exact.note(&self.pending);
         }
         raw.clone_into(&mut self.pending);
     }
@@ -175,6 +183,7 @@ impl Reported {
     pub(crate) fn choice(&mut self, choice: ChoiceIndex, raw: &str) {
         if let Some(fields) = parse(raw) {
             merge_choice(&mut self.choices, choice, &fields);
+            self.exact_of_choices.note(raw);
         }
     }
 
@@ -224,7 +233,17 @@ impl Reported {
             source: UsageSource::Reported,
             estimated: Estimated::default(),
             raw: Value::Object(fields),
+            exact: self.exact(of_choices),
         }
+    }
+
+    fn exact(&self, of_choices: bool) -> Exact {
+        if of_choices {
+            return self.exact_of_choices.clone();
+        }
+        let mut exact = self.exact.clone();
+        exact.note(&self.pending);
+        exact
     }
 }
 

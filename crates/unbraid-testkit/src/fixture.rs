@@ -91,12 +91,14 @@ impl Fixture {
 pub struct Options {
     /// `expect-choices=N`: how many choices were asked for; with 1 every index means choice 0 (E12).
     pub expect_choices: Option<u32>,
-    /// `strict`: lines and payloads that the format does not allow are errors (R04, R07).
+    /// `strict`: lines, payloads and deltas that the format does not allow are errors (R04, R07, R11, R14).
     pub strict: bool,
     /// `split-think`, `split-think=start`: `<think>` tags separate reasoning from content (C18).
     pub split_think: SplitThink,
     /// `usage-after-done`: usage that follows `[DONE]` counts (U13).
     pub usage_after_done: bool,
+    /// `reasoning-keys=A,B`: the names under which reasoning comes, in the order of their priority (R5).
+    pub reasoning_keys: Option<Vec<String>>,
 }
 
 /// Where reasoning begins that stands in the content.
@@ -139,6 +141,9 @@ impl Options {
             Some(("split-think", "start")) => self.split_think = SplitThink::AtStart,
             Some(("expect-choices", n)) => {
                 self.expect_choices = Some(n.parse().map_err(|_| word.to_owned())?);
+            }
+            Some(("reasoning-keys", keys)) => {
+                self.reasoning_keys = Some(keys.split(',').map(str::to_owned).collect());
             }
             _ => return Err(word.to_owned()),
         }

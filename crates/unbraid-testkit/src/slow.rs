@@ -9,6 +9,7 @@ mod fault;
 mod frames;
 mod indices;
 mod lenient;
+mod merge;
 mod status;
 mod think;
 mod tools;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use crate::fixture::{Options, SplitThink};
 use frames::Frame;
 use indices::Indices;
+use merge::Merged;
 use usage::Tally;
 
 pub use choice::Choice;
@@ -32,6 +34,8 @@ pub fn accumulate(bytes: &[u8], options: &Options) -> Outcome {
         expected: options.expect_choices,
         fold: options.expect_choices == Some(1),
         split_think: options.split_think,
+        merged: options.strict.then(Merged::default),
+        reasoning_keys: options.reasoning_keys.clone(),
         ..Client::default()
     };
     for frame in frames::split(bytes, options.strict) {
@@ -91,6 +95,10 @@ struct Client {
     /// One choice was asked for, so that every index means 0 (E12).
     fold: bool,
     split_think: SplitThink,
+    /// In strict mode, the deltas so far.
+    merged: Option<Merged>,
+    /// The names of reasoning, in place of those of R5.
+    reasoning_keys: Option<Vec<String>>,
     outcome: Outcome,
     tally: Tally,
     indices: Indices,
@@ -98,6 +106,13 @@ struct Client {
 
 impl Client {
     fn chunk(&mut self, chunk: &Value) {
+        if !self.merges(chunk) {
+            self.outcome.refused = true;
+            return;
+        }
+        for (index, element) in Self::own_elements(chunk) {
+            self.indices.note(index, element);
+        }
         let elements = self.elements(chunk);
         self.tally.chunk(chunk, &elements);
         let error = fault::in_chunk(chunk);
@@ -111,7 +126,7 @@ impl Client {
                 .entry(index)
                 .or_insert_with(|| Choice::new(self.split_think));
             let had_finished = choice.finish_reason.is_some();
-            choice.apply(element);
+            choice.apply(element, self.reasoning_keys.as_deref());
             // What finishes in the chunk of an error has failed with it: X4.
             let finishes = !had_finished && choice.finish_reason.is_some();
             choice.failed_with_stream |= error.is_some() && finishes;
@@ -127,8 +142,31 @@ impl Client {
         self.tally.chunk_after_done(chunk, &elements);
     }
 
+    /// Whether the deltas of a chunk fit those before, which only strict mode asks for.
+    fn merges(&mut self, chunk: &Value) -> bool {
+        let deltas: Vec<(u32, Value)> = self
+            .elements(chunk)
+            .into_iter()
+            .filter_map(|(index, element)| Some((index, element.get("delta")?.clone())))
+            .collect();
+        let Some(merged) = &mut self.merged else {
+            return true;
+        };
+        deltas
+            .iter()
+            .all(|(index, delta)| merged.delta(*index, delta))
+    }
+
     /// The choice elements of a chunk with the index each one belongs to; elements with an impossible index are left out.
-    fn elements<'a>(&mut self, chunk: &'a Value) -> Vec<(u32, &'a Value)> {
+    fn elements<'a>(&self, chunk: &'a Value) -> Vec<(u32, &'a Value)> {
+        let folded = |index| if self.fold { 0 } else { index };
+        let own = Self::own_elements(chunk).into_iter();
+        own.map(|(index, element)| (folded(index), element))
+            .collect()
+    }
+
+    /// The same with the indices that the server sent.
+    fn own_elements(chunk: &Value) -> Vec<(u32, &Value)> {
         let Some(elements) = chunk.get("choices").and_then(Value::as_array) else {
             return Vec::new();
         };
@@ -138,16 +176,8 @@ impl Client {
             .zip(0u32..)
             .filter(|(element, _)| element.is_object());
         elements
-            .filter_map(|(element, at)| Some((self.index(element, index(at))?, element)))
+            .filter_map(|(element, at)| Some((Self::own_index(element, index(at))?, element)))
             .collect()
-    }
-
-    fn index(&mut self, element: &Value, if_missing: u32) -> Option<u32> {
-        let own = Self::own_index(element, if_missing);
-        if let Some(index) = own {
-            self.indices.note(index, element);
-        }
-        if self.fold { Some(0) } else { own }
     }
 
     fn own_index(element: &Value, if_missing: u32) -> Option<u32> {

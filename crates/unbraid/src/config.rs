@@ -93,12 +93,38 @@ impl Builder {
         self
     }
 
-    /// Ends the stream at the first line that is no data (R04) and at the first payload that is no JSON (R07).
+    /// Ends the stream at the first line that is neither data, a comment nor blank (R04), at the first payload that is
+    /// not JSON (R07), and at the first delta that cannot be merged with those before it: a field changes its type (R11),
+    /// or comes again and is not text (R14).
     ///
-    /// Comments and the fields `event`, `id` and `retry` are no data either: servers that send keep-alives are refused.
+    /// The fields `event`, `id` and `retry` are refused, too.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.options.strict = strict;
+        self
+    }
+
+    /// The names of a delta's fields that hold reasoning, in the order of their priority, in place of the
+    /// [default ones](Options::reasoning_keys) (R3, R5).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::Completions;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"deliberation\":\"Hm.\"},\"finish_reason\":\"stop\"}]}\n\n";
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    /// let completions = Completions::builder().reasoning_keys(["deliberation", "reasoning"]).read_sse(bytes);
+    /// let finished = completions.single().await.unwrap().finished().await.unwrap();
+    /// assert_eq!(finished.message.reasoning, "Hm.");
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn reasoning_keys(mut self, keys: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
+        self.options.reasoning_keys = keys.into_iter().map(Into::into).collect();
         self
     }
 

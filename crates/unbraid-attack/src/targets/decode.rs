@@ -102,6 +102,8 @@ fn compare_told(events: &[&[u8]], options: Options) {
     if given.choices().next().is_some() {
         assert_eq!(lines(&mut given), lines(&mut expected), "a demux of bytes");
         assert_eq!(given.aggregate(), expected.aggregate(), "a demux of bytes");
+        let (given, expected) = (given.aggregate_json(), expected.aggregate_json());
+        assert_eq!(given, expected, "a demux of bytes");
     }
 }
 
@@ -135,6 +137,8 @@ fn check(update: &Update<'_>, data: &[u8]) {
     let shown = String::from_utf8_lossy(data);
     let chunk: Value = match serde_json::from_slice(data) {
         Ok(chunk) => chunk,
+        // Raw fields keep numbers that a `Value` has no room for.
+        Err(error) if error.to_string().starts_with("number out of range") => return,
         Err(error) => panic!("taken, but serde_json says {error}: {shown}"),
     };
     let [choice] = chunk["choices"].as_array().map_or(&[][..], Vec::as_slice) else {

@@ -12,7 +12,9 @@ use crate::account::Account;
 pub(super) fn no_answer(error: &HttpError) -> Value {
     let mut demux = Demux::new(Options::default());
     demux.fail(StreamError::Cancelled);
-    let mut response = Account::of_demux(&demux, &Prompt::default()).into_json();
+    let account = Account::of_demux(&demux, &Prompt::default());
+    let mut response: Value =
+        serde_json::from_str(&account.into_json_text()).unwrap_or_else(|_| json!({}));
     if let Some(Value::Object(account)) = response.get_mut("unbraid") {
         account.insert("end".into(), error.name().into());
         account.insert("error".into(), to_json(error));

@@ -31,7 +31,7 @@ fn what_is_no_stream_says_so() {
         b"\n  <!DOCTYPE html>\n<html></html>\n",
         1,
         "not_a_stream",
-        "this looks like HTML",
+        "an error page (HTML)",
     );
     check(
         b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\x56\x0a\n\x00",

@@ -8,6 +8,7 @@ mod demo;
 mod documentation;
 mod events;
 mod every_fixture;
+mod exact;
 #[cfg(unix)]
 mod live;
 mod pipes;
@@ -92,6 +93,10 @@ fn flags(fixture: &Fixture) -> String {
     });
     if fixture.options.usage_after_done {
         flags.push_str(" --usage-after-done");
+    }
+    if let Some(keys) = &fixture.options.reasoning_keys {
+        flags.push_str(" --reasoning-keys ");
+        flags.push_str(&keys.join(","));
     }
     flags
 }

@@ -1,21 +1,15 @@
 //! One chunk between its JSON and its updates: both decoders fill it, one place turns it into updates.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::{ChoiceIndex, Fragment, ToolCallUpdate, Update, Warning, limits::MAX_FIELDS};
+use crate::{
+    BodyFormat, ChoiceIndex, Fragment, ToolCallUpdate, Update, Warning, limits::MAX_FIELDS,
+};
 
 pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
-
-/// Names of reasoning text, the first non-empty one of a delta counts (R3, R5).
-pub(crate) const REASONING: [&str; 5] = [
-    "reasoning_content",
-    "reasoning",
-    "thinking",
-    "thinking_content",
-    "thought",
-];
 
 /// The list of a message's parts that are neither text nor reasoning (C11); no server's own field has the name.
 pub(crate) const CONTENT_PARTS: &str = "content_parts";
@@ -25,12 +19,16 @@ pub(crate) struct Chunk<'a> {
     pub(crate) id: Option<Cow<'a, str>>,
     pub(crate) created: Option<u64>,
     pub(crate) model: Option<Cow<'a, str>>,
+    /// The wire's `object`, which only tells what a value without choices is (E19).
+    pub(crate) object: Option<Cow<'a, str>>,
     pub(crate) has_choices: bool,
     pub(crate) elements: Vec<Element<'a>>,
     pub(crate) usage: Option<Cow<'a, str>>,
     pub(crate) error: Option<Cow<'a, str>>,
     pub(crate) extra: Pairs<'a>,
     pub(crate) warnings: Vec<Warning>,
+    /// What the value appears to be, where it brings no choice.
+    pub(crate) format: Option<BodyFormat>,
 }
 
 /// One entry of `choices`.
@@ -51,6 +49,8 @@ pub(crate) struct Element<'a> {
     pub(crate) odd: bool,
     /// The text came from `reasoning_details` alone (R4).
     pub(crate) details_only: bool,
+    /// Half a character was replaced between two parts of a text (C14).
+    pub(crate) lost_half: bool,
 }
 
 /// The last value of a key stays, at the place of the first (E26).
@@ -68,34 +68,69 @@ pub(crate) fn is_padding(key: &str) -> bool {
     matches!(key, "obfuscation" | "nonce")
 }
 
-/// Whether log probabilities hold any token: empty lists are none (M7).
+/// Whether log probabilities hold any token: empty lists are none (M7), and of equal keys the last one counts (E26).
 pub(crate) fn has_tokens(raw: &str) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Lists<'a> {
-        #[serde(borrow)]
-        content: Option<&'a RawValue>,
-        #[serde(borrow)]
-        refusal: Option<&'a RawValue>,
-        #[serde(borrow)]
-        tokens: Option<&'a RawValue>,
-    }
-    let some = |list: Option<&RawValue>| {
-        let inner = list.and_then(|list| list.get().strip_prefix('['));
-        inner.is_some_and(|inner| !inner.trim_start().starts_with(']'))
-    };
-    serde_json::from_str(raw).is_ok_and(|lists: Lists<'_>| {
-        some(lists.content) || some(lists.refusal) || some(lists.tokens)
-    })
+    serde_json::from_str::<Lists>(raw).is_ok_and(|lists| lists.filled.contains(&true))
 }
 
-/// Whether raw JSON holds what `serde_json` takes for syntax but not for a value: half a surrogate pair, a number out of
-/// range, its own private name. It may say yes for a whole pair, and for a large exponent: the closer look is only slower.
+/// The names of the lists that log probabilities consist of, in chats and in text completions.
+pub(crate) const LOGPROB_LISTS: [&str; 3] = ["content", "refusal", "tokens"];
+
+/// Whether a raw value is a list that is not empty.
+pub(crate) fn is_filled_list(raw: &str) -> bool {
+    let inside = raw.strip_prefix('[');
+    inside.is_some_and(|inside| !inside.trim_start().starts_with(']'))
+}
+
+/// Which of the [`LOGPROB_LISTS`] hold anything.
+struct Lists {
+    filled: [bool; LOGPROB_LISTS.len()],
+}
+
+impl<'a> Deserialize<'a> for Lists {
+    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ListsVisitor;
+        impl<'a> Visitor<'a> for ListsVisitor {
+            type Value = Lists;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<Lists, M::Error> {
+                let mut filled = [false; LOGPROB_LISTS.len()];
+                while let Some((key, raw)) = map.next_entry::<Cow<'a, str>, &'a RawValue>()? {
+                    let at = LOGPROB_LISTS.iter().position(|name| *name == key);
+                    if let Some(filled) = at.and_then(|at| filled.get_mut(at)) {
+                        *filled = is_filled_list(raw.get());
+                    }
+                }
+                Ok(Lists { filled })
+            }
+        }
+        deserializer.deserialize_map(ListsVisitor)
+    }
+}
+
+/// Whether raw JSON holds what `serde_json` takes for syntax but not for a value: half a surrogate pair, or its own
+/// private name. It may say yes for a whole pair: reading it field by field is only slower. A number of any size is
+/// not doubtful: raw JSON has room for it.
 pub(crate) fn is_doubtful(raw: &str) -> bool {
     let bytes = raw.as_bytes();
     let surrogate = || {
         memchr::memmem::find_iter(bytes, b"\\u")
             .any(|at| matches!(bytes.get(at + 2), Some(b'd' | b'D')))
     };
+    // The name begins with a dollar, which may stand there as an escape.
+    let private = || {
+        let has = |needle: &str| memchr::memmem::find(bytes, needle.as_bytes()).is_some();
+        has("\"$serde_json") || has("\"\\u0024")
+    };
+    surrogate() || private()
+}
+
+/// Whether raw JSON may hold a number beyond the largest `f64`. It may say yes for a large exponent that is in range.
+pub(crate) fn may_overflow(raw: &str) -> bool {
+    const LONGEST: usize = 300; // digits: `f64` ends at 1e308
+    let bytes = raw.as_bytes();
     let exponent = || {
         memchr::memchr2_iter(b'e', b'E', bytes).any(|at| {
             let before = at.checked_sub(1).and_then(|at| bytes.get(at));
@@ -105,19 +140,13 @@ pub(crate) fn is_doubtful(raw: &str) -> bool {
                 && digits.iter().take(3).filter(|b| b.is_ascii_digit()).count() == 3
         })
     };
-    const LONGEST: usize = 300; // digits: `f64` ends at 1e308
     let long = || {
         bytes.len() > LONGEST
             && bytes
                 .split(|b| !b.is_ascii_digit())
                 .any(|run| run.len() > LONGEST)
     };
-    // The name begins with a dollar, which may stand there as an escape.
-    let private = || {
-        let has = |needle: &str| memchr::memmem::find(bytes, needle.as_bytes()).is_some();
-        has("\"$serde_json") || has("\"\\u0024")
-    };
-    surrogate() || exponent() || long() || private()
+    exponent() || long()
 }
 
 pub(crate) fn non_empty(text: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {

@@ -8,10 +8,17 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::{
-    chunk::{Chunk, Element, REASONING, is_padding, non_empty, number_calls, put, some_text},
+    chunk::{Chunk, Element, Pairs, is_padding, may_overflow, non_empty, number_calls, some_text},
     node,
 };
-use crate::{Fragment, Shape, ToolCallUpdate, dialect::openai_chat, limits::MAX_JSON_DEPTH};
+use crate::{
+    Fragment, Shape, ToolCallUpdate,
+    dialect::openai_chat,
+    limits::{MAX_FIELDS, MAX_JSON_DEPTH},
+};
+
+/// How many names of reasoning an ordinary chunk may use; the lenient decoder knows any number of them.
+const REASONING_SLOTS: usize = 8;
 
 /// Something that an ordinary chunk does not hold.
 #[derive(Debug)]
@@ -31,6 +38,9 @@ pub(super) trait Values<'a> {
     fn object(&mut self, into: &mut impl Fill<'a>) -> Result<bool, Surprise>;
     /// A list's entries, of which an ordinary one has few; false for `null`.
     fn list<T: Fill<'a> + Default>(&mut self, into: &mut Vec<T>) -> Result<bool, Surprise>;
+
+    /// The rank of a name under which reasoning comes; `None` for any other name.
+    fn reasoning_rank(&self, name: &str) -> Option<usize>;
 
     /// Where the last value ended, if the reader knows.
     fn place(&self) -> Option<usize> {
@@ -64,6 +74,35 @@ pub(super) trait Values<'a> {
     }
 }
 
+/// Keeps an unknown field. A name that is known already is a surprise, since its last value may be null (E26); so is one
+/// beyond the limit, since it matters which fields were left out.
+fn keep<'a>(
+    pairs: &mut Pairs<'a>,
+    key: Cow<'a, str>,
+    from: &mut impl Values<'a>,
+) -> Result<(), Surprise> {
+    let raw = from.some_raw()?;
+    let known = pairs.iter().any(|(known, _)| *known == key);
+    match raw {
+        _ if known => Err(Surprise),
+        Some(_) if pairs.len() >= MAX_FIELDS => Err(Surprise),
+        Some(raw) => {
+            pairs.push((key, raw));
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Reported usage: the lenient decoder warns of figures that are beyond any number (U9).
+fn usage<'a>(from: &mut impl Values<'a>) -> Result<Option<Cow<'a, str>>, Surprise> {
+    let usage = from.raw_object()?;
+    if usage.as_deref().is_some_and(may_overflow) {
+        return Err(Surprise);
+    }
+    Ok(usage)
+}
+
 /// What is filled key by key; a repeated key is filled again, so the last value counts (E26).
 pub(super) trait Fill<'a> {
     fn fill(&mut self, key: Cow<'a, str>, from: &mut impl Values<'a>) -> Result<(), Surprise>;
@@ -84,7 +123,8 @@ impl<'a> Fill<'a> for Chunk<'a> {
             "created" => self.created = from.number()?,
             "model" => self.model = from.text()?,
             "object" => {
-                if from.text()?.is_some_and(|object| object == "error") {
+                self.object = from.text()?;
+                if self.object.as_deref() == Some("error") {
                     return Err(Surprise);
                 }
             }
@@ -94,19 +134,11 @@ impl<'a> Fill<'a> for Chunk<'a> {
                     return Err(Surprise);
                 }
             }
-            "usage" => {
-                if let Some(usage) = from.raw_object()? {
-                    self.usage = Some(usage); // U2: null takes nothing back
-                }
-            }
+            "usage" => self.usage = usage(from)?,
             "error" | "error_message" | "error_type" | "detail" | "msg" | "message" | "code"
             | "success" | "base_resp" | "x_groq" => from.null_only()?,
             name if is_padding(name) => drop(from.raw()?),
-            _ => {
-                if let Some(raw) = from.some_raw()? {
-                    put(&mut self.extra, key, raw);
-                }
-            }
+            _ => keep(&mut self.extra, key, from)?,
         }
         Ok(())
     }
@@ -146,11 +178,7 @@ impl<'a> Fill<'a> for Element<'a> {
             "message" => self.has_message |= from.some_raw()?.is_some(),
             "error" => from.null_only()?,
             name if is_padding(name) => drop(from.raw()?),
-            _ => {
-                if let Some(raw) = from.some_raw()? {
-                    put(&mut self.update.metadata, key, raw);
-                }
-            }
+            _ => keep(&mut self.update.metadata, key, from)?,
         }
         Ok(())
     }
@@ -171,7 +199,8 @@ impl<'a> Fill<'a> for Element<'a> {
 struct Delta<'e, 'a> {
     element: &'e mut Element<'a>,
     content: Option<Fragment<'a>>,
-    reasoning: [Option<Fragment<'a>>; REASONING.len()],
+    /// By the rank of its name.
+    reasoning: [Option<Fragment<'a>>; REASONING_SLOTS],
     details: Option<&'a str>,
 }
 
@@ -212,22 +241,16 @@ impl<'a> Fill<'a> for Delta<'_, 'a> {
                     return Err(Surprise);
                 }
                 if raw != "null" {
-                    put(&mut self.element.fields, key, Cow::Borrowed(raw));
+                    self.element.fields.push((key, Cow::Borrowed(raw)));
                 }
             }
-            other => match REASONING.iter().position(|name| *name == other) {
-                Some(at) => {
-                    if let (Some(slot), reasoning) = (self.reasoning.get_mut(at), from.fragment()?)
-                    {
-                        *slot = reasoning;
-                    }
+            other => match from.reasoning_rank(other) {
+                Some(rank) => {
+                    let reasoning = from.fragment()?;
+                    *self.reasoning.get_mut(rank).ok_or(Surprise)? = reasoning;
                 }
                 None if is_padding(other) => drop(from.raw()?),
-                None => {
-                    if let Some(raw) = from.some_raw()? {
-                        put(&mut self.element.fields, key, raw);
-                    }
-                }
+                None => keep(&mut self.element.fields, key, from)?,
             },
         }
         Ok(())
@@ -242,7 +265,8 @@ impl<'a> Fill<'a> for Delta<'_, 'a> {
         update.reasoning_update = self.reasoning.iter_mut().find_map(Option::take);
         if let (None, Some(details)) = (&update.reasoning_update, self.details.take()) {
             let details = node::read(details, MAX_JSON_DEPTH).map_err(|_| Surprise)?;
-            update.reasoning_update = openai_chat::details(&details);
+            let (text, _) = openai_chat::details(&details); // halves of characters are a surprise
+            update.reasoning_update = text;
             self.element.details_only = update.reasoning_update.is_some();
         }
         Ok(())
@@ -279,11 +303,7 @@ impl<'a> Fill<'a> for ToolCallUpdate<'a> {
                 self.arguments = function.arguments;
             }
             "custom" => from.null_only()?,
-            _ => {
-                if let Some(raw) = from.some_raw()? {
-                    put(&mut self.extra, key, raw);
-                }
-            }
+            _ => keep(&mut self.extra, key, from)?,
         }
         Ok(())
     }

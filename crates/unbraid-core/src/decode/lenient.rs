@@ -1,6 +1,6 @@
 //! Any other chunk, field by field: one bad field never costs the other choices of its chunk.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{
     chunk::{Chunk, is_padding, put},
@@ -9,12 +9,18 @@ use super::{
 use crate::{Warning, dialect, limits::MAX_ENTRIES};
 
 /// The chunk in a JSON value, whatever it lacks.
-pub(super) fn chunk<'a>(node: &Node<'a>, at: u64) -> Chunk<'a> {
+pub(super) fn chunk<'a>(node: &Node<'a>, at: u64, reasoning: &[Arc<str>]) -> Chunk<'a> {
     let mut chunk = Chunk::default();
     for (key, value) in node.as_object().unwrap_or_default() {
-        field(&mut chunk, key, value, at);
+        if key == "choices" {
+            chunk.has_choices = true;
+            choices(&mut chunk, value, at, reasoning);
+        } else {
+            field(&mut chunk, key, value, at);
+        }
     }
     chunk.error = error(node, &chunk);
+    chunk.format = chunk.recognise();
     chunk
 }
 
@@ -32,18 +38,16 @@ fn field<'a>(chunk: &mut Chunk<'a>, key: &Cow<'a, str>, value: &Node<'a>, at: u6
         "id" => chunk.id = value.text(),
         "created" => chunk.created = seconds(value),
         "model" => chunk.model = value.text(),
-        "choices" => {
-            chunk.has_choices = true;
-            choices(chunk, value, at);
-        }
         "usage" => {
-            chunk.usage = object(value).or_else(|| chunk.usage.take()); // U2: null takes nothing back
-            if !value.clean {
+            // U6: the envelope's own comes first. Null takes nothing back that came in another place (U2).
+            chunk.usage = object(value).or_else(|| chunk.usage.take());
+            if !value.clean || !value.is_in_range() {
                 let told = "what is no number in the usage was read as null";
                 chunk.warnings.push(Warning::new("U9", at, told));
             }
         }
-        "object" | "error" => {}
+        "object" => chunk.object = value.text(),
+        "error" => {}
         "x_groq" if !value.is_null() => {
             // U6: the second place; the envelope's own comes first.
             if let Some(usage) = value.get("usage").and_then(object) {
@@ -61,7 +65,7 @@ pub(crate) fn object<'a>(node: &Node<'a>) -> Option<Cow<'a, str>> {
     matches!(node.value, Value::Object(_)).then(|| node.to_json())
 }
 
-fn choices<'a>(chunk: &mut Chunk<'a>, value: &Node<'a>, at: u64) {
+fn choices<'a>(chunk: &mut Chunk<'a>, value: &Node<'a>, at: u64, reasoning: &[Arc<str>]) {
     let elements = match &value.value {
         Value::Array(elements) => elements.as_slice(),
         Value::Object(_) => std::slice::from_ref(value),
@@ -76,7 +80,7 @@ fn choices<'a>(chunk: &mut Chunk<'a>, value: &Node<'a>, at: u64) {
         chunk.warnings.push(Warning::new("E11", at, told));
     }
     for node in elements.iter().take(MAX_ENTRIES) {
-        match dialect::element(node, at) {
+        match dialect::element(node, at, reasoning) {
             Some(element) => chunk.elements.push(element),
             None => chunk.warnings.push(Warning::new(
                 "E11",

@@ -1,8 +1,9 @@
 //! A tolerant JSON reader, for the chunks that serde_json refuses.
 //!
 //! It takes what producers are known to send and nothing more: raw control characters and invalid escapes in strings,
-//! lone surrogate escapes, `NaN` and the infinities, numbers out of range, deep nesting. Each of them costs the node
-//! and its ancestors the mark [`Node::clean`], so that a caller may pass untouched parts on as they came.
+//! lone surrogate escapes, `NaN` and the infinities, deep nesting. Each of them costs the node
+//! and its ancestors the mark [`Node::clean`], so that a caller may pass untouched parts on as they came. A number of
+//! any size is clean: raw JSON keeps all of its digits, and only a `Value` has no room for them.
 
 use std::borrow::Cow;
 
@@ -10,10 +11,14 @@ use parse::Reader;
 
 use crate::limits::{MAX_JSON_DEPTH, MAX_VALUES};
 
+mod compact;
 mod number;
 mod parse;
 mod string;
+mod unique;
 mod write;
+
+pub(crate) use compact::compact;
 
 #[cfg(test)]
 mod tests;
@@ -43,10 +48,29 @@ pub(crate) fn read(input: &str, max_depth: usize) -> Result<Node<'_>, NodeError>
     Ok(node)
 }
 
+/// Reads one value as [`read`] does, and refuses what only this reader tolerates: the text has to be JSON by its grammar.
+///
+/// Lone surrogate escapes and numbers of any size are JSON.
+///
+/// # Errors
+///
+/// As [`read`], and a syntax error at the end of a text that is not JSON.
+pub(crate) fn read_json(input: &str, max_depth: usize) -> Result<Node<'_>, NodeError> {
+    let mut reader = Reader::new(input, max_depth);
+    let node = reader.value()?;
+    reader.end()?;
+    if reader.is_json() {
+        Ok(node)
+    } else {
+        let offset = input.len();
+        Err(NodeError::Syntax { offset })
+    }
+}
+
 /// Raw JSON that the wire brought, as a value.
 ///
-/// What `serde_json` refuses is read with this reader and written anew: numbers out of range become null, lone
-/// surrogates U+FFFD. `None` for text that is no JSON, nested too deep, or made of more than [`MAX_VALUES`].
+/// A number that a `Value` has no room for is the nearest `f64`, and null beyond the largest of them. Lone surrogates
+/// become U+FFFD. `None` for text that is no JSON, nested too deep, or made of more than [`MAX_VALUES`].
 pub(crate) fn to_value(raw: &str) -> Option<serde_json::Value> {
     // Each value but the first stands behind one of these.
     let many =
@@ -57,8 +81,8 @@ pub(crate) fn to_value(raw: &str) -> Option<serde_json::Value> {
     if let Ok(value) = serde_json::from_str(raw) {
         return Some(value);
     }
-    let clean = read(raw, MAX_JSON_DEPTH).ok()?;
-    serde_json::from_str(&clean.to_json()).ok()
+    let node = read(raw, MAX_JSON_DEPTH).ok()?;
+    serde_json::from_str(&write::json_in_range(&node)).ok()
 }
 
 /// A JSON value and the text it was read from.
@@ -85,7 +109,7 @@ pub(crate) enum Value<'a> {
     String(Wide<'a>),
     /// An array.
     Array(Vec<Node<'a>>),
-    /// An object in the order of the wire, with its duplicate keys.
+    /// An object in the order of the wire; of duplicate keys the last value alone (E26).
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
@@ -133,7 +157,6 @@ impl<'a> Node<'a> {
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.as_object()?
             .iter()
-            .rev()
             .find(|(name, _)| name == key)
             .map(|(_, node)| node)
     }
@@ -220,10 +243,19 @@ impl<'a> Node<'a> {
             .filter(|number: &f64| number.is_finite())
     }
 
-    /// JSON text of this node that serde_json accepts: `raw` if it is clean, else written anew without white space.
+    /// Whether a `Value` has room for every number in it.
+    pub(crate) fn is_in_range(&self) -> bool {
+        match &self.value {
+            Value::Null | Value::Bool(_) | Value::String(_) => true,
+            Value::Number(raw) => number::in_range(raw),
+            Value::Array(items) => items.iter().all(Self::is_in_range),
+            Value::Object(fields) => fields.iter().all(|(_, node)| node.is_in_range()),
+        }
+    }
+
+    /// JSON text of this node: `raw` if it is clean, else written anew without white space.
     ///
-    /// `NaN`, the infinities and numbers out of range become `null`, lone surrogates U+FFFD; of duplicate keys the
-    /// last value stands at the place of the first. What serde_json has no way to read is left out: an array or object
+    /// `NaN` and the infinities become `null`, lone surrogates U+FFFD; numbers stay as they were written. What serde_json has no way to read is left out: an array or object
     /// beyond its recursion limit is `null`, a key of its own private name goes with its value.
     pub(crate) fn to_json(&self) -> Cow<'a, str> {
         if self.clean {

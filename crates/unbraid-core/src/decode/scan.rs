@@ -5,18 +5,18 @@
 
 mod string;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::Deserialize;
 
 use super::{
-    chunk::Chunk,
+    chunk::{Chunk, LOGPROB_LISTS, is_filled_list},
     fill::{Fill, Surprise, Values},
 };
 use crate::limits::{MAX_ENTRIES, MAX_JSON_DEPTH, MAX_VALUES};
 
 /// The chunk, if the event is an ordinary one, or foreign JSON that is as simple.
-pub(super) fn chunk(text: &str, depth: usize) -> Option<Chunk<'_>> {
+pub(super) fn chunk<'a>(text: &'a str, depth: usize, reasoning: &[Arc<str>]) -> Option<Chunk<'a>> {
     // The lenient decoder counts the values of what is larger.
     if text.len() > MAX_VALUES {
         return None;
@@ -26,21 +26,24 @@ pub(super) fn chunk(text: &str, depth: usize) -> Option<Chunk<'_>> {
         text,
         at: 0,
         levels: depth.min(MAX_JSON_DEPTH),
+        reasoning,
     };
     if scanner.token() != Some(b'{') {
         return None;
     }
     let any = scanner.fields(&mut chunk).ok()?;
     scanner.space();
-    let whole = scanner.at == text.len();
-    (any && whole).then_some(chunk) // an empty object is a keep-alive
+    if !any || scanner.at != text.len() {
+        return None; // an empty object is a keep-alive
+    }
+    chunk.format = chunk.recognise();
+    Some(chunk)
 }
 
-/// Whether log probabilities hold any token: empty lists are none (M7).
+/// Which lists of log probabilities hold any token: empty lists are none (M7).
 #[derive(Default)]
 struct Lists {
-    seen: [bool; 3],
-    some: bool,
+    filled: [bool; LOGPROB_LISTS.len()],
 }
 
 impl<'a> Fill<'a> for Lists {
@@ -49,27 +52,24 @@ impl<'a> Fill<'a> for Lists {
         if key.starts_with('$') {
             return Err(Surprise); // as in `skip_key`
         }
-        let names = ["content", "refusal", "tokens"];
-        let at = names.iter().position(|name| *name == key);
-        if let Some(seen) = at.and_then(|at| self.seen.get_mut(at)) {
-            if std::mem::replace(seen, true) {
-                return Err(Surprise); // the parser takes no name twice
-            }
-            let inside = raw.strip_prefix('[');
-            self.some |= inside.is_some_and(|inside| !inside.trim_start().starts_with(']'));
+        let at = LOGPROB_LISTS.iter().position(|name| *name == key);
+        if let Some(filled) = at.and_then(|at| self.filled.get_mut(at)) {
+            *filled = is_filled_list(raw);
         }
         Ok(())
     }
 }
 
-struct Scanner<'a> {
+struct Scanner<'a, 'k> {
     text: &'a str,
     at: usize,
     /// How many arrays and objects may still be opened inside of each other.
     levels: usize,
+    /// The names under which reasoning comes, by rank.
+    reasoning: &'k [Arc<str>],
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> Scanner<'a, '_> {
     #[inline]
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
@@ -194,23 +194,22 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes a number from its first digit on, which is surely one that a value can be made of.
+    /// Takes a number from its first digit on. It is kept as it is written, so its size does not matter.
     fn skip_number(&mut self) -> Result<(), Surprise> {
-        const LONGEST: usize = 200; // digits, which with such an exponent stay below the end of `f64`
-        const EXPONENT: usize = 2;
+        const ANY: usize = usize::MAX;
         let start = self.peek();
-        let whole = self.digits(LONGEST)?;
+        let whole = self.digits(ANY)?;
         if start == Some(b'0') && whole > 1 {
             return Err(Surprise);
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
-            self.digits(LONGEST)?;
+            self.digits(ANY)?;
         }
         if let Some(b'e' | b'E') = self.peek() {
             self.at += 1;
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
-            self.digits(EXPONENT)?;
+            self.digits(ANY)?;
         }
         Ok(())
     }
@@ -228,7 +227,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-impl<'a> Values<'a> for Scanner<'a> {
+impl<'a> Values<'a> for Scanner<'a, '_> {
     fn text(&mut self) -> Result<Option<Cow<'a, str>>, Surprise> {
         match self.token() {
             Some(b'"') => self.string().map(Some),
@@ -255,6 +254,10 @@ impl<'a> Values<'a> for Scanner<'a> {
         N::try_from(value).map(Some).map_err(|_| Surprise)
     }
 
+    fn reasoning_rank(&self, name: &str) -> Option<usize> {
+        self.reasoning.iter().position(|known| **known == *name)
+    }
+
     fn place(&self) -> Option<usize> {
         Some(self.at)
     }
@@ -271,7 +274,7 @@ impl<'a> Values<'a> for Scanner<'a> {
         let start = self.at;
         let mut lists = Lists::default();
         let _is_null = !self.object(&mut lists)?;
-        Ok(Some(self.since(start)?).filter(|_| lists.some))
+        Ok(Some(self.since(start)?).filter(|_| lists.filled.contains(&true)))
     }
 
     fn object(&mut self, into: &mut impl Fill<'a>) -> Result<bool, Surprise> {

@@ -1,6 +1,6 @@
 //! The ordinary chunk, in one pass of `serde_json`, borrowing from the event: what the scanner is held against.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -12,11 +12,16 @@ use super::{
 use crate::limits::MAX_ENTRIES;
 
 /// The chunk, if the event is an ordinary one.
-pub(super) fn chunk(text: &str) -> Option<Chunk<'_>> {
+pub(super) fn chunk<'a>(text: &'a str, reasoning: &[Arc<str>]) -> Option<Chunk<'a>> {
     let mut chunk = Chunk::default();
     let mut reader = serde_json::Deserializer::from_str(text);
-    let read = Fields(&mut chunk).deserialize(&mut reader);
+    let into = Fields {
+        into: &mut chunk,
+        reasoning,
+    };
+    let read = into.deserialize(&mut reader);
     let whole = matches!(read, Ok(true)) && reader.end().is_ok();
+    chunk.format = chunk.recognise();
     (whole && chunk.has_choices).then_some(chunk)
 }
 
@@ -25,16 +30,19 @@ fn not_ordinary<E: Error>(Surprise: Surprise) -> E {
 }
 
 /// Where an object's fields go; false for `null`.
-struct Fields<'t, T>(&'t mut T);
+struct Fields<'t, 'k, T> {
+    into: &'t mut T,
+    reasoning: &'k [Arc<str>],
+}
 
-impl<'a, T: Fill<'a>> DeserializeSeed<'a> for Fields<'_, T> {
+impl<'a, T: Fill<'a>> DeserializeSeed<'a> for Fields<'_, '_, T> {
     type Value = bool;
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<bool, D::Error> {
         deserializer.deserialize_option(self)
     }
 }
 
-impl<'a, T: Fill<'a>> Visitor<'a> for Fields<'_, T> {
+impl<'a, T: Fill<'a>> Visitor<'a> for Fields<'_, '_, T> {
     type Value = bool;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -50,26 +58,31 @@ impl<'a, T: Fill<'a>> Visitor<'a> for Fields<'_, T> {
     }
     fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<bool, M::Error> {
         while let Some(Str(key)) = map.next_key()? {
-            self.0
-                .fill(key, &mut Behind(&mut map))
-                .map_err(not_ordinary)?;
+            let mut from = Behind {
+                map: &mut map,
+                reasoning: self.reasoning,
+            };
+            self.into.fill(key, &mut from).map_err(not_ordinary)?;
         }
-        self.0.done().map_err(not_ordinary)?;
+        self.into.done().map_err(not_ordinary)?;
         Ok(true)
     }
 }
 
 /// Where a list's entries go; false for `null`.
-struct Entries<'t, T>(&'t mut Vec<T>);
+struct Entries<'t, 'k, T> {
+    into: &'t mut Vec<T>,
+    reasoning: &'k [Arc<str>],
+}
 
-impl<'a, T: Fill<'a> + Default> DeserializeSeed<'a> for Entries<'_, T> {
+impl<'a, T: Fill<'a> + Default> DeserializeSeed<'a> for Entries<'_, '_, T> {
     type Value = bool;
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<bool, D::Error> {
         deserializer.deserialize_option(self)
     }
 }
 
-impl<'a, T: Fill<'a> + Default> Visitor<'a> for Entries<'_, T> {
+impl<'a, T: Fill<'a> + Default> Visitor<'a> for Entries<'_, '_, T> {
     type Value = bool;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
@@ -84,14 +97,17 @@ impl<'a, T: Fill<'a> + Default> Visitor<'a> for Entries<'_, T> {
         deserializer.deserialize_seq(self)
     }
     fn visit_seq<S: SeqAccess<'a>>(self, mut list: S) -> Result<bool, S::Error> {
-        self.0.clear();
+        self.into.clear();
         let (mut entry, mut weight) = (T::default(), 0);
-        while let Some(is_object) = list.next_element_seed(Fields(&mut entry))? {
+        while let Some(is_object) = list.next_element_seed(Fields {
+            into: &mut entry,
+            reasoning: self.reasoning,
+        })? {
             weight += entry.weight();
             if weight > MAX_ENTRIES || !is_object {
                 return Err(not_ordinary(Surprise));
             }
-            self.0.push(std::mem::take(&mut entry));
+            self.into.push(std::mem::take(&mut entry));
         }
         Ok(true)
     }
@@ -120,15 +136,22 @@ impl<'a> Deserialize<'a> for Str<'a> {
 }
 
 /// An object of which a key was read.
-struct Behind<'m, M>(&'m mut M);
+struct Behind<'m, 'k, M> {
+    map: &'m mut M,
+    reasoning: &'k [Arc<str>],
+}
 
-impl<'a, M: MapAccess<'a>> Behind<'_, M> {
+impl<'a, M: MapAccess<'a>> Behind<'_, '_, M> {
     fn value<T: Deserialize<'a>>(&mut self) -> Result<T, Surprise> {
-        self.0.next_value().map_err(|_| Surprise)
+        self.map.next_value().map_err(|_| Surprise)
     }
 }
 
-impl<'a, M: MapAccess<'a>> Values<'a> for Behind<'_, M> {
+impl<'a, M: MapAccess<'a>> Values<'a> for Behind<'_, '_, M> {
+    fn reasoning_rank(&self, name: &str) -> Option<usize> {
+        self.reasoning.iter().position(|known| **known == *name)
+    }
+
     fn text(&mut self) -> Result<Option<Cow<'a, str>>, Surprise> {
         Ok(self.value::<Option<Str<'a>>>()?.map(|text| text.0))
     }
@@ -155,10 +178,16 @@ impl<'a, M: MapAccess<'a>> Values<'a> for Behind<'_, M> {
     }
 
     fn object(&mut self, into: &mut impl Fill<'a>) -> Result<bool, Surprise> {
-        self.0.next_value_seed(Fields(into)).map_err(|_| Surprise)
+        let reasoning = self.reasoning;
+        self.map
+            .next_value_seed(Fields { into, reasoning })
+            .map_err(|_| Surprise)
     }
 
     fn list<T: Fill<'a> + Default>(&mut self, into: &mut Vec<T>) -> Result<bool, Surprise> {
-        self.0.next_value_seed(Entries(into)).map_err(|_| Surprise)
+        let reasoning = self.reasoning;
+        self.map
+            .next_value_seed(Entries { into, reasoning })
+            .map_err(|_| Surprise)
     }
 }

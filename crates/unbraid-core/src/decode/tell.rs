@@ -20,6 +20,8 @@ pub(super) struct Out<'a, 's> {
     warnings: Vec<Warning>,
     pub(super) recognised: bool,
     pub(super) done: bool,
+    /// Why strict mode refuses the event, where that is not its JSON.
+    pub(super) refusal: Option<&'static str>,
     sink: &'s mut dyn Take,
 }
 
@@ -31,6 +33,7 @@ impl<'a, 's> Out<'a, 's> {
             warnings: Vec::new(),
             recognised: false,
             done: false,
+            refusal: None,
             sink,
         }
     }
@@ -70,13 +73,14 @@ impl Decoder {
     /// Whether the event is an ordinary chunk, or foreign JSON that is as simple; then it is told.
     pub(super) fn scans(&mut self, frame: &Frame<'_>, sink: &mut dyn Take) -> bool {
         let named = matches!(frame.event, Some(b"error" | b"ping"));
-        if self.way != Way::First || named || frame.kind != FrameKind::Event {
+        // Strict mode has to see every field.
+        if self.way != Way::First || self.strict || named || frame.kind != FrameKind::Event {
             return false;
         }
         let Ok(text) = std::str::from_utf8(frame.data) else {
             return false;
         };
-        let Some(mut chunk) = scan::chunk(text, self.depth) else {
+        let Some(mut chunk) = scan::chunk(text, self.depth, &self.reasoning) else {
             return false;
         };
         chunk.extra.retain(|(key, raw)| self.is_news(key, raw));
@@ -121,6 +125,7 @@ impl Decoder {
                 model: chunk.model,
                 usage: chunk.usage,
                 metadata: chunk.extra,
+                format: chunk.format,
                 recognised: chunk.has_choices,
                 ..Update::default()
             });
@@ -154,6 +159,7 @@ impl Decoder {
                 usage: chunk.usage,
                 error: chunk.error,
                 metadata: chunk.extra,
+                format: chunk.format,
                 recognised: out.recognised,
                 ..Update::default()
             });

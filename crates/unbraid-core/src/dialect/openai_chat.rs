@@ -1,19 +1,21 @@
 //! Chat completions: `choices[].delta`, in every shape that servers give it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
+use super::parts::{Joined, content};
 use crate::{
     Fragment, ToolCallUpdate,
     decode::{
-        chunk::{CONTENT_PARTS, Element, REASONING, is_padding, number_calls, put, some_text},
-        node::{Node, Value, Wide},
+        chunk::{Element, is_padding, number_calls, put, some_text},
+        node::{Node, Value, Wide, compact},
     },
     limits::MAX_ENTRIES,
 };
 
 /// Reads a delta, or a whole message.
-pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>) {
-    let mut reasoning: [Option<Fragment<'a>>; REASONING.len()] = Default::default();
+pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, names: &[Arc<str>]) {
+    // The text under the best name so far, and that name's rank.
+    let mut reasoning: Option<(usize, Fragment<'a>)> = None;
     for (key, value) in node.as_object().unwrap_or_default() {
         match &**key {
             "role" => element.update.role = value.text().filter(|role| !role.is_empty()),
@@ -29,10 +31,11 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>) {
                     value.get("arguments").and_then(arguments);
             }
             key_name if is_padding(key_name) => {}
-            other => match REASONING.iter().position(|name| *name == other) {
-                Some(at) => {
-                    if let Some(slot) = reasoning.get_mut(at) {
-                        *slot = some_text(fragment(value));
+            other => match names.iter().position(|name| **name == *other) {
+                Some(rank) => {
+                    let is_better = reasoning.as_ref().is_none_or(|(best, _)| rank < *best);
+                    if let (true, Some(text)) = (is_better, some_text(fragment(value))) {
+                        reasoning = Some((rank, text));
                     }
                 }
                 None if value.is_null() => {}
@@ -41,10 +44,15 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>) {
         }
     }
     let part = element.update.reasoning_update.take();
-    element.update.reasoning_update = reasoning.into_iter().flatten().next().or(part);
-    if element.update.reasoning_update.is_none() {
-        element.update.reasoning_update = node.get("reasoning_details").and_then(details);
-        element.details_only = element.update.reasoning_update.is_some();
+    element.update.reasoning_update = reasoning.map(|(_, text)| text).or(part);
+    if let (None, Some(list)) = (
+        &element.update.reasoning_update,
+        node.get("reasoning_details"),
+    ) {
+        let (text, lost_half) = details(list);
+        element.details_only = text.is_some();
+        element.lost_half |= lost_half;
+        element.update.reasoning_update = text;
     }
 }
 
@@ -60,6 +68,7 @@ pub(crate) fn merge<'a>(whole: Element<'a>, element: &mut Element<'a>) {
     to.function_name = from.function_name;
     to.function_arguments_update = from.function_arguments_update;
     element.details_only = whole.details_only;
+    element.lost_half |= whole.lost_half;
     for (key, raw) in whole.fields {
         put(&mut element.fields, key, raw);
     }
@@ -74,78 +83,19 @@ pub(crate) fn fragment<'a>(node: &Node<'a>) -> Option<Fragment<'a>> {
     })
 }
 
-/// A string, or parts: text parts are text, thinking parts are reasoning (C11); whatever else it is, it is kept.
-fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
-    let parts = match &node.value {
-        Value::Null | Value::String(_) => {
-            element.update.content_update = some_text(fragment(node));
-            return;
-        }
-        Value::Array(parts) => parts.as_slice(),
-        Value::Object(_) | Value::Bool(_) | Value::Number(_) => std::slice::from_ref(node),
-    };
-    let (mut text, mut thinking) = (String::new(), String::new());
-    let mut others = String::new();
-    for part in parts {
-        match part.get("type").and_then(Node::text).as_deref() {
-            Some("thinking" | "reasoning") => thinking.push_str(&part_text(part)),
-            Some("text" | "output_text") => text.push_str(&part_text(part)),
-            None if is_text(part) => text.push_str(&part_text(part)),
-            kind => {
-                element.odd |= kind.is_none();
-                others.push(if others.is_empty() { '[' } else { ',' });
-                others.push_str(&part.to_json());
-            }
-        }
-    }
-    if !others.is_empty() {
-        others.push(']');
-        let key = Cow::Borrowed(CONTENT_PARTS);
-        put(&mut element.fields, key, Cow::Owned(others));
-    }
-    element.update.content_update = (!text.is_empty()).then(|| Fragment::from(text));
-    element.update.reasoning_update = (!thinking.is_empty()).then(|| Fragment::from(thinking));
-}
-
-/// Whether a part without a type is text all the same.
-fn is_text(part: &Node<'_>) -> bool {
-    part.as_str().is_some() || part.get("text").is_some()
-}
-
-/// The text of a part, which may itself be a list of parts; a part that is a string is its text.
-fn part_text(part: &Node<'_>) -> String {
-    const NAMES: [&str; 3] = ["text", "thinking", "reasoning"];
-    if let Some(text) = part.text() {
-        return text.into_owned();
-    }
-    let Some(inner) = NAMES
-        .iter()
-        .find_map(|name| part.get(name).filter(|inner| !inner.is_null()))
-    else {
-        return String::new();
-    };
-    match (inner.text(), inner.as_array()) {
-        (Some(text), _) => text.into_owned(),
-        (None, Some(parts)) => parts
+/// R4: the details' own text or summary, and whether half a character was replaced between two of them.
+pub(crate) fn details(node: &Node<'_>) -> (Option<Fragment<'static>>, bool) {
+    let mut text = Joined::default();
+    for entry in node.as_array().unwrap_or_default() {
+        let said = ["text", "summary"]
             .iter()
-            .filter_map(|part| part.get("text").and_then(Node::text))
-            .collect(),
-        (None, None) => String::new(),
+            .filter_map(|name| entry.get(name)?.as_str())
+            .find(|text| !text.is_empty());
+        if let Some(said) = said {
+            text.push(said);
+        }
     }
-}
-
-/// R4: the details' own text or summary.
-pub(crate) fn details<'a>(node: &Node<'a>) -> Option<Fragment<'static>> {
-    let entry = |entry: &Node<'a>| {
-        ["text", "summary"].iter().find_map(|name| {
-            entry
-                .get(name)
-                .and_then(Node::text)
-                .filter(|text| !text.is_empty())
-        })
-    };
-    let text: String = node.as_array()?.iter().filter_map(entry).collect();
-    (!text.is_empty()).then(|| Fragment::from(text))
+    text.end()
 }
 
 fn tool_calls<'a>(node: &Node<'a>) -> Vec<ToolCallUpdate<'a>> {
@@ -193,22 +143,15 @@ fn tool_call<'a>(node: &Node<'a>) -> ToolCallUpdate<'a> {
     call
 }
 
-/// A string is appended as it is; an object is a whole value, but an empty one only holds the place (T19, T20).
+/// A string is appended as it is. An object is a whole value in its own text, but an empty one only holds the place
+/// (T19, T20).
 fn arguments<'a>(node: &Node<'a>) -> Option<Fragment<'a>> {
     match &node.value {
         Value::Null => None,
         Value::String(_) => some_text(fragment(node)),
         Value::Object(fields) if fields.is_empty() => None,
         Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Number(_) => {
-            Some(Fragment::from(compact(node)))
+            Some(Fragment::from(compact(node.raw)))
         }
-    }
-}
-
-fn compact<'a>(node: &Node<'a>) -> Cow<'a, str> {
-    let json = node.to_json();
-    match serde_json::from_str::<serde_json::Value>(&json) {
-        Ok(value) => Cow::Owned(value.to_string()),
-        Err(_) => json,
     }
 }

@@ -171,7 +171,7 @@ impl Sse {
             self.add_data(after_space(value), held)?;
             return Ok(Step::More);
         }
-        if self.strict {
+        if self.strict && !line.starts_with(b":") && !line.trim_ascii().is_empty() {
             return Err(FrameError::NotData { offset: at });
         }
         self.other_line(line, at, held)

@@ -322,18 +322,30 @@ fn s31_long_line_in_small_reads() {
 }
 
 #[test]
-fn r04_strict_takes_data_lines_only() {
+fn r03_r04_strict_takes_data_lines_comments_and_blank_lines_only() {
     check_strict(
         "\u{feff}\r\ndata: a\ndata:b\n\ndata: [DONE]\n\n",
         &[r"Event@5 a\nb", "Event@21 [DONE]"],
     );
     check_strict("data: a", &["Truncated@0 a"]);
-    for line in [": c", "event: e", "id: 1", "data", "[DONE]", " ", "x"] {
+    for line in [": c", ":", " ", "\t \t"] {
+        let body = format!("{line}\ndata: a\n\n{line}\n\ndata: b\n{line}\n\n");
+        let after = body.find("data: b").expect("it is there");
+        check_strict(
+            &body,
+            &[
+                &format!("Event@{} a", line.len() + 1),
+                &format!("Event@{after} b"),
+            ],
+        );
+    }
+    for line in ["event: e", "id: 1", "data", "[DONE]", "x", " x", " : c"] {
         let body = format!("data: a\n\n{line}\ndata: b\n\n");
         check_strict(&body, &["Event@0 a", "NotData { offset: 9 }"]);
         check_strict(&format!("data: a\n{line}"), &["NotData { offset: 8 }"]);
     }
-    check_strict(" \r\ndata: a\n\n", &["NotData { offset: 0 }"]);
+    check_strict(" \r\ndata: a\n\n", &["Event@3 a"]);
+    check_strict(" \n{}", &["NotSse { offset: 2 }"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Route, Router, Sink, State};
 use crate::{
-    ChoiceIndex, End, FinishPolicy, StreamError,
+    BodyFormat, ChoiceIndex, End, FinishPolicy, StreamError,
     event::{Event, Place},
 };
 
@@ -70,13 +70,37 @@ impl Router {
         self.routes.iter().all(|r| r.state == State::Shut)
     }
 
+    /// Notes what some of the stream appears to be. A completion is what it is, whatever else is in it; else the first
+    /// format that is known counts.
+    pub(crate) fn recognise(&mut self, format: BodyFormat) {
+        let counts = match self.format {
+            None | Some(BodyFormat::Json) => true,
+            Some(_) => format == BodyFormat::Completion,
+        };
+        if counts && self.format != Some(BodyFormat::Completion) {
+            self.format = Some(format);
+        }
+    }
+
+    /// The error of a stream that held an answer in another format, and no choice.
+    fn unsupported(&self) -> Option<StreamError> {
+        let format = self.format?;
+        let events = self.events;
+        let foreign = format != BodyFormat::Completion && self.routes.is_empty();
+        foreign.then_some(StreamError::UnsupportedFormat { format, events })
+    }
+
     /// The source ended after so many bytes; `framed` if any of them was a field or comment of an event stream.
     pub fn finish(&mut self, bytes: u64, framed: bool, sink: &mut impl Sink) {
         if self.closed.is_some() {
             return;
         }
         let events = self.events;
-        if self.recognised || !self.routes.is_empty() {
+        let named = self.format.is_some_and(|format| format != BodyFormat::Json);
+        let unsupported = self.unsupported().filter(|_| named);
+        if let Some(error) = unsupported {
+            self.close(Err(error), sink);
+        } else if self.recognised || !self.routes.is_empty() {
             self.end_all(&End::Interrupted, None, sink);
             self.close(Ok(()), sink);
         } else if bytes == 0 || (framed && events == 0) {
@@ -115,12 +139,16 @@ impl Router {
         let result = if self.after_done { Ok(()) } else { result };
         let usage = self.usage.usage();
         let empty = self.routes.is_empty() && result.is_ok() && usage.raw.is_null();
-        let result = match (result, self.refused) {
-            (Ok(()), Some(limit)) => Err(StreamError::Limit(limit)),
-            (Ok(()), None) if empty => Err(StreamError::Empty {
+        // Foreign JSON is never a success; where nothing is known of it and nothing came of it, it is merely empty.
+        let unknown = empty && self.format == Some(BodyFormat::Json);
+        let unsupported = self.unsupported().filter(|_| !unknown);
+        let result = match (result, self.refused, unsupported) {
+            (Ok(()), Some(limit), _) => Err(StreamError::Limit(limit)),
+            (Ok(()), None, Some(error)) => Err(error),
+            (Ok(()), None, None) if empty => Err(StreamError::Empty {
                 events: self.events,
             }),
-            (result, _) => result,
+            (result, ..) => result,
         };
         let place = Place::close(self.next_at);
         self.summarise(&result, place, sink);

@@ -51,7 +51,7 @@ impl Transcript {
         };
         let full = fields.len() >= MAX_FIELDS;
         match fields.iter_mut().find(|(known, _)| **known == *key) {
-            Some(_) if list && (repeats || inside(raw).is_empty()) => false,
+            Some(_) if list && (repeats || list_inside(raw).is_empty()) => false,
             Some((_, value)) if !list && **value == *raw => false,
             Some((_, value)) => {
                 *value = kept.into();
@@ -96,7 +96,7 @@ impl Transcript {
         let records = self.records.iter().enumerate();
         let records = records.filter(|(_, record)| record.kind == Kind::Metadata);
         for (key, raw) in records.flat_map(|(seq, record)| {
-            let (mut delta, of_delta) = (pairs(self.text_of(seq)), record.number as usize);
+            let (mut delta, of_delta) = (raw_pairs(self.text_of(seq)), record.number as usize);
             let choice = delta.split_off(of_delta.min(delta.len()));
             match level {
                 Level::Choice => choice,
@@ -129,24 +129,24 @@ fn push_quoted(object: &mut String, name: &str) {
 }
 
 /// The entries of a list, as raw JSON.
-fn inside(list: &str) -> &str {
+pub(crate) fn list_inside(list: &str) -> &str {
     let list = list.strip_prefix('[').unwrap_or(list);
     list.strip_suffix(']').unwrap_or(list).trim()
 }
 
 fn append(list: &mut String, more: &str) {
-    if inside(list).is_empty() || !list.ends_with(']') {
+    if list_inside(list).is_empty() || !list.ends_with(']') {
         more.clone_into(list);
         return;
     }
     list.pop();
     list.push(',');
-    list.push_str(inside(more));
+    list.push_str(list_inside(more));
     list.push(']');
 }
 
-/// The fields of an object that the machine wrote.
-fn pairs(object: &str) -> Vec<(Cow<'_, str>, &str)> {
+/// The fields of an object, with their raw values; none for text that is not an object.
+pub(crate) fn raw_pairs(object: &str) -> Vec<(Cow<'_, str>, &str)> {
     serde_json::from_str::<Pairs<'_>>(object).map_or_else(|_| Vec::new(), |pairs| pairs.0)
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Usage, UsageSource};
+use super::{Usage, UsageSource, exact::Exact};
 
 impl Usage {
     /// The usage of several requests for one answer: every figure is the sum, and `None` if one of them lacks it.
@@ -36,6 +36,7 @@ impl Usage {
             sum.estimated.total |= one.estimated.total;
             sum.estimated.choices.extend(one.estimated.choices);
             add_value(&mut sum.raw, one.raw);
+            sum.exact = Exact::default(); // a sum was written by nobody
             sum
         });
         let mut sum = added.unwrap_or_default();

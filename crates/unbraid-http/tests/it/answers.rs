@@ -224,7 +224,7 @@ async fn a_page_under_another_name_is_told_by_the_handles() {
     let completions = server.client().send(&two()).await.unwrap();
     let closed = completions.closed().await;
     assert!(
-        matches!(closed, Err(StreamError::NotAStream { .. })),
+        matches!(closed, Err(StreamError::UnsupportedFormat { .. })),
         "{closed:?}"
     );
 }

@@ -57,13 +57,13 @@ impl Choice {
         }
     }
 
-    pub(super) fn apply(&mut self, element: &Value) {
+    pub(super) fn apply(&mut self, element: &Value, reasoning_keys: Option<&[String]>) {
         let delta = self.delta(element);
         self.role = self
             .role
             .take()
             .or_else(|| text(delta, "role").map(str::to_owned));
-        self.reason(delta);
+        self.reason(delta, reasoning_keys);
         let before = self.content.len();
         self.content(delta.get("content"));
         // The same text may stand in both: the delta counts (C19).
@@ -126,8 +126,12 @@ impl Choice {
 
     /// Reasoning counts once a delta, under the first key that says something (R3); details count only if no key did
     /// so far in this choice (R4).
-    fn reason(&mut self, delta: &Value) {
-        if let Some(part) = REASONING_KEYS.iter().find_map(|key| text(delta, key)) {
+    fn reason(&mut self, delta: &Value, keys: Option<&[String]>) {
+        let part = match keys {
+            Some(keys) => keys.iter().find_map(|key| text(delta, key)),
+            None => REASONING_KEYS.iter().find_map(|key| text(delta, key)),
+        };
+        if let Some(part) = part {
             self.reasons_plainly = true;
             self.think(part);
         } else if let (false, Some(Value::Array(details))) =

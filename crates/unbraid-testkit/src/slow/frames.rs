@@ -1,6 +1,6 @@
 //! Bytes become chunks, naively: the whole stream as one text, its lines, its events.
 
-use serde_json::{Deserializer, Value};
+use serde_json::{Deserializer, Value, value::RawValue};
 
 use super::lenient;
 
@@ -53,6 +53,8 @@ fn events(text: &str, strict: bool) -> Vec<Frame> {
     for line in text.lines() {
         if line.is_empty() {
             frames.extend(std::mem::take(&mut event).read(strict));
+        } else if strict && (line.starts_with(':') || line.trim().is_empty()) {
+            // Legal, and without a meaning (R03).
         } else if strict && !line.starts_with("data:") {
             frames.push(Frame::Refused);
             return frames;
@@ -92,7 +94,7 @@ impl Event {
             _ if self.data.is_empty() => Vec::new(),
             ("ping", _) => Vec::new(),
             ("error", _) => self.error(&data),
-            (_, true) => serde_json::from_str(&data).map_or_else(|_| strictly(&data), chunks),
+            (_, true) => strictly(&data),
             (_, false) => whole(&data)
                 .or_else(|| self.line_by_line())
                 .or_else(|| several(&data))
@@ -136,12 +138,13 @@ impl Event {
     }
 }
 
-/// What strict mode makes of data that is no JSON.
+/// What strict mode makes of data: by its grammar it has to be JSON.
 fn strictly(data: &str) -> Vec<Frame> {
     match data.trim() {
-        "[DONE]" => vec![Frame::Done],
+        "[DONE]" | "\"[DONE]\"" => vec![Frame::Done],
         "" => Vec::new(),
-        _ => vec![Frame::Refused],
+        json if serde_json::from_str::<&RawValue>(json).is_err() => vec![Frame::Refused],
+        json => lenient::parse(json).map_or_else(|| vec![Frame::Lost], chunks),
     }
 }
 

@@ -3,11 +3,90 @@
 use serde_json::Value;
 
 /// Parses `json` as it is, and if that fails once more with the known faults mended: halves of surrogate pairs (C14),
-/// raw control characters in strings (J2), and `NaN` and the infinities, which become null (M8).
+/// raw control characters in strings (J2), and `NaN`, the infinities and numbers beyond every `f64`, which become null (M8).
+///
+/// Arguments that are no string become one first, since a `Value` would not keep their numbers (T20).
 pub(super) fn parse(json: &str) -> Option<Value> {
+    let json = &values_as_text(json);
     serde_json::from_str(json)
         .or_else(|_| serde_json::from_str(&mend(json)))
         .ok()
+}
+
+/// The same JSON with every value of a key `arguments` that is an object, a list, a number or a truth value replaced by
+/// a string of its text, without the white space between its tokens. An empty object stays: it only keeps the place.
+fn values_as_text(json: &str) -> String {
+    const KEY: &str = "\"arguments\"";
+    let tokens = tokens(json);
+    let mut out = String::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        out.push_str(tokens[at]);
+        let is_key = tokens[at] == KEY && tokens.get(at + 1) == Some(&":");
+        at += 1;
+        if !is_key {
+            continue;
+        }
+        out.push(':');
+        at += 1;
+        let value = value_length(&tokens[at..]);
+        let text = tokens[at..at + value].concat();
+        if value > 0 && text != "{}" && text != "null" && !text.starts_with('"') {
+            out.push_str(&Value::from(text).to_string());
+            at += value;
+        }
+    }
+    out
+}
+
+/// How many tokens the first value of a text takes; 0 where it is cut off.
+fn value_length(tokens: &[&str]) -> usize {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate() {
+        match *token {
+            "{" | "[" => depth += 1,
+            "}" | "]" if depth == 0 => return 0,
+            "}" | "]" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+    }
+    0
+}
+
+/// Marks, strings and words of JSON, without what stands between them.
+fn tokens(json: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut rest = json.trim_start_matches(SPACE);
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => string_length(rest),
+            '{' | '}' | '[' | ']' | ',' | ':' => 1,
+            _ => rest.find(DELIMITERS).unwrap_or(rest.len()),
+        };
+        let (token, behind) = rest.split_at(length);
+        tokens.push(token);
+        rest = behind.trim_start_matches(SPACE);
+    }
+    tokens
+}
+
+const SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
+const DELIMITERS: [char; 11] = [' ', '\n', '\r', '\t', '"', '{', '}', '[', ']', ',', ':'];
+
+fn string_length(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, character) in text.char_indices().skip(1) {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
 }
 
 fn mend(json: &str) -> String {
@@ -32,10 +111,17 @@ fn outside(rest: &str, first: char) -> (String, usize) {
     let word = ["NaN", "Infinity", "-Infinity"]
         .into_iter()
         .find(|word| rest.starts_with(word));
-    word.map_or_else(
-        || (first.to_string(), first.len_utf8()),
-        |word| ("null".to_owned(), word.len()),
-    )
+    if let Some(word) = word {
+        return ("null".to_owned(), word.len());
+    }
+    if first != '-' && !first.is_ascii_digit() {
+        return (first.to_string(), first.len_utf8());
+    }
+    let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+    let number = &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())];
+    let too_large = number.parse().is_ok_and(f64::is_infinite);
+    let piece = if too_large { "null" } else { number };
+    (piece.to_owned(), number.len())
 }
 
 /// The next piece of a string: an escape, two escapes that belong together, or a character.

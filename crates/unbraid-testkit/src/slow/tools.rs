@@ -264,7 +264,8 @@ fn integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// Text verbatim; other values as compact JSON; null and the placeholder `{}` are no arguments (T19, T20).
+/// Text verbatim; other values are their own text (`lenient::parse` has made it); null and the placeholder `{}` are no
+/// arguments (T19, T20).
 fn arguments(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),

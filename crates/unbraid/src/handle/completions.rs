@@ -47,7 +47,7 @@ use crate::{
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let completions = Completions::from_sse(stream::iter([Ok::<_, std::io::Error>("<html>")]));
-/// assert!(matches!(completions.single().await, Err(StreamError::NotAStream { .. })));
+/// assert!(matches!(completions.single().await, Err(StreamError::UnsupportedFormat { .. })));
 /// # }
 /// ```
 #[derive(Debug, Clone)]
@@ -202,6 +202,31 @@ impl Completions {
             })
             .collect();
         merge(parts).unwrap_or_else(|| unbraid_core::aggregate(&metadata, &usage, []))
+    }
+
+    /// Waits until the stream is over and gives the same response as JSON text, in which what the server sent of its own
+    /// accord (usage, log probabilities, unknown fields) stands digit by digit as it came.
+    ///
+    /// A [`Value`] has no room for some numbers; see [`aggregate_json`](crate::aggregate_json()).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn aggregate_json(&self) -> String {
+        let usage = self.reported().await;
+        let logs = self.board.read(|listing| listing.choices.clone());
+        let mut choices: Vec<_> = logs
+            .iter()
+            .map(|log| {
+                log.read(|record| {
+                    let choice = &record.transcript;
+                    (choice.index(), unbraid_core::choice_json(choice))
+                })
+            })
+            .collect();
+        choices.sort_by_key(|(index, _)| *index);
+        let choices = choices.into_iter().map(|(_, choice)| choice).collect();
+        unbraid_core::aggregate_of(&self.metadata(), &usage, choices)
     }
 
     /// Waits until the stream is over and gives its tokens: those of the prompt, of each choice, and of all; never fails.

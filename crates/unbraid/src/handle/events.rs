@@ -165,7 +165,7 @@ impl Logprobs {
                     event: Event::Logprobs(raw),
                     ..
                 }))) => {
-                    let value = serde_json::from_str(&raw).unwrap_or_else(|_| Value::from(&*raw));
+                    let value = unbraid_core::parsed(&raw);
                     return Poll::Ready(Some(Ok(value)));
                 }
                 Poll::Ready(Some(Ok(_))) => {}

@@ -6,7 +6,7 @@ use memchr::memchr2;
 
 use crate::limits::MAX_VALUES;
 
-use super::{Node, NodeError, Value, Wide, number, string::Unquoted, write};
+use super::{Node, NodeError, Value, Wide, number, string::Unquoted, unique::unique, write};
 
 /// The nodes are dropped by recursion, which at this depth fits the smallest stacks in use.
 const DEEPEST: usize = 512;
@@ -18,6 +18,8 @@ pub(crate) struct Reader<'a> {
     max_depth: usize,
     values: usize,
     open: Vec<Open<'a>>,
+    /// Whether nothing has come so far that the grammar of JSON does not allow.
+    json: bool,
 }
 
 /// An array or object that is not closed yet.
@@ -56,7 +58,13 @@ impl<'a> Reader<'a> {
             max_depth: max_depth.min(DEEPEST),
             values: 0,
             open: Vec::new(),
+            json: true,
         }
+    }
+
+    /// Whether what was read is JSON by its grammar, and not merely tolerated.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
     }
 
     pub(crate) fn used(&self) -> usize {
@@ -170,7 +178,7 @@ impl<'a> Reader<'a> {
         let clean = open.clean && height <= write::SERDE_DEPTH;
         let value = match open.items {
             Items::Array(items) => Value::Array(items),
-            Items::Object { fields, .. } => Value::Object(fields),
+            Items::Object { fields, .. } => Value::Object(unique(fields)),
         };
         Step::Ended(
             Node {
@@ -222,6 +230,7 @@ impl<'a> Reader<'a> {
             .take_while(|(ours, theirs)| ours == theirs)
             .count();
         self.at += same;
+        self.json &= clean; // the words that are not clean are not JSON
         if same == word.len() {
             Ok((value, clean))
         } else {
@@ -236,8 +245,7 @@ impl<'a> Reader<'a> {
         if len.is_err() {
             return Err(self.unexpected());
         }
-        let raw = self.since(start);
-        Ok((Value::Number(raw), number::in_range(raw)))
+        Ok((Value::Number(self.since(start)), true))
     }
 
     /// Reads a string and tells whether serde_json would have.
@@ -257,6 +265,7 @@ impl<'a> Reader<'a> {
             let quote = self.peek() == Some(b'"');
             self.at += 1;
             if quote {
+                self.json &= string.is_json();
                 return Ok(string.end());
             }
             self.at += string.escape(self.rest());

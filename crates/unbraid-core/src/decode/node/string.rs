@@ -9,6 +9,7 @@ use super::Wide;
 pub(crate) struct Unquoted<'a> {
     wide: Wide<'a>,
     clean: bool,
+    json: bool,
 }
 
 impl<'a> Unquoted<'a> {
@@ -20,7 +21,13 @@ impl<'a> Unquoted<'a> {
                 high: None,
             },
             clean: true,
+            json: true,
         }
+    }
+
+    /// Whether the grammar of JSON allows all of it. It allows lone surrogate escapes, which serde_json does not.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
     }
 
     /// Takes characters that stand for themselves.
@@ -28,7 +35,9 @@ impl<'a> Unquoted<'a> {
         if run.is_empty() {
             return;
         }
-        self.clean &= !run.bytes().any(|byte| byte < b' ');
+        let has_controls = run.bytes().any(|byte| byte < b' ');
+        self.clean &= !has_controls;
+        self.json &= !has_controls;
         self.settle();
         if self.wide.text.is_empty() {
             self.wide.text = Cow::Borrowed(run);
@@ -53,6 +62,7 @@ impl<'a> Unquoted<'a> {
             _ => {
                 // The backslash stands for itself; what follows it is no quote, so the next run takes it.
                 self.clean = false;
+                self.json = false;
                 self.char('\\');
                 return 0;
             }

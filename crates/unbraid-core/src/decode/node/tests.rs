@@ -137,12 +137,33 @@ fn m08_nan_and_infinities_are_numbers_without_a_value() {
 }
 
 #[test]
-fn m08_numbers_out_of_range_are_kept_raw_and_written_as_null() {
-    check(r#"{"a":1e999}"#, r#"{"a":null}"#);
-    check(&"9".repeat(400), "null");
-    let document = read(r#"{"a":1e999}"#, 1).unwrap();
-    assert_eq!(document.get("a").unwrap().value, Value::Number("1e999"));
-    assert!(read("1e-999", 0).unwrap().clean && read("0e999999999999999999999", 0).unwrap().clean);
+fn j15_a_number_of_any_size_keeps_its_text_and_only_a_value_has_no_room_for_it() {
+    for number in [
+        "1e400",
+        "-1e400",
+        "12345678901234567890123",
+        "0.10",
+        "1E-7",
+        &"9".repeat(400),
+    ] {
+        let input = format!("{{\"a\":{number}}}");
+        let node = read(&input, 1).unwrap();
+        assert!(node.clean, "{input}");
+        assert_eq!(node.to_json(), input);
+        assert_eq!(node.get("a").unwrap().value, Value::Number(number));
+        let anew = format!("{{\"n\":NaN,\"a\":{number}}}");
+        let expected = format!("{{\"n\":null,\"a\":{number}}}");
+        assert_eq!(read(&anew, 1).unwrap().to_json(), expected);
+    }
+    let value = |raw: &str| to_value(raw).unwrap().to_string();
+    assert_eq!(
+        value(r#"{"a":1e400,"b":12345678901234567890123}"#),
+        r#"{"a":null,"b":1.2345678901234568e+22}"#
+    );
+    assert_eq!(
+        value(r#"[NaN,1e400,"\ud83d",0.10]"#),
+        "[null,null,\"\u{FFFD}\",0.1]"
+    );
 }
 
 #[test]
@@ -157,6 +178,33 @@ fn e26_the_last_of_duplicate_keys_wins_at_the_place_of_the_first() {
         r#"{"a":NaN,"b":2,"\u0061":{"c":1,"c":2}}"#,
         r#"{"a":{"c":2},"b":2}"#,
     );
+    check(r#"{"a":NaN,"b":1,"a":null}"#, r#"{"a":null,"b":1}"#);
+    check(r#"{"a":null,"b":NaN,"a":2}"#, r#"{"b":null,"a":2}"#);
+    let many: String = (0..40).map(|key| format!("\"{key}\":NaN,")).collect();
+    let input = format!("{{{many}\"7\":1,\"7\":2}}");
+    let node = read(&input, 1).unwrap();
+    assert_eq!(node.as_object().unwrap().len(), 40);
+    assert_eq!(node.get("7").unwrap().raw, "2");
+}
+
+#[test]
+fn r07_what_is_tolerated_is_not_json_and_what_a_value_has_no_room_for_is() {
+    for json in [r#"{"a":1e400,"a":"\ud83d"}"#, "[\"\u{7f}é\\u0001\"]", " 5 "] {
+        assert!(read_json(json, 5).is_ok(), "{json}");
+    }
+    for other in [
+        "NaN",
+        "[-Infinity]",
+        "{\"a\":\"\n\"}",
+        "{\"\u{1}\":1}",
+        r#"["\d"]"#,
+        r#"{"a":NaN,"a":1}"#,
+    ] {
+        assert!(
+            read(other, 5).is_ok() && read_json(other, 5).is_err(),
+            "{other}"
+        );
+    }
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Nodes to text that serde_json reads, and the limits of what it reads.
 
-use std::collections::HashMap;
-
-use super::{Node, Value};
+use super::{Node, Value, number};
 
 /// serde_json refuses the level after this one.
 pub(crate) const SERDE_DEPTH: usize = 127;
@@ -11,45 +9,61 @@ pub(crate) const SERDE_DEPTH: usize = 127;
 pub(crate) const SERDE_KEY: &str = "$serde_json::private::RawValue";
 
 pub(crate) fn json(node: &Node<'_>) -> String {
-    let mut out = String::with_capacity(node.raw.len());
-    write(&mut out, node, SERDE_DEPTH);
-    out
+    let mut writer = Writer {
+        out: String::with_capacity(node.raw.len()),
+        any_number: true,
+    };
+    writer.write(node, SERDE_DEPTH);
+    writer.out
 }
 
-fn write(out: &mut String, node: &Node<'_>, levels: usize) {
-    match &node.value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) if node.clean => {
-            out.push_str(node.raw)
-        }
-        Value::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
-        Value::Number(_) => out.push_str("null"),
-        Value::String(wide) => write_string(out, &wide.to_cow()),
-        Value::Array(_) | Value::Object(_) if levels == 0 => out.push_str("null"),
-        Value::Array(items) => {
-            out.push('[');
-            for (place, item) in items.iter().enumerate() {
-                comma(out, place);
-                write(out, item, levels - 1);
+/// The same, with null for every number that a `Value` has no room for.
+pub(crate) fn json_in_range(node: &Node<'_>) -> String {
+    let mut writer = Writer {
+        out: String::with_capacity(node.raw.len()),
+        any_number: false,
+    };
+    writer.write(node, SERDE_DEPTH);
+    writer.out
+}
+
+struct Writer {
+    out: String,
+    /// Whether numbers beyond the largest `f64` are written, too.
+    any_number: bool,
+}
+
+impl Writer {
+    fn write(&mut self, node: &Node<'_>, levels: usize) {
+        match &node.value {
+            Value::Null => self.out.push_str("null"),
+            Value::Number(raw) if node.clean && (self.any_number || number::in_range(raw)) => {
+                self.out.push_str(raw);
             }
-            out.push(']');
-        }
-        Value::Object(fields) => {
-            out.push('{');
-            // Collecting keeps the last value of a key; taking it out writes it at the first place only.
-            let mut last: HashMap<&str, &Node<'_>> =
-                fields.iter().map(|(key, node)| (&**key, node)).collect();
-            last.remove(SERDE_KEY);
-            let kept = fields
-                .iter()
-                .filter_map(|(key, _)| Some((key, last.remove(&**key)?)));
-            for (place, (key, node)) in kept.enumerate() {
-                comma(out, place);
-                write_string(out, key);
-                out.push(':');
-                write(out, node, levels - 1);
+            Value::Number(_) => self.out.push_str("null"),
+            Value::Bool(truth) => self.out.push_str(if *truth { "true" } else { "false" }),
+            Value::String(_) if node.clean => self.out.push_str(node.raw),
+            Value::String(wide) => write_string(&mut self.out, &wide.to_cow()),
+            Value::Array(_) | Value::Object(_) if levels == 0 => self.out.push_str("null"),
+            Value::Array(items) => {
+                self.out.push('[');
+                for (place, item) in items.iter().enumerate() {
+                    comma(&mut self.out, place);
+                    self.write(item, levels - 1);
+                }
+                self.out.push(']');
             }
-            out.push('}');
+            Value::Object(fields) => {
+                self.out.push('{');
+                let kept = fields.iter().filter(|(key, _)| key != SERDE_KEY);
+                for (place, (key, node)) in kept.enumerate() {
+                    comma(&mut self.out, place);
+                    write_string(&mut self.out, key);
+                    self.out.push(':');
+                    self.write(node, levels - 1);
+                }
+                self.out.push('}');
+            }
         }
     }
 }

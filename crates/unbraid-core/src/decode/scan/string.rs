@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Scanner, Surprise};
 use crate::decode::inside::{marks, unescape};
 
-impl<'a> Scanner<'a> {
+impl<'a> Scanner<'a, '_> {
     /// Takes a string without escapes whose opening quote was taken.
     #[inline]
     pub(super) fn plain(&mut self) -> Result<&'a str, Surprise> {

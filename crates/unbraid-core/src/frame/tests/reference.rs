@@ -27,9 +27,6 @@ pub(super) fn reference(body: &[u8], limits: FrameLimits, strict: bool) -> Vec<S
         if text.len() > limits.line {
             return vec![too_long(at, limits)];
         }
-        if strict && at + text.len() < first && !text.is_empty() {
-            return vec![format!("NotData {{ offset: {at} }}")];
-        }
     }
     if strict {
         return vec![format!("NotSse {{ offset: {first} }}")];
@@ -67,7 +64,11 @@ fn reference_events(
         if text.len() > limits.line {
             return trace.push(too_long(at, limits));
         }
-        if strict && !text.is_empty() && !text.starts_with(b"data:") {
+        let is_legal = text.trim_ascii().is_empty()
+            || [&b"data:"[..], b":"]
+                .iter()
+                .any(|start| text.starts_with(start));
+        if strict && !is_legal {
             return trace.push(format!("NotData {{ offset: {at} }}"));
         }
         let mut halves = text.splitn(2, |byte| *byte == b':');

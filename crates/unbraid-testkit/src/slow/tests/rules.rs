@@ -49,7 +49,7 @@ fn strict_mode_refuses_what_the_format_does_not_allow() {
     };
     check_with(
         &options,
-        "data: {\"choices\":[{\"text\":\"a\"}]}\n\n: no\n\n",
+        "data: {\"choices\":[{\"text\":\"a\"}]}\n\n: yes\n \n\nno\n\n",
         &["c0 text \"a\"", "refused"],
     );
     check_with(

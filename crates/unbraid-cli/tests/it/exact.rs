@@ -1,0 +1,90 @@
+//! What the server sent is printed as it came, and what is no completion is named.
+
+use super::{collect, over, unbraid};
+use unbraid_testkit::fixture::Fixture;
+
+const NUMBERS: &str = "openai_chat/gateway-j15-numbers-as-they-came";
+
+#[test]
+fn collect_prints_every_number_as_it_came() {
+    let run = collect(NUMBERS);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for line in [
+        "\"request\": 98765432109876543210987",
+        "\"seed\": 12345678901234567890123",
+        "\"logprob\": -0.10",
+        "\"logprob\": 1e400",
+        "\"at\": 1E2",
+        "\"cost\": 0.00012345678901234567890",
+        "\"price\": 1.50",
+        r#"{\"id\":12345678901234567890123,\"scale\":1.50,\"far\":1e400,\"text\":\"\\u00e9 \\/\",\"id\":2}"#,
+    ] {
+        assert!(run.stdout.contains(line), "{line}\n{}", run.stdout);
+    }
+    assert!(
+        run.stdout
+            .starts_with("{\n  \"id\": null,\n  \"object\": \"chat.completion\"")
+    );
+    assert!(run.stdout.ends_with("}\n"));
+}
+
+#[test]
+fn events_prints_every_number_as_it_came() {
+    let run = over("events", &Fixture::named(NUMBERS));
+    for part in [
+        r#""seed":12345678901234567890123"#,
+        r#""logprob":1e400"#,
+        r#""cost":0.00012345678901234567890"#,
+    ] {
+        assert!(run.stdout.contains(part), "{part}\n{}", run.stdout);
+    }
+}
+
+#[test]
+fn an_answer_of_another_api_is_no_success() {
+    for (name, format) in [
+        (
+            "broken/anthropic-s30-messages-stream",
+            "an Anthropic Messages body",
+        ),
+        (
+            "broken/anthropic-s30-messages-body",
+            "an Anthropic Messages body",
+        ),
+        (
+            "broken/openai-s30-responses-stream",
+            "a Responses API object",
+        ),
+        ("broken/gemini-s30-response-array", "a Gemini response"),
+        ("broken/ollama-s30-native-lines", "an Ollama response"),
+        ("broken/cloudflare-s30-html-body", "an error page (HTML)"),
+    ] {
+        for command in ["collect", "events", "watch"] {
+            let run = over(command, &Fixture::named(name));
+            assert_eq!(run.code, 1, "{command} {name}");
+            assert!(
+                run.stderr.contains(format),
+                "{command} {name}: {}",
+                run.stderr
+            );
+        }
+        let response = collect(name).json();
+        assert_eq!(response["unbraid"]["end"], "not_a_stream", "{name}");
+        assert_eq!(response["choices"], serde_json::json!([]), "{name}");
+    }
+}
+
+#[test]
+fn the_names_of_reasoning_are_an_option() {
+    let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"deliberation\":\"Hm\",\"reasoning\":\"no\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let reasoning = |words: &str| {
+        let response = unbraid(words, stream).json();
+        response["choices"][0]["message"]["reasoning"].clone()
+    };
+    assert_eq!(reasoning("collect"), "no");
+    assert_eq!(
+        reasoning("collect --reasoning-keys deliberation,reasoning"),
+        "Hm"
+    );
+    assert_eq!(reasoning("--reasoning-keys reasoning collect"), "no");
+}

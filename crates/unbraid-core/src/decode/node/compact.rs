@@ -1,0 +1,59 @@
+//! JSON text without the white space between its tokens.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+
+/// The text without white space outside of strings; nothing else of it changes: escapes, the spelling of numbers, the
+/// order of keys and duplicate keys stay.
+pub(crate) fn compact(text: &str) -> Cow<'_, str> {
+    let mut compact = String::new();
+    // What stands before `from` was copied, if anything had to be left out so far.
+    let (mut from, mut at) = (0, 0);
+    while let Some(byte) = text.as_bytes().get(at) {
+        match byte {
+            b'"' => at = behind_string(text, at + 1),
+            b' ' | b'\n' | b'\r' | b'\t' => {
+                compact.push_str(text.get(from..at).unwrap_or_default());
+                at += 1;
+                from = at;
+            }
+            _ => at += 1,
+        }
+    }
+    if from == 0 {
+        return Cow::Borrowed(text);
+    }
+    compact.push_str(text.get(from..).unwrap_or_default());
+    Cow::Owned(compact)
+}
+
+/// Where the string ends whose opening quote stands before `at`.
+fn behind_string(text: &str, mut at: usize) -> usize {
+    loop {
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
+        match memchr2(b'"', b'\\', rest) {
+            None => return text.len(),
+            Some(end) if rest.get(end) == Some(&b'"') => return at + end + 1,
+            Some(end) => at += end + 2, // whatever is escaped does not end the string
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compact;
+
+    #[test]
+    fn only_white_space_outside_of_strings_is_removed() {
+        let check = |text, expected| assert_eq!(compact(text), expected);
+        check("{}", "{}");
+        check(" { } ", "{}");
+        check(
+            "{ \"a b\" :\t1e400 ,\r\n\"a b\" : [ 1.50, -0 , \"\\u00e9 \\\" x\" ] }",
+            "{\"a b\":1e400,\"a b\":[1.50,-0,\"\\u00e9 \\\" x\"]}",
+        );
+        check("\"open \\", "\"open \\");
+        check("\"é \u{a0}\" \u{a0}", "\"é \u{a0}\"\u{a0}");
+    }
+}

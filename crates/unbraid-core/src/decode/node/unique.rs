@@ -1,0 +1,53 @@
+//! Duplicate keys: the last value counts (E26).
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
+
+use super::Node;
+
+type Field<'a> = (Cow<'a, str>, Node<'a>);
+
+/// The fields with the last value of each key, at the place of its first value that is not null.
+///
+/// The readers of ordinary chunks skip a null without noting its place, and give the same order.
+pub(super) fn unique(fields: Vec<Field<'_>>) -> Vec<Field<'_>> {
+    if has_duplicates(&fields) {
+        last_values(fields)
+    } else {
+        fields
+    }
+}
+
+fn has_duplicates(fields: &[Field<'_>]) -> bool {
+    const FEW: usize = 16; // comparing so many keys with each other costs less than hashing them
+    if fields.len() > FEW {
+        let mut seen = HashSet::with_capacity(fields.len());
+        return !fields.iter().all(|(key, _)| seen.insert(&**key));
+    }
+    fields.iter().enumerate().any(|(at, (key, _))| {
+        let behind = fields.get(at + 1..).unwrap_or_default();
+        behind.iter().any(|(other, _)| other == key)
+    })
+}
+
+fn last_values(fields: Vec<Field<'_>>) -> Vec<Field<'_>> {
+    let mut places: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(fields.len());
+    // A place that was given up stays empty, so that the places behind it keep their numbers.
+    let mut kept: Vec<Option<Field<'_>>> = Vec::with_capacity(fields.len());
+    for (key, node) in fields {
+        let known = places.get(&key).and_then(|place| kept.get_mut(*place));
+        match known {
+            Some(Some((_, value))) if !value.is_null() => *value = node,
+            known => {
+                if let Some(place) = known {
+                    *place = None;
+                }
+                places.insert(key.clone(), kept.len());
+                kept.push(Some((key, node)));
+            }
+        }
+    }
+    kept.into_iter().flatten().collect()
+}

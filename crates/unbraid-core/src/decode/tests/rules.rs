@@ -1,0 +1,331 @@
+//! One rule each, on every path that reads an event.
+
+use std::sync::Arc;
+
+use super::{check, choice_of, updates};
+use crate::{Update, decode::Decoder, limits::MAX_JSON_DEPTH};
+
+/// The updates of chunks by each path; they have to agree.
+#[track_caller]
+fn by_every_path(chunks: &[&str]) -> Vec<Update<'static>> {
+    by_every_path_with(chunks, &crate::options::default_reasoning_keys())
+}
+
+#[track_caller]
+fn by_every_path_with(chunks: &[&str], keys: &[Arc<str>]) -> Vec<Update<'static>> {
+    let stream: String = chunks
+        .iter()
+        .map(|chunk| format!("data: {chunk}\n\n"))
+        .collect();
+    let read = |decoder: Decoder| updates(stream.as_bytes(), decoder.with_reasoning_keys(keys));
+    let quick = read(Decoder::new(false, MAX_JSON_DEPTH));
+    let parsed = read(Decoder::reference(false, MAX_JSON_DEPTH));
+    let by_field = read(Decoder::by_field(false, MAX_JSON_DEPTH));
+    assert_eq!(quick, parsed, "{stream}");
+    assert_eq!(parsed, by_field, "{stream}");
+    quick
+}
+
+fn arguments(update: &Update<'_>) -> String {
+    let call = update.tool_call_updates.first().expect("a call");
+    call.arguments
+        .as_ref()
+        .map(|arguments| arguments.text.to_string())
+        .expect("arguments")
+}
+
+#[test]
+fn t20_arguments_sent_as_a_value_keep_their_own_text() {
+    let text = |value: &str| {
+        let chunk = choice_of(&format!(
+            "\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":{value}}}}}]}}"
+        ));
+        arguments(&by_every_path(&[&chunk])[0])
+    };
+    for value in [
+        r#"{"id":12345678901234567890123}"#,
+        r#"{"n":1e400,"m":-0.10,"k":1E+2}"#,
+        r#"{"a":1,"a":2,"é":"\u00e9\/\ud83d"}"#,
+        r#"{"b":[],"a":{}}"#,
+        r#"{"a":NaN,"b":"\d"}"#,
+        "[1.0]",
+        "1.50",
+        "true",
+    ] {
+        assert_eq!(text(value), value);
+    }
+    assert_eq!(
+        text("{ \"a b\" : [ 1 ,\t2.0 ] , \"c\" : \" d \" }"),
+        r#"{"a b":[1,2.0],"c":" d "}"#
+    );
+    assert_eq!(text("{\"a\":\"x\u{1}y\" }"), "{\"a\":\"x\u{1}y\"}");
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
+    assert_eq!(text(&deep), deep);
+}
+
+#[test]
+fn t36_the_arguments_of_a_legacy_call_keep_their_own_text_too() {
+    let chunk = choice_of(
+        r#""delta":{"function_call":{"name":"f","arguments":{ "id": 12345678901234567890123 }}}"#,
+    );
+    let update = &by_every_path(&[&chunk])[0];
+    let arguments = update.function_arguments_update.as_ref().expect("some");
+    assert_eq!(arguments.text, r#"{"id":12345678901234567890123}"#);
+}
+
+#[test]
+fn j15_raw_fields_keep_numbers_of_any_size_on_every_path() {
+    for number in [
+        "12345678901234567890123",
+        "1e400",
+        "-1E-400",
+        "0.10",
+        &"7".repeat(500),
+    ] {
+        let chunk = format!(
+            r#"{{"choices":[{{"index":0,"delta":{{"content":"a","d":{number}}},"logprobs":{{"content":[{{"logprob":{number}}}]}},"c":[{number}]}}],"e":{{"f":{number}}}}}"#
+        );
+        assert!(check(&chunk, "taken by the quick paths"));
+        let updates = by_every_path(&[&chunk]);
+        let fields: Vec<&str> = updates
+            .iter()
+            .flat_map(|update| &update.metadata)
+            .map(|(_, raw)| &**raw)
+            .collect();
+        let expected = [
+            number.to_owned(),
+            format!("[{number}]"),
+            format!("{{\"f\":{number}}}"),
+        ];
+        assert_eq!(fields, expected);
+        assert_eq!(
+            updates[0].logprobs.as_deref(),
+            Some(&*format!("{{\"content\":[{{\"logprob\":{number}}}]}}"))
+        );
+        assert!(updates.iter().all(|update| update.warnings.is_empty()));
+    }
+}
+
+#[test]
+fn u9_a_figure_beyond_any_number_is_kept_and_warned_about() {
+    let chunk = r#"{"choices":[],"usage":{"prompt_tokens":5,"cost":1e400}}"#;
+    let updates = by_every_path(&[chunk]);
+    let codes: Vec<&str> = updates[0].warnings.iter().map(|w| w.code).collect();
+    assert_eq!(codes, ["U9"]);
+    assert_eq!(
+        updates[0].usage.as_deref(),
+        Some(r#"{"prompt_tokens":5,"cost":1e400}"#)
+    );
+}
+
+#[test]
+fn e26_the_last_value_of_a_key_counts_on_every_path() {
+    let same = |twice: &str, once: &str| {
+        let (mut twice, once) = (by_every_path(&[twice]), by_every_path(&[once]));
+        // The raw text of a value keeps both.
+        for (twice, once) in twice.iter_mut().zip(&once) {
+            if once.logprobs.is_some() && twice.logprobs.is_some() {
+                twice.logprobs.clone_from(&once.logprobs);
+            }
+        }
+        assert_eq!(twice, once);
+    };
+    let pairs = [
+        (
+            r#""delta":{"content":5,"content":"a"}"#,
+            r#""delta":{"content":"a"}"#,
+        ),
+        (
+            r#""delta":{"content":[{"type":"thinking","thinking":"t"},{"type":"image"}],"content":"a"}"#,
+            r#""delta":{"content":"a"}"#,
+        ),
+        (r#""delta":{"content":"a","content":null}"#, r#""delta":{}"#),
+        (
+            r#""delta":{},"logprobs":{"content":null,"content":[{"token":"a"}]}"#,
+            r#""delta":{},"logprobs":{"content":[{"token":"a"}]}"#,
+        ),
+        (
+            r#""delta":{},"logprobs":{"content":[{"token":"a"}],"content":[]}"#,
+            r#""delta":{},"logprobs":{"content":[]}"#,
+        ),
+        (
+            r#""delta":{"content":"a","x":1,"x":null},"y":[1],"y":null"#,
+            r#""delta":{"content":"a"}"#,
+        ),
+        (
+            r#""delta":{"x":null,"z":2,"x":3,"content":"a"}"#,
+            r#""delta":{"z":2,"x":3,"content":"a"}"#,
+        ),
+        (
+            r#""delta":{"x":1,"z":2,"x":3,"content":"a"}"#,
+            r#""delta":{"x":3,"z":2,"content":"a"}"#,
+        ),
+        (
+            r#""delta":{"reasoning":"a","reasoning_content":"b","reasoning_content":""}"#,
+            r#""delta":{"reasoning":"a"}"#,
+        ),
+        (
+            r#""delta":{"tool_calls":[{"index":1,"index":0,"x":1,"x":null,"function":{"arguments":{"a":1},"arguments":"b"}}]}"#,
+            r#""delta":{"tool_calls":[{"index":0,"function":{"arguments":"b"}}]}"#,
+        ),
+        (
+            r#""delta":{"content":"a"},"delta":{"role":"b"}"#,
+            r#""delta":{"role":"b"}"#,
+        ),
+        (r#""text":"a","text":"b""#, r#""text":"b""#),
+        (
+            r#""delta":{},"usage":{"prompt_tokens":1},"usage":null"#,
+            r#""delta":{}"#,
+        ),
+        (
+            r#""delta":{},"finish_reason":"stop","finish_reason":null"#,
+            r#""delta":{}"#,
+        ),
+    ];
+    for (twice, once) in pairs {
+        same(&choice_of(twice), &choice_of(once));
+    }
+    same(
+        r#"{"choices":[],"usage":{"prompt_tokens":1},"usage":null,"x":1,"x":null}"#,
+        r#"{"choices":[]}"#,
+    );
+    same(
+        r#"{"error":{"message":"x"},"error":null,"choices":[{"index":0,"delta":{"content":"a"}}]}"#,
+        &choice_of(r#""delta":{"content":"a"}"#),
+    );
+}
+
+#[test]
+fn e26_more_fields_than_are_kept_are_the_same_on_every_path() {
+    let fields: Vec<String> = (0..300).map(|key| format!("\"k{key}\":{key}")).collect();
+    let chunk = format!(
+        r#"{{"choices":[],{},"k3":null,"k7":"x"}}"#,
+        fields.join(",")
+    );
+    let updates = by_every_path(&[&chunk]);
+    assert_eq!(updates[0].metadata.len(), crate::limits::MAX_FIELDS);
+}
+
+#[test]
+fn c14_halves_of_a_character_join_across_parts_and_deltas() {
+    let content = |parts: &str| choice_of(&format!("\"delta\":{{\"content\":{parts}}}"));
+    let text = |value: &str| format!(r#"{{"type":"text","text":{value}}}"#);
+    let (high, low) = (r#""A\ud83d""#, r#""\ude42B""#);
+    let one = by_every_path(&[&content(&format!("[{},{}]", text(high), text(low)))]);
+    let piece = one[0].content_update.as_ref().expect("text");
+    assert_eq!((&*piece.text, piece.low, piece.high), ("A🙂B", None, None));
+    assert!(one[0].warnings.is_empty());
+    let two = by_every_path(&[
+        &content(&format!("[{}]", text(high))),
+        &content(&format!("[{}]", text(low))),
+    ]);
+    let pieces: Vec<_> = two
+        .iter()
+        .flat_map(|update| &update.content_update)
+        .collect();
+    assert_eq!((&*pieces[0].text, pieces[0].high), ("A", Some(0xD83D)));
+    assert_eq!((pieces[1].low, &*pieces[1].text), (Some(0xDE42), "B"));
+    assert!(two.iter().all(|update| update.warnings.is_empty()));
+    let nested = by_every_path(&[&content(&format!(
+        r#"[{{"type":"thinking","thinking":[{},{}]}}]"#,
+        text(high),
+        text(low)
+    ))]);
+    let piece = nested[0].reasoning_update.as_ref().expect("reasoning");
+    assert_eq!(piece.text, "A🙂B");
+    let torn = by_every_path(&[&content(&format!("[{},{}]", text(high), text("\"B\"")))]);
+    let piece = torn[0].content_update.as_ref().expect("text");
+    assert_eq!(piece.text, "A\u{FFFD}B");
+    let codes: Vec<&str> = torn[0].warnings.iter().map(|w| w.code).collect();
+    assert_eq!(codes, ["C14"], "a half without its other half");
+}
+
+#[test]
+fn r4_halves_of_a_character_join_across_reasoning_details() {
+    let details = |list: &str| choice_of(&format!("\"delta\":{{\"reasoning_details\":{list}}}"));
+    let one = by_every_path(&[&details(r#"[{"text":"A\ud83d"},{"summary":"\ude42B"}]"#)]);
+    let piece = one[0].reasoning_update.as_ref().expect("reasoning");
+    assert_eq!(piece.text, "A🙂B");
+    let two = by_every_path(&[&details(r#"[{"text":"A\ud83d"}]"#)]);
+    let piece = two[0].reasoning_update.as_ref().expect("reasoning");
+    assert_eq!((&*piece.text, piece.high), ("A", Some(0xD83D)));
+}
+
+#[test]
+fn r5_the_names_of_reasoning_are_options_in_the_order_of_their_priority() {
+    let keys = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| Arc::from(*name))
+            .collect::<Vec<_>>()
+    };
+    let chunk =
+        choice_of(r#""delta":{"reasoning":"a","deliberation":"b","notes":"","content":"c"}"#);
+    let reasoning = |names: &[&str]| {
+        let updates = by_every_path_with(&[&chunk, &chunk], &keys(names));
+        let update = updates.last().expect("one").clone();
+        let text = update.reasoning_update.map(|piece| piece.text.into_owned());
+        let extra: Vec<String> = update.metadata.iter().map(|(k, _)| k.to_string()).collect();
+        (text.unwrap_or_default(), extra.join(" "))
+    };
+    let result = |text: &str, extra: &str| (text.to_owned(), extra.to_owned());
+    assert_eq!(
+        reasoning(&["deliberation", "reasoning"]),
+        result("b", "notes")
+    );
+    assert_eq!(
+        reasoning(&["reasoning", "deliberation"]),
+        result("a", "notes")
+    );
+    assert_eq!(
+        reasoning(&["notes", "deliberation"]),
+        result("b", "reasoning")
+    );
+    assert_eq!(reasoning(&[]), result("", "reasoning deliberation notes"));
+    assert_eq!(reasoning(&["content"]).0, "", "it has a meaning of its own");
+    let many: Vec<String> = (0..20).map(|n| format!("n{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let with_late_names = [&many[..], &["reasoning", "deliberation"]].concat();
+    assert_eq!(reasoning(&with_late_names), result("a", "notes"));
+}
+
+#[test]
+fn r5_a_template_reads_reasoning_under_a_name_of_the_options() {
+    let keys = [Arc::from("deliberation")];
+    let chunk = |text: &str| choice_of(&format!("\"delta\":{{\"deliberation\":\"{text}\"}}"));
+    let mut decoder = Decoder::new(false, MAX_JSON_DEPTH).with_reasoning_keys(&keys);
+    let mut texts = Vec::new();
+    for text in ["a", "b", "c"] {
+        let data = chunk(text);
+        let frame = crate::frame::Frame::of_data(data.as_bytes(), 0);
+        let mut sink = |update: &Update<'_>| {
+            texts.extend(
+                update
+                    .reasoning_update
+                    .as_ref()
+                    .map(|piece| piece.text.to_string()),
+            );
+        };
+        decoder.decode(frame, &mut sink).expect("lenient");
+    }
+    assert_eq!(texts, ["a", "b", "c"]);
+    assert_eq!(decoder.fitted(), 2);
+}
+
+#[test]
+fn foreign_json_is_recognised_alike_on_every_path() {
+    for chunk in [
+        r#"{"type":"message_start","x":1}"#,
+        r#"{"candidates":[],"usageMetadata":{}}"#,
+        r#"{"object":"response","id":"a"}"#,
+        r#"{"object":"chat.completion.chunk"}"#,
+        r#"{"created_at":"a","done":true,"message":null}"#,
+        r#"{"message":{"role":"a"},"finish_reason":"x"}"#,
+        r#"{"usage":{"prompt_tokens":1}}"#,
+        r#"{"a":1}"#,
+        r#"{"id":null}"#,
+    ] {
+        let _checked = check(chunk, "foreign");
+        assert_eq!(by_every_path(&[chunk]).len(), 1);
+    }
+}

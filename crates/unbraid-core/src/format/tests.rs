@@ -1,0 +1,152 @@
+use super::{BodyFormat, Head};
+use crate::{Demux, Options, StreamError};
+
+fn closed(body: &[u8]) -> Result<(), StreamError> {
+    let mut demux = Demux::new(Options::default());
+    demux.feed(body);
+    demux.finish();
+    demux.closed().cloned().unwrap_or(Ok(()))
+}
+
+/// What a body is said to be, when it is one JSON value, one event, and one event with an end mark behind it.
+#[track_caller]
+fn check(json: &str, expected: BodyFormat) {
+    let event = format!("data: {json}\n\n");
+    let pinged = format!("event: ping\ndata: {{}}\n\n{event}data: [DONE]\n\n");
+    for body in [json, &event, &pinged] {
+        match closed(body.as_bytes()) {
+            Err(StreamError::UnsupportedFormat { format, .. }) => assert_eq!(format, expected),
+            other => panic!("{other:?}: {body}"),
+        }
+    }
+}
+
+#[test]
+fn a_foreign_body_without_a_choice_is_named() {
+    check(
+        r#"{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"Hi"}],"usage":{"input_tokens":1,"output_tokens":1}}"#,
+        BodyFormat::Anthropic,
+    );
+    check(
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#,
+        BodyFormat::Anthropic,
+    );
+    check(
+        r#"{"id":"resp_1","object":"response","output":[],"error":null,"usage":{"input_tokens":1,"total_tokens":2}}"#,
+        BodyFormat::Responses,
+    );
+    check(
+        r#"{"type":"response.created","response":{"id":"resp_1"}}"#,
+        BodyFormat::Responses,
+    );
+    check(
+        r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}],"usageMetadata":{"totalTokenCount":3}}"#,
+        BodyFormat::Gemini,
+    );
+    check(
+        r#"{"model":"m","created_at":"2025-05-19T09:26:59Z","message":{"role":"assistant","content":"Hi"},"done":false}"#,
+        BodyFormat::Ollama,
+    );
+    check(
+        r#"{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"Hi"}}}}"#,
+        BodyFormat::Cohere,
+    );
+    check(
+        r#"{"id":"a","message":{"role":"assistant","content":[]},"finish_reason":"COMPLETE","usage":{"tokens":{}}}"#,
+        BodyFormat::Cohere,
+    );
+    check(
+        r#"{"output":{"message":{"role":"assistant"}},"stopReason":"end_turn","usage":{"inputTokens":1}}"#,
+        BodyFormat::Bedrock,
+    );
+    check(
+        r#"{"index":1,"token":{"id":5,"text":"Hi"},"generated_text":null}"#,
+        BodyFormat::TextGenerationInference,
+    );
+    check(
+        r#"{"index":0,"content":"Hi","stop":false}"#,
+        BodyFormat::LlamaCpp,
+    );
+    check(
+        r#"{"id":"m1","object":"thread.message.delta","delta":{"content":[]}}"#,
+        BodyFormat::Assistants,
+    );
+}
+
+#[test]
+fn foreign_json_that_reports_usage_is_no_success() {
+    let body = b"data: {\"kind\":\"end\",\"usage\":{\"tokens\":5}}\n\ndata: [DONE]\n\n";
+    assert!(matches!(
+        closed(body),
+        Err(StreamError::UnsupportedFormat {
+            format: BodyFormat::Json,
+            events: 2
+        })
+    ));
+}
+
+#[test]
+fn e01_e03_a_completion_without_choices_is_what_it_was() {
+    let with_done = |chunk: &str| closed(format!("data: {chunk}\n\ndata: [DONE]\n\n").as_bytes());
+    let usage = r#""usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}"#;
+    for chunk in [
+        format!(r#"{{"choices":[],{usage}}}"#),
+        format!(r#"{{"choices":null,"type":"response.done",{usage}}}"#),
+        format!(r#"{{{usage}}}"#),
+        r#"{"object":"chat.completion.chunk","usage":{"cost":1}}"#.to_owned(),
+    ] {
+        assert!(with_done(&chunk).is_ok(), "{chunk}");
+    }
+    // Azure's first chunk, with nothing behind it.
+    let filter =
+        r#"{"choices":[],"created":0,"id":"","prompt_filter_results":[{"prompt_index":0}]}"#;
+    assert!(matches!(with_done(filter), Err(StreamError::Empty { .. })));
+    let mixed =
+        format!("data: {{\"type\":\"message_start\"}}\n\ndata: {{\"choices\":[],{usage}}}\n\n");
+    assert!(
+        closed(mixed.as_bytes()).is_ok(),
+        "some of it is a completion"
+    );
+}
+
+#[test]
+fn a_foreign_event_beside_choices_changes_nothing() {
+    let body = b"data: {\"type\":\"message_start\"}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n";
+    assert!(closed(body).is_ok());
+}
+
+#[test]
+fn an_error_stays_the_servers_own() {
+    let body = br#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#;
+    assert!(matches!(closed(body), Err(StreamError::Server(_))));
+}
+
+#[test]
+fn s30_a_page_is_named_by_its_first_bytes() {
+    let format = |body: &[u8]| {
+        let mut head = Head::default();
+        body.chunks(1).for_each(|byte| head.take(byte));
+        let mut whole = Head::default();
+        whole.take(body);
+        assert_eq!(head.format(), whole.format());
+        whole.format()
+    };
+    assert_eq!(
+        format(b"\n <!DOCTYPE HTML>\n<html>"),
+        Some(BodyFormat::Html)
+    );
+    assert_eq!(format(b"\xEF\xBB\xBF<html>"), Some(BodyFormat::Html));
+    assert_eq!(format(b"<?xml version=\"1.0\"?>"), None);
+    assert_eq!(format(b"data: <html>"), None);
+    assert_eq!(
+        format(b"\0\0\0\x8a\0\0\0\x52\x01\x02\x03\x04\x0b:event-type\x07"),
+        Some(BodyFormat::Bedrock)
+    );
+    let error = closed(b"<html>Bad gateway</html>").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "not a stream of completion chunks: it appears to be an error page (HTML)"
+    );
+    assert_eq!(error.name(), "not_a_stream");
+    assert_eq!(error.to_json()["format"], "html");
+}

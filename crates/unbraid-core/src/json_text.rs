@@ -1,0 +1,174 @@
+//! JSON that is put together from values and from raw text, so that what the wire brought is printed as it came.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::{
+    decode::{
+        chunk::is_doubtful,
+        node::{self, compact},
+    },
+    limits::MAX_JSON_DEPTH,
+    report::parsed,
+    transcript::list_inside,
+};
+
+/// A JSON value of which parts are raw text.
+#[derive(Debug)]
+pub(crate) enum Json<'a> {
+    Value(Value),
+    Raw(Cow<'a, str>),
+    List(Vec<Json<'a>>),
+    /// Raw lists, one behind the other.
+    Joined(Vec<Cow<'a, str>>),
+    Object(Fields<'a>),
+}
+
+/// The fields of an object, in the order in which they are printed.
+pub(crate) type Fields<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+
+impl<'a> Json<'a> {
+    /// An object of values only; anything else has no fields.
+    pub(crate) fn fields(value: Value) -> Fields<'a> {
+        let Value::Object(fields) = value else {
+            return Vec::new();
+        };
+        let field = |(key, value)| (Cow::Owned(key), Self::Value(value));
+        fields.into_iter().map(field).collect()
+    }
+
+    /// As a value: a number that it has no room for is the nearest `f64`, or null beyond the largest of them.
+    pub(crate) fn into_value(self) -> Value {
+        match self {
+            Self::Value(value) => value,
+            Self::Raw(raw) => parsed(&raw),
+            Self::List(items) => items.into_iter().map(Self::into_value).collect(),
+            Self::Joined(lists) => {
+                // Each for itself: together they may hold more values than one field may.
+                let parsed = lists.iter().map(|list| parsed(list));
+                let items = parsed.flat_map(|list| match list {
+                    Value::Array(items) => items,
+                    other => vec![other],
+                });
+                items.collect()
+            }
+            Self::Object(fields) => {
+                let field =
+                    |(key, value): (Cow<'_, str>, Self)| (key.into_owned(), value.into_value());
+                Value::Object(fields.into_iter().map(field).collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// As text without white space; every number of the raw parts stands as it came.
+    pub(crate) fn into_text(self) -> String {
+        let mut text = String::new();
+        self.write(&mut text);
+        text
+    }
+
+    fn write(self, out: &mut String) {
+        match self {
+            Self::Value(value) => out.push_str(&value.to_string()),
+            Self::Raw(raw) => out.push_str(&printable(&raw)),
+            Self::List(items) => {
+                out.push('[');
+                for (place, item) in items.into_iter().enumerate() {
+                    if place > 0 {
+                        out.push(',');
+                    }
+                    item.write(out);
+                }
+                out.push(']');
+            }
+            Self::Joined(lists) => {
+                out.push('[');
+                for list in &lists {
+                    let list = printable(list);
+                    let inside = list_inside(&list);
+                    if !inside.is_empty() && !out.ends_with('[') {
+                        out.push(',');
+                    }
+                    out.push_str(inside);
+                }
+                out.push(']');
+            }
+            Self::Object(fields) => {
+                out.push('{');
+                for (place, (key, field)) in fields.into_iter().enumerate() {
+                    if place > 0 {
+                        out.push(',');
+                    }
+                    out.push_str(&Value::from(&*key).to_string());
+                    out.push(':');
+                    field.write(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+/// Raw text as it can stand inside of other JSON, in one line. What is not JSON becomes a string: updates that were
+/// decoded elsewhere may hold anything.
+fn printable(raw: &str) -> Cow<'_, str> {
+    let is_json = || serde_json::from_str::<&RawValue>(raw).is_ok();
+    if !is_doubtful(raw) && is_json() {
+        return compact(raw);
+    }
+    match node::read(raw, MAX_JSON_DEPTH) {
+        Ok(node) => Cow::Owned(compact(&node.to_json()).into_owned()),
+        Err(_) => Cow::Owned(Value::from(raw).to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn raw_parts_are_printed_as_they_came_in_one_line() {
+        let text = |raw: &str| Json::Raw(raw.into()).into_text();
+        assert_eq!(text("{ \"a\":\n 1.50 }"), r#"{"a":1.50}"#);
+        assert_eq!(
+            text(r#"{"a":1e400,"a":"\u00e9"}"#),
+            r#"{"a":1e400,"a":"\u00e9"}"#
+        );
+        assert_eq!(text(r#""\ud83d\ude00""#), r#""\ud83d\ude00""#);
+        assert_eq!(text(r#"["\ud83d",NaN]"#), "[\"\u{FFFD}\",null]");
+        assert_eq!(text("not JSON\n"), r#""not JSON\n""#);
+        assert_eq!(
+            text(r#"{"$serde_json::private::RawValue":"1","b":2}"#),
+            r#"{"b":2}"#
+        );
+    }
+
+    #[test]
+    fn lists_are_joined_as_they_came() {
+        let lists = || {
+            Json::Joined(vec![
+                "[ ]".into(),
+                "[1.0, [2]]".into(),
+                "[]".into(),
+                "[[]]".into(),
+            ])
+        };
+        assert_eq!(lists().into_text(), "[1.0,[2],[]]");
+        assert_eq!(lists().into_value(), json!([1.0, [2], []]));
+        assert_eq!(Json::Joined(vec!["[]".into()]).into_text(), "[]");
+    }
+
+    #[test]
+    fn values_and_raw_parts_make_one_object() {
+        let mut fields = Json::fields(json!({"a": [1, null], "b": "\n"}));
+        fields.push((
+            "c\"".into(),
+            Json::List(vec![Json::Raw("0.10".into()), Json::Value(json!({}))]),
+        ));
+        let text = Json::Object(fields).into_text();
+        assert_eq!(text, r#"{"a":[1,null],"b":"\n","c\"":[0.10,{}]}"#);
+    }
+}

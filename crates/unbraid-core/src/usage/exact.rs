@@ -1,0 +1,226 @@
+//! The numbers of reported usage, as they were written.
+
+use serde_json::{Map, Value};
+
+use super::Usage;
+use crate::{
+    decode::node::{self, Node},
+    json_text::Json,
+    limits::{MAX_FIELDS, MAX_JSON_DEPTH},
+};
+
+/// Numbers that a `Value` prints otherwise than they were written, by the JSON pointer of their places.
+///
+/// They stand beside the merged values, and count only where the value is still the number's own.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Exact(Vec<(String, Box<str>)>);
+
+impl Exact {
+    /// Takes the numbers of a usage object that comes later than all before.
+    pub(super) fn note(&mut self, raw: &str) {
+        if raw.is_empty() || (self.0.is_empty() && !may_differ(raw)) {
+            return;
+        }
+        if let Ok(node) = node::read(raw, MAX_JSON_DEPTH) {
+            self.walk(&mut String::new(), &node);
+        }
+    }
+
+    fn walk(&mut self, path: &mut String, node: &Node<'_>) {
+        match &node.value {
+            node::Value::Null => {} // U2: it overwrites nothing
+            node::Value::Object(fields) => {
+                for (key, field) in fields {
+                    let length = path.len();
+                    push_step(path, key);
+                    self.walk(path, field);
+                    path.truncate(length);
+                }
+            }
+            node::Value::Array(items) => {
+                self.forget(path); // a list is replaced as a whole
+                for (place, item) in items.iter().enumerate() {
+                    let length = path.len();
+                    push_step(path, &place.to_string());
+                    self.walk(path, item);
+                    path.truncate(length);
+                }
+            }
+            node::Value::Number(raw) => {
+                self.forget(path);
+                if node.clean && value_of(raw).to_string() != *raw && self.0.len() < MAX_FIELDS {
+                    self.0.push((path.clone(), (*raw).into()));
+                }
+            }
+            node::Value::Bool(_) | node::Value::String(_) => self.forget(path),
+        }
+    }
+
+    /// Drops what stands at a place and below it.
+    fn forget(&mut self, path: &str) {
+        self.0.retain(|(known, _)| {
+            let below = known.strip_prefix(path);
+            below.is_none_or(|below| !below.is_empty() && !below.starts_with('/'))
+        });
+    }
+
+    /// The number at a place as it was written, if the value is what it means.
+    fn text_at(&self, path: &str, value: &Value) -> Option<&str> {
+        let (_, raw) = self.0.iter().find(|(known, _)| known == path)?;
+        (value_of(raw) == *value).then_some(&**raw)
+    }
+
+    fn write(&self, path: &mut String, value: &Value) -> Json<'static> {
+        match value {
+            Value::Object(fields) => self.write_object(path, fields),
+            Value::Array(items) => {
+                let mut list = Vec::with_capacity(items.len());
+                for (place, item) in items.iter().enumerate() {
+                    let length = path.len();
+                    push_step(path, &place.to_string());
+                    list.push(self.write(path, item));
+                    path.truncate(length);
+                }
+                Json::List(list)
+            }
+            Value::Null | Value::Number(_) => match self.text_at(path, value) {
+                Some(raw) => Json::Raw(raw.to_owned().into()),
+                None => Json::Value(value.clone()),
+            },
+            Value::Bool(_) | Value::String(_) => Json::Value(value.clone()),
+        }
+    }
+
+    fn write_object(&self, path: &mut String, fields: &Map<String, Value>) -> Json<'static> {
+        let mut object = Vec::with_capacity(fields.len());
+        let length = path.len();
+        for (key, field) in fields {
+            push_step(path, key);
+            object.push((key.clone().into(), self.write(path, field)));
+            path.truncate(length);
+        }
+        // Beyond the largest `f64` a number is null, which the merged values leave out.
+        for (known, raw) in &self.0 {
+            let step = known.strip_prefix(path.as_str());
+            let Some(step) = step.and_then(|step| step.strip_prefix('/')) else {
+                continue;
+            };
+            let key = step.replace("~1", "/").replace("~0", "~");
+            if !step.contains('/') && !fields.contains_key(&key) && value_of(raw).is_null() {
+                object.push((key.into(), Json::Raw(raw.to_string().into())));
+            }
+        }
+        Json::Object(object)
+    }
+}
+
+/// What a `Value` makes of a number.
+fn value_of(raw: &str) -> Value {
+    serde_json::from_str(raw).unwrap_or(Value::Null)
+}
+
+/// Adds a key to a JSON pointer.
+fn push_step(path: &mut String, key: &str) {
+    path.push('/');
+    path.push_str(&key.replace('~', "~0").replace('/', "~1"));
+}
+
+/// Whether a number in the text may be printed otherwise than it is written: only fractions, exponents, a signed zero
+/// and long numbers are.
+fn may_differ(raw: &str) -> bool {
+    const LONG: usize = 19; // digits that a `u64` holds, whatever they are
+    let bytes = raw.as_bytes();
+    let mut digits = 0;
+    for byte in bytes {
+        match byte {
+            b'0'..=b'9' => digits += 1,
+            b'.' | b'e' | b'E' | b'-' if digits > 0 => return true,
+            b'-' => return true,
+            _ => digits = 0,
+        }
+        if digits > LONG {
+            return true;
+        }
+    }
+    false
+}
+
+impl Usage {
+    /// [`raw`](Self::raw) as JSON text, in which every number that was reported stands as it came; `None` if none came.
+    ///
+    /// A [`Value`] has no room for some numbers: there it is the nearest `f64`, and a number beyond the largest of them is
+    /// left out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{Demux, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"cost\":0.00012345678901234567890}}\n\n");
+    /// let usage = demux.usage();
+    /// assert_eq!(usage.raw["cost"], 0.00012345678901234567);
+    /// assert_eq!(usage.raw_json().unwrap(), r#"{"prompt_tokens":5,"cost":0.00012345678901234567890}"#);
+    /// ```
+    #[must_use]
+    pub fn raw_json(&self) -> Option<String> {
+        (!self.raw.is_null()).then(|| self.raw_part().into_text())
+    }
+
+    /// The same as a part of other JSON.
+    pub(crate) fn raw_part(&self) -> Json<'static> {
+        self.exact.write(&mut String::new(), &self.raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Demux, Options};
+
+    /// What chunks with these usages add up to.
+    #[track_caller]
+    fn check(usages: &[&str], expected: &str) {
+        let mut demux = Demux::new(Options::default());
+        for usage in usages {
+            let chunk = format!(
+                "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"a\"}}}}],\"usage\":{usage}}}\n\n"
+            );
+            demux.feed(chunk.as_bytes());
+        }
+        demux.finish();
+        assert_eq!(
+            demux.usage().raw_json().as_deref(),
+            Some(expected),
+            "{usages:?}"
+        );
+    }
+
+    #[test]
+    fn u10_the_numbers_of_reported_usage_are_printed_as_they_came() {
+        check(
+            &[r#"{"a":1.50,"b":12345678901234567890123}"#],
+            r#"{"a":1.50,"b":12345678901234567890123}"#,
+        );
+        check(
+            &[r#"{"a":1e400,"d":{"x/y":-0, "z":[1.0,1e-7]}}"#],
+            r#"{"d":{"x/y":-0,"z":[1.0,1e-7]},"a":1e400}"#,
+        );
+        check(&[r#"{"prompt_tokens":5.0}"#], r#"{"prompt_tokens":5}"#);
+    }
+
+    #[test]
+    fn u04_the_last_number_counts() {
+        check(&[r#"{"a":1.50}"#, r#"{"a":1.5}"#], r#"{"a":1.5}"#);
+        check(
+            &[r#"{"a":1.5}"#, r#"{"a":1.50}"#, r#"{"b":1}"#],
+            r#"{"a":1.50,"b":1}"#,
+        );
+        check(&[r#"{"a":1.50}"#, r#"{"a":null}"#], r#"{"a":1.50}"#);
+        check(&[r#"{"a":1e400}"#, r#"{"a":"x"}"#], r#"{"a":"x"}"#);
+        check(&[r#"{"a":[1.0,2.0]}"#, r#"{"a":[1]}"#], r#"{"a":[1]}"#);
+        check(
+            &[r#"{"a":1,"b":1.50}"#, r#"{"a":2,"b":2.50}"#],
+            r#"{"a":2,"b":2.50}"#,
+        );
+    }
+}
