@@ -79,9 +79,8 @@ pub use unbraid_core::{
     Fragment, JsonFault, Limit, LimitExceeded, Limits, Message, Metadata, Options, Place, Prompt,
     ServerError, Shape, ShapeError, Stamped, StreamError, Text, ThinkTags, TimedOut, Timeout,
     ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource, Warning, aggregate,
-    aggregate_json,
-    completion_tokens, declared_tools, estimate, estimate_with, json, limits, parse_json,
-    parse_json_repaired, prompt_tokens,
+    aggregate_json, completion_tokens, declared_tools, estimate, estimate_with, json, limits,
+    parse_json, parse_json_repaired, prompt_tokens,
 };
 
 pub use config::Builder;

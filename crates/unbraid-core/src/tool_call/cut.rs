@@ -1,17 +1,16 @@
 //! Which ends of a choice leave it open whether its calls are whole.
 
-use crate::{End, FinishReason};
+use crate::{End, FinishClass};
 
 /// Whether more of a choice's calls may have been on its way when it ended.
 ///
 /// A reason that nobody knows counts as the model's own end: most of them say `stop` in other words (F11).
 pub(crate) fn cuts_calls(end: &End) -> bool {
     match end {
-        End::Finished(reason) => match reason {
-            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::FunctionCall => false,
-            FinishReason::Length | FinishReason::ContentFilter => true,
-            FinishReason::Other(raw) => CUTS.iter().any(|word| raw.eq_ignore_ascii_case(word)),
-        },
+        End::Finished(reason) => matches!(
+            reason.class(),
+            FinishClass::Length | FinishClass::ContentFilter | FinishClass::Error
+        ),
         End::DoneWithoutFinish
         | End::Interrupted
         | End::ServerError(_)
@@ -22,35 +21,6 @@ pub(crate) fn cuts_calls(end: &End) -> bool {
         | End::Lost => true,
     }
 }
-
-/// Other servers' words for `length` and `content_filter`, and for errors of their own (F11), in any case of letters.
-const CUTS: [&str; 25] = [
-    "max_tokens",
-    "max_output_tokens",
-    "max_messages",
-    "model_context_window_exceeded",
-    "model_length",
-    "continuation",
-    "content_filtered",
-    "refusal",
-    "sensitive",
-    "safety",
-    "recitation",
-    "blocklist",
-    "prohibited_content",
-    "spii",
-    "model_armor",
-    "language",
-    "image_safety",
-    "image_prohibited_content",
-    "image_recitation",
-    "escalation",
-    "guardrail_intervened",
-    "error",
-    "network_error",
-    "insufficient_system_resource",
-    "timeout",
-];
 
 #[cfg(test)]
 mod tests {
