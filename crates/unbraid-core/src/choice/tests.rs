@@ -3,7 +3,7 @@
 use unbraid_testkit::cut::Rng;
 
 use super::*;
-use crate::{ChoiceIndex, Shape, ToolCallUpdate};
+use crate::{ChoiceIndex, Message, Shape, ToolCallUpdate};
 
 const LANES: [Lane; 5] = [
     Lane::Content,
@@ -42,9 +42,9 @@ impl Choice {
         events.map(|event| event.to_string()).collect()
     }
 
-    fn ended(mut self, place: Place) -> String {
+    fn ended(mut self, place: Place) -> (Vec<String>, Message) {
         self.machine.end(End::Interrupted, place, &mut self.log);
-        format!("{:?} {:?}", self.told(0), self.log.message())
+        (self.told(0), self.log.message())
     }
 }
 
