@@ -216,6 +216,7 @@ impl Builder {
         numbering: Numbering,
     ) {
         if let Err(error) = self.check() {
+            control.finished();
             return board.give_up(error);
         }
         let reader = Reader::new(

@@ -65,6 +65,7 @@ mod join;
 mod log;
 mod reader;
 mod requests;
+mod shared;
 mod source;
 mod sync;
 #[cfg(feature = "tokens")]

@@ -20,7 +20,7 @@ use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionE
 use tokio::time::Instant;
 use tracing::Instrument;
 use unbraid_core::{
-    ChoiceIndex, End, FinishPolicy, Options, StreamError, TimedOut, TransportError, Warning,
+    ChoiceIndex, End, FinishPolicy, Options, StreamError, TransportError, Warning,
     pipeline::Pipeline,
 };
 
@@ -32,7 +32,7 @@ use outbox::Outbox;
 use crate::{
     board::{BoardWriter, News},
     choice_actor::leave,
-    control::{Control, Request},
+    control::{Control, Receiver, Request},
     join::Numbering,
     log::Log,
     source::{Broken, Feed, Piece, Source},
@@ -44,6 +44,9 @@ const READ_BYTES: usize = 64 * 1024;
 /// What a read costs at least in that count: a source that is ever ready with nothing must not hold the thread.
 const PIECE_COST: usize = 64;
 
+/// Empty reads in a row after which the reader pauses: a source that is always ready with nothing would keep a core busy.
+const EMPTY_READS: usize = READ_BYTES / PIECE_COST;
+
 #[derive(Debug)]
 struct ReaderActor;
 
@@ -53,10 +56,12 @@ pub(crate) struct Reader {
     pipeline: Pipeline<Outbox>,
     clock: Clock,
     options: Options,
-    control: Arc<Control>,
-    board: BoardWriter,
+    control: Receiver,
+    board: Arc<BoardWriter>,
     /// Whether the source may be polled again.
     readable: bool,
+    /// Empty reads since the last byte.
+    empty_reads: usize,
     drain: bool,
     again: Again,
     /// The waker that waits for requests.
@@ -80,8 +85,7 @@ enum Step {
     End,
     Broken(Broken),
     Asked(Vec<Request>),
-    Quiet,
-    TimedOut(TimedOut),
+    Tick(Tick),
 }
 
 impl Reader {
@@ -97,15 +101,17 @@ impl Reader {
         if let Some(room) = numbering.room() {
             options.limits.choices = options.limits.choices.min(room as usize);
         }
-        let outbox = Outbox::new(options.clone(), numbering, started);
+        let board = Arc::new(board);
+        let outbox = Outbox::new(options.clone(), numbering, started, &board);
         Self {
             source: source.0,
             pipeline: Pipeline::new(options.clone(), outbox),
             clock: Clock::new(timeouts, started),
             options,
-            control: Arc::clone(control),
+            control: Receiver::new(control),
             board,
             readable: true,
+            empty_reads: 0,
             drain: false,
             again: Again::default(),
             asking: None,
@@ -129,8 +135,10 @@ impl Reader {
             match poll_fn(|cx| self.poll(cx)).await {
                 Step::Read { more } => {
                     yields = more;
-                    if let Some(over) = self.clock.overdue() {
-                        self.pipeline.fail(StreamError::TimedOut(over));
+                    // The timer is polled only while the source is pending, which it may never be.
+                    let quiet = self.silence_ends_a_choice();
+                    if let Some(tick) = self.clock.passed(quiet) {
+                        self.ticked(tick);
                     }
                 }
                 Step::End => self.pipeline.finish(),
@@ -138,8 +146,7 @@ impl Reader {
                 Step::Asked(requests) => {
                     requests.into_iter().for_each(|request| self.asked(request))
                 }
-                Step::Quiet => self.pipeline.quiet(),
-                Step::TimedOut(over) => self.pipeline.fail(StreamError::TimedOut(over)),
+                Step::Tick(tick) => self.ticked(tick),
             }
             self.keep_winners();
             self.deliver(me).await;
@@ -148,6 +155,10 @@ impl Reader {
                 tokio::task::yield_now().await;
             } else {
                 tokio::task::consume_budget().await;
+            }
+            if self.empty_reads >= EMPTY_READS {
+                self.empty_reads = 0;
+                self.clock.pause().await;
             }
         }
         self.stand_in(me).await;
@@ -189,6 +200,7 @@ impl Reader {
             source,
             pipeline,
             clock,
+            empty_reads,
             ..
         } = self;
         let mut taken = 0;
@@ -196,13 +208,15 @@ impl Reader {
             let polled = source.poll(cx, &mut |piece| {
                 taken += PIECE_COST;
                 match piece {
-                    Piece::Bytes([]) => {}
+                    Piece::Bytes([]) => *empty_reads += 1,
                     Piece::Bytes(bytes) => {
+                        *empty_reads = 0;
                         taken += bytes.len();
                         clock.touch();
                         pipeline.feed(bytes);
                     }
                     Piece::Update(update) => {
+                        *empty_reads = 0;
                         clock.touch();
                         pipeline.feed_update(update);
                     }
@@ -231,12 +245,20 @@ impl Reader {
     }
 
     fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        let by_silence = self.options.finish_policy == FinishPolicy::NextEvent;
-        let quiet = by_silence && self.pipeline.router().has_finished_choices();
-        self.clock.poll(cx, quiet).map(|tick| match tick {
-            Tick::Quiet => Step::Quiet,
-            Tick::TimedOut(over) => Step::TimedOut(over),
-        })
+        let quiet = self.silence_ends_a_choice();
+        self.clock.poll(cx, quiet).map(Step::Tick)
+    }
+
+    fn silence_ends_a_choice(&self) -> bool {
+        self.options.finish_policy == FinishPolicy::NextEvent
+            && self.pipeline.router().has_finished_choices()
+    }
+
+    fn ticked(&mut self, tick: Tick) {
+        match tick {
+            Tick::Quiet => self.pipeline.quiet(),
+            Tick::TimedOut(over) => self.pipeline.fail(StreamError::TimedOut(over)),
+        }
     }
 
     fn fail(&mut self, broken: Broken) {
@@ -330,7 +352,6 @@ impl ReaderActor {
         reader.close().instrument(span).await;
         // A source may panic in its rest, too; nobody is left who could be told.
         let _drained = AssertUnwindSafe(reader.drain()).catch_unwind().await;
-        reader.control.finished();
         drop(reader);
         leave(&me);
         Ok(())

@@ -2,14 +2,20 @@
 
 mod calls;
 mod cancel;
+mod debug;
 mod ends;
 mod faults;
 mod join;
 mod limits;
 mod looks;
+mod loss;
+mod race;
+mod requests;
 mod runtime;
 mod streams;
+mod timers;
 mod usage;
+mod wakers;
 mod watched;
 
 use std::{future::Future, time::Duration};
