@@ -5,6 +5,7 @@ mod cancel;
 mod debug;
 mod ends;
 mod faults;
+mod halves;
 mod join;
 mod limits;
 mod looks;
