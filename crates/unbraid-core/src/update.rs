@@ -46,7 +46,8 @@ impl fmt::Display for ChoiceIndex {
 
 /// A piece of text that may begin or end inside a surrogate pair (C14).
 ///
-/// Servers that cut UTF-16 send one half of an emoji at the end of a delta and the other at the start of the next.
+/// Servers that cut UTF-16 send one half of an emoji at the end of a delta and the other at the start of the next. The
+/// updates of `unbraid::updates` have no halves: they are joined there.
 ///
 /// # Examples
 ///

@@ -64,7 +64,7 @@ fn body(reason: &str) -> String {
         choice(&format!(
             "{{\"content\":[{{\"type\":\"image\",\"url\":\"{m}\"}},{{\"type\":\"text\",\"text\":\"{m}\"}}]}}"
         ));
-        body += &format!("data: {m}\n\n: {m}\n{m}: {m}\nevent: {m}\ndata: {{\"{m}\":1}}\n\n");
+        body += "data: xyzzy\n\n: xyzzy\nxyzzy: xyzzy\nevent: xyzzy\ndata: {\"xyzzy\":1}\n\n";
         body += &chunk(&format!(
             "{{\"index\":{index},\"delta\":{{}},\"finish_reason\":{reason}}}"
         ));

@@ -1,6 +1,12 @@
 //! A runtime that ends while consumers elsewhere wait: each wait ends, whatever it is for.
 
-use std::{future::Future, sync::mpsc, thread, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use futures::{StreamExt, executor::block_on};
 use tokio::runtime::{Builder, Runtime};
@@ -43,11 +49,26 @@ where
         let tool_call = choice.tool_calls().next().await.unwrap().unwrap();
         (choice, tool_call)
     });
-    let waiting = on_a_thread(wait(choice, tool_call));
-    // The waiter must be asleep before the runtime ends; if it is not yet, the test checks less but does not fail.
-    thread::sleep(Duration::from_millis(20));
+    let limit = Duration::from_secs(10);
+    let (asleep, falls_asleep) = mpsc::channel();
+    let wait = wait(choice, tool_call);
+    let waiting = on_a_thread(async move {
+        let mut wait = pin!(wait);
+        poll_fn(|cx| {
+            let polled = wait.as_mut().poll(cx);
+            if polled.is_pending() {
+                asleep.send(()).ok();
+            }
+            polled
+        })
+        .await
+    });
+    assert!(
+        falls_asleep.recv_timeout(limit).is_ok(),
+        "it waits for more"
+    );
     runtime.shutdown_background();
-    let end = waiting.recv_timeout(Duration::from_secs(10));
+    let end = waiting.recv_timeout(limit);
     assert_eq!(end.expect("it waits for ever"), "lost");
 }
 

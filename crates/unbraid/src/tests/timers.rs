@@ -24,8 +24,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const READS: usize = 4_000_000;
 
 /// Gives these reads, then empty ones without ever being pending.
-fn then_empty(first: &[String]) -> Source {
-    let mut first = first.to_vec().into_iter();
+fn then_empty<const N: usize>(first: [String; N]) -> Source {
+    let mut first = first.into_iter();
     let mut left = READS;
     Source::sse(stream::poll_fn(move |_| {
         if let Some(read) = first.next() {
@@ -83,10 +83,10 @@ async fn times_out(builder: Builder, source: Source, expected: Timeout) {
 #[tokio::test(start_paused = true)]
 async fn l10_empty_reads_without_end_defeat_no_timeout() {
     let builder = Completions::builder;
-    let text = || then_empty(&[content(0, "a")]);
+    let text = || then_empty([content(0, "a")]);
     times_out(
         builder().first_byte_timeout(SECOND),
-        then_empty(&[]),
+        then_empty([]),
         Timeout::FirstByte,
     )
     .await;
@@ -109,7 +109,7 @@ async fn l10_a_source_that_wakes_itself_with_empty_reads_defeats_no_timeout() {
 
 #[tokio::test(start_paused = true)]
 async fn empty_reads_without_end_do_not_hold_up_the_end_of_a_finished_choice() {
-    let completions = Completions::join([then_empty(&[content(0, "a"), finish(0, "stop")])]);
+    let completions = Completions::join([then_empty([content(0, "a"), finish(0, "stop")])]);
     let choice = soon(completions.single()).await.unwrap();
     let before = tokio::time::Instant::now();
     assert_eq!(outcome(&choice).await.end.name(), "finished");
