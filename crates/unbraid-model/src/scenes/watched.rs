@@ -316,21 +316,6 @@ fn watchers_of_different_topics_see_each_change_of_theirs() {
 }
 
 #[test]
-fn the_end_wakes_those_who_wait_for_anything() {
-    check_most(|| {
-        let log = log();
-        let topics = [Topics::TEXTS, Topics::CALLS];
-        let waiting = topics.map(|topics| Seat::of(topics, &log));
-        let readers = waiting.map(|mut watcher| thread::spawn(move || run(sealed(&mut watcher))));
-        log.retire(|value| value.sealed = true);
-        for reader in readers {
-            reader.join().unwrap();
-        }
-        end(&log, 0);
-    });
-}
-
-#[test]
 fn who_waits_for_the_end_alone_leaves_the_text_to_the_owner() {
     check_most(|| {
         let log = log();
