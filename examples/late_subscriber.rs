@@ -22,10 +22,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let message = message?;
         let role = message.role.as_deref().unwrap_or("?");
         match &message.part {
-            Part::Text(text) => println!("{role}: {text:?}"),
+            Part::Text(text) => println!("{role}: {:?}", text.as_str()),
             Part::FunctionName { call, name, .. } => println!("{role}: call {call} is {name}"),
             Part::FunctionArguments { call, arguments } => {
-                println!("{role}: call {call} + {arguments:?}");
+                println!("{role}: call {call} + {:?}", arguments.as_str());
             }
             _ => {}
         }

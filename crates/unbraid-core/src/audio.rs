@@ -23,7 +23,7 @@ use serde_json::Value;
 /// assert_eq!(audio.data, b"RIFF\x01\x02");
 /// assert_eq!(audio.transcript, "Hi");
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Audio {
     /// The first id.

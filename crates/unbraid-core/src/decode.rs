@@ -50,7 +50,6 @@ use crate::{
 /// assert_eq!(decoder.events(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Decoder {
     strict: bool,
     depth: usize,

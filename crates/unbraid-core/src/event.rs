@@ -19,7 +19,7 @@ use crate::{
 /// assert_eq!(FinishReason::from("stop"), FinishReason::Stop);
 /// assert_eq!(FinishReason::from("eos_token").as_str(), "eos_token");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FinishReason {
     /// `stop`: the answer is complete.
@@ -187,7 +187,7 @@ impl From<&StreamError> for End {
 /// }
 /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Event<T = Text> {
     /// The choice appeared, with its role if that came at once.
@@ -369,7 +369,7 @@ impl Place {
 /// assert_eq!((first.choice, first.seq, first.place.at), (Some(ChoiceIndex(0)), 0, 0));
 /// assert_eq!(first.to_string(), "0 0 c0 choice.start {\"role\":null}");
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Stamped<T = Text> {
     /// The choice, or `None` for the stream itself.
     pub choice: Option<ChoiceIndex>,

@@ -22,6 +22,7 @@ mod aggregate;
 mod audio;
 mod call_parse;
 pub mod choice;
+mod debug;
 pub mod decode;
 mod demux;
 mod depth;

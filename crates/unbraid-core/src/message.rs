@@ -20,7 +20,7 @@ use crate::{
 /// assert_eq!(message.content, "Hi");
 /// assert_eq!(message.role.as_deref(), Some("assistant"), "assumed, since none came");
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
     /// The role; `assistant` where a chat server named none, `None` for text completions.
@@ -73,7 +73,7 @@ impl Message {
 /// assert!(finished.role_inferred);
 /// # Ok::<(), unbraid_core::ChoiceError>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Finished {
     /// The choice.

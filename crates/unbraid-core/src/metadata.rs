@@ -16,7 +16,7 @@ use crate::{Shape, Update, limits::MAX_FIELDS};
 /// assert_eq!(demux.metadata().id.as_deref(), Some("c1"));
 /// assert_eq!(&*demux.metadata().extra[0].1, "\"flex\"");
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
     /// The first id that is not empty (E16, E17).

@@ -29,7 +29,7 @@ pub enum Lane {
 /// let piece = Piece { at: 7, choice: ChoiceIndex(1), shape: Shape::Chat, role: None, lane: Lane::Content, text: "Hi" };
 /// assert_eq!(piece.to_update().content_update.unwrap().text, "Hi");
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Piece<'a> {
     /// Ordinal of the server-sent event, from 0.
     pub at: u64,

@@ -164,12 +164,6 @@ impl fmt::Display for Text {
     }
 }
 
-impl fmt::Debug for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
-    }
-}
-
 impl Extend<Text> for String {
     fn extend<I: IntoIterator<Item = Text>>(&mut self, texts: I) {
         for text in texts {

@@ -172,7 +172,7 @@ impl fmt::Display for CallStatus {
 /// assert_eq!((&*call.name, &*call.arguments), ("add", r#"{"a":1}"#));
 /// assert_eq!(call.status, Some(CallStatus::Complete));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Call {
     /// Its ordinal within the choice, from 0, in order of appearance: what events call it by.

@@ -64,7 +64,7 @@ struct Record {
 /// assert_eq!(choice.message().content, "Hi");
 /// assert_eq!(choice.event(1).unwrap().event.name(), "content.delta");
 /// ```
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct Transcript {
     index: ChoiceIndex,
     shape: Shape,

@@ -46,7 +46,8 @@ impl fmt::Display for ChoiceIndex {
 
 /// A piece of text that may begin or end inside a surrogate pair (C14).
 ///
-/// Servers that cut UTF-16 send one half of an emoji at the end of a delta and the other at the start of the next.
+/// Servers that cut UTF-16 send one half of an emoji at the end of a delta and the other at the start of the next. The
+/// updates of `unbraid::updates` have no halves: they are joined there.
 ///
 /// # Examples
 ///
@@ -57,7 +58,7 @@ impl fmt::Display for ChoiceIndex {
 /// assert_eq!((piece.low, piece.high), (None, None));
 /// assert!(Fragment::default().is_empty());
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Fragment<'a> {
     /// The text between the halves.
     pub text: Cow<'a, str>,
@@ -108,7 +109,7 @@ impl<'a, T: Into<Cow<'a, str>>> From<T> for Fragment<'a> {
 /// let fragment = ToolCallUpdate { index: Some(0), arguments: Some("{}".into()), ..ToolCallUpdate::default() };
 /// # assert_ne!(header, fragment);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct ToolCallUpdate<'a> {
     /// The wire's index of the call; a key, not a position (T4, T5).
     pub index: Option<i64>,
@@ -147,7 +148,7 @@ pub enum Shape {
 /// let kept: Update<'static> = update.into_owned();
 /// assert_eq!(kept.content_update.unwrap().text, "Hi");
 /// ```
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Update<'a> {
     /// Ordinal of the server-sent event, from 0.
     pub at: u64,

@@ -65,7 +65,7 @@ impl UsageSource {
 /// assert_eq!((usage.prompt_tokens, usage.completion_tokens), (Some(5), Some(2)));
 /// assert_eq!(usage.source, UsageSource::Reported);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Usage {
     /// Tokens of the prompt.
@@ -87,7 +87,7 @@ pub struct Usage {
 }
 
 /// Collects what a stream reports in its three places.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Reported {
     envelope: Map<String, Value>,
     /// The last usage of the envelope, not yet merged: some servers send one with every chunk (U4).
@@ -107,7 +107,7 @@ pub(crate) struct Reported {
 }
 
 /// Usage that came with the finish of one choice.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ByFinish {
     choices: Vec<(ChoiceIndex, Map<String, Value>)>,
     /// Some came in another place of its kind too, so no choice has its own.

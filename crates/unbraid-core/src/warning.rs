@@ -70,7 +70,7 @@ impl fmt::Display for Warning {
 }
 
 /// Warnings up to a bound. What a server does in every chunk is told once a choice; a lost chunk each time.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Warnings {
     kept: Vec<Warning>,
     dropped: u64,

@@ -1,5 +1,6 @@
 //! What every scene needs: a checker, and tasks.
 
+mod ends;
 mod requests;
 mod watched;
 

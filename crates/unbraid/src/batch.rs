@@ -2,6 +2,8 @@
 //!
 //! What a batch may hold is counted by the router against the byte limits before it comes here.
 
+use std::fmt;
+
 use unbraid_core::{
     ChoiceIndex, End, Fragment, Place, Shape, Transcript, Update,
     choice::Machine,
@@ -15,7 +17,7 @@ pub(crate) const PANIC: &str = "panic on purpose";
 const ASSISTANT: &str = "assistant";
 
 /// Work for one choice's machine, in order.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Batch {
     text: String,
     steps: Vec<Step>,
@@ -50,6 +52,15 @@ enum Step {
         place: Place,
         end: End,
     },
+}
+
+/// Its text is what a model wrote.
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("steps", &self.steps.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Batch {

@@ -280,6 +280,7 @@ impl Builder {
         began: Instant,
     ) {
         if let Err(error) = self.check() {
+            control.finished();
             return board.give_up(error);
         }
         let reader = Reader::new(

@@ -1,6 +1,7 @@
 //! What handles ask of the reader: cancel a choice, cancel all, or finish off a stream that nobody reads any more.
 
 use std::{
+    ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
@@ -15,7 +16,7 @@ use crate::requests::Requests;
 pub(crate) enum Request {
     Cancel(ChoiceIndex),
     CancelAll,
-    /// These have won: every other choice is cancelled, those too that have not come yet.
+    /// These have won, in rising order: every other choice is cancelled, those too that have not come yet.
     Keep(Arc<[ChoiceIndex]>),
     /// Every handle is gone and every choice has ended: read a bounded rest, so that the connection can be used again.
     Drain,
@@ -47,34 +48,48 @@ impl Control {
         let mut life = self.lock();
         if !life.done {
             life.reader = Some(reader);
-            self.requests.open();
         }
     }
 
-    /// The reader is done: requests go nowhere from here on.
+    /// The reader is done, or never started: requests are refused from here on.
     pub(crate) fn finished(&self) {
         let mut life = self.lock();
         life.reader = None;
         life.done = true;
         drop(life);
-        self.requests.close(); // it drops a waker, which may run foreign code: not under the lock
+        // It drops a waker, which may run foreign code: not under the lock.
+        let missed = self.requests.close();
+        if !missed.is_empty() {
+            tracing::trace!(
+                requests = missed.len(),
+                "the stream closed before these requests were read"
+            );
+        }
     }
 
     pub(crate) fn set_ended(&self, ended: bool) {
         self.lock().ended = ended;
     }
 
+    /// Leaves a request for the reader. One that is refused has nothing to do: when a reader is done each of its choices
+    /// has its end.
     pub(crate) fn ask(&self, request: Request) {
-        self.requests.ask(request);
+        if !self.requests.ask(request) {
+            tracing::trace!("a request came after the stream had closed");
+        }
     }
 
     /// Every handle is gone.
     fn abandon(&self) {
-        let ended = self.lock().ended;
-        if ended {
-            self.ask(Request::Drain);
-        } else if let Some(reader) = self.lock().reader.take() {
-            reader.kill();
+        let mut life = self.lock();
+        let ended = life.ended;
+        let reader = if ended { None } else { life.reader.take() };
+        drop(life);
+        match reader {
+            Some(reader) => reader.kill(),
+            None if ended => self.ask(Request::Drain),
+            // It is being started, by a thread that still has to say so: it reads this before anything else.
+            None => self.ask(Request::CancelAll),
         }
     }
 
@@ -86,6 +101,30 @@ impl Control {
     #[cfg(test)]
     pub(crate) fn reader(&self) -> Option<ActorCell> {
         self.lock().reader.clone()
+    }
+}
+
+/// The reader's end of its [`Control`]: dropped, however the reader ended, it refuses further requests.
+#[derive(Debug)]
+pub(crate) struct Receiver(Arc<Control>);
+
+impl Receiver {
+    pub(crate) fn new(control: &Arc<Control>) -> Self {
+        Self(Arc::clone(control))
+    }
+}
+
+impl Deref for Receiver {
+    type Target = Control;
+
+    fn deref(&self) -> &Control {
+        &self.0
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.0.finished();
     }
 }
 
@@ -105,7 +144,8 @@ impl Controls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way to a further reader; `None` if the completion is over.
+    /// The way to a further reader; `None` if the completion is over. What is asked of all from here on is asked of this
+    /// one, too, even if it has not started yet.
     pub(crate) fn add(&self) -> Option<Arc<Control>> {
         let mut readers = self.lock();
         if readers.over.is_some() {
@@ -127,12 +167,6 @@ impl Controls {
         controls
             .iter()
             .for_each(|control| control.ask(request.clone()));
-    }
-
-    /// For a reader that has just started: what was asked of all before it could hear holds for it, too.
-    pub(crate) fn settle(&self, control: &Control) {
-        let over = self.lock().over.clone();
-        over.into_iter().for_each(|request| control.ask(request));
     }
 
     /// Every handle is gone.

@@ -3,6 +3,7 @@
 pub(crate) mod choice;
 pub(crate) mod choices;
 pub(crate) mod completions;
+mod debug;
 pub(crate) mod events;
 pub(crate) mod json;
 pub(crate) mod messages;

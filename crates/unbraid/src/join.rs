@@ -112,7 +112,6 @@ impl Builder {
 ///
 /// It keeps nothing alive but the hope for more: while it lives the completion does not close. Dropping it says that
 /// there will be no more sources.
-#[derive(Debug)]
 pub struct Joiner {
     builder: Builder,
     board: Arc<Board>,
@@ -134,11 +133,16 @@ impl Joiner {
         let builder = self.builder.clone().expect_choices(indices.len() as u32);
         let numbering = Numbering::within(indices);
         builder.start(source, board, &control, numbering, self.began);
-        self.controls.settle(&control);
         Some(JoinedSource {
             board: Arc::clone(&self.board),
             number,
         })
+    }
+}
+
+impl Joiner {
+    pub(crate) fn board(&self) -> &Board {
+        &self.board
     }
 }
 
@@ -154,7 +158,7 @@ impl Drop for Joiner {
 }
 
 /// One source of a joined completion. It keeps nothing alive; dropping it does nothing.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct JoinedSource {
     board: Arc<Board>,
     number: usize,

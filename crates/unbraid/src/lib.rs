@@ -45,7 +45,9 @@
 //! - Nobody waits for a slow consumer. What has come is kept until the handles are dropped, within [`Limits`].
 //! - Nobody is left waiting: whatever dies, every stream comes to its end. A choice's streams give `None` after the
 //!   ends `finished` and `done_without_finish`; after any other, exactly one error, then `None`.
-//! - Dropping the last handle of a completion closes its source. Dropping any other frees and cancels nothing.
+//! - Dropping the last handle of a completion closes its source. Dropping any other frees and cancels nothing. The waker
+//!   of a dropped stream's task is released with the next delta or the end of its choice at the latest.
+//! - `Debug` of every type shows counts and lengths, never what a model or a server wrote.
 //!
 //! The synchronous half, without a runtime, is [`Demux`]; its crate, `unbraid-core`, is re-exported here.
 //!
@@ -65,6 +67,7 @@ mod join;
 mod log;
 mod reader;
 mod requests;
+mod shared;
 mod source;
 mod sync;
 #[cfg(feature = "tokens")]

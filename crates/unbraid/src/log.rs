@@ -17,6 +17,8 @@ use unbraid_core::{
 
 use crate::{
     batch::Batch,
+    board::BoardWriter,
+    shared::SharedTranscript,
     waiting::{Due, Topics},
     watched::{Look, Settle, Watched},
 };
@@ -41,7 +43,7 @@ pub struct Timing {
 /// What a choice's cursors read, and all that it takes to write it.
 #[derive(Debug)]
 pub(crate) struct Record {
-    pub(crate) transcript: Transcript,
+    pub(crate) transcript: SharedTranscript,
     pub(crate) timing: Timing,
     machine: Machine,
     /// What has come and is not applied yet.
@@ -181,7 +183,7 @@ impl Log {
         started: Instant,
     ) -> Self {
         Self::new(Record {
-            transcript: Transcript::new(index, shape),
+            transcript: SharedTranscript::new(Transcript::new(index, shape)),
             timing: Timing::default(),
             machine: Machine::new(options),
             batch: Batch::default(),
@@ -199,6 +201,13 @@ impl Log {
         self.put(due, |record| record.take(batch));
     }
 
+    /// Ends the choice as lost if it has no other end.
+    pub(crate) fn seal(&self) {
+        if self.read(|record| record.transcript.end().is_none()) {
+            self.change(Record::seal);
+        }
+    }
+
     /// Says that nothing more will come.
     pub(crate) fn close(&self) {
         self.tell_owner(|record| record.closed = true);
@@ -206,29 +215,36 @@ impl Log {
 }
 
 /// The one who answers for a log. Whatever becomes of it, nobody is left waiting: dropped, it seals the choice as lost.
+///
+/// It also holds the board open: dropped last, after the reader and all other choices, it closes the stream as lost. A board
+/// that closed before would let a consumer of all events end before it has seen the end of this choice.
 #[derive(Debug)]
-pub(crate) struct Owner(Arc<Log>);
+pub(crate) struct Owner {
+    log: Arc<Log>,
+    /// Dropped after the log is sealed.
+    _board: Arc<BoardWriter>,
+}
 
 impl Owner {
-    pub(crate) fn new(log: Arc<Log>) -> Self {
-        Self(log)
+    pub(crate) fn new(log: Arc<Log>, board: Arc<BoardWriter>) -> Self {
+        Self { log, _board: board }
     }
 
     /// Applies what has come so far.
     pub(crate) fn settle(&self) {
-        self.0.read(|_| {});
+        self.log.read(|_| {});
     }
 
     /// Applies what nobody else does, until nothing more will come.
     pub(crate) async fn tend(&self) {
-        self.0.tend(|record| record.closed || record.sealed).await;
+        self.log.tend(|record| record.closed || record.sealed).await;
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.0.retire(Record::seal);
-        if self.0.read(|record| record.panicked) {
+        self.log.retire(Record::seal);
+        if self.log.read(|record| record.panicked) {
             tracing::error!("a choice was lost: its machine panicked"); // not under the lock: it runs foreign code
         }
     }
@@ -237,6 +253,7 @@ impl Drop for Owner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::{Board, Listing};
 
     #[tokio::test]
     async fn a_log_is_sealed_even_if_its_machine_takes_itself_for_ended() {
@@ -252,7 +269,13 @@ mod tests {
             record.machine.end(End::Interrupted, place, &mut other);
         });
         let log = Arc::new(log);
-        drop(Owner::new(Arc::clone(&log)));
+        let board = Arc::new(Board::new(Listing::default()));
+        let writer = Arc::new(BoardWriter::new(&board));
+        let owner = Owner::new(Arc::clone(&log), Arc::clone(&writer));
+        drop(writer);
+        assert!(board.read(|listing| listing.closed.is_none()));
+        drop(owner);
+        assert!(board.read(|listing| listing.closed.is_some()));
         assert!(log.read(|record| matches!(record.transcript.end(), Some(End::Lost))));
         assert!(log.read(|record| record.timing.end.is_some()));
     }

@@ -20,7 +20,7 @@ use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionE
 use tokio::time::Instant;
 use tracing::Instrument;
 use unbraid_core::{
-    ChoiceIndex, End, FinishPolicy, Options, StreamError, TimedOut, TransportError, Warning,
+    ChoiceIndex, End, FinishPolicy, Options, StreamError, TransportError, Warning,
     pipeline::Pipeline,
 };
 
@@ -32,7 +32,7 @@ use outbox::Outbox;
 use crate::{
     board::{BoardWriter, News},
     choice_actor::leave,
-    control::{Control, Request},
+    control::{Control, Receiver, Request},
     join::Numbering,
     log::Log,
     source::{Broken, Feed, Piece, Source},
@@ -44,6 +44,9 @@ const READ_BYTES: usize = 64 * 1024;
 /// What a read costs at least in that count: a source that is ever ready with nothing must not hold the thread.
 const PIECE_COST: usize = 64;
 
+/// Empty reads in a row after which the reader pauses: a source that is always ready with nothing would keep a core busy.
+const EMPTY_READS: usize = READ_BYTES / PIECE_COST;
+
 #[derive(Debug)]
 struct ReaderActor;
 
@@ -53,10 +56,12 @@ pub(crate) struct Reader {
     pipeline: Pipeline<Outbox>,
     clock: Clock,
     options: Options,
-    control: Arc<Control>,
-    board: BoardWriter,
+    control: Receiver,
+    board: Arc<BoardWriter>,
     /// Whether the source may be polled again.
     readable: bool,
+    /// Empty reads since the last byte.
+    empty_reads: usize,
     drain: bool,
     again: Again,
     /// The waker that waits for requests.
@@ -80,8 +85,7 @@ enum Step {
     End,
     Broken(Broken),
     Asked(Vec<Request>),
-    Quiet,
-    TimedOut(TimedOut),
+    Tick(Tick),
     /// Usage that may follow `[DONE]` was waited for long enough.
     AfterDone,
 }
@@ -99,16 +103,18 @@ impl Reader {
         if let Some(room) = numbering.room() {
             options.limits.choices = options.limits.choices.min(room as usize);
         }
-        let outbox = Outbox::new(options.clone(), numbering, began);
+        let board = Arc::new(board);
+        let outbox = Outbox::new(options.clone(), numbering, began, &board);
         Self {
             source: source.0,
             pipeline: Pipeline::new(options.clone(), outbox),
             // Timeouts bound this source; a choice's timing counts from the beginning of the whole completion.
             clock: Clock::new(timeouts, Instant::now()),
             options,
-            control: Arc::clone(control),
+            control: Receiver::new(control),
             board,
             readable: true,
+            empty_reads: 0,
             drain: false,
             again: Again::default(),
             asking: None,
@@ -132,8 +138,10 @@ impl Reader {
             match poll_fn(|cx| self.poll(cx)).await {
                 Step::Read { more } => {
                     yields = more;
-                    if let Some(over) = self.clock.overdue() {
-                        self.pipeline.fail(StreamError::TimedOut(over));
+                    // The timer is polled only while the source is pending, which it may never be.
+                    let quiet = self.silence_ends_a_choice();
+                    if let Some(tick) = self.clock.passed(quiet) {
+                        self.ticked(tick);
                     }
                 }
                 Step::End => self.pipeline.finish(),
@@ -141,8 +149,7 @@ impl Reader {
                 Step::Asked(requests) => {
                     requests.into_iter().for_each(|request| self.asked(request))
                 }
-                Step::Quiet => self.pipeline.quiet(),
-                Step::TimedOut(over) => self.pipeline.fail(StreamError::TimedOut(over)),
+                Step::Tick(tick) => self.ticked(tick),
                 Step::AfterDone => self.pipeline.end_after_done(),
             }
             self.check_after_done();
@@ -153,6 +160,10 @@ impl Reader {
                 tokio::task::yield_now().await;
             } else {
                 tokio::task::consume_budget().await;
+            }
+            if self.empty_reads >= EMPTY_READS {
+                self.empty_reads = 0;
+                self.clock.pause().await;
             }
         }
         self.stand_in(me).await;
@@ -194,6 +205,7 @@ impl Reader {
             source,
             pipeline,
             clock,
+            empty_reads,
             ..
         } = self;
         let mut taken = 0;
@@ -201,13 +213,15 @@ impl Reader {
             let polled = source.poll(cx, &mut |piece| {
                 taken += PIECE_COST;
                 match piece {
-                    Piece::Bytes([]) => {}
+                    Piece::Bytes([]) => *empty_reads += 1,
                     Piece::Bytes(bytes) => {
+                        *empty_reads = 0;
                         taken += bytes.len();
                         clock.touch();
                         pipeline.feed(bytes);
                     }
                     Piece::Update(update) => {
+                        *empty_reads = 0;
                         clock.touch();
                         pipeline.feed_update(update);
                     }
@@ -239,12 +253,20 @@ impl Reader {
         if self.pipeline.router().is_after_done() {
             return self.poll_after_done(cx);
         }
-        let by_silence = self.options.finish_policy != FinishPolicy::AtStreamEnd;
-        let quiet = by_silence && self.pipeline.router().has_finished_choices();
-        self.clock.poll(cx, quiet).map(|tick| match tick {
-            Tick::Quiet => Step::Quiet,
-            Tick::TimedOut(over) => Step::TimedOut(over),
-        })
+        let quiet = self.silence_ends_a_choice();
+        self.clock.poll(cx, quiet).map(Step::Tick)
+    }
+
+    fn silence_ends_a_choice(&self) -> bool {
+        self.options.finish_policy != FinishPolicy::AtStreamEnd
+            && self.pipeline.router().has_finished_choices()
+    }
+
+    fn ticked(&mut self, tick: Tick) {
+        match tick {
+            Tick::Quiet => self.pipeline.quiet(),
+            Tick::TimedOut(over) => self.pipeline.fail(StreamError::TimedOut(over)),
+        }
     }
 
     fn fail(&mut self, broken: Broken) {
@@ -338,7 +360,6 @@ impl ReaderActor {
         reader.close().instrument(span).await;
         // A source may panic in its rest, too; nobody is left who could be told.
         let _drained = AssertUnwindSafe(reader.drain()).catch_unwind().await;
-        reader.control.finished();
         drop(reader);
         leave(&me);
         Ok(())

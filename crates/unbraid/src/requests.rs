@@ -8,7 +8,10 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use crate::{
+    sync::{AtomicBool, Mutex, MutexGuard, Ordering},
+    waiting::wake,
+};
 
 #[derive(Debug)]
 pub(crate) struct Requests<R> {
@@ -26,13 +29,13 @@ struct State<R> {
 }
 
 impl<R> Default for Requests<R> {
-    /// Takes none until it is opened.
+    /// Takes requests at once, before anybody polls it: what is asked while the task is being started must not be lost.
     fn default() -> Self {
         Self {
             state: Mutex::new(State {
                 requests: Vec::new(),
                 waker: None,
-                open: false,
+                open: true,
             }),
             asked: AtomicBool::new(false),
         }
@@ -44,24 +47,24 @@ impl<R: PartialEq> Requests<R> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn open(&self) {
-        self.lock().open = true;
-    }
-
-    /// Requests go nowhere from here on.
-    pub(crate) fn close(&self) {
+    /// Refuses all requests from here on, and gives those that nobody has polled.
+    #[must_use]
+    pub(crate) fn close(&self) -> Vec<R> {
         let mut state = self.lock();
         state.open = false;
-        state.requests.clear();
+        let requests = std::mem::take(&mut state.requests);
         let waker = state.waker.take();
         drop(state);
         drop(waker); // it may run foreign code: not under the lock
+        requests
     }
 
-    pub(crate) fn ask(&self, request: R) {
+    /// Leaves a request for the task that polls; false if it is refused, because the task has ended.
+    #[must_use]
+    pub(crate) fn ask(&self, request: R) -> bool {
         let mut state = self.lock();
         if !state.open {
-            return;
+            return false;
         }
         if !state.requests.contains(&request) {
             state.requests.push(request);
@@ -69,7 +72,8 @@ impl<R: PartialEq> Requests<R> {
         self.asked.store(true, Ordering::Release);
         let waker = state.waker.take();
         drop(state);
-        waker.into_iter().for_each(Waker::wake);
+        waker.iter().for_each(wake);
+        true
     }
 
     /// Requests that have come; `left` is the waker that was left here before.

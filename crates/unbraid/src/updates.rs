@@ -1,5 +1,8 @@
 //! The flat view: every update of every choice in one stream, no actors (the decision record's Option 2, R63).
 
+mod fair;
+mod halves;
+
 use std::{
     fmt,
     pin::{Pin, pin},
@@ -11,19 +14,24 @@ use async_stream::stream;
 use futures::{Stream, StreamExt, stream::FusedStream};
 use unbraid_core::{BoxError, Options, StreamError, TransportError, Update, pipeline::Intake};
 
+use fair::Fair;
+use halves::WithoutHalves;
+
 /// The updates of one stream, in the order of the wire; see [`updates`].
 ///
 /// Dropping it closes the source. [`next`](Self::next) is cancel safe.
 pub struct Updates {
-    inner: Pin<Box<dyn Stream<Item = Result<Update<'static>, StreamError>> + Send>>,
+    inner: WithoutHalves<Decoded>,
     done: bool,
 }
+
+type Decoded = Pin<Box<dyn Stream<Item = Result<Update<'static>, StreamError>> + Send>>;
 
 /// Decodes a stream of byte chunks into flat updates, one after another, each with its choice index.
 ///
 /// Nothing is kept and nothing is checked beyond the format: no choice has an end here, and an error that the server
-/// reports is an [`Update`] with its `error` set. A character may be cut in two between two updates: a
-/// [`Fragment`](crate::Fragment) says so. The first `Err` is the last item.
+/// reports is an [`Update`] with its `error` set. Texts can be added up as they are: where the server cut a character in
+/// two, it comes whole with the later update. The first `Err` is the last item.
 ///
 /// # Examples
 ///
@@ -39,7 +47,8 @@ pub struct Updates {
 /// let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
 /// let tapped = updates(bytes).inspect(|update| {
 ///     if let Ok(update) = update {
-///         println!("{:?}: {:?}", update.choice_index, update.content_update);
+///         let text = update.content_update.as_ref().map_or("", |piece| &piece.text);
+///         println!("{:?}: {text}", update.choice_index);
 ///     }
 /// });
 /// let completions = Completions::from_updates(tapped);
@@ -68,7 +77,8 @@ where
         ready: Vec::new(),
     };
     let stream = stream! {
-        let mut bytes = pin!(bytes);
+        let bytes = pin!(bytes);
+        let mut bytes = Fair::new(bytes);
         loop {
             let more = match bytes.next().await {
                 Some(Ok(read)) => flat.feed(read.as_ref()),
@@ -84,7 +94,7 @@ where
         }
     };
     Updates {
-        inner: Box::pin(stream),
+        inner: WithoutHalves::new(Box::pin(stream)),
         done: false,
     }
 }
@@ -149,7 +159,7 @@ impl Stream for Updates {
         if self.done {
             return Poll::Ready(None);
         }
-        let polled = self.inner.as_mut().poll_next(cx);
+        let polled = Pin::new(&mut self.inner).poll_next(cx);
         self.done = matches!(polled, Poll::Ready(None));
         polled
     }

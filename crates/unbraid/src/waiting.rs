@@ -3,7 +3,11 @@
 //! A waker that is taken out to be woken has to be cloned anew before each wait, which costs as much as the wake. So it
 //! stays where it is, marked as told, and whoever changes the value often keeps copies of its own to wake by.
 
-use std::task::Waker;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::AtomicUsize,
+    task::Waker,
+};
 
 use crate::sync::{Arc, AtomicBool, Ordering};
 
@@ -31,14 +35,29 @@ pub(crate) struct Ticket {
     topics: Topics,
     /// Written under the lock alone.
     waits: AtomicBool,
+    /// Where its place is among those who wait, so that it is found without a search. It is read and written under the
+    /// lock alone: the lock orders it, and the model checker need not know of it.
+    slot: AtomicUsize,
 }
+
+/// The slot of a ticket that has no place.
+const NOWHERE: usize = usize::MAX;
 
 impl Ticket {
     pub(crate) fn new(topics: Topics) -> Arc<Self> {
         Arc::new(Self {
             topics,
             waits: AtomicBool::new(false),
+            slot: AtomicUsize::new(NOWHERE),
         })
+    }
+
+    fn slot(&self) -> usize {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    fn set_slot(&self, slot: usize) {
+        self.slot.store(slot, Ordering::Relaxed);
     }
 
     pub(crate) fn topics(&self) -> Topics {
@@ -90,46 +109,63 @@ impl Place {
             due.add(&self.waker);
         }
     }
-
-    fn is_of(&self, ticket: &Arc<Ticket>) -> bool {
-        Arc::ptr_eq(&self.ticket, ticket)
-    }
 }
 
 /// Those who look at a value; two find room without an allocation, which is a choice's text and its calls.
+///
+/// Each ticket knows its slot, so that waiting again and leaving cost the same however many wait.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    first: [Option<Place>; 2],
+    first: [Option<Place>; INLINE],
     more: Vec<Place>,
 }
+
+const INLINE: usize = 2;
 
 impl Waiting {
     fn places(&mut self) -> impl Iterator<Item = &mut Place> {
         self.first.iter_mut().flatten().chain(&mut self.more)
     }
 
+    fn place(&mut self, slot: usize) -> Option<&mut Place> {
+        match slot.checked_sub(INLINE) {
+            None => self.first.get_mut(slot)?.as_mut(),
+            Some(at) => self.more.get_mut(at),
+        }
+    }
+
     /// As [`Place::leave`], at the place of a ticket.
     pub(crate) fn leave(&mut self, ticket: &Arc<Ticket>, waker: &Waker) -> Option<Waker> {
-        if let Some(place) = self.places().find(|place| place.is_of(ticket)) {
+        if let Some(place) = self.place(ticket.slot()) {
             return place.leave(waker);
         }
         let new = Place::new(ticket, waker);
-        match self.first.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = Some(new),
-            None => self.more.push(new),
+        let mut first = self.first.iter_mut().enumerate();
+        if let Some((slot, free)) = first.find(|(_, place)| place.is_none()) {
+            ticket.set_slot(slot);
+            *free = Some(new);
+        } else {
+            ticket.set_slot(INLINE + self.more.len());
+            self.more.push(new);
         }
         None
     }
 
     /// Gives a ticket's place up; its waker is for the caller to drop.
-    pub(crate) fn remove(&mut self, ticket: &Arc<Ticket>) -> Option<Place> {
-        let own = |place: &Place| place.is_of(ticket);
-        let mut first = self.first.iter_mut();
-        if let Some(place) = first.find(|place| place.as_ref().is_some_and(own)) {
-            return place.take();
+    pub(crate) fn remove(&mut self, ticket: &Ticket) -> Option<Place> {
+        let slot = ticket.slot();
+        ticket.set_slot(NOWHERE);
+        let Some(at) = slot.checked_sub(INLINE) else {
+            return self.first.get_mut(slot)?.take();
+        };
+        if at >= self.more.len() {
+            return None;
         }
-        let own = self.more.iter().position(own)?;
-        Some(self.more.swap_remove(own))
+        let place = self.more.swap_remove(at);
+        if let Some(moved) = self.more.get(at) {
+            moved.ticket.set_slot(slot);
+        }
+        Some(place)
     }
 
     /// As [`Place::tell`], for all of them; false if nobody was told.
@@ -148,6 +184,9 @@ impl Waiting {
 }
 
 /// Wakers to wake as soon as the lock is free, each task's once; they are kept for the next time.
+///
+/// A kept waker outlives the cursor that left it, until the next wake at the latest: so many are kept as were woken last.
+/// The reader drops those of a choice that has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
     wakers: Vec<Waker>,
@@ -155,10 +194,17 @@ pub(crate) struct Due {
     count: usize,
 }
 
+/// How far around the place where it is expected a waker is searched. Those who wait are asked in the same order each
+/// time, so a kept waker is found at once; a search through all would cost the square of their number. A task that is
+/// not found has its waker cloned anew, and is at worst woken twice.
+const NEAR: usize = 16;
+
 impl Due {
     pub(crate) fn add(&mut self, waker: &Waker) {
-        let known = self.wakers.iter().position(|kept| kept.will_wake(waker));
-        let at = match known {
+        let from = self.count.saturating_sub(NEAR);
+        let mut near = self.wakers.iter().skip(from).take(2 * NEAR);
+        let known = near.position(|kept| kept.will_wake(waker));
+        let at = match known.map(|at| from + at) {
             Some(at) if at < self.count => return,
             Some(at) => at,
             None => {
@@ -172,8 +218,20 @@ impl Due {
 
     /// Wakes them. Not under a lock: a waker may run foreign code.
     pub(crate) fn wake(&mut self) {
-        self.wakers.truncate(self.count);
-        self.count = 0;
-        self.wakers.iter().for_each(Waker::wake_by_ref);
+        let count = std::mem::take(&mut self.count);
+        self.wakers.iter().take(count).for_each(wake);
+        if self.wakers.len() > count {
+            guarded(|| self.wakers.truncate(count));
+        }
     }
+}
+
+/// Wakes a task, whatever its waker does: the others that wait must be woken, too.
+pub(crate) fn wake(waker: &Waker) {
+    guarded(|| waker.wake_by_ref());
+}
+
+/// Runs foreign code. Its panic is not ours: the panic hook has reported it, and nothing here depends on its result.
+fn guarded(foreign: impl FnOnce()) {
+    let _panicked = catch_unwind(AssertUnwindSafe(foreign));
 }

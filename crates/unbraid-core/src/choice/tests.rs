@@ -5,7 +5,7 @@ mod cut;
 use unbraid_testkit::cut::Rng;
 
 use super::*;
-use crate::{ChoiceIndex, Shape, ThinkTags, ToolCallUpdate};
+use crate::{ChoiceIndex, Message, Shape, ThinkTags, ToolCallUpdate};
 
 const LANES: [Lane; 5] = [
     Lane::Content,
@@ -47,9 +47,9 @@ impl Choice {
         events.map(|event| event.to_string()).collect()
     }
 
-    fn ended(mut self, place: Place) -> String {
+    fn ended(mut self, place: Place) -> (Vec<String>, Message) {
         self.machine.end(End::Interrupted, place, &mut self.log);
-        format!("{:?} {:?}", self.told(0), self.log.message())
+        (self.told(0), self.log.message())
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::tool_call::{Call, CallKind, CallStatus};
 
 /// A call's state while its choice is open; its arguments stand in the transcript's text.
-#[derive(Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct CallEntry {
     pub(crate) key: Option<i64>,
     pub(crate) index: Option<i64>,

@@ -88,6 +88,23 @@ impl Transcript {
         self.end().map(cuts_calls)
     }
 
+    /// The id of a call, once it has come, by the call's ordinal. It costs the same however long the arguments are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Demux, Options};
+    ///
+    /// let mut demux = Demux::new(Options::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":7,\"id\":\"c1\",\"function\":{\"name\":\"add\"}}]}}]}\n\n");
+    /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    /// assert_eq!(choice.call_id(0).map(|id| &**id), Some("c1"));
+    /// ```
+    #[must_use]
+    pub fn call_id(&self, call: u32) -> Option<&Arc<str>> {
+        self.calls.get(call as usize)?.id.as_ref()
+    }
+
     /// C5: most servers mean an assistant where they name no role.
     fn role_or_default(&self) -> Option<Arc<str>> {
         let default = || (self.shape == Shape::Chat).then(|| Arc::from("assistant"));

@@ -16,14 +16,12 @@ use crate::{
 };
 
 fn open() -> Arc<Requests<u8>> {
-    let requests = Arc::new(Requests::default());
-    requests.open();
-    requests
+    Arc::new(Requests::default())
 }
 
 fn asks(requests: &Arc<Requests<u8>>, request: u8) -> thread::JoinHandle<()> {
     let requests = Arc::clone(requests);
-    thread::spawn(move || requests.ask(request))
+    thread::spawn(move || assert!(requests.ask(request)))
 }
 
 /// Waits until so many requests have come, each of them once.
@@ -54,9 +52,9 @@ fn one_request_behind_another_is_heard() {
         let requests = open();
         let asked = Arc::clone(&requests);
         let asker = thread::spawn(move || {
-            asked.ask(1);
-            asked.ask(2);
-            asked.ask(3);
+            assert!(asked.ask(1));
+            assert!(asked.ask(2));
+            assert!(asked.ask(3));
         });
         assert_eq!(run(heard(&requests, &mut None, 3)), [1, 2, 3]);
         asker.join().unwrap();
@@ -146,13 +144,52 @@ fn a_task_that_is_woken_for_other_work_as_well_hears_every_request() {
     });
 }
 
+/// A choice appears, and is cancelled, while the thread that starts its reader has not yet gone on.
+#[test]
+fn a_request_while_the_task_is_being_started_is_heard() {
+    check_most(|| {
+        let requests = open();
+        let spawned = Arc::clone(&requests);
+        let task = thread::spawn(move || {
+            assert_eq!(run(heard(&spawned, &mut None, 1)), [1]);
+            assert!(spawned.close().is_empty());
+        });
+        let asker = asks(&requests, 1);
+        asker.join().unwrap();
+        task.join().unwrap();
+        assert!(!requests.ask(2), "it has ended");
+    });
+}
+
+#[test]
+fn a_request_beside_the_end_is_heard_or_given_back_or_refused() {
+    check_most(|| {
+        let requests = open();
+        let askers = [1, 2].map(|request| {
+            let requests = Arc::clone(&requests);
+            thread::spawn(move || (request, requests.ask(request)))
+        });
+        let cx = Context::from_waker(Waker::noop());
+        let mut all = match requests.poll(&cx, &mut None) {
+            Poll::Ready(heard) => heard,
+            Poll::Pending => Vec::new(),
+        };
+        all.extend(requests.close());
+        for asker in askers {
+            let (request, taken) = asker.join().unwrap();
+            assert_eq!(all.contains(&request), taken);
+        }
+    });
+}
+
 #[test]
 fn nothing_is_heard_behind_the_end() {
     check(|| {
         let requests = open();
-        let asker = asks(&requests, 1);
-        requests.close();
-        asker.join().unwrap();
+        let asked = Arc::clone(&requests);
+        let asker = thread::spawn(move || asked.ask(1));
+        let given_back = requests.close();
+        assert_eq!(asker.join().unwrap(), given_back == [1]);
         let heard = requests.poll(&Context::from_waker(Waker::noop()), &mut None);
         assert!(heard.is_pending());
     });

@@ -45,10 +45,10 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Choice {
-    index: ChoiceIndex,
-    log: Arc<Log>,
+    pub(super) index: ChoiceIndex,
+    pub(super) log: Arc<Log>,
     guard: Arc<Guard>,
 }
 

@@ -40,12 +40,12 @@ use crate::{
 /// assert_eq!(order, [3, 1]);
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Choices {
     board: Watcher<Listing>,
     guard: Arc<Guard>,
-    next: usize,
-    done: bool,
+    pub(super) next: usize,
+    pub(super) done: bool,
 }
 
 impl Choices {

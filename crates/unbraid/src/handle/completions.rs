@@ -50,7 +50,7 @@ use crate::{
 /// assert!(matches!(completions.single().await, Err(StreamError::UnsupportedFormat { .. })));
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Completions {
     pub(super) board: Arc<Board>,
     pub(super) guard: Arc<Guard>,
@@ -198,7 +198,7 @@ impl Completions {
         let parts: Vec<Value> = logs
             .iter()
             .map(|log| {
-                log.read(|record| unbraid_core::aggregate(&metadata, &usage, [&record.transcript]))
+                log.read(|record| unbraid_core::aggregate(&metadata, &usage, [&*record.transcript]))
             })
             .collect();
         merge(parts).unwrap_or_else(|| unbraid_core::aggregate(&metadata, &usage, []))

@@ -25,12 +25,12 @@ const COPY_EVENTS: usize = 256;
 const COPY_BYTES: usize = 64 * 1024;
 
 /// A place in the events of a log.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct EventCursor {
     log: Watcher<Record>,
     _guard: Arc<Guard>,
-    wanted: EventsOf,
-    seq: usize,
+    pub(super) wanted: EventsOf,
+    pub(super) seq: usize,
     copied: VecDeque<Stamped>,
     turns: Turns,
     pub(crate) done: bool,
@@ -135,7 +135,7 @@ fn copy(
 ///
 /// After the event `End` it gives `None`, or first the error that cut the choice. Dropping it frees and cancels nothing
 /// while another handle lives.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Events(pub(crate) EventCursor);
 
 impl Events {
@@ -151,7 +151,7 @@ impl Events {
 cursor!(Events, Stamped, ChoiceError);
 
 /// Log probabilities of a choice, one JSON object a wire delta; see [`Choice::logprobs`](crate::Choice::logprobs).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Logprobs(pub(crate) EventCursor);
 
 impl Logprobs {
@@ -184,17 +184,17 @@ cursor!(Logprobs, Value, ChoiceError);
 ///
 /// Events of one choice come in their order; [`Stamped::order`] is the order of the whole. If an error ended the
 /// stream it is an event, and then the one `Err`. Dropping it frees and cancels nothing while another handle lives.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AllEvents {
     board: Watcher<Listing>,
     _guard: Arc<Guard>,
     /// Stream events that were copied.
-    seq: usize,
+    pub(super) seq: usize,
     /// One place a choice.
-    choices: Vec<(Watcher<Record>, usize)>,
+    pub(super) choices: Vec<(Watcher<Record>, usize)>,
     copied: VecDeque<Stamped>,
     turns: Turns,
-    done: bool,
+    pub(super) done: bool,
 }
 
 /// What the stream's own log came to.

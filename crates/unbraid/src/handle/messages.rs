@@ -74,9 +74,9 @@ impl StreamingMessage {
 ///
 /// Updates that bring neither text nor function parts give no message, but are heeded: the role they bring stands on
 /// the next one (R60). After the end it gives `None`, or first the error that cut the choice.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Messages {
-    events: EventCursor,
+    pub(super) events: EventCursor,
     role: Option<Text>,
 }
 

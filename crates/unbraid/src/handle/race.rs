@@ -6,14 +6,14 @@ use std::{
     task::{Context, Poll},
 };
 
-use unbraid_core::{End, Finished, Transcript};
+use unbraid_core::{ChoiceIndex, End, Finished, Transcript};
 
 use super::{choice::Choice, completions::Completions};
 use crate::{
     board::Listing,
     control::Request,
     log::{Log, Record},
-    watched::Watcher,
+    watched::{Look, Watcher},
 };
 
 impl Completions {
@@ -58,8 +58,8 @@ impl Completions {
     /// Waits until `k` choices win, cancels the others, and gives the winners in the order in which they won.
     ///
     /// A choice wins as soon as `wins` says so of what has come of it. It is asked once a batch, of each choice in turn, also when the
-    /// choice has ended, and while the choice is locked: a predicate that takes long holds up this choice. A winner that is
-    /// still being written goes on. The others end as `cancelled`, those too that have not appeared yet, with the usage of
+    /// choice has ended. It runs under no lock, and may call any handle. While it runs the choice goes on, at the price of
+    /// one copy of what has come. A winner that is still being written goes on. The others end as `cancelled`, those too that have not appeared yet, with the usage of
     /// what they had; a source that has no winner is closed at once, another one when its winners have ended.
     ///
     /// If fewer than `k` win it returns when the stream is over. `k` = 0 returns at once and cancels nobody.
@@ -107,8 +107,9 @@ impl Completions {
             .map(|log| self.choice_of(log))
             .collect();
         if decided && k > 0 {
-            let indices = winners.iter().map(Choice::index).collect();
-            self.guard.controls.ask(Request::Keep(indices));
+            let mut indices: Vec<ChoiceIndex> = winners.iter().map(Choice::index).collect();
+            indices.sort_unstable();
+            self.guard.controls.ask(Request::Keep(indices.into()));
         }
         winners
     }
@@ -130,8 +131,8 @@ struct Runner {
     asked: Option<usize>,
 }
 
-/// What a look at a choice brings.
-enum Look {
+/// What becomes of a choice that was asked about.
+enum Verdict {
     Wins,
     /// It has ended without a win.
     Out,
@@ -151,11 +152,11 @@ impl Race {
             if winners.len() >= k {
                 return true;
             }
-            let look = runner.poll(cx, wins);
-            if let Poll::Ready(Look::Wins) = look {
+            let verdict = runner.poll(cx, wins);
+            if let Poll::Ready(Verdict::Wins) = verdict {
                 winners.push(Arc::clone(&runner.log));
             }
-            look.is_pending()
+            verdict.is_pending()
         });
         if self.winners.len() >= k {
             Poll::Ready(true)
@@ -192,19 +193,40 @@ impl Race {
 }
 
 impl Runner {
-    fn poll(&mut self, cx: &Context<'_>, wins: &mut impl FnMut(&Transcript) -> bool) -> Poll<Look> {
+    /// The predicate is foreign code, which may call any handle: it is given a shared transcript once the lock is free.
+    fn poll(
+        &mut self,
+        cx: &Context<'_>,
+        wins: &mut impl FnMut(&Transcript) -> bool,
+    ) -> Poll<Verdict> {
         let Self { watcher, asked, .. } = self;
-        watcher.poll(cx, |record| {
+        let found = watcher.poll_look(cx, |record| {
             let transcript = &record.transcript;
-            let news = *asked != Some(transcript.visible());
-            *asked = Some(transcript.visible());
-            if news && wins(transcript) {
-                Poll::Ready(Look::Wins)
-            } else if transcript.end().is_some() {
-                Poll::Ready(Look::Out)
-            } else {
-                Poll::Pending
+            let over = transcript.end().is_some();
+            if *asked != Some(transcript.visible()) {
+                *asked = Some(transcript.visible());
+                let new = Some(transcript.share());
+                return if over {
+                    Look::Some((new, over))
+                } else {
+                    Look::All((new, over))
+                };
             }
-        })
+            if over {
+                Look::Some((None, over))
+            } else {
+                Look::Nothing
+            }
+        });
+        let Poll::Ready((new, over)) = found else {
+            return Poll::Pending;
+        };
+        if new.is_some_and(|transcript| wins(&transcript)) {
+            Poll::Ready(Verdict::Wins)
+        } else if over {
+            Poll::Ready(Verdict::Out)
+        } else {
+            Poll::Pending
+        }
     }
 }

@@ -30,9 +30,9 @@ use crate::{
 ///
 /// Tool calls, custom tools and the `function_call` of 2023 alike. After the end it gives `None`, or first the error that
 /// cut the choice. Dropping it frees and cancels nothing while another handle lives.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ToolCalls {
-    events: EventCursor,
+    pub(super) events: EventCursor,
     log: Arc<Log>,
     guard: Arc<Guard>,
 }
@@ -104,12 +104,12 @@ cursor!(ToolCalls, ToolCall, ChoiceError);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ToolCall {
-    ordinal: u32,
-    index: Option<i64>,
-    name: Text,
-    kind: CallKind,
+    pub(super) ordinal: u32,
+    pub(super) index: Option<i64>,
+    pub(super) name: Text,
+    pub(super) kind: CallKind,
     json: JsonText,
 }
 
@@ -154,7 +154,8 @@ impl ToolCall {
     /// The server's id, once it has come; some servers send it late, some never (T12, T13).
     #[must_use]
     pub fn id(&self) -> Option<Arc<str>> {
-        self.snapshot().and_then(|call| call.id)
+        let id = |record: &Record| record.transcript.call_id(self.ordinal).cloned();
+        self.json.log.read(id)
     }
 
     /// The tool's name, as it stood when the call was told; empty if none ever came.

@@ -1,7 +1,7 @@
 //! Deadlines: the caller's three timeouts, the silence that ends a finished choice, and the bound of a drain.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll},
@@ -17,6 +17,9 @@ const QUIET: Duration = Duration::from_millis(250);
 
 /// How long the rest of a stream that is over may take.
 const DRAIN: Duration = Duration::from_millis(100);
+
+/// How long the reader leaves a source alone that is always ready with nothing.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The timeouts of a stream; all are off unless asked for.
 #[derive(Debug, Clone, Copy)]
@@ -89,13 +92,30 @@ impl Clock {
         self.touched = true;
     }
 
-    /// The total timeout, where a source is never silent.
-    pub(crate) fn overdue(&self) -> Option<TimedOut> {
-        let after = self.timeouts.total?;
-        (self.started.elapsed() >= after).then_some(TimedOut {
-            timeout: Timeout::Total,
-            after,
+    /// The deadline that has passed already, without a timer; `quiet` says whether silence ends anything.
+    pub(crate) fn passed(&mut self, quiet: bool) -> Option<Tick> {
+        if !quiet && !self.timeouts.any() {
+            return None; // as in `poll`
+        }
+        let now = Instant::now();
+        if std::mem::take(&mut self.touched) {
+            self.last_byte = Some(now);
+        }
+        let (at, tick) = self.next(quiet)?;
+        (at <= now).then_some(tick)
+    }
+
+    /// Waits for a moment; not at all where there is no time driver.
+    pub(crate) async fn pause(&mut self) {
+        if !self.timeouts.implicit && !self.timeouts.any() {
+            return;
+        }
+        let until = Instant::now() + PAUSE;
+        poll_fn(|cx| match self.poll_until(cx, until) {
+            Poll::Pending if matches!(self.timer, Timer::None) => Poll::Ready(()),
+            polled => polled,
         })
+        .await;
     }
 
     /// Waits for the next deadline; `quiet` says whether silence ends anything.

@@ -10,6 +10,7 @@ use unbraid_core::{
 
 use crate::{
     batch::Batch,
+    board::BoardWriter,
     choice_actor::ChoiceActor,
     join::Numbering,
     log::{Log, Owner},
@@ -21,6 +22,8 @@ pub(crate) struct Outbox {
     options: Options,
     numbering: Numbering,
     started: Instant,
+    /// Each choice's owner holds it, too.
+    board: Arc<BoardWriter>,
     lanes: Vec<Lane>,
     /// Slots with something in their batch.
     filled: Vec<usize>,
@@ -39,6 +42,8 @@ struct Lane {
     index: ChoiceIndex,
     shape: Shape,
     batch: Batch,
+    /// Whether it was given its end: nobody waits for more of it.
+    ended: bool,
     /// `None` until the first batch is handed on.
     link: Option<Link>,
 }
@@ -52,11 +57,17 @@ struct Link {
 }
 
 impl Outbox {
-    pub(crate) fn new(options: Options, numbering: Numbering, started: Instant) -> Self {
+    pub(crate) fn new(
+        options: Options,
+        numbering: Numbering,
+        started: Instant,
+        board: &Arc<BoardWriter>,
+    ) -> Self {
         Self {
             options,
             numbering,
             started,
+            board: Arc::clone(board),
             lanes: Vec::new(),
             filled: Vec::new(),
             events: Vec::new(),
@@ -71,7 +82,13 @@ impl Outbox {
 
     /// The slot of a choice, by its index within the completion.
     pub(crate) fn slot(&self, index: ChoiceIndex) -> Option<usize> {
-        self.lanes.iter().position(|lane| lane.index == index)
+        let has = |lane: &Lane| lane.index == index;
+        // Nearly all servers begin their choices in order.
+        let guess = self.numbering.offset(index);
+        if self.lanes.get(guess).is_some_and(has) {
+            return Some(guess);
+        }
+        self.lanes.iter().position(has)
     }
 
     /// The index of a slot's choice within the completion.
@@ -81,15 +98,25 @@ impl Outbox {
 
     /// The index within the completion of a choice of this source.
     pub(crate) fn number(&self, own: ChoiceIndex) -> ChoiceIndex {
-        let lane = self.lanes.iter().find(|lane| lane.own == own);
+        let has = |lane: &&Lane| lane.own == own;
+        let guess = self.lanes.get(own.0 as usize).filter(has);
+        let lane = guess.or_else(|| self.lanes.iter().find(has));
         lane.map_or(own, |lane| lane.index)
     }
 
-    /// Opens every choice of a source that failed before any came, so that they can tell it (a source of several only).
+    /// Opens every choice of a source that failed before any came, so that they report the error (a source of several
+    /// only): as many as were asked for, within the limit on choices.
     pub(crate) fn stand_in(&mut self, end: &End) {
-        for slot in 0..self.numbering.room().unwrap_or(0) {
+        let most = u32::try_from(self.options.limits.choices).unwrap_or(u32::MAX);
+        for slot in 0..self.numbering.room().unwrap_or(0).min(most) {
             self.open(slot as usize, ChoiceIndex(slot), Shape::Chat);
             self.fail(slot as usize, end.clone(), Place::default());
+        }
+    }
+
+    fn mark_ended(&mut self, slot: usize) {
+        if let Some(lane) = self.lanes.get_mut(slot) {
+            lane.ended = true;
         }
     }
 
@@ -110,9 +137,13 @@ impl Outbox {
             Some(Lane {
                 link: Some(link),
                 batch,
+                ended,
                 ..
             }) => {
                 link.log.give(batch, &mut link.due);
+                if *ended {
+                    link.due = Due::default(); // a cursor that is dropped from here on takes its waker along
+                }
                 false
             }
             Some(_) => true,
@@ -128,7 +159,8 @@ impl Outbox {
         self.filled.sort_unstable();
         for slot in self.filled.drain(..) {
             if let Some(lane) = self.lanes.get_mut(slot) {
-                let (log, owner) = lane.open(&self.options, self.started);
+                let log = lane.open(&self.options, self.started);
+                let owner = Owner::new(Arc::clone(&log), Arc::clone(&self.board));
                 if over {
                     drop(owner);
                 } else {
@@ -148,14 +180,17 @@ impl Outbox {
             link.log.close();
         }
         for actor in links.iter_mut().filter_map(|link| link.actor.take()) {
-            let _ended = actor.await; // however it ended, its writer has sealed the log
+            let _ended = actor.await;
         }
+        // However an actor ended, its owner has sealed the log; unless that owner is on its way to the mailbox of the
+        // reader, which reads none.
+        links.iter().for_each(|link| link.log.seal());
     }
 }
 
 impl Lane {
     /// Makes the choice's log, and puts the first batch into it.
-    fn open(&mut self, options: &Options, started: Instant) -> (Arc<Log>, Owner) {
+    fn open(&mut self, options: &Options, started: Instant) -> Arc<Log> {
         let log = Arc::new(Log::of_choice(self.index, self.shape, options, started));
         let mut due = Due::default();
         log.give(&mut self.batch, &mut due);
@@ -164,7 +199,7 @@ impl Lane {
             actor: None,
             due,
         });
-        (Arc::clone(&log), Owner::new(log))
+        log
     }
 
     /// Starts the choice's actor. If that fails the dropped owner has sealed the log.
@@ -183,6 +218,7 @@ impl Sink for Outbox {
             index: self.numbering.number(index),
             shape,
             batch: Batch::default(),
+            ended: false,
             link: None,
         });
     }
@@ -201,10 +237,12 @@ impl Sink for Outbox {
 
     fn end(&mut self, slot: usize, end: End, place: Place) {
         self.told |= end.is_error();
+        self.mark_ended(slot);
         self.fill(slot, |batch| batch.end(end, place));
     }
 
     fn fail(&mut self, slot: usize, end: End, place: Place) {
+        self.mark_ended(slot);
         self.fill(slot, |batch| batch.fail(end, place));
     }
 

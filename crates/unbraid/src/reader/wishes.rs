@@ -14,7 +14,7 @@ impl Reader {
                 self.pipeline.fail(StreamError::Cancelled); // nobody is left to read it
             }
             Request::Cancel(index) => self.cancel(index),
-            Request::Keep(winners) => self.winners = Some(winners),
+            Request::Keep(winners) => self.winners = Some(winners), // in order
         }
     }
 
@@ -55,7 +55,7 @@ impl Reader {
                 .pipeline
                 .sink
                 .index(slot)
-                .is_some_and(|index| winners.contains(&index))
+                .is_some_and(|index| winners.binary_search(&index).is_ok())
             {
                 open |= !self.pipeline.router().has_ended(slot);
             } else {

@@ -485,3 +485,25 @@ async fn t16_the_tools_of_the_request_settle_a_name_in_pieces() {
         assert_eq!(&*message.tool_calls[0].name, expected);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_id_that_comes_late_is_given_without_a_copy_of_the_arguments() {
+    let call = |rest: &str| {
+        bytes(format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,{rest}}}]}}}}]}}\n\n"
+        ))
+    };
+    let completions = read([
+        call("\"function\":{\"name\":\"f\",\"arguments\":\"[1\"}"),
+        Step::Pause(SECOND),
+        call("\"id\":\"late\",\"function\":{\"arguments\":\"]\"}"),
+        bytes(DONE),
+    ]);
+    let choice = soon(completions.single()).await.unwrap();
+    let call = soon(choice.tool_calls().next()).await.unwrap().unwrap();
+    assert_eq!(call.id(), None);
+    soon(completions.closed()).await.unwrap();
+    let ids = [call.id().unwrap(), call.id().unwrap()];
+    assert_eq!(&*ids[0], "late");
+    assert!(std::sync::Arc::ptr_eq(&ids[0], &ids[1]));
+}

@@ -123,6 +123,27 @@ async fn a_discarded_choice_keeps_no_text_and_ends_for_all_its_clones() {
     );
 }
 
+/// The choices report a stream's error only if it ended one of them. A cancelled choice did not end by an error of the stream.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_choice_does_not_make_the_choices_report_a_later_error() {
+    let second = Duration::from_secs(1);
+    let completions = read([
+        bytes(content(0, "a")),
+        bytes(content(1, "b")),
+        Step::Pause(second),
+        bytes(finish(1, "stop")),
+        Step::Pause(second),
+        Step::Fail,
+    ]);
+    soon(completions.choice(0)).await.unwrap().cancel();
+    let (choices, error) = super::all_choices(&completions).await;
+    assert_eq!(outcome(&choices[0]).await.end.name(), "cancelled");
+    assert_eq!(outcome(&choices[1]).await.end.name(), "finished");
+    assert!(error.is_none(), "{error:?}");
+    let closed = soon(completions.closed()).await;
+    assert!(matches!(closed, Err(StreamError::Transport(_))));
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_last_handle_closes_the_body_at_once() {
     let source = Script::new([bytes(content(0, "a")), Step::Stall]);

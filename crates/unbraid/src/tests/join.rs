@@ -200,6 +200,48 @@ async fn only_if_all_sources_failed_has_the_stream() {
     ));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_failed_source_of_many_choices_opens_no_more_than_the_limit_allows() {
+    for (limit, expected) in [(None, crate::limits::MAX_CHOICES), (Some(3), 3)] {
+        let mut builder = Completions::builder().expect_choices(40_000);
+        if let Some(choices) = limit {
+            builder = builder.limits(crate::Limits {
+                choices,
+                ..crate::Limits::default()
+            });
+        }
+        let completions = builder.join([source([Step::Fail]), source(answer("b"))]);
+        let (choices, error) = all_choices(&completions).await;
+        assert!(error.is_none());
+        assert_eq!(choices.len(), expected + 1);
+        for choice in &choices {
+            let end = if choice.index().0 == 40_000 {
+                "finished"
+            } else {
+                "transport"
+            };
+            assert_eq!(outcome(choice).await.end.name(), end);
+        }
+    }
+}
+
+/// The quadratic way takes minutes for so many.
+#[tokio::test(start_paused = true)]
+async fn a_failed_source_opens_its_choices_in_linear_time() {
+    const CHOICES: u32 = 100_000;
+    let limits = crate::Limits {
+        choices: CHOICES as usize,
+        ..crate::Limits::default()
+    };
+    let builder = Completions::builder()
+        .expect_choices(CHOICES)
+        .limits(limits);
+    let completions = builder.join([source([Step::Fail])]);
+    assert!(soon(completions.closed()).await.is_err());
+    let last = soon(completions.choice(CHOICES - 1)).await.unwrap();
+    assert_eq!(outcome(&last).await.end.name(), "transport");
+}
+
 #[test]
 fn without_a_runtime_it_says_so() {
     let completions = Completions::join([source(answer("a"))]);

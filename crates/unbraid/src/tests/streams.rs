@@ -164,17 +164,22 @@ async fn r53_messages_carry_the_role_and_keep_parts_apart() {
     let lines: Vec<String> = messages
         .iter()
         .map(|message| match &message.part {
-            Part::Text(text) => format!("{:?} text {text:?}", message.role.as_deref()),
+            Part::Text(text) => format!("{:?} text {:?}", message.role.as_deref(), &**text),
             Part::FunctionName { call, id, name } => {
                 assert_eq!(message.content(), "");
                 format!(
-                    "{:?} call {call} {:?} {name:?}",
+                    "{:?} call {call} {:?} {:?}",
                     message.role.as_deref(),
-                    id.as_deref()
+                    id.as_deref(),
+                    &**name
                 )
             }
             Part::FunctionArguments { call, arguments } => {
-                format!("{:?} call {call} {arguments:?}", message.role.as_deref())
+                format!(
+                    "{:?} call {call} {:?}",
+                    message.role.as_deref(),
+                    &**arguments
+                )
             }
         })
         .collect();

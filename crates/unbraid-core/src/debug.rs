@@ -1,0 +1,307 @@
+//! `Debug` of the types that hold what a model wrote, or what a server sent: counts and lengths, never the text.
+//!
+//! Streams carry what people write, and `Debug` ends up in logs. Whoever wants the text names the field.
+
+use std::fmt::{self, Debug, Formatter};
+
+use crate::{
+    Audio, Call, Event, FinishReason, Finished, Fragment, Message, Metadata, Stamped, Text,
+    ToolCallUpdate, Transcript, Update, Usage, decode::Decoder, json::Repaired, piece::Piece,
+    transcript::CallEntry, usage::Reported,
+};
+
+/// A text in place of itself: `5 bytes`.
+struct Bytes(usize);
+
+impl Debug for Bytes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0)
+    }
+}
+
+fn bytes(text: impl AsRef<str>) -> Bytes {
+    Bytes(text.as_ref().len())
+}
+
+fn maybe(text: Option<impl AsRef<str>>) -> Option<Bytes> {
+    text.map(bytes)
+}
+
+impl Debug for Text {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Text").field(&bytes(self)).finish()
+    }
+}
+
+impl Debug for FinishReason {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stop => f.write_str("Stop"),
+            Self::Length => f.write_str("Length"),
+            Self::ToolCalls => f.write_str("ToolCalls"),
+            Self::FunctionCall => f.write_str("FunctionCall"),
+            Self::ContentFilter => f.write_str("ContentFilter"),
+            Self::Other(raw) => f.debug_tuple("Other").field(&bytes(raw)).finish(),
+        }
+    }
+}
+
+impl Debug for Fragment<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fragment")
+            .field("text", &bytes(&self.text))
+            .field("low", &self.low.is_some())
+            .field("high", &self.high.is_some())
+            .finish()
+    }
+}
+
+impl Debug for ToolCallUpdate<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCallUpdate")
+            .field("index", &self.index)
+            .field("position", &self.position)
+            .field("id", &maybe(self.id.as_ref()))
+            .field("kind", &maybe(self.kind.as_ref()))
+            .field("name", &self.name)
+            .field("arguments", &self.arguments)
+            .field("extra", &self.extra.len())
+            .finish()
+    }
+}
+
+impl Debug for Update<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Update")
+            .field("at", &self.at)
+            .field("last", &self.last)
+            .field("choice_index", &self.choice_index)
+            .field("shape", &self.shape)
+            .field("id", &maybe(self.id.as_ref()))
+            .field("created", &self.created)
+            .field("model", &maybe(self.model.as_ref()))
+            .field("role", &maybe(self.role.as_ref()))
+            .field("content_update", &self.content_update)
+            .field("reasoning_update", &self.reasoning_update)
+            .field("refusal_update", &self.refusal_update)
+            .field("function_name", &self.function_name)
+            .field("function_arguments_update", &self.function_arguments_update)
+            .field("tool_call_updates", &self.tool_call_updates)
+            .field("logprobs", &maybe(self.logprobs.as_ref()))
+            .field("finish_reason", &maybe(self.finish_reason.as_ref()))
+            .field("whole", &self.whole)
+            .field("usage", &maybe(self.usage.as_ref()))
+            .field("error", &maybe(self.error.as_ref()))
+            .field("metadata", &self.metadata.len())
+            .field("delta_fields", &self.delta_fields)
+            .field("warnings", &self.warnings)
+            .field("recognised", &self.recognised)
+            .field("done", &self.done)
+            .finish()
+    }
+}
+
+impl Debug for Piece<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Piece")
+            .field("at", &self.at)
+            .field("choice", &self.choice)
+            .field("shape", &self.shape)
+            .field("role", &maybe(self.role))
+            .field("lane", &self.lane)
+            .field("text", &bytes(self.text))
+            .finish()
+    }
+}
+
+impl Debug for Call {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("call", &self.call)
+            .field("index", &self.index)
+            .field("id", &maybe(self.id.as_ref()))
+            .field("name", &bytes(&self.name))
+            .field("kind", &self.kind)
+            .field("arguments", &bytes(&self.arguments))
+            .field("status", &self.status)
+            .field("extra", &self.extra.len())
+            .finish()
+    }
+}
+
+impl Debug for CallEntry {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallEntry")
+            .field("index", &self.index)
+            .field("kind", &self.kind)
+            .field("announced", &self.announced)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Debug for Audio {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Audio")
+            .field("id", &maybe(self.id.as_ref()))
+            .field("data", &Bytes(self.data.len()))
+            .field("transcript", &bytes(&self.transcript))
+            .field("expires_at", &self.expires_at)
+            .field("undecoded", &self.undecoded.len())
+            .finish()
+    }
+}
+
+impl Debug for Message {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("role", &maybe(self.role.as_ref()))
+            .field("content", &bytes(&self.content))
+            .field("reasoning", &bytes(&self.reasoning))
+            .field("refusal", &bytes(&self.refusal))
+            .field("tool_calls", &self.tool_calls)
+            .field("audio", &self.audio)
+            .field("extra", &self.extra.len())
+            .finish()
+    }
+}
+
+impl Debug for Finished {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finished")
+            .field("index", &self.index)
+            .field("end", &self.end)
+            .field("message", &self.message)
+            .field("finish_reason", &self.finish_reason)
+            .field("finish_reasons", &self.finish_reasons.len())
+            .field("role_inferred", &self.role_inferred)
+            .field("warnings", &self.warnings)
+            .finish()
+    }
+}
+
+impl Debug for Transcript {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transcript")
+            .field("index", &self.index())
+            .field("shape", &self.shape())
+            .field("events", &self.visible())
+            .field("calls", &self.calls.len())
+            .field("finish_reason", &self.finish_reason())
+            .field("end", &self.end())
+            .field("warnings", &self.warnings().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Debug for Metadata {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metadata")
+            .field("id", &maybe(self.id.as_ref()))
+            .field("model", &maybe(self.model.as_ref()))
+            .field("first_model", &maybe(self.first_model.as_ref()))
+            .field("created", &self.created)
+            .field("shape", &self.shape)
+            .field("extra", &self.extra.len())
+            .finish()
+    }
+}
+
+/// The figures are shown; of the raw object only how many fields it has.
+impl Debug for Usage {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Usage")
+            .field("prompt_tokens", &self.prompt_tokens)
+            .field("completion_tokens", &self.completion_tokens)
+            .field("total_tokens", &self.total_tokens)
+            .field("per_choice", &self.per_choice)
+            .field("source", &self.source)
+            .field("estimated", &self.estimated)
+            .field("raw", &self.raw.as_object().map(serde_json::Map::len))
+            .finish()
+    }
+}
+
+impl Debug for Reported {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reported").finish_non_exhaustive()
+    }
+}
+
+impl<T: AsRef<str>> Debug for Event<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start { role } => f
+                .debug_struct("Start")
+                .field("role", &maybe(role.as_ref()))
+                .finish(),
+            Self::Role(text) => f.debug_tuple("Role").field(&bytes(text)).finish(),
+            Self::Content(text) => f.debug_tuple("Content").field(&bytes(text)).finish(),
+            Self::ContentDone => f.write_str("ContentDone"),
+            Self::Reasoning(text) => f.debug_tuple("Reasoning").field(&bytes(text)).finish(),
+            Self::Refusal(text) => f.debug_tuple("Refusal").field(&bytes(text)).finish(),
+            Self::ToolCallStart {
+                call,
+                index,
+                id,
+                name,
+                kind,
+            } => f
+                .debug_struct("ToolCallStart")
+                .field("call", call)
+                .field("index", index)
+                .field("id", &maybe(id.as_ref()))
+                .field("name", &bytes(name))
+                .field("kind", kind)
+                .finish(),
+            Self::ToolCallArguments { call, text } => f
+                .debug_struct("ToolCallArguments")
+                .field("call", call)
+                .field("text", &bytes(text))
+                .finish(),
+            Self::ToolCallDone { call, status } => f
+                .debug_struct("ToolCallDone")
+                .field("call", call)
+                .field("status", status)
+                .finish(),
+            Self::Audio(raw) => f.debug_tuple("Audio").field(&bytes(raw)).finish(),
+            Self::Logprobs(raw) => f.debug_tuple("Logprobs").field(&bytes(raw)).finish(),
+            Self::Metadata(raw) => f.debug_tuple("Metadata").field(&bytes(raw)).finish(),
+            Self::Finish(raw) => f.debug_tuple("Finish").field(&bytes(raw)).finish(),
+            Self::Warning(warning) => f.debug_tuple("Warning").field(warning).finish(),
+            Self::End(end) => f.debug_tuple("End").field(end).finish(),
+            Self::Usage(usage) => f.debug_tuple("Usage").field(usage).finish(),
+            Self::Error(error) => f.debug_tuple("Error").field(error).finish(),
+        }
+    }
+}
+
+impl<T: AsRef<str>> Debug for Stamped<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stamped")
+            .field("choice", &self.choice)
+            .field("seq", &self.seq)
+            .field("place", &self.place)
+            .field("event", &self.event)
+            .finish()
+    }
+}
+
+impl Debug for Repaired<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repaired")
+            .field("text", &bytes(&self.text))
+            .field("applied", &self.applied)
+            .finish()
+    }
+}
+
+/// Its templates are bytes of earlier chunks.
+impl Debug for Decoder {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoder")
+            .field("events", &self.events())
+            .field("fitted", &self.fitted())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,203 @@
+//! The flat view gives whole characters, however the server cut them (C14).
+
+use std::{collections::BTreeMap, io};
+
+use futures::{StreamExt, stream};
+use unbraid_testkit::script::{DONE, Script, Step, bytes, finish};
+
+use super::soon;
+use crate::{Completions, Fragment, Update, updates};
+
+/// A chunk of one choice with this delta.
+fn delta(choice: u32, delta: &str) -> String {
+    format!("data: {{\"choices\":[{{\"index\":{choice},\"delta\":{delta}}}]}}\n\n")
+}
+
+/// A chunk of one choice with this content, written as it stands in JSON.
+fn content(choice: u32, text: &str) -> String {
+    delta(choice, &format!("{{\"content\":\"{text}\"}}"))
+}
+
+const HIGH: &str = "\\ud83d";
+const LOW: &str = "\\ude00";
+
+async fn read(body: String) -> Vec<Update<'static>> {
+    let source = stream::iter([Ok::<_, io::Error>(body)]);
+    let items: Vec<_> = soon(updates(source).collect()).await;
+    items.into_iter().map(Result::unwrap).collect()
+}
+
+/// The text of each choice and kind, added up as a user would.
+fn add_up<'u>(updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<String> {
+    let mut texts: BTreeMap<(u32, String), String> = BTreeMap::new();
+    for update in updates {
+        let mut add = |kind: String, piece: &Option<Fragment<'static>>| {
+            let Some(piece) = piece else { return };
+            assert_eq!((piece.low, piece.high), (None, None), "nobody need know");
+            let choice = update.choice_index.unwrap().0;
+            *texts.entry((choice, kind)).or_default() += &piece.text;
+        };
+        add("content".into(), &update.content_update);
+        add("reasoning".into(), &update.reasoning_update);
+        add("refusal".into(), &update.refusal_update);
+        add("function".into(), &update.function_arguments_update);
+        for call in &update.tool_call_updates {
+            let index = call.index.unwrap_or(-1);
+            add(format!("call {index}"), &call.arguments);
+        }
+    }
+    let line = |((choice, kind), text)| format!("{choice} {kind}: {text}");
+    texts.into_iter().map(line).collect()
+}
+
+/// The texts of a stream, and those of its choices where the flat view is what they are made of.
+async fn check(chunks: &[String], expected: &[&str]) {
+    for end in [DONE, ""] {
+        let body = chunks.concat() + end;
+        let flat = read(body.clone()).await;
+        assert_eq!(add_up(&flat), expected);
+        let ats: Vec<u64> = flat.iter().map(|update| update.at).collect();
+        assert!(ats.is_sorted(), "{ats:?}");
+        let source = || Script::of([&body]);
+        let direct = Completions::from_sse(source());
+        let through = Completions::from_updates(updates(source()));
+        let of = |completions: Completions| async move {
+            let mut choices = completions.choices();
+            let mut all = Vec::new();
+            while let Some(Ok(choice)) = soon(choices.next()).await {
+                let text: String = soon(
+                    choice
+                        .content()
+                        .filter_map(|item| async { item.ok() })
+                        .collect(),
+                )
+                .await;
+                all.push((choice.index(), text, soon(choice.ended()).await.message));
+            }
+            all
+        };
+        let (direct, through) = (of(direct).await, of(through).await);
+        assert!(direct == through, "{body}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c14_the_flat_view_joins_halves_of_each_choice_and_kind() {
+    let a = content(0, &format!("A{HIGH}"));
+    let b = content(0, &format!("{LOW}B"));
+    let pair = [a.clone(), b.clone(), finish(0, "stop")];
+    check(&pair, &["0 content: A😀B"]).await;
+    let other = [
+        content(1, &format!("x{HIGH}")),
+        delta(0, &format!("{{\"reasoning_content\":\"r{HIGH}\"}}")),
+        delta(0, &format!("{{\"refusal\":\"n{HIGH}\"}}")),
+        content(1, &format!("{LOW}y")),
+        delta(0, &format!("{{\"refusal\":\"{LOW}\"}}")),
+        delta(0, &format!("{{\"reasoning_content\":\"{LOW}{HIGH}\"}}")),
+        delta(0, &format!("{{\"reasoning_content\":\"{LOW}\"}}")),
+    ];
+    let between: Vec<String> = [vec![a], other.to_vec(), vec![b]].concat();
+    let expected = [
+        "0 content: A😀B",
+        "0 reasoning: r😀😀",
+        "0 refusal: n😀",
+        "1 content: x😀y",
+    ];
+    check(&between, &expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c14_the_flat_view_joins_halves_of_each_calls_arguments() {
+    let call =
+        |index: &str, rest: &str| delta(0, &format!("{{\"tool_calls\":[{{{index}{rest}}}]}}"));
+    let header = |id: &str, text: &str| {
+        format!("\"id\":\"{id}\",\"function\":{{\"name\":\"f\",\"arguments\":\"{text}\"}}")
+    };
+    let more = |text: &str| format!("\"function\":{{\"arguments\":\"{text}\"}}");
+    let two = [
+        call("\"index\":0,", &header("a", &format!("[{HIGH}"))),
+        call("\"index\":1,", &header("b", &format!("({HIGH}"))),
+        call("\"index\":0,", &more(&format!("{LOW}]"))),
+        call("\"index\":1,", &more(&format!("{LOW})"))),
+    ];
+    check(&two, &["0 call 0: [😀]", "0 call 1: (😀)"]).await;
+    let bare = [
+        call("\"index\":3,", &header("a", &format!("[{HIGH}"))),
+        call("", &more(&format!("{LOW}]"))),
+    ];
+    check(&bare, &["0 call -1: 😀]", "0 call 3: ["]).await;
+    let late = [
+        call("", &header("a", &format!("[{HIGH}"))),
+        call("\"index\":0,", &more(&format!("{LOW}]"))),
+    ];
+    check(&late, &["0 call -1: [", "0 call 0: 😀]"]).await;
+    let legacy = |text: &str| {
+        delta(
+            0,
+            &format!("{{\"function_call\":{{\"name\":\"f\",\"arguments\":\"{text}\"}}}}"),
+        )
+    };
+    check(&[legacy(HIGH), legacy(LOW)], &["0 function: 😀"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c14_a_half_that_stays_alone_is_a_replacement_character_in_the_flat_view() {
+    let a = || content(0, &format!("A{HIGH}"));
+    check(&[a()], &["0 content: A\u{FFFD}"]).await;
+    check(&[a(), content(0, "B")], &["0 content: A\u{FFFD}B"]).await;
+    check(&[a(), a()], &["0 content: A\u{FFFD}A\u{FFFD}"]).await;
+    check(&[content(0, LOW)], &["0 content: \u{FFFD}"]).await;
+    check(&[a(), finish(0, "stop")], &["0 content: A\u{FFFD}"]).await;
+    let empty = [a(), content(0, ""), content(0, LOW)];
+    check(&empty, &["0 content: A😀"]).await;
+    // The choice has ended by the time that the stream does.
+    let past = [a(), finish(0, "stop"), content(1, "x"), content(1, "y")];
+    check(&past, &["0 content: A\u{FFFD}", "1 content: xy"]).await;
+    // A finish reason with each chunk ends nothing as long as more comes.
+    let each = |text: &str| {
+        let choice = format!(
+            "{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}},\"finish_reason\":\"stop\"}}"
+        );
+        format!("data: {{\"choices\":[{choice}]}}\n\n")
+    };
+    let pair = [each(&format!("A{HIGH}")), each(&format!("{LOW}B"))];
+    check(&pair, &["0 content: A😀B"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c14_a_lone_half_is_given_before_the_error_and_is_warned_about() {
+    let source = Script::new([bytes(content(0, HIGH)), Step::Fail]);
+    let items: Vec<_> = soon(updates(source).collect()).await;
+    let [Ok(_), Ok(lone), Err(_)] = items.as_slice() else {
+        panic!("{items:?}");
+    };
+    assert_eq!(lone.content_update.as_ref().unwrap().text, "\u{FFFD}");
+    assert_eq!(lone.warnings[0].code, "C14");
+    assert_eq!(lone.warnings[0].choice, lone.choice_index);
+}
+
+#[tokio::test(start_paused = true)]
+async fn halves_that_are_held_are_bounded() {
+    let count = 3000;
+    let mut body: String = (0..count).map(|choice| content(choice, HIGH)).collect();
+    body.extend((0..count).map(|choice| content(choice, LOW)));
+    let texts = add_up(&read(body).await);
+    let whole = texts.iter().filter(|text| text.ends_with('😀')).count();
+    assert_eq!(whole, crate::limits::MAX_ENTRIES);
+    let alone = texts
+        .iter()
+        .filter(|text| text.ends_with("\u{FFFD}\u{FFFD}"));
+    assert_eq!(alone.count(), count as usize - whole);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_of_nothing_but_empty_reads_does_not_hold_the_flat_views_thread() {
+    let mut reads = 0;
+    let source = stream::poll_fn(move |_| {
+        reads += 1;
+        std::task::Poll::Ready((reads < 1_000_000).then_some(Ok::<_, io::Error>("")))
+    });
+    let mut flat = updates(source);
+    let next = futures::poll!(std::pin::pin!(flat.next()));
+    assert!(next.is_pending());
+}

@@ -1,0 +1,101 @@
+//! Predicates of a race: what they may call.
+
+use std::{cell::Cell, sync::mpsc, thread, time::Duration};
+
+use unbraid_testkit::script::{DONE, Probe, Script, Step, bytes, content, finish};
+
+use super::soon;
+use crate::{Choice, Completions};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Runs a test in a runtime and a thread of its own, so that a deadlock fails it.
+fn without_deadlock<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+    let (done, waits) = mpsc::channel();
+    thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().start_paused(true);
+        runtime.build().unwrap().block_on(test());
+        done.send(()).unwrap();
+    });
+    let done = waits.recv_timeout(Duration::from_secs(30));
+    assert!(done.is_ok(), "it deadlocked or panicked");
+}
+
+#[test]
+fn a_predicate_may_call_every_handle() {
+    without_deadlock(|| async {
+        let steps = [
+            bytes(content(0, "a") + &content(1, "b")),
+            Step::Pause(SECOND),
+            bytes(content(0, "c")),
+            bytes(finish(0, "stop")),
+            bytes(DONE),
+        ];
+        let completions = Completions::from_sse(Script::new(steps));
+        let choices: Vec<Choice> = [
+            soon(completions.choice(0)).await.unwrap(),
+            soon(completions.choice(1)).await.unwrap(),
+        ]
+        .into();
+        let asked = Cell::new(0);
+        let winners = soon(completions.race(1, |transcript| {
+            asked.set(asked.get() + 1);
+            for choice in &choices {
+                let message = choice.snapshot();
+                if choice.index() == transcript.index() {
+                    assert_eq!(message, transcript.message());
+                }
+                assert_eq!(choice.timing().first_delta, Some(Duration::ZERO));
+                assert_eq!(choice.role(), None);
+                assert!(!format!("{choice:?}").is_empty());
+            }
+            assert!(completions.warnings().is_empty());
+            assert_eq!(completions.metadata().id.as_deref(), Some("c"));
+            assert!(!format!("{completions:?}").is_empty());
+            transcript.finish_reason().is_some()
+        }));
+        let winners = winners.await;
+        assert!(asked.get() >= 3);
+        assert_eq!(winners[0].index().0, 0);
+    });
+}
+
+#[test]
+fn a_predicate_that_panics_leaves_the_choice_as_it_was() {
+    without_deadlock(|| async {
+        let steps = [
+            bytes(content(0, "a")),
+            bytes(finish(0, "stop")),
+            bytes(DONE),
+        ];
+        let completions = Completions::from_sse(Script::new(steps));
+        let race = completions.race(1, |_| panic!("on purpose"));
+        let race = std::panic::AssertUnwindSafe(race);
+        assert!(futures::FutureExt::catch_unwind(race).await.is_err());
+        let choice = soon(completions.single()).await.unwrap();
+        assert_eq!(soon(choice.text()).await.unwrap(), "a");
+    });
+}
+
+/// The reader must see to the winners' source also where it delivers without another turn.
+#[tokio::test(start_paused = true)]
+async fn the_source_closes_with_its_last_winner_however_the_end_arrives() {
+    let (script, probe): (Script, Probe) = {
+        let mut steps = vec![bytes(content(0, "a") + &content(1, "b"))];
+        // One read at a time, so that the reader stops polling the source again after each of them.
+        for _ in 0..20 {
+            steps.extend([Step::Pause(SECOND), bytes(content(0, "."))]);
+        }
+        let end = finish(0, "stop") + &content(1, "more");
+        steps.extend([Step::Pause(SECOND), bytes(end), Step::Stall]);
+        let script = Script::new(steps);
+        let probe = script.probe();
+        (script, probe)
+    };
+    let completions = Completions::from_sse(script);
+    let winners = soon(completions.race(1, |choice| choice.index().0 == 0)).await;
+    assert!(soon(winners[0].finished()).await.is_ok());
+    tokio::time::sleep(SECOND).await;
+    assert!(probe.closed(), "only a loser would still use it");
+}

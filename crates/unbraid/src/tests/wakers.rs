@@ -1,0 +1,228 @@
+//! Wakers of foreign code: how many there may be, what they may do, and how long they are kept.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+
+use futures::FutureExt;
+use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
+
+use super::{read, soon};
+use crate::{
+    Choice, Content,
+    waiting::{Due, Topics},
+    watched::{Watched, Watcher},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Counts how often it is woken, or panics instead.
+#[derive(Default)]
+struct Bell {
+    woken: AtomicU64,
+    panics: bool,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.woken.fetch_add(1, Ordering::Relaxed);
+        assert!(!self.panics, "on purpose");
+    }
+}
+
+fn bell(panics: bool) -> (Arc<Bell>, Waker) {
+    let bell = Arc::new(Bell {
+        panics,
+        ..Bell::default()
+    });
+    let waker = Waker::from(Arc::clone(&bell));
+    (bell, waker)
+}
+
+fn wait(watcher: &mut Watcher<u8>, waker: &Waker) {
+    let pending: Poll<()> = watcher.poll(&Context::from_waker(waker), |_| Poll::Pending);
+    assert!(pending.is_pending());
+}
+
+/// Waits for the next piece of a text by a waker of its own.
+fn poll_next(content: &mut Content, waker: &Waker) {
+    let next = pin!(content.next());
+    assert!(next.poll(&mut Context::from_waker(waker)).is_pending());
+}
+
+#[test]
+fn a_waker_that_panics_keeps_nobody_else_asleep() {
+    let watched = Arc::new(Watched::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..4).map(|_| Watcher::new(&watched)).collect();
+    let bells: Vec<_> = (0..4).map(|nth| bell(nth % 2 == 0)).collect();
+    let mut due = Due::default();
+    for round in 0..2 {
+        for (watcher, (_, waker)) in watchers.iter_mut().zip(&bells) {
+            wait(watcher, waker);
+        }
+        let woken = catch_unwind(AssertUnwindSafe(|| match round {
+            0 => watched.put(&mut due, |_| Topics::ALL),
+            _ => watched.change(|_| {}),
+        }));
+        assert!(woken.is_ok(), "the panic is not the writer's");
+        for (bell, _) in &bells {
+            assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waker_that_panics_disturbs_no_other_consumer() {
+    let steps = ["b", "c"].map(|text| [Step::Pause(SECOND), bytes(content(0, text))]);
+    let steps = [bytes(content(0, "a"))]
+        .into_iter()
+        .chain(steps.into_iter().flatten())
+        .chain([bytes(finish(0, "stop")), bytes(DONE)]);
+    let completions = read(steps);
+    let choice = soon(completions.single()).await.unwrap();
+    let mut first = choice.content();
+    assert_eq!(soon(first.next()).await.unwrap().unwrap(), "a");
+    let (_, waker) = bell(true);
+    poll_next(&mut first, &waker);
+    let mut other = choice.content();
+    for expected in ["a", "b", "c"] {
+        assert_eq!(soon(other.next()).await.unwrap().unwrap(), expected);
+    }
+    assert!(soon(other.next()).await.is_none());
+    assert!(soon(completions.closed()).await.is_ok());
+}
+
+/// A bound in comparisons would need a hook in the code under test; the time that the quadratic way takes is minutes.
+#[test]
+fn many_waiting_tasks_cost_each_change_linear_time() {
+    const TASKS: usize = 200_000;
+    let watched = Arc::new(Watched::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..TASKS).map(|_| Watcher::new(&watched)).collect();
+    let bells: Vec<_> = (0..TASKS).map(|_| bell(false)).collect();
+    let mut due = Due::default();
+    let before = tokio::time::Instant::now();
+    for _ in 0..5 {
+        for (watcher, (_, waker)) in watchers.iter_mut().zip(&bells) {
+            wait(watcher, waker);
+        }
+        watched.put(&mut due, |_| Topics::ALL);
+        for (bell, _) in &bells {
+            assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+        }
+    }
+    drop(watchers);
+    assert_eq!(watched.waiting(), 0);
+    assert!(before.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn places_stay_right_when_others_leave_in_any_order() {
+    let watched = Arc::new(Watched::new(0_u8));
+    let mut due = Due::default();
+    for stride in [1, 3, 7] {
+        let mut watchers: Vec<_> = (0..11)
+            .map(|_| Some((Watcher::new(&watched), bell(false))))
+            .collect();
+        for gone in 0..watchers.len() {
+            for (watcher, (_, waker)) in watchers.iter_mut().flatten() {
+                wait(watcher, waker);
+            }
+            let at = gone * stride % watchers.len();
+            watchers[at] = None;
+            assert_eq!(watched.waiting(), watchers.iter().flatten().count());
+            watched.put(&mut due, |_| Topics::ALL);
+            for (_, (bell, _)) in watchers.iter().flatten() {
+                assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+            }
+        }
+    }
+}
+
+/// The task is woken once for all its places, also where other tasks have theirs in between.
+#[test]
+fn a_task_with_many_places_is_woken_once() {
+    let watched = Arc::new(Watched::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..12).map(|_| Watcher::new(&watched)).collect();
+    let bells = [bell(false), bell(false), bell(false)];
+    let mut due = Due::default();
+    for _ in 0..3 {
+        for (nth, watcher) in watchers.iter_mut().enumerate() {
+            wait(watcher, &bells[nth % 3].1);
+        }
+        watched.put(&mut due, |_| Topics::ALL);
+        for (bell, _) in &bells {
+            assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+        }
+    }
+}
+
+/// A choice whose text is waited for twice: by a task that takes what comes, and by one that is dropped after "b".
+async fn dropped_after_b(rest: Vec<Step>) -> (Choice, Arc<Bell>, crate::Completions) {
+    let mut steps = vec![
+        bytes(content(0, "a")),
+        Step::Pause(SECOND),
+        bytes(content(0, "b")),
+        Step::Pause(SECOND),
+    ];
+    steps.extend(rest);
+    let completions = read(steps);
+    let choice = soon(completions.single()).await.unwrap();
+    let mut content = choice.content();
+    assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
+    let (bell, waker) = bell(false);
+    poll_next(&mut content, &waker);
+    drop(waker);
+    tokio::time::sleep(SECOND * 3 / 2).await;
+    assert_eq!(bell.woken.load(Ordering::Relaxed), 1);
+    drop(content);
+    (choice, bell, completions)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_cursors_waker_is_gone_by_the_next_delta() {
+    let rest = vec![bytes(content(0, "c")), Step::Stall];
+    let (_choice, bell, _completions) = dropped_after_b(rest).await;
+    assert!(Arc::strong_count(&bell) <= 2, "at most one copy is kept");
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(Arc::strong_count(&bell), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_cursors_waker_is_gone_by_the_choices_end() {
+    let rest = vec![
+        bytes(finish(0, "stop") + &content(1, "x")),
+        Step::Stall, // the stream goes on
+    ];
+    let (choice, bell, completions) = dropped_after_b(rest).await;
+    assert!(soon(choice.finished()).await.is_ok());
+    assert_eq!(Arc::strong_count(&bell), 1);
+    assert!(completions.closed().now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn consumers_that_wait_at_the_end_leave_no_waker_behind() {
+    let steps = [
+        bytes(content(0, "a")),
+        Step::Pause(SECOND),
+        bytes(finish(0, "stop") + &content(1, "x")),
+        Step::Stall,
+    ];
+    let completions = read(steps);
+    let choice = soon(completions.single()).await.unwrap();
+    let mut content = choice.content();
+    assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
+    let (bell, waker) = bell(false);
+    poll_next(&mut content, &waker);
+    drop(waker);
+    tokio::time::sleep(SECOND * 2).await;
+    assert_eq!(bell.woken.load(Ordering::Relaxed), 1, "for the end");
+    drop(content);
+    assert_eq!(Arc::strong_count(&bell), 1);
+}
