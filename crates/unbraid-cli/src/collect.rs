@@ -22,6 +22,10 @@ pub(crate) fn run(
     options: Options,
 ) -> Result<Status, Failure> {
     let prompt = request.map_or_else(|| Ok(Prompt::default()), prompt)?;
+    let options = Options {
+        choices_per_prompt: prompt.choices_per_prompt(),
+        ..options
+    };
     let mut input = exit::open(source)?;
     let reading = read::read(&mut *input, options, &mut Deaf).map_err(Failure::Output)?;
     let response = Account::of_demux(&reading.demux, &prompt).into_json();

@@ -65,6 +65,10 @@ pub struct Options {
     pub strict: bool,
     /// How many choices were asked for. With 1 every index is read as 0 (E12); otherwise more only warn (E29).
     pub expect_choices: Option<u32>,
+    /// How many choices each prompt has, if the request holds a list of prompts: then a prompt that is reported with each of
+    /// its choices is counted once, and every prompt of the list (E15). See
+    /// [`Prompt::choices_per_prompt`](crate::Prompt::choices_per_prompt).
+    pub choices_per_prompt: Option<u32>,
     /// When a finished choice ends.
     pub finish_policy: FinishPolicy,
     /// The bounds.

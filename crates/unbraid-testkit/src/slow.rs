@@ -125,7 +125,7 @@ impl Client {
     }
 
     fn finish(mut self) -> Outcome {
-        self.outcome.usage = self.tally.finish();
+        self.outcome.usage = self.tally.finish(&self.outcome.choices);
         for choice in self.outcome.choices.values_mut() {
             choice.finish();
         }

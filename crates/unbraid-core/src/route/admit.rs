@@ -32,6 +32,7 @@ impl Router {
             state: State::Open,
             delta_at: 0,
             deltas: 0,
+            wordless: 0,
             reason: false,
             spent: 0,
         });

@@ -82,7 +82,7 @@ impl Router {
             .as_ref()
             .map_or_else(End::from, |()| End::DoneWithoutFinish);
         self.end_all(&end, sink);
-        let usage = self.usage.usage();
+        let usage = self.usage();
         let empty = self.routes.is_empty() && result.is_ok() && usage.raw.is_null();
         let result = match (result, self.refused) {
             (Ok(()), Some(limit)) => Err(StreamError::Limit(limit)),
@@ -96,6 +96,11 @@ impl Router {
             let told = "the index seems to have counted tokens; expect one choice to fold it";
             let last = self.next_at.saturating_sub(1);
             self.warn(Warning::new("E12", last, told), place, sink);
+        }
+        if usage.below_received {
+            let message = "fewer completion tokens were reported than deltas with text came";
+            let last = self.next_at.saturating_sub(1);
+            self.warn(Warning::new("U15", last, message), place, sink);
         }
         if !usage.raw.is_null() {
             self.tell(Event::Usage(Box::new(usage)), place, sink);

@@ -34,6 +34,8 @@ pub struct Choice {
     pub logprobs_tokens_len: usize,
     /// The error inside the choice, which ends this choice alone (F12).
     pub error: Option<Value>,
+    /// How many deltas brought text, or arguments of a call: each costs a token at least (U15).
+    pub(super) worded: u64,
     tools: Tools,
     /// Reasoning came under one of `REASONING_KEYS`, so that details only repeat it (R4).
     reasons_plainly: bool,
@@ -42,6 +44,8 @@ pub struct Choice {
 impl Choice {
     pub(super) fn apply(&mut self, element: &Value) {
         let delta = self.delta(element);
+        let texts_before = self.text_len();
+        let arguments = has_arguments(delta);
         self.role = self
             .role
             .take()
@@ -56,6 +60,7 @@ impl Choice {
         }
         self.refusal
             .push_str(text(delta, "refusal").unwrap_or_default());
+        self.worded += u64::from(arguments || self.text_len() > texts_before);
         self.tools.delta(delta);
         self.logprobs(element);
         self.finish_reason = self.finish_reason.take().or_else(|| finish_reason(element));
@@ -72,6 +77,10 @@ impl Choice {
             return delta;
         }
         element.get("message").unwrap_or(delta)
+    }
+
+    fn text_len(&self) -> usize {
+        self.content.len() + self.reasoning.len() + self.refusal.len()
     }
 
     fn has_payload(&self) -> bool {
@@ -149,6 +158,19 @@ pub(super) fn finish_reason(element: &Value) -> Option<String> {
         Value::String(reason) => Some(reason.clone()).filter(|reason| !reason.is_empty()),
         odd => Some(odd.to_string()),
     }
+}
+
+/// Whether a call, or the legacy one, gets a piece of its arguments.
+fn has_arguments(delta: &Value) -> bool {
+    let calls = delta.get("tool_calls").and_then(Value::as_array);
+    let calls = calls.into_iter().flatten();
+    let bodies = calls.flat_map(|call| [call.get("function"), call.get("custom")]);
+    let mut bodies = bodies.chain([delta.get("function_call")]).flatten();
+    let filled = |value: &Value| !matches!(value, Value::Null) && value != "";
+    bodies.any(|body| {
+        let keys = ["arguments", "input"];
+        keys.iter().any(|key| body.get(*key).is_some_and(filled))
+    })
 }
 
 fn says_something(delta: &Value) -> bool {
