@@ -11,3 +11,4 @@ mod support;
 mod tidy;
 mod tool_calls;
 mod traces;
+mod usage_error;

@@ -47,7 +47,7 @@ const OPENAI_PAST_CALL: u64 = 3;
 /// OpenAI, in the history: parallel calls and their results, beside the calls' JSON.
 const OPENAI_PAST_PARALLEL: u64 = 12;
 /// Other models, around each call: the median of what was recorded; single models differ by more than that.
-const OTHER_CALL: u64 = 9;
+const OTHER_CALL: u64 = 6;
 
 impl Framing {
     /// The tokens of the calls that one answer makes.
@@ -133,7 +133,7 @@ mod tests {
             Framing::OpenAi.past_calls(&[ONE], &letters),
             3 + 2 * functions_add + 2
         );
-        assert_eq!(Framing::Other.calls(&[ONE], &letters), 9 + 3 + 2);
+        assert_eq!(Framing::Other.calls(&[ONE], &letters), 6 + 3 + 2);
         assert_eq!(arguments(&[ONE], &letters), 2);
     }
 
@@ -152,7 +152,7 @@ mod tests {
             Framing::OpenAi.past_calls(&[ONE, OTHER], &letters),
             12 + all
         );
-        assert_eq!(Framing::Other.calls(&[ONE, OTHER], &letters), 2 * 9 + 5 + 6);
+        assert_eq!(Framing::Other.calls(&[ONE, OTHER], &letters), 2 * 6 + 5 + 6);
     }
 
     #[test]

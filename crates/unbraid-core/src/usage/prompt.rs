@@ -373,17 +373,17 @@ mod tests {
     fn calls_count_by_name_and_arguments() {
         let call = json!({ "id": "c d e", "type": "function", "function": { "name": "f", "arguments": "{ }" } });
         let message = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
-        check(&json!({ "messages": [message] }), 3 + 3 + 1 + (9 + 3));
+        check(&json!({ "messages": [message] }), 3 + 3 + 1 + (6 + 3));
         let legacy =
             json!({ "role": "assistant", "function_call": { "name": "f", "arguments": "{ }" } });
-        check(&json!({ "messages": [legacy] }), 3 + 3 + 1 + (9 + 3));
+        check(&json!({ "messages": [legacy] }), 3 + 3 + 1 + (6 + 3));
         let custom = json!({ "type": "custom", "custom": { "name": "f", "input": "a b c" } });
         let result =
             json!({ "role": "tool", "name": "f", "tool_call_id": "c d e", "content": "one" });
         let both = json!({ "role": "assistant", "tool_calls": [call, custom] });
         check(
             &json!({ "messages": [both, result] }),
-            3 + (3 + 1 + (9 + 3) + (9 + 4)) + (3 + 1 + 1),
+            3 + (3 + 1 + (6 + 3) + (6 + 4)) + (3 + 1 + 1),
         );
     }
 
@@ -442,7 +442,7 @@ mod tests {
             let request = json!({ "messages": [], "tool_choice": choice });
             let prompt = Prompt::of(&request);
             assert_eq!(prompt.completion_tokens(&message, &OpenAi), openai);
-            assert_eq!(prompt.completion_tokens(&message, &words), 9 + 1 + 2);
+            assert_eq!(prompt.completion_tokens(&message, &words), 6 + 1 + 2);
         }
         let legacy = json!({ "messages": [], "function_call": { "name": "f" } });
         let tokens = Prompt::of(&legacy).completion_tokens(&message, &OpenAi);

@@ -92,8 +92,8 @@ async fn reasoning_names_and_arguments_count() {
     let delta = json!({ "reasoning": SIX, "content": SIX, "tool_calls": [call] });
     let chunk = json!({ "choices": [{ "index": 0, "delta": delta }] });
     let steps = || [bytes(format!("data: {chunk}\n\n"))];
-    // Four texts, and nine around a call of a model that is not known.
-    check(&read(steps()), "- ~33 - 0:~33 estimated").await;
+    // Four texts, and six around a call of a model that is not known.
+    check(&read(steps()), "- ~30 - 0:~30 estimated").await;
 }
 
 #[tokio::test(start_paused = true)]
