@@ -12,3 +12,4 @@ mod think;
 mod tidy;
 mod tool_calls;
 mod traces;
+mod usage_error;

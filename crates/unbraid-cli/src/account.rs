@@ -1,7 +1,7 @@
 //! An answer as one JSON object: the non-streaming response, and how it came to be.
 
 use serde_json::{Value, json};
-use unbraid::{Completions, tokens::Encoding};
+use unbraid::{Completions, tokens::Counter};
 use unbraid_core::{
     Call, Demux, End, Finished, Prompt, StreamError, Transcript, Usage, UsageSource, Warning,
 };
@@ -24,19 +24,19 @@ pub(crate) struct Account {
     /// In order of appearance.
     pub(crate) choices: Vec<Finished>,
     usage: Usage,
-    encoding: Encoding,
+    counter: Counter,
 }
 
 impl Account {
     pub(crate) fn of_demux(demux: &Demux, prompt: &Prompt) -> Self {
-        let encoding = Encoding::of_answer(demux.metadata(), prompt);
+        let counter = Counter::of_answer(demux.metadata(), prompt);
         Self {
             response: demux.aggregate_json(),
             closed: demux.closed().cloned(),
             warnings: demux.warnings(),
             choices: demux.choices().filter_map(Transcript::finished).collect(),
-            usage: demux.estimated_usage(prompt, &encoding),
-            encoding,
+            usage: demux.estimated_usage(prompt, &counter),
+            counter,
         }
     }
 
@@ -48,7 +48,7 @@ impl Account {
             warnings: completions.warnings(),
             choices: ended(completions).await,
             usage: completions.usage().await,
-            encoding: Encoding::of_answer(&completions.metadata(), prompt),
+            counter: Counter::of_answer(&completions.metadata(), prompt),
         }
     }
 
@@ -107,7 +107,8 @@ impl Account {
             .map_or("finished", End::name)
     }
 
-    /// The tokens, what was not reported counted. The response's own `usage` holds what was reported.
+    /// The tokens, what was not reported counted; beside a completion that is below what was received stands the count
+    /// (U15). The response's own `usage` holds what was reported.
     fn usage(&self) -> Value {
         let usage = &self.usage;
         let estimated = &usage.estimated;
@@ -122,15 +123,19 @@ impl Account {
             json!({ "index": index.0, "completion_tokens": tokens, "estimated": estimated })
         });
         let counted = matches!(usage.source, UsageSource::Estimated | UsageSource::Mixed);
-        json!({
+        let mut fields = json!({
             "source": usage.source.as_str(),
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "total_tokens": usage.total_tokens,
             "estimated": sums.map(|(name, _)| name).collect::<Vec<&str>>(),
             "choices": choices.collect::<Vec<Value>>(),
-            "encoding": counted.then(|| self.encoding.name()),
-        })
+            "encoding": counted.then(|| self.counter.encoding().name()),
+        });
+        if let (Some(counted), Value::Object(fields)) = (usage.counted, &mut fields) {
+            fields.insert("completion_tokens_counted".into(), counted.into());
+        }
+        fields
     }
 }
 

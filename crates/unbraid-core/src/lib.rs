@@ -74,7 +74,7 @@ pub use transcript::Transcript;
 pub use transcript::{EventsOf, TextOf};
 pub use update::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update};
 pub use usage::{
-    BYTES_PER_TOKEN, CountTokens, Estimated, Prompt, Usage, UsageSource, completion_tokens,
-    estimate, estimate_with, prompt_tokens,
+    BYTES_PER_TOKEN, CountTokens, Estimated, Framing, Prompt, Usage, UsageSource,
+    completion_tokens, estimate, estimate_for, estimate_with, prompt_tokens,
 };
 pub use warning::Warning;

@@ -117,6 +117,10 @@ pub struct Options {
     /// How many choices were asked for. With 1 every index is read as 0 (E12), with a warning where that mixed several
     /// answers (E13); otherwise more only warn (E29). Fewer at the end of the stream warn, too (E30).
     pub expect_choices: Option<u32>,
+    /// How many choices each prompt has, if the request holds a list of prompts: then a prompt that is reported with each of
+    /// its choices is counted once, and every prompt of the list (E15). See
+    /// [`Prompt::choices_per_prompt`](crate::Prompt::choices_per_prompt).
+    pub choices_per_prompt: Option<u32>,
     /// When a finished choice ends.
     pub finish_policy: FinishPolicy,
     /// The bounds.
@@ -145,6 +149,7 @@ impl Default for Options {
             limits: Limits::default(),
             tools: Vec::new(),
             think_tags: ThinkTags::default(),
+            choices_per_prompt: None,
             usage_after_done: false,
             reasoning_keys: default_reasoning_keys(),
         }

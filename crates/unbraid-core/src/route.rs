@@ -21,7 +21,7 @@ use crate::{
     event::{Event, Place, Stamped},
     piece::Piece,
     text::Text,
-    usage::{Reported, Source},
+    usage::{Known, Reported, Source},
     warning::Warnings,
 };
 
@@ -65,7 +65,8 @@ enum Finish {
     #[default]
     None,
     One(ChoiceIndex),
-    Several,
+    /// The last of them.
+    Several(ChoiceIndex),
 }
 
 impl Finish {
@@ -73,7 +74,7 @@ impl Finish {
         match self {
             Self::None => Self::One(index),
             Self::One(known) if known == index => self,
-            Self::One(_) | Self::Several => Self::Several,
+            Self::One(_) | Self::Several(_) => Self::Several(index),
         }
     }
 }
@@ -87,6 +88,8 @@ struct Route {
     deltas: u64,
     /// Updates without a delta: a role, a reason.
     bare: u64,
+    /// Those of them that brought no text: log probabilities, sound, the header of a call.
+    wordless: u64,
     /// Whether a finish reason came.
     reason: bool,
     spent: u64,
@@ -225,7 +228,13 @@ impl Router {
     /// Reported usage so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        self.usage.usage()
+        let received = |r: &Route| (r.index, r.deltas.saturating_sub(r.wordless));
+        let received: Vec<_> = self.routes.iter().map(received).collect();
+        self.usage.usage(&Known {
+            received: &received,
+            finished: self.routes.iter().all(|route| route.reason),
+            choices_per_prompt: self.options.choices_per_prompt,
+        })
     }
 
     /// Whether a choice has its finish reason but has not ended: then [`quiet`](Self::quiet) has something to do.
@@ -366,6 +375,7 @@ impl Router {
         if update.has_delta() {
             route.delta_at = place.at;
             route.deltas += 1;
+            route.wordless += u64::from(!update.has_text());
         } else {
             route.bare += 1;
         }
@@ -418,10 +428,19 @@ impl Router {
         if let Some(raw) = &update.usage {
             let last = self.routes.iter().all(|route| route.reason);
             let source = match (self.choices_in_event, self.finish_before, self.finish_now) {
-                (1.., _, Finish::One(choice)) => Source::AtFinish { choice, last },
-                (1.., _, Finish::None | Finish::Several) => Source::WithChoices,
+                (1.., _, Finish::One(choice)) => Source::AtFinish {
+                    choice,
+                    shared: false,
+                    last,
+                },
+                (1.., _, Finish::Several(choice)) => Source::AtFinish {
+                    choice,
+                    shared: true,
+                    last,
+                },
+                (1.., _, Finish::None) => Source::WithChoices,
                 (0, Finish::One(choice), _) => Source::AfterFinish { choice, last },
-                (0, Finish::None | Finish::Several, _) => Source::Bare,
+                (0, Finish::None | Finish::Several(_), _) => Source::Bare,
             };
             self.usage.envelope(raw, source);
         }

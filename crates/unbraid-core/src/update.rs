@@ -269,6 +269,17 @@ impl Update<'_> {
                 .any(|call| !call.says_nothing())
     }
 
+    /// Whether it brings text, which costs at least a token. The header of a call need not: where a request names the
+    /// tool, servers charge the arguments alone.
+    pub(crate) fn has_text(&self) -> bool {
+        let some = |f: &Option<Fragment<'_>>| f.as_ref().is_some_and(|f| !f.is_empty());
+        some(&self.content_update)
+            || some(&self.reasoning_update)
+            || some(&self.refusal_update)
+            || some(&self.function_arguments_update)
+            || self.tool_call_updates.iter().any(|c| some(&c.arguments))
+    }
+
     /// What keeping it costs, in the unit of the byte limits: the same for every reader of the stream.
     pub(crate) fn cost(&self) -> u64 {
         let text = |f: &Option<Fragment<'_>>| {

@@ -192,7 +192,7 @@ impl Client {
     }
 
     fn finish(mut self) -> Outcome {
-        self.outcome.usage = std::mem::take(&mut self.tally).finish();
+        self.outcome.usage = std::mem::take(&mut self.tally).finish(&self.outcome.choices);
         let Outcome { error, done, .. } = &self.outcome;
         let stream_end = match (error, done) {
             (Some(_), _) => "server_error",

@@ -64,7 +64,8 @@ impl Builder {
     }
 
     /// The request that is answered: the JSON body as it was sent. It makes the prompt's tokens countable, and its tools
-    /// decide what the name of a call is that comes in pieces (T16), unless [`options`](Self::options) named some.
+    /// decide what the name of a call is that comes in pieces (T16), unless [`options`](Self::options) named some. Of a list
+    /// of prompts each is counted where a server reports them one by one (E15).
     ///
     /// What counting needs is kept (see [`Prompt`]), and only the feature `tokens` counts. Without a request the prompt's
     /// tokens are `None` unless the server reports them.
@@ -87,6 +88,9 @@ impl Builder {
     #[must_use]
     pub fn request(mut self, request: &Value) -> Self {
         self.prompt = Arc::new(Prompt::of(request));
+        if self.options.choices_per_prompt.is_none() {
+            self.options.choices_per_prompt = self.prompt.choices_per_prompt();
+        }
         if self.options.tools.is_empty() {
             self.options.tools = declared_tools(request);
         }

@@ -10,7 +10,9 @@ use tiktoken_rs::{
     tokenizer::{Tokenizer, get_tokenizer},
 };
 use tokio::{runtime::Handle, task::JoinError};
-use unbraid_core::{CountTokens, Metadata, Prompt, Usage, completion_tokens, estimate_with};
+use unbraid_core::{
+    ChoiceIndex, CountTokens, Framing, Metadata, Prompt, Usage, estimate_for, estimate_with,
+};
 
 use crate::{board::Board, log::Log};
 
@@ -79,11 +81,12 @@ impl Encoding {
     /// ```
     #[must_use]
     pub fn of_answer(metadata: &Metadata, prompt: &Prompt) -> Self {
+        Self::known(metadata, prompt).unwrap_or_default()
+    }
+
+    fn known(metadata: &Metadata, prompt: &Prompt) -> Option<Self> {
         let models = metadata.model.as_deref().into_iter().chain(prompt.model());
-        models
-            .into_iter()
-            .find_map(Self::of_model)
-            .unwrap_or_default()
+        models.into_iter().find_map(Self::of_model)
     }
 
     /// The name that OpenAI gives it.
@@ -107,7 +110,7 @@ impl Encoding {
     }
 }
 
-/// Text that looks like a special token is counted as text.
+/// Text that looks like a special token is counted as text. Calls and tools are counted as OpenAI's models write them.
 impl CountTokens for Encoding {
     fn count(&self, text: &str) -> u64 {
         if text.is_empty() {
@@ -117,6 +120,59 @@ impl CountTokens for Encoding {
         pieces(text)
             .map(|piece| table.count_ordinary(piece) as u64)
             .sum()
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::OpenAi
+    }
+}
+
+/// What counts the tokens of one answer: an encoding, which may stand in for another, and what frames the calls.
+///
+/// # Examples
+///
+/// ```
+/// use serde_json::json;
+/// use unbraid::{CountTokens, Framing, Metadata, Prompt, tokens::{Counter, Encoding}};
+///
+/// let counter = |model| Counter::of_answer(&Metadata::default(), &Prompt::of(&json!({ "model": model })));
+/// assert_eq!(counter("gpt-4o").framing(), Framing::OpenAi);
+/// assert_eq!(counter("qwen3-32b").framing(), Framing::Other);
+/// assert_eq!(counter("qwen3-32b").encoding(), Encoding::O200k);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Counter {
+    encoding: Encoding,
+    framing: Framing,
+}
+
+impl Counter {
+    /// By the first model that is known, of the answer and of the request; see [`Encoding::of_answer`].
+    #[must_use]
+    pub fn of_answer(metadata: &Metadata, prompt: &Prompt) -> Self {
+        match Encoding::known(metadata, prompt) {
+            Some(encoding) => Self {
+                encoding,
+                framing: Framing::OpenAi,
+            },
+            None => Self::default(),
+        }
+    }
+
+    /// The encoding that texts are counted with.
+    #[must_use]
+    pub fn encoding(self) -> Encoding {
+        self.encoding
+    }
+}
+
+impl CountTokens for Counter {
+    fn count(&self, text: &str) -> u64 {
+        self.encoding.count(text)
+    }
+
+    fn framing(&self) -> Framing {
+        self.framing
     }
 }
 
@@ -172,7 +228,7 @@ struct Count {
     /// One, or each of several sources that are joined: its reported usage, and its choices.
     sources: Vec<(Usage, Vec<Arc<Log>>)>,
     prompt: Arc<Prompt>,
-    encoding: Encoding,
+    counter: Counter,
 }
 
 impl Count {
@@ -186,29 +242,50 @@ impl Count {
                     .collect(),
             },
             prompt: Arc::clone(&listing.prompt),
-            encoding: Encoding::of_answer(&listing.metadata, &listing.prompt),
+            counter: Counter::of_answer(&listing.metadata, &listing.prompt),
         })
     }
 
     fn run(self) -> Usage {
-        let encoding = self.encoding;
+        let several = self.sources.len() > 1;
         Usage::sum(self.sources.iter().map(|(reported, logs)| {
-            let choices = logs.iter().map(|log| {
-                let index = log.read(|record| record.transcript.index());
-                (index, || tokens(log, encoding))
-            });
-            estimate_with(reported, || self.prompt.tokens(&encoding), choices)
+            let indices = logs
+                .iter()
+                .map(|log| log.read(|record| record.transcript.index()));
+            let indices: Vec<ChoiceIndex> = indices.collect();
+            let choices = logs.iter().zip(&indices);
+            let choices = choices.map(|(log, index)| (*index, || self.tokens(log)));
+            if several {
+                estimate_with(reported, || self.prompt_of(&indices), choices)
+            } else {
+                estimate_for(reported, &self.prompt, &self.counter, choices)
+            }
         }))
     }
-}
 
-/// Copies the text, so that nobody who reads the log waits while it is counted.
-fn tokens(log: &Log, encoding: Encoding) -> u64 {
-    let (message, discarded) = log.read(|record| {
-        let transcript = &record.transcript;
-        (transcript.message(), transcript.discarded_tokens())
-    });
-    completion_tokens(&message, &encoding).saturating_add(discarded)
+    /// The tokens of the prompt that one of several sources was sent: of a list, as a fan-out sends it, the prompts that
+    /// its choices answer.
+    fn prompt_of(&self, choices: &[ChoiceIndex]) -> Option<u64> {
+        let Some(n) = self.prompt.choices_per_prompt() else {
+            return self.prompt.tokens(&self.counter);
+        };
+        let answered = |at| choices.iter().any(|choice| choice.of_prompts(n).0 == at);
+        let tokens = self.prompt.tokens_of(answered, &self.counter);
+        // Choices beyond the list show that the source has another numbering.
+        tokens
+            .filter(|tokens| *tokens > 0)
+            .or_else(|| self.prompt.tokens(&self.counter))
+    }
+
+    /// Copies the text, so that nobody who reads the log waits while it is counted.
+    fn tokens(&self, log: &Log) -> u64 {
+        let (message, discarded) = log.read(|record| {
+            let transcript = &record.transcript;
+            (transcript.message(), transcript.discarded_tokens())
+        });
+        let answer = self.prompt.completion_tokens(&message, &self.counter);
+        answer.saturating_add(discarded)
+    }
 }
 
 #[cfg(test)]

@@ -101,6 +101,9 @@ impl Shown {
         for (number, estimated, what) in tokens {
             if let Some(number) = number {
                 write!(out, "  {}{number} {what}", mark(estimated))?;
+                if let Some(counted) = usage.counted.filter(|_| what == "completion") {
+                    write!(out, " (~{counted})")?; // U15
+                }
             }
         }
         if tokens.iter().any(|(number, ..)| number.is_some()) {

@@ -34,6 +34,7 @@ impl Router {
             delta_at: 0,
             deltas: 0,
             bare: 0,
+            wordless: 0,
             reason: false,
             spent: 0,
         });

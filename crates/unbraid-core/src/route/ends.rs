@@ -2,7 +2,7 @@
 
 use super::{Route, Router, Sink, State};
 use crate::{
-    BodyFormat, ChoiceIndex, End, FinishPolicy, StreamError,
+    BodyFormat, ChoiceIndex, End, FinishPolicy, StreamError, Warning,
     event::{Event, Place},
 };
 
@@ -137,7 +137,7 @@ impl Router {
         self.end_all(&end, event, sink);
         // What goes wrong after `[DONE]` is no fault of the stream's: without the option nobody would see it.
         let result = if self.after_done { Ok(()) } else { result };
-        let usage = self.usage.usage();
+        let usage = self.usage();
         let empty = self.routes.is_empty() && result.is_ok() && usage.raw.is_null();
         // Foreign JSON is never a success; where nothing is known of it and nothing came of it, it is merely empty.
         let unknown = empty && self.format == Some(BodyFormat::Json);
@@ -152,6 +152,11 @@ impl Router {
         };
         let place = Place::close(self.next_at);
         self.summarise(&result, place, sink);
+        if usage.below_received {
+            let message = "fewer completion tokens were reported than deltas with text came";
+            let last = self.next_at.saturating_sub(1);
+            self.warn(Warning::new("U15", last, message), place, sink);
+        }
         if !usage.raw.is_null() {
             self.tell(Event::Usage(Box::new(usage)), place, sink);
         }

@@ -1,6 +1,6 @@
 //! What to make of a usage that is missing, or missing in part. The tokenizer sits behind a trait.
 
-use super::{Prompt, Usage, UsageSource};
+use super::{Framing, Prompt, Usage, UsageSource, prompt::named_calls};
 use crate::{ChoiceIndex, Demux, Message, Transcript};
 
 /// Counts the tokens of a text: the tokenizer, whichever it is.
@@ -18,6 +18,11 @@ use crate::{ChoiceIndex, Demux, Message, Transcript};
 pub trait CountTokens: Send + Sync {
     /// The tokens of this text alone.
     fn count(&self, text: &str) -> u64;
+
+    /// How the model frames calls and tools; [`Framing::Other`] unless it is said.
+    fn framing(&self) -> Framing {
+        Framing::Other
+    }
 }
 
 impl<F: Fn(&str) -> u64 + Send + Sync> CountTokens for F {
@@ -63,8 +68,9 @@ impl Estimated {
 ///
 /// What was reported stays, whatever the counts say. A reported sum of a single choice is that choice's. The completion's
 /// sum is the sum over the choices, the total is prompt and completion if both are known. A server that reports choice by
-/// choice may not have reported all of them when the stream is cut: the counts of the others are added to its sums. Then
-/// `source` is
+/// choice ([`Usage::by_choice`]) may not have reported all of them when the stream is cut: the counts of the others are
+/// added to its sums. Beside a figure that is [below what was received](Usage::below_received) stands what was
+/// [counted](Usage::counted). Then `source` is
 ///
 /// - `Absent`: nothing was reported, and nothing is known;
 /// - `Reported`: something was reported, and nothing had to be estimated;
@@ -110,23 +116,66 @@ pub fn estimate_with<C: FnOnce() -> u64>(
         usage.prompt_tokens = prompt();
         estimated.prompt = usage.prompt_tokens.is_some();
     }
-    let counted = fill_choices(&mut usage, &mut estimated, choices);
-    let by_choice = !reported.per_choice.is_empty()
-        && usage.completion_tokens == Some(tokens_of(&reported.per_choice));
-    if by_choice && !estimated.choices.is_empty() {
-        let more = |known: u64| known.saturating_add(counted);
+    let missing = fill_choices(&mut usage, &mut estimated, choices);
+    if usage.by_choice && !estimated.choices.is_empty() {
+        let more = |known: u64| known.saturating_add(missing);
         usage.completion_tokens = usage.completion_tokens.map(more);
         usage.total_tokens = usage.total_tokens.map(more);
-        (estimated.completion, estimated.total) = (true, usage.total_tokens.is_some());
+        estimated.completion = usage.completion_tokens.is_some();
+        estimated.total = usage.total_tokens.is_some();
     }
     add_up(&mut usage, &mut estimated);
-    usage.source = match (reported.source, estimated.any()) {
-        (UsageSource::Absent, true) => UsageSource::Estimated,
-        (UsageSource::Reported, true) => UsageSource::Mixed,
-        (source, _) => source,
-    };
+    if estimated.any() || usage.counted.is_some() {
+        usage.mark();
+    }
     usage.estimated = estimated;
     usage
+}
+
+/// As [`estimate_with`], by the rules of a request: its prompt is counted, and of a list also those prompts that a server
+/// which reports one by one has not reported.
+///
+/// # Examples
+///
+/// ```
+/// use serde_json::json;
+/// use unbraid_core::{ChoiceIndex, Prompt, Usage, estimate_for};
+///
+/// let words = |text: &str| text.split_whitespace().count() as u64;
+/// let mut reported = Usage::default();
+/// (reported.prompt_tokens, reported.prompts) = (Some(4), vec![(0, 4)]);
+/// let prompt = Prompt::of(&json!({ "prompt": ["Once upon a time", "Twice"] }));
+/// let usage = estimate_for(&reported, &prompt, &words, [(ChoiceIndex(0), || 2)]);
+/// assert_eq!((usage.prompt_tokens, usage.estimated.prompt), (Some(5), true));
+/// ```
+#[must_use]
+pub fn estimate_for<C: FnOnce() -> u64>(
+    reported: &Usage,
+    prompt: &Prompt,
+    counter: &dyn CountTokens,
+    choices: impl IntoIterator<Item = (ChoiceIndex, C)>,
+) -> Usage {
+    let mut usage = estimate_with(reported, || prompt.tokens(counter), choices);
+    let others = prompt.tokens_of_others(reported, counter);
+    if others > 0 {
+        let more = |known: u64| known.saturating_add(others);
+        usage.prompt_tokens = usage.prompt_tokens.map(more);
+        usage.total_tokens = usage.total_tokens.map(more);
+        usage.estimated.prompt = true;
+        usage.estimated.total = usage.total_tokens.is_some();
+        usage.mark();
+    }
+    usage
+}
+
+impl Usage {
+    /// Something in it was counted.
+    fn mark(&mut self) {
+        self.source = match self.source {
+            UsageSource::Absent | UsageSource::Estimated => UsageSource::Estimated,
+            UsageSource::Reported | UsageSource::Mixed => UsageSource::Mixed,
+        };
+    }
 }
 
 /// Counts the choices that were not told apart; how many tokens these have.
@@ -138,21 +187,26 @@ fn fill_choices<C: FnOnce() -> u64>(
     let mut choices: Vec<_> = choices.into_iter().collect();
     choices.sort_by_key(|(index, _)| *index);
     let alone = usage.completion_tokens.filter(|_| choices.len() == 1);
-    let mut counted: u64 = 0;
+    let (mut missing, mut all) = (0_u64, 0_u64);
+    let beside = usage.below_received && !choices.is_empty();
     for (index, count) in choices {
-        if usage.per_choice.iter().any(|(known, _)| *known == index) {
+        let known = usage.per_choice.iter().any(|(known, _)| *known == index);
+        let reported = known || alone.is_some();
+        let counted = (!reported || beside).then(count);
+        all = all.saturating_add(counted.unwrap_or(0));
+        if known {
             continue;
         }
-        let tokens = alone.unwrap_or_else(|| {
+        let tokens = alone.or(counted).unwrap_or(0);
+        if !reported {
             estimated.choices.push(index);
-            let tokens = count();
-            counted = counted.saturating_add(tokens);
-            tokens
-        });
+            missing = missing.saturating_add(tokens);
+        }
         usage.per_choice.push((index, tokens));
     }
     usage.per_choice.sort_by_key(|(index, _)| *index);
-    counted
+    usage.counted = beside.then_some(all);
+    missing
 }
 
 /// The sums that were not reported.
@@ -191,9 +245,9 @@ pub fn prompt_tokens(request: &serde_json::Value, counter: &dyn CountTokens) -> 
 }
 
 /// The tokens of an answer (U12): its text, its reasoning and refusal as far as they can be seen, what was spoken, as
-/// text, and the names and arguments of its calls.
+/// text, and its calls, with what [frames](Framing) them.
 ///
-/// What else a server counts is not known here: hidden reasoning, sound, images, the frame around a call.
+/// What else a server counts is not known here: hidden reasoning, sound, images.
 ///
 /// # Examples
 ///
@@ -207,11 +261,15 @@ pub fn prompt_tokens(request: &serde_json::Value, counter: &dyn CountTokens) -> 
 /// ```
 #[must_use]
 pub fn completion_tokens(message: &Message, counter: &dyn CountTokens) -> u64 {
+    let calls = counter.framing().calls(&named_calls(message), counter);
+    texts_of(message, counter).saturating_add(calls)
+}
+
+/// The tokens of an answer without its calls.
+pub(super) fn texts_of(message: &Message, counter: &dyn CountTokens) -> u64 {
     let texts = [&*message.content, &*message.reasoning, &*message.refusal];
     let spoken = message.audio.iter().map(|audio| &*audio.transcript);
-    let calls = message.tool_calls.iter();
-    let calls = calls.flat_map(|call| [&*call.name, call.arguments.as_str()]);
-    let all = texts.into_iter().chain(spoken).chain(calls);
+    let all = texts.into_iter().chain(spoken);
     sum(all
         .filter(|text| !text.is_empty())
         .map(|text| counter.count(text)))
@@ -260,10 +318,14 @@ impl Demux {
     /// ```
     #[must_use]
     pub fn estimated_usage(&self, prompt: &Prompt, counter: &dyn CountTokens) -> Usage {
-        let choices = self
-            .choices()
-            .map(|choice| (choice.index(), || choice.tokens(counter)));
-        estimate_with(&self.usage(), || prompt.tokens(counter), choices)
+        let choices = self.choices().map(|choice| {
+            let tokens = || {
+                let answer = prompt.completion_tokens(&choice.message(), counter);
+                answer.saturating_add(choice.discarded_tokens())
+            };
+            (choice.index(), tokens)
+        });
+        estimate_for(&self.usage(), prompt, counter, choices)
     }
 }
 
@@ -272,167 +334,4 @@ pub(super) fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    const P: Option<u64> = Some(10);
-
-    /// `prompt completion total [choices] source`, where `~` marks what was estimated.
-    fn told(usage: &Usage) -> String {
-        let mark = |estimated| if estimated { "~" } else { "" };
-        let show = |figure: Option<u64>, estimated| {
-            figure.map_or_else(
-                || "-".to_owned(),
-                |figure| format!("{}{figure}", mark(estimated)),
-            )
-        };
-        let estimated = &usage.estimated;
-        let choices: Vec<String> = usage
-            .per_choice
-            .iter()
-            .map(|(index, tokens)| {
-                let estimated = mark(estimated.choices.contains(index));
-                format!("{index}:{estimated}{tokens}")
-            })
-            .collect();
-        format!(
-            "{} {} {} {choices:?} {:?}",
-            show(usage.prompt_tokens, estimated.prompt),
-            show(usage.completion_tokens, estimated.completion),
-            show(usage.total_tokens, estimated.total),
-            usage.source
-        )
-        .replace('"', "")
-    }
-
-    fn reported(prompt: Option<u64>, completion: Option<u64>, total: Option<u64>) -> Usage {
-        Usage {
-            prompt_tokens: prompt,
-            completion_tokens: completion,
-            total_tokens: total,
-            source: UsageSource::Reported,
-            raw: json!({}),
-            ..Usage::default()
-        }
-    }
-
-    #[track_caller]
-    fn check(reported: &Usage, prompt: Option<u64>, choices: &[u64], expected: &str) {
-        let choices: Vec<_> = choices
-            .iter()
-            .zip(0..)
-            .map(|(tokens, index)| (ChoiceIndex(index), *tokens))
-            .collect();
-        assert_eq!(told(&estimate(reported, prompt, &choices)), expected);
-    }
-
-    #[test]
-    fn u12_what_is_not_reported_is_estimated() {
-        let none = Usage::default();
-        check(&none, P, &[3, 4], "~10 ~7 ~17 [0:~3, 1:~4] Estimated");
-        check(&none, None, &[3, 4], "- ~7 - [0:~3, 1:~4] Estimated");
-        check(&none, P, &[], "~10 - - [] Estimated");
-        check(&none, None, &[], "- - - [] Absent");
-        check(&none, None, &[0], "- ~0 - [0:~0] Estimated");
-    }
-
-    #[test]
-    fn what_is_reported_stays() {
-        let all = reported(Some(5), Some(6), Some(11));
-        check(&all, P, &[3], "5 6 11 [0:6] Reported");
-        check(&all, P, &[3, 4], "5 6 11 [0:~3, 1:~4] Mixed");
-        check(&all, P, &[], "5 6 11 [] Reported");
-        let odd = reported(Some(5), Some(6), Some(99));
-        check(&odd, P, &[3], "5 6 99 [0:6] Reported");
-    }
-
-    #[test]
-    fn u05_a_part_is_filled_up() {
-        check(
-            &reported(None, None, Some(5)),
-            P,
-            &[3],
-            "~10 ~3 5 [0:~3] Mixed",
-        );
-        check(
-            &reported(None, None, Some(5)),
-            None,
-            &[],
-            "- - 5 [] Reported",
-        );
-        check(
-            &reported(Some(5), Some(6), None),
-            P,
-            &[3],
-            "5 6 11 [0:6] Reported",
-        );
-        check(
-            &reported(Some(5), None, None),
-            None,
-            &[3],
-            "5 ~3 ~8 [0:~3] Mixed",
-        );
-        check(
-            &reported(None, Some(6), None),
-            P,
-            &[3],
-            "~10 6 ~16 [0:6] Mixed",
-        );
-        check(
-            &reported(None, Some(6), None),
-            None,
-            &[3],
-            "- 6 - [0:6] Reported",
-        );
-    }
-
-    #[test]
-    fn u07_a_choice_that_was_told_apart_keeps_its_figure() {
-        let mut apart = reported(Some(5), None, None);
-        apart.per_choice = vec![(ChoiceIndex(1), 8)];
-        check(&apart, None, &[3, 4], "5 ~11 ~16 [0:~3, 1:8] Mixed");
-        apart.per_choice = vec![(ChoiceIndex(1), 8), (ChoiceIndex(0), 2)];
-        apart.completion_tokens = Some(10);
-        check(&apart, None, &[3, 4], "5 10 15 [0:2, 1:8] Reported");
-    }
-
-    #[test]
-    fn u12_the_counts_of_choices_that_were_not_reported_are_added() {
-        let mut apart = reported(Some(5), Some(8), Some(13));
-        apart.per_choice = vec![(ChoiceIndex(1), 8)];
-        check(
-            &apart,
-            None,
-            &[3, 4, 2],
-            "5 ~13 ~18 [0:~3, 1:8, 2:~2] Mixed",
-        );
-        apart.completion_tokens = Some(20);
-        check(&apart, None, &[3, 4], "5 20 13 [0:~3, 1:8] Mixed");
-        apart.completion_tokens = Some(8);
-        apart.total_tokens = None;
-        check(&apart, None, &[3, 4], "5 ~11 ~16 [0:~3, 1:8] Mixed");
-    }
-
-    #[test]
-    fn a_discarded_choice_counts_by_its_bytes() {
-        let mut log = Transcript::new(ChoiceIndex(0), crate::Shape::Chat);
-        let mut machine = crate::choice::Machine::new(&crate::Options::default());
-        let mut say = |text: &'static str, log: &mut Transcript| {
-            let update = crate::Update {
-                content_update: Some(text.into()),
-                ..crate::Update::default()
-            };
-            machine.apply(&update, crate::Place::default(), log);
-        };
-        let never = |_: &str| -> u64 { panic!("no text is left") };
-        say("12345", &mut log);
-        log.discard();
-        assert_eq!(log.tokens(&never), 2);
-        say("6789", &mut log);
-        assert_eq!(log.tokens(&never), 3, "nine bytes");
-        log.discard();
-        assert_eq!(log.tokens(&never), 3, "once is enough");
-    }
-}
+mod tests;

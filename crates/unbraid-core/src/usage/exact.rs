@@ -56,6 +56,16 @@ impl Exact {
         }
     }
 
+    /// These numbers, and those of `beneath` for the places where there is none.
+    pub(super) fn over(&self, beneath: &Self) -> Self {
+        let mut both = beneath.clone();
+        for (path, raw) in &self.0 {
+            both.forget(path);
+            both.0.push((path.clone(), raw.clone()));
+        }
+        both
+    }
+
     /// Drops what stands at a place and below it.
     fn forget(&mut self, path: &str) {
         self.0.retain(|(known, _)| {

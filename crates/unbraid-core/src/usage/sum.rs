@@ -24,10 +24,14 @@ impl Usage {
     pub fn sum(requests: impl IntoIterator<Item = Self>) -> Self {
         let add = |sum: Option<u64>, more: Option<u64>| Some(sum?.saturating_add(more?));
         let added = requests.into_iter().reduce(|mut sum, one| {
+            sum.counted = beside(&sum, &one);
             sum.prompt_tokens = add(sum.prompt_tokens, one.prompt_tokens);
             sum.completion_tokens = add(sum.completion_tokens, one.completion_tokens);
             sum.total_tokens = add(sum.total_tokens, one.total_tokens);
             sum.per_choice.extend(one.per_choice);
+            sum.prompts.clear(); // positions of different lists
+            sum.by_choice |= one.by_choice;
+            sum.below_received |= one.below_received;
             if sum.source != one.source {
                 sum.source = UsageSource::Mixed;
             }
@@ -46,8 +50,15 @@ impl Usage {
     }
 }
 
+/// The estimate beside a sum in which a figure is below what was received: the others count as they are.
+fn beside(one: &Usage, other: &Usage) -> Option<u64> {
+    one.counted.or(other.counted)?;
+    let own = |usage: &Usage| usage.counted.or(usage.completion_tokens);
+    Some(own(one)?.saturating_add(own(other)?))
+}
+
 /// Objects field by field, to the depth that `serde_json` parses; nothing takes nothing away.
-fn add_value(sum: &mut Value, more: Value) {
+pub(super) fn add_value(sum: &mut Value, more: Value) {
     match (sum, more) {
         (_, Value::Null) => {}
         (Value::Object(sum), Value::Object(more)) => add_fields(sum, more),
@@ -103,6 +114,20 @@ mod tests {
         let raw =
             json!({"completion_tokens": 11, "cost": 1.0, "details": {"cached": 4}, "tier": "a"});
         assert_eq!(sum.raw, raw);
+    }
+
+    #[test]
+    fn u15_the_estimate_beside_it_is_added_up_too() {
+        let below = Usage {
+            counted: Some(40),
+            below_received: true,
+            ..reported(0, 4)
+        };
+        let sum = Usage::sum([reported(1, 7), below.clone()]);
+        assert_eq!((sum.completion_tokens, sum.counted), (Some(11), Some(47)));
+        assert!(sum.below_received);
+        assert_eq!(Usage::sum([below.clone(), below]).counted, Some(80));
+        assert_eq!(Usage::sum([reported(0, 4), reported(1, 4)]).counted, None);
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Choice {
     pub failed_with_stream: bool,
     /// How it ended: `finished`, `done_without_finish`, `interrupted` or `server_error`.
     pub end: &'static str,
+    /// How many deltas brought text, or arguments of a call: each costs a token at least (U15).
+    pub(super) worded: u64,
     tools: Tools,
     /// Reasoning came under one of `REASONING_KEYS`, so that details only repeat it (R4).
     reasons_plainly: bool,
@@ -59,6 +61,8 @@ impl Choice {
 
     pub(super) fn apply(&mut self, element: &Value, reasoning_keys: Option<&[String]>) {
         let delta = self.delta(element);
+        let texts_before = self.text_len();
+        let arguments = has_arguments(delta);
         self.role = self
             .role
             .take()
@@ -73,6 +77,7 @@ impl Choice {
         }
         self.refusal
             .push_str(text(delta, "refusal").unwrap_or_default());
+        self.worded += u64::from(arguments || self.text_len() > texts_before);
         self.tools.delta(delta);
         self.logprobs(element);
         self.finish_reason = self.finish_reason.take().or_else(|| finish_reason(element));
@@ -89,6 +94,10 @@ impl Choice {
             return delta;
         }
         element.get("message").unwrap_or(delta)
+    }
+
+    fn text_len(&self) -> usize {
+        self.content.len() + self.reasoning.len() + self.refusal.len()
     }
 
     fn has_payload(&self) -> bool {
@@ -188,6 +197,19 @@ pub(super) fn finish_reason(element: &Value) -> Option<String> {
         Value::String(reason) => Some(reason.clone()).filter(|reason| !reason.is_empty()),
         odd => Some(odd.to_string()),
     }
+}
+
+/// Whether a call, or the legacy one, gets a piece of its arguments.
+fn has_arguments(delta: &Value) -> bool {
+    let calls = delta.get("tool_calls").and_then(Value::as_array);
+    let calls = calls.into_iter().flatten();
+    let bodies = calls.flat_map(|call| [call.get("function"), call.get("custom")]);
+    let mut bodies = bodies.chain([delta.get("function_call")]).flatten();
+    let filled = |value: &Value| !matches!(value, Value::Null) && value != "";
+    bodies.any(|body| {
+        let keys = ["arguments", "input"];
+        keys.iter().any(|key| body.get(*key).is_some_and(filled))
+    })
 }
 
 fn says_something(delta: &Value) -> bool {

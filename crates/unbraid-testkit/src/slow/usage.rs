@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::choice::finish_reason;
+use super::choice::{Choice, finish_reason};
 
 /// What was reported at each of the three places.
 #[derive(Debug, Default)]
@@ -12,25 +12,28 @@ pub(super) struct Tally {
     envelope: Fields,
     groq: Fields,
     choices: BTreeMap<u32, Fields>,
-    /// Usage beside the finish of this one choice, as llama.cpp sends it in text completions.
+    /// Usage beside the finish of this choice, as llama.cpp sends it in text completions, and mistral.rs (U16).
     at_finish: BTreeMap<u32, Fields>,
+    /// Several choices finished beside one of them.
+    shared: bool,
     /// Usage with choices came at other times too, or without: no choice has its own.
     not_at_finish: bool,
     /// Usage with `choices: []` right after the finish of this one choice, as llama.cpp sends it.
     after_finish: BTreeMap<u32, Fields>,
     /// Usage with `choices: []` came elsewhere too, so that it is not llama.cpp's way.
     elsewhere: bool,
-    /// The choice that finished in the chunk before, if exactly one did.
-    finished: Option<u32>,
+    /// The choices that finished in the chunk before.
+    finished: Vec<u32>,
 }
 
 type Fields = Map<String, Value>;
 
 impl Tally {
     pub(super) fn chunk(&mut self, chunk: &Value, elements: &[(u32, &Value)]) {
+        let finishes = finishes(elements);
         if let Some(usage) = chunk.get("usage").and_then(Value::as_object) {
             merge(&mut self.envelope, usage);
-            self.note_place(chunk, usage, only_finish(elements));
+            self.note_place(chunk, usage, &finishes);
         }
         if let Some(usage) = chunk.pointer("/x_groq/usage").and_then(Value::as_object) {
             merge(&mut self.groq, usage);
@@ -40,12 +43,12 @@ impl Tally {
                 merge(self.choices.entry(*index).or_default(), usage);
             }
         }
-        self.finished = only_finish(elements);
+        self.finished = finishes;
     }
 
     /// A chunk that came after `[DONE]`: what it says of the whole stream is no choice's own.
     pub(super) fn chunk_after_done(&mut self, chunk: &Value, elements: &[(u32, &Value)]) {
-        self.finished = None;
+        self.finished.clear();
         self.chunk(chunk, elements);
         if chunk
             .get("usage")
@@ -56,7 +59,7 @@ impl Tally {
         }
     }
 
-    fn note_place(&mut self, chunk: &Value, usage: &Fields, finishes: Option<u32>) {
+    fn note_place(&mut self, chunk: &Value, usage: &Fields, finishes: &[u32]) {
         let is_alone = chunk
             .get("choices")
             .and_then(Value::as_array)
@@ -64,63 +67,126 @@ impl Tally {
         if usage.is_empty() {
             return;
         }
-        match finishes {
-            Some(index) => merge(self.at_finish.entry(index).or_default(), usage),
+        match finishes.last() {
+            Some(index) => merge(self.at_finish.entry(*index).or_default(), usage),
             None => self.not_at_finish = true,
         }
-        match self.finished {
+        self.shared |= finishes.len() > 1;
+        match self.finished.as_slice() {
             _ if !is_alone => {}
-            Some(index) => merge(self.after_finish.entry(index).or_default(), usage),
-            None => self.elsewhere = true,
+            [index] => merge(self.after_finish.entry(*index).or_default(), usage),
+            _ => self.elsewhere = true,
         }
     }
 
-    /// The envelope is trusted first, then `x_groq`, then the choices (U6 to U8); none reported is none.
-    pub(super) fn finish(mut self) -> Option<Value> {
-        let fields = if !self.not_at_finish && self.at_finish.len() > 1 {
+    /// The envelope is trusted first, then `x_groq`, then the choices, each figure for itself (U6 to U8); none reported is
+    /// none.
+    pub(super) fn finish(self, answers: &BTreeMap<u32, Choice>) -> Option<Value> {
+        let worded: u64 = answers.values().map(|choice| choice.worded).sum();
+        // U16: beside the finish of several choices a sum that is less than what came is that of the last one.
+        let each_at_finish = !self.not_at_finish
+            && (!self.shared || most(&self.envelope).is_some_and(|most| most < worded));
+        let fields = if each_at_finish && self.at_finish.len() > 1 && self.choices.is_empty() {
             add_up(self.envelope, &self.at_finish)
-        } else if !self.elsewhere && self.after_finish.len() > 1 {
+        } else if !self.elsewhere && self.after_finish.len() > 1 && self.choices.is_empty() {
             add_up(self.envelope, &self.after_finish)
-        } else if !self.envelope.is_empty() {
-            self.envelope
-        } else if !self.groq.is_empty() {
-            self.groq
-        } else if self.choices.len() > 1 {
-            let mut all = Fields::new();
-            self.choices
-                .values()
-                .for_each(|usage| merge(&mut all, usage));
-            add_up(all, &self.choices)
         } else {
-            self.choices
-                .pop_first()
-                .map(|(_, usage)| usage)
-                .unwrap_or_default()
+            self.by_places()
         };
         Some(Value::Object(fields)).filter(|usage| usage != &Value::Object(Fields::new()))
     }
+
+    fn by_places(self) -> Fields {
+        let mut fields = Fields::new();
+        let said = |fields: &Fields, key| fields.get(key).is_some();
+        let total = said(&self.envelope, "total_tokens") || said(&self.groq, "total_tokens");
+        for usage in self.choices.values() {
+            merge(&mut fields, usage);
+        }
+        if self.choices.len() > 1 {
+            fields = add_up(fields, &self.choices);
+        }
+        merge(&mut fields, &self.groq);
+        merge(&mut fields, &self.envelope);
+        // A total that was made here follows the figures that it is made of.
+        let sum = number(&fields, "prompt_tokens").zip(number(&fields, "completion_tokens"));
+        if let (true, false, Some((prompt, completion))) = (self.choices.len() > 1, total, sum) {
+            fields.insert("total_tokens".to_owned(), (prompt + completion).into());
+        }
+        fields
+    }
 }
 
-fn only_finish(elements: &[(u32, &Value)]) -> Option<u32> {
-    let finished = elements
-        .iter()
-        .filter(|(_, element)| finish_reason(element).is_some());
-    let finished: BTreeSet<u32> = finished.map(|(index, _)| *index).collect();
-    finished.first().copied().filter(|_| finished.len() == 1)
+fn finishes(elements: &[(u32, &Value)]) -> Vec<u32> {
+    let mut finished = Vec::new();
+    for (index, element) in elements {
+        if finish_reason(element).is_some() {
+            finished.retain(|known| known != index);
+            finished.push(*index);
+        }
+    }
+    finished
 }
 
-/// Usage that each choice reports for itself: the completions are added up, the prompt is counted once.
+fn number(fields: &Fields, key: &str) -> Option<u64> {
+    fields.get(key).and_then(Value::as_u64)
+}
+
+/// The most that a usage admits: some servers count reasoning in the details, or in the total only.
+fn most(usage: &Fields) -> Option<u64> {
+    let completion = number(usage, "completion_tokens")?;
+    let details = usage.get("completion_tokens_details");
+    let reasoning = details.and_then(|details| details.get("reasoning_tokens")?.as_u64());
+    let total = number(usage, "total_tokens").zip(number(usage, "prompt_tokens"));
+    let rest = total.map_or(0, |(total, prompt)| total.saturating_sub(prompt));
+    Some(rest.max(completion + reasoning.unwrap_or(0)))
+}
+
+/// Usage that each choice reports for itself: the completions are added up; the prompt is counted once, or each of a list
+/// of prompts, which shows by prompts of different length (E15).
 fn add_up(mut merged: Fields, each: &BTreeMap<u32, Fields>) -> Fields {
-    let number = |fields: &Fields, key| fields.get(key).and_then(Value::as_u64);
-    let completion: u64 = each
+    if !each
         .values()
-        .filter_map(|usage| number(usage, "completion_tokens"))
-        .sum();
+        .any(|usage| usage.contains_key("completion_tokens"))
+    {
+        return merged;
+    }
+    let sum = |key| -> u64 { each.values().filter_map(|usage| number(usage, key)).sum() };
+    let prompts: BTreeSet<u64> = each
+        .values()
+        .filter_map(|usage| number(usage, "prompt_tokens"))
+        .collect();
+    if prompts.len() > 1 {
+        merged.insert("prompt_tokens".to_owned(), sum("prompt_tokens").into());
+        add_details(&mut merged, "prompt_tokens_details", each);
+    }
+    let completion = sum("completion_tokens");
     merged.insert("completion_tokens".to_owned(), completion.into());
+    add_details(&mut merged, "completion_tokens_details", each);
     if let Some(prompt) = number(&merged, "prompt_tokens") {
         merged.insert("total_tokens".to_owned(), (prompt + completion).into());
     }
     merged
+}
+
+fn add_details(merged: &mut Fields, key: &str, each: &BTreeMap<u32, Fields>) {
+    let mut sums = Fields::new();
+    for details in each
+        .values()
+        .filter_map(|usage| usage.get(key)?.as_object())
+    {
+        for (name, value) in details {
+            let known = sums.get(name).and_then(Value::as_u64);
+            let value = match (known, value.as_u64()) {
+                (Some(known), Some(more)) => (known + more).into(),
+                _ => value.clone(),
+            };
+            sums.insert(name.clone(), value);
+        }
+    }
+    if !sums.is_empty() {
+        merged.insert(key.to_owned(), Value::Object(sums));
+    }
 }
 
 /// The last value of each field wins; null never does, and details are merged alike (U2, U4, U5).
@@ -128,7 +194,7 @@ fn merge(target: &mut Fields, source: &Fields) {
     for (key, value) in source {
         match value {
             Value::Null => {}
-            Value::Object(details) => {
+            Value::Object(details) if !key.ends_with("_tokens") => {
                 let kept = target
                     .entry(key)
                     .or_insert_with(|| Value::Object(Fields::new()));

@@ -1,0 +1,165 @@
+//! What surrounds a call in the tokens of a model, beside the tool's name and the arguments.
+//!
+//! The constants were fitted on recorded answers and requests, as docs/usage.md describes.
+
+use super::{CountTokens, estimate::sum};
+
+/// How a family of models writes the calls of its tools.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{CountTokens, Framing};
+///
+/// struct Words;
+///
+/// impl CountTokens for Words {
+///     fn count(&self, text: &str) -> u64 {
+///         text.split_whitespace().count() as u64
+///     }
+///
+///     fn framing(&self) -> Framing {
+///         Framing::OpenAi
+///     }
+/// }
+///
+/// assert_eq!(Framing::default(), Framing::Other);
+/// # assert_eq!(Words.count("a b"), 2);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Framing {
+    /// As OpenAI's chat models do: the recipient `functions.NAME` before the arguments. Parallel calls are one call of
+    /// `multi_tool_use.parallel` that holds them all as JSON. Tools are declared to the model as TypeScript.
+    OpenAi,
+    /// In a way that is not known: name and arguments, and as many tokens around them as is usual.
+    #[default]
+    Other,
+}
+
+/// A call of a tool: its name, and its arguments as text.
+pub(super) type Named<'a> = (&'a str, &'a str);
+
+/// OpenAI: around the recipient and the arguments of an answer's call.
+const OPENAI_CALL: u64 = 6;
+/// OpenAI, in the history: one call and its result. The recipient appears in both.
+const OPENAI_PAST_CALL: u64 = 3;
+/// OpenAI, in the history: parallel calls and their results, beside the calls' JSON.
+const OPENAI_PAST_PARALLEL: u64 = 12;
+/// Other models, around each call: the median of what was recorded; single models differ by more than that.
+const OTHER_CALL: u64 = 6;
+
+impl Framing {
+    /// The tokens of the calls that one answer makes.
+    pub(super) fn calls(self, calls: &[Named<'_>], counter: &dyn CountTokens) -> u64 {
+        match (self, calls) {
+            (_, []) => 0,
+            (Self::OpenAi, [(name, arguments)]) => {
+                OPENAI_CALL + recipient(name, counter) + counter.count(arguments)
+            }
+            (Self::OpenAi, calls) => {
+                let together = counter.count("multi_tool_use.parallel");
+                OPENAI_CALL + together + counter.count(&parallel(calls))
+            }
+            (Self::Other, calls) => other(calls, counter),
+        }
+    }
+
+    /// The tokens of calls that an earlier message of the request made, those that frame their results included.
+    pub(super) fn past_calls(self, calls: &[Named<'_>], counter: &dyn CountTokens) -> u64 {
+        match (self, calls) {
+            (_, []) => 0,
+            (Self::OpenAi, [(name, arguments)]) => {
+                OPENAI_PAST_CALL + 2 * recipient(name, counter) + counter.count(arguments)
+            }
+            (Self::OpenAi, calls) => OPENAI_PAST_PARALLEL + counter.count(&parallel(calls)),
+            (Self::Other, calls) => other(calls, counter),
+        }
+    }
+}
+
+/// The tokens of calls whose tool the request named: the model writes the arguments alone.
+pub(super) fn arguments(calls: &[Named<'_>], counter: &dyn CountTokens) -> u64 {
+    sum(calls.iter().map(|(_, arguments)| counter.count(arguments)))
+}
+
+fn recipient(name: &str, counter: &dyn CountTokens) -> u64 {
+    counter.count(&format!("functions.{name}"))
+}
+
+fn parallel(calls: &[Named<'_>]) -> String {
+    let mut json = String::from("{\"tool_uses\":[");
+    for (position, (name, arguments)) in calls.iter().enumerate() {
+        let comma = if position > 0 { "," } else { "" };
+        json.push_str(comma);
+        json.push_str("{\"recipient_name\":\"functions.");
+        json.push_str(name);
+        json.push_str("\",\"parameters\":");
+        json.push_str(arguments);
+        json.push('}');
+    }
+    json.push_str("]}");
+    json
+}
+
+fn other(calls: &[Named<'_>], counter: &dyn CountTokens) -> u64 {
+    let each = |(name, arguments): &Named<'_>| {
+        let texts = counter.count(name).saturating_add(counter.count(arguments));
+        texts.saturating_add(OTHER_CALL)
+    };
+    sum(calls.iter().map(each))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts characters, so that what is added can be told apart.
+    fn letters(text: &str) -> u64 {
+        text.chars().count() as u64
+    }
+
+    const ONE: Named<'_> = ("add", "{}");
+    const OTHER: Named<'_> = ("sub", "[1]");
+
+    #[test]
+    fn one_call_costs_its_recipient_and_its_arguments() {
+        let functions_add = 13;
+        assert_eq!(
+            Framing::OpenAi.calls(&[ONE], &letters),
+            6 + functions_add + 2
+        );
+        assert_eq!(
+            Framing::OpenAi.past_calls(&[ONE], &letters),
+            3 + 2 * functions_add + 2
+        );
+        assert_eq!(Framing::Other.calls(&[ONE], &letters), 6 + 3 + 2);
+        assert_eq!(arguments(&[ONE], &letters), 2);
+    }
+
+    #[test]
+    fn parallel_calls_are_one_call_that_holds_them_as_json() {
+        let json = "{\"tool_uses\":[{\"recipient_name\":\"functions.add\",\"parameters\":{}},\
+            {\"recipient_name\":\"functions.sub\",\"parameters\":[1]}]}";
+        assert_eq!(parallel(&[ONE, OTHER]), json);
+        let all = letters(json);
+        let name = letters("multi_tool_use.parallel");
+        assert_eq!(
+            Framing::OpenAi.calls(&[ONE, OTHER], &letters),
+            6 + name + all
+        );
+        assert_eq!(
+            Framing::OpenAi.past_calls(&[ONE, OTHER], &letters),
+            12 + all
+        );
+        assert_eq!(Framing::Other.calls(&[ONE, OTHER], &letters), 2 * 6 + 5 + 6);
+    }
+
+    #[test]
+    fn no_call_costs_nothing() {
+        for framing in [Framing::OpenAi, Framing::Other] {
+            assert_eq!(framing.calls(&[], &letters), 0);
+            assert_eq!(framing.past_calls(&[], &letters), 0);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What streams report of their tokens, and what is made of it.
+
+use serde_json::{Value, json};
+
+use crate::{ChoiceIndex, CountTokens, Demux, Options, Prompt, Usage, UsageSource};
+
+/// As in an OpenAI chunk: the entries of `choices`, and the usage.
+fn chunk(choices: &Value, usage: &Value) -> String {
+    format!(
+        "data: {}\n\n",
+        json!({ "choices": choices, "usage": usage })
+    )
+}
+
+fn delta(index: u32, text: &str) -> Value {
+    json!({ "index": index, "delta": { "content": text } })
+}
+
+fn finish(index: u32) -> Value {
+    json!({ "index": index, "delta": {}, "finish_reason": "stop" })
+}
+
+fn usage(prompt: u64, completion: u64) -> Value {
+    json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
+}
+
+/// Three deltas of a word each, for each choice.
+fn words(choices: u32) -> String {
+    let round = || (0..choices).map(|index| chunk(&json!([delta(index, " a")]), &Value::Null));
+    (0..3).flat_map(|_| round()).collect()
+}
+
+fn read(stream: &str, options: Options) -> Demux {
+    let mut demux = Demux::new(options);
+    demux.feed(stream.as_bytes());
+    demux.finish();
+    demux
+}
+
+fn tokens(text: &str) -> u64 {
+    text.split_whitespace().count() as u64
+}
+
+/// `prompt completion total [choices] source`; `~` marks what was counted, `(~n)` what was counted beside a report.
+fn figures(usage: &Usage) -> String {
+    let mark = |estimated| if estimated { "~" } else { "" };
+    let show = |figure: Option<u64>, estimated| {
+        figure.map_or("-".to_owned(), |n| format!("{}{n}", mark(estimated)))
+    };
+    let estimated = &usage.estimated;
+    let choices = usage.per_choice.iter().map(|(index, tokens)| {
+        format!(
+            "{index}:{}{tokens}",
+            mark(estimated.choices.contains(index))
+        )
+    });
+    let beside = usage.counted.map_or(String::new(), |n| format!("(~{n})"));
+    format!(
+        "{} {}{beside} {} {:?} {}",
+        show(usage.prompt_tokens, estimated.prompt),
+        show(usage.completion_tokens, estimated.completion),
+        show(usage.total_tokens, estimated.total),
+        choices.collect::<Vec<String>>(),
+        usage.source.as_str(),
+    )
+    .replace('"', "")
+}
+
+#[track_caller]
+fn check_for(request: &Value, stream: &str, expected: &str) -> Demux {
+    let prompt = Prompt::of(request);
+    let options = Options {
+        choices_per_prompt: prompt.choices_per_prompt(),
+        ..Options::default()
+    };
+    let demux = read(stream, options);
+    assert_eq!(figures(&demux.estimated_usage(&prompt, &tokens)), expected);
+    demux
+}
+
+#[track_caller]
+fn check(stream: &str, expected: &str) -> Demux {
+    check_for(&Value::Null, stream, expected)
+}
+
+fn warned(demux: &Demux) -> bool {
+    demux.warnings().iter().any(|warning| warning.code == "U15")
+}
+
+const DONE: &str = "data: [DONE]\n\n";
+
+#[test]
+fn u15_a_usage_of_one_choice_where_several_finish_is_kept_and_the_estimate_stands_beside_it() {
+    // mistral.rs: all finish in one chunk, with the usage of the last.
+    let last = chunk(&json!([finish(0), finish(1), finish(2)]), &usage(5, 4));
+    for end in [DONE, ""] {
+        let demux = check(
+            &(words(3) + &last + end),
+            "5 4(~9) 9 [0:~3, 1:~3, 2:4] mixed",
+        );
+        assert!(warned(&demux));
+        assert_eq!(demux.aggregate()["usage"], usage(5, 4));
+    }
+}
+
+#[test]
+fn u16_usage_in_several_chunks_where_choices_finish_is_added_up() {
+    let stream = words(4)
+        + &chunk(&json!([finish(0), finish(1)]), &usage(5, 4))
+        + &chunk(&json!([finish(2), finish(3)]), &usage(5, 3));
+    let demux = check(&stream, "5 7(~12) 12 [0:~3, 1:4, 2:~3, 3:3] mixed");
+    assert!(warned(&demux));
+    assert_eq!(demux.aggregate()["usage"], usage(5, 7));
+
+    let one_each = words(2)
+        + &chunk(&json!([delta(1, " b"), finish(0)]), &usage(5, 4))
+        + &chunk(&json!([finish(1)]), &usage(5, 6));
+    assert!(!warned(&check(&one_each, "5 10 15 [0:4, 1:6] reported")));
+}
+
+#[test]
+fn u16_a_stream_that_is_cut_adds_the_counts_of_those_that_did_not_report() {
+    let stream = words(3) + &chunk(&json!([finish(0), finish(1)]), &usage(5, 4));
+    let demux = check(&stream, "5 ~10 ~15 [0:~3, 1:4, 2:~3] mixed");
+    assert!(!warned(&demux));
+}
+
+#[test]
+fn a_usage_of_all_choices_where_several_finish_stays_as_it_is() {
+    let stream = words(2) + &chunk(&json!([finish(0), finish(1)]), &usage(5, 6)) + DONE;
+    assert!(!warned(&check(&stream, "5 6 11 [0:~3, 1:~3] mixed")));
+}
+
+#[test]
+fn u15_fewer_tokens_than_deltas_are_warned_about() {
+    let bare = |tokens| chunk(&json!([]), &usage(5, tokens));
+    let ended = |tokens| words(1) + &chunk(&json!([finish(0)]), &Value::Null) + &bare(tokens);
+    assert!(warned(&check(&ended(2), "5 2(~3) 7 [0:2] mixed")));
+    assert!(!warned(&check(&ended(3), "5 3 8 [0:3] reported")));
+    // The usage of one choice in every chunk, cut before the total came (U8).
+    let running = chunk(&json!([delta(1, " a")]), &usage(5, 4));
+    let demux = check(&(words(2) + &running), "5 4(~7) 9 [0:~3, 1:~4] mixed");
+    assert!(warned(&demux));
+}
+
+#[test]
+fn u15_reasoning_that_is_counted_elsewhere_is_not_missing() {
+    let xai = json!({ "prompt_tokens": 5, "completion_tokens": 1, "completion_tokens_details": { "reasoning_tokens": 2 } });
+    let demux = check(
+        &(words(1) + &chunk(&json!([]), &xai)),
+        "5 1 6 [0:1] reported",
+    );
+    assert!(!warned(&demux));
+    let gemini = json!({ "prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 8 });
+    let demux = check(
+        &(words(1) + &chunk(&json!([]), &gemini)),
+        "5 1 8 [0:1] reported",
+    );
+    assert!(!warned(&demux));
+}
+
+#[test]
+fn u15_what_costs_no_token_is_no_delta() {
+    let call = |function: Value| json!([{ "index": 0, "delta": { "tool_calls": [{ "index": 0, "function": function }] } }]);
+    let stream = chunk(&call(json!({ "name": "f", "arguments": "" })), &Value::Null)
+        + &chunk(&call(json!({ "arguments": "{}" })), &Value::Null)
+        + &chunk(
+            &json!([{ "index": 0, "delta": { "content": "" }, "logprobs": { "content": [] } }]),
+            &Value::Null,
+        )
+        + &chunk(&json!([finish(0)]), &usage(5, 1));
+    assert!(!warned(&check(&stream, "5 1 6 [0:1] reported")));
+}
+
+/// llama.cpp, text completions of two prompts of equal length.
+fn text(index: u32, tokens: &Value) -> String {
+    let choice = |text, reason| json!([{ "index": index, "text": text, "finish_reason": reason }]);
+    chunk(&choice(" a", Value::Null), &Value::Null) + &chunk(&choice("", "stop".into()), tokens)
+}
+
+#[test]
+fn e15_each_prompt_of_a_list_is_counted_once() {
+    let two = text(0, &usage(3, 2)) + &text(1, &usage(3, 4));
+    let list = json!({ "prompt": ["a b c", "d e f"] });
+    let demux = check_for(&list, &two, "6 6 12 [0:2, 1:4] reported");
+    assert_eq!(demux.aggregate()["usage"], usage(6, 6));
+    check(&two, "3 6 9 [0:2, 1:4] reported");
+
+    let four = two + &text(2, &usage(4, 1)) + &text(3, &usage(4, 1));
+    let list = json!({ "prompt": ["a b c", "d e f g"], "n": 2 });
+    check_for(&list, &four, "7 8 15 [0:2, 1:4, 2:1, 3:1] reported");
+}
+
+#[test]
+fn e15_prompts_of_different_length_are_a_list() {
+    let tgi = text(0, &usage(6, 2)) + &text(1, &usage(5, 4)) + &text(2, &usage(8, 1));
+    check(&tgi, "19 7 26 [0:2, 1:4, 2:1] reported");
+}
+
+#[test]
+fn e15_a_prompt_that_was_not_reported_is_counted() {
+    let list = json!({ "prompt": ["a b c", "d e f g", "h"] });
+    let open = chunk(&json!([{ "index": 2, "text": " a" }]), &Value::Null);
+    let cut = open + &text(0, &usage(3, 2)) + &text(1, &usage(4, 4));
+    check_for(&list, &cut, "~8 ~7 ~15 [0:2, 1:4, 2:~1] mixed");
+}
+
+#[test]
+fn details_of_single_choices_are_added_up() {
+    let reported = |prompt: u64, completion: u64, cached: u64| {
+        let mut usage = usage(prompt, completion);
+        usage["prompt_tokens_details"] = json!({ "cached_tokens": cached });
+        usage["completion_tokens_details"] = json!({ "reasoning_tokens": 1 });
+        usage
+    };
+    let two = text(0, &reported(3, 2, 1)) + &text(1, &reported(4, 5, 2));
+    let demux = check(&two, "7 7 14 [0:2, 1:5] reported");
+    let raw = &demux.aggregate()["usage"];
+    assert_eq!(raw["prompt_tokens_details"]["cached_tokens"], 3);
+    assert_eq!(raw["completion_tokens_details"]["reasoning_tokens"], 2);
+}
+
+/// U7: a choice with usage of its own.
+fn own(index: u32, usage: &Value) -> String {
+    let choice = json!({ "index": index, "delta": {}, "finish_reason": "stop", "usage": usage });
+    chunk(&json!([choice]), &Value::Null)
+}
+
+#[test]
+fn u07_what_choices_reported_stays_beside_a_total_of_the_envelope() {
+    let stream = words(2)
+        + &own(0, &json!({ "completion_tokens": 10 }))
+        + &own(1, &json!({ "completion_tokens": 20 }))
+        + &chunk(&json!([]), &json!({ "completion_tokens": 30 }));
+    check(&(stream + DONE), "- 30 - [0:10, 1:20] reported");
+}
+
+#[test]
+fn u07_an_envelope_without_the_completion_takes_nothing_from_the_choices() {
+    let envelope = chunk(&json!([]), &json!({ "prompt_tokens": 7 }));
+    let one = words(1) + &own(0, &json!({ "completion_tokens": 10 })) + &envelope;
+    let demux = check(&(one + DONE), "7 10 17 [0:10] reported");
+    let raw = json!({ "completion_tokens": 10, "prompt_tokens": 7 });
+    assert_eq!(demux.aggregate()["usage"], raw);
+
+    let two = words(2)
+        + &own(
+            0,
+            &json!({ "completion_tokens": 10, "prompt_tokens": 5, "total_tokens": 15 }),
+        )
+        + &own(
+            1,
+            &json!({ "completion_tokens": 20, "prompt_tokens": 5, "total_tokens": 25 }),
+        )
+        + &envelope;
+    check(&(two + DONE), "7 30 37 [0:10, 1:20] reported");
+}
+
+#[test]
+fn u07_a_total_of_the_envelope_is_not_added_to() {
+    let stream = words(2)
+        + &own(0, &json!({ "completion_tokens": 10 }))
+        + &chunk(&json!([]), &json!({ "completion_tokens": 10 }));
+    check(&stream, "- 10 - [0:10, 1:~3] mixed");
+    let without = words(2) + &own(0, &json!({ "completion_tokens": 10 }));
+    check(&without, "- ~13 - [0:10, 1:~3] mixed");
+}
+
+#[test]
+fn nested_details_stay_field_by_field() {
+    let details =
+        |fields: Value| chunk(&json!([]), &json!({ "completion_tokens_details": fields }));
+    let stream = words(1)
+        + &chunk(&json!([]), &usage(5, 3))
+        + &details(json!({ "reasoning_tokens": 2, "more": { "a": 1 } }))
+        + &details(json!({ "audio_tokens": 1, "reasoning_tokens": null, "more": { "b": 2 } }))
+        + &chunk(&json!([]), &json!({ "completion_tokens": { "odd": 1 } }));
+    let demux = check(&stream, "5 3 8 [0:3] reported");
+    assert_eq!(
+        demux.usage().raw["completion_tokens_details"],
+        json!({ "reasoning_tokens": 2, "more": { "a": 1, "b": 2 }, "audio_tokens": 1 })
+    );
+}
+
+#[test]
+fn a_number_that_is_none_takes_no_place_in_a_running_usage() {
+    let running = |completion: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\" a\"}}}}],\"usage\":{{\"completion_tokens\":{completion}}}}}\n\n"
+        )
+    };
+    let stream = running("7") + &running("99999999999999999999");
+    assert_eq!(
+        read(&stream, Options::default()).usage().completion_tokens,
+        Some(7)
+    );
+}
+
+#[test]
+fn nothing_reported_and_nothing_received_is_absent() {
+    let demux = read("data: {\"choices\":[]}\n\n", Options::default());
+    let usage = demux.estimated_usage(&Prompt::default(), &tokens as &dyn CountTokens);
+    assert_eq!(usage.source, UsageSource::Absent);
+    assert_eq!(
+        demux.choice(ChoiceIndex(0)).is_none(),
+        usage.per_choice.is_empty()
+    );
+}

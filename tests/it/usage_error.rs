@@ -1,0 +1,228 @@
+//! How far the estimate of a usage is from what the server reported, over all recordings.
+//!
+//! `cargo test -p unbraid-tests --test it usage_error -- --nocapture` prints it. The recordings are split in halves by a
+//! hash of their names: the constants of the estimate were fitted on one, and the other tells how good they are.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use unbraid::{CountTokens, Demux, Framing, Prompt, tokens::Counter};
+use unbraid_testkit::fixture::{Corpus, Options, corpus};
+
+use crate::support::{demux, options};
+
+/// A count, and what the server reported.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    counted: u64,
+    reported: u64,
+}
+
+impl Sample {
+    fn error(self) -> i64 {
+        self.counted.cast_signed() - self.reported.cast_signed()
+    }
+
+    fn relative(self) -> f64 {
+        self.error() as f64 / self.reported.max(1) as f64 * 100.0
+    }
+}
+
+/// The samples of each group, apart by half: fitted, held out.
+type Groups = BTreeMap<String, [Vec<Sample>; 2]>;
+
+/// FNV-1a, folded to one bit: it is the same on every machine and in every version.
+fn half(name: &str) -> usize {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash.count_ones() % 2) as usize
+}
+
+/// Recordings whose usage nobody charged: mock servers, and streams that were written by hand, as a manifest says.
+fn made_up(streams: &[(PathBuf, Vec<u8>)]) -> BTreeSet<PathBuf> {
+    let mut made_up = BTreeSet::new();
+    let folders: BTreeSet<&Path> = streams
+        .iter()
+        .filter_map(|(path, _)| path.parent())
+        .collect();
+    for folder in folders
+        .iter()
+        .copied()
+        .chain(folders.iter().filter_map(|f| f.parent()))
+    {
+        let manifest = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap_or_default();
+        let odd = [
+            "synthetic",
+            "hand-written",
+            "inline-recorded?",
+            "\taimock\t",
+            "\tmockllm\t",
+        ];
+        let lines = manifest.lines();
+        let lines = lines.filter(|line| odd.iter().any(|word| line.contains(word)));
+        made_up.extend(lines.filter_map(|line| Some(folder.join(line.split('\t').next()?))));
+    }
+    made_up
+}
+
+/// The request beside a recording, where it is known.
+fn request(path: &Path) -> Option<Value> {
+    let text = fs::read(path.with_extension("req.json")).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+fn family(counter: Counter) -> &'static str {
+    match counter.framing() {
+        Framing::OpenAi => "openai",
+        _ => "other",
+    }
+}
+
+/// Hidden reasoning cannot be counted, and neither can sound or a stream that was cut.
+fn is_countable(demux: &Demux) -> bool {
+    let usage = demux.usage();
+    let reasoning = usage
+        .raw
+        .pointer("/completion_tokens_details/reasoning_tokens");
+    let hidden = reasoning.and_then(Value::as_u64).unwrap_or(0) > 0;
+    let plain = |message: &unbraid::Message| message.audio.is_none();
+    let ended = demux.choices().all(|choice| {
+        let outcome = choice.finished();
+        outcome.is_some_and(|outcome| outcome.end.name() == "finished")
+    });
+    let spoken = demux.choices().all(|choice| plain(&choice.message()));
+    ended && spoken && !hidden && !usage.below_received && demux.choices().count() > 0
+}
+
+fn add_completion(groups: &mut Groups, name: &str, demux: &Demux, prompt: &Prompt) {
+    let counter = Counter::of_answer(demux.metadata(), prompt);
+    let Some(reported) = demux.usage().completion_tokens else {
+        return;
+    };
+    let messages: Vec<_> = demux.choices().map(|choice| choice.message()).collect();
+    let counts = messages
+        .iter()
+        .map(|message| prompt.completion_tokens(message, &counter));
+    let counted = counts.sum();
+    let calls = messages.iter().map(|message| message.tool_calls.len());
+    let reasons = messages.iter().any(|message| !message.reasoning.is_empty());
+    let what = match (calls.max().unwrap_or(0), reasons) {
+        (0, false) => "text",
+        (0, true) => "text after reasoning",
+        (1, false) => "one call",
+        (1, true) => "one call after reasoning",
+        (_, _) => "parallel calls",
+    };
+    let group = format!("answer   {:<7}{what}", family(counter));
+    let sample = Sample { counted, reported };
+    groups.entry(group).or_default()[half(name)].push(sample);
+}
+
+fn add_prompt(groups: &mut Groups, name: &str, demux: &Demux, request: &Value) {
+    let prompt = Prompt::of(request);
+    let counter = Counter::of_answer(demux.metadata(), &prompt);
+    let tokens = prompt.tokens(&counter);
+    let text = request.to_string();
+    // What is not counted: images, sound, files, and the schema of the answer.
+    let odd = ["image_url", "input_audio", "\"file\"", "response_format"];
+    let (Some(reported), Some(counted)) = (demux.usage().prompt_tokens, tokens) else {
+        return;
+    };
+    if odd.iter().any(|word| text.contains(word)) {
+        return;
+    }
+    let called = text.contains("\"tool_calls\":[{");
+    let offered = request.get("tools").or_else(|| request.get("functions"));
+    let offered = offered
+        .and_then(Value::as_array)
+        .is_some_and(|all| !all.is_empty());
+    let what = match (offered, called) {
+        (false, false) => "text",
+        (true, false) => "tools",
+        (false, true) => "calls in the history",
+        (true, true) => "tools, calls in the history",
+    };
+    let group = format!("request  {:<7}{what}", family(counter));
+    let sample = Sample { counted, reported };
+    groups.entry(group).or_default()[half(name)].push(sample);
+}
+
+/// The value below which this share of sorted values lies.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = (sorted.len().saturating_sub(1)) as f64 * share;
+    sorted[at.round() as usize]
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn line(samples: &[Sample]) -> String {
+    if samples.is_empty() {
+        return "   0".to_owned();
+    }
+    let errors = sorted(samples.iter().map(|sample| sample.error() as f64));
+    let sizes = sorted(samples.iter().map(|sample| sample.error().abs() as f64));
+    let relative = sorted(samples.iter().map(|sample| sample.relative()));
+    let share = |within: f64| {
+        let count = sizes.iter().filter(|size| **size <= within).count();
+        count as f64 * 100.0 / sizes.len() as f64
+    };
+    format!(
+        "{:4} {:5.0} % {:5.0} % {:7.0} {:6.0} {:6.0} {:8.1} %",
+        samples.len(),
+        share(0.0),
+        share(1.0),
+        quantile(&errors, 0.5),
+        quantile(&sizes, 0.9),
+        quantile(&sizes, 1.0),
+        quantile(&relative, 0.5),
+    )
+}
+
+#[test]
+fn the_estimate_of_openai_answers_is_right_within_a_token_for_most() {
+    let Corpus::Streams(streams) = corpus() else {
+        return; // tests/it/corpus.rs says that it is not there, or fails
+    };
+    let mut groups = Groups::new();
+    let made_up = made_up(&streams);
+    for (path, bytes) in &streams {
+        let (demux, _) = demux([bytes.as_slice()], options(&Options::default()));
+        let request = request(path);
+        if made_up.contains(path) || !is_countable(&demux) {
+            continue;
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let prompt = request.as_ref().map_or_else(Prompt::default, Prompt::of);
+        add_completion(&mut groups, &name, &demux, &prompt);
+        if let Some(request) = &request {
+            add_prompt(&mut groups, &name, &demux, request);
+        }
+    }
+    let mut out = std::io::stdout().lock();
+    for (title, which) in [("fitted", 0), ("held out", 1)] {
+        let head = "   n   exact within1  median    p90    max   relative";
+        writeln!(out, "{title:<44}{head}").unwrap();
+        for (group, halves) in &groups {
+            writeln!(out, "{group:<44}{}", line(&halves[which])).unwrap();
+        }
+    }
+    let of_openai = groups.iter().filter(|(group, _)| group.contains("openai"));
+    let held_out: Vec<Sample> = of_openai.flat_map(|(_, [_, held])| held.clone()).collect();
+    let near = |sample: &&Sample| sample.error().abs() <= 1;
+    let within = held_out.iter().filter(near).count();
+    assert!(
+        held_out.is_empty() || within * 2 > held_out.len(),
+        "{within} of {}",
+        held_out.len()
+    );
+}
