@@ -12,7 +12,7 @@ use crate::ChoiceIndex;
 type Slots = Vec<(ChoiceIndex, Fields)>;
 
 /// Collects what a stream reports in its three places.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Reported {
     envelope: Fields,
     /// The last usage of the envelope, not yet merged: some servers send one with every chunk (U4).
@@ -32,7 +32,7 @@ pub(crate) struct Reported {
 }
 
 /// Usage that came with the finish of one choice.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct ByFinish {
     choices: Slots,
     /// Some came in another place of its kind too, so no choice has its own.
