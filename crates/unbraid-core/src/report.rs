@@ -22,7 +22,7 @@ impl StreamError {
             Self::NotAStream { bytes, events } => json!({ "bytes": bytes, "events": events }),
             Self::Malformed { event, offset, .. } => json!({ "event": event, "offset": offset }),
             Self::Transport(error) => {
-                json!({ "bytes": error.bytes, "source": std::error::Error::source(&**error).map(ToString::to_string) })
+                json!({ "bytes": error.bytes, "source": error.causes() })
             }
             Self::Server(error) => json!({ "event": error.event(), "body": error.body() }),
             Self::TimedOut(error) => {
