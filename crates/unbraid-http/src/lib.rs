@@ -54,6 +54,7 @@ mod fan_out;
 pub mod limits;
 mod request;
 mod response;
+mod secrets;
 mod send;
 mod status;
 mod tls;

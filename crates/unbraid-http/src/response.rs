@@ -1,15 +1,16 @@
 //! From an answer to completions.
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use reqwest::{Response, header::CONTENT_TYPE};
 use tokio::time::timeout;
-use unbraid::{Builder, Completions};
+use unbraid::{BoxError, Builder, Completions, TimedOut};
 
 use crate::{
-    endpoint::ApiKey,
+    body::FirstByte,
     error::HttpError,
     limits::{MAX_ERROR_BODY_BYTES, MAX_ERROR_BODY_TIME},
+    secrets::Secrets,
     status::StatusError,
 };
 
@@ -62,7 +63,9 @@ pub trait ResponseExt: Sized {
 
 impl ResponseExt for Response {
     async fn into_completions_with(self, settings: Builder) -> Result<Completions, HttpError> {
-        Ok(Answer::of(self, &[], 1).await?.read(settings))
+        Ok(Answer::of(self, &Secrets::default(), 1)
+            .await?
+            .read(settings))
     }
 }
 
@@ -71,6 +74,8 @@ pub(crate) struct Answer {
     /// What was read of it to find out.
     head: Vec<Result<Bytes, reqwest::Error>>,
     rest: Option<Response>,
+    /// How long the first byte of the body may take.
+    first_byte: Option<TimedOut>,
 }
 
 impl Answer {
@@ -81,7 +86,7 @@ impl Answer {
     /// begins with `<` is one.
     pub(crate) async fn of(
         mut response: Response,
-        secrets: &[ApiKey],
+        secrets: &Secrets,
         attempt: u32,
     ) -> Result<Self, HttpError> {
         if !response.status().is_success() {
@@ -92,6 +97,7 @@ impl Answer {
             return Ok(Self {
                 head: Vec::new(),
                 rest: Some(response),
+                first_byte: None,
             });
         }
         let mut head = Vec::new();
@@ -104,19 +110,31 @@ impl Answer {
         }
         let rest = ended.is_none().then_some(response);
         let head = [Ok(Bytes::from(head))].into_iter().chain(ended).collect();
-        Ok(Self { head, rest })
+        Ok(Self {
+            head,
+            rest,
+            first_byte: None,
+        })
+    }
+
+    pub(crate) fn with_first_byte(self, wait: TimedOut) -> Self {
+        Self {
+            first_byte: Some(wait),
+            ..self
+        }
     }
 
     pub(crate) fn read(self, settings: Builder) -> Completions {
         settings.read_sse(self.body())
     }
 
-    pub(crate) fn body(self) -> impl Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static {
+    pub(crate) fn body(self) -> FirstByte {
         let rest = stream::iter(self.rest).flat_map(Response::bytes_stream);
         // The address may hold a key, and errors are printed.
-        stream::iter(self.head)
+        let bytes = stream::iter(self.head)
             .chain(rest)
-            .map_err(reqwest::Error::without_url)
+            .map(|read| read.map_err(|error| BoxError::from(error.without_url())));
+        FirstByte::new(bytes.boxed(), self.first_byte)
     }
 }
 

@@ -95,6 +95,29 @@ async fn a_wait_of_hours_is_an_error_now() {
 }
 
 #[tokio::test]
+async fn a_wait_beyond_every_limit_is_an_error_that_states_it() {
+    for (wait, stated) in [
+        ("99999999999999999999999", "18446744073709551615"),
+        ("1e300", "18446744073709551615"),
+        ("3600", "3600"),
+        ("60.5", "61"),
+    ] {
+        for status in [429, 503] {
+            let server = Server::start(move |_| busy(status, Some(("retry-after", wait)))).await;
+            let refused = server.client().send(&two()).await.unwrap_err();
+            assert_eq!(server.requests().len(), 1, "{wait}");
+            let expected =
+                format!("; the server asks to wait {stated} s, longer than the limit of 60 s");
+            assert!(refused.to_string().ends_with(&expected), "{refused}");
+        }
+    }
+    // It is no reason where no other attempt would be made.
+    let server = Server::start(|_| busy(400, Some(("retry-after", "3600")))).await;
+    let refused = server.client().send(&two()).await.unwrap_err();
+    assert_eq!(refused.to_string(), "status 400 Bad Request");
+}
+
+#[tokio::test]
 async fn the_server_may_say_no() {
     let server = Server::start(|_| busy(500, Some(("x-should-retry", "false")))).await;
     let _refused = server.client().send(&two()).await.unwrap_err();
