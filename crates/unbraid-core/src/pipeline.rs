@@ -233,8 +233,21 @@ impl<S: Sink> Pipeline<S> {
     }
 
     /// The stream ends by an error from outside.
+    ///
+    /// An event that has arrived but for its blank line is read first where the source is what failed (X14): its deltas are
+    /// part of the answer, as they are at the source's end.
     pub fn fail(&mut self, error: StreamError) {
-        self.router.fail(error, &mut self.sink);
+        let Self {
+            intake,
+            router,
+            sink,
+        } = self;
+        let of_source = matches!(error, StreamError::Transport(_) | StreamError::TimedOut(_));
+        if of_source && router.closed().is_none() {
+            // What is wrong with the rest of a stream that was cut is the cut.
+            let _of_the_cut = intake.finish(&mut |update| router.update(update, sink));
+        }
+        router.fail(error, sink);
     }
 
     /// The caller ends the choice of a slot; what still comes for it is dropped. False if it had ended before.
@@ -247,3 +260,6 @@ impl<S: Sink> Pipeline<S> {
         self.router.quiet(&mut self.sink);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,9 +112,11 @@ impl Flat {
     }
 
     fn broken(&mut self, error: BoxError) -> bool {
-        let error = TransportError::new(self.intake.bytes(), error);
-        self.ready
-            .push(Err(StreamError::Transport(Arc::new(error))));
+        let Self { intake, ready } = self;
+        // An event that has arrived but for its blank line is part of the answer (X14).
+        let _of_the_cut = intake.finish(&mut |update| ready.push(Ok(update.clone().into_owned())));
+        let error = TransportError::new(intake.bytes(), error);
+        ready.push(Err(StreamError::Transport(Arc::new(error))));
         false
     }
 

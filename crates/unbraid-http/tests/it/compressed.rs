@@ -161,6 +161,26 @@ async fn every_delta_that_came_is_read_before_a_connection_is_lost() {
 }
 
 #[tokio::test]
+async fn every_delta_that_came_is_read_before_a_stream_of_http2_is_reset() {
+    for encoding in ENCODINGS {
+        let [written, _] = compressed(encoding, &[&content(0, "a")])
+            .try_into()
+            .unwrap();
+        let server = Server::start(move |_| {
+            let script = Script::new([bytes(&written), Step::Yield, Step::Fail]);
+            encoded(server::stream(script), encoding)
+        })
+        .await;
+        let client = server.builder().http2_prior_knowledge(true);
+        let completions = client.build().unwrap().send(&two()).await.unwrap();
+        let choice = completions.single().await.unwrap();
+        let cut = choice.finished().await.unwrap_err();
+        assert_eq!(cut.partial().message.content, "a", "{encoding}");
+        assert_eq!(cut.end().name(), "transport", "{encoding}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_is_not_compressed_as_it_says_is_an_error() {
     for encoding in ENCODINGS {
         let server = Server::start(move |_| {
