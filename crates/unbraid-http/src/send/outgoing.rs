@@ -46,8 +46,8 @@ impl Outgoing {
     }
 }
 
-/// Bytes handed to the connection at once. Over TLS, hyper copies what it is given into its own buffer: a prompt handed
-/// over whole would be copied whole, once for each connection.
+/// Bytes handed to the connection at once. hyper copies what it is given into a buffer of its own if the connection cannot
+/// write several buffers in one call: a prompt handed over whole would be copied whole, once for each connection.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// A body of known length, in parts.

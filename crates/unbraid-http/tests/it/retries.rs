@@ -1,13 +1,16 @@
 //! What is sent again, as the server counts it, and what never is.
 
 use std::{
-    sync::Mutex,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use tokio::io::AsyncWriteExt;
-use unbraid_http::{Client, HttpError};
-use unbraid_testkit::script::{Script, Step, bytes, content};
+use unbraid_http::{Choices, Client, HttpError, Request};
+use unbraid_testkit::script::{Script, Step, bytes, content, finish};
 
 use crate::{
     answers::{texts, two},
@@ -177,4 +180,48 @@ async fn half_a_head_is_a_byte() {
         "{refused:?}"
     );
     assert_eq!(server.connections(), 1);
+}
+
+/// A server of HTTP/2 that refuses each stream of an ordinal, from 0, and answers the others.
+async fn refusing(refused: &'static [usize], seen: Arc<AtomicUsize>) -> Server {
+    Server::raw(move |socket| {
+        let seen = Arc::clone(&seen);
+        async move {
+            let mut connection = h2::server::handshake(socket).await.unwrap();
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                if refused.contains(&seen.fetch_add(1, Ordering::SeqCst)) {
+                    respond.send_reset(h2::Reason::REFUSED_STREAM);
+                    continue;
+                }
+                tokio::spawn(async move {
+                    let mut body = request.into_body();
+                    while let Some(Ok(bytes)) = body.data().await {
+                        let _released = body.flow_control().release_capacity(bytes.len());
+                    }
+                    let head = hyper::Response::new(());
+                    let mut body = respond.send_response(head, false).unwrap();
+                    let answer = [content(0, "a"), finish(0, "stop")].concat();
+                    body.send_data(answer.into(), true).unwrap();
+                });
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_stream_that_the_server_did_not_process_is_sent_again() {
+    for choices in [Choices::Native, Choices::FanOut] {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let server = refusing(&[0], Arc::clone(&seen)).await;
+        let client = server.builder().http2_prior_knowledge(true);
+        let request = Request::chat("m").user("x".repeat(100_000)).n(1);
+        let completions = client
+            .build()
+            .unwrap()
+            .send(&request.choices(choices))
+            .await;
+        assert_eq!(texts(&completions.unwrap()).await, ["a"], "{choices:?}");
+        assert_eq!(seen.load(Ordering::SeqCst), 2, "{choices:?}");
+    }
 }
