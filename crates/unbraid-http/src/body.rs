@@ -1,5 +1,6 @@
 //! The body of an answer, for who wants its bytes as well.
 
+mod encoding;
 mod first_byte;
 
 use std::{
@@ -12,7 +13,10 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use unbraid::{BoxError, Builder, Completions};
 
-pub(crate) use self::first_byte::FirstByte;
+pub(crate) use self::{
+    encoding::{ACCEPTED, Incoming, incoming},
+    first_byte::FirstByte,
+};
 use crate::response::Answer;
 
 /// The body of a successful answer: its bytes as they come, unpacked if they were compressed.

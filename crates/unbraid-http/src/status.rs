@@ -10,11 +10,13 @@ use std::{
 
 use self::said::Said;
 use crate::{
+    body::Incoming,
     error,
     limits::{MAX_ERROR_BODY_BYTES, MAX_ERROR_BODY_TIME, MAX_RETRY_AFTER},
     secrets::Secrets,
 };
-use reqwest::{Response, header::HeaderMap};
+use futures::StreamExt;
+use reqwest::{Response, StatusCode, Url, header::HeaderMap};
 
 /// An answer that brought no completions: a status other than success, or a web page.
 ///
@@ -51,6 +53,23 @@ struct Inner {
     body: String,
     said: Said,
     attempts: u32,
+}
+
+/// What an answer begins with.
+pub(crate) struct Head {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    url: Url,
+}
+
+impl Head {
+    pub(crate) fn of(response: &Response) -> Self {
+        Self {
+            status: response.status(),
+            headers: response.headers().clone(),
+            url: response.url().clone(),
+        }
+    }
 }
 
 impl StatusError {
@@ -119,30 +138,29 @@ impl StatusError {
         matches!(self.0.status, 408 | 409 | 429 | 500..=599) && !self.0.told_not_to_retry
     }
 
-    /// Reads what an answer says: a bounded part of its body, for a bounded time. `head` has come already.
+    /// Reads what an answer says: a bounded part of its body, for a bounded time. `begun` has come already.
     pub(crate) async fn read(
-        response: Response,
-        head: Vec<u8>,
+        head: Head,
+        begun: Vec<u8>,
+        rest: Incoming,
         secrets: &Secrets,
         attempts: u32,
     ) -> Self {
-        let status = response.status();
-        let headers = response.headers();
-        let retry_after = retry_after(headers);
-        let request_id = request_id(headers).map(|id| secrets.redact(&id));
-        let told_not_to_retry = header(headers, "x-should-retry") == Some("false");
-        let url = response.url();
+        let Head {
+            status,
+            headers,
+            url,
+        } = head;
         let mut secrets = secrets.clone();
-        secrets.add_url(url); // that of another client is known by the answer only
-        let address = secrets.redact(&format!("{}{}", error::host(url), url.path()));
-        let body = secrets.redact(&body(response, head).await);
+        secrets.add_url(&url); // that of another client is known by the answer only
+        let body = secrets.redact(&body(begun, rest).await);
         Self(Arc::new(Inner {
             status: status.as_u16(),
             reason: status.canonical_reason().unwrap_or_default(),
-            address,
-            request_id,
-            retry_after,
-            told_not_to_retry,
+            address: secrets.redact(&format!("{}{}", error::host(&url), url.path())),
+            request_id: request_id(&headers).map(|id| secrets.redact(&id)),
+            retry_after: retry_after(&headers),
+            told_not_to_retry: header(&headers, "x-should-retry") == Some("false"),
             said: Said::of(&body).redacted(&secrets),
             body,
             attempts,
@@ -157,10 +175,10 @@ impl StatusError {
 }
 
 /// What comes of a body that may be cut, stall or never end: the status is told either way.
-async fn body(mut response: Response, mut bytes: Vec<u8>) -> String {
+async fn body(mut bytes: Vec<u8>, mut rest: Incoming) -> String {
     let reading = async {
         while bytes.len() < MAX_ERROR_BODY_BYTES {
-            let Ok(Some(chunk)) = response.chunk().await else {
+            let Some(Ok(chunk)) = rest.next().await else {
                 break;
             };
             bytes.extend_from_slice(&chunk);

@@ -7,16 +7,18 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, stream::BoxStream};
+use futures::{Stream, StreamExt};
 use tokio::time::{Sleep, sleep};
 use unbraid::{BoxError, StreamError, TimedOut};
+
+use super::Incoming;
 
 /// A body that fails with [`StreamError::TimedOut`] unless its first byte comes in time.
 ///
 /// The reader of a stream has such a timeout, too. That one counts from the moment at which the reader starts, which in a
 /// fan-out is long before the request is sent.
 pub(crate) struct FirstByte {
-    bytes: BoxStream<'static, Result<Bytes, BoxError>>,
+    bytes: Incoming,
     wait: Option<Wait>,
 }
 
@@ -27,10 +29,7 @@ struct Wait {
 
 impl FirstByte {
     /// Starts the timer. It needs a runtime that has timers.
-    pub(crate) fn new(
-        bytes: BoxStream<'static, Result<Bytes, BoxError>>,
-        wait: Option<TimedOut>,
-    ) -> Self {
+    pub(crate) fn new(bytes: Incoming, wait: Option<TimedOut>) -> Self {
         let wait = wait.map(|passed| Wait {
             timer: Box::pin(sleep(passed.after)),
             passed,

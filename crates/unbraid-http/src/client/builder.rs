@@ -4,7 +4,7 @@ use std::{env, fmt, sync::Arc, time::Duration};
 
 use reqwest::{
     Url,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
     redirect::Policy,
 };
 use tokio::sync::Semaphore;
@@ -12,6 +12,7 @@ use unbraid::{Builder, Completions};
 
 use super::{Client, Inner, Timeouts};
 use crate::{
+    body::ACCEPTED,
     endpoint::{ApiKey, Endpoint},
     error::BuildError,
     fan_out::Native,
@@ -243,7 +244,12 @@ impl ClientBuilder {
             .connect_timeout(self.connect)
             // A redirect would carry the prompt, and a key in a header of its own, to wherever the server points.
             .redirect(Policy::none())
-            .tls_backend_preconfigured(tls);
+            .tls_backend_preconfigured(tls)
+            // Bodies are decompressed here, whatever features of reqwest another crate has switched on.
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate();
         if !self.proxy {
             http = http.no_proxy();
         }
@@ -288,6 +294,7 @@ impl ClientBuilder {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
         if let Some(key) = &self.key {
             let own = self.key_header.as_deref().map(header_name).transpose()?;
             let (name, value) = key.header(own.as_ref())?;
