@@ -158,7 +158,7 @@ fn is_unanswered(end: &End) -> bool {
 fn tell_error(source: &dyn fmt::Display, error: &StreamError, head: &[u8]) {
     match error {
         StreamError::Transport(transport) => {
-            let cause = printable(&transport.source_chain());
+            let cause = printable(&transport.causes());
             complain(format_args!("unbraid: {source}: {error}: {cause}"));
         }
         StreamError::Server(server) => {

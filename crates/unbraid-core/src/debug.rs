@@ -238,6 +238,8 @@ impl<T: AsRef<str>> Debug for Event<T> {
             Self::Role(text) => f.debug_tuple("Role").field(&bytes(text)).finish(),
             Self::Content(text) => f.debug_tuple("Content").field(&bytes(text)).finish(),
             Self::ContentDone => f.write_str("ContentDone"),
+            Self::ReasoningDone => f.write_str("ReasoningDone"),
+            Self::RefusalDone => f.write_str("RefusalDone"),
             Self::Reasoning(text) => f.debug_tuple("Reasoning").field(&bytes(text)).finish(),
             Self::Refusal(text) => f.debug_tuple("Refusal").field(&bytes(text)).finish(),
             Self::ToolCallStart {

@@ -1,9 +1,12 @@
 //! What ends a stream, a choice or a call. Errors say where; the payload is in none of their texts.
 
+mod transport;
+
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
+pub use self::transport::TransportError;
 use crate::{BodyFormat, ChoiceIndex, End, LimitExceeded, message::Finished};
 
 /// An error of any source, as it was given to us.
@@ -109,63 +112,6 @@ impl StreamError {
             Self::Limit(_) => "limit_exceeded",
             Self::Lost => "lost",
         }
-    }
-}
-
-/// The source of a stream failed; its own error is the `source()`.
-#[derive(Debug, thiserror::Error)]
-#[error("the source failed after {bytes} bytes")]
-pub struct TransportError {
-    /// Bytes that had been read.
-    pub bytes: u64,
-    #[source]
-    source: BoxError,
-}
-
-impl TransportError {
-    /// Wraps what a source reported, after so many bytes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::error::Error;
-    ///
-    /// let error = unbraid_core::TransportError::new(12, "connection reset");
-    /// assert_eq!(error.to_string(), "the source failed after 12 bytes");
-    /// assert_eq!(error.source().unwrap().to_string(), "connection reset");
-    /// ```
-    #[must_use]
-    pub fn new(bytes: u64, source: impl Into<BoxError>) -> Self {
-        Self {
-            bytes,
-            source: source.into(),
-        }
-    }
-
-    /// What the source reported, followed by the causes of that, outermost first.
-    ///
-    /// HTTP clients wrap what happened in several layers, and only the innermost one names it. A layer that repeats the
-    /// end of the one around it is left out.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let error = unbraid_core::TransportError::new(12, "connection reset");
-    /// assert_eq!(error.source_chain(), "connection reset");
-    /// ```
-    #[must_use]
-    pub fn source_chain(&self) -> String {
-        let mut chain = self.source.to_string();
-        let mut cause = self.source.source();
-        while let Some(error) = cause {
-            let text = error.to_string();
-            if !chain.ends_with(&text) {
-                chain.push_str(": ");
-                chain.push_str(&text);
-            }
-            cause = error.source();
-        }
-        chain
     }
 }
 

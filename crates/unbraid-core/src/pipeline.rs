@@ -290,3 +290,6 @@ impl<S: Sink> Pipeline<S> {
         self.router.quiet(&mut self.sink);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,7 @@ impl StreamError {
             }
             Self::Malformed { event, offset, .. } => json!({ "event": event, "offset": offset }),
             Self::Transport(error) => {
-                json!({ "bytes": error.bytes, "source": error.source_chain() })
+                json!({ "bytes": error.bytes, "source": error.causes() })
             }
             Self::Server(error) => json!({ "event": error.event(), "body": error.body() }),
             Self::TimedOut(error) => {

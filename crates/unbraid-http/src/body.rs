@@ -1,5 +1,8 @@
 //! The body of an answer, for who wants its bytes as well.
 
+mod encoding;
+mod first_byte;
+
 use std::{
     fmt,
     pin::Pin,
@@ -7,15 +10,20 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, stream::BoxStream};
+use futures::{Stream, StreamExt};
 use unbraid::{BoxError, Builder, Completions};
 
+pub(crate) use self::{
+    encoding::{ACCEPTED, Incoming, incoming},
+    first_byte::FirstByte,
+};
 use crate::response::Answer;
 
 /// The body of a successful answer: its bytes as they come, unpacked if they were compressed.
 ///
 /// [`Client::open`](crate::Client::open) gives it, to be recorded or forwarded while it is read. Dropping it before its end closes the
-/// connection.
+/// connection. If its first byte is late, by the client's settings, its error is a
+/// [`StreamError::TimedOut`](unbraid::StreamError::TimedOut).
 ///
 /// # Examples
 ///
@@ -40,17 +48,14 @@ use crate::response::Answer;
 /// # }
 /// ```
 pub struct Body {
-    bytes: BoxStream<'static, Result<Bytes, BoxError>>,
+    bytes: FirstByte,
     settings: Builder,
 }
 
 impl Body {
     pub(crate) fn new(answer: Answer, settings: Builder) -> Self {
         Self {
-            bytes: answer
-                .body()
-                .map(|read| read.map_err(BoxError::from))
-                .boxed(),
+            bytes: answer.body(),
             settings,
         }
     }

@@ -5,15 +5,17 @@ mod builder;
 use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
-use unbraid::{Builder, Completions};
+use unbraid::{Builder, Completions, TimedOut, Timeout};
 
 pub use self::builder::ClientBuilder;
 use crate::{
     body::Body,
-    endpoint::{ApiKey, Endpoint},
+    endpoint::Endpoint,
     error::{BuildError, HttpError},
     fan_out::{self, Choices, Native},
+    limits::FIRST_BYTE_TIMEOUT,
     request::Request,
+    secrets::Secrets,
     send,
 };
 
@@ -51,7 +53,7 @@ pub(crate) struct Inner {
     pub(crate) http: reqwest::Client,
     pub(crate) endpoint: Endpoint,
     /// What no error may repeat.
-    pub(crate) secrets: Vec<ApiKey>,
+    pub(crate) secrets: Secrets,
     pub(crate) retries: u32,
     pub(crate) max_requests: usize,
     pub(crate) native: Native,
@@ -60,11 +62,24 @@ pub(crate) struct Inner {
     pub(crate) settings: Builder,
 }
 
-/// What bounds the wait for an answer's head; its body is bounded by the settings of the stream.
+/// The client's own timeouts, as they were given.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Timeouts {
     pub(crate) first_byte: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
     pub(crate) total: Option<Duration>,
+}
+
+impl Timeouts {
+    /// How long the first byte may take, of a head and of a body: an idle timeout covers it unless it has one of its own.
+    pub(crate) fn first_byte(self) -> TimedOut {
+        let (timeout, after) = match (self.first_byte, self.idle) {
+            (Some(after), _) => (Timeout::FirstByte, after),
+            (None, Some(after)) => (Timeout::Idle, after),
+            (None, None) => (Timeout::FirstByte, FIRST_BYTE_TIMEOUT),
+        };
+        TimedOut { timeout, after }
+    }
 }
 
 impl Client {
@@ -101,7 +116,8 @@ impl Client {
     /// Sends a request and gives its completions as soon as the head of a successful answer has come.
     ///
     /// Requests that were surely not answered are sent again, within bounds; none is once an answer has begun. With
-    /// [`Choices::FanOut`] it waits for nothing, as [`fan_out`](Self::fan_out).
+    /// [`Choices::FanOut`] it waits until the first of the answers has begun. If none does, because every request is refused, the
+    /// error is that of a request, as it is with [`Choices::Native`].
     ///
     /// # Examples
     ///
@@ -122,7 +138,8 @@ impl Client {
     /// # Errors
     ///
     /// [`HttpError`]: there is no answer, its status is no success, or it is a web page. What else is wrong with the body of
-    /// a success is told by the handles.
+    /// a success is reported by the handles. [`HttpError::TooManyChoices`] if a fan-out would take more requests than
+    /// [`MAX_FAN_OUT`](crate::limits::MAX_FAN_OUT).
     ///
     /// # Cancel safety
     ///
@@ -131,7 +148,7 @@ impl Client {
         let n = request.get("n").and_then(Value::as_u64).unwrap_or(1);
         let n = u32::try_from(n).unwrap_or(u32::MAX);
         match request.asked_by() {
-            Choices::FanOut => Ok(self.fan_out(request, n)),
+            Choices::FanOut => Box::pin(fan_out::begun(&self.0, request, n)).await,
             Choices::Auto if n > 1 => Box::pin(fan_out::auto(&self.0, request, n)).await,
             Choices::Native | Choices::Auto => Ok(self.open(request).await?.into_completions()),
         }
@@ -175,3 +192,6 @@ impl fmt::Debug for Client {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use reqwest::{
     header::{AUTHORIZATION, HeaderName, HeaderValue},
 };
 
-use crate::{error::BuildError, request::Kind};
+use crate::{error::BuildError, request::Kind, secrets::Secrets};
 
 /// The address of each interface.
 #[derive(Clone)]
@@ -35,6 +35,10 @@ impl Endpoint {
         let mut base = below(&parse(base)?, &["openai", "deployments", deployment])?;
         base.query_pairs_mut().append_pair("api-version", version);
         Self::new(base.as_str())
+    }
+
+    pub(crate) fn add_to(&self, secrets: &mut Secrets) {
+        secrets.add_url(&self.chat);
     }
 
     pub(crate) fn url(&self, kind: Kind) -> Url {
@@ -90,15 +94,8 @@ impl ApiKey {
         Ok((own.cloned().unwrap_or(AUTHORIZATION), value))
     }
 
-    /// The text without the key: some servers repeat it in their errors.
-    ///
-    /// Short ones are no secrets but words that servers without keys are given, such as `none`; to replace these would
-    /// garble the message.
-    pub(crate) fn redact(&self, text: &str) -> String {
-        if self.0.len() < SHORTEST_SECRET {
-            return text.to_owned();
-        }
-        text.replace(&self.0, "[key]")
+    pub(crate) fn add_to(&self, secrets: &mut Secrets) {
+        secrets.add(&self.0);
     }
 }
 
@@ -108,15 +105,9 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Bytes of a key that is worth hiding; those of providers have 32 and more.
-const SHORTEST_SECRET: usize = 8;
-
 /// The query of an address may hold a key, too.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Endpoint({})", self.chat.host_str().unwrap_or_default())
     }
 }
-
-#[cfg(test)]
-mod tests;

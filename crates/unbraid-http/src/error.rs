@@ -64,6 +64,14 @@ pub enum HttpError {
     /// The status is a success, but the body is a web page: the address is that of a front end, or a login stands before it.
     #[error("a web page came, and no stream of completions: {0}")]
     Page(StatusError),
+    /// A fan-out would take a request for each choice, and these would be too many. Nothing was sent.
+    #[error("a fan-out of {requested} requests exceeds the limit of {max}")]
+    TooManyChoices {
+        /// How many requests it would take: one for each choice of each prompt.
+        requested: u64,
+        /// The limit, [`MAX_FAN_OUT`](crate::limits::MAX_FAN_OUT).
+        max: u32,
+    },
 }
 
 /// Why a client cannot be built.
@@ -120,6 +128,7 @@ impl HttpError {
             Self::Transport { .. } => "transport",
             Self::Status(_) => "status",
             Self::Page(_) => "page",
+            Self::TooManyChoices { .. } => "too_many_choices",
         }
     }
 
@@ -159,6 +168,7 @@ impl HttpError {
             | Self::Connect { .. }
             | Self::Tls { .. }
             | Self::TimedOut(_)
+            | Self::TooManyChoices { .. }
             | Self::Transport { .. } => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Several choices from a provider that gives one: a request for each, joined.
 
-mod first_byte;
 mod native;
+mod starts;
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -9,11 +9,13 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::Semaphore, time::Instant};
 use unbraid::{BoxError, Builder, Completions, Joiner, Source};
 
+use self::starts::{Starts, Waiting};
 use crate::{
     client::{Client, Inner},
     error::HttpError,
-    request::Request,
-    send,
+    limits::MAX_FAN_OUT,
+    request::{EachChoice, Kind, Request},
+    send::{self, Outgoing},
 };
 
 pub(crate) use native::{Native, refuses_n};
@@ -44,7 +46,9 @@ impl Client {
     /// Cancelling a choice closes its connection. So many requests run at once as
     /// [`ClientBuilder::max_requests`](crate::ClientBuilder::max_requests) allows; the others wait their turn.
     ///
-    /// It never fails itself: without a runtime the completion is closed with that error.
+    /// It waits for nothing and never fails itself. Without a runtime, or with more requests than
+    /// [`MAX_FAN_OUT`](crate::limits::MAX_FAN_OUT), the completion is closed with that error. [`send`](Self::send) with
+    /// [`Choices::FanOut`] waits for the first answer instead, and gives the error of a fan-out that is refused as a whole.
     ///
     /// # Examples
     ///
@@ -62,19 +66,58 @@ impl Client {
     /// ```
     #[must_use]
     pub fn fan_out(&self, request: &Request, n: u32) -> Completions {
-        let client = self.inner();
-        let prompts = request
-            .prompts()
-            .len()
-            .max(1)
-            .try_into()
-            .unwrap_or(u32::MAX);
-        let settings = send::settings(client, request, &request.body());
-        let settings = bounded(settings, client.timeouts.total);
-        let settings = first_byte::left_to_source(settings, client.timeouts);
-        let (completions, joiner) = settings.joiner();
-        add_each(client, request, &joiner, 0..n.saturating_mul(prompts), n);
-        completions
+        let started = start(self.inner(), request, n);
+        started.map_or_else(failed, |(completions, _)| completions)
+    }
+}
+
+/// A completion that is closed with this error, and has no choices.
+fn failed(error: HttpError) -> Completions {
+    Completions::from_sse(stream::iter([Err::<Vec<u8>, _>(error)]))
+}
+
+/// Sends the requests of a fan-out, and waits until the first of their answers has begun or all of them have failed.
+pub(crate) async fn begun(
+    client: &Arc<Inner>,
+    request: &Request,
+    n: u32,
+) -> Result<Completions, HttpError> {
+    send::can_wait()?;
+    let (completions, waiting) = start(client, request, n)?;
+    waiting.first(&completions).await?;
+    Ok(completions)
+}
+
+/// Starts a request of one choice for each choice.
+fn start(
+    client: &Arc<Inner>,
+    request: &Request,
+    n: u32,
+) -> Result<(Completions, Waiting), HttpError> {
+    let requests = count(request, n)?;
+    let settings = bounded(send::settings(client, request), client.timeouts.total);
+    let (completions, joiner) = settings.joiner();
+    let (starts, waiting) = starts::channel();
+    let requests = Requests {
+        client: Arc::clone(client),
+        kind: request.kind(),
+        bodies: request.encode_each_choice(n),
+        indices: 0..requests,
+    };
+    requests.add_to(&joiner, &starts);
+    Ok((completions, waiting))
+}
+
+/// How many requests a fan-out takes.
+fn count(request: &Request, n: u32) -> Result<u32, HttpError> {
+    let prompts = request.prompts().len().max(1) as u64;
+    let requested = prompts.saturating_mul(n.into());
+    match u32::try_from(requested) {
+        Ok(requests) if requests <= MAX_FAN_OUT => Ok(requests),
+        _ => Err(HttpError::TooManyChoices {
+            requested,
+            max: MAX_FAN_OUT,
+        }),
     }
 }
 
@@ -85,31 +128,44 @@ fn bounded(settings: Builder, total: Option<Duration>) -> Builder {
     }
 }
 
-/// Adds a request of one choice for each index; each prompt has `n` of them.
-fn add_each(client: &Arc<Inner>, request: &Request, joiner: &Joiner, indices: Range<u32>, n: u32) {
-    let turns = Arc::new(Semaphore::new(client.max_requests));
-    for index in indices {
-        let source = one(
-            Arc::clone(client),
-            request.one_choice(index, n),
-            Arc::clone(&turns),
-        );
-        if joiner.add(source, index..index + 1).is_none() {
-            return; // nobody wants them any more
+/// Requests of one choice each.
+struct Requests {
+    client: Arc<Inner>,
+    kind: Kind,
+    bodies: EachChoice,
+    indices: Range<u32>,
+}
+
+impl Requests {
+    fn add_to(self, joiner: &Joiner, starts: &Starts) {
+        let turns = Arc::new(Semaphore::new(self.client.max_requests));
+        for index in self.indices {
+            let outgoing = Outgoing::parts(self.kind, self.bodies.of(index));
+            let client = Arc::clone(&self.client);
+            let source = one(client, outgoing, Arc::clone(&turns), starts.of(index));
+            if joiner.add(source, index..index + 1).is_none() {
+                return; // every handle is gone, or the completion was cancelled
+            }
         }
     }
 }
 
 /// A source that sends its request when it is its turn.
-fn one(client: Arc<Inner>, request: Request, turns: Arc<Semaphore>) -> Source {
+fn one(
+    client: Arc<Inner>,
+    outgoing: Outgoing,
+    turns: Arc<Semaphore>,
+    start: starts::Start,
+) -> Source {
     let begun = async move {
         let turn = turns.acquire_owned().await;
-        let answer = Box::pin(send::answer_to(&client, &request)).await?;
-        let body = answer.body().map(move |read| {
+        let answer = Box::pin(send::answer_to(&client, &outgoing)).await;
+        start.report(answer.as_ref().err());
+        let body = answer?.body().map(move |read| {
             let _held = &turn; // to the end of the body
-            read.map_err(BoxError::from)
+            read
         });
-        Ok::<_, BoxError>(first_byte::within(body, client.timeouts))
+        Ok::<_, BoxError>(body)
     };
     Source::sse(stream::once(begun).try_flatten())
 }
@@ -120,16 +176,17 @@ pub(crate) async fn auto(
     request: &Request,
     n: u32,
 ) -> Result<Completions, HttpError> {
+    count(request, n)?; // before the first request, which may be billed
     let started = Instant::now();
-    let client = Arc::clone(client);
     if client.native.is_refused(request.model()) {
-        return Ok(Client::from(client).fan_out(request, n));
+        return begun(client, request, n).await;
     }
-    let settings = send::settings(&client, request, &request.body());
-    let answer = match send::answer_to(&client, request).await {
+    let settings = send::settings(client, request);
+    let outgoing = Outgoing::whole(request.kind(), request.encode());
+    let answer = match send::answer_to(client, &outgoing).await {
         Err(HttpError::Status(status)) if refuses_n(&status) => {
             client.native.refused(request.model());
-            return Ok(Client::from(client).fan_out(request, n));
+            return begun(client, request, n).await;
         }
         answer => answer?,
     };
@@ -137,21 +194,30 @@ pub(crate) async fn auto(
         .timeouts
         .total
         .map(|total| total.saturating_sub(started.elapsed()));
-    let settings = first_byte::left_to_source(bounded(settings, rest), client.timeouts);
-    let (completions, joiner) = settings.joiner();
+    let (completions, joiner) = bounded(settings, rest).joiner();
     let expected = request.expected_choices().unwrap_or(n);
-    let body = first_byte::within(answer.body().map_err(BoxError::from), client.timeouts);
-    if let Some(first) = joiner.add(Source::sse(body), 0..expected) {
-        let request = request.clone();
+    let Some(first) = joiner.add(Source::sse(answer.body()), 0..expected) else {
+        return Ok(completions);
+    };
+    // Several prompts give several choices, whether or not `n` is known: then nothing can be concluded.
+    if request.prompts().len() < 2 {
+        let model = request.model().to_owned();
+        let missing = Requests {
+            client: Arc::clone(client),
+            kind: request.kind(),
+            bodies: request.encode_each_choice(n),
+            indices: 1..n,
+        };
         // It ends with the first answer, whose reader ends with the last handle.
         tokio::spawn(async move {
-            // Several prompts give several choices, whether or not `n` is known: then nothing can be concluded.
-            let one_prompt = request.prompts().len() < 2;
-            if first.closed().await.is_ok() && first.choices() == 1 && one_prompt {
-                client.native.refused(request.model());
-                add_each(&client, &request, &joiner, 1..n, n);
+            if first.closed().await.is_ok() && first.choices() == 1 {
+                missing.client.native.refused(&model);
+                missing.add_to(&joiner, &starts::channel().0);
             }
         });
     }
     Ok(completions)
 }
+
+#[cfg(test)]
+mod tests;

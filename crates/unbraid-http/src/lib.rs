@@ -28,10 +28,10 @@
 //!
 //! # What holds
 //!
-//! - The key is in no error, no log and no `Debug`. Redirects are not followed, so that it goes nowhere else.
+//! - The key is in no error, no log and no `Debug`, and neither are the values of other headers. Redirects are not followed, so that it goes nowhere else.
 //! - A status other than success is a [`StatusError`], never a stream.
-//! - A request is sent again only where it surely brought no answer: on the statuses 408, 409, 429 and 5xx, and where no
-//!   connection came about. Once an answer has begun, never: it would be billed twice.
+//! - A request is sent again only where it surely brought no answer: on the statuses 408, 409, 429 and 5xx, where no
+//!   connection came about, and where a server of HTTP/2 guarantees that it did not process it. Once an answer has begun, never: it would be billed twice.
 //! - Dropping the last handle of a completion closes its connection; after an answer's end it is used again.
 //!
 //! Whoever has a client already needs [`ResponseExt`] only.
@@ -54,6 +54,7 @@ mod fan_out;
 pub mod limits;
 mod request;
 mod response;
+mod secrets;
 mod send;
 mod status;
 mod tls;

@@ -25,8 +25,16 @@ pub const MAX_PAUSE: Duration = Duration::from_secs(8);
 /// Requests of one fan-out that run at once, unless told otherwise: providers count them, and few allow much more.
 pub const MAX_REQUESTS: usize = 16;
 
+/// Requests of one fan-out at most, which is one for each choice. Each is billed for the whole prompt, so that a larger number is a
+/// mistake more often than not.
+pub const MAX_FAN_OUT: u32 = 1024;
+
 /// Models of which a client remembers that they give one choice only. Who uses more of them through one client has a gateway.
 pub const MAX_KNOWN_MODELS: usize = 256;
 
 /// How long a connection may take. An ocean and a TLS handshake need one second.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the first byte of an answer may take, unless a timeout says otherwise. Models that reason for minutes send their
+/// head or keep-alives before; a server that has stopped sends nothing for good.
+pub const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(600);

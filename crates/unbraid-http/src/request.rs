@@ -1,5 +1,6 @@
 //! What is asked: the JSON object of a chat or text completion.
 
+mod encode;
 mod fields;
 
 use std::{fmt, sync::Arc};
@@ -8,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use unbraid::BoxError;
 
+pub(crate) use self::encode::EachChoice;
 use crate::fan_out::Choices;
 
 /// A request for completions.
@@ -285,33 +287,9 @@ impl Request {
     /// The body as it is sent.
     #[must_use]
     pub fn body(&self) -> Value {
-        let mut body = self.fields.clone();
-        body.insert("stream".to_owned(), Value::Bool(true));
-        if self.include_usage {
-            let options = body.entry("stream_options").or_insert(Value::Null);
-            if options.is_null() {
-                *options = json!({});
-            }
-            if let Value::Object(options) = options {
-                options.entry("include_usage").or_insert(Value::Bool(true));
-            }
-        }
-        Value::Object(body)
-    }
-
-    /// The request for the choice of an index alone, where each prompt has `n` of them.
-    pub(crate) fn one_choice(&self, index: u32, n: u32) -> Self {
-        let mut one = self.clone();
-        one.remove("n");
-        let prompt = self.prompts().get((index / n.max(1)) as usize);
-        if let Some(prompt) = prompt {
-            one.set("prompt", prompt.clone());
-        }
-        // Equal seeds would give equal answers.
-        if let Some(seed) = self.get("seed").and_then(Value::as_i64) {
-            one.set("seed", seed.wrapping_add(index.into()));
-        }
-        one
+        let sent = self.sent();
+        let fields = sent.map(|(name, value)| (name.to_owned(), value.into_owned()));
+        Value::Object(fields.collect())
     }
 
     pub(crate) fn model(&self) -> &str {

@@ -1,16 +1,20 @@
 //! From an answer to completions.
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, TryStreamExt, stream};
-use reqwest::{Response, header::CONTENT_TYPE};
+use futures::{StreamExt, stream};
+use reqwest::{
+    Response,
+    header::{CONTENT_TYPE, HeaderMap},
+};
 use tokio::time::timeout;
-use unbraid::{Builder, Completions};
+use unbraid::{BoxError, Builder, Completions, TimedOut};
 
 use crate::{
-    endpoint::ApiKey,
+    body::{FirstByte, Incoming, incoming},
     error::HttpError,
     limits::{MAX_ERROR_BODY_BYTES, MAX_ERROR_BODY_TIME},
-    status::StatusError,
+    secrets::Secrets,
+    status::{Head, StatusError},
 };
 
 /// Completions out of an answer that a client of your own got.
@@ -62,15 +66,19 @@ pub trait ResponseExt: Sized {
 
 impl ResponseExt for Response {
     async fn into_completions_with(self, settings: Builder) -> Result<Completions, HttpError> {
-        Ok(Answer::of(self, &[], 1).await?.read(settings))
+        Ok(Answer::of(self, &Secrets::default(), 1)
+            .await?
+            .read(settings))
     }
 }
 
 /// A success whose body may be completions.
 pub(crate) struct Answer {
     /// What was read of it to find out.
-    head: Vec<Result<Bytes, reqwest::Error>>,
-    rest: Option<Response>,
+    head: Vec<Result<Bytes, BoxError>>,
+    rest: Incoming,
+    /// How long the first byte of the body may take.
+    first_byte: Option<TimedOut>,
 }
 
 impl Answer {
@@ -80,67 +88,73 @@ impl Answer {
     /// servers that call a stream `text/html`, since their framework calls everything so. But what is called a page and
     /// begins with `<` is one.
     pub(crate) async fn of(
-        mut response: Response,
-        secrets: &[ApiKey],
+        response: Response,
+        secrets: &Secrets,
         attempt: u32,
     ) -> Result<Self, HttpError> {
-        if !response.status().is_success() {
-            let refused = StatusError::read(response, Vec::new(), secrets, attempt).await;
+        let of_answer = Head::of(&response);
+        let mut rest = incoming(response);
+        if !of_answer.status.is_success() {
+            let refused = StatusError::read(of_answer, Vec::new(), rest, secrets, attempt).await;
             return Err(HttpError::Status(refused));
         }
-        if !is_called_page(&response) {
-            return Ok(Self {
-                head: Vec::new(),
-                rest: Some(response),
-            });
-        }
         let mut head = Vec::new();
-        // Whoever has not begun by then is let through: the timeouts of the stream go on.
-        let ended = timeout(MAX_ERROR_BODY_TIME, begin(&mut response, &mut head));
-        let ended = ended.await.unwrap_or(None);
-        if first_letter(&head) == Some(b'<') {
-            let page = StatusError::read(response, head, secrets, attempt).await;
-            return Err(HttpError::Page(page));
+        if is_called_page(&of_answer.headers) {
+            let mut begun = Vec::new();
+            // Whoever has not begun by then is let through: the timeouts of the stream go on.
+            let ended = timeout(MAX_ERROR_BODY_TIME, begin(&mut rest, &mut begun));
+            let ended = ended.await.unwrap_or(None);
+            if first_letter(&begun) == Some(b'<') {
+                let page = StatusError::read(of_answer, begun, rest, secrets, attempt).await;
+                return Err(HttpError::Page(page));
+            }
+            if ended.is_some() {
+                rest = stream::empty().boxed();
+            }
+            head = [Ok(Bytes::from(begun))].into_iter().chain(ended).collect();
         }
-        let rest = ended.is_none().then_some(response);
-        let head = [Ok(Bytes::from(head))].into_iter().chain(ended).collect();
-        Ok(Self { head, rest })
+        Ok(Self {
+            head,
+            rest,
+            first_byte: None,
+        })
+    }
+
+    pub(crate) fn with_first_byte(self, wait: TimedOut) -> Self {
+        Self {
+            first_byte: Some(wait),
+            ..self
+        }
     }
 
     pub(crate) fn read(self, settings: Builder) -> Completions {
         settings.read_sse(self.body())
     }
 
-    pub(crate) fn body(self) -> impl Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static {
-        let rest = stream::iter(self.rest).flat_map(Response::bytes_stream);
-        // The address may hold a key, and errors are printed.
-        stream::iter(self.head)
-            .chain(rest)
-            .map_err(reqwest::Error::without_url)
+    pub(crate) fn body(self) -> FirstByte {
+        let bytes = stream::iter(self.head).chain(self.rest);
+        FirstByte::new(bytes.boxed(), self.first_byte)
     }
 }
 
 /// Reads until the first letter has come, or the end, which it gives.
-async fn begin(
-    response: &mut Response,
-    head: &mut Vec<u8>,
-) -> Option<Result<Bytes, reqwest::Error>> {
+async fn begin(bytes: &mut Incoming, head: &mut Vec<u8>) -> Option<Result<Bytes, BoxError>> {
     while first_letter(head).is_none() && head.len() < MAX_ERROR_BODY_BYTES {
-        match response.chunk().await {
-            Ok(Some(chunk)) => head.extend_from_slice(&chunk),
-            Ok(None) => return Some(Ok(Bytes::new())),
-            Err(error) => return Some(Err(error)),
+        match bytes.next().await {
+            Some(Ok(chunk)) => head.extend_from_slice(&chunk),
+            Some(Err(error)) => return Some(Err(error)),
+            None => return Some(Ok(Bytes::new())),
         }
     }
     None
 }
 
-fn is_called_page(response: &Response) -> bool {
+fn is_called_page(headers: &HeaderMap) -> bool {
     let html = |kind: &str| {
         let kind = kind.split(';').next().unwrap_or_default().trim();
         kind.eq_ignore_ascii_case("text/html")
     };
-    let kind = response.headers().get(CONTENT_TYPE);
+    let kind = headers.get(CONTENT_TYPE);
     kind.and_then(|kind| kind.to_str().ok()).is_some_and(html)
 }
 

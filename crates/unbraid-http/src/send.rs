@@ -2,6 +2,9 @@
 //!
 //! Nothing here sees the body of a success. Once an answer has begun, no further attempt is made: it would be billed again.
 
+mod nack;
+mod outgoing;
+
 use std::{
     panic::catch_unwind,
     sync::atomic::{AtomicU32, Ordering},
@@ -9,12 +12,11 @@ use std::{
 };
 
 use backon::{ExponentialBuilder, Retryable};
-use bytes::Bytes;
 use reqwest::Response;
-use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 use unbraid::{Builder, TimedOut, Timeout};
 
+pub(crate) use self::outgoing::Outgoing;
 use crate::{
     body::Body,
     client::Inner,
@@ -27,10 +29,11 @@ use crate::{
 
 /// Sends a request and gives its body once an answer has begun.
 pub(crate) async fn open(client: &Inner, request: &Request) -> Result<Body, HttpError> {
-    let settings = settings(client, request, &request.body());
+    let settings = settings(client, request);
+    let outgoing = Outgoing::whole(request.kind(), request.encode());
     can_wait()?; // before the clock is asked
     let started = Instant::now();
-    let answer = answer_to(client, request).await?;
+    let answer = answer_to(client, &outgoing).await?;
     // The body has what is left of it.
     let settings = match client.timeouts.total {
         Some(total) => settings.total_timeout(total.saturating_sub(started.elapsed())),
@@ -40,26 +43,28 @@ pub(crate) async fn open(client: &Inner, request: &Request) -> Result<Body, Http
 }
 
 /// Sends a request until an answer has begun.
-pub(crate) async fn answer_to(client: &Inner, request: &Request) -> Result<Answer, HttpError> {
+pub(crate) async fn answer_to(client: &Inner, outgoing: &Outgoing) -> Result<Answer, HttpError> {
     can_wait()?;
-    let body = request.body();
-    let work = attempts(client, request, &body);
+    let work = attempts(client, outgoing);
     match client.timeouts.total {
-        Some(total) => within(total, Timeout::Total, work).await,
+        Some(after) => {
+            let timeout = Timeout::Total;
+            within(TimedOut { timeout, after }, work).await
+        }
         None => work.await,
     }
 }
 
 /// Whether this thread has a runtime, and timers: without them reqwest would panic.
-fn can_wait() -> Result<(), HttpError> {
+pub(crate) fn can_wait() -> Result<(), HttpError> {
     tokio::runtime::Handle::try_current().map_err(|_| HttpError::NoRuntime)?;
     // Nobody can be asked, see design note 005; the attempt is caught.
     catch_unwind(|| drop(sleep(Duration::ZERO))).map_err(|_| HttpError::NoTimeDriver)
 }
 
 /// How the stream of one request is read: the one place where a stream learns what was asked.
-pub(crate) fn settings(client: &Inner, request: &Request, body: &Value) -> Builder {
-    let settings = client.settings.clone().request(body);
+pub(crate) fn settings(client: &Inner, request: &Request) -> Builder {
+    let settings = client.settings.clone().request(&request.body());
     match request.expected_choices() {
         Some(n) => settings.expect_choices(n),
         None => settings,
@@ -67,23 +72,17 @@ pub(crate) fn settings(client: &Inner, request: &Request, body: &Value) -> Build
 }
 
 async fn within<T>(
-    after: Duration,
-    kind: Timeout,
+    passed: TimedOut,
     work: impl Future<Output = Result<T, HttpError>>,
 ) -> Result<T, HttpError> {
-    let passed = TimedOut {
-        timeout: kind,
-        after,
-    };
-    timeout(after, work)
+    timeout(passed.after, work)
         .await
         .map_err(|_| HttpError::TimedOut(passed))?
 }
 
 /// Attempts until one succeeds, or is refused for good, or none are left.
-async fn attempts(client: &Inner, request: &Request, body: &Value) -> Result<Answer, HttpError> {
-    let url = client.endpoint.url(request.kind());
-    let body = Bytes::from(body.to_string());
+async fn attempts(client: &Inner, outgoing: &Outgoing) -> Result<Answer, HttpError> {
+    let url = client.endpoint.url(outgoing.kind);
     let made = AtomicU32::new(0);
     let pauses = ExponentialBuilder::new()
         .with_min_delay(FIRST_PAUSE)
@@ -92,7 +91,7 @@ async fn attempts(client: &Inner, request: &Request, body: &Value) -> Result<Ans
         .with_jitter();
     (|| {
         let attempt = made.fetch_add(1, Ordering::Relaxed) + 1;
-        let sent = client.http.post(url.clone()).body(body.clone());
+        let sent = client.http.post(url.clone()).body(outgoing.body());
         answer(client, sent, attempt)
     })
     .retry(pauses)
@@ -111,15 +110,14 @@ async fn answer(
     attempt: u32,
 ) -> Result<Answer, HttpError> {
     let head = async { request.send().await.map_err(HttpError::unanswered) };
-    let response = match client.timeouts.first_byte {
-        Some(after) => within(after, Timeout::FirstByte, head).await?,
-        None => head.await?,
-    };
-    told(&response, attempt);
-    Answer::of(response, &client.secrets, attempt).await
+    let wait = client.timeouts.first_byte();
+    let response = within(wait, head).await?;
+    log_head(&response, attempt);
+    let answer = Answer::of(response, &client.secrets, attempt).await?;
+    Ok(answer.with_first_byte(wait))
 }
 
-fn told(response: &Response, attempt: u32) {
+fn log_head(response: &Response, attempt: u32) {
     tracing::debug!(
         status = response.status().as_u16(),
         attempt,
@@ -133,12 +131,14 @@ fn may_pass(error: &HttpError) -> bool {
     match error {
         HttpError::Connect { .. } => true,
         HttpError::Status(refused) => refused.is_passing(),
-        // A server that was reached may be at work on it.
-        HttpError::TimedOut(_) | HttpError::Transport { .. } => false,
+        // A server that was reached may be at work on it, unless it says that it is not.
+        HttpError::Transport { source, .. } => nack::is_refusal(&**source),
+        HttpError::TimedOut(_) => false,
         HttpError::Build(_)
         | HttpError::Request(_)
         | HttpError::NoRuntime
         | HttpError::NoTimeDriver
+        | HttpError::TooManyChoices { .. }
         | HttpError::Page(_)
         | HttpError::Tls { .. } => false,
     }
@@ -146,13 +146,13 @@ fn may_pass(error: &HttpError) -> bool {
 
 /// How long to pause before another attempt, if one is left.
 fn pause(error: &HttpError, ours: Option<Duration>) -> Option<Duration> {
-    let wish = error.answer().and_then(StatusError::retry_after);
-    both(wish.unwrap_or_default(), ours?)
+    let requested = error.answer().and_then(StatusError::retry_after);
+    both(requested.unwrap_or_default(), ours?)
 }
 
-/// The server's wish on top of our own pause: its jitter keeps those apart who were all told the same second.
-fn both(wish: Duration, ours: Duration) -> Option<Duration> {
-    (wish <= MAX_RETRY_AFTER).then(|| wish + ours)
+/// The pause that the server asks for on top of our own, whose jitter separates clients that were given the same one.
+fn both(requested: Duration, ours: Duration) -> Option<Duration> {
+    (requested <= MAX_RETRY_AFTER).then(|| requested + ours)
 }
 
 #[cfg(test)]

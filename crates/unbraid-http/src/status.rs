@@ -10,17 +10,20 @@ use std::{
 
 use self::said::Said;
 use crate::{
-    endpoint::ApiKey,
+    body::Incoming,
     error,
-    limits::{MAX_ERROR_BODY_BYTES, MAX_ERROR_BODY_TIME},
+    limits::{MAX_ERROR_BODY_BYTES, MAX_ERROR_BODY_TIME, MAX_RETRY_AFTER},
+    secrets::Secrets,
 };
-use reqwest::{Response, header::HeaderMap};
+use futures::StreamExt;
+use reqwest::{Response, StatusCode, Url, header::HeaderMap};
 
 /// An answer that brought no completions: a status other than success, or a web page.
 ///
 /// `Display` and `Debug` give the status, the path where it was not found, and the provider's type, code and request id where
-/// these are plain identifiers. Its message and body, which may hold parts of the prompt, are given only when asked for; the
-/// client's key is taken out of them.
+/// these are plain identifiers, and the wait that the server asks for where it is too long for another attempt. Its message and
+/// body, which may hold parts of the prompt, are given only when asked for. What the client sent as a secret is replaced in them
+/// by `[key]`, however it is escaped: its key, the values of further headers, and what stands in the query of its address.
 ///
 /// # Examples
 ///
@@ -50,6 +53,23 @@ struct Inner {
     body: String,
     said: Said,
     attempts: u32,
+}
+
+/// What an answer begins with.
+pub(crate) struct Head {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    url: Url,
+}
+
+impl Head {
+    pub(crate) fn of(response: &Response) -> Self {
+        Self {
+            status: response.status(),
+            headers: response.headers().clone(),
+            url: response.url().clone(),
+        }
+    }
 }
 
 impl StatusError {
@@ -118,44 +138,47 @@ impl StatusError {
         matches!(self.0.status, 408 | 409 | 429 | 500..=599) && !self.0.told_not_to_retry
     }
 
-    /// Reads what an answer says: a bounded part of its body, for a bounded time. `head` has come already.
+    /// Reads what an answer says: a bounded part of its body, for a bounded time. `begun` has come already.
     pub(crate) async fn read(
-        response: Response,
-        head: Vec<u8>,
-        secrets: &[ApiKey],
+        head: Head,
+        begun: Vec<u8>,
+        rest: Incoming,
+        secrets: &Secrets,
         attempts: u32,
     ) -> Self {
-        let without_key = |text: String| {
-            let take_out = |text: String, key: &ApiKey| key.redact(&text);
-            secrets.iter().fold(text, take_out)
-        };
-        let status = response.status();
-        let headers = response.headers();
-        let retry_after = retry_after(headers);
-        let request_id = request_id(headers);
-        let told_not_to_retry = header(headers, "x-should-retry") == Some("false");
-        let url = response.url();
-        let address = without_key(format!("{}{}", error::host(url), url.path()));
-        let body = without_key(body(response, head).await);
+        let Head {
+            status,
+            headers,
+            url,
+        } = head;
+        let mut secrets = secrets.clone();
+        secrets.add_url(&url); // that of another client is known by the answer only
+        let body = secrets.redact(&body(begun, rest).await);
         Self(Arc::new(Inner {
             status: status.as_u16(),
             reason: status.canonical_reason().unwrap_or_default(),
-            address,
-            request_id,
-            retry_after,
-            told_not_to_retry,
-            said: Said::of(&body),
+            address: secrets.redact(&format!("{}{}", error::host(&url), url.path())),
+            request_id: request_id(&headers).map(|id| secrets.redact(&id)),
+            retry_after: retry_after(&headers),
+            told_not_to_retry: header(&headers, "x-should-retry") == Some("false"),
+            said: Said::of(&body).redacted(&secrets),
             body,
             attempts,
         }))
     }
+
+    /// The wait that the server asks for, if it is too long to be waited for.
+    fn excessive_wait(&self) -> Option<Duration> {
+        let wait = self.retry_after()?;
+        (self.is_passing() && wait > MAX_RETRY_AFTER).then_some(wait)
+    }
 }
 
 /// What comes of a body that may be cut, stall or never end: the status is told either way.
-async fn body(mut response: Response, mut bytes: Vec<u8>) -> String {
+async fn body(mut bytes: Vec<u8>, mut rest: Incoming) -> String {
     let reading = async {
         while bytes.len() < MAX_ERROR_BODY_BYTES {
-            let Ok(Some(chunk)) = response.chunk().await else {
+            let Some(Ok(chunk)) = rest.next().await else {
                 break;
             };
             bytes.extend_from_slice(&chunk);
@@ -184,12 +207,23 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name| header(headers, name)?.parse::<f64>().ok();
     let millis = number("retry-after-ms").map(|millis| millis / 1000.0);
-    if let Some(seconds) = millis.or_else(|| number("retry-after")) {
-        return Duration::try_from_secs_f64(seconds).ok();
+    if let Some(wait) = millis.and_then(seconds) {
+        return Some(wait);
+    }
+    if let Some(number) = number("retry-after") {
+        return seconds(number);
     }
     let date = httpdate::parse_http_date(header(headers, "retry-after")?).ok()?;
     // A date in the past: at once.
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+/// A wait that no `Duration` can hold is a long one, and not none at all: that would mean to ask again at once.
+fn seconds(seconds: f64) -> Option<Duration> {
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(wait) => Some(wait),
+        Err(_) => (seconds > 0.0).then_some(Duration::MAX),
+    }
 }
 
 /// The text if it is a plain identifier, so that no payload slips into a log.
@@ -227,8 +261,21 @@ impl fmt::Display for StatusError {
             // The key and the prompt would go where the server points.
             f.write_str("; redirects are not followed")?;
         }
+        if let Some(wait) = self.excessive_wait() {
+            let (wait, most) = (rounded_up(wait), rounded_up(MAX_RETRY_AFTER));
+            write!(
+                f,
+                "; the server asks to wait {wait} s, longer than the limit of {most} s"
+            )?;
+        }
         Ok(())
     }
+}
+
+/// In seconds; a fraction counts as one.
+fn rounded_up(wait: Duration) -> u64 {
+    wait.as_secs()
+        .saturating_add(u64::from(wait.subsec_nanos() > 0))
 }
 
 impl fmt::Debug for StatusError {

@@ -33,6 +33,8 @@ pub struct Source(pub(crate) Box<dyn Feed>);
 
 impl Source {
     /// A stream of byte chunks, as [`Builder::read_sse`](crate::Builder::read_sse) takes it.
+    ///
+    /// Its error ends the stream as [`StreamError::Transport`], unless it is a [`StreamError`] itself: that one is kept.
     pub fn sse<S, B, E>(bytes: S) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
@@ -80,6 +82,16 @@ pub(crate) enum Broken {
     Stream(StreamError),
 }
 
+/// A byte stream may have timeouts of its own, and then ends as one that the reader's timeout ended.
+impl From<BoxError> for Broken {
+    fn from(error: BoxError) -> Self {
+        match error.downcast::<StreamError>() {
+            Ok(error) => Self::Stream(*error),
+            Err(error) => Self::Transport(error),
+        }
+    }
+}
+
 /// What gives one stream. It is not polled again behind its end or error.
 pub(crate) trait Feed: Send {
     /// Gives the next piece to `take`; `None` at the end.
@@ -109,7 +121,7 @@ where
                 take(Piece::Bytes(bytes.as_ref()));
                 Some(Ok(()))
             }
-            Some(Err(error)) => Some(Err(Broken::Transport(error.into()))),
+            Some(Err(error)) => Some(Err(Broken::from(error.into()))),
             None => None,
         })
     }

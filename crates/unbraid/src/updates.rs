@@ -124,10 +124,10 @@ impl Flat {
     /// What had arrived whole comes before the error, as in [`Pipeline::fail`](unbraid_core::pipeline::Pipeline::fail).
     fn broken(&mut self, error: BoxError) -> bool {
         let Self { intake, ready } = self;
-        let _superseded = intake.finish(&mut |update| ready.push(Ok(update.clone().into_owned())));
-        let error = TransportError::new(self.intake.bytes(), error);
-        self.ready
-            .push(Err(StreamError::Transport(Arc::new(error))));
+        // An event that has arrived but for its blank line is part of the answer (X14).
+        let _of_the_cut = intake.finish(&mut |update| ready.push(Ok(update.clone().into_owned())));
+        let error = TransportError::new(intake.bytes(), error);
+        ready.push(Err(StreamError::Transport(Arc::new(error))));
         false
     }
 

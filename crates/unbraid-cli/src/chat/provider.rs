@@ -29,9 +29,6 @@ pub(crate) struct Provider {
     retries: Option<u32>,
 }
 
-/// How long the first byte may take by default, as with the official SDKs: a model that reasons may send nothing for minutes.
-const FIRST_BYTE: Duration = Duration::from_secs(600);
-
 /// A key, which nothing prints.
 #[derive(Clone)]
 struct Key(String);
@@ -55,7 +52,9 @@ impl Provider {
         if let Some(after) = self.timeout {
             client = client.total_timeout(after);
         }
-        client = client.first_byte_timeout(self.first_byte());
+        if let Some(after) = self.first_byte_timeout {
+            client = client.first_byte_timeout(after);
+        }
         if let Some(after) = self.idle_timeout {
             client = client.idle_timeout(after);
         }
@@ -63,13 +62,6 @@ impl Provider {
             client = client.retries(retries);
         }
         client.build()
-    }
-
-    /// The wait for an answer to begin. Without a bound, a server that has stopped would hold the command for ever.
-    fn first_byte(&self) -> Duration {
-        self.first_byte_timeout
-            .or(self.idle_timeout)
-            .unwrap_or(FIRST_BYTE)
     }
 }
 

@@ -1,9 +1,9 @@
 //! What is said of an answer that did not come, or not whole.
 
-use std::error::Error;
+use std::{error::Error, time::Duration};
 
 use unbraid_core::{ChoiceIndex, End, StreamError, TransportError};
-use unbraid_http::{HttpError, StatusError};
+use unbraid_http::{HttpError, StatusError, limits::MAX_RETRY_AFTER};
 
 use crate::{
     exit::{self, Outcome, Status, complain},
@@ -60,7 +60,9 @@ fn hint_at(refused: &StatusError) -> Option<String> {
     if refused.param() == Some("n") {
         return Some("--fan-out asks for several choices without n".to_owned());
     }
-    if let Some(pause) = refused.retry_after() {
+    // The error itself states a wait that is longer.
+    let short = |pause: &Duration| *pause <= MAX_RETRY_AFTER;
+    if let Some(pause) = refused.retry_after().filter(short) {
         let seconds = pause.as_secs_f64().ceil();
         return Some(format!("the server asks to wait for {seconds} s"));
     }
@@ -91,7 +93,7 @@ pub(super) fn tell(outcome: &Outcome<'_>) -> Status {
 
 /// Why a connection was lost. Clients wrap that in several layers; all of them are printed, for the inner ones name it.
 fn lost(error: &TransportError) -> String {
-    let (bytes, chain) = (error.bytes, error.source_chain());
+    let (bytes, chain) = (error.bytes, error.causes());
     printable(&format!("connection lost after {bytes} bytes: {chain}"))
 }
 

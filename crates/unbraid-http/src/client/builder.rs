@@ -3,7 +3,8 @@
 use std::{env, fmt, sync::Arc, time::Duration};
 
 use reqwest::{
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    Url,
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
     redirect::Policy,
 };
 use tokio::sync::Semaphore;
@@ -11,10 +12,12 @@ use unbraid::{Builder, Completions};
 
 use super::{Client, Inner, Timeouts};
 use crate::{
+    body::ACCEPTED,
     endpoint::{ApiKey, Endpoint},
     error::BuildError,
     fan_out::Native,
     limits::{CONNECT_TIMEOUT, MAX_REQUESTS, RETRIES},
+    secrets::Secrets,
     tls,
 };
 
@@ -193,16 +196,23 @@ impl ClientBuilder {
         self
     }
 
-    /// How long the first byte may take: of the head, in each attempt, and then of the body. Off by default.
+    /// How long the first byte may take: of the head, connecting included, in each attempt, and then of the body.
+    ///
+    /// Unless it is set it is the [idle timeout](Self::idle_timeout), and without that one
+    /// [`FIRST_BYTE_TIMEOUT`](crate::limits::FIRST_BYTE_TIMEOUT), ten minutes. [`Duration::MAX`] waits for ever. In a
+    /// [`fan_out`](Client::fan_out) it counts for each request from its own turn.
     pub fn first_byte_timeout(mut self, after: Duration) -> Self {
         self.timeouts.first_byte = Some(after);
-        self.settings = self.settings.first_byte_timeout(after);
         self
     }
 
-    /// How long a body may be silent once it has begun. Off by default.
+    /// How long a server may be silent: while the connection is made, before the head, before the first byte of the body, and
+    /// then between two bytes. Off by default.
+    ///
+    /// A model that reasons before it answers may be silent for long at first only: give
+    /// [`first_byte_timeout`](Self::first_byte_timeout) a longer time, which then takes the place of this one.
     pub fn idle_timeout(mut self, after: Duration) -> Self {
-        self.settings = self.settings.idle_timeout(after);
+        self.timeouts.idle = Some(after);
         self
     }
 
@@ -212,8 +222,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How streams are read: limits, policies. Timeouts that this builder was given before are replaced by those of the
-    /// settings, so say this first.
+    /// How streams are read: limits, policies. Timeouts among them hold for the body alone; those of this builder go before
+    /// them, in whichever order they are given.
     pub fn stream_settings(mut self, settings: Builder) -> Self {
         self.settings = settings;
         self
@@ -234,7 +244,12 @@ impl ClientBuilder {
             .connect_timeout(self.connect)
             // A redirect would carry the prompt, and a key in a header of its own, to wherever the server points.
             .redirect(Policy::none())
-            .tls_backend_preconfigured(tls);
+            .tls_backend_preconfigured(tls)
+            // Bodies are decompressed here, whatever features of reqwest another crate has switched on.
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate();
         if !self.proxy {
             http = http.no_proxy();
         }
@@ -246,35 +261,40 @@ impl ClientBuilder {
             .map_err(|error| BuildError::Tls(Arc::new(error.without_url())))?;
         Ok(Client(Arc::new(Inner {
             http,
+            secrets: self.secrets(&endpoint),
             endpoint,
-            secrets: self.secrets(),
             retries: self.retries,
             max_requests: self.max_requests,
             native: Native::default(),
             timeouts: self.timeouts,
-            settings: self.settings,
+            settings: match self.timeouts.idle {
+                Some(after) => self.settings.idle_timeout(after),
+                None => self.settings,
+            },
         })))
     }
 
-    /// The key, and what stands in its place among the further headers.
-    fn secrets(&self) -> Vec<ApiKey> {
-        const KEEP_KEYS: [&str; 3] = ["authorization", "api-key", "x-api-key"];
-        let own = self.key_header.as_deref();
-        let further = self.headers.iter().filter_map(|(name, value)| {
-            let holds_key = KEEP_KEYS
-                .into_iter()
-                .chain(own)
-                .any(|known| name.eq_ignore_ascii_case(known));
-            let key = value.trim().rsplit(' ').next().filter(|_| holds_key)?; // `Bearer ..`
-            ApiKey::new(key)
-        });
-        self.key.clone().into_iter().chain(further).collect()
+    /// What no error may repeat: everything that is sent and may be a key, whatever the name of its header.
+    fn secrets(&self, endpoint: &Endpoint) -> Secrets {
+        let mut secrets = Secrets::default();
+        endpoint.add_to(&mut secrets);
+        if let Some(key) = &self.key {
+            key.add_to(&mut secrets);
+        }
+        for (_, value) in &self.headers {
+            secrets.add_header(value);
+        }
+        if self.proxy {
+            proxies().for_each(|proxy| secrets.add_url(&proxy));
+        }
+        secrets
     }
 
     fn all_headers(&self) -> Result<HeaderMap, BuildError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
         if let Some(key) = &self.key {
             let own = self.key_header.as_deref().map(header_name).transpose()?;
             let (name, value) = key.header(own.as_ref())?;
@@ -288,6 +308,23 @@ impl ClientBuilder {
         }
         Ok(headers)
     }
+}
+
+/// The proxies that the environment names: where they ask for a password, it stands in their addresses.
+fn proxies() -> impl Iterator<Item = Url> {
+    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+    let names = names
+        .into_iter()
+        .flat_map(|name| [name.to_owned(), name.to_lowercase()]);
+    let values = names.filter_map(|name| env::var(name).ok());
+    values.filter_map(|value| {
+        let value = value.trim();
+        match value.contains("://") {
+            true => Url::parse(value),
+            false => Url::parse(&format!("http://{value}")),
+        }
+        .ok()
+    })
 }
 
 fn header_name(name: &str) -> Result<HeaderName, BuildError> {

@@ -4,7 +4,7 @@ use super::both;
 use crate::limits::MAX_RETRY_AFTER;
 
 #[test]
-fn a_wish_is_granted_up_to_the_limit() {
+fn a_requested_pause_is_kept_up_to_the_limit() {
     let (none, ours) = (Duration::ZERO, Duration::from_millis(250));
     assert_eq!(both(none, ours), Some(ours));
     assert_eq!(both(MAX_RETRY_AFTER, ours), Some(MAX_RETRY_AFTER + ours));

@@ -3,6 +3,8 @@
 use serde_json::Value;
 use unbraid::ServerError;
 
+use crate::secrets::Secrets;
+
 /// What a body says, in whatever format.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Said {
@@ -24,6 +26,19 @@ impl Said {
         Self {
             message,
             ..Self::default()
+        }
+    }
+}
+
+impl Said {
+    /// By the body alone it would be redacted, but for a key that stands in two strings of its JSON.
+    pub(super) fn redacted(self, secrets: &Secrets) -> Self {
+        let redact = |text: Option<String>| text.map(|text| secrets.redact(&text));
+        Self {
+            message: redact(self.message),
+            kind: redact(self.kind),
+            code: redact(self.code),
+            param: redact(self.param),
         }
     }
 }

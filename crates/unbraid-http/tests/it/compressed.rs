@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
+use tokio::io::AsyncWriteExt;
 use unbraid_testkit::{
     cut,
     script::{Script, Step, bytes, content, finish},
@@ -127,6 +128,55 @@ async fn a_cut_body_is_no_end() {
             ["transport", "interrupted"].contains(&cut.end().name()),
             "{encoding}: {cut}"
         );
+    }
+}
+
+#[tokio::test]
+async fn every_delta_that_came_is_read_before_a_connection_is_lost() {
+    for encoding in ENCODINGS {
+        let [written, _] = compressed(encoding, &[&content(0, "a")])
+            .try_into()
+            .unwrap();
+        let mut answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\ncontent-length: 10000\r\n\r\n"
+        )
+        .into_bytes();
+        answer.extend(written);
+        let server = Server::raw(move |mut socket| {
+            let answer = answer.clone();
+            async move {
+                server::read_request(&mut socket).await;
+                socket.write_all(&answer).await.unwrap();
+            }
+        })
+        .await;
+        let completions = server.client().send(&two()).await.unwrap();
+        let choice = completions.single().await.unwrap();
+        let cut = choice.finished().await.unwrap_err();
+        assert_eq!(cut.partial().message.content, "a", "{encoding}");
+        assert_eq!(cut.end().name(), "transport", "{encoding}");
+        let lost = format!("connection lost after {} bytes", content(0, "a").len());
+        assert_eq!(completions.closed().await.unwrap_err().to_string(), lost);
+    }
+}
+
+#[tokio::test]
+async fn every_delta_that_came_is_read_before_a_stream_of_http2_is_reset() {
+    for encoding in ENCODINGS {
+        let [written, _] = compressed(encoding, &[&content(0, "a")])
+            .try_into()
+            .unwrap();
+        let server = Server::start(move |_| {
+            let script = Script::new([bytes(&written), Step::Yield, Step::Fail]);
+            encoded(server::stream(script), encoding)
+        })
+        .await;
+        let client = server.builder().http2_prior_knowledge(true);
+        let completions = client.build().unwrap().send(&two()).await.unwrap();
+        let choice = completions.single().await.unwrap();
+        let cut = choice.finished().await.unwrap_err();
+        assert_eq!(cut.partial().message.content, "a", "{encoding}");
+        assert_eq!(cut.end().name(), "transport", "{encoding}");
     }
 }
 

@@ -1,11 +1,17 @@
 //! When a connection is closed, and when it is used again.
 
 use std::{
-    sync::Mutex,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use unbraid_http::{Client, Request};
+use futures::{StreamExt, stream};
+use tokio::sync::{
+    Notify,
+    oneshot::{self, error::TryRecvError},
+};
+use unbraid::Completions;
+use unbraid_http::{Body, Client, Request};
 use unbraid_testkit::script::{DONE, Probe, Script, Step, bytes, content, finish};
 
 use crate::{
@@ -100,17 +106,54 @@ async fn dropping_the_future_of_a_request_closes_its_connection() {
     assert_eq!(gone, Ok(Some("gone")));
 }
 
+/// Stops the clock until it is dropped, so that no timer decides a test: the drain of a body ends by the body alone.
+///
+/// A paused clock advances by itself while the runtime has nothing to do, which waiting for a socket is, unless a blocking
+/// task runs.
+struct StoppedClock {
+    _running: std::sync::mpsc::Sender<()>,
+}
+
+impl StoppedClock {
+    fn new() -> Self {
+        let (running, stopped) = std::sync::mpsc::channel::<()>();
+        tokio::time::pause();
+        tokio::task::spawn_blocking(move || stopped.recv().is_err());
+        Self { _running: running }
+    }
+}
+
+/// A body, and what resolves once its reader has dropped it.
+fn watched(body: Body) -> (Completions, oneshot::Receiver<()>) {
+    let (held, dropped) = oneshot::channel::<()>();
+    let settings = body.settings();
+    let bytes = body.map(move |read| {
+        let _held = &held;
+        read
+    });
+    (settings.read_sse(bytes), dropped)
+}
+
+/// The body was read to its end, so that its connection is in the hands of tasks that are ready: these return it to the pool.
+async fn returned(dropped: oneshot::Receiver<()>) {
+    let _closed = dropped.await.unwrap_err();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn ten_requests_need_one_connection() {
+    let _clock = StoppedClock::new();
     for http2 in [false, true] {
         let server = Server::start(|_| two_choices_answer()).await;
         let client = client(&server, http2);
         for _ in 0..10 {
-            let completions = client.send(&two()).await.unwrap();
+            let (completions, dropped) = watched(client.open(&two()).await.unwrap());
             assert_eq!(texts(&completions).await, ["one", "two"]);
             completions.closed().await.unwrap();
             drop(completions);
-            settle().await;
+            returned(dropped).await;
         }
         assert_eq!((server.requests().len(), server.connections()), (10, 1));
     }
@@ -118,32 +161,35 @@ async fn ten_requests_need_one_connection() {
 
 #[tokio::test]
 async fn streams_in_pieces_need_one_connection_too() {
-    let server = Server::start(|_| {
-        let pieces = [content(0, "a"), finish(0, "stop"), DONE.to_owned()];
-        let pause = Step::Pause(Duration::from_millis(5));
-        let steps = pieces
-            .into_iter()
-            .flat_map(move |piece| [bytes(piece), pause.clone()]);
-        server::stream(Script::new(steps)) // its end comes behind `[DONE]`
-    })
-    .await;
-    let client = server.client();
-    for _ in 0..10 {
-        let request = Request::chat("m").user("Hi");
-        let completions = client.send(&request).await.unwrap();
-        // The handles go as soon as the answer is there.
-        let text = completions.single().await.unwrap().text().await.unwrap();
-        assert_eq!(text, "a");
-        completions.closed().await.unwrap();
-        drop(completions);
-        settle().await;
+    let _clock = StoppedClock::new();
+    for http2 in [false, true] {
+        let ends = Arc::new(Notify::new());
+        let end = Arc::clone(&ends);
+        let server = Server::start(move |_| {
+            let pieces = [content(0, "a"), finish(0, "stop"), DONE.to_owned()];
+            let steps = pieces.map(|piece| [bytes(piece), Step::Yield]);
+            let end = Arc::clone(&end);
+            // The end of the body comes when the client has read `[DONE]`.
+            let end = stream::once(async move { end.notified().await });
+            let end = end.filter_map(|()| async { None });
+            server::frames(Script::new(steps.into_iter().flatten()).chain(end))
+        })
+        .await;
+        let client = client(&server, http2);
+        for _ in 0..10 {
+            let request = Request::chat("m").user("Hi");
+            let (completions, mut dropped) = watched(client.open(&request).await.unwrap());
+            // The handles go as soon as the answer is there.
+            let text = completions.single().await.unwrap().text().await.unwrap();
+            assert_eq!(text, "a");
+            completions.closed().await.unwrap();
+            drop(completions);
+            assert!(dropped.try_recv().is_err_and(|e| e == TryRecvError::Empty));
+            ends.notify_one();
+            returned(dropped).await;
+        }
+        assert_eq!((server.requests().len(), server.connections()), (10, 1));
     }
-    assert_eq!((server.requests().len(), server.connections()), (10, 1));
-}
-
-/// The end of the body is read behind `closed()`; then the connection goes back into the pool.
-async fn settle() {
-    tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
 #[tokio::test]

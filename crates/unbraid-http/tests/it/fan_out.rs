@@ -11,8 +11,8 @@ use std::{
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::timeout;
-use unbraid::{Completions, StreamError, UsageSource};
-use unbraid_http::{Choices, HttpError, Request};
+use unbraid::{Completions, End, StreamError, Timeout, UsageSource};
+use unbraid_http::{Choices, Client, HttpError, Request, limits::MAX_FAN_OUT};
 use unbraid_testkit::script::{DONE, Probe, Script, Step, bytes, content, finish};
 
 use crate::server::{self, Answer, Server, full};
@@ -147,6 +147,196 @@ async fn if_every_request_fails_the_completion_has() {
     );
 }
 
+/// The same as a text: what it is, and what the server says.
+fn shown(error: &HttpError) -> String {
+    format!("{error}: {:?}", error.answer().and_then(|a| a.message()))
+}
+
+#[tokio::test]
+async fn a_fan_out_that_is_refused_as_a_whole_is_an_error_of_send() {
+    const BODY: &str = r#"{"error":{"message":"no such key","code":"invalid_api_key"}}"#;
+    let server = Server::start(|_| full(401, "application/json", BODY)).await;
+    let mut errors = Vec::new();
+    for choices in [Choices::Native, Choices::FanOut, Choices::Auto] {
+        let request = question().n(3).choices(choices);
+        let error = server.client().send(&request).await.unwrap_err();
+        assert!(matches!(error, HttpError::Status(_)), "{error:?}");
+        errors.push(shown(&error));
+    }
+    assert_eq!(
+        errors[0],
+        r#"status 401 Unauthorized (code invalid_api_key): Some("no such key")"#
+    );
+    assert_eq!(errors[1..], [errors[0].clone(), errors[0].clone()]);
+    assert_eq!(server.requests().len(), 1 + 3 + 1);
+}
+
+#[tokio::test]
+async fn auto_whose_further_requests_are_all_refused_is_an_error_of_send() {
+    let server = Server::start(|ordinal| match ordinal {
+        0 => full(400, "text/plain", "n must be 1"),
+        _ => full(402, "text/plain", "no credit"),
+    })
+    .await;
+    let client = server.client();
+    for requests in [3, 5] {
+        let request = question().n(2).choices(Choices::Auto);
+        let error = client.send(&request).await.unwrap_err();
+        let expected = r#"status 402 Payment Required: Some("no credit")"#;
+        assert_eq!(shown(&error), expected);
+        assert_eq!(server.requests().len(), requests);
+    }
+}
+
+#[tokio::test]
+async fn a_fan_out_that_reaches_nobody_is_an_error_of_send() {
+    let (_closed, address) = server::closed_port();
+    let client = Client::builder().base_url(format!("http://{address}/v1"));
+    let client = client.proxy_from_env(false).retries(0).build().unwrap();
+    let request = question().n(2).choices(Choices::FanOut);
+    let error = client.send(&request).await.unwrap_err();
+    assert!(matches!(error, HttpError::Connect { .. }), "{error:?}");
+}
+
+#[test]
+fn a_fan_out_without_a_runtime_is_an_error_and_no_panic() {
+    let client = Client::builder().build().unwrap();
+    let request = question().n(2).choices(Choices::FanOut);
+    let error = futures::executor::block_on(client.send(&request)).unwrap_err();
+    assert!(matches!(error, HttpError::NoRuntime), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_fan_out_begins_with_its_first_answer_and_keeps_the_other_refusals() {
+    let server = Server::start(|ordinal| match ordinal {
+        2 => sse(one("fine")),
+        _ => full(402, "text/plain", "no credit"),
+    })
+    .await;
+    let client = server.builder().max_requests(1).build().unwrap();
+    let request = question().n(4).choices(Choices::FanOut);
+    let completions = client.send(&request).await.unwrap();
+    let expected = [
+        "0 transport ",
+        "1 transport ",
+        "2 finished fine",
+        "3 transport ",
+    ];
+    assert_eq!(ends(&completions).await, expected);
+    assert!(completions.closed().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_fan_out_of_too_many_requests_is_refused_before_the_first() {
+    let server = Server::start(|_| sse(one("a"))).await;
+    let client = server.client();
+    let prompts = Request::text("m", serde_json::json!(["a", "b"]));
+    for (request, expected) in [
+        (question().n(MAX_FAN_OUT + 1), 1025),
+        (prompts.n(513), 1026),
+        (question().n(u32::MAX), u64::from(u32::MAX)),
+    ] {
+        for choices in [Choices::FanOut, Choices::Auto] {
+            let request = request.clone().choices(choices);
+            let error = client.send(&request).await.unwrap_err();
+            let HttpError::TooManyChoices { requested, max } = error else {
+                panic!("{error:?}")
+            };
+            assert_eq!((requested, max), (expected, 1024));
+            let expected = format!("a fan-out of {expected} requests exceeds the limit of 1024");
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+    let completions = client.fan_out(&question(), 1025);
+    let closed = completions.closed().await.unwrap_err();
+    let cause = HttpError::cause_of(&closed).map(HttpError::name);
+    assert_eq!(cause, Some("too_many_choices"));
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_fan_out_that_times_out_is_an_error_of_send() {
+    let silent = Server::raw(|mut socket| async move {
+        server::read_request(&mut socket).await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let soon = Duration::from_millis(300);
+    for (builder, expected) in [
+        (silent.builder().total_timeout(soon), Timeout::Total),
+        (
+            silent.builder().first_byte_timeout(soon),
+            Timeout::FirstByte,
+        ),
+        (silent.builder().idle_timeout(soon), Timeout::Idle),
+    ] {
+        let request = question().n(2).choices(Choices::FanOut);
+        let error = builder.build().unwrap().send(&request).await.unwrap_err();
+        let HttpError::TimedOut(passed) = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(passed.timeout, expected);
+    }
+}
+
+#[tokio::test]
+async fn requests_that_wait_their_turn_are_not_late() {
+    let server = Server::start(|ordinal| {
+        let pause = Step::Pause(Duration::from_millis(700));
+        server::stream(Script::new([pause, bytes(one(&ordinal.to_string()))]))
+    })
+    .await;
+    let first_byte = Duration::from_secs(2);
+    let client = server.builder().first_byte_timeout(first_byte);
+    let client = client.max_requests(1).build().unwrap();
+    let completions = client.fan_out(&question(), 4);
+    let expected = [
+        "0 finished 0",
+        "1 finished 1",
+        "2 finished 2",
+        "3 finished 3",
+    ];
+    assert_eq!(ends(&completions).await, expected);
+}
+
+#[tokio::test]
+async fn each_request_of_a_fan_out_has_a_body_of_known_length() {
+    for http2 in [false, true] {
+        let server = Server::start(|_| sse(one("a"))).await;
+        let client = server.builder().http2_prior_knowledge(http2);
+        let request = question().user("x".repeat(200_000)).seed(1);
+        let completions = client.build().unwrap().fan_out(&request, 2);
+        assert_eq!(ends(&completions).await.len(), 2);
+        for sent in server.requests() {
+            let length = sent.headers()["content-length"].to_str().unwrap();
+            assert_eq!(length.parse(), Ok(sent.body().len()));
+            assert!(sent.body().len() > 200_000);
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_request_of_a_fan_out_is_sent_again_whole() {
+    let server = Server::start(|ordinal| match ordinal {
+        0 | 2 => {
+            let mut busy = full(503, "text/plain", "busy");
+            busy.headers_mut()
+                .insert("retry-after-ms", "0".parse().unwrap());
+            busy
+        }
+        _ => sse(one("a")),
+    })
+    .await;
+    let client = server.builder().max_requests(1).build().unwrap();
+    let completions = client.fan_out(&question().seed(1), 2);
+    assert_eq!(ends(&completions).await, ["0 finished a", "1 finished a"]);
+    let seeds: Vec<_> = bodies(&server)
+        .iter()
+        .map(|body| body["seed"].as_i64().unwrap())
+        .collect();
+    assert_eq!(seeds, [1, 1, 2, 2]);
+}
+
 /// A server whose answers begin and stall, each with its probe.
 async fn stalling() -> (Server, Arc<Mutex<Vec<Probe>>>) {
     let probes = Arc::new(Mutex::new(Vec::new()));
@@ -248,9 +438,12 @@ async fn the_first_byte_timeout_does_not_count_the_wait_for_a_turn() {
     let error = timeout(DEADLINE, choice.finished())
         .await
         .expect("it hangs");
-    let Some(HttpError::TimedOut(passed)) = HttpError::cause_of(&error.unwrap_err()).cloned()
-    else {
-        panic!("the body has no byte");
+    let error = error.unwrap_err();
+    let End::TimedOut(passed) = error.end() else {
+        panic!(
+            "the body has no byte, and the choice ended as {:?}",
+            error.end()
+        );
     };
     assert_eq!(passed.timeout, unbraid::Timeout::FirstByte);
 }

@@ -137,6 +137,79 @@ async fn the_first_byte_is_waited_for_in_head_and_body() {
     assert_eq!(passed.timeout, Timeout::FirstByte);
 }
 
+#[tokio::test]
+async fn the_idle_timeout_covers_connecting_head_and_first_byte() {
+    // A handshake that is not answered is a connection that does not come about.
+    let mute = writes_and_waits("").await;
+    let https = mute.base_url().replace("http:", "https:");
+    let client = mute
+        .builder()
+        .base_url(https)
+        .idle_timeout(SHORT)
+        .retries(0);
+    let refused = client.build().unwrap().send(&two()).await.unwrap_err();
+    is_timeout(&refused, Timeout::Idle);
+
+    let client = mute.builder().idle_timeout(SHORT).build().unwrap();
+    is_timeout(&client.send(&two()).await.unwrap_err(), Timeout::Idle);
+
+    let headed = writes_and_waits(STREAM_HEAD).await;
+    for settings in [
+        Completions::builder(),
+        Completions::builder().idle_timeout(100 * SHORT),
+    ] {
+        let client = headed
+            .builder()
+            .idle_timeout(SHORT)
+            .stream_settings(settings);
+        let completions = client.build().unwrap().send(&two()).await.unwrap();
+        let Err(StreamError::TimedOut(passed)) = completions.closed().await else {
+            panic!("{:?}", completions.closed().await)
+        };
+        assert_eq!((passed.timeout, passed.after), (Timeout::Idle, SHORT));
+    }
+}
+
+#[tokio::test]
+async fn the_first_byte_may_take_longer_than_later_ones() {
+    let slow = Server::start(|_| {
+        let text = bytes(content(0, "a"));
+        server::stream(Script::new([Step::Pause(3 * SHORT), text, Step::Stall]))
+    })
+    .await;
+    let client = slow
+        .builder()
+        .idle_timeout(SHORT)
+        .first_byte_timeout(50 * SHORT);
+    let completions = client.build().unwrap().send(&two()).await.unwrap();
+    assert_eq!(end(&completions).await, ("timed_out", "a".to_owned()));
+    let Err(StreamError::TimedOut(passed)) = completions.closed().await else {
+        panic!("{:?}", completions.closed().await)
+    };
+    assert_eq!((passed.timeout, passed.after), (Timeout::Idle, SHORT));
+}
+
+#[tokio::test]
+async fn every_delta_that_came_is_read_before_a_connection_is_lost() {
+    let deltas = [content(0, "a"), content(1, "b"), content(0, "c")].concat();
+    // The last event lacks its blank line, and the connection ends in the same read.
+    let cut = deltas.trim_end().to_owned() + "\n";
+    for body in [deltas, cut] {
+        let server = writes(chunk(&body), None).await;
+        let completions = server.client().send(&two()).await.unwrap();
+        assert_eq!(end(&completions).await, ("transport", "ac".to_owned()));
+        let error = completions.closed().await.unwrap_err();
+        let StreamError::Transport(lost) = &error else {
+            panic!("{error:?}")
+        };
+        let expected = format!("connection lost after {} bytes", body.len());
+        assert_eq!(error.to_string(), expected);
+        let causes = lost.causes();
+        assert!(causes.contains(": "), "the innermost one counts: {causes}");
+        assert!(!causes.contains(&server.address().to_string()), "{causes}");
+    }
+}
+
 async fn writes_and_waits(text: &'static str) -> Server {
     Server::raw(move |mut socket| async move {
         read_request(&mut socket).await;

@@ -2,11 +2,12 @@
 
 use std::{env, process::Command};
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use unbraid_http::Client;
 
 use crate::{
     answers::{texts, two},
-    server::{Server, two_choices_answer},
+    server::{Server, full, two_choices_answer},
 };
 
 /// Where the second process sends its request: a name that is nowhere.
@@ -21,6 +22,12 @@ async fn asks_through_a_proxy() {
     let shown = format!("{client:?}");
     assert!(!shown.contains("hush"), "{shown}");
 
+    // A proxy that repeats its credentials.
+    let refused = client.send(&two()).await.unwrap_err();
+    let answer = refused.answer().unwrap();
+    assert_eq!(answer.message(), Some("no [key], Basic [key]"));
+    assert!(!format!("{refused} {refused:?}").contains("hush"));
+
     let direct = Client::builder()
         .base_url("http://127.0.0.1:1/v1")
         .proxy_from_env(false);
@@ -31,7 +38,14 @@ async fn asks_through_a_proxy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_environment_names_proxy_address_and_key() {
-    let proxy = Server::start(|_| two_choices_answer()).await;
+    let proxy = Server::start(|request| match request {
+        0 => two_choices_answer(),
+        _ => {
+            let proof = BASE64_STANDARD.encode("user:hush/hush");
+            full(407, "text/plain", format!("no hush/hush, Basic {proof}"))
+        }
+    })
+    .await;
     let mut asking = Command::new(env::current_exe().unwrap());
     for name in [
         "NO_PROXY",
@@ -46,7 +60,7 @@ async fn the_environment_names_proxy_address_and_key() {
         .args(["--exact", "proxies::asks_through_a_proxy", "--ignored"])
         .env(
             "HTTP_PROXY",
-            format!("http://user:hush@{}", proxy.address()),
+            format!("http://user:hush%2Fhush@{}", proxy.address()),
         )
         .env("OPENAI_BASE_URL", NOWHERE)
         .env("OPENAI_API_KEY", "sk-env\n");
@@ -59,7 +73,7 @@ async fn the_environment_names_proxy_address_and_key() {
     );
 
     let requests = proxy.requests();
-    assert_eq!(requests.len(), 1);
+    assert_eq!(requests.len(), 2);
     let uri = requests[0].uri().to_string();
     assert_eq!(uri, format!("{NOWHERE}/chat/completions"));
     assert_eq!(requests[0].headers()["authorization"], "Bearer sk-env");

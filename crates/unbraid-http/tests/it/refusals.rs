@@ -154,9 +154,26 @@ async fn retry_after_in_every_form() {
     assert_eq!(waits("retry-after", "7".into()).await, seconds(7.0));
     assert_eq!(waits("retry-after", " 1.5 ".into()).await, seconds(1.5));
     assert_eq!(waits("retry-after-ms", "250".into()).await, seconds(0.25));
-    for odd in ["-1", "NaN", "1e300", "soon", ""] {
+    for odd in ["-1", "-1e300", "NaN", "soon", ""] {
         assert_eq!(waits("retry-after", odd.into()).await, None, "{odd:?}");
     }
+    let endless = "9".repeat(400);
+    for long in [
+        "99999999999999999999999",
+        "18446744073709551616",
+        "1e300",
+        &endless,
+    ] {
+        let wait = waits("retry-after", long.into()).await;
+        assert_eq!(wait, Some(Duration::MAX), "{long}");
+        let wait = waits("retry-after-ms", format!("{long}000")).await;
+        assert_eq!(wait, Some(Duration::MAX), "{long}");
+    }
+    let both = refused(|| {
+        let answer = with(json(429, "{}"), "retry-after-ms", "NaN");
+        with(answer, "retry-after", "7")
+    });
+    assert_eq!(both.await.retry_after(), seconds(7.0));
     let date = |at| httpdate::fmt_http_date(at);
     let past = SystemTime::now() - Duration::from_secs(60);
     assert_eq!(waits("retry-after", date(past)).await, seconds(0.0));

@@ -1,13 +1,16 @@
 //! What is sent again, as the server counts it, and what never is.
 
 use std::{
-    sync::Mutex,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use tokio::io::AsyncWriteExt;
-use unbraid_http::{Client, HttpError};
-use unbraid_testkit::script::{Script, Step, bytes, content};
+use unbraid_http::{Choices, Client, HttpError, Request};
+use unbraid_testkit::script::{Script, Step, bytes, content, finish};
 
 use crate::{
     answers::{texts, two},
@@ -95,6 +98,29 @@ async fn a_wait_of_hours_is_an_error_now() {
 }
 
 #[tokio::test]
+async fn a_wait_beyond_every_limit_is_an_error_that_states_it() {
+    for (wait, stated) in [
+        ("99999999999999999999999", "18446744073709551615"),
+        ("1e300", "18446744073709551615"),
+        ("3600", "3600"),
+        ("60.5", "61"),
+    ] {
+        for status in [429, 503] {
+            let server = Server::start(move |_| busy(status, Some(("retry-after", wait)))).await;
+            let refused = server.client().send(&two()).await.unwrap_err();
+            assert_eq!(server.requests().len(), 1, "{wait}");
+            let expected =
+                format!("; the server asks to wait {stated} s, longer than the limit of 60 s");
+            assert!(refused.to_string().ends_with(&expected), "{refused}");
+        }
+    }
+    // It is no reason where no other attempt would be made.
+    let server = Server::start(|_| busy(400, Some(("retry-after", "3600")))).await;
+    let refused = server.client().send(&two()).await.unwrap_err();
+    assert_eq!(refused.to_string(), "status 400 Bad Request");
+}
+
+#[tokio::test]
 async fn the_server_may_say_no() {
     let server = Server::start(|_| busy(500, Some(("x-should-retry", "false")))).await;
     let _refused = server.client().send(&two()).await.unwrap_err();
@@ -154,4 +180,48 @@ async fn half_a_head_is_a_byte() {
         "{refused:?}"
     );
     assert_eq!(server.connections(), 1);
+}
+
+/// A server of HTTP/2 that refuses each stream of an ordinal, from 0, and answers the others.
+async fn refusing(refused: &'static [usize], seen: Arc<AtomicUsize>) -> Server {
+    Server::raw(move |socket| {
+        let seen = Arc::clone(&seen);
+        async move {
+            let mut connection = h2::server::handshake(socket).await.unwrap();
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                if refused.contains(&seen.fetch_add(1, Ordering::SeqCst)) {
+                    respond.send_reset(h2::Reason::REFUSED_STREAM);
+                    continue;
+                }
+                tokio::spawn(async move {
+                    let mut body = request.into_body();
+                    while let Some(Ok(bytes)) = body.data().await {
+                        let _released = body.flow_control().release_capacity(bytes.len());
+                    }
+                    let head = hyper::Response::new(());
+                    let mut body = respond.send_response(head, false).unwrap();
+                    let answer = [content(0, "a"), finish(0, "stop")].concat();
+                    body.send_data(answer.into(), true).unwrap();
+                });
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_stream_that_the_server_did_not_process_is_sent_again() {
+    for choices in [Choices::Native, Choices::FanOut] {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let server = refusing(&[0], Arc::clone(&seen)).await;
+        let client = server.builder().http2_prior_knowledge(true);
+        let request = Request::chat("m").user("x".repeat(100_000)).n(1);
+        let completions = client
+            .build()
+            .unwrap()
+            .send(&request.choices(choices))
+            .await;
+        assert_eq!(texts(&completions.unwrap()).await, ["a"], "{choices:?}");
+        assert_eq!(seen.load(Ordering::SeqCst), 2, "{choices:?}");
+    }
 }

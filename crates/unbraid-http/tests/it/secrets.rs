@@ -6,19 +6,55 @@ use std::{
     sync::Mutex,
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
     span,
 };
-use unbraid_http::{Client, ClientBuilder, HttpError, Request};
+use unbraid_http::{
+    Client, ClientBuilder, HttpError, Request, ResponseExt, StatusError,
+    limits::MAX_ERROR_BODY_BYTES,
+};
 
 use crate::{
     answers::{texts, two},
-    server::{Server, full, two_choices, two_choices_answer},
+    server::{self, Server, full, two_choices, two_choices_answer},
 };
 
-const KEY: &str = "sk-never-to-be-seen-9f3a";
+/// It holds every character that JSON, an address or HTML escapes.
+const KEY: &str = r#"sk-never/to+be="seen\zq9f3axw`1"#;
+
+/// What of it stays as it is in an address, in JSON and in HTML.
+const CORE: &str = "zq9f3axw";
+
+fn json(text: &str) -> String {
+    let quoted = serde_json::to_string(text).unwrap();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// As it stands in an address.
+fn in_address() -> String {
+    let byte = |byte: u8| match byte.is_ascii_alphanumeric() {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    KEY.bytes().map(byte).collect()
+}
+
+/// The ways in which a server may write it.
+fn forms() -> Vec<String> {
+    let json_in_json = json(&json(KEY).replace('/', "\\/"));
+    let html = KEY.replace('"', "&quot;").replace('`', "&#96;");
+    vec![
+        json(KEY),
+        json(KEY).replace('/', "\\/"),
+        json(KEY).replace('s', "\\u0073"),
+        json_in_json,
+        json(&html),
+        in_address(),
+    ]
+}
 
 /// All that was logged, by whichever of the two ways.
 static LOGGED: Mutex<String> = Mutex::new(String::new());
@@ -81,20 +117,24 @@ fn check(error: &dyn Error) {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let shown = format!("{error} {error:?} {error:#?}");
-        assert!(!shown.contains(KEY), "{shown}");
+        assert!(!shown.contains(CORE), "{shown}");
         cause = error.source();
     }
 }
 
 /// The key wherever a user may put it.
-fn with_key(builder: ClientBuilder) -> [ClientBuilder; 4] {
+fn with_key(builder: ClientBuilder) -> [ClientBuilder; 6] {
     [
         builder.clone().api_key(KEY),
         builder.clone().api_key(KEY).key_header("x-key"),
         builder
             .clone()
             .header("authorization", format!("Bearer {KEY}")),
-        builder.header("API-KEY", KEY),
+        builder.clone().header("API-KEY", KEY),
+        builder
+            .clone()
+            .header("x-whatever-name", format!("Token {KEY}")),
+        builder.header("cookie", format!("a=b; session={KEY}")),
     ]
 }
 
@@ -115,7 +155,7 @@ async fn it_is_in_no_log() {
             let completions = client.send(&two()).await.unwrap();
             assert_eq!(texts(&completions).await, ["one", "two"]);
         }
-        let base = format!("{}?key={KEY}", server.base_url());
+        let base = format!("{}?key={}", server.base_url(), in_address());
         let client = server.builder().base_url(base).build().unwrap();
         let completions = client.send(&two()).await.unwrap();
         assert_eq!(texts(&completions).await, ["one", "two"]);
@@ -125,7 +165,7 @@ async fn it_is_in_no_log() {
     for target in ["unbraid_http", "hyper_util", "reqwest"] {
         assert!(logged.contains(target), "nothing of {target}:\n{logged}");
     }
-    let line = logged.lines().find(|line| line.contains(KEY));
+    let line = logged.lines().find(|line| line.contains(CORE));
     assert_eq!(line, None);
     for payload in ["Count.", "wrong key"] {
         let of_ours = |line: &&str| line.starts_with("unbraid") && line.contains(payload);
@@ -136,13 +176,14 @@ async fn it_is_in_no_log() {
 #[tokio::test]
 async fn it_is_in_no_debug() {
     let server = Server::start(|_| two_choices_answer()).await;
-    let base = format!("http://user:{KEY}@{}/v1?key={KEY}", server.address());
+    let key = in_address();
+    let base = format!("http://user:{key}@{}/v1?key={key}", server.address());
     for builder in with_key(server.builder().base_url(base)) {
         let shown = format!("{builder:?} {builder:#?}");
-        assert!(!shown.contains(KEY), "{shown}");
+        assert!(!shown.contains(CORE), "{shown}");
         let client = builder.build().unwrap();
         let shown = format!("{client:?} {client:#?}");
-        assert!(!shown.contains(KEY), "{shown}");
+        assert!(!shown.contains(CORE), "{shown}");
     }
 }
 
@@ -155,7 +196,7 @@ async fn it_is_in_no_error() {
         _ => full(
             404,
             "application/json",
-            format!(r#"{{"error":"no {KEY}"}}"#),
+            format!(r#"{{"error":"no {}"}}"#, json(KEY)),
         ),
     })
     .await;
@@ -165,20 +206,121 @@ async fn it_is_in_no_error() {
             let refused = client.send(&two()).await.unwrap_err();
             check(&refused);
             let answer = refused.answer().unwrap();
-            assert!(!answer.body_head().contains(KEY));
-            assert!(!answer.message().unwrap_or_default().contains(KEY));
-            assert!(answer.message().unwrap().contains("[key]"));
+            says_nothing(answer);
         }
+    }
+}
+
+/// It is in nothing that a server says, and stood there.
+#[track_caller]
+fn says_nothing(answer: &StatusError) {
+    let message = answer.message().unwrap();
+    for said in [
+        message,
+        answer.body_head(),
+        answer.kind().unwrap_or_default(),
+        answer.code().unwrap_or_default(),
+        answer.param().unwrap_or_default(),
+        answer.request_id().unwrap_or_default(),
+        answer.address(),
+    ] {
+        assert!(!said.contains(CORE), "{said}");
+        assert!(!said.contains("seen"), "{said}");
+    }
+    assert!(message.contains("[key]"), "{message}");
+}
+
+#[tokio::test]
+async fn it_is_in_no_error_however_it_is_escaped() {
+    for form in forms() {
+        let server = Server::start(move |_| {
+            let error = format!(
+                r#"{{"error":{{"message":"no {form}!","type":"{form}","code":"{form}","param":"{form}"}}}}"#
+            );
+            let mut answer = full(401, "application/json", error);
+            if let Ok(id) = form.parse() {
+                answer.headers_mut().insert("x-request-id", id);
+            }
+            answer
+        })
+        .await;
+        let key = in_address();
+        let query = format!("{}?key={key}", server.base_url());
+        let user = server.base_url().replace("://", &format!("://user:{key}@"));
+        let path = format!("{}/{key}", server.base_url());
+        let mut builders = with_key(server.builder()).to_vec();
+        builders.push(server.builder().base_url(query));
+        builders.push(server.builder().base_url(user));
+        builders.push(server.builder().base_url(path).api_key(KEY));
+        for builder in builders {
+            let refused = builder.build().unwrap().send(&two()).await.unwrap_err();
+            check(&refused);
+            says_nothing(refused.answer().unwrap());
+            assert_eq!(refused.answer().unwrap().message(), Some("no [key]!"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn credentials_of_an_address_are_in_no_error_in_base64() {
+    let encoded = BASE64_STANDARD.encode(format!("somebody:{KEY}"));
+    let repeated = encoded.clone();
+    let server =
+        Server::start(move |_| full(401, "text/plain", format!("no: Basic {repeated}, {KEY}")))
+            .await;
+    let credentials = format!("://somebody:{}@", in_address());
+    let base = server.base_url().replace("://", &credentials);
+    let by_address = server.builder().base_url(base);
+    let by_header = server
+        .builder()
+        .header("authorization", format!("Basic {encoded}"));
+    for builder in [by_address, by_header] {
+        let refused = builder.build().unwrap().send(&two()).await.unwrap_err();
+        let answer = refused.answer().unwrap();
+        assert!(
+            !answer.body_head().contains(&encoded),
+            "{}",
+            answer.body_head()
+        );
+        says_nothing(answer);
+        let sent = server.requests().pop().unwrap();
+        assert_eq!(sent.headers()["authorization"], format!("Basic {encoded}"));
+    }
+}
+
+#[tokio::test]
+async fn it_is_in_no_error_of_a_client_of_ones_own_if_it_is_in_the_address() {
+    let server = Server::start(|_| full(401, "text/plain", format!("no {KEY}"))).await;
+    let address = format!("{}?key={}", server.base_url(), in_address());
+    let response = server::own_client().get(address).send().await.unwrap();
+    let refused = response.into_completions().await.unwrap_err();
+    check(&refused);
+    says_nothing(refused.answer().unwrap());
+}
+
+#[tokio::test]
+async fn a_key_that_is_cut_by_the_bound_of_an_error_body_is_replaced() {
+    for behind in [1, 2, 9] {
+        let server = Server::start(move |_| {
+            let kept = KEY.len() - behind;
+            let filler = "x".repeat(MAX_ERROR_BODY_BYTES - kept - 1);
+            full(401, "text/plain", format!("{filler} {KEY} and so on"))
+        })
+        .await;
+        let client = server.builder().api_key(KEY).build().unwrap();
+        let refused = client.send(&two()).await.unwrap_err();
+        says_nothing(refused.answer().unwrap());
     }
 }
 
 #[tokio::test]
 async fn it_is_in_no_error_without_an_answer() {
     let plain = Server::raw(|_| async {}).await;
+    let key = in_address();
     for base in [
-        format!("https://user:{KEY}@{}/v1?key={KEY}", plain.address()),
-        format!("http://{}/v1?key={KEY}", plain.address()),
-        format!("http://127.0.0.1:1/v1?key={KEY}"),
+        format!("https://user:{key}@{}/v1?key={key}", plain.address()),
+        format!("http://{}/v1?key={key}", plain.address()),
+        format!("http://127.0.0.1:1/v1?key={key}"),
     ] {
         let builder = Client::builder().base_url(&base).proxy_from_env(false);
         let client = builder.retries(0).api_key(KEY).build().unwrap();
@@ -209,7 +351,7 @@ async fn it_is_in_no_error_of_a_stream() {
         answer
     })
     .await;
-    let base = format!("{}?key={KEY}", server.base_url());
+    let base = format!("{}?key={}", server.base_url(), in_address());
     let client = server
         .builder()
         .base_url(base)

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     Request, Response,
@@ -237,7 +237,14 @@ pub(crate) fn full(status: u16, kind: &str, body: impl Into<Bytes>) -> Answer {
 
 /// An event stream, piece by piece.
 pub(crate) fn stream(script: Script) -> Answer {
-    let frames = script.map(|read| Ok(Frame::data(Bytes::copy_from_slice(read?.as_ref()))));
+    frames(script)
+}
+
+/// The same of any source.
+pub(crate) fn frames(
+    reads: impl Stream<Item = io::Result<impl AsRef<[u8]>>> + Send + 'static,
+) -> Answer {
+    let frames = reads.map(|read| Ok(Frame::data(Bytes::copy_from_slice(read?.as_ref()))));
     Response::builder()
         .header(CONTENT_TYPE, "text/event-stream")
         .body(UnsyncBoxBody::new(StreamBody::new(frames)))

@@ -1,9 +1,10 @@
 //! Panics and kills: they end what they hit and nothing else, and nobody is left waiting.
 
-use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
+use futures::stream;
+use unbraid_testkit::script::{DONE, Script, Step, bytes, content, finish};
 
 use super::{all_choices, ends, outcome, read, soon};
-use crate::{Choice, Completions, StreamError};
+use crate::{Choice, Completions, StreamError, TimedOut, Timeout};
 
 /// A trace of a choice, without its warnings' texts.
 async fn trace(choice: &Choice) -> Vec<String> {
@@ -175,4 +176,45 @@ async fn a_killed_reader_loses_what_is_open() {
         ends(&completions).await,
         ["0 finished \"a\"", "1 lost \"b\""]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_error_of_the_source_is_kept() {
+    let passed = TimedOut {
+        timeout: Timeout::FirstByte,
+        after: std::time::Duration::from_secs(5),
+    };
+    let reads = [Ok(content(0, "a")), Err(StreamError::TimedOut(passed))];
+    let completions = Completions::from_sse(stream::iter(reads));
+    assert_eq!(ends(&completions).await, ["0 timed_out \"a\""]);
+    let closed = soon(completions.closed()).await;
+    assert!(matches!(closed, Err(StreamError::TimedOut(kept)) if kept == passed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn x14_an_event_that_lacks_its_blank_line_is_read_before_the_failure() {
+    let steps = || {
+        let second = content(0, "b");
+        [bytes(content(0, "a")), bytes(second.trim_end()), Step::Fail]
+    };
+    let completions = read(steps());
+    assert_eq!(ends(&completions).await, ["0 transport \"ab\""]);
+
+    let mut flat = crate::updates(Script::new(steps()));
+    let mut text = String::new();
+    let error = loop {
+        match soon(flat.next()).await.unwrap() {
+            Ok(update) => text.extend(
+                update
+                    .content_update
+                    .map(|content| content.text.to_string()),
+            ),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(text, "ab");
+    let bytes = content(0, "a").len() + content(0, "b").trim_end().len();
+    let expected = format!("connection lost after {bytes} bytes");
+    assert_eq!(error.to_string(), expected);
+    assert!(soon(flat.next()).await.is_none());
 }

@@ -1,0 +1,63 @@
+use std::time::Duration;
+
+use crate::{ChoiceIndex, Demux, Options, StreamError, TimedOut, Timeout, TransportError};
+
+const FIRST: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
+const SECOND: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}";
+
+fn lost() -> StreamError {
+    StreamError::Transport(TransportError::new(7, "reset").into())
+}
+
+fn late() -> StreamError {
+    StreamError::TimedOut(TimedOut {
+        timeout: Timeout::Idle,
+        after: Duration::from_secs(1),
+    })
+}
+
+/// Text and end of choice 0 after these bytes and an error.
+#[track_caller]
+fn check(strict: bool, bytes: &str, error: StreamError, text: &str, end: &str) {
+    let mut demux = Demux::new(Options {
+        strict,
+        ..Options::default()
+    });
+    demux.feed(bytes.as_bytes());
+    demux.fail(error);
+    let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    let content = choice.message().content;
+    let seen = (content.as_str(), choice.end().unwrap().name());
+    assert_eq!(seen, (text, end), "{bytes}");
+}
+
+#[test]
+fn x14_an_event_that_lacks_its_blank_line_is_read_before_the_failure() {
+    for line_end in ["", "\n", "\r\n"] {
+        for strict in [false, true] {
+            let bytes = format!("{FIRST}{SECOND}{line_end}");
+            check(strict, &bytes, lost(), "ab", "transport");
+            check(strict, &bytes, late(), "ab", "timed_out");
+            // A caller who gives up wants nothing more.
+            check(strict, &bytes, StreamError::Cancelled, "a", "cancelled");
+            check(strict, &bytes, StreamError::Lost, "a", "lost");
+        }
+    }
+}
+
+#[test]
+fn x14_what_is_wrong_with_a_cut_event_is_the_cut() {
+    for strict in [false, true] {
+        let bytes = format!("{FIRST}data: {{\"choi");
+        check(strict, &bytes, lost(), "a", "transport");
+    }
+}
+
+#[test]
+fn x14_an_end_mark_that_lacks_its_line_end_is_the_end() {
+    let finish = SECOND.replace("}}]}", "},\"finish_reason\":\"stop\"}]}");
+    let bytes = format!("{FIRST}{finish}\n\ndata: [DONE]");
+    check(false, &bytes, lost(), "ab", "finished");
+    let bytes = format!("{FIRST}{finish}");
+    check(false, &bytes, lost(), "ab", "finished");
+}

@@ -1,0 +1,100 @@
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::Request;
+
+fn text(parts: &[Bytes]) -> String {
+    String::from_utf8(parts.concat()).unwrap()
+}
+
+/// The bodies of a fan-out are those that a request for each choice would have.
+#[track_caller]
+fn check(request: Value, n: u32, own: &[Value]) {
+    let request = Request::from_value(request).unwrap();
+    let each = request.encode_each_choice(n);
+    for (index, own) in own.iter().enumerate() {
+        let mut one = request.clone();
+        one.remove("n");
+        for (name, value) in own.as_object().unwrap() {
+            one.set(name, value.clone());
+        }
+        let sent = text(&each.of(index as u32));
+        assert_eq!(sent, one.body().to_string(), "choice {index}");
+    }
+}
+
+#[test]
+fn the_text_of_a_request_is_that_of_its_body() {
+    for request in [
+        json!({}),
+        json!({ "model": "m", "messages": [{ "role": "user", "content": "\"\\\u{1F980}\n" }] }),
+        json!({ "stream": false, "model": "m", "stream_options": null, "n": 3 }),
+        json!({ "stream_options": { "include_usage": false }, "temperature": 0.7, "x\"": [1e300] }),
+        json!({ "stream_options": "odd", "seed": -1 }),
+    ] {
+        for include in [true, false] {
+            let request = Request::from_value(request.clone()).unwrap();
+            let request = request.include_usage(include);
+            assert_eq!(text(&[request.encode()]), request.body().to_string());
+        }
+    }
+}
+
+#[test]
+fn each_choice_has_its_seed_and_no_n() {
+    check(
+        json!({ "model": "m", "n": 3, "seed": 7, "messages": [] }),
+        3,
+        &[
+            json!({ "seed": 7 }),
+            json!({ "seed": 8 }),
+            json!({ "seed": 9 }),
+        ],
+    );
+    check(
+        json!({ "seed": i64::MAX, "messages": [] }),
+        2,
+        &[json!({ "seed": i64::MAX }), json!({ "seed": i64::MIN })],
+    );
+    check(
+        json!({ "seed": u64::MAX - 1, "messages": [] }),
+        3,
+        &[
+            json!({ "seed": u64::MAX - 1 }),
+            json!({ "seed": u64::MAX }),
+            json!({ "seed": 0 }),
+        ],
+    );
+    for odd in [json!(1.5), json!("7"), json!(null)] {
+        check(json!({ "seed": odd }), 2, &[json!({}), json!({})]);
+    }
+}
+
+#[test]
+fn each_choice_has_the_prompt_that_it_answers() {
+    let own = |prompt: &str, seed: u32| json!({ "prompt": prompt, "seed": seed });
+    check(
+        json!({ "seed": 1, "prompt": ["a", "b\""], "model": "m", "n": 2 }),
+        2,
+        &[own("a", 1), own("a", 2), own("b\"", 3), own("b\"", 4)],
+    );
+    check(
+        json!({ "prompt": [[1, 2], [3]], "model": "m" }),
+        1,
+        &[json!({ "prompt": [1, 2] }), json!({ "prompt": [3] })],
+    );
+    for single in [json!("a"), json!([1, 2]), json!([])] {
+        let same = json!({ "prompt": single });
+        check(same.clone(), 2, &[same.clone(), same]);
+    }
+}
+
+#[test]
+fn what_requests_have_in_common_is_not_copied() {
+    let request = Request::chat("m").user("x".repeat(1000)).seed(1).n(3);
+    let each = request.encode_each_choice(3);
+    let [first, second] = [each.of(0), each.of(1)];
+    assert_eq!(first.len(), 3);
+    assert_eq!(first[0].as_ptr(), second[0].as_ptr());
+    assert_eq!(first[2].as_ptr(), second[2].as_ptr());
+}

@@ -1,0 +1,184 @@
+use base64::{Engine, prelude::BASE64_STANDARD};
+use reqwest::Url;
+
+use super::{SHORTEST_SECRET, Secrets};
+
+/// Every character that some format escapes.
+const KEY: &str = r#"sk/a+b=c"d\e`f'g&h<i>j%2Fk"#;
+
+fn secrets(secret: &str) -> Secrets {
+    let mut secrets = Secrets::default();
+    secrets.add(secret);
+    secrets
+}
+
+fn json(text: &str) -> String {
+    let quoted = serde_json::to_string(text).unwrap();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+fn units(text: &str) -> String {
+    let units = text.encode_utf16();
+    units.map(|unit| format!("\\u{unit:04X}")).collect()
+}
+
+fn percent(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
+
+fn entities(text: &str) -> String {
+    let escape = |char| match char {
+        '"' => "&quot;".to_owned(),
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '\'' => "&#39;".to_owned(),
+        '`' => "&#x60;".to_owned(),
+        other => other.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
+#[test]
+fn keys_are_replaced_and_words_are_not() {
+    let long = "k".repeat(SHORTEST_SECRET);
+    let redacted = secrets(&long).redact(&format!("<{long}> <{long}>"));
+    assert_eq!(redacted, "<[key]> <[key]>");
+    assert_eq!(secrets(&long[1..]).redact(&long), long);
+    assert_eq!(Secrets::default().redact("none"), "none");
+}
+
+#[test]
+fn a_key_is_replaced_in_every_escaped_form() {
+    let slashes = |text: &str| json(text).replace('/', "\\/");
+    let forms = [
+        KEY.to_owned(),
+        json(KEY),
+        slashes(KEY),
+        units(KEY),
+        json(KEY).replace('a', "\\u0061"),
+        percent(KEY),
+        entities(KEY),
+        // One format within another.
+        json(&json(KEY)),
+        slashes(&slashes(KEY)),
+        json(&json(&json(KEY))),
+        json(&entities(KEY)),
+        json(&percent(KEY)),
+        entities(&json(KEY)),
+        percent(&units(KEY)),
+    ];
+    for form in forms {
+        for (before, after) in [
+            ("", ""),
+            ("<", ">"),
+            ("key: \\\"", "\\\", \\u00e9 %20 &amp;"),
+        ] {
+            let text = format!("{before}{form}{after}");
+            let redacted = secrets(KEY).redact(&text);
+            assert_eq!(redacted, format!("{before}[key]{after}"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn letters_beyond_ascii_are_found_in_every_form() {
+    let key = "schl\u{fc}ssel-\u{1F511}-\u{20ac}";
+    for form in [key.to_owned(), units(key), percent(key), json(&units(key))] {
+        let redacted = secrets(key).redact(&format!("\u{e9}{form}\u{e9}"));
+        assert_eq!(redacted, "\u{e9}[key]\u{e9}", "{form}");
+    }
+}
+
+#[test]
+fn a_key_that_is_cut_at_the_end_is_replaced() {
+    for form in [
+        KEY.to_owned(),
+        json(KEY),
+        units(KEY),
+        percent(KEY),
+        entities(KEY),
+    ] {
+        for cut in 1..form.len() {
+            let redacted = secrets(KEY).redact(&format!("key {}", &form[..cut]));
+            // Escapes have at most six bytes a character. What is left behind may be a part of one.
+            let begun = redacted.starts_with("key [key]");
+            assert!(begun || cut < 6 * (SHORTEST_SECRET + 1), "{redacted}");
+        }
+    }
+    let redacted = secrets(KEY).redact(&format!("key {}", &KEY[..SHORTEST_SECRET]));
+    assert_eq!(redacted, "key [key]");
+}
+
+#[test]
+fn text_without_a_key_stays_as_it_is() {
+    for text in [
+        "",
+        "\\",
+        "\\u",
+        "\\ud83d",
+        "%",
+        "%4",
+        "&",
+        "&#",
+        "&#x;",
+        "\u{e9}\\\u{e9}",
+        "100 % & more;",
+    ] {
+        assert_eq!(secrets(KEY).redact(text), text);
+    }
+}
+
+#[track_caller]
+fn hides(secrets: &Secrets, texts: &[&str]) {
+    for text in texts {
+        let redacted = secrets.redact(&format!("<{text}>"));
+        assert!(!redacted.contains(text), "{redacted}");
+        assert!(redacted.contains("[key]"), "{redacted}");
+    }
+}
+
+#[test]
+fn of_a_header_what_a_server_repeats_alone_is_replaced() {
+    let header = |value: &str| {
+        let mut secrets = Secrets::default();
+        secrets.add_header(value);
+        secrets
+    };
+    hides(&header("Bearer  sk-abcdefgh= "), &["sk-abcdefgh="]);
+    hides(
+        &header("session=abcdefgh; token=\"ijklmnop=\", qrstuvwx"),
+        &["abcdefgh", "ijklmnop=", "qrstuvwx", "session=abcdefgh"],
+    );
+    let basic = BASE64_STANDARD.encode("somebody:password-1");
+    hides(
+        &header(&format!("Basic {basic}")),
+        &[&basic, "somebody:password-1", "password-1"],
+    );
+    let name = header("Bearer sk-abcdefgh").redact("the header Bearer is missing");
+    assert_eq!(name, "the header Bearer is missing");
+}
+
+#[test]
+fn of_an_address_query_and_credentials_are_replaced() {
+    let url = "http://user-name:pass%2Fword@host/v1?key=a%2Fb%2Bc%3Dd-e&api-version=2024-10-21&n=7";
+    let mut secrets = Secrets::default();
+    secrets.add_url(&Url::parse(url).unwrap());
+    hides(
+        &secrets,
+        &[
+            "a/b+c=d-e",
+            "a%2Fb%2Bc%3Dd-e",
+            "pass/word",
+            "pass%2Fword",
+            &BASE64_STANDARD.encode("user-name:pass/word"),
+        ],
+    );
+    let version = secrets.redact("version 2024-10-21 of host/v1");
+    assert_eq!(version, "version 2024-10-21 of host/v1");
+}
+
+#[test]
+fn debug_shows_a_number_only() {
+    assert_eq!(format!("{:?}", secrets(KEY)), "Secrets(1)");
+}
