@@ -445,7 +445,7 @@ async fn the_first_byte_timeout_does_not_count_the_wait_for_a_turn() {
             error.end()
         );
     };
-    assert_eq!(passed.timeout, unbraid::Timeout::FirstByte);
+    assert_eq!(passed.timeout, Timeout::FirstByte);
 }
 
 #[tokio::test]
