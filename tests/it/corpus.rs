@@ -15,7 +15,7 @@ use crate::support::{demux, options};
 type Facts = BTreeMap<String, Value>;
 
 #[track_caller]
-fn check(name: &str, bytes: &[u8], told: &Options) -> Result<(), String> {
+pub(crate) fn check(name: &str, bytes: &[u8], told: &Options) -> Result<(), String> {
     let (demux, _) = demux([bytes], options(told));
     let mut expected = expected(&slow::accumulate(bytes, told));
     let mut given = given(&demux);
