@@ -7,6 +7,7 @@ mod faults;
 mod join;
 mod limits;
 mod looks;
+mod portions;
 mod runtime;
 mod streams;
 mod usage;
