@@ -5,6 +5,7 @@ mod actors;
 mod core_properties;
 mod corpus;
 mod edge_cases;
+mod no_blank_lines;
 mod prompt;
 mod soak;
 mod support;

@@ -1,5 +1,7 @@
 //! Streams of a peer who wants our memory or our time.
 
+pub mod event;
+
 use std::iter::{once, repeat_n};
 
 use unbraid_core::limits::{

@@ -7,6 +7,7 @@ mod inside;
 pub(crate) mod lenient;
 mod merge;
 pub(crate) mod node;
+mod out;
 mod recognise;
 mod salvage;
 mod scan;
@@ -14,13 +15,15 @@ mod strict;
 mod tell;
 mod template;
 mod templates;
+mod text;
 
 use std::{borrow::Cow, sync::Arc};
 
 use merge::Merged;
-use tell::Out;
+use out::Out;
 pub(crate) use template::Found;
 use templates::Templates;
+use text::text_of;
 
 use crate::{
     StreamError, Update,
@@ -55,7 +58,7 @@ pub struct Decoder {
     depth: usize,
     at: u64,
     /// Envelope fields as they were last told: only changes are news.
-    memo: Vec<(Box<str>, String)>,
+    memo: Vec<(Box<str>, tell::Known)>,
     /// Choices whose reasoning comes in plain text: their details only repeat it (R4).
     plain_reasoning: Vec<u32>,
     templates: Templates,
@@ -65,6 +68,8 @@ pub struct Decoder {
     reasoning: Vec<Arc<str>>,
     /// In strict mode: what the deltas so far add up to.
     merged: Merged,
+    /// Whether an event came in parts, and was warned of (S10).
+    in_parts: bool,
 }
 
 /// How events are read.
@@ -93,6 +98,7 @@ impl Decoder {
             scanned: 0,
             reasoning: default_reasoning_keys(),
             merged: Merged::default(),
+            in_parts: false,
         }
     }
 
@@ -165,9 +171,12 @@ impl Decoder {
 
     pub(crate) fn decode_to(
         &mut self,
-        frame: Frame<'_>,
+        mut frame: Frame<'_>,
         sink: &mut dyn Take,
     ) -> Result<(), StreamError> {
+        if frame.kind == FrameKind::Line && self.in_parts {
+            frame.kind = FrameKind::Event; // only the first part has to be warned of
+        }
         if frame.data.is_empty() || self.fits(&frame, sink) {
             return Ok(());
         }
@@ -175,21 +184,18 @@ impl Decoder {
         if self.scans(&frame, sink) {
             return Ok(());
         }
-        let lossy;
-        let mut invalid = false;
-        let text = match std::str::from_utf8(frame.data) {
-            Ok(text) => text,
-            Err(_) => {
-                lossy = String::from_utf8_lossy(frame.data);
-                invalid = true;
-                &lossy
-            }
-        };
+        let text = text_of(frame.data);
         let mut out = Out::new(self.at, sink);
-        if invalid {
+        if let Some(Cow::Owned(_)) = text {
             out.warn("S19", "invalid UTF-8 was replaced");
         }
-        let understood = self.frame(&frame, text, &mut out);
+        let understood = match &text {
+            Some(text) => self.frame(&frame, text, &mut out),
+            None => {
+                out.lose(frame.data.len());
+                false
+            }
+        };
         self.at += 1;
         let refused = self.strict && !understood;
         let error = StreamError::Malformed {
@@ -239,15 +245,18 @@ impl Decoder {
             FrameKind::Json | FrameKind::Garbage if out.at == 0 => {
                 out.warn("S29", "JSON without event-stream framing")
             }
+            FrameKind::Line => {
+                self.in_parts = true;
+                out.warn("S10", "several frames without a blank line between them");
+            }
             FrameKind::Json | FrameKind::Garbage | FrameKind::Event | FrameKind::Truncated => {}
         }
-        if frame.kind == FrameKind::Truncated && !self.is_whole(text) {
-            out.warn(
-                "S21",
-                format!("the last event was cut after {} bytes", text.len()),
-            );
+        out.cut = frame.kind == FrameKind::Truncated;
+        if out.cut && (self.strict || frame.event.is_some()) && !self.is_whole(text) {
+            out.lose(text.len());
             return !self.strict;
         }
+        out.cut &= frame.event.is_none();
         match frame.event {
             Some(b"error") => self.error_event(text, out),
             Some(b"ping") => {
@@ -293,7 +302,8 @@ impl Decoder {
             }
         }
         let ordinary = || strict::chunk(trimmed, &self.reasoning);
-        if let Some(chunk) = (self.way != Way::Fields).then(ordinary).flatten() {
+        if let Some(mut chunk) = (self.way != Way::Fields).then(ordinary).flatten() {
+            tell::drop_long_names(&mut chunk);
             // A chunk that one fits already needs no further template.
             let template = (!fits)
                 .then(|| self.templates.learn(text, &chunk))
@@ -355,6 +365,9 @@ impl Decoder {
         match node.as_array() {
             Some(items) => {
                 for item in items {
+                    if out.is_full() {
+                        return out.skip();
+                    }
                     let chunk = lenient::chunk(item, out.at, &self.reasoning);
                     self.emit(chunk, out);
                 }
@@ -370,30 +383,18 @@ impl Decoder {
     fn error_event<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
         out.warn("S15", "an event named error");
         out.recognised = true;
-        let mut lines = text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .peekable();
-        let whole = node::read(text.trim(), self.depth);
-        if let (Err(_), true) = (&whole, text.trim().contains('\n')) {
-            // S32: a half-written frame before it; its last line is the error.
-            let mut last = "";
-            while let Some(line) = lines.next() {
-                if lines.peek().is_none() {
-                    last = line.trim();
-                } else if !self.payload(line, out) {
-                    out.warn("X13", format!("a chunk of {} bytes was lost", line.len()));
-                }
+        let text = text.trim();
+        let whole = node::read(text, self.depth).is_ok();
+        let last = match text.rsplit_once('\n').filter(|_| !whole) {
+            Some((before, last)) => {
+                self.lines(before, out); // S32: a half-written frame before it; its last line is the error
+                out.warn_of_loss(); // nothing counts behind the error
+                last
             }
-            out.push(Update {
-                error: Some(error_json(last, self.depth)),
-                recognised: true,
-                ..Update::default()
-            });
-            return true;
-        }
+            None => text,
+        };
         out.push(Update {
-            error: Some(error_json(text.trim(), self.depth)),
+            error: Some(error_json(last.trim(), self.depth)),
             recognised: true,
             ..Update::default()
         });
@@ -403,9 +404,15 @@ impl Decoder {
 
 /// The JSON of an error, or its text as a JSON string.
 fn error_json(text: &str, depth: usize) -> Cow<'_, str> {
+    /// No message is longer; a page of HTML may be.
+    const MOST: usize = 1024 * 1024;
     match node::read(text, depth) {
         Ok(node) => node.to_json(),
-        Err(_) => Cow::Owned(serde_json::Value::from(text).to_string()),
+        Err(_) => {
+            let cut = (0..4).find_map(|back| text.get(..MOST - back));
+            let text = cut.unwrap_or(text);
+            Cow::Owned(serde_json::Value::from(text).to_string())
+        }
     }
 }
 

@@ -7,10 +7,12 @@
 
 use std::fmt;
 
+mod buffer;
 mod known;
 mod line;
 mod ndjson;
 mod sse;
+mod value;
 
 use line::Lines;
 use ndjson::Json;
@@ -57,6 +59,8 @@ pub struct Framer {
     /// Bytes of a byte order mark matched so far; all of them, too, when it is known that none (more) will come.
     bom: usize,
     strict: bool,
+    /// The end of the body was told: nothing is taken any more.
+    finishing: bool,
     ended: bool,
 }
 
@@ -73,6 +77,7 @@ impl Framer {
             mode: Mode::Undecided,
             bom: 0,
             strict,
+            finishing: false,
             ended: false,
         }
     }
@@ -91,7 +96,7 @@ impl Framer {
         &'s mut self,
         input: &mut &'i [u8],
     ) -> Option<Result<Frame<'s>, FrameError>> {
-        if self.ended {
+        if self.ended || self.finishing {
             self.lines.advance(input, input.len());
             return None;
         }
@@ -99,7 +104,9 @@ impl Framer {
         Some(self.lend(cut))
     }
 
-    /// Ends the body and gives what it left unfinished: at most one last frame.
+    /// Ends the body and gives what it left unfinished; call it until it gives None.
+    ///
+    /// That is one frame, or two where the last line shows that the data before it stands for itself (S10).
     ///
     /// # Errors
     ///
@@ -109,14 +116,20 @@ impl Framer {
         if self.ended {
             return None;
         }
-        self.ended = true;
-        let cut = self.last_cut().transpose()?;
-        Some(self.lend(cut))
+        self.finishing = true;
+        let cut = self.last_cut().transpose();
+        self.ended = cut.is_none();
+        Some(self.lend(cut?))
     }
 
     /// How many bytes were taken so far.
     pub fn bytes(&self) -> u64 {
         self.lines.taken()
+    }
+
+    /// Takes back what was lent, if it is large: the next call may be far off.
+    pub(crate) fn release(&mut self) {
+        self.sse.release();
     }
 
     /// Whether any field of an event stream (`data`, `event`, `id`, `retry`) or a comment was seen.
@@ -306,13 +319,19 @@ impl fmt::Debug for Frame<'_> {
 pub enum FrameKind {
     /// An event with at least one data line; the data may be empty.
     Event,
+    /// A part of an event whose data lines, joined, are no JSON value (S10): a value that ends with its line, or what is
+    /// none.
+    ///
+    /// It is given as soon as that is known, so that a server which leaves out the blank lines is read as it writes. The
+    /// name of the event is that of its first part.
+    Line,
     /// A line `[DONE]` that is no field, and before which the event has no data. White space around it is dropped.
     BareDone,
     /// One object of a body that is JSON lines or a JSON array.
     Json,
     /// A line of such a body, or the rest of one, that is no object.
     Garbage,
-    /// The event or object that the end of the body cut off, as far as it came.
+    /// The event, part of one, or object that the end of the body cut off, as far as it came.
     ///
     /// It may well be complete but for the blank line; whoever reads the data can tell.
     Truncated,
@@ -401,21 +420,8 @@ enum Part<'i> {
     Data,
 }
 
-/// Empties a buffer for its next use.
-#[inline]
-fn renew(buffer: &mut Vec<u8>) {
-    buffer.clear();
-    if buffer.capacity() > ROOMY {
-        buffer.shrink_to(ROOMY);
-    }
-}
-
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 const DONE: &[u8] = b"[DONE]";
-
-/// What a buffer may keep between events: more than any ordinary delta takes, so that only the rare image or audio
-/// in one event gives its memory back.
-const ROOMY: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests;

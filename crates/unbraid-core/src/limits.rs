@@ -36,10 +36,14 @@ pub const MAX_WARNINGS: usize = 64;
 /// Unknown fields kept of one object, and of one choice or stream. Servers send a dozen; a search among more would be slow.
 pub const MAX_FIELDS: usize = 256;
 
-/// Entries of `choices` in one chunk, and of `tool_calls` in one delta; a chunk that has more of both together is read
-/// field by field, where [`MAX_VALUES`] bounds them. Servers send one, gateways that gather a few
-/// dozen; an entry may take 3 bytes on the wire and costs several hundred in memory.
+/// Entries of `choices` in one event, as many of `tool_calls`, and as many chunks without choices, whatever the event is
+/// made of: one chunk, a list of them, several on one line. Servers send one, gateways that gather a few dozen; an entry
+/// may take 3 bytes on the wire and costs several hundred in memory.
 pub const MAX_ENTRIES: usize = 1024;
+
+/// Bytes of a completion's id, and of its model's name; a longer one is read as none. Both have some fifty, and each update
+/// of an event carries a copy.
+pub const MAX_NAME_BYTES: usize = 4096;
 
 /// JSON values in a chunk that is read field by field, and in a field that is given as a value. One takes 2 bytes on
 /// the wire and costs up to a hundred in memory; the largest recorded chunks hold a few thousand.

@@ -82,7 +82,9 @@ impl Intake {
             }
         }
         let frame = framer.next(input)?;
-        Some(decode(frame, decoder, taker))
+        let decoded = decode(frame, decoder, taker);
+        framer.release();
+        Some(decoded)
     }
 
     /// How many events were decoded, and how many of them were read without parsing.
@@ -92,14 +94,21 @@ impl Intake {
         (self.decoder.events(), self.decoder.fitted())
     }
 
-    /// Decodes what the end of the stream left unfinished: at most one event.
+    /// Decodes what the end of the stream left unfinished, if anything.
     ///
     /// # Errors
     ///
     /// As [`next`](Self::next).
     pub fn finish(&mut self, sink: &mut dyn FnMut(&Update<'_>)) -> Option<Result<(), StreamError>> {
-        let frame = self.framer.finish()?;
-        Some(decode(frame, &mut self.decoder, &mut Updates(sink)))
+        let mut decoded = None;
+        while let Some(frame) = self.framer.finish() {
+            let event = decode(frame, &mut self.decoder, &mut Updates(sink));
+            if event.is_err() {
+                return Some(event);
+            }
+            decoded = Some(event);
+        }
+        decoded
     }
 
     /// Bytes that were taken.
@@ -154,14 +163,18 @@ fn framing(error: FrameError, event: u64) -> StreamError {
 struct Routed<'p, S> {
     router: &'p mut Router,
     sink: &'p mut S,
+    /// Updates that came.
+    count: usize,
 }
 
 impl<S: Sink> Take for Routed<'_, S> {
     fn update(&mut self, update: &Update<'_>) {
+        self.count += 1;
         self.router.update(update, self.sink);
     }
 
     fn piece(&mut self, piece: &Piece<'_>) {
+        self.count += 1;
         self.router.piece(piece, self.sink);
     }
 }
@@ -206,6 +219,48 @@ impl<S: Sink> Pipeline<S> {
     /// Takes the next bytes of the stream. What comes behind the stream's end is dropped (S26).
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut input = bytes;
+        while self.feed_portion(&mut input) {}
+    }
+
+    /// Takes the next bytes of the stream up to the event that fills a portion, and advances the input; true if there may
+    /// be more in it.
+    ///
+    /// Who keeps what the sink is told until it can be handed on does so between portions. One is 256 KiB of the stream or
+    /// 4,096 updates, whichever is reached first; the last event may go beyond by as much as one event may bring
+    /// ([`MAX_ENTRIES`](crate::limits::MAX_ENTRIES)).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, End, Options, Place, Shape, Stamped, Text, Update, pipeline::Pipeline, route::Sink};
+    ///
+    /// #[derive(Default)]
+    /// struct Count(usize);
+    ///
+    /// impl Sink for Count {
+    ///     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: Shape) {}
+    ///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {
+    ///         self.0 += 1;
+    ///     }
+    ///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
+    ///     fn end(&mut self, _slot: usize, _end: End, _place: Place) {}
+    ///     fn fail(&mut self, _slot: usize, _end: End, _place: Place) {}
+    ///     fn stream(&mut self, _event: Stamped<Text>) {}
+    /// }
+    ///
+    /// let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
+    /// let stream = event.repeat(10_000);
+    /// let mut input = stream.as_bytes();
+    /// let mut pipeline = Pipeline::new(Options::default(), Count::default());
+    /// while pipeline.feed_portion(&mut input) {
+    ///     assert!(std::mem::take(&mut pipeline.sink.0) <= 4_096);
+    /// }
+    /// assert!(input.is_empty());
+    /// ```
+    pub fn feed_portion(&mut self, input: &mut &[u8]) -> bool {
+        const BYTES: usize = 256 * 1024;
+        const UPDATES: usize = 4096;
+        let (mut portion, rest) = input.split_at_checked(BYTES).unwrap_or((*input, &[]));
         let Self {
             intake,
             head,
@@ -213,19 +268,39 @@ impl<S: Sink> Pipeline<S> {
             sink,
             ..
         } = self;
-        head.take(bytes);
-        while router.closed().is_none() {
+        let mut count = 0;
+        while count < UPDATES && router.closed().is_none() {
             if router.is_after_done() {
-                return self.feed_after_done(input);
+                let left = portion.len() + rest.len();
+                let after = input.get(input.len() - left..).unwrap_or_default();
+                *input = &[];
+                self.feed_after_done(after);
+                return false;
             }
-            let mut taker = Routed { router, sink };
-            let Some(event) = intake.next_to(&mut input, &mut taker) else {
+            let mut taker = Routed {
+                router,
+                sink,
+                count,
+            };
+            let Some(event) = intake.next_to(&mut portion, &mut taker) else {
                 break;
             };
+            count = taker.count;
             if let Err(error) = event {
                 router.fail(error, sink);
             }
         }
+        if router.closed().is_some() {
+            *input = &[];
+            return false;
+        }
+        let left = portion.len() + rest.len();
+        let (taken, behind) = input
+            .split_at_checked(input.len() - left)
+            .unwrap_or((*input, &[]));
+        head.take(taken);
+        *input = behind;
+        left > 0 || count >= UPDATES
     }
 
     /// Takes an update that was decoded elsewhere.

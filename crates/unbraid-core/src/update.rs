@@ -281,7 +281,16 @@ impl Update<'_> {
     }
 
     /// What keeping it costs, in the unit of the byte limits: the same for every reader of the stream.
+    ///
+    /// A choice's update that brings nothing counts as an entry, too: a batch holds it until it is applied.
     pub(crate) fn cost(&self) -> u64 {
+        match (self.payload_cost(), self.choice_index) {
+            (0, Some(_)) => crate::limits::DELTA_COST,
+            (cost, _) => cost,
+        }
+    }
+
+    fn payload_cost(&self) -> u64 {
         let text = |f: &Option<Fragment<'_>>| {
             f.as_ref().map_or(0, |f| {
                 if f.is_empty() {

@@ -68,6 +68,12 @@ impl Batch {
         self.steps.is_empty()
     }
 
+    /// Whether it has grown so large that it is to be applied before more is added, whoever is to read it.
+    pub(crate) fn is_large(&self) -> bool {
+        const LARGE: usize = 16 * 1024; // about 8 MiB, if none of it is plain text
+        self.steps.len() >= LARGE
+    }
+
     /// Whether it holds pieces of text and nothing else.
     pub(crate) fn is_text(&self) -> bool {
         !self.mixed
@@ -112,7 +118,7 @@ impl Batch {
         }
         self.push(Step::Update {
             place,
-            update: Box::new(update.clone().into_owned()),
+            update: kept(update),
         });
     }
 
@@ -134,7 +140,7 @@ impl Batch {
     pub(crate) fn late(&mut self, update: &Update<'_>, place: Place) {
         self.push(Step::Late {
             place,
-            update: Box::new(update.clone().into_owned()),
+            update: kept(update),
         });
     }
 
@@ -219,6 +225,17 @@ impl Batch {
         more.text.clear();
         self.mixed |= std::mem::take(&mut more.mixed);
     }
+}
+
+/// The update as a batch keeps it, without the envelope: that is the stream's, and no machine reads it.
+fn kept(update: &Update<'_>) -> Box<Update<'static>> {
+    let choice = Update {
+        id: None,
+        model: None,
+        warnings: Vec::new(),
+        ..update.clone()
+    };
+    Box::new(choice.into_owned())
 }
 
 /// The text, if the update brings nothing else that a machine looks at.

@@ -86,7 +86,7 @@ impl Record {
             *batch = Batch::default(); // the choice was lost: it has its end already
             return Topics::ALL;
         }
-        if self.timing.first_delta.is_none() || !batch.is_text() {
+        if self.timing.first_delta.is_none() || !batch.is_text() || self.batch.is_large() {
             self.settle(); // what came before has another time
             self.came = Some(Instant::now());
         }

@@ -5,6 +5,7 @@
 mod again;
 mod clock;
 mod end;
+mod held;
 mod outbox;
 mod wishes;
 
@@ -27,6 +28,7 @@ use unbraid_core::{
 use again::Again;
 use clock::Tick;
 pub(crate) use clock::{Clock, Timeouts, has_time_driver};
+use held::Held;
 use outbox::Outbox;
 
 use crate::{
@@ -54,6 +56,8 @@ struct ReaderActor;
 pub(crate) struct Reader {
     source: Box<dyn Feed>,
     pipeline: Pipeline<Outbox>,
+    /// What of the last read is still to be decoded.
+    held: Held,
     clock: Clock,
     options: Options,
     control: Receiver,
@@ -108,6 +112,7 @@ impl Reader {
         Self {
             source: source.0,
             pipeline: Pipeline::new(options.clone(), outbox),
+            held: Held::default(),
             // Timeouts bound this source; a choice's timing counts from the beginning of the whole completion.
             clock: Clock::new(timeouts, Instant::now()),
             options,
@@ -204,12 +209,17 @@ impl Reader {
         let Self {
             source,
             pipeline,
+            held,
             clock,
             empty_reads,
             ..
         } = self;
+        if held.feed(pipeline) {
+            clock.touch();
+            return Poll::Ready(Step::Read { more: true });
+        }
         let mut taken = 0;
-        while taken < READ_BYTES && pipeline.router().closed().is_none() {
+        while taken < READ_BYTES && held.is_empty() && pipeline.router().closed().is_none() {
             let polled = source.poll(cx, &mut |piece| {
                 taken += PIECE_COST;
                 match piece {
@@ -218,7 +228,7 @@ impl Reader {
                         *empty_reads = 0;
                         taken += bytes.len();
                         clock.touch();
-                        pipeline.feed(bytes);
+                        held.read(bytes, pipeline);
                     }
                     Piece::Update(update) => {
                         *empty_reads = 0;

@@ -14,6 +14,7 @@ mod join;
 mod limits;
 mod looks;
 mod loss;
+mod portions;
 mod race;
 mod requests;
 mod runtime;

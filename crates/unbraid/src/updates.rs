@@ -80,11 +80,20 @@ where
         let bytes = pin!(bytes);
         let mut bytes = Fair::new(bytes);
         loop {
-            let more = match bytes.next().await {
-                Some(Ok(read)) => flat.feed(read.as_ref()),
-                Some(Err(error)) => flat.broken(error.into()),
-                None => flat.finish(),
-            };
+            let mut more = true;
+            match bytes.next().await {
+                Some(Ok(read)) => {
+                    // One event at a time: a read may hold any number of them, and a stream is pulled.
+                    let mut input = read.as_ref();
+                    while more && flat.event(&mut input, &mut more) {
+                        for item in flat.ready.drain(..) {
+                            yield item;
+                        }
+                    }
+                }
+                Some(Err(error)) => more = flat.broken(error.into()),
+                None => more = flat.finish(),
+            }
             for item in flat.ready.drain(..) {
                 yield item;
             }
@@ -106,19 +115,19 @@ struct Flat {
 }
 
 impl Flat {
-    /// Decodes one read; false if the stream is over.
-    fn feed(&mut self, bytes: &[u8]) -> bool {
+    /// Decodes the next event of a read; false when that is used up. An error leaves no `more` to read.
+    fn event(&mut self, input: &mut &[u8], more: &mut bool) -> bool {
         let Self { intake, ready } = self;
-        let mut input = bytes;
-        while let Some(event) = intake.next(&mut input, &mut |update| {
-            ready.push(Ok(update.clone().into_owned()))
-        }) {
-            if let Err(error) = event {
+        let mut keep = |update: &Update<'_>| ready.push(Ok(update.clone().into_owned()));
+        match intake.next(input, &mut keep) {
+            None => false,
+            Some(Ok(())) => true,
+            Some(Err(error)) => {
                 ready.push(Err(error));
-                return false;
+                *more = false;
+                true
             }
         }
-        true
     }
 
     /// What had arrived whole comes before the error, as in [`Pipeline::fail`](unbraid_core::pipeline::Pipeline::fail).

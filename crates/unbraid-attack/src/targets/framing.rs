@@ -86,7 +86,7 @@ fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, flags: u8) -> Body {
         }
         assert!(piece.is_empty(), "a read was not used up");
     }
-    if let Some(frame) = framer.finish() {
+    while let Some(frame) = framer.finish() {
         assert_eq!(error, None, "a frame behind an error");
         frame.map_or_else(|e| error = Some(e), &mut keep);
     }

@@ -6,11 +6,12 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use peak_alloc::PeakAlloc;
-use unbraid_attack::hostile::{FLOODS, Pieces, SIEGES};
+use unbraid_attack::hostile::{FLOODS, Pieces, SIEGES, event::EVENTS};
 use unbraid_core::{Demux, Options, json::Partial, limits::MAX_ARGUMENT_DEPTH};
 use unbraid_testkit::fixture::workspace_root;
 
 mod crowd;
+mod event;
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
@@ -27,6 +28,12 @@ fn attackers_get_what_the_table_says_and_no_more() {
     for siege in SIEGES {
         let peak = peak(|| read((siege.stream)()));
         table.check(siege.name, peak, &mut report);
+    }
+    for event in EVENTS {
+        let peaks = event::WAYS.map(|(name, way)| (name, peak(|| way(event))));
+        let most = peaks.iter().map(|(_, peak)| *peak).fold(0.0, f64::max);
+        table.check(event.name, most, &mut report);
+        writeln!(report, "    {peaks:.0?}").unwrap();
     }
     table.check("MAX_PARTIAL_NODES", peak(partial), &mut report);
     table.check("MAX_ARGUMENT_DEPTH", peak(deep_arguments), &mut report);

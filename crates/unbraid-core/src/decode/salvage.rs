@@ -1,46 +1,76 @@
 //! What servers and proxies do to an event as a whole: fused frames, missing blank lines, cut ends.
 
 use super::{Decoder, Out, node};
+use crate::limits::MAX_ENTRIES;
 
 impl Decoder {
-    /// An event that is not one JSON value: its lines (S10), its values (S28), what follows the damage (S27), or lost (X13).
+    /// An event that is not one JSON value: its values (S28, or S10 where they stand on lines of their own), then what is
+    /// left line by line, and what follows the damage within a line (S27); the rest is lost (X13).
+    ///
+    /// It costs no more than a few passes over the text, however many lines and values that is made of: what comes
+    /// behind as many of them as an event may hold is only counted.
     pub(super) fn salvage<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) {
-        if text.contains('\n') && text.lines().all(|line| self.is_good(line)) {
-            out.warn("S10", "several frames without a blank line between them");
-            for line in text.lines() {
-                self.payload(line, out);
-                if out.done {
-                    break; // S26
-                }
+        if text.contains('\n') {
+            let values = self.values(text, out);
+            let good = self.lines(values.unwrap_or(text), out);
+            if good || values.is_some() {
+                out.warn("S10", "several frames without a blank line between them");
             }
-            return;
+        } else {
+            let _good = self.damaged(text, out);
         }
-        if self.values(text, out) {
-            return;
+    }
+
+    /// Each line by itself, as far as there is room; whether any of them was good.
+    pub(super) fn lines<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
+        let (mut rest, mut good) = (text, false);
+        for _ in 0..MAX_ENTRIES {
+            if out.done || out.is_full() || rest.is_empty() {
+                break; // S26
+            }
+            let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
+            rest = behind;
+            if !line.trim().is_empty() {
+                good |= self.payload(line, out) || self.damaged(line, out);
+            }
         }
-        if let Some((lost, rest)) = split_at_fused(text)
+        if out.is_full() && !rest.is_empty() {
+            out.skip();
+        } else if !out.done {
+            out.lose_lines(rest);
+        }
+        good
+    }
+
+    /// A line that is no value and no mark; whether anything of it was good.
+    fn damaged<'a>(&mut self, line: &'a str, out: &mut Out<'a, '_>) -> bool {
+        if let Some(rest) = self.values(line, out) {
+            out.warn("S28", "several values in one frame");
+            if !rest.is_empty() && out.is_full() {
+                out.skip();
+            } else if !rest.is_empty() && !out.done {
+                out.lose(rest.len());
+            }
+            true
+        } else if let Some((lost, rest)) = split_at_fused(line)
             && self.is_good(rest)
         {
             out.warn(
                 "S27",
                 format!("two frames in one: the first {lost} bytes were lost"),
             );
-            self.payload(rest, out);
-            return;
+            self.payload(rest, out)
+        } else {
+            out.lose(line.len());
+            false
         }
-        out.warn(
-            "X13",
-            format!(
-                "a chunk of {} bytes that is no JSON was skipped",
-                text.len()
-            ),
-        );
     }
 
-    /// Whether the unterminated last event is complete after all: as a whole, or each of its lines (S21); else it was
-    /// cut (S22).
+    /// Whether the unterminated last event is complete after all (S21); else it was cut (S22). Of one that is named error
+    /// it is the last line that counts (S32).
     pub(super) fn is_whole(&self, text: &str) -> bool {
-        self.is_good(text) || (!self.strict && text.lines().all(|line| self.is_good(line)))
+        let last = text.trim_end().rsplit('\n').next();
+        self.is_good(text) || (!self.strict && last.is_some_and(|line| self.is_good(line)))
     }
 
     /// Whether a text stands for itself: JSON, an end mark, or a keep-alive.
@@ -53,11 +83,13 @@ impl Decoder {
             || node::read(line, self.depth).is_ok()
     }
 
-    /// Consecutive values in one frame (S28). What follows them and is no value is lost.
-    fn values<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
+    /// Reads consecutive values, and gives what follows them; `None` if there is none.
+    fn values<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> Option<&'a str> {
         let mut rest = text.trim();
         let mut values = 0_usize;
-        while let Ok((node, used)) = node::read_prefix(rest, self.depth) {
+        while !out.is_full()
+            && let Ok((node, used)) = node::read_prefix(rest, self.depth)
+        {
             // Only objects: "12abc" begins with a number and is no frame.
             if node.as_object().is_none() {
                 break;
@@ -70,19 +102,13 @@ impl Decoder {
             }
         }
         if values == 0 {
-            return false;
+            return None;
         }
         if rest.trim_matches('"') == "[DONE]" {
             out.done = true;
             out.recognised = true;
-        } else if !rest.is_empty() {
-            out.warn(
-                "X13",
-                format!("{} bytes after a chunk are no JSON", rest.len()),
-            );
         }
-        out.warn("S28", "several values in one frame");
-        true
+        Some(rest)
     }
 }
 

@@ -1,70 +1,61 @@
 //! A chunk's way into updates, and what of its envelope is news.
 
-use std::borrow::Cow;
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::OnceLock,
+};
 
 use super::{
-    Decoder, Way,
+    Decoder, Out, Way,
     chunk::{Chunk, Element},
     scan,
 };
 use crate::{
-    Update, Warning,
+    Update,
     frame::{Frame, FrameKind},
+    limits::MAX_NAME_BYTES,
     piece::Take,
 };
 
-/// Collects an event's updates, holding one back so that the last one can be marked.
-pub(super) struct Out<'a, 's> {
-    pub(super) at: u64,
-    held: Option<Update<'a>>,
-    warnings: Vec<Warning>,
-    pub(super) recognised: bool,
-    pub(super) done: bool,
-    /// Why strict mode refuses the event, where that is not its JSON.
-    pub(super) refusal: Option<&'static str>,
-    sink: &'s mut dyn Take,
+/// A field's last value. Of a long one only its hash is kept: it may be as long as an event.
+#[derive(Debug, PartialEq)]
+pub(super) enum Known {
+    Text(String),
+    Hash(usize, u64),
 }
 
-impl<'a, 's> Out<'a, 's> {
-    pub(super) fn new(at: u64, sink: &'s mut dyn Take) -> Self {
-        Self {
-            at,
-            held: None,
-            warnings: Vec::new(),
-            recognised: false,
-            done: false,
-            refusal: None,
-            sink,
+impl Known {
+    fn new(raw: &str) -> Self {
+        const LONG: usize = 4096;
+        /// One for each process, so that nobody can choose two values that are taken for one.
+        static KEYS: OnceLock<RandomState> = OnceLock::new();
+        if raw.len() <= LONG {
+            return Self::Text(raw.to_owned());
         }
+        let keys = KEYS.get_or_init(RandomState::new);
+        Self::Hash(raw.len(), keys.hash_one(raw))
     }
 
-    pub(super) fn push(&mut self, mut update: Update<'a>) {
-        update.at = self.at;
-        let mut warnings = std::mem::take(&mut self.warnings);
-        warnings.append(&mut update.warnings);
-        update.warnings = warnings;
-        if let Some(ready) = self.held.replace(update) {
-            self.sink.update(&ready);
+    /// Keeps another value; whether it is one.
+    fn update(&mut self, raw: &str) -> bool {
+        if matches!(self, Self::Text(known) if known == raw) {
+            return false;
         }
+        let new = Self::new(raw);
+        let changed = *self != new;
+        *self = new;
+        changed
     }
+}
 
-    pub(super) fn warn(&mut self, code: &'static str, message: impl Into<Cow<'static, str>>) {
-        self.warnings.push(Warning::new(code, self.at, message));
-    }
-
-    pub(super) fn finish(mut self) {
-        let pending = self.held.is_none() || !self.warnings.is_empty() || self.done;
-        if pending {
-            let done = self.done;
-            self.push(Update {
-                done,
-                ..Update::default()
-            });
-        }
-        if let Some(mut last) = self.held.take() {
-            last.last = true;
-            last.recognised |= self.recognised;
-            self.sink.update(&last);
+/// What each update of a chunk carries a copy of is short, or is not told.
+pub(super) fn drop_long_names(chunk: &mut Chunk<'_>) {
+    for name in [&mut chunk.id, &mut chunk.model] {
+        if name
+            .as_ref()
+            .is_some_and(|name| name.len() > MAX_NAME_BYTES)
+        {
+            *name = None;
         }
     }
 }
@@ -83,6 +74,7 @@ impl Decoder {
         let Some(mut chunk) = scan::chunk(text, self.depth, &self.reasoning) else {
             return false;
         };
+        drop_long_names(&mut chunk);
         chunk.extra.retain(|(key, raw)| self.is_news(key, raw));
         let news = chunk.usage.is_some() || !chunk.extra.is_empty();
         if !chunk.extra.is_empty() {
@@ -134,8 +126,10 @@ impl Decoder {
 
     /// Tells a chunk's updates; true if its envelope brought something new.
     pub(super) fn emit<'a>(&mut self, mut chunk: Chunk<'a>, out: &mut Out<'a, '_>) -> bool {
+        drop_long_names(&mut chunk);
         chunk.place(out.at);
         out.warnings.append(&mut chunk.warnings);
+        let bare = chunk.elements.is_empty();
         out.recognised |= chunk.has_choices || chunk.error.is_some();
         for mut element in std::mem::take(&mut chunk.elements) {
             self.settle_reasoning(&mut element);
@@ -144,14 +138,16 @@ impl Decoder {
             update.created = chunk.created;
             update.model = chunk.model.clone();
             update.recognised = true;
-            out.push(update);
+            if out.admits(&mut update) {
+                out.push(update);
+            }
         }
         chunk.extra.retain(|(key, raw)| self.is_news(key, raw));
         let news = chunk.usage.is_some() || chunk.error.is_some() || !chunk.extra.is_empty();
         if !chunk.extra.is_empty() {
             self.templates.forget(); // they stand for the fields as they were told before
         }
-        if news || out.held.is_none() {
+        if (news || bare || out.held.is_none()) && out.admits_other() {
             out.push(Update {
                 id: chunk.id,
                 created: chunk.created,
@@ -169,17 +165,17 @@ impl Decoder {
 
     fn is_news(&mut self, key: &str, raw: &str) -> bool {
         const KEPT: usize = 32; // a foreign envelope has a dozen fields; beyond that each is told again
+        const LONG: usize = 1024;
+        if key.len() > LONG {
+            return true;
+        }
         let Some((_, value)) = self.memo.iter_mut().find(|(known, _)| **known == *key) else {
             if self.memo.len() < KEPT {
-                self.memo.push((key.into(), raw.into()));
+                self.memo.push((key.into(), Known::new(raw)));
             }
             return true;
         };
-        let news = *value != raw;
-        if news {
-            raw.clone_into(value);
-        }
-        news
+        value.update(raw)
     }
 
     fn settle_reasoning(&mut self, element: &mut Element<'_>) {

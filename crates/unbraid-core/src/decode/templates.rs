@@ -96,6 +96,11 @@ impl Templates {
 
     /// Makes a template of a chunk, but rarely where none ever fits.
     pub(super) fn learn(&mut self, text: &str, chunk: &Chunk<'_>) -> Option<Template> {
+        /// What stands around its text is kept several times over.
+        const LARGE: usize = 64 * 1024;
+        if text.len() > LARGE {
+            return None;
+        }
         const TRIES: u32 = 8;
         const REST: u32 = 64;
         if self.unfit >= TRIES && !self.unfit.is_multiple_of(REST) {

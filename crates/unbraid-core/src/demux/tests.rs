@@ -1,6 +1,8 @@
 use super::Demux;
 use crate::{CallKind, ChoiceIndex, End, Options, StreamError, Transcript};
 
+mod lines;
+
 /// What a stream adds up to: its choices, then the codes of its warnings, then its error.
 #[track_caller]
 fn check(stream: &str, expected: &[&str]) {
@@ -212,12 +214,12 @@ fn s15_s21_an_error_event_that_lacks_its_blank_line_is_an_error() {
 }
 
 #[test]
-fn s21_a_last_event_counts_only_if_each_of_its_lines_is_whole() {
+fn s21_of_a_last_event_each_whole_line_counts() {
     let line = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n";
     check(&line.repeat(2), &["c0 \"aa\" interrupted", "S10"]);
     check(
         &(line.to_owned() + "data: {\"choi"),
-        &["S21", "not_a_stream"],
+        &["c0 \"a\" interrupted", "S10", "S21"],
     );
 }
 

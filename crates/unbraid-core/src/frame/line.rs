@@ -2,7 +2,8 @@
 
 use memchr::memchr2;
 
-use super::{FrameError, renew};
+use super::FrameError;
+use super::buffer::{append, renew};
 
 /// Cuts lines out of reads, and keeps what the end of a read cut off.
 ///
@@ -64,7 +65,7 @@ impl Lines {
         let read = if self.kept.is_empty() {
             Some(line)
         } else {
-            self.kept.extend_from_slice(line);
+            append(&mut self.kept, line, self.limit);
             None
         };
         Ok(Some(Line {
@@ -96,7 +97,7 @@ impl Lines {
     pub(super) fn keep(&mut self, input: &mut &[u8], count: usize) -> Result<(), FrameError> {
         self.begin();
         self.check(count)?;
-        self.append(input, count);
+        self.append(input, count, self.limit);
         Ok(())
     }
 
@@ -109,10 +110,22 @@ impl Lines {
     }
 
     /// Moves the next `count` bytes into the kept ones; the caller has seen to the limit.
-    pub(super) fn append(&mut self, input: &mut &[u8], count: usize) {
-        self.kept
-            .extend_from_slice(input.get(..count).unwrap_or_default());
+    pub(super) fn append(&mut self, input: &mut &[u8], count: usize, limit: usize) {
+        append(
+            &mut self.kept,
+            input.get(..count).unwrap_or_default(),
+            limit,
+        );
         self.advance(input, count);
+    }
+
+    /// Goes back to the start of the last line, which was taken out of this read and is to be taken again.
+    pub(super) fn back_to<'i>(&mut self, line: u64, input: &mut &'i [u8], read: &'i [u8]) {
+        let untaken = input.len() + usize::try_from(self.taken - line).unwrap_or(usize::MAX);
+        let start = read.len().saturating_sub(untaken);
+        *input = read.get(start..).unwrap_or_default();
+        self.taken = line;
+        self.after_cr = false;
     }
 
     /// Whether no line is under way, nor half a line end.

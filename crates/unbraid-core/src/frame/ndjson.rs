@@ -84,6 +84,8 @@ impl Json {
         match (self.place, lines.last()) {
             (Place::Garbage, Some(line)) => self.garbage(line, lines),
             (Place::Object, _) => {
+                self.place = Place::Between;
+                self.lent = true;
                 Step::Cut(Cut::nameless(FrameKind::Truncated, Part::Kept, self.start))
             }
             (Place::Between | Place::Garbage, _) => Step::More,
@@ -138,7 +140,7 @@ impl Json {
             .filter(|_| end.is_some() && lines.kept().is_empty());
         match whole {
             Some(_) => lines.advance(input, count),
-            None => lines.append(input, count),
+            None => lines.append(input, count, self.limit),
         }
         if end.is_none() {
             return Ok(Step::More);

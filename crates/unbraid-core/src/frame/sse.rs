@@ -1,9 +1,13 @@
 //! Lines of an event stream become events.
 
+mod parts;
+
 use memchr::memchr;
 
+use super::buffer::{ROOMY, renew};
 use super::line::{Line, Lines};
-use super::{Cut, DONE, FrameError, FrameKind, Part, renew};
+use super::value::Value;
+use super::{Cut, DONE, FrameError, FrameKind, Part};
 
 /// The event under way, by WHATWG 9.2.6.
 pub(super) struct Sse {
@@ -18,6 +22,13 @@ pub(super) struct Sse {
     /// The event was handed out and its buffers are still lent.
     lent: bool,
     seen_field: bool,
+    /// What the data so far is as JSON, once it is `followed`: an event of one line never is.
+    value: Value,
+    followed: bool,
+    /// The data lines of this event are no JSON value together: each that is one by itself is a frame (S10).
+    apart: bool,
+    /// The line in [`Lines::kept`] was read, but not taken: what came before it had to be handed out first.
+    again: Option<u64>,
     strict: bool,
     limit: usize,
 }
@@ -34,6 +45,10 @@ enum Step {
     More,
     /// It ended an event that has data.
     Dispatch,
+    /// It ended a part of an event.
+    Part,
+    /// It shows that what came before it is a part of an event; it is to be read again after that.
+    Before,
     /// It is a bare `[DONE]`.
     BareDone,
 }
@@ -48,6 +63,10 @@ impl Sse {
             start: None,
             lent: false,
             seen_field: false,
+            value: Value::new(),
+            followed: false,
+            apart: false,
+            again: None,
             strict,
             limit,
         }
@@ -62,8 +81,19 @@ impl Sse {
         if self.lent {
             self.reset();
         }
+        if let Some(at) = self.again.take() {
+            match self.kept_line(at, lines)? {
+                Step::Part => return Ok(Some(self.dispatch(FrameKind::Line, Held::default()))),
+                Step::BareDone => return Ok(Some(Cut::bare_done(at))),
+                Step::More | Step::Dispatch | Step::Before => {}
+            }
+        }
         let mut held = Held::default();
-        while let Some(line) = lines.next(input)? {
+        loop {
+            let read = *input;
+            let Some(line) = lines.next(input)? else {
+                break;
+            };
             let step = match line.read {
                 Some(bytes) => self.line(bytes, line.at, &mut held)?,
                 None => self.kept_line(line.at, lines)?,
@@ -71,6 +101,14 @@ impl Sse {
             match step {
                 Step::More => {}
                 Step::Dispatch => return Ok(Some(self.dispatch(FrameKind::Event, held))),
+                Step::Part => return Ok(Some(self.dispatch(FrameKind::Line, held))),
+                Step::Before => {
+                    match line.read {
+                        Some(_) => lines.back_to(line.at, input, read),
+                        None => self.again = Some(line.at),
+                    }
+                    return Ok(Some(self.dispatch(FrameKind::Line, held)));
+                }
                 Step::BareDone => {
                     self.hold(held);
                     return Ok(Some(Cut::bare_done(line.at)));
@@ -95,9 +133,15 @@ impl Sse {
         if self.lent {
             self.reset();
         }
+        self.again = None;
         if let Some(line) = lines.last() {
             match self.kept_line(line.at, lines)? {
                 Step::More | Step::Dispatch => {}
+                // In front of the last line, which is read by the next call.
+                Step::Before => return Ok(Some(self.dispatch(FrameKind::Line, Held::default()))),
+                Step::Part => {
+                    return Ok(Some(self.dispatch(FrameKind::Truncated, Held::default())));
+                }
                 Step::BareDone => return Ok(Some(Cut::bare_done(line.at))),
             }
         }
@@ -121,7 +165,18 @@ impl Sse {
         if self.lent {
             self.reset();
         }
-        self.seen_field && self.start.is_none() && self.name.is_empty() && !self.has_data
+        self.seen_field
+            && self.start.is_none()
+            && self.name.is_empty()
+            && !self.has_data
+            && !self.apart
+    }
+
+    /// Gives a large event's room back as soon as nobody reads it.
+    pub(super) fn release(&mut self) {
+        if self.lent && self.data.capacity() > ROOMY {
+            self.reset();
+        }
     }
 
     /// Whether an event may hold so much.
@@ -137,6 +192,9 @@ impl Sse {
     fn kept_line(&mut self, at: u64, lines: &mut Lines) -> Result<Step, FrameError> {
         let mut held = Held::default();
         let step = self.line(lines.kept(), at, &mut held)?;
+        if let Step::Before = step {
+            return Ok(step);
+        }
         let first = held.data.take().map(<[u8]>::len);
         self.hold(held);
         if let Some(length) = first {
@@ -168,8 +226,7 @@ impl Sse {
         }
         if let Some(value) = line.strip_prefix(b"data:") {
             self.field(at);
-            self.add_data(after_space(value), held)?;
-            return Ok(Step::More);
+            return self.add_data(after_space(value), held);
         }
         if self.strict && !line.starts_with(b":") && !line.trim_ascii().is_empty() {
             return Err(FrameError::NotData { offset: at });
@@ -190,11 +247,14 @@ impl Sse {
             b"" => self.seen_field = true,
             b"data" => {
                 self.field(at);
-                self.add_data(value, held)?;
+                return self.add_data(value, held);
             }
             b"event" => {
                 self.field(at);
-                held.name = Some(value);
+                // S16: no ping is made of data that came before; its own event lacks the blank line in front.
+                if value != b"ping" || !(self.has_data || held.data.is_some()) {
+                    held.name = Some(value);
+                }
             }
             b"id" | b"retry" => self.field(at),
             // Not a field of the standard, which would ignore it.
@@ -202,7 +262,7 @@ impl Sse {
                 if !self.has_data && held.data.is_none() {
                     return Ok(Step::BareDone);
                 }
-                self.add_data(DONE, held)?;
+                return self.add_data(DONE, held);
             }
             _ => {}
         }
@@ -212,10 +272,12 @@ impl Sse {
     #[inline]
     fn blank(&mut self, held: &mut Held<'_>) -> Step {
         if self.has_data || held.data.is_some() {
+            self.apart = false;
             return Step::Dispatch;
         }
         // WHATWG: no data, no event; but its name is spent.
         held.name = None;
+        self.apart = false;
         self.reset();
         Step::More
     }
@@ -227,23 +289,13 @@ impl Sse {
     }
 
     #[inline(always)]
-    fn add_data<'i>(&mut self, value: &'i [u8], held: &mut Held<'i>) -> Result<(), FrameError> {
-        if !self.has_data && held.data.is_none() {
+    fn add_data<'i>(&mut self, value: &'i [u8], held: &mut Held<'i>) -> Result<Step, FrameError> {
+        if !self.has_data && held.data.is_none() && !self.apart {
             self.check(value.len())?;
             held.data = Some(value);
-            return Ok(());
+            return Ok(Step::More);
         }
-        self.join_data(value, held)
-    }
-
-    fn join_data<'i>(&mut self, value: &'i [u8], held: &mut Held<'i>) -> Result<(), FrameError> {
-        if let Some(first) = held.data.take() {
-            self.set_data(first);
-        }
-        self.check(self.data().len() + 1 + value.len())?;
-        self.data.push(b'\n');
-        self.data.extend_from_slice(value);
-        Ok(())
+        self.further_data(value, held)
     }
 
     #[inline]
@@ -291,6 +343,7 @@ impl Sse {
         renew(&mut self.name);
         renew(&mut self.data);
         self.has_data = false;
+        self.followed = false;
         self.start = None;
         self.lent = false;
     }

@@ -1,5 +1,7 @@
 use super::*;
 
+mod json;
+mod parts;
 mod reference;
 
 use reference::reference;
@@ -105,13 +107,13 @@ fn s01_all_three_line_ends() {
 
 #[test]
 fn s02_crlf_split_over_reads() {
-    check("data: a\r\ndata: b\r\n\r\n", &[r"Event@0 a\nb"]);
+    check("data: [1,\r\ndata: 2]\r\n\r\n", &[r"Event@0 [1,\n2]"]);
     let run = run(
         ROOM,
         false,
-        [&b"data: a\r"[..], b"", b"\ndata: b\r\n\r", b"\n\n"],
+        [&b"data: [\r"[..], b"", b"\ndata: ]\r\n\r", b"\n\n"],
     );
-    assert_eq!(run.trace, [r"Event@0 a\nb"]);
+    assert_eq!(run.trace, [r"Event@0 [\n]"]);
 }
 
 #[test]
@@ -128,8 +130,8 @@ fn s03_lone_cr_dispatches_at_once() {
 #[test]
 fn s04_comments_are_activity_only() {
     check(
-        ": PROCESSING\n\n:\n\ndata: a\n:mid\ndata: b\n\n",
-        &[r"Event@17 a\nb"],
+        ": PROCESSING\n\n:\n\ndata: [\n:mid\ndata: ]\n\n",
+        &[r"Event@17 [\n]"],
     );
     let run = every_cut(ROOM, false, b": keep-alive\n\n");
     assert!(run.trace.is_empty() && run.seen_field);
@@ -150,23 +152,27 @@ fn s09_bare_done() {
         "data: a\n\n [DONE] \t\r\n\n",
         &["Event@0 a", "BareDone@9 [DONE]"],
     );
-    check("data: a\n[DONE]\n\n", &[r"Event@0 a\n[DONE]"]);
+    check("data: a\n[DONE]\n\n", &["Line@0 a", "BareDone@8 [DONE]"]);
     check("data: a\n\n[DONE]", &["Event@0 a", "BareDone@9 [DONE]"]);
-    check("data: a\n[DONE]", &[r"Truncated@0 a\n[DONE]"]);
+    check("data: a\n[DONE]", &["Line@0 a", "BareDone@8 [DONE]"]);
     check(
         "event: e\n[DONE]\ndata: a\n\n",
         &["BareDone@9 [DONE]", "Event@0 <e> a"],
     );
     check("x\n[DONE]:\n[DONE] x\n\n", &[]);
     check("\n [DONE]\n\n", &["BareDone@2 [DONE]"]);
-    check("data:\n[DONE]\n\n", &[r"Event@0 \n[DONE]"]);
+    check("data:\n[DONE]\n\n", &["Line@0 ", "BareDone@6 [DONE]"]);
 }
 
 #[test]
 fn s11_multi_line_data_is_joined() {
     check(
-        "data: {\ndata:  1\ndata\ndata: }\n\n",
-        &[r"Event@0 {\n 1\n\n}"],
+        "data: {\ndata:  \"a\":1\ndata\ndata: }\n\n",
+        &[r#"Event@0 {\n \"a\":1\n\n}"#],
+    );
+    check(
+        "data: [\ndata: {},\ndata: {}\ndata: ]\ndata:\n\n",
+        &[r"Event@0 [\n{},\n{}\n]\n"],
     );
 }
 
@@ -223,7 +229,14 @@ fn s21_last_event_without_blank_line() {
         &["Event@0 a", "Truncated@9 [DONE]"],
     );
     check("event: e\ndata: a\n", &["Truncated@0 <e> a"]);
-    check("data: a\r\ndata: b\r", &[r"Truncated@0 a\nb"]);
+    check("data: a\r\ndata: b\r", &["Line@0 a", "Line@9 b"]);
+    check("data: {}\ndata: {}", &["Line@0 {}", "Truncated@9 {}"]);
+    check(
+        "data: {}\ndata: {\"a",
+        &["Line@0 {}", r#"Truncated@9 {\"a"#],
+    );
+    check("data: {}\ndata: {}{", &["Line@0 {}", "Truncated@9 {}{"]);
+    check("data: {\ndata: \"a", &[r#"Truncated@0 {\n\"a"#]);
     check("data: a\ndat", &["Truncated@0 a"]);
     check("event: e\nid: 1", &[]);
     check("data", &["Truncated@0 "]);
@@ -372,13 +385,13 @@ fn limits_hold_at_the_bound_and_strike_one_past_it() {
             "\n:123456789abcdef0",
             &["LineTooLong { offset: 1, limit: 16 }"],
         ),
-        ("data:12345\ndata:123456\n\n", &[r"Event@0 12345\n123456"]),
+        ("data:[1,2,\ndata:12345]\n\n", &[r"Event@0 [1,2,\n12345]"]),
         (
-            "data:12345\ndata:1234567\n\n",
+            "data:[1,2,\ndata:123456]\n\n",
             &["EventTooLong { offset: 0, limit: 12 }"],
         ),
         (
-            ": c\ndata:12345\ndata:1234567",
+            ": c\ndata:[1,2,\ndata:1234567",
             &["EventTooLong { offset: 4, limit: 12 }"],
         ),
         ("data:12345678901\n\n", &["Event@0 12345678901"]),
@@ -387,10 +400,13 @@ fn limits_hold_at_the_bound_and_strike_one_past_it() {
             &["LineTooLong { offset: 0, limit: 16 }"],
         ),
         (
-            "data:1\ndata:2\ndata:345\n[DONE]\n\n",
+            "event:error\ndata:1\ndata:2\ndata:345\n[DONE]\n\n",
             &["EventTooLong { offset: 0, limit: 12 }"],
         ),
-        ("data:1\ndata:23\n[DONE]\n\n", &[r"Event@0 1\n23\n[DONE]"]),
+        (
+            "event:error\ndata:1\ndata:23\n[DONE]\n\n",
+            &[r"Event@0 <error> 1\n23\n[DONE]"],
+        ),
         ("               \n{}", &["Json@16 {}"]),
         ("                {}", &["Json@16 {}"]),
         (

@@ -33,7 +33,11 @@ impl<S: Sink> Pipeline<S> {
             ..
         } = self;
         while router.is_after_done() {
-            let mut taker = Routed { router, sink };
+            let mut taker = Routed {
+                router,
+                sink,
+                count: 0,
+            };
             let Some(event) = intake.next_to(&mut input, &mut taker) else {
                 break;
             };

@@ -79,15 +79,16 @@ impl Transcript {
         let lengths = fields
             .iter()
             .map(|(k, v)| k.as_ref().len() + v.as_ref().len());
-        let mut object = String::with_capacity(lengths.map(|length| length + MARKS).sum());
-        for (key, raw) in fields {
-            object.push(if object.is_empty() { '{' } else { ',' });
-            push_quoted(&mut object, key.as_ref());
-            object.push(':');
-            object.push_str(raw.as_ref());
+        let length = lengths.map(|length| length + MARKS).sum();
+        if self.discarded {
+            let mut object = String::with_capacity(length);
+            write_object(&mut object, fields);
+            return self.push(Kind::Metadata, place, of_delta, &object);
         }
-        object.push('}');
-        self.push(Kind::Metadata, place, of_delta, &object);
+        // Straight to where it stays: one field may be as long as an event.
+        self.text.reserve(length);
+        write_object(&mut self.text, fields);
+        self.push(Kind::Metadata, place, of_delta, "");
     }
 
     /// All fields of a level: lists concatenated, of others the last value.
@@ -112,6 +113,17 @@ impl Transcript {
         let shared = |(key, raw): (Cow<'_, str>, String)| (Arc::from(key), Arc::from(raw));
         fields.into_iter().map(shared).collect()
     }
+}
+
+/// Appends the fields as one JSON object.
+fn write_object<K: AsRef<str>>(object: &mut String, fields: &[(K, K)]) {
+    for (at, (key, raw)) in fields.iter().enumerate() {
+        object.push(if at == 0 { '{' } else { ',' });
+        push_quoted(object, key.as_ref());
+        object.push(':');
+        object.push_str(raw.as_ref());
+    }
+    object.push('}');
 }
 
 /// Writes a name as a JSON string; hardly any needs an escape.

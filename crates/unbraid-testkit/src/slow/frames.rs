@@ -66,8 +66,8 @@ fn events(text: &str, strict: bool) -> Vec<Frame> {
             event.line(line);
         }
     }
-    // The last event of a stream that ends without a blank line counts if nothing of it is missing (S21).
-    frames.extend(event.read_cut(strict));
+    // The last event of a stream that ends without a blank line counts as far as nothing of it is missing (S21).
+    frames.extend(event.read_cut(strict, text.ends_with('\n')));
     frames
 }
 
@@ -83,6 +83,8 @@ impl Event {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "data" => self.data.push(value.to_owned()),
+            // A ping that lacks the blank line before it is not made of what stands there (S16).
+            "event" if value == "ping" && !self.data.is_empty() => {}
             "event" => value.clone_into(&mut self.name),
             _ => {} // Comments have an empty field name.
         }
@@ -92,31 +94,51 @@ impl Event {
         let data = self.data.join("\n");
         match (self.name.as_str(), strict) {
             _ if self.data.is_empty() => Vec::new(),
-            ("ping", _) => Vec::new(),
             ("error", _) => self.error(&data),
             (_, true) => strictly(&data),
-            (_, false) => whole(&data)
-                .or_else(|| self.line_by_line())
-                .or_else(|| several(&data))
-                .or_else(|| fused(&data))
-                .unwrap_or_else(|| vec![Frame::Lost]),
+            (_, false) => self
+                .parts()
+                .into_iter()
+                .flat_map(|part| part.frames)
+                .collect(),
         }
     }
 
-    /// The event that the end of the stream cut: read if nothing of it is missing.
-    fn read_cut(&self, strict: bool) -> Vec<Frame> {
-        let is_whole = whole(&self.data.join("\n")).is_some() || self.line_by_line().is_some();
-        if is_whole {
-            self.read(strict)
-        } else {
-            Vec::new()
+    /// The event that the end of the stream cut: what is lost at its very end was only cut.
+    fn read_cut(&self, strict: bool, last_line_ended: bool) -> Vec<Frame> {
+        let data = self.data.join("\n");
+        if strict || self.name == "error" {
+            let last = self.data.last().is_some_and(|line| whole(line).is_some());
+            let counts = whole(&data).is_some() || (last && !strict);
+            return if counts {
+                self.read(strict)
+            } else {
+                Vec::new()
+            };
         }
+        let mut parts = self.parts();
+        let only = parts.len() == 1;
+        if let Some(last) = parts.last_mut()
+            && (only || last.is_begun || !last_line_ended)
+        {
+            last.frames.retain(|frame| *frame != Frame::Lost);
+        }
+        parts.into_iter().flat_map(|part| part.frames).collect()
     }
 
-    /// Frames with a single newline between them (S10).
-    fn line_by_line(&self) -> Option<Vec<Frame>> {
-        let frames: Option<Vec<_>> = self.data.iter().map(|line| whole(line)).collect();
-        frames.map(|frames| frames.concat())
+    /// The values that the data lines are together or apart (S10, S11), and the lines between them.
+    fn parts(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let mut rest = &self.data[..];
+        while !rest.is_empty() {
+            let (part, taken) = Part::first_of(rest);
+            parts.push(part);
+            rest = &rest[taken..];
+        }
+        if self.name == "ping" && !parts.is_empty() {
+            parts.remove(0);
+        }
+        parts
     }
 
     /// The JSON of an error event or its text; when that is no JSON and has several lines, half a frame stands before
@@ -158,10 +180,63 @@ fn whole(data: &str) -> Option<Vec<Frame>> {
     }
 }
 
-/// Values one after another in the same data (S28).
+/// Some of an event's data lines, and what they say.
+struct Part {
+    frames: Vec<Frame>,
+    /// More lines could make a value of it.
+    is_begun: bool,
+}
+
+impl Part {
+    /// The lines that are one value, or else those that began one and the line with which it cannot go on.
+    fn first_of(lines: &[String]) -> (Self, usize) {
+        let apart = |count: usize, is_begun: bool| {
+            let frames = lines[..count].iter().flat_map(|line| alone(line));
+            let frames = frames.collect();
+            (Self { frames, is_begun }, count)
+        };
+        for count in 1..=lines.len() {
+            let joined = lines[..count].join("\n");
+            let one = whole(&joined).or_else(|| several(&joined).filter(|_| count > 1));
+            if let Some(frames) = one {
+                let is_begun = false;
+                return (Self { frames, is_begun }, count);
+            }
+            if !lenient::begins(&joined) {
+                return apart(usize::max(count - 1, 1), false);
+            }
+            if lines.get(count).is_some_and(|next| next.trim() == "[DONE]") {
+                return apart(count, false);
+            }
+        }
+        apart(lines.len(), true)
+    }
+}
+
+/// A line by itself.
+fn alone(line: &str) -> Vec<Frame> {
+    whole(line)
+        .or_else(|| several(line))
+        .or_else(|| fused(line))
+        .unwrap_or_else(|| vec![Frame::Lost])
+}
+
+/// Objects one after another in the same data (S28), and what follows them.
 fn several(data: &str) -> Option<Vec<Frame>> {
-    let values: Result<Vec<Value>, _> = Deserializer::from_str(data).into_iter().collect();
-    Some(values.ok()?.into_iter().flat_map(chunks).collect())
+    let mut frames = Vec::new();
+    let mut objects = Deserializer::from_str(data).into_iter::<Value>();
+    let mut end = 0;
+    while let Some(Ok(object @ Value::Object(_))) = objects.next() {
+        frames.extend(chunks(object));
+        end = objects.byte_offset();
+    }
+    match data[end..].trim() {
+        _ if end == 0 => return None,
+        "" => {}
+        "[DONE]" => frames.push(Frame::Done),
+        _ => frames.push(Frame::Lost),
+    }
+    Some(frames)
 }
 
 /// A frame that was cut off and the next one glued to it: the first is lost, the second is read (S27).

@@ -89,6 +89,11 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
+/// Whether `json` is the beginning of a value, by the same measure.
+pub(super) fn begins(json: &str) -> bool {
+    serde_json::from_str::<Value>(&mend(json)).is_err_and(|error| error.is_eof())
+}
+
 fn mend(json: &str) -> String {
     let mut mended = String::new();
     let mut rest = json;

@@ -1,0 +1,77 @@
+//! Events that are given in parts.
+
+use super::*;
+
+#[test]
+fn s10_a_value_that_more_data_follows_is_a_frame_of_its_own() {
+    let (a, b) = (r#"{"a":1}"#, r#"{"b":[{}]}"#);
+    check(
+        format!("data: {a}\ndata: {b}\ndata: [DONE]\n\ndata: {a}\n\n"),
+        &[
+            r#"Line@0 {\"a\":1}"#,
+            r#"Line@14 {\"b\":[{}]}"#,
+            "Line@31 [DONE]",
+            r#"Event@45 {\"a\":1}"#,
+        ],
+    );
+    // What is of several lines, too; and what no value can begin with.
+    check(
+        "data: {\ndata: }\ndata: [\ndata: ]\ndata: : c\n\n",
+        &[r"Line@0 {\n}", r"Line@16 [\n]", "Line@32 : c"],
+    );
+    // The line that shows a fault stands for itself; so does a line that ends one value and begins another.
+    check(
+        "data: {\"broken\ndata: {\"b\":1}\n\n",
+        &[r#"Line@0 {\"broken"#, r#"Line@15 {\"b\":1}"#],
+    );
+    check(
+        "data: {\"b\":\ndata: 1}{}\n\n",
+        &[r#"Line@0 {\"b\":\n1}{}"#],
+    );
+    check(
+        "data: {\"a\ndata: [DONE]\n\n",
+        &[r#"Line@0 {\"a"#, "Line@10 [DONE]"],
+    );
+}
+
+#[test]
+fn s10_a_part_is_given_as_soon_as_it_is_known() {
+    let mut framer = Framer::new(ROOM, false);
+    let mut next = |line: &str| {
+        let mut read = line.as_bytes();
+        let mut data = Vec::new();
+        while let Some(Ok(frame)) = framer.next(&mut read) {
+            data.push(String::from_utf8_lossy(frame.data).into_owned());
+        }
+        data
+    };
+    assert!(
+        next("data: {\"a\":1}\n").is_empty(),
+        "more of it may follow"
+    );
+    assert_eq!(next("data: {\"b\":1}\n"), ["{\"a\":1}", "{\"b\":1}"]);
+    assert_eq!(next("data: {\"c\":1}\n"), ["{\"c\":1}"]);
+    assert!(next("data: {\"d\":\n").is_empty());
+    assert_eq!(next("data: 1}\n"), ["{\"d\":\n1}"]);
+    assert_eq!(next("data: oops\n"), ["oops"]);
+}
+
+#[test]
+fn s15_s32_an_event_named_error_is_whole() {
+    check(
+        "data: {\"par\nevent: error\ndata: {\"e\":1}\n\n",
+        &[r#"Event@0 <error> {\"par\n{\"e\":1}"#],
+    );
+    check(
+        "data: {}\ndata: {}\nevent: error\ndata: {}\ndata: e\n\n",
+        &["Line@0 {}", "Line@9 {}", r"Event@18 <error> {}\ne"],
+    );
+}
+
+#[test]
+fn s16_a_ping_is_made_of_its_own_data_only() {
+    check(
+        "data: {}\nevent: ping\ndata: 1\nevent: ping\ndata: 2\ndata: 3\n\n",
+        &["Line@0 {}", "Line@21 1", "Line@29 <ping> 2", "Line@49 3"],
+    );
+}

@@ -1,0 +1,94 @@
+//! Reads and events of any size: decoded a portion at a time, so that nothing piles up and others have their turn.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use unbraid_core::limits::{DELTA_COST, MAX_ENTRIES};
+use unbraid_testkit::script::{DONE, Script, bytes, content, finish};
+
+use super::{ends, read, read_with, soon};
+use crate::{Completions, Limits};
+
+/// So many deltas of one choice, in one read.
+fn one_read(deltas: usize) -> String {
+    content(0, "a").repeat(deltas) + &finish(0, "stop") + DONE
+}
+
+#[tokio::test]
+async fn a_large_read_lets_other_tasks_have_their_turn() {
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    const DELTAS: usize = 50_000;
+    let completions = read([bytes(one_read(DELTAS))]);
+    let choice = soon(completions.single()).await.unwrap();
+    let before = turns.load(Ordering::Relaxed);
+    assert_eq!(soon(choice.text()).await.unwrap().len(), DELTAS);
+    // 4 MiB are at least 16 portions.
+    assert!(turns.load(Ordering::Relaxed) - before >= 10);
+    other.abort();
+}
+
+#[tokio::test]
+async fn a_large_read_is_decoded_to_its_end() {
+    let lines = "data: {\"choices\":[{\"index\":1,\"text\":\"b\"}]}\n".repeat(20_000);
+    let completions = read([bytes(content(0, "a") + &lines), bytes("\n"), bytes(DONE)]);
+    let told = ends(&completions).await;
+    let expected = "b".repeat(20_000);
+    assert_eq!(
+        told,
+        [
+            "0 done_without_finish \"a\"".to_owned(),
+            format!("1 done_without_finish {expected:?}")
+        ]
+    );
+    // The error that ends it may stand anywhere in the read, too.
+    let completions = read([bytes(
+        content(0, "a").repeat(20_000) + "data: {\"error\":\"e\"}\n\n" + &one_read(1),
+    )]);
+    let choice = soon(completions.single()).await.unwrap();
+    assert!(soon(choice.finished()).await.is_err());
+    assert_eq!(choice.snapshot().content.len(), 20_000);
+}
+
+#[tokio::test]
+async fn the_flat_view_gives_all_of_a_large_read() {
+    let mut updates = crate::updates(Script::new([bytes(one_read(20_000))]));
+    let mut count = 0;
+    while let Some(update) = soon(updates.next()).await {
+        count += usize::from(update.unwrap().content_update.is_some());
+    }
+    assert_eq!(count, 20_000);
+    // Of one event it gives what an event may bring.
+    let fused = format!("data: {}\n\n", "{\"choices\":[{}]}".repeat(3 * MAX_ENTRIES));
+    let mut updates = crate::updates(Script::new([bytes(fused)]));
+    let mut choices = 0;
+    while let Some(update) = soon(updates.next()).await {
+        choices += usize::from(update.unwrap().choice_index.is_some());
+    }
+    assert_eq!(choices, MAX_ENTRIES);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_that_brings_nothing_counts_as_an_entry() {
+    const ENTRIES: u64 = 20;
+    let empty = "data: {\"choices\":[{\"index\":0,\"delta\":{}}]}\n\n";
+    let ended = async |count: u64| {
+        let limits = Limits {
+            choice_bytes: ENTRIES * DELTA_COST,
+            ..Limits::default()
+        };
+        let builder = Completions::builder().limits(limits);
+        let stream = empty.repeat(usize::try_from(count).unwrap());
+        ends(&read_with(builder, [bytes(stream), bytes(DONE)])).await
+    };
+    assert_eq!(ended(ENTRIES).await, ["0 done_without_finish \"\""]);
+    assert_eq!(ended(ENTRIES + 1).await, ["0 limit_exceeded \"\""]);
+}
