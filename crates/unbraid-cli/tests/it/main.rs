@@ -13,6 +13,7 @@ mod live;
 mod pipes;
 mod replay;
 mod split;
+mod tokens;
 mod usage;
 mod watch;
 
