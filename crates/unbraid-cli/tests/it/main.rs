@@ -15,6 +15,7 @@ mod pipes;
 mod replay;
 mod split;
 mod think;
+mod tokens;
 mod usage;
 mod watch;
 

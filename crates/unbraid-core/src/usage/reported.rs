@@ -364,7 +364,7 @@ fn of_prompts(
     let differ = tokens
         .windows(2)
         .any(|pair| matches!(pair, [(_, a), (_, b)] if a != b));
-    let Some(n) = choices_per_prompt.or(differ.then_some(1)) else {
+    let Some(n) = choices_per_prompt.or_else(|| differ.then_some(1)) else {
         return Vec::new();
     };
     let mut prompts: Vec<(u32, &Fields, u64)> = Vec::new();

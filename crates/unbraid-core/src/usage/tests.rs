@@ -45,7 +45,7 @@ fn tokens(text: &str) -> u64 {
 fn figures(usage: &Usage) -> String {
     let mark = |estimated| if estimated { "~" } else { "" };
     let show = |figure: Option<u64>, estimated| {
-        figure.map_or("-".to_owned(), |n| format!("{}{n}", mark(estimated)))
+        figure.map_or_else(|| "-".to_owned(), |n| format!("{}{n}", mark(estimated)))
     };
     let estimated = &usage.estimated;
     let choices = usage.per_choice.iter().map(|(index, tokens)| {

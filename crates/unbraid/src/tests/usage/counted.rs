@@ -175,6 +175,34 @@ async fn u12_a_report_of_one_choice_is_not_taken_for_all_of_them() {
     check(&each, "3 8 11 0:4 1:4 reported").await;
 }
 
+/// A fan-out sends each prompt of a list in requests of its own.
+#[tokio::test(start_paused = true)]
+async fn e15_each_of_several_sources_is_charged_for_the_prompts_that_it_answers() {
+    let request = json!({ "model": "gpt-4o", "prompt": [SIX, EIGHT_OR_NINE] });
+    let (completions, joiner) = Completions::builder().request(&request).joiner();
+    for index in 0..2 {
+        let body = futures::stream::iter([Ok::<_, std::io::Error>(content(0, SIX))]);
+        joiner.add(crate::Source::sse(body), index..index + 1);
+    }
+    drop(joiner);
+    check(&completions, "~14 ~12 ~26 0:~6 1:~6 estimated").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn u15_the_actors_count_beside_a_report_that_is_below_what_was_received() {
+    let completions = read([
+        bytes(content(0, "a")),
+        bytes(content(0, " b")),
+        bytes(finish(0, "stop")),
+        bytes("data: {\"choices\":[],\"usage\":{\"completion_tokens\":1}}\n\n"),
+        bytes(DONE),
+    ]);
+    let usage = soon(completions.usage()).await;
+    assert_eq!(told(&usage), "- 1 - 0:1 mixed");
+    assert_eq!((usage.below_received, usage.counted), (true, Some(2)));
+    assert!(completions.warnings().iter().any(|w| w.code == "U15"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_stops_waiting_spoils_nothing_for_others() {
     let completions = cancelled(SIX).await;
