@@ -159,7 +159,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// In strict mode only: [`StreamError::Malformed`] for data that is no JSON (R07), and for deltas that cannot be
+    /// In strict mode only: [`StreamError::Malformed`] for data that is not JSON (R07), and for deltas that cannot be
     /// merged (R11, R14).
     pub fn decode(
         &mut self,

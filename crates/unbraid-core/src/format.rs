@@ -94,7 +94,7 @@ impl fmt::Display for BodyFormat {
     }
 }
 
-/// The first bytes of a body, which tell a page or a binary stream from an event stream.
+/// The first bytes of a body, by which a page or a binary stream differs from an event stream.
 #[derive(Debug, Default)]
 pub(crate) struct Head(Vec<u8>);
 
@@ -112,7 +112,7 @@ impl Head {
         }
     }
 
-    /// What the body appears to be, if its first bytes tell.
+    /// What the body appears to be, if its first bytes show it.
     pub(crate) fn format(&self) -> Option<BodyFormat> {
         const TAGS: [&[u8]; 12] = [
             b"<!doctype html",

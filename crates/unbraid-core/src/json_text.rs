@@ -19,7 +19,7 @@ use crate::{
 pub(crate) enum Json<'a> {
     Value(Value),
     Raw(Cow<'a, str>),
-    List(Vec<Json<'a>>),
+    List(Vec<Self>),
     /// Raw lists, one behind the other.
     Joined(Vec<Cow<'a, str>>),
     Object(Fields<'a>),

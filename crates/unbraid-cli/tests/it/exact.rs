@@ -1,4 +1,4 @@
-//! What the server sent is printed as it came, and what is no completion is named.
+//! What the server sent is printed as it came, and what is not a completion is named.
 
 use super::{collect, over, unbraid};
 use unbraid_testkit::fixture::Fixture;
@@ -13,7 +13,7 @@ fn collect_prints_every_number_as_it_came() {
         "\"request\": 98765432109876543210987",
         "\"seed\": 12345678901234567890123",
         "\"logprob\": -0.10",
-        "\"logprob\": 1e400",
+        "\"logprob\": -0.30E1",
         "\"at\": 1E2",
         "\"cost\": 0.00012345678901234567890",
         "\"price\": 1.50",
@@ -33,7 +33,7 @@ fn events_prints_every_number_as_it_came() {
     let run = over("events", &Fixture::named(NUMBERS));
     for part in [
         r#""seed":12345678901234567890123"#,
-        r#""logprob":1e400"#,
+        r#""logprob":-0.30E1"#,
         r#""cost":0.00012345678901234567890"#,
     ] {
         assert!(run.stdout.contains(part), "{part}\n{}", run.stdout);
@@ -41,7 +41,17 @@ fn events_prints_every_number_as_it_came() {
 }
 
 #[test]
-fn an_answer_of_another_api_is_no_success() {
+fn a_number_that_no_float_holds_is_printed_too() {
+    let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"seed\":1e400,\"finish_reason\":\"stop\"}]}\n\n";
+    for (command, part) in [("collect", "\"seed\": 1e400"), ("events", "\"seed\":1e400")] {
+        let run = unbraid(command, stream);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(run.stdout.contains(part), "{command}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn an_answer_of_another_api_is_never_a_success() {
     for (name, format) in [
         (
             "broken/anthropic-s30-messages-stream",

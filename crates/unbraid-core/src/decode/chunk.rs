@@ -19,7 +19,7 @@ pub(crate) struct Chunk<'a> {
     pub(crate) id: Option<Cow<'a, str>>,
     pub(crate) created: Option<u64>,
     pub(crate) model: Option<Cow<'a, str>>,
-    /// The wire's `object`, which only tells what a value without choices is (E19).
+    /// The wire's `object`, which only serves to recognise a value without choices (E19).
     pub(crate) object: Option<Cow<'a, str>>,
     pub(crate) has_choices: bool,
     pub(crate) elements: Vec<Element<'a>>,

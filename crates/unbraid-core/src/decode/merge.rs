@@ -31,8 +31,8 @@ enum Type {
     Text,
     Number,
     Bool,
-    Object(Vec<(Box<str>, Type)>),
-    List(Vec<(Entry, Type)>),
+    Object(Vec<(Box<str>, Self)>),
+    List(Vec<(Entry, Self)>),
 }
 
 /// Which entry of a list an entry continues: lists of indexed objects are merged by their keys, as calls are.

@@ -70,7 +70,7 @@ pub(crate) fn read_json(input: &str, max_depth: usize) -> Result<Node<'_>, NodeE
 /// Raw JSON that the wire brought, as a value.
 ///
 /// A number that a `Value` has no room for is the nearest `f64`, and null beyond the largest of them. Lone surrogates
-/// become U+FFFD. `None` for text that is no JSON, nested too deep, or made of more than [`MAX_VALUES`].
+/// become U+FFFD. `None` for text that is not JSON, nested too deep, or made of more than [`MAX_VALUES`].
 pub(crate) fn to_value(raw: &str) -> Option<serde_json::Value> {
     // Each value but the first stands behind one of these.
     let many =

@@ -74,7 +74,7 @@ fn a_foreign_body_without_a_choice_is_named() {
 }
 
 #[test]
-fn foreign_json_that_reports_usage_is_no_success() {
+fn foreign_json_that_reports_usage_is_never_a_success() {
     let body = b"data: {\"kind\":\"end\",\"usage\":{\"tokens\":5}}\n\ndata: [DONE]\n\n";
     assert!(matches!(
         closed(body),

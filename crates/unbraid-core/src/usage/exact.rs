@@ -48,7 +48,8 @@ impl Exact {
             }
             node::Value::Number(raw) => {
                 self.forget(path);
-                if node.clean && value_of(raw).to_string() != *raw && self.0.len() < MAX_FIELDS {
+                let printed = value_of(raw).to_string();
+                if node.clean && printed != *raw && self.0.len() < MAX_FIELDS {
                     self.0.push((path.clone(), (*raw).into()));
                 }
             }

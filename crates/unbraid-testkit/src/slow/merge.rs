@@ -15,7 +15,7 @@ enum Tree {
     /// A number or a truth value, which cannot be continued.
     Single,
     /// An object (`{`) by its keys, or a list (`[`) by the indices or else the positions of its entries.
-    Several(char, BTreeMap<String, Tree>),
+    Several(char, BTreeMap<String, Self>),
 }
 
 impl Merged {
@@ -59,7 +59,8 @@ impl Tree {
             (Self::Several('[', known), Value::Array(items)) => {
                 items.iter().enumerate().all(|(position, item)| {
                     let index = item.get("index").and_then(Value::as_i64);
-                    let key = index.map_or(format!("at {position}"), |index| index.to_string());
+                    let key =
+                        index.map_or_else(|| format!("at {position}"), |index| index.to_string());
                     let mut item = item.clone();
                     if let (Some(_), Some(fields)) = (index, item.as_object_mut()) {
                         fields.remove("index"); // the key of the entry, which every fragment repeats

@@ -172,7 +172,7 @@ async fn a_failed_source_is_the_error_of_its_choices() {
     let told: Vec<String> = chain.map(ToString::to_string).collect();
     let expected = [
         "choice 2: the source failed after 6 bytes",
-        "not a stream of completion chunks (6 bytes, 0 events, none of them a chunk)",
+        "not a stream of completion chunks: it appears to be an error page (HTML)",
     ];
     assert_eq!(told, expected);
     assert!(soon(completions.closed()).await.is_ok());
