@@ -95,8 +95,15 @@ impl fmt::Display for BodyFormat {
 }
 
 /// The first bytes of a body, by which a page or a binary stream differs from an event stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Head(Vec<u8>);
+
+/// Shows how many bytes it holds: they are payload.
+impl fmt::Debug for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Head({} bytes)", self.0.len())
+    }
+}
 
 impl Head {
     /// Enough for a byte order mark, some blank lines and the first tag.
