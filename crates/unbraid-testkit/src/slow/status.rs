@@ -1,5 +1,6 @@
 //! What a call is worth once its choice has ended, as far as `serde_json` can judge it.
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::lenient;
@@ -54,6 +55,12 @@ fn of_arguments(arguments: &str, cut: bool) -> Option<&'static str> {
         }
         Ok(_) => Some("complete"),
         Err(error) if error.is_eof() => Some("truncated"),
+        // A number beyond `f64` is JSON all the same. The parser stops at it, so that what follows is checked without values;
+        // that check does not see halves of characters.
+        Err(error) if error.to_string().starts_with("number out of range") => {
+            let is_json = serde_json::from_str::<IgnoredAny>(arguments).is_ok();
+            (is_json && !arguments.contains("\\ud")).then_some("complete")
+        }
         // Control characters and halves of characters are mended; so are numbers that are none, which do not count here.
         Err(_) if arguments.contains("NaN") || arguments.contains("Infinity") => None,
         Err(_) => lenient::parse(arguments).map(|_| "repaired"),
