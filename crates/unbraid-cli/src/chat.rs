@@ -12,7 +12,7 @@ use clap::{ValueEnum, ValueHint, builder::PathBufValueParser};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use unbraid::Completions;
-use unbraid_core::{Options, Prompt, declared_tools};
+use unbraid_core::{Finished, Message, Options, Prompt, declared_tools};
 use unbraid_http::{Choices, HttpError, Request};
 
 pub(crate) use told::told;
@@ -201,6 +201,15 @@ fn take(completions: &Completions, k: u32) -> Taken {
     }
 }
 
+/// Whether anything came of a choice. The metadata of a fan-out are those of one request, which may have brought no choice.
+fn has_come(choice: &Finished) -> bool {
+    let message = &choice.message;
+    let mut nothing = Message::default();
+    nothing.role.clone_from(&message.role);
+    let has_role = message.role.is_some() && !choice.role_inferred;
+    has_role || *message != nothing || !choice.finish_reasons.is_empty() || choice.discarded
+}
+
 /// Says what went wrong, once the stream is over.
 async fn conclude(answer: &Answer, expected: u32, taken: Option<Taken>) -> Status {
     let closed = answer.completions.closed().await;
@@ -209,6 +218,7 @@ async fn conclude(answer: &Answer, expected: u32, taken: Option<Taken>) -> Statu
     let outcome = Outcome {
         closed: Some(&closed),
         ends: ends.collect(),
+        came: answer.completions.metadata().shape.is_some() || choices.iter().any(has_come),
         head: &answer.head.bytes(),
     };
     let report = || match told::tell(&outcome) {

@@ -10,7 +10,7 @@ use std::{
 use unbraid_core::{BoxError, ChoiceIndex, Demux, End, StreamError};
 use unbraid_http::HttpError;
 
-use crate::{chat, foreign, input::Source, printable::printable};
+use crate::{chat, input::Source, printable::printable};
 
 /// What a stream that was read came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub(crate) struct Outcome<'o> {
     pub(crate) closed: Option<&'o Result<(), StreamError>>,
     /// The ends of its choices, in order of appearance.
     pub(crate) ends: Vec<(ChoiceIndex, &'o End)>,
+    /// Whether anything came of any choice. A choice of a fan-out may stand for its request only.
+    pub(crate) came: bool,
     /// The input's first bytes, to tell what it is if it is no stream.
     pub(crate) head: &'o [u8],
 }
@@ -129,8 +131,10 @@ impl Outcome<'_> {
             Some(Err(StreamError::Server(_) | StreamError::Cancelled)) => Status::Unfinished,
             // Foreign JSON is not a success, whatever was read of it.
             Some(Err(StreamError::UnsupportedFormat { .. })) => Status::NoStream,
-            // Whatever ended it: without any choice there was no answer, and that is never a success.
-            _ if self.ends.iter().all(|(_, end)| is_unanswered(end)) => Status::NoStream,
+            // Whatever ended it: if nothing came there was no answer, and that is never a success.
+            _ if !self.came && self.ends.iter().all(|(_, end)| is_unanswered(end)) => {
+                Status::NoStream
+            }
             Some(Err(_)) => Status::Unfinished,
             _ if self.ends.iter().any(|(_, end)| !is_finished(end)) => Status::Unfinished,
             _ => Status::Finished,
@@ -149,10 +153,10 @@ pub(crate) fn is_finished(end: &End) -> bool {
     matches!(end, End::Finished(_))
 }
 
-/// Whether the request of a choice failed, or its connection brought nothing: then the choice stands for a request only.
+/// Whether this is no end of an answer, if nothing came before it. An error of the server is an answer, and a cancelled
+/// choice is the caller's own decision.
 fn is_unanswered(end: &End) -> bool {
-    let failed = |error| HttpError::cause_of(error).is_some();
-    matches!(end, End::Transport(error) if error.bytes == 0 || failed(&**error))
+    !matches!(end, End::ServerError(_) | End::Cancelled)
 }
 
 fn tell_error(source: &dyn fmt::Display, error: &StreamError, head: &[u8]) {
@@ -168,7 +172,7 @@ fn tell_error(source: &dyn fmt::Display, error: &StreamError, head: &[u8]) {
                 complain(format_args!("unbraid: the server reported: {message}"));
             }
         }
-        _ => match hint(error, head) {
+        _ => match hint(head).filter(|_| is_unexplained(error)) {
             Some(hint) => complain(format_args!("unbraid: {source}: {error}: {hint}")),
             None => complain(format_args!("unbraid: {source}: {error}")),
         },
@@ -177,10 +181,8 @@ fn tell_error(source: &dyn fmt::Display, error: &StreamError, head: &[u8]) {
 
 /// Reports a stream without an error and without a choice: most likely it is another API's.
 fn report_no_choice(source: &dyn fmt::Display, head: &[u8]) {
-    match foreign::api(head) {
-        Some(api) => complain(format_args!(
-            "unbraid: {source}: {NO_CHOICE}: this appears to be {api}"
-        )),
+    match hint(head) {
+        Some(hint) => complain(format_args!("unbraid: {source}: {NO_CHOICE}: {hint}")),
         None => complain(format_args!("unbraid: {source}: {NO_CHOICE}")),
     }
 }
@@ -214,25 +216,34 @@ pub(crate) fn listed<T>(things: &[T], name: impl FnMut(&T) -> String) -> String 
 /// Choices that one line names; whoever needs all of them reads the JSON.
 const MAX_LISTED: usize = 8;
 
-/// What an input that is no stream looks like.
-fn hint(error: &StreamError, head: &[u8]) -> Option<String> {
-    if !matches!(
+/// Whether the error leaves open what was read instead of a stream.
+fn is_unexplained(error: &StreamError) -> bool {
+    matches!(
         error,
         StreamError::Empty { .. }
             | StreamError::NotAStream { .. }
             | StreamError::Malformed { .. }
             | StreamError::Limit(_)
-    ) {
-        return None;
-    }
-    let hint = match head {
+    )
+}
+
+/// What an input appears to be by its first bytes, beyond the [formats](unbraid_core::BodyFormat) that the stream's error names.
+fn hint(head: &[u8]) -> Option<&'static str> {
+    Some(match head {
         [0x1f, 0x8b, ..] => "this is gzip: decompress it first",
         [0x28, 0xb5, 0x2f, 0xfd, ..] => "this is zstd: decompress it first",
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "this is UTF-16: convert it to UTF-8 first",
-        _ if head.trim_ascii_start().starts_with(b"<") => "this looks like HTML",
-        _ => return foreign::api(head).map(|api| format!("this appears to be {api}")),
-    };
-    Some(hint.to_owned())
+        _ if head.trim_ascii_start().starts_with(b"<") => "this appears to be HTML or XML",
+        _ if is_list(head) => "this appears to be a list, of models, embeddings or others",
+        _ => return None,
+    })
+}
+
+/// Whether this is the beginning of a list of the OpenAI API. Its end may be missing, so that it need not be JSON.
+fn is_list(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    let text: String = text.split_whitespace().collect();
+    text.contains("\"object\":\"list\"")
 }
 
 /// One line on the standard error. If that is closed there is nobody to be told.

@@ -11,7 +11,6 @@ mod completions;
 mod demo;
 mod events;
 mod exit;
-mod foreign;
 mod indent;
 mod input;
 mod json_text;

@@ -187,6 +187,7 @@ impl Reading {
         Outcome {
             closed: self.demux.closed(),
             ends: exit::ends(&self.demux).collect(),
+            came: self.demux.choices().next().is_some(),
             head: &self.head,
         }
     }

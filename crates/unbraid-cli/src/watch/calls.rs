@@ -204,7 +204,7 @@ mod tests {
         ]);
         check(
             calls.end(&ends, text("so")),
-            &["  2 (truncated)", "so", "h"],
+            &["  2 (truncated)", "so", "h (truncated)"],
         );
         check(Calls::default().end(&[], text("so")), &["so"]);
     }

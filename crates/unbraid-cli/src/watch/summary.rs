@@ -33,11 +33,13 @@ pub(super) struct Ended {
 }
 
 impl Shown {
+    /// How a stream of one source ended: each of its choices has come.
     pub(crate) fn outcome<'o>(&'o self, head: &'o [u8]) -> Outcome<'o> {
         let ends = self.choices.iter();
         Outcome {
             closed: Some(&self.closed),
             ends: ends.map(|choice| (choice.index, &choice.end)).collect(),
+            came: !self.choices.is_empty(),
             head,
         }
     }

@@ -94,7 +94,7 @@ fn what_is_no_stream_is_told_with_what_it_looks_like() {
         (1, &json!("not_a_stream"))
     );
     assert!(
-        run.stderr.contains("this looks like HTML"),
+        run.stderr.contains("this appears to be HTML or XML"),
         "{}",
         run.stderr
     );

@@ -33,7 +33,10 @@ fn stopped() -> (TcpListener, String) {
 #[test]
 fn a_server_that_does_not_answer_is_given_up() {
     let (_held, url) = stopped();
-    for timeout in ["--idle-timeout", "--first-byte-timeout"] {
+    for (timeout, passed) in [
+        ("--idle-timeout", "idle timeout after 300ms"),
+        ("--first-byte-timeout", "first-byte timeout after 300ms"),
+    ] {
         for fan_out in ["never", "always", "auto"] {
             let fan_out = format!("--fan-out={fan_out}");
             let words = [
@@ -50,8 +53,7 @@ fn a_server_that_does_not_answer_is_given_up() {
             ];
             let run = chat(&words, &[], "");
             assert_eq!(run.code, 1, "{words:?}: {}", run.stderr);
-            let timeout = "first-byte timeout after 300ms";
-            assert!(run.stderr.contains(timeout), "{words:?}: {}", run.stderr);
+            assert!(run.stderr.contains(passed), "{words:?}: {}", run.stderr);
         }
     }
 }
@@ -66,6 +68,26 @@ fn a_body_without_a_first_byte_is_given_up() {
             assert_eq!(run.code, 1, "{words:?}: {}", run.stderr);
         }
     }
+}
+
+/// Asks for two answers by a request each, of which these bodies come and then nothing, and gives the exit code.
+fn code_of_two(bodies: [&'static str; 2]) -> i32 {
+    let server = Server::start(move |number, _| stream(bodies[number % 2]).held());
+    let words = ["--idle-timeout", "0.5", "--fan-out=always", "-n", "2"];
+    let run = server.chat(&[&words[..], &["-m", "m", "Well?"]].concat());
+    assert!(run.stderr.contains("idle timeout"), "{}", run.stderr);
+    run.code
+}
+
+#[test]
+fn what_came_of_any_choice_decides_about_an_answer_that_is_given_up() {
+    const ENVELOPE: &str = "data: {\"id\":\"c\",\"choices\":[]}\n\n";
+    const ROLE: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
+    const EMPTY: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{}}]}\n\n";
+    assert_eq!(code_of_two(["", ": still there\n\n"]), 1);
+    assert_eq!(code_of_two([ENVELOPE, ENVELOPE]), 1);
+    assert_eq!(code_of_two([ENVELOPE, ROLE]), 3);
+    assert_eq!(code_of_two(["", EMPTY]), 3);
 }
 
 #[test]
