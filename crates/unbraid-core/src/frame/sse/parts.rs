@@ -34,6 +34,8 @@ impl Sse {
         }
         self.join_data(value, held)?;
         let over = match self.value.shape() {
+            // So far there were only blank lines behind the first one: the value is still that of an earlier event.
+            _ if !self.followed => false,
             Shape::Open => false,
             Shape::Complete => self.apart,
             Shape::Wrong { .. } => true,

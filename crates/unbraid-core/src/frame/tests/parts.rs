@@ -75,3 +75,11 @@ fn s16_a_ping_is_made_of_its_own_data_only() {
         &["Line@0 {}", "Line@21 1", "Line@29 <ping> 2", "Line@49 3"],
     );
 }
+
+#[test]
+fn s12_empty_data_lines_do_not_end_a_value_that_follows_an_event_in_parts() {
+    check(
+        "data\ndata: data:\n\ndata: {\ndata\ndata",
+        &[r"Line@0 \ndata:", r"Truncated@18 {\n\n"],
+    );
+}
