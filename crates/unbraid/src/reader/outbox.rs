@@ -22,8 +22,6 @@ pub(crate) struct Outbox {
     options: Options,
     numbering: Numbering,
     started: Instant,
-    /// Each choice's owner holds it, too.
-    board: Arc<BoardWriter>,
     lanes: Vec<Lane>,
     /// Slots with something in their batch.
     filled: Vec<usize>,
@@ -57,17 +55,11 @@ struct Link {
 }
 
 impl Outbox {
-    pub(crate) fn new(
-        options: Options,
-        numbering: Numbering,
-        started: Instant,
-        board: &Arc<BoardWriter>,
-    ) -> Self {
+    pub(crate) fn new(options: Options, numbering: Numbering, started: Instant) -> Self {
         Self {
             options,
             numbering,
             started,
-            board: Arc::clone(board),
             lanes: Vec::new(),
             filled: Vec::new(),
             events: Vec::new(),
@@ -154,13 +146,20 @@ impl Outbox {
 
     /// Starts the actors of choices that are new, and gives their logs in order of appearance. Where the stream is `over`
     /// nothing more comes for any of them, and none has a life that an actor would own.
-    pub(crate) async fn start(&mut self, me: &ActorCell, over: bool) -> Vec<Arc<Log>> {
+    ///
+    /// Each choice's owner holds the board, too. The outbox does not: it may be with a job that outlives the reader.
+    pub(crate) async fn start(
+        &mut self,
+        me: &ActorCell,
+        board: &Arc<BoardWriter>,
+        over: bool,
+    ) -> Vec<Arc<Log>> {
         let mut new = Vec::new();
         self.filled.sort_unstable();
         for slot in self.filled.drain(..) {
             if let Some(lane) = self.lanes.get_mut(slot) {
                 let log = lane.open(&self.options, self.started);
-                let owner = Owner::new(Arc::clone(&log), Arc::clone(&self.board));
+                let owner = Owner::new(Arc::clone(&log), Arc::clone(board));
                 if over {
                     drop(owner);
                 } else {
