@@ -43,7 +43,10 @@ impl Reader {
         let outbox = Outbox::new(options.clone(), Numbering::default(), Instant::now());
         let pipeline = mem::replace(&mut self.pipeline, Pipeline::new(options, outbox));
         let held = mem::take(&mut self.held);
-        let job = apart::apart((pipeline, held), |(pipeline, held)| work(pipeline, held));
+        let job = apart::apart((pipeline, held), |(pipeline, held)| {
+            work(pipeline, held);
+            pipeline.sink.apply();
+        });
         let Done {
             value,
             result,
