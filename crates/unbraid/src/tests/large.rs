@@ -12,7 +12,7 @@ use std::{
 
 use futures::{StreamExt, executor::block_on};
 use tokio::{runtime::Builder, task::yield_now};
-use unbraid_testkit::script::{DONE, ON_PURPOSE, Script, Step, bytes, content};
+use unbraid_testkit::script::{DONE, ON_PURPOSE, Script, Step, bytes, content, finish};
 
 use super::{ends, outcome, read, soon};
 use crate::{Completions, Demux, Options, StreamError, TransportError, updates};
@@ -339,4 +339,56 @@ fn the_flat_view_decodes_large_events_without_a_runtime() {
     ];
     let flat = updates(Script::new(steps));
     assert_eq!(block_on(flat.count()), 3);
+}
+
+/// What the job has put into the log of a choice that nobody knows of yet, and what came for it since.
+#[tokio::test(start_paused = true)]
+async fn a_choice_that_a_large_event_opens_may_have_lost_before_it_appears() {
+    let steps = [
+        bytes(content(0, "a")),
+        Step::Pause(Duration::from_secs(1)),
+        bytes(one_text(MIB, "").replace("\"index\":0", "\"index\":1")),
+        bytes(content(0, "b")),
+        bytes(finish(0, "stop")),
+        bytes(DONE),
+    ];
+    let completions = read(steps);
+    let winners = soon(completions.race(1, |transcript| transcript.index().0 == 0)).await;
+    assert_eq!(winners.len(), 1);
+    assert_eq!(outcome(&winners[0]).await.message.content, "ab");
+    let loser = soon(completions.choice(1)).await.unwrap();
+    let finished = outcome(&loser).await;
+    assert_eq!(finished.end.name(), "cancelled");
+    assert_eq!(finished.message.content.len(), MIB);
+}
+
+/// Arguments go on in the log of a choice that is known, and are applied before its consumer wakes.
+#[tokio::test(start_paused = true)]
+async fn large_arguments_reach_a_consumer_that_waits() {
+    let call = |arguments: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"t\",\"function\":{{\"name\":\"f\",\"arguments\":\"{arguments}\"}}}}]}}}}]}}\n\n"
+        )
+    };
+    let text = "x".repeat(MIB);
+    let steps = [
+        bytes(call("{\\\"a\\\":\\\"")),
+        Step::Pause(Duration::from_secs(1)),
+        bytes(call(&format!("{text}\\\"}}"))),
+        bytes(finish(0, "tool_calls")),
+        bytes(DONE),
+    ];
+    let completions = read(steps);
+    let choice = soon(completions.single()).await.unwrap();
+    let call = soon(choice.tool_calls().next()).await.unwrap().unwrap();
+    let mut arguments = call.arguments();
+    let mut length = 0;
+    while let Some(piece) = soon(arguments.next()).await {
+        length += piece.unwrap().len();
+    }
+    assert_eq!(length, MIB + "{\"a\":\"\"}".len());
+    assert_eq!(
+        soon(choice.finished()).await.unwrap().end.name(),
+        "finished"
+    );
 }
