@@ -16,9 +16,8 @@ use std::{
 use tokio::{runtime::Handle, sync::oneshot, time::Instant};
 use unbraid_core::pipeline::Intake;
 
-/// Bytes of an event from which on it is decoded apart. It is below what a portion holds, so that both together take a few
-/// milliseconds in the worst case, and so far
-/// above any ordinary delta that only images and audio come near.
+/// Bytes of an event from which on it is decoded apart: so few that these and one portion more take a few milliseconds at
+/// worst, and so many that only images and audio come near.
 const LARGE: usize = 128 * 1024;
 
 /// How long a thread may take to begin; a new one takes less than a tenth of a millisecond.

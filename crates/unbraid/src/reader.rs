@@ -297,17 +297,6 @@ impl Reader {
         }
     }
 
-    async fn fail(&mut self, broken: Broken) {
-        let error = match broken {
-            Broken::Transport(error) => {
-                let bytes = self.pipeline.intake().bytes();
-                StreamError::Transport(Arc::new(TransportError::new(bytes, error)))
-            }
-            Broken::Stream(error) => error,
-        };
-        self.end(move |pipeline| pipeline.fail(error)).await;
-    }
-
     /// Gives each choice its batch at once, so that the source need not be asked again before waiting for it; false if
     /// there is more to do.
     fn deliver_now(&mut self) -> bool {
