@@ -14,6 +14,8 @@ mod ndjson;
 mod sse;
 mod value;
 
+use memchr::{memchr, memchr2};
+
 use line::Lines;
 use ndjson::Json;
 use sse::Sse;
@@ -125,6 +127,20 @@ impl Framer {
     /// How many bytes were taken so far.
     pub fn bytes(&self) -> u64 {
         self.lines.taken()
+    }
+
+    /// How many bytes of the event under way are kept, since the reads so far did not bring its end.
+    ///
+    /// Such an event takes time in proportion when its end comes.
+    #[inline]
+    pub fn buffered_bytes(&self) -> usize {
+        self.lines.kept().len() + self.sse.buffered_bytes()
+    }
+
+    /// Whether the event under way may end within these bytes; if not, they are only kept.
+    pub fn may_end(&self, input: &[u8]) -> bool {
+        let json = self.mode != Mode::Sse && memchr(b'}', input).is_some();
+        json || self.sse.has_line_left() || memchr2(b'\n', b'\r', input).is_some()
     }
 
     /// Takes back what was lent, if it is large: the next call may be far off.

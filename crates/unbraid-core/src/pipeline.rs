@@ -117,6 +117,22 @@ impl Intake {
         self.framer.bytes()
     }
 
+    /// How many bytes of the event under way are kept; see [`Framer::buffered_bytes`].
+    ///
+    /// [`next`](Self::next) and [`finish`](Self::finish) take time in proportion if the event ends there. So a caller
+    /// whose thread has other work can see beforehand that it should decode elsewhere.
+    #[inline]
+    #[must_use]
+    pub fn buffered_bytes(&self) -> usize {
+        self.framer.buffered_bytes()
+    }
+
+    /// Whether the event under way may end within these bytes; see [`Framer::may_end`].
+    #[must_use]
+    pub fn may_end(&self, input: &[u8]) -> bool {
+        self.framer.may_end(input)
+    }
+
     /// Events that were decoded.
     #[must_use]
     pub fn events(&self) -> u64 {

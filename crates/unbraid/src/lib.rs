@@ -56,6 +56,7 @@
 //! `tokens`, off by default: [`Completions::usage`] counts the tokens that the server did not report, with tiktoken-rs.
 //! It adds about 8 MB of tables to a binary.
 
+mod apart;
 mod batch;
 mod board;
 mod choice_actor;

@@ -201,6 +201,15 @@ impl Log {
         self.put(due, |record| record.take(batch));
     }
 
+    /// As [`give`](Self::give), and applies it before anybody is woken. Who looks meanwhile waits for the lock.
+    pub(crate) fn give_applied(&self, batch: &mut Batch, due: &mut Due) {
+        self.put(due, |record| {
+            let topics = record.take(batch);
+            record.settle();
+            topics
+        });
+    }
+
     /// Ends the choice as lost if it has no other end.
     pub(crate) fn seal(&self) {
         if self.read(|record| record.transcript.end().is_none()) {

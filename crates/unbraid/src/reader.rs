@@ -6,6 +6,7 @@ mod again;
 mod clock;
 mod end;
 mod held;
+mod large;
 mod outbox;
 mod wishes;
 
@@ -86,6 +87,8 @@ enum Step {
     Read {
         more: bool,
     },
+    /// A large event may end in what is held.
+    Large,
     End,
     Broken(Broken),
     Asked(Vec<Request>),
@@ -108,7 +111,7 @@ impl Reader {
             options.limits.choices = options.limits.choices.min(room as usize);
         }
         let board = Arc::new(board);
-        let outbox = Outbox::new(options.clone(), numbering, began, &board);
+        let outbox = Outbox::new(options.clone(), numbering, began);
         Self {
             source: source.0,
             pipeline: Pipeline::new(options.clone(), outbox),
@@ -143,18 +146,19 @@ impl Reader {
             match poll_fn(|cx| self.poll(cx)).await {
                 Step::Read { more } => {
                     yields = more;
-                    // The timer is polled only while the source is pending, which it may never be.
-                    let quiet = self.silence_ends_a_choice();
-                    if let Some(tick) = self.clock.passed(quiet) {
-                        self.ticked(tick);
-                    }
+                    self.check_time().await;
                 }
-                Step::End => self.pipeline.finish(),
-                Step::Broken(broken) => self.fail(broken),
+                Step::Large => {
+                    yields = true;
+                    Box::pin(self.feed_large()).await;
+                    self.check_time().await;
+                }
+                Step::End => self.end(Pipeline::finish).await,
+                Step::Broken(broken) => self.fail(broken).await,
                 Step::Asked(requests) => {
                     requests.into_iter().for_each(|request| self.asked(request))
                 }
-                Step::Tick(tick) => self.ticked(tick),
+                Step::Tick(tick) => self.ticked(tick).await,
                 Step::AfterDone => self.pipeline.end_after_done(),
             }
             self.check_after_done();
@@ -214,6 +218,9 @@ impl Reader {
             empty_reads,
             ..
         } = self;
+        if held.is_large(pipeline) {
+            return Poll::Ready(Step::Large);
+        }
         if held.feed(pipeline) {
             clock.touch();
             return Poll::Ready(Step::Read { more: true });
@@ -272,21 +279,22 @@ impl Reader {
             && self.pipeline.router().has_finished_choices()
     }
 
-    fn ticked(&mut self, tick: Tick) {
-        match tick {
-            Tick::Quiet => self.pipeline.quiet(),
-            Tick::TimedOut(over) => self.pipeline.fail(StreamError::TimedOut(over)),
+    /// The timer is polled only while the source is pending, which it may never be.
+    async fn check_time(&mut self) {
+        let quiet = self.silence_ends_a_choice();
+        if let Some(tick) = self.clock.passed(quiet) {
+            self.ticked(tick).await;
         }
     }
 
-    fn fail(&mut self, broken: Broken) {
-        let bytes = self.pipeline.intake().bytes();
-        self.pipeline.fail(match broken {
-            Broken::Transport(error) => {
-                StreamError::Transport(Arc::new(TransportError::new(bytes, error)))
+    async fn ticked(&mut self, tick: Tick) {
+        match tick {
+            Tick::Quiet => self.pipeline.quiet(),
+            Tick::TimedOut(over) => {
+                self.end(move |pipeline| pipeline.fail(StreamError::TimedOut(over)))
+                    .await;
             }
-            Broken::Stream(error) => error,
-        });
+        }
     }
 
     /// Gives each choice its batch at once, so that the source need not be asked again before waiting for it; false if
@@ -306,7 +314,7 @@ impl Reader {
             Vec::new()
         } else {
             let over = self.pipeline.router().closed().is_some();
-            self.pipeline.sink.start(me, over).await
+            self.pipeline.sink.start(me, &self.board, over).await
         };
         self.tell(new);
     }

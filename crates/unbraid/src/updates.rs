@@ -1,21 +1,24 @@
 //! The flat view: every update of every choice in one stream, no actors (the decision record's Option 2, R63).
 
 mod fair;
+mod flat;
 mod halves;
 
 use std::{
     fmt,
     pin::{Pin, pin},
-    sync::Arc,
     task::{Context, Poll},
 };
 
 use async_stream::stream;
 use futures::{Stream, StreamExt, stream::FusedStream};
-use unbraid_core::{BoxError, Options, StreamError, TransportError, Update, pipeline::Intake};
+use unbraid_core::{BoxError, Options, StreamError, Update};
 
 use fair::Fair;
+use flat::{Flat, Next, Reading};
 use halves::WithoutHalves;
+
+use crate::apart::turn;
 
 /// The updates of one stream, in the order of the wire; see [`updates`].
 ///
@@ -72,81 +75,41 @@ where
     B: AsRef<[u8]> + Send + 'static,
     E: Into<BoxError> + Send + 'static,
 {
-    let mut flat = Flat {
-        intake: Intake::new(options),
-        ready: Vec::new(),
-    };
+    let mut flat = Flat::new(options);
     let stream = stream! {
         let bytes = pin!(bytes);
         let mut bytes = Fair::new(bytes);
-        loop {
-            let mut more = true;
+        while !flat.over {
             match bytes.next().await {
                 Some(Ok(read)) => {
+                    let mut read = Reading::new(read);
                     // One event at a time: a read may hold any number of them, and a stream is pulled.
-                    let mut input = read.as_ref();
-                    while more && flat.event(&mut input, &mut more) {
+                    while !flat.over {
+                        let mut next = flat.next(&mut read);
+                        if matches!(next, Next::Large) {
+                            (flat, read, next) = Box::pin(flat.large(read)).await;
+                        }
+                        match next {
+                            Next::Event | Next::Large => {}
+                            Next::Portion => turn().await,
+                            Next::Read => break,
+                        }
                         for item in flat.ready.drain(..) {
                             yield item;
                         }
                     }
                 }
-                Some(Err(error)) => more = flat.broken(error.into()),
-                None => more = flat.finish(),
+                Some(Err(error)) => flat = flat.end(Some(error.into())).await,
+                None => flat = flat.end(None).await,
             }
             for item in flat.ready.drain(..) {
                 yield item;
-            }
-            if !more {
-                break;
             }
         }
     };
     Updates {
         inner: WithoutHalves::new(Box::pin(stream)),
         done: false,
-    }
-}
-
-/// An intake, and what it has decoded but not yet given.
-struct Flat {
-    intake: Intake,
-    ready: Vec<Result<Update<'static>, StreamError>>,
-}
-
-impl Flat {
-    /// Decodes the next event of a read; false when that is used up. An error leaves no `more` to read.
-    fn event(&mut self, input: &mut &[u8], more: &mut bool) -> bool {
-        let Self { intake, ready } = self;
-        let mut keep = |update: &Update<'_>| ready.push(Ok(update.clone().into_owned()));
-        match intake.next(input, &mut keep) {
-            None => false,
-            Some(Ok(())) => true,
-            Some(Err(error)) => {
-                ready.push(Err(error));
-                *more = false;
-                true
-            }
-        }
-    }
-
-    /// What had arrived whole comes before the error, as in [`Pipeline::fail`](unbraid_core::pipeline::Pipeline::fail).
-    fn broken(&mut self, error: BoxError) -> bool {
-        let Self { intake, ready } = self;
-        // An event that has arrived but for its blank line is part of the answer (X14).
-        let _of_the_cut = intake.finish(&mut |update| ready.push(Ok(update.clone().into_owned())));
-        let error = TransportError::new(intake.bytes(), error);
-        ready.push(Err(StreamError::Transport(Arc::new(error))));
-        false
-    }
-
-    fn finish(&mut self) -> bool {
-        let Self { intake, ready } = self;
-        let last = intake.finish(&mut |update| ready.push(Ok(update.clone().into_owned())));
-        if let Some(Err(error)) = last {
-            ready.push(Err(error));
-        }
-        false
     }
 }
 

@@ -159,6 +159,17 @@ impl Sse {
         self.data.get(self.skip..).unwrap_or_default()
     }
 
+    /// How much of the event under way is kept.
+    #[inline]
+    pub(super) fn buffered_bytes(&self) -> usize {
+        self.name.len() + self.data.len()
+    }
+
+    /// Whether a line was kept that is still to be taken, without a byte more.
+    pub(super) fn has_line_left(&self) -> bool {
+        self.again.is_some()
+    }
+
     /// Whether no event is under way; a field was seen before, and what was lent is given back.
     #[inline]
     pub(super) fn is_between(&mut self) -> bool {

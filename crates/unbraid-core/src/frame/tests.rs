@@ -25,7 +25,12 @@ fn run<'a>(limits: FrameLimits, strict: bool, reads: impl IntoIterator<Item = &'
     let mut total = 0;
     for mut read in reads {
         total += read.len() as u64;
-        while let Some(frame) = framer.next(&mut read) {
+        loop {
+            let may_end = framer.may_end(read);
+            let Some(frame) = framer.next(&mut read) else {
+                break;
+            };
+            assert!(may_end || frame.is_err(), "its end was not foreseen");
             trace.push(show(frame));
         }
         assert!(read.is_empty(), "None means that the read is used up");
@@ -61,6 +66,23 @@ fn line(kind: FrameKind, name: &[u8], data: &[u8], offset: u64) -> String {
         format!(" <{}>", name.escape_ascii())
     };
     format!("{kind:?}@{offset}{name} {}", data.escape_ascii())
+}
+
+#[test]
+fn what_is_kept_of_an_event_is_counted_until_it_ends() {
+    for (body, kept) in [
+        ("data: abc", 9),
+        ("data: abc\ndata: d", 10),
+        ("event: error\ndata: a\ndata: b\n", 8),
+        ("{\"a\":\"b\"", 8),
+        ("data: abc\n\n", 0),
+        ("", 0),
+    ] {
+        let mut framer = Framer::new(ROOM, false);
+        let mut read = body.as_bytes();
+        while framer.next(&mut read).is_some() {}
+        assert_eq!(framer.buffered_bytes(), kept, "{body}");
+    }
 }
 
 /// Runs the body whole, in two reads at every cut, and byte by byte.

@@ -2,15 +2,33 @@
 
 use std::{
     future::poll_fn,
+    sync::Arc,
     task::{Context, Poll},
 };
 
-use unbraid_core::{Limit, LimitExceeded, StreamError, Usage, limits::MAX_BYTES_AFTER_DONE};
+use unbraid_core::{
+    Limit, LimitExceeded, StreamError, TransportError, Usage, limits::MAX_BYTES_AFTER_DONE,
+};
 
 use super::{PIECE_COST, Reader, Step};
-use crate::{board::Closed, source::Piece};
+use crate::{
+    board::Closed,
+    source::{Broken, Piece},
+};
 
 impl Reader {
+    /// The source has failed.
+    pub(super) async fn fail(&mut self, broken: Broken) {
+        let error = match broken {
+            Broken::Transport(error) => {
+                let bytes = self.pipeline.intake().bytes();
+                StreamError::Transport(Arc::new(TransportError::new(bytes, error)))
+            }
+            Broken::Stream(error) => error,
+        };
+        self.end(move |pipeline| pipeline.fail(error)).await;
+    }
+
     /// The reported usage, each choice by its index within the completion.
     fn usage(&self) -> Usage {
         let mut usage = self.pipeline.router().usage();

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use unbraid_core::pipeline::Pipeline;
 
 use super::outbox::Outbox;
+use crate::apart;
 
 /// The bytes of the last read that are still to be decoded, once what came before them is delivered.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(super) struct Held {
     done: usize,
     /// Whether something is left to do: the pipeline may have kept a line of what it took.
     more: bool,
+    /// Whether large events, too, are decoded on the task: no other thread had time for one.
+    here: bool,
 }
 
 impl Held {
@@ -26,10 +29,36 @@ impl Held {
     pub(super) fn read(&mut self, bytes: &[u8], pipeline: &mut Pipeline<Outbox>) {
         const BLOCK: usize = 256 * 1024;
         let mut rest = bytes;
-        self.more = pipeline.feed_portion(&mut rest);
+        self.more = self.ends_large(bytes, pipeline) || pipeline.feed_portion(&mut rest);
         if self.more {
             self.blocks = rest.chunks(BLOCK).map(<[u8]>::to_vec).collect();
         }
+    }
+
+    /// Whether the next portion may end a large event, which is to be decoded apart.
+    pub(super) fn is_large(&self, pipeline: &Pipeline<Outbox>) -> bool {
+        !self.is_empty() && self.ends_large(self.first(), pipeline)
+    }
+
+    #[inline]
+    fn ends_large(&self, bytes: &[u8], pipeline: &Pipeline<Outbox>) -> bool {
+        self.is_apart() && apart::may_end_large(pipeline.intake(), bytes)
+    }
+
+    /// Whether large events are decoded apart.
+    pub(super) fn is_apart(&self) -> bool {
+        !self.here
+    }
+
+    /// From here on they are decoded on the task.
+    pub(super) fn stay(&mut self) {
+        self.here = true;
+    }
+
+    /// What is left of the first block.
+    pub(super) fn first(&self) -> &[u8] {
+        let first = self.blocks.front().map_or(&[][..], Vec::as_slice);
+        first.get(self.done..).unwrap_or_default()
     }
 
     /// Decodes the next portion of what is held; false if that is nothing.
@@ -37,17 +66,19 @@ impl Held {
         if self.is_empty() {
             return false;
         }
-        let first = self.blocks.front().map_or(&[][..], Vec::as_slice);
-        let mut rest = first.get(self.done..).unwrap_or_default();
+        let mut rest = self.first();
+        let length = rest.len();
         let more = pipeline.feed_portion(&mut rest);
-        self.done = first.len() - rest.len();
-        if rest.is_empty() {
+        let (taken, used_up) = (length - rest.len(), rest.is_empty());
+        self.done += taken;
+        if used_up {
             self.blocks.pop_front();
             self.done = 0;
         }
         self.more = more || !self.blocks.is_empty();
         if pipeline.router().closed().is_some() {
-            *self = Self::default();
+            self.blocks.clear();
+            (self.done, self.more) = (0, false);
         }
         true
     }

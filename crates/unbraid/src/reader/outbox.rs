@@ -22,8 +22,6 @@ pub(crate) struct Outbox {
     options: Options,
     numbering: Numbering,
     started: Instant,
-    /// Each choice's owner holds it, too.
-    board: Arc<BoardWriter>,
     lanes: Vec<Lane>,
     /// Slots with something in their batch.
     filled: Vec<usize>,
@@ -44,6 +42,8 @@ struct Lane {
     batch: Batch,
     /// Whether it was given its end: nobody waits for more of it.
     ended: bool,
+    /// Whether the log has taken its first batch, but nobody knows of it yet: the slot is among those that are filled.
+    ahead: bool,
     /// `None` until the first batch is handed on.
     link: Option<Link>,
 }
@@ -57,17 +57,11 @@ struct Link {
 }
 
 impl Outbox {
-    pub(crate) fn new(
-        options: Options,
-        numbering: Numbering,
-        started: Instant,
-        board: &Arc<BoardWriter>,
-    ) -> Self {
+    pub(crate) fn new(options: Options, numbering: Numbering, started: Instant) -> Self {
         Self {
             options,
             numbering,
             started,
-            board: Arc::clone(board),
             lanes: Vec::new(),
             filled: Vec::new(),
             events: Vec::new(),
@@ -124,7 +118,7 @@ impl Outbox {
         let Some(lane) = self.lanes.get_mut(slot) else {
             return;
         };
-        if lane.batch.is_empty() {
+        if lane.batch.is_empty() && !lane.ahead {
             self.filled.push(slot);
         }
         work(&mut lane.batch);
@@ -136,6 +130,7 @@ impl Outbox {
         filled.retain(|slot| match lanes.get_mut(*slot) {
             Some(Lane {
                 link: Some(link),
+                ahead: false,
                 batch,
                 ended,
                 ..
@@ -152,15 +147,39 @@ impl Outbox {
         filled.is_empty()
     }
 
+    /// Hands on what a large event has brought, and applies it, so that no task has to: that takes time in proportion, too.
+    /// Choices that are new stay to be [`start`](Self::start)ed.
+    pub(crate) fn apply(&mut self) {
+        let Self {
+            lanes,
+            filled,
+            options,
+            started,
+            ..
+        } = self;
+        filled.retain(|slot| {
+            lanes
+                .get_mut(*slot)
+                .is_some_and(|lane| !lane.apply(options, *started))
+        });
+    }
+
     /// Starts the actors of choices that are new, and gives their logs in order of appearance. Where the stream is `over`
     /// nothing more comes for any of them, and none has a life that an actor would own.
-    pub(crate) async fn start(&mut self, me: &ActorCell, over: bool) -> Vec<Arc<Log>> {
+    ///
+    /// Each choice's owner holds the board, too. The outbox does not: it may be with a job that outlives the reader.
+    pub(crate) async fn start(
+        &mut self,
+        me: &ActorCell,
+        board: &Arc<BoardWriter>,
+        over: bool,
+    ) -> Vec<Arc<Log>> {
         let mut new = Vec::new();
         self.filled.sort_unstable();
         for slot in self.filled.drain(..) {
             if let Some(lane) = self.lanes.get_mut(slot) {
                 let log = lane.open(&self.options, self.started);
-                let owner = Owner::new(Arc::clone(&log), Arc::clone(&self.board));
+                let owner = Owner::new(Arc::clone(&log), Arc::clone(board));
                 if over {
                     drop(owner);
                 } else {
@@ -189,8 +208,33 @@ impl Outbox {
 }
 
 impl Lane {
-    /// Makes the choice's log, and puts the first batch into it.
+    /// Applies the batch; false if nobody knows of the choice yet.
+    fn apply(&mut self, options: &Options, started: Instant) -> bool {
+        match &mut self.link {
+            Some(link) if !self.ahead => {
+                link.log.give_applied(&mut self.batch, &mut link.due);
+                if self.ended {
+                    link.due = Due::default(); // as in `deliver`
+                }
+                true
+            }
+            _ => {
+                self.open(options, started).read(|_| {}); // a look applies it
+                self.ahead = true;
+                false
+            }
+        }
+    }
+
+    /// Makes the choice's log, unless that was done ahead, and puts the first batch into it.
     fn open(&mut self, options: &Options, started: Instant) -> Arc<Log> {
+        self.ahead = false;
+        if let Some(link) = &mut self.link {
+            if !self.batch.is_empty() {
+                link.log.give(&mut self.batch, &mut link.due);
+            }
+            return Arc::clone(&link.log);
+        }
         let log = Arc::new(Log::of_choice(self.index, self.shape, options, started));
         let mut due = Due::default();
         log.give(&mut self.batch, &mut due);
@@ -219,6 +263,7 @@ impl Sink for Outbox {
             shape,
             batch: Batch::default(),
             ended: false,
+            ahead: false,
             link: None,
         });
     }

@@ -1,0 +1,151 @@
+//! What the flat view decodes: an event at a time, a large one on another thread.
+
+use std::{panic::resume_unwind, sync::Arc};
+
+use unbraid_core::{BoxError, Options, StreamError, TransportError, Update, pipeline::Intake};
+
+use crate::apart::{self, Done};
+
+/// What is decoded at most before other tasks have their turn, where it brings nothing.
+const PORTION: usize = 256 * 1024;
+
+/// An intake, and what it has decoded but not yet given.
+pub(super) struct Flat {
+    intake: Intake,
+    pub(super) ready: Vec<Result<Update<'static>, StreamError>>,
+    /// Nothing is decoded any more.
+    pub(super) over: bool,
+    /// Whether large events, too, are decoded on the task: no other thread had time for one.
+    here: bool,
+}
+
+/// A read, and how much of it was decoded.
+pub(super) struct Reading<B> {
+    bytes: B,
+    at: usize,
+}
+
+/// What is to be done next.
+pub(super) enum Next {
+    /// An event was decoded.
+    Event,
+    /// A portion was decoded that held no end of an event.
+    Portion,
+    /// A large event may end here: [`Flat::large`].
+    Large,
+    /// The read is used up.
+    Read,
+}
+
+impl<B: AsRef<[u8]>> Reading<B> {
+    pub(super) fn new(bytes: B) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    fn portion(&self) -> &[u8] {
+        let rest = self.bytes.as_ref().get(self.at..).unwrap_or_default();
+        rest.get(..PORTION).unwrap_or(rest)
+    }
+
+    fn is_over(&self) -> bool {
+        self.at >= self.bytes.as_ref().len()
+    }
+}
+
+impl Flat {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            intake: Intake::new(options),
+            ready: Vec::new(),
+            over: false,
+            here: false,
+        }
+    }
+
+    /// Decodes the next event of a read, unless it may be a large one.
+    pub(super) fn next<B: AsRef<[u8]>>(&mut self, read: &mut Reading<B>) -> Next {
+        if !self.here && apart::may_end_large(&self.intake, read.portion()) {
+            return Next::Large;
+        }
+        self.decode(read)
+    }
+
+    fn decode<B: AsRef<[u8]>>(&mut self, read: &mut Reading<B>) -> Next {
+        let mut input = read.portion();
+        let length = input.len();
+        let ready = &mut self.ready;
+        let mut keep = |update: &Update<'_>| ready.push(Ok(update.clone().into_owned()));
+        let event = self.intake.next(&mut input, &mut keep);
+        read.at += length - input.len();
+        match event {
+            None if read.is_over() => return Next::Read,
+            None => return Next::Portion,
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                self.ready.push(Err(error));
+                self.over = true;
+            }
+        }
+        Next::Event
+    }
+
+    /// As [`next`](Self::next), on another thread.
+    pub(super) async fn large<B>(self, read: Reading<B>) -> (Self, Reading<B>, Next)
+    where
+        B: AsRef<[u8]> + Send + 'static,
+    {
+        let job = apart((self, read), |(flat, read): &mut (Self, Reading<B>)| {
+            #[cfg(test)]
+            crate::tests::large::in_job(read.portion());
+            flat.decode(read)
+        });
+        let ((mut flat, read), next, here) = job.await;
+        flat.here = here;
+        (flat, read, next)
+    }
+
+    /// The stream has ended, perhaps by an error. What had arrived whole comes before that, as in
+    /// [`Pipeline::fail`](unbraid_core::pipeline::Pipeline::fail).
+    pub(super) async fn end(mut self, error: Option<BoxError>) -> Self {
+        if !self.here && apart::is_large(&self.intake) {
+            // Boxed, so that a stream without large events has a small task.
+            return Box::pin(apart(self, |flat| flat.finish(error))).await.0;
+        }
+        self.finish(error);
+        self
+    }
+
+    fn finish(&mut self, error: Option<BoxError>) {
+        let Self { intake, ready, .. } = self;
+        // An event that has arrived but for its blank line is part of the answer (X14).
+        let last = intake.finish(&mut |update| ready.push(Ok(update.clone().into_owned())));
+        let error = match (error, last) {
+            (Some(error), _) => {
+                let error = TransportError::new(intake.bytes(), error);
+                Some(StreamError::Transport(Arc::new(error)))
+            }
+            (None, last) => last.and_then(Result::err),
+        };
+        ready.extend(error.map(Err));
+        self.over = true;
+    }
+}
+
+/// Works on another thread, and says whether it had to be this one. A panic there is one here; what was worked on is lost
+/// with the stream.
+async fn apart<T, R, W>(value: T, work: W) -> (T, R, bool)
+where
+    T: Send + 'static,
+    R: Send + 'static,
+    W: FnOnce(&mut T) -> R + Send + 'static,
+{
+    let Done {
+        value,
+        result,
+        here,
+    } = apart::apart(value, work).await;
+    match result {
+        Ok(result) => (value, result, here),
+        Err(panic) => resume_unwind(panic),
+    }
+}
