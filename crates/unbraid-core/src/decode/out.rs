@@ -18,6 +18,8 @@ pub(super) struct Out<'a, 's> {
     room: Room,
     skipped: bool,
     lost: Lost,
+    /// What was lost after the last good value: the end of the stream may have cut it.
+    tail: Lost,
     sink: &'s mut dyn Take,
 }
 
@@ -53,6 +55,7 @@ impl<'a, 's> Out<'a, 's> {
             },
             skipped: false,
             lost: Lost::default(),
+            tail: Lost::default(),
             sink,
         }
     }
@@ -64,7 +67,14 @@ impl<'a, 's> Out<'a, 's> {
 
     /// Counts a piece of so many bytes that is no JSON.
     pub(super) fn lose(&mut self, bytes: usize) {
-        self.lost.pieces += 1;
+        self.tail.pieces += 1;
+        self.tail.bytes += bytes;
+    }
+
+    /// A good value follows what was lost so far, which was not cut off, then.
+    pub(super) fn good_follows(&mut self) {
+        let Lost { pieces, bytes } = std::mem::take(&mut self.tail);
+        self.lost.pieces += pieces;
         self.lost.bytes += bytes;
     }
 
@@ -72,8 +82,8 @@ impl<'a, 's> Out<'a, 's> {
     pub(super) fn lose_lines(&mut self, text: &str) {
         if !text.is_empty() {
             let ends = memchr::memchr_iter(b'\n', text.as_bytes()).count();
-            self.lost.pieces += ends + usize::from(!text.ends_with('\n'));
-            self.lost.bytes += text.len();
+            self.tail.pieces += ends + usize::from(!text.ends_with('\n'));
+            self.tail.bytes += text.len();
         }
     }
 
@@ -114,6 +124,11 @@ impl<'a, 's> Out<'a, 's> {
 
     pub(super) fn push(&mut self, mut update: Update<'a>) {
         update.at = self.at;
+        if update.error.is_some() && update.choice_index.is_none() {
+            // The error ends the stream: what was lost before it is reported with it or never.
+            self.good_follows();
+            self.warn_of_loss();
+        }
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut update.warnings);
         update.warnings = warnings;
@@ -128,18 +143,25 @@ impl<'a, 's> Out<'a, 's> {
 
     /// X13 once, however much was lost; what stands last in an event that was cut is S21.
     pub(super) fn warn_of_loss(&mut self) {
+        if !self.cut {
+            self.good_follows();
+        }
         let Lost { pieces, bytes } = std::mem::take(&mut self.lost);
-        match (pieces, self.cut) {
-            (0, _) => {}
-            (_, true) => self.warn("S21", format!("the last event was cut after {bytes} bytes")),
-            (1, false) => self.warn(
+        match pieces {
+            0 => {}
+            1 => self.warn(
                 "X13",
                 format!("a chunk of {bytes} bytes that is no JSON was skipped"),
             ),
-            (pieces, _) => self.warn(
+            _ => self.warn(
                 "X13",
                 format!("{pieces} chunks that are no JSON were skipped, {bytes} bytes"),
             ),
+        }
+        let cut = std::mem::take(&mut self.tail);
+        if cut.pieces > 0 {
+            let bytes = cut.bytes;
+            self.warn("S21", format!("the last event was cut after {bytes} bytes"));
         }
     }
 

@@ -31,7 +31,11 @@ impl Decoder {
             let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
             rest = behind;
             if !line.trim().is_empty() {
-                good |= self.payload(line, out) || self.damaged(line, out);
+                let is_good = self.payload(line, out);
+                if is_good {
+                    out.good_follows();
+                }
+                good |= is_good || self.damaged(line, out);
             }
         }
         if out.is_full() && !rest.is_empty() {

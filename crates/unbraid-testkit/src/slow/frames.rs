@@ -121,7 +121,9 @@ impl Event {
         if let Some(last) = parts.last_mut()
             && (only || last.is_begun || !last_line_ended)
         {
-            last.frames.retain(|frame| *frame != Frame::Lost);
+            while last.frames.last() == Some(&Frame::Lost) {
+                last.frames.pop();
+            }
         }
         parts.into_iter().flat_map(|part| part.frames).collect()
     }
