@@ -45,9 +45,9 @@ pub(crate) fn write(value: &Value, out: &mut impl Write) -> io::Result<()> {
 
 /// Writes JSON text as [`write`] writes a value; its numbers and strings stay as they are.
 pub(crate) fn write_text(json: &str, out: &mut impl Write) -> io::Result<()> {
-    let mut text = pretty::indented(json);
-    text.push('\n');
-    json_text::Harmless(&mut *out).write_all(text.as_bytes())?;
+    let mut out = BufWriter::new(out);
+    pretty::write_indented(json, &mut json_text::Harmless(&mut out))?;
+    out.write_all(b"\n")?;
     out.flush()
 }
 

@@ -1,8 +1,11 @@
 //! JSON text, indented as `serde_json` indents values, in which numbers and strings stay as they are.
 
-/// Indents JSON text that has no white space between its tokens.
-pub(crate) fn indented(json: &str) -> String {
-    let mut out = String::with_capacity(json.len() * 2);
+use std::io::{self, Write};
+
+/// Writes JSON text that has no white space between its tokens, indented.
+///
+/// Indentation may be a hundred times as long as the text, so it is written and never kept. Each write holds whole characters.
+pub(crate) fn write_indented(json: &str, out: &mut impl Write) -> io::Result<()> {
     let mut depth = 0_usize;
     let mut rest = json;
     while let Some(first) = rest.chars().next() {
@@ -15,29 +18,29 @@ pub(crate) fn indented(json: &str) -> String {
         match first {
             '{' | '[' if rest.starts_with(['}', ']']) => {
                 let (closer, behind) = rest.split_at_checked(1).unwrap_or((rest, ""));
-                out.push_str(token);
-                out.push_str(closer);
+                out.write_all(token.as_bytes())?;
+                out.write_all(closer.as_bytes())?;
                 rest = behind;
             }
             '{' | '[' => {
                 depth += 1;
-                out.push_str(token);
-                new_line(&mut out, depth);
+                out.write_all(token.as_bytes())?;
+                new_line(out, depth)?;
             }
             '}' | ']' => {
                 depth = depth.saturating_sub(1);
-                new_line(&mut out, depth);
-                out.push_str(token);
+                new_line(out, depth)?;
+                out.write_all(token.as_bytes())?;
             }
             ',' => {
-                out.push_str(token);
-                new_line(&mut out, depth);
+                out.write_all(token.as_bytes())?;
+                new_line(out, depth)?;
             }
-            ':' => out.push_str(": "),
-            _ => out.push_str(token),
+            ':' => out.write_all(b": ")?,
+            _ => out.write_all(token.as_bytes())?,
         }
     }
-    out
+    Ok(())
 }
 
 /// How long the string is that the text begins with, quotes included.
@@ -54,16 +57,22 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-fn new_line(out: &mut String, depth: usize) {
-    out.push('\n');
-    out.extend(std::iter::repeat_n("  ", depth));
+fn new_line(out: &mut impl Write, depth: usize) -> io::Result<()> {
+    out.write_all(b"\n")?;
+    (0..depth).try_for_each(|_| out.write_all(b"  "))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::indented;
+    use super::write_indented;
+
+    fn indented(json: &str) -> String {
+        let mut out = Vec::new();
+        write_indented(json, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
 
     #[test]
     fn values_are_indented_as_serde_json_indents_them() {

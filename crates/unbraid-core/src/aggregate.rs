@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     Call, CallKind, Message, Metadata, Shape, Transcript, Usage,
     json_text::{Fields, Json},
+    limits::MAX_FIELDS,
     transcript::{Level, raw_pairs},
 };
 
@@ -193,18 +194,24 @@ fn logprobs(transcript: &Transcript) -> Json<'static> {
         let mut fields: Vec<(Cow<'_, str>, &str)> = Vec::new();
         for (key, raw) in raw_pairs(raw) {
             // Of equal keys within one object the last value counts (E26).
+            let has_room = fields.len() < MAX_FIELDS;
             match fields.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, value)) => *value = raw,
-                None => fields.push((key, raw)),
+                None if has_room => fields.push((key, raw)),
+                None => {}
             }
         }
         for (key, raw) in fields {
             let is_list = raw.starts_with('[');
+            let has_room = whole.len() < MAX_FIELDS;
             match whole.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, Json::Joined(lists))) if is_list => lists.push(raw.to_owned().into()),
                 Some(_) if raw == "null" => {}
                 Some((_, value)) => *value = last(raw, is_list),
-                None => whole.push((Cow::Owned(key.into_owned()), last(raw, is_list))),
+                None if has_room => {
+                    whole.push((Cow::Owned(key.into_owned()), last(raw, is_list)));
+                }
+                None => {}
             }
         }
     }

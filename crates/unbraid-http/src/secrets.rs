@@ -58,6 +58,15 @@ impl Secrets {
             let decoded = Layer::new(text).percent_decoded();
             decoded.map_or_else(|| text.to_owned(), |layer| layer.text())
         };
+        // The pairs above are those of a form, where `+` is a space. A server may repeat it as it stands.
+        for pair in url.query().unwrap_or_default().split('&') {
+            if let Some((name, value)) = pair.split_once('=')
+                && name != "api-version"
+            {
+                self.add(value);
+                self.add(&decoded(value));
+            }
+        }
         let (user, password) = (url.username(), url.password().unwrap_or_default());
         if !user.is_empty() || !password.is_empty() {
             self.add_credentials(&format!("{}:{}", decoded(user), decoded(password)));

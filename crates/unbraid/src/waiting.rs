@@ -226,6 +226,15 @@ impl Due {
     }
 }
 
+/// A kept waker may be the last one of its task, and its drop is foreign code like its wake-up.
+impl Drop for Due {
+    fn drop(&mut self) {
+        for waker in std::mem::take(&mut self.wakers) {
+            guarded(|| drop(waker));
+        }
+    }
+}
+
 /// Wakes a task, whatever its waker does: the others that wait must be woken, too.
 pub(crate) fn wake(waker: &Waker) {
     guarded(|| waker.wake_by_ref());

@@ -6,7 +6,7 @@
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder};
@@ -58,7 +58,7 @@ impl Encoding {
     }
 
     fn decode(self, bytes: Incoming) -> Incoming {
-        let bytes = LateError { bytes, error: None };
+        let bytes = LateEnd { bytes, end: None };
         let compressed = StreamReader::new(bytes.map_err(io::Error::other));
         match self {
             Self::Gzip => {
@@ -88,28 +88,29 @@ fn unwrapped(error: io::Error) -> BoxError {
     }
 }
 
-/// Is pending once before its error.
+/// Is pending once before its end or its error.
 ///
-/// A decoder that has output and then gets nothing gives its output; one that gets an error gives the error alone.
-struct LateError {
+/// A decoder that has output and then gets nothing gives its output. One that gets an error gives the error alone, and so does
+/// one that gets the end in the middle of what was compressed.
+struct LateEnd {
     bytes: Incoming,
-    error: Option<BoxError>,
+    end: Option<Option<BoxError>>,
 }
 
-impl Stream for LateError {
+impl Stream for LateEnd {
     type Item = Result<Bytes, BoxError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(error) = self.error.take() {
-            return Poll::Ready(Some(Err(error)));
+        if let Some(end) = self.end.take() {
+            return Poll::Ready(end.map(Err));
         }
-        match self.bytes.poll_next_unpin(cx) {
-            Poll::Ready(Some(Err(error))) => {
-                self.error = Some(error);
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-            polled => polled,
-        }
+        let end = match ready!(self.bytes.poll_next_unpin(cx)) {
+            Some(Ok(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        self.end = Some(end);
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }

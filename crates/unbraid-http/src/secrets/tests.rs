@@ -174,6 +174,10 @@ fn of_an_address_query_and_credentials_are_replaced() {
             &BASE64_STANDARD.encode("user-name:pass/word"),
         ],
     );
+    // As it stands a `+` is one, although forms read it as a space.
+    let mut plus = Secrets::default();
+    plus.add_url(&Url::parse("http://host/v1?key=abc+def/ghi").unwrap());
+    hides(&plus, &["abc+def/ghi", "abc def/ghi"]);
     let version = secrets.redact("version 2024-10-21 of host/v1");
     assert_eq!(version, "version 2024-10-21 of host/v1");
 }

@@ -17,6 +17,8 @@ pub(super) struct Flat {
     pub(super) over: bool,
     /// Whether large events, too, are decoded on the task: no other thread had time for one.
     here: bool,
+    /// Bytes taken since the last item, or since other tasks had their turn.
+    silent: usize,
 }
 
 /// A read, and how much of it was decoded.
@@ -59,6 +61,7 @@ impl Flat {
             ready: Vec::new(),
             over: false,
             here: false,
+            silent: 0,
         }
     }
 
@@ -76,10 +79,21 @@ impl Flat {
         let ready = &mut self.ready;
         let mut keep = |update: &Update<'_>| ready.push(Ok(update.clone().into_owned()));
         let event = self.intake.next(&mut input, &mut keep);
-        read.at += length - input.len();
+        let taken = length - input.len();
+        read.at += taken;
+        self.silent = if self.ready.is_empty() {
+            self.silent + taken
+        } else {
+            0
+        };
         match event {
             None if read.is_over() => return Next::Read,
             None => return Next::Portion,
+            // Events may bring nothing (S12), however many of them a read holds.
+            Some(Ok(())) if self.silent >= PORTION => {
+                self.silent = 0;
+                return Next::Portion;
+            }
             Some(Ok(())) => {}
             Some(Err(error)) => {
                 self.ready.push(Err(error));
