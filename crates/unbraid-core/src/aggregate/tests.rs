@@ -171,3 +171,20 @@ fn t40_the_fields_of_a_call_stand_in_its_entry() {
         json!({"id":"c1","type":"function","function":{"name":"heat","arguments":"{}"},"extra_content":{"google":{"thought_signature":"Cp"}}}),
     );
 }
+
+#[test]
+fn the_keys_of_joined_logprobs_are_bounded() {
+    use std::fmt::Write as _;
+
+    let mut keys = String::new();
+    for key in 0..2000 {
+        write!(keys, ",\"k{key}\":1").unwrap();
+    }
+    let entry = format!(
+        "{{\"index\":0,\"delta\":{{\"content\":\"a\"}},\"logprobs\":{{\"content\":[1]{keys}}}}}"
+    );
+    let (whole, _) = choice(&[&entry]);
+    let logprobs = whole["logprobs"].as_object().unwrap();
+    assert_eq!(logprobs.len(), crate::limits::MAX_FIELDS);
+    assert_eq!(logprobs["content"], json!([1]), "the first keys are kept");
+}
