@@ -205,7 +205,7 @@ fn one(choice: &Transcript, whole: &Value, failed: bool) -> Facts {
         .tool_calls
         .iter()
         .find(|call| call.kind == CallKind::LegacyFunction);
-    // As the slow client tells them: the legacy call comes last.
+    // In the order of the slow client: the legacy call comes last.
     let (functions, legacy_calls): (Vec<_>, Vec<_>) = message
         .tool_calls
         .iter()

@@ -1,4 +1,4 @@
-//! Streams whose blank lines were lost on the way (S10) are told as if they were there.
+//! Streams whose blank lines were lost on the way (S10) give the same events as with them.
 
 use unbraid_testkit::{
     cut::Rng,

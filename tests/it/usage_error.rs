@@ -1,7 +1,7 @@
 //! How far the estimate of a usage is from what the server reported, over all recordings.
 //!
 //! `cargo test -p unbraid-tests --test it usage_error -- --nocapture` prints it. The recordings are split in halves by a
-//! hash of their names: the constants of the estimate were fitted on one, and the other tells how good they are.
+//! hash of their names: the constants of the estimate were checked on one, and the other shows how good they are.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -50,7 +50,7 @@ pub(crate) struct Reading {
     reasoning_keys: Option<Vec<String>>,
 }
 
-/// Where reasoning begins that stands in the text.
+/// Where reasoning inside the text begins.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SplitThink {
     /// At `<think>`

@@ -193,7 +193,7 @@ impl Call {
     /// # Errors
     ///
     /// [`JsonFault::MissingName`] for a call without a name, [`JsonFault::CustomTool`] for a custom tool's text, else as
-    /// [`parse_json`]. A missing id is no error here: the arguments are whole. No arguments at all are an empty object
+    /// [`parse_json`]. A missing id is not an error here: the arguments are whole. No arguments at all are an empty object
     /// only once the choice has ended by itself: before that, and where it was cut, they are [`JsonFault::Truncated`].
     ///
     /// # Examples

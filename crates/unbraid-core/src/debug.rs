@@ -1,6 +1,6 @@
 //! `Debug` of the types that hold what a model wrote, or what a server sent: counts and lengths, never the text.
 //!
-//! Streams carry what people write, and `Debug` ends up in logs. Whoever wants the text names the field.
+//! Streams carry what people write, and `Debug` ends up in logs. To print the text, name the field.
 
 use std::fmt::{self, Debug, Formatter};
 

@@ -116,7 +116,7 @@ impl FinishReason {
     /// What the reason means, whatever word the provider has for it. The raw text stays what
     /// [`as_str`](Self::as_str) gives.
     ///
-    /// The case of letters does not matter. A word that stands in no row is [`FinishClass::Other`].
+    /// The case of letters does not matter. A word without a row is [`FinishClass::Other`].
     ///
     /// | class | words |
     /// |---|---|

@@ -61,7 +61,7 @@ pub struct Framer {
     /// Bytes of a byte order mark matched so far; all of them, too, when it is known that none (more) will come.
     bom: usize,
     strict: bool,
-    /// The end of the body was told: nothing is taken any more.
+    /// `finish` was called: no more input is taken.
     finishing: bool,
     ended: bool,
 }

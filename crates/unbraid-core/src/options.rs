@@ -33,7 +33,7 @@ pub enum FinishPolicy {
     AtStreamEnd,
 }
 
-/// Whether reasoning that stands in the content between `<think>` and `</think>` is separated from it (C18, R7).
+/// Whether reasoning inside the content between `<think>` and `</think>` is separated from it (C18, R7).
 ///
 /// Servers without a reasoning parser send it so: vLLM and llama.cpp by default, and the distilled DeepSeek models behind
 /// them. The tags are recognised anywhere in the content of a choice, also where deltas cut them, and in this spelling

@@ -241,7 +241,7 @@ impl<S: Sink> Pipeline<S> {
     /// Takes the next bytes of the stream up to the event that fills a portion, and advances the input; true if there may
     /// be more in it.
     ///
-    /// Who keeps what the sink is told until it can be handed on does so between portions. One is 256 KiB of the stream or
+    /// A sink that keeps its input hands it on between portions. One is 256 KiB of the stream or
     /// 4,096 updates, whichever is reached first; the last event may go beyond by as much as one event may bring
     /// ([`MAX_ENTRIES`](crate::limits::MAX_ENTRIES)).
     ///

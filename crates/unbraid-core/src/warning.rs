@@ -96,7 +96,7 @@ impl Warnings {
     }
 
     /// As [`keep`](Self::keep), for what the whole stream adds up to: where there is no room the last one makes way, since
-    /// the many that fill it are one fault told often.
+    /// the many that fill it repeat one fault.
     pub(crate) fn keep_summary(&mut self, warning: &Warning, max: usize) -> bool {
         if max > 0 && self.kept.len() >= max && self.kept.pop().is_some() {
             self.dropped += 1;

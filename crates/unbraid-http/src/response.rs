@@ -101,7 +101,7 @@ impl Answer {
         let mut head = Vec::new();
         if is_called_page(&of_answer.headers) {
             let mut begun = Vec::new();
-            // Whoever has not begun by then is let through: the timeouts of the stream go on.
+            // A body that has not begun by then is passed on: the timeouts of the stream still apply.
             let ended = timeout(MAX_ERROR_BODY_TIME, begin(&mut rest, &mut begun));
             let ended = ended.await.unwrap_or(None);
             if first_letter(&begun) == Some(b'<') {

@@ -23,7 +23,7 @@ const MAX_ESCAPES: usize = 3;
 const REPLACEMENT: &str = "[key]";
 
 impl Secrets {
-    /// A key, as it stands in a file or a variable.
+    /// A key as it is written in a file or a variable.
     pub(crate) fn add(&mut self, secret: &str) {
         let secret = secret.trim().as_bytes();
         if secret.len() >= SHORTEST_SECRET {

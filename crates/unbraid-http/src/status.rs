@@ -23,7 +23,7 @@ use reqwest::{Response, StatusCode, Url, header::HeaderMap};
 /// `Display` and `Debug` give the status, the path where it was not found, and the provider's type, code and request id where
 /// these are plain identifiers, and the wait that the server asks for where it is too long for another attempt. Its message and
 /// body, which may hold parts of the prompt, are given only when asked for. What the client sent as a secret is replaced in them
-/// by `[key]`, however it is escaped: its key, the values of further headers, and what stands in the query of its address.
+/// by `[key]`, however it is escaped: its key, the values of further headers, and the query values of its address.
 ///
 /// # Examples
 ///

@@ -101,7 +101,7 @@ pub struct Options {
     pub reasoning_keys: Option<Vec<String>>,
 }
 
-/// Where reasoning begins that stands in the content.
+/// Where reasoning inside the content begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SplitThink {
     /// Nowhere: tags are text.

@@ -68,7 +68,7 @@ impl Batch {
         self.steps.is_empty()
     }
 
-    /// Whether it has grown so large that it is to be applied before more is added, whoever is to read it.
+    /// Whether it has grown so large that it must be applied before more is added.
     pub(crate) fn is_large(&self) -> bool {
         const LARGE: usize = 16 * 1024; // about 8 MiB, if none of it is plain text
         self.steps.len() >= LARGE

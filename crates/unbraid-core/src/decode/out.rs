@@ -1,4 +1,4 @@
-//! The way of one event's updates to whoever takes them, and how many there may be.
+//! Passes one event's updates on, and bounds how many there may be.
 
 use std::borrow::Cow;
 
@@ -65,7 +65,7 @@ impl<'a, 's> Out<'a, 's> {
         self.room.choices == 0 || self.room.others == 0
     }
 
-    /// Counts a piece of so many bytes that is no JSON.
+    /// Counts a piece of so many bytes that is not JSON.
     pub(super) fn lose(&mut self, bytes: usize) {
         self.tail.pieces += 1;
         self.tail.bytes += bytes;

@@ -48,7 +48,7 @@ impl Known {
     }
 }
 
-/// What each update of a chunk carries a copy of is short, or is not told.
+/// Drops a long id or model: each update of the chunk carries a copy.
 pub(super) fn drop_long_names(chunk: &mut Chunk<'_>) {
     for name in [&mut chunk.id, &mut chunk.model] {
         if name

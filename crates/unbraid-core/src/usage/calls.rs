@@ -114,7 +114,7 @@ fn other(calls: &[Named<'_>], counter: &dyn CountTokens) -> u64 {
 mod tests {
     use super::*;
 
-    /// Counts characters, so that what is added can be told apart.
+    /// Counts characters, so that what is added can be distinguished.
     fn letters(text: &str) -> u64 {
         text.chars().count() as u64
     }

@@ -239,14 +239,14 @@ impl Reported {
             &self.at_finish
         };
         // mistral.rs packs the finishes of several choices into one chunk, with the usage of the last of them. Other
-        // servers give the sum there. Only a sum that cannot be one tells the two apart.
+        // servers give the sum there. Only a figure too small for a sum distinguishes the two.
         let total = most_completion(envelope);
         let sum = by_finish.shared && total.is_none_or(|total| total >= known.all_received());
         (!by_finish.elsewhere && !sum).then_some(by_finish)
     }
 }
 
-/// Figures put together, and which choices they were told apart for.
+/// The combined figures, and the choices that have figures of their own.
 struct Figures<'a> {
     fields: Fields,
     apart: &'a [(ChoiceIndex, Fields)],

@@ -310,7 +310,7 @@ impl ClientBuilder {
     }
 }
 
-/// The proxies that the environment names: where they ask for a password, it stands in their addresses.
+/// The proxies that the environment names. A password for one is part of its address.
 fn proxies() -> impl Iterator<Item = Url> {
     let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
     let names = names

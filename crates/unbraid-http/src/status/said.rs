@@ -31,7 +31,7 @@ impl Said {
 }
 
 impl Said {
-    /// By the body alone it would be redacted, but for a key that stands in two strings of its JSON.
+    /// By the body alone it would be redacted, but for a key that is split over two strings of its JSON.
     pub(super) fn redacted(self, secrets: &Secrets) -> Self {
         let redact = |text: Option<String>| text.map(|text| secrets.redact(&text));
         Self {

@@ -33,7 +33,7 @@ fn json(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// As it stands in an address.
+/// As it is written in an address.
 fn in_address() -> String {
     let byte = |byte: u8| match byte.is_ascii_alphanumeric() {
         true => char::from(byte).to_string(),

@@ -1,4 +1,4 @@
-//! Reasoning that stands in the content between tags (C18), found in the whole content at its end.
+//! Reasoning between tags in the content (C18), found in the whole content at its end.
 
 use crate::fixture::SplitThink;
 

@@ -205,7 +205,7 @@ impl ToolCall {
 
     /// Waits for the end of the choice and gives the call with its status: the raw text, never repaired or replaced.
     ///
-    /// A call that was cut or is no JSON is no error here: its status says so. It is `truncated` also where the choice was cut
+    /// A call that was cut or is not JSON is not an error here: its status says so. It is `truncated` also where the choice was cut
     /// before the first byte of its arguments (by `length`, say).
     ///
     /// # Errors
@@ -227,7 +227,7 @@ impl ToolCall {
                 let raw = call.map(|call| call.arguments).unwrap_or_default();
                 Err(self.json.error(&raw, error))
             }
-            // The call was told, so only discarding can have removed it, and that is an error above.
+            // The call was announced, so only discarding can have removed it, and that is an error above.
             (None, None) => Err(self.json.error("", JsonFault::Truncated { bytes: 0 })),
         }
     }

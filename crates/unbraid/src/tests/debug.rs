@@ -10,7 +10,7 @@ use crate::{
     json::{self, Repair},
 };
 
-/// It stands in every text that a server, a model or a user can write, and in no name of ours.
+/// It is part of every text that a server, a model or a user can write, and in no name of ours.
 const MARKER: &str = "xyzzy";
 
 /// Whether any form of the value holds the marker, whole or cut by a line break of the alternate form.

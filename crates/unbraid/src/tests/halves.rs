@@ -13,7 +13,7 @@ fn delta(choice: u32, delta: &str) -> String {
     format!("data: {{\"choices\":[{{\"index\":{choice},\"delta\":{delta}}}]}}\n\n")
 }
 
-/// A chunk of one choice with this content, written as it stands in JSON.
+/// A chunk of one choice with this content, given as JSON source.
 fn content(choice: u32, text: &str) -> String {
     delta(choice, &format!("{{\"content\":\"{text}\"}}"))
 }
