@@ -10,12 +10,12 @@ use unbraid_examples::{HAIKUS, body};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::from_sse(body(HAIKUS));
+    let completions = Completions::from_byte_stream(body(HAIKUS));
 
-    for answer in completions.take_finished(1).await {
+    for answer in completions.first_finished(1).await {
         println!(
             "choice {} was first:\n{}\n",
-            answer.index, answer.message.content
+            answer.choice, answer.message.content
         );
     }
 
@@ -30,8 +30,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut choices = completions.choices();
     while let Some(Ok(choice)) = choices.next().await {
         match choice.finished().await {
-            Ok(answer) => ends.push((answer.index, "finished", answer.message)),
-            Err(cut) => ends.push((cut.index(), cut.end().name(), cut.partial().message.clone())),
+            Ok(answer) => ends.push((answer.choice, "finished", answer.message)),
+            Err(cut) => ends.push((cut.choice(), cut.end().as_str(), cut.partial().message.clone())),
         }
     }
     ends.sort_by_key(|(index, ..)| *index);

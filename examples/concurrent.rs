@@ -6,12 +6,12 @@
 use std::error::Error;
 
 use tokio::task::JoinSet;
-use unbraid::{Choice, ChoiceError, Completions, Finished};
+use unbraid::{Choice, ChoiceError, Completions, ChoiceOutcome};
 use unbraid_examples::{HAIKUS, body};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::from_sse(body(HAIKUS));
+    let completions = Completions::from_byte_stream(body(HAIKUS));
 
     let mut tasks = JoinSet::new();
     let mut choices = completions.choices();
@@ -24,10 +24,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         answers.push(answer??); // as each one ends
     }
 
-    answers.sort_by_key(|(answer, _)| answer.index);
+    answers.sort_by_key(|(answer, _)| answer.choice);
     for (answer, deltas) in answers {
         let first = answer.message.content.lines().next().unwrap_or("");
-        println!("choice {}: {deltas} deltas, \"{first} ..\"", answer.index);
+        println!("choice {}: {deltas} deltas, \"{first} ..\"", answer.choice);
     }
     if let Some(tokens) = completions.usage().await.completion_tokens {
         println!("{tokens} tokens in all");
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Works on one answer while it is being written.
-async fn handle(choice: Choice) -> Result<(Finished, usize), ChoiceError> {
+async fn handle(choice: Choice) -> Result<(ChoiceOutcome, usize), ChoiceError> {
     let mut deltas = 0;
     let mut content = choice.content();
     while let Some(delta) = content.next().await {

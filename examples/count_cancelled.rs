@@ -17,9 +17,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Without the request, the prompt's tokens would be unknown.
     let completions = Completions::builder()
         .request(&request)
-        .read_sse(body(until_first_finish()).chain(stream::pending()));
+        .from_byte_stream(body(until_first_finish()).chain(stream::pending()));
 
-    let first = completions.take_finished(1).await;
+    let first = completions.first_finished(1).await;
     completions.cancel();
     if let Err(StreamError::Cancelled) = completions.closed().await {
         println!("{} answer is enough", first.len());

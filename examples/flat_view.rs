@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut flat = updates(body(HAIKUS));
     while let Some(update) = flat.next().await {
         let update = update?;
-        if let (Some(choice), Some(piece)) = (update.choice_index, &update.content_update) {
+        if let (Some(choice), Some(piece)) = (update.choice, &update.content) {
             texts.entry(choice.0).or_default().push_str(&piece.text);
         }
     }

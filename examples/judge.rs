@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use tokio::task::JoinSet;
-use unbraid::{Choice, Completions, Finished};
+use unbraid::{Choice, Completions, ChoiceOutcome};
 use unbraid_examples::{HAIKUS, body};
 
 /// Letters of the longest line that the judge likes.
@@ -14,7 +14,7 @@ const LONGEST: usize = 31;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::from_sse(body(HAIKUS));
+    let completions = Completions::from_byte_stream(body(HAIKUS));
 
     let mut judges = JoinSet::new();
     let mut choices = completions.choices();
@@ -23,9 +23,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let mut liked = judges.join_all().await;
-    liked.sort_by_key(|(answer, _)| answer.index);
+    liked.sort_by_key(|(answer, _)| answer.choice);
     for (answer, verdict) in liked {
-        println!("choice {}: {verdict}", answer.index);
+        println!("choice {}: {verdict}", answer.choice);
         if verdict == "liked" {
             println!("{}", answer.message.content);
         }
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Reads an answer while it is written.
-async fn judge(choice: Choice) -> (Finished, String) {
+async fn judge(choice: Choice) -> (ChoiceOutcome, String) {
     let mut line = (1, 0);
     let mut content = choice.content();
     while let Some(Ok(delta)) = content.next().await {
@@ -47,10 +47,10 @@ async fn judge(choice: Choice) -> (Finished, String) {
         }
         if line.1 > LONGEST {
             choice.cancel(); // nobody reads the rest of it
-            return (choice.ended().await, format!("given up in line {}", line.0));
+            return (choice.outcome().await, format!("given up in line {}", line.0));
         }
     }
-    let answer = choice.ended().await;
+    let answer = choice.outcome().await;
     let whole = answer
         .finish_reason
         .as_ref()

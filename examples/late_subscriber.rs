@@ -10,7 +10,7 @@ use unbraid_examples::{WEATHER, body};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::from_sse(body(WEATHER));
+    let completions = Completions::from_byte_stream(body(WEATHER));
     completions.closed().await?; // the source has ended, and so have the actors
 
     let Some(choice) = completions.choice(0).await else {

@@ -14,7 +14,7 @@ const N: u32 = 5;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::builder().expect_choices(N).read_sse(body(SUM));
+    let completions = Completions::builder().expect_choices(N).from_byte_stream(body(SUM));
 
     let mut open = FuturesUnordered::new();
     for index in 0..N {
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let Some((_, vote)) = answer.message.content.rsplit_once("Answer: ") else {
             continue; // it did not follow the rules
         };
-        println!("choice {} says {vote}", answer.index);
+        println!("choice {} says {vote}", answer.choice);
         let count = votes.entry(vote.to_owned()).or_default();
         *count += 1;
         if *count > N / 2 {
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     while let Some(rest) = open.next().await {
         if let Err(cut) = rest {
-            println!("choice {} was {}", cut.index(), cut.end().name());
+            println!("choice {} was {}", cut.choice(), cut.end().as_str());
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use unbraid_examples::{HAIKUS, body};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::from_sse(body(HAIKUS));
+    let completions = Completions::from_byte_stream(body(HAIKUS));
     let mut lines: BTreeMap<ChoiceIndex, String> = BTreeMap::new();
 
     let mut events = completions.events();
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 }
             }
             Event::ContentDone => println!("{choice} | {}", std::mem::take(line)),
-            Event::End(end) => println!("{choice} = {}", end.name()),
+            Event::End(end) => println!("{choice} = {}", end.as_str()),
             _ => {}
         }
     }

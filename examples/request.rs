@@ -41,9 +41,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     while let Some(answer) = tasks.join_next().await {
         answers.push(answer??);
     }
-    answers.sort_by_key(|answer| answer.index);
+    answers.sort_by_key(|answer| answer.choice);
     for answer in answers {
-        println!("\nchoice {}:\n{}", answer.index, answer.message.content);
+        println!("\nchoice {}:\n{}", answer.choice, answer.message.content);
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use unbraid_examples::{SNAIL, body};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::from_sse(body(SNAIL));
+    let completions = Completions::from_byte_stream(body(SNAIL));
 
     let mut tasks = JoinSet::new();
     let mut choices = completions.choices();

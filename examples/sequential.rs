@@ -12,7 +12,7 @@ use unbraid_examples::{HAIKUS, body};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::from_sse(body(HAIKUS));
+    let completions = Completions::from_byte_stream(body(HAIKUS));
 
     let mut choices = completions.choices();
     while let Some(choice) = choices.next().await {

@@ -10,8 +10,8 @@ use unbraid_examples::{ANSWER, body};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::from_sse(body(ANSWER));
-    let choice = completions.single().await?;
+    let completions = Completions::from_byte_stream(body(ANSWER));
+    let choice = completions.first().await?;
 
     // As it is written. For the whole text alone, `choice.text().await?` is enough.
     let mut content = choice.content();

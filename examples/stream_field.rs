@@ -13,7 +13,7 @@ use unbraid_examples::{SNAIL, body};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::from_sse(body(SNAIL));
+    let completions = Completions::from_byte_stream(body(SNAIL));
     let choice = completions.choice(2).await.ok_or("there is no choice 2")?;
 
     let mut calls = choice.tool_calls();

@@ -17,7 +17,7 @@ struct Answer {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::from_sse(body(SNAIL));
+    let completions = Completions::from_byte_stream(body(SNAIL));
     completions.closed().await?;
 
     for index in 0..3 {

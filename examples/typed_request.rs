@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .api_key("a key")
         .build()?;
     let completions = client.send(&request).await?;
-    println!("{}", completions.single().await?.text().await?);
+    println!("{}", completions.first().await?.text().await?);
     println!(
         "{} tokens",
         completions.usage().await.total_tokens.unwrap_or(0)

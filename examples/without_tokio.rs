@@ -3,11 +3,11 @@
 //! `cargo run --example without_tokio`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use unbraid::{Demux, Event, Options};
+use unbraid::{Demux, Event, Config};
 use unbraid_examples::{WEATHER, reads};
 
 fn main() {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     for read in reads(WEATHER) {
         demux.feed(read);
         tell(&mut demux);
@@ -37,16 +37,16 @@ fn tell(demux: &mut Demux) {
         };
         match stamped.event {
             Event::Content(text) => println!("choice {choice} says {text:?}"),
-            Event::ToolCallStart { call, id, name, .. } => {
+            Event::ToolCallStart { call_index: call, id, name, .. } => {
                 println!(
                     "choice {choice} call {call} is {name}, id {}",
                     id.unwrap_or("unknown")
                 );
             }
-            Event::ToolCallArguments { call, text } => {
+            Event::ToolCallArguments { call_index: call, text } => {
                 println!("choice {choice} call {call} + {text:?}");
             }
-            Event::ToolCallDone { call, status } => {
+            Event::ToolCallDone { call_index: call, status } => {
                 println!("choice {choice} call {call} is {status}")
             }
             _ => {}

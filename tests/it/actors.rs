@@ -1,7 +1,7 @@
 //! The actors against `Demux`: on every fixture, at every cut, on both kinds of runtime, the same events.
 
 use futures::{StreamExt, stream};
-use unbraid::{Builder, Completions, Demux, Stamped};
+use unbraid::{CompletionsBuilder, Completions, Demux, Sequenced};
 use unbraid_testkit::cut::{bytewise, every_cut_in_two, random_cuts};
 use unbraid_testkit::fixture::Fixture;
 
@@ -20,8 +20,8 @@ pub(crate) struct Lists {
     aggregate: String,
 }
 
-fn builder(fixture: &Fixture) -> Builder {
-    Completions::builder().options(options(&fixture.options))
+fn builder(fixture: &Fixture) -> CompletionsBuilder {
+    Completions::builder().config(options(&fixture.options))
 }
 
 /// What `Demux` makes of a stream.
@@ -38,7 +38,7 @@ pub(crate) fn expected(fixture: &Fixture) -> Lists {
         whole.push(line);
     }
     let choices = demux.choices().map(|transcript| {
-        let events = (0..transcript.visible()).filter_map(|seq| transcript.event(seq));
+        let events = (0..transcript.event_count()).filter_map(|seq| transcript.event(seq));
         events.map(|event| event.to_string()).collect()
     });
     let choices = choices.collect();
@@ -53,13 +53,13 @@ pub(crate) fn expected(fixture: &Fixture) -> Lists {
 /// What the actors make of the same bytes, cut into these reads.
 pub(crate) async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
     let source = stream::iter(reads.into_iter().map(Ok::<_, std::io::Error>));
-    let completions = builder(fixture).read_sse(source);
+    let completions = builder(fixture).from_byte_stream(source);
     let all = completions
         .events()
         .filter_map(|event| async { event.ok() });
-    let mut events: Vec<Stamped> = all.collect().await;
-    let lines = |events: &[Stamped]| events.iter().map(ToString::to_string).collect();
-    let stream: Vec<Stamped> = events
+    let mut events: Vec<Sequenced> = all.collect().await;
+    let lines = |events: &[Sequenced]| events.iter().map(ToString::to_string).collect();
+    let stream: Vec<Sequenced> = events
         .iter()
         .filter(|event| event.choice.is_none())
         .cloned()
@@ -67,14 +67,14 @@ pub(crate) async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
     let mut choices = Vec::new();
     let mut handles = completions.choices();
     while let Some(Ok(choice)) = handles.next().await {
-        let events: Vec<Stamped> = choice
+        let events: Vec<Sequenced> = choice
             .events()
             .filter_map(|event| async { event.ok() })
             .collect()
             .await;
         choices.push(lines(&events));
     }
-    events.sort_by_key(Stamped::order);
+    events.sort_by_key(Sequenced::sort_key);
     let aggregate = format!(
         "{}\n{}",
         completions.aggregate().await,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use unbraid_core::{ChoiceIndex, Demux, Event, Options, Stamped, Text, pipeline::Intake};
+use unbraid_core::{ChoiceIndex, Demux, Event, Config, Sequenced, Text, pipeline::UpdateReader};
 use unbraid_testkit::{cut::random_cuts, fixture::Fixture};
 
 use crate::support::{bare, demux, lines};
@@ -79,7 +79,7 @@ fn braid(answers: &[(u32, Vec<Value>)], turns: &[prop::sample::Index]) -> String
 }
 
 /// A choice's own events, without where in the stream they stood.
-fn own(events: &[Stamped<Text>], index: u32) -> Vec<String> {
+fn own(events: &[Sequenced<Text>], index: u32) -> Vec<String> {
     let of_choice = events
         .iter()
         .filter(|event| event.choice == Some(ChoiceIndex(index)));
@@ -91,7 +91,7 @@ fn own(events: &[Stamped<Text>], index: u32) -> Vec<String> {
         .collect()
 }
 
-fn sum(events: &[Stamped<Text>], pick: impl Fn(&Event) -> Option<&Text>) -> String {
+fn sum(events: &[Sequenced<Text>], pick: impl Fn(&Event) -> Option<&Text>) -> String {
     events
         .iter()
         .filter_map(|event| pick(&event.event))
@@ -101,8 +101,8 @@ fn sum(events: &[Stamped<Text>], pick: impl Fn(&Event) -> Option<&Text>) -> Stri
 
 /// The same stream as updates, so that none of it comes as a mere piece of text.
 fn by_updates(mut bytes: &[u8]) -> Vec<String> {
-    let options = Options::default();
-    let mut intake = Intake::new(&options);
+    let options = Config::default();
+    let mut intake = UpdateReader::new(&options);
     let mut demux = Demux::new(options);
     let mut failed = None;
     while failed.is_none()
@@ -111,7 +111,7 @@ fn by_updates(mut bytes: &[u8]) -> Vec<String> {
         failed = event.err();
     }
     match failed {
-        Some(error) => demux.fail(error),
+        Some(error) => demux.abort(error),
         None => {
             let last = intake.finish(&mut |update| demux.feed_update(update));
             assert!(last.is_none_or(|last| last.is_ok()));
@@ -128,9 +128,9 @@ fn by_updates(mut bytes: &[u8]) -> Vec<String> {
 /// However its bytes are cut, a stream gives the same events, and so do its updates; and nothing in it panics.
 #[track_caller]
 fn check(bytes: &[u8], seed: u64) -> Demux {
-    let (whole, expected) = demux([bytes], Options::default());
+    let (whole, expected) = demux([bytes], Config::default());
     for max in [1, 5, 90] {
-        let (_, given) = demux(random_cuts(bytes, seed, max), Options::default());
+        let (_, given) = demux(random_cuts(bytes, seed, max), Config::default());
         assert_eq!(
             lines(&given),
             lines(&expected),
@@ -199,10 +199,10 @@ proptest! {
         turns in prop::collection::vec(any::<prop::sample::Index>(), 1..40),
     ) {
         let answers: Vec<(u32, Vec<Value>)> = (0..).step_by(3).zip(answers).collect();
-        let (_, braided) = demux([braid(&answers, &turns).as_bytes()], Options::default());
+        let (_, braided) = demux([braid(&answers, &turns).as_bytes()], Config::default());
         for answer in &answers {
             let alone = braid(std::slice::from_ref(answer), &turns);
-            let (_, alone) = demux([alone.as_bytes()], Options::default());
+            let (_, alone) = demux([alone.as_bytes()], Config::default());
             prop_assert_eq!(own(&braided, answer.0), own(&alone, answer.0));
         }
     }
@@ -222,7 +222,7 @@ proptest! {
                 stream += &event(1, &json!({ "delta": {} })); // the first event without a delta for it ends it
             }
         }
-        let (demux, events) = demux([stream.as_bytes()], Options::default());
+        let (demux, events) = demux([stream.as_bytes()], Config::default());
         let message = demux.choice(ChoiceIndex(0)).expect("it has come").message();
         let told = sum(&events, |event| match event {
             Event::Content(text) => Some(text),
@@ -233,7 +233,7 @@ proptest! {
         prop_assert!(content.starts_with(&told));
         for (number, call) in message.tool_calls.iter().enumerate() {
             let told = sum(&events, |event| match event {
-                Event::ToolCallArguments { call, text } if *call as usize == number => Some(text),
+                Event::ToolCallArguments { call_index: call, text } if *call as usize == number => Some(text),
                 _ => None,
             });
             prop_assert!(chunks.iter().any(|(_, f)| *f) || call.arguments == told);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use unbraid_core::{CallKind, CallStatus, Demux, End, Shape, StreamError, Transcript};
+use unbraid_core::{CallKind, CallStatus, Demux, ChoiceEnd, CompletionKind, StreamError, Transcript};
 use unbraid_testkit::{
     fixture::{Corpus, Fixture, Options, SplitThink, corpus},
     slow::{self, Outcome},
@@ -215,7 +215,7 @@ fn one(choice: &Transcript, whole: &Value, failed: bool) -> Facts {
         .map(|call| call.status.map(CallStatus::as_str))
         .collect();
     let len = |key: &str| whole["logprobs"][key].as_array().map_or(0, Vec::len);
-    let shape = if choice.shape() == Shape::Text {
+    let shape = if choice.kind() == CompletionKind::Text {
         &whole["text"]
     } else {
         &whole["message"]["content"]
@@ -225,7 +225,7 @@ fn one(choice: &Transcript, whole: &Value, failed: bool) -> Facts {
         message.content,
         "aggregate and message agree"
     );
-    let ended_by_error = matches!(choice.end(), Some(End::ServerError(_)));
+    let ended_by_error = matches!(choice.end(), Some(ChoiceEnd::ServerError(_)));
     choice_facts(
         choice.index().0,
         [
@@ -239,7 +239,7 @@ fn one(choice: &Transcript, whole: &Value, failed: bool) -> Facts {
                 json!(legacy.map(|call| json!([&*call.name, call.arguments]))),
             ),
             ("statuses", json!(statuses)),
-            ("end", json!(choice.end().map(End::name))),
+            ("end", json!(choice.end().map(ChoiceEnd::as_str))),
             (
                 "finish_reason",
                 json!(choice.finish_reason().map(|reason| reason.as_str())),

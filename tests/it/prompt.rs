@@ -47,8 +47,8 @@ fn tell(demux: &mut Demux, seen: &Seen) {
             }
             Event::Reasoning(text) => seen.add((choice, "reasoning", 0), text),
             Event::Refusal(text) => seen.add((choice, "refusal", 0), text),
-            Event::ToolCallStart { call, name, .. } => seen.add((choice, "call", call), name),
-            Event::ToolCallArguments { call, text } => {
+            Event::ToolCallStart { call_index: call, name, .. } => seen.add((choice, "call", call), name),
+            Event::ToolCallArguments { call_index: call, text } => {
                 seen.add((choice, "arguments", call), text);
                 seen.add((choice, "events", 2), text);
                 if call == 0 {
@@ -85,11 +85,11 @@ fn look(choice: &Choice, seen: &Seen) {
     let (mut calls, of_calls) = (choice.tool_calls(), seen.clone());
     spawn(async move {
         while let Some(Ok(call)) = calls.next().await {
-            of_calls.add((index, "call", call.ordinal()), &call.name());
+            of_calls.add((index, "call", call.call_index()), &call.name());
             let (mut arguments, seen) = (call.arguments(), of_calls.clone());
             spawn(async move {
                 while let Some(Ok(piece)) = arguments.next().await {
-                    seen.add((index, "arguments", call.ordinal()), &piece);
+                    seen.add((index, "arguments", call.call_index()), &piece);
                 }
             });
         }
@@ -108,7 +108,7 @@ fn look(choice: &Choice, seen: &Seen) {
     });
     let (choice, seen) = (choice.clone(), seen.clone());
     spawn(async move {
-        choice.ended().await;
+        choice.outcome().await;
         seen.add((index, "ended", 0), "ended");
     });
 }
@@ -124,7 +124,7 @@ async fn both(choice: Choice, seen: Seen) {
     };
     let arguments = async {
         while let Some(Ok(call)) = calls.next().await {
-            if call.ordinal() != 0 {
+            if call.call_index() != 0 {
                 continue;
             }
             let mut arguments = call.arguments();
@@ -143,9 +143,9 @@ async fn check(fixture: &Fixture, reads: &[&[u8]], how: &str) {
     let (reader, mut source) = mpsc::unbounded_channel::<Result<Vec<u8>, Infallible>>();
     let source = stream::poll_fn(move |cx| source.poll_recv(cx));
     let builder = Completions::builder()
-        .options(options(&fixture.options))
-        .timers(false);
-    let completions = builder.read_sse(source);
+        .config(options(&fixture.options))
+        .implicit_timers(false);
+    let completions = builder.from_byte_stream(source);
     let (mut choices, seen) = (completions.choices(), Seen::default());
     let of_choices = seen.clone();
     spawn(async move {

@@ -1,13 +1,13 @@
 //! What several of the tests need: a fixture's options, and the trace of a stream.
 
-use unbraid_core::{Demux, Event, Options, Stamped, Text, ThinkTags};
+use unbraid_core::{Demux, Event, Config, Sequenced, Text, ThinkTags};
 use unbraid_testkit::fixture::{self, Fixture, SplitThink};
 
 /// The options that a fixture names, for the library.
-pub(crate) fn options(told: &fixture::Options) -> Options {
-    let default = Options::default();
+pub(crate) fn options(told: &fixture::Options) -> Config {
+    let default = Config::default();
     let keys = told.reasoning_keys.as_ref();
-    Options {
+    Config {
         strict: told.strict,
         expect_choices: told.expect_choices,
         think_tags: match told.split_think {
@@ -19,15 +19,15 @@ pub(crate) fn options(told: &fixture::Options) -> Options {
         reasoning_keys: keys.map_or(default.reasoning_keys, |keys| {
             keys.iter().map(|key| key.as_str().into()).collect()
         }),
-        ..Options::default()
+        ..Config::default()
     }
 }
 
 /// A whole stream, read in these pieces, as it stands at its end.
 pub(crate) fn demux<'p>(
     pieces: impl IntoIterator<Item = &'p [u8]>,
-    options: Options,
-) -> (Demux, Vec<Stamped<Text>>) {
+    options: Config,
+) -> (Demux, Vec<Sequenced<Text>>) {
     let mut demux = Demux::new(options);
     let mut events = Vec::new();
     for piece in pieces {
@@ -39,7 +39,7 @@ pub(crate) fn demux<'p>(
     (demux, events)
 }
 
-fn take(demux: &mut Demux, events: &mut Vec<Stamped<Text>>) {
+fn take(demux: &mut Demux, events: &mut Vec<Sequenced<Text>>) {
     while let Some(event) = demux.next_event() {
         events.push(event.map(Text::from));
     }
@@ -51,15 +51,15 @@ pub(crate) fn trace(fixture: &Fixture) -> Vec<String> {
     lines(&events)
 }
 
-pub(crate) fn lines<T: AsRef<str>>(events: &[Stamped<T>]) -> Vec<String> {
+pub(crate) fn lines<T: AsRef<str>>(events: &[Sequenced<T>]) -> Vec<String> {
     events.iter().map(ToString::to_string).collect()
 }
 
 /// Whether two events are the same, without printing them where that can be told.
-pub(crate) fn same<T: AsRef<str>, U: AsRef<str>>(left: &Stamped<T>, right: &Stamped<U>) -> bool {
+pub(crate) fn same<T: AsRef<str>, U: AsRef<str>>(left: &Sequenced<T>, right: &Sequenced<U>) -> bool {
     left.choice == right.choice
         && left.seq == right.seq
-        && left.place == right.place
+        && left.position == right.position
         && same_event(&left.event, &right.event)
 }
 
@@ -69,7 +69,7 @@ fn same_event<T: AsRef<str>, U: AsRef<str>>(left: &Event<T>, right: &Event<U>) -
         | (Event::Reasoning(l), Event::Reasoning(r))
         | (Event::Refusal(l), Event::Refusal(r))
         | (Event::Logprobs(l), Event::Logprobs(r))
-        | (Event::Metadata(l), Event::Metadata(r))
+        | (Event::ExtraFields(l), Event::ExtraFields(r))
         | (Event::Finish(l), Event::Finish(r)) => l.as_ref() == r.as_ref(),
         (Event::Warning(l), Event::Warning(r)) => l == r,
         _ => bare(left) == bare(right),
@@ -78,10 +78,10 @@ fn same_event<T: AsRef<str>, U: AsRef<str>>(left: &Event<T>, right: &Event<U>) -
 
 /// An event without its stamp, as its trace line has it.
 pub(crate) fn bare<T: AsRef<str>>(event: &Event<T>) -> String {
-    let event = Stamped {
+    let event = Sequenced {
         choice: None,
         seq: 0,
-        place: unbraid_core::Place::default(),
+        position: unbraid_core::Position::default(),
         event: copy(event),
     };
     event.to_string()
@@ -101,29 +101,29 @@ fn copy<T: AsRef<str>>(event: &Event<T>) -> Event<Text> {
         Event::Refusal(piece) => Event::Refusal(text(piece)),
         Event::RefusalDone => Event::RefusalDone,
         Event::ToolCallStart {
-            call,
-            index,
+            call_index: call,
+            wire_index: index,
             id,
             name,
             kind,
         } => Event::ToolCallStart {
-            call: *call,
-            index: *index,
+            call_index: *call,
+            wire_index: *index,
             id: id.as_ref().map(text),
             name: text(name),
             kind: *kind,
         },
-        Event::ToolCallArguments { call, text: piece } => Event::ToolCallArguments {
-            call: *call,
+        Event::ToolCallArguments { call_index: call, text: piece } => Event::ToolCallArguments {
+            call_index: *call,
             text: text(piece),
         },
-        Event::ToolCallDone { call, status } => Event::ToolCallDone {
-            call: *call,
+        Event::ToolCallDone { call_index: call, status } => Event::ToolCallDone {
+            call_index: *call,
             status: *status,
         },
         Event::Audio(raw) => Event::Audio(text(raw)),
         Event::Logprobs(raw) => Event::Logprobs(text(raw)),
-        Event::Metadata(raw) => Event::Metadata(text(raw)),
+        Event::ExtraFields(raw) => Event::ExtraFields(text(raw)),
         Event::Finish(reason) => Event::Finish(text(reason)),
         Event::Warning(warning) => Event::Warning(warning.clone()),
         Event::End(end) => Event::End(end.clone()),

@@ -6,10 +6,10 @@ mod which;
 
 use std::fmt::Write as _;
 
-use unbraid_core::{Call, CallStatus, ChoiceIndex, Demux, Event, Options, Transcript};
+use unbraid_core::{ToolCall, CallStatus, ChoiceIndex, Demux, Event, Config, Transcript};
 
 /// The entries of `choices` as chunks; those of a chunk stand on one line, parted by ` + `.
-fn demux(chunks: &[String], options: Options) -> Demux {
+fn demux(chunks: &[String], options: Config) -> Demux {
     let mut demux = Demux::new(options);
     for chunk in chunks {
         demux.feed(format!("data: {{\"choices\":[{chunk}]}}\n\n").as_bytes());
@@ -38,11 +38,11 @@ fn calls(chunks: &[&str]) -> Vec<String> {
 /// The events of the calls, one a line: `+` starts one, `.` ends one.
 fn told(choice: &Transcript) -> String {
     let mut lines = String::new();
-    for event in (0..choice.visible()).filter_map(|seq| choice.event(seq)) {
+    for event in (0..choice.event_count()).filter_map(|seq| choice.event(seq)) {
         let written = match event.event {
             Event::ToolCallStart {
-                call,
-                index,
+                call_index: call,
+                wire_index: index,
                 id,
                 name,
                 kind,
@@ -51,12 +51,12 @@ fn told(choice: &Transcript) -> String {
                 let id = id.unwrap_or("-");
                 writeln!(lines, "+{call} #{index} {id} {name:?} {}", kind.as_str())
             }
-            Event::ToolCallArguments { call, text } => writeln!(lines, " {call} {text}"),
-            Event::ToolCallDone { call, status } => writeln!(lines, ".{call} {status}"),
+            Event::ToolCallArguments { call_index: call, text } => writeln!(lines, " {call} {text}"),
+            Event::ToolCallDone { call_index: call, status } => writeln!(lines, ".{call} {status}"),
             Event::Content(text) => writeln!(lines, "   {text}"),
             Event::Finish(reason) => writeln!(lines, "   ={reason}"),
             Event::Warning(warning) => writeln!(lines, "   !{}", warning.code),
-            Event::End(end) if end.is_error() => writeln!(lines, "   ={}", end.name()),
+            Event::End(end) if end.is_error() => writeln!(lines, "   ={}", end.as_str()),
             _ => Ok(()),
         };
         written.expect("a string takes a line");
@@ -65,9 +65,9 @@ fn told(choice: &Transcript) -> String {
 }
 
 /// A call of the message: `index id name kind arguments status`.
-fn call(call: &Call) -> String {
+fn call(call: &ToolCall) -> String {
     let index = call
-        .index
+        .wire_index
         .map_or_else(|| "-".to_owned(), |index| index.to_string());
     let id = call.id.as_deref().unwrap_or("-");
     let kind = call.kind.as_str();
@@ -87,20 +87,20 @@ fn check_choice(demux: &Demux, choice: u32, events: &str, calls: &[&str]) {
     let given: Vec<String> = message.tool_calls.iter().map(call).collect();
     assert_eq!(given, calls);
     for call in &message.tool_calls {
-        assert_eq!(choice.call(call.call).as_ref(), Some(call), "by ordinal");
+        assert_eq!(choice.call(call.call_index).as_ref(), Some(call), "by ordinal");
     }
 }
 
 #[track_caller]
 fn check(chunks: &[String], events: &str, calls: &[&str]) {
-    check_choice(&demux(chunks, Options::default()), 0, events, calls);
+    check_choice(&demux(chunks, Config::default()), 0, events, calls);
 }
 
 #[track_caller]
 fn check_declared(tools: &[&str], chunks: &[String], events: &str, calls: &[&str]) {
-    let options = Options {
+    let options = Config {
         tools: tools.iter().map(|&tool| tool.into()).collect(),
-        ..Options::default()
+        ..Config::default()
     };
     check_choice(&demux(chunks, options), 0, events, calls);
 }

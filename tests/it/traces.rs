@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use unbraid_core::{Demux, Stamped, Text};
+use unbraid_core::{Demux, Sequenced, Text};
 use unbraid_testkit::{
     cut::{bytewise, random_cuts},
     fixture::Fixture,
@@ -79,7 +79,7 @@ fn every_trace_is_sorted_by_its_order() {
     for fixture in Fixture::all() {
         let (_, events) = demux([fixture.bytes.as_slice()], options(&fixture.options));
         assert!(
-            events.is_sorted_by_key(Stamped::order),
+            events.is_sorted_by_key(Sequenced::sort_key),
             "{}\n{}",
             fixture.name,
             lines(&events).join("\n")
@@ -91,7 +91,7 @@ fn every_trace_is_sorted_by_its_order() {
 #[track_caller]
 fn check_pieces<'p>(
     fixture: &Fixture,
-    whole: &[Stamped<Text>],
+    whole: &[Sequenced<Text>],
     how: &str,
     pieces: impl IntoIterator<Item = &'p [u8]>,
 ) {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::Value;
-use unbraid::{CountTokens, Demux, Framing, Prompt, tokens::Counter};
+use unbraid::{Tokenizer, Demux, Framing, Prompt, tokens::Counter};
 use unbraid_testkit::fixture::{Corpus, Options, corpus};
 
 use crate::support::{demux, options};
@@ -93,15 +93,15 @@ fn is_countable(demux: &Demux) -> bool {
     let hidden = reasoning.and_then(Value::as_u64).unwrap_or(0) > 0;
     let plain = |message: &unbraid::Message| message.audio.is_none();
     let ended = demux.choices().all(|choice| {
-        let outcome = choice.finished();
-        outcome.is_some_and(|outcome| outcome.end.name() == "finished")
+        let outcome = choice.outcome();
+        outcome.is_some_and(|outcome| outcome.end.as_str() == "finished")
     });
     let spoken = demux.choices().all(|choice| plain(&choice.message()));
     ended && spoken && !hidden && !usage.below_received && demux.choices().count() > 0
 }
 
 fn add_completion(groups: &mut Groups, name: &str, demux: &Demux, prompt: &Prompt) {
-    let counter = Counter::of_answer(demux.metadata(), prompt);
+    let counter = Counter::for_response(demux.metadata(), prompt);
     let Some(reported) = demux.usage().completion_tokens else {
         return;
     };
@@ -125,8 +125,8 @@ fn add_completion(groups: &mut Groups, name: &str, demux: &Demux, prompt: &Promp
 }
 
 fn add_prompt(groups: &mut Groups, name: &str, demux: &Demux, request: &Value) {
-    let prompt = Prompt::of(request);
-    let counter = Counter::of_answer(demux.metadata(), &prompt);
+    let prompt = Prompt::from_request(request);
+    let counter = Counter::for_response(demux.metadata(), &prompt);
     let tokens = prompt.tokens(&counter);
     let text = request.to_string();
     // What is not counted: images, sound, files, and the schema of the answer.
@@ -202,7 +202,7 @@ fn half_of_the_estimates_for_openai_models_are_off_by_two_tokens_at_most() {
             continue;
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let prompt = request.as_ref().map_or_else(Prompt::default, Prompt::of);
+        let prompt = request.as_ref().map_or_else(Prompt::default, Prompt::from_request);
         add_completion(&mut groups, &name, &demux, &prompt);
         if let Some(request) = &request {
             add_prompt(&mut groups, &name, &demux, request);

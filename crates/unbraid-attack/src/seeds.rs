@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use unbraid_core::{
-    Demux, Options,
+    Demux, Config,
     frame::{FrameLimits, Framer},
 };
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
@@ -47,7 +47,7 @@ pub fn demux() -> Vec<Vec<u8>> {
 pub fn json() -> Vec<Vec<u8>> {
     let mut texts = BTreeSet::new();
     for bytes in small() {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         demux.feed(&bytes);
         demux.finish();
         let messages = demux.choices().map(|choice| choice.message());

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use unbraid::{Builder, Choice, Completions, Limits};
+use unbraid::{CompletionsBuilder, Choice, Completions, Limits};
 use unbraid_testkit::cut::{Rng, random_cuts};
 use unbraid_testkit::script::{DONE, ON_PURPOSE, Probe, Script, Step, bytes, content, finish};
 
@@ -144,7 +144,7 @@ struct Run {
 impl Run {
     /// One completion with one fault; the end of each of its choices.
     async fn completion(mut self, script: Script) -> Vec<String> {
-        let completions = settings(self.fault).read_sse(script);
+        let completions = settings(self.fault).from_byte_stream(script);
         let mut all = completions.choices();
         let mut tasks = Vec::new();
         while let Some(Ok(choice)) = all.next().await {
@@ -166,7 +166,7 @@ impl Run {
     }
 }
 
-fn settings(fault: Fault) -> Builder {
+fn settings(fault: Fault) -> CompletionsBuilder {
     match fault {
         Fault::Stalled => Completions::builder().idle_timeout(Duration::from_millis(20)),
         Fault::TooLong => Completions::builder().limits(Limits {
@@ -197,7 +197,7 @@ async fn consume(choice: Choice, slow: bool) -> String {
     };
     assert_eq!(errors, usize::from(finished.end.is_error()));
     assert!(finished.message.content.starts_with(&text));
-    finished.end.name().to_owned()
+    finished.end.as_str().to_owned()
 }
 
 fn script(rng: &mut Rng, fault: Fault, choices: u32) -> Vec<Step> {

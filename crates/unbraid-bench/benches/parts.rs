@@ -13,12 +13,12 @@ use criterion::{
 };
 use unbraid_bench::parts::{arguments, braided, fragments};
 use unbraid_core::{
-    ChoiceIndex, Demux, Limits, Options, Place, Shape, Transcript, Update,
-    choice::Machine,
+    ChoiceIndex, Demux, Limits, Config, Position, CompletionKind, Transcript, Update,
+    choice::ChoiceMachine,
     frame::{FrameLimits, Framer},
     json::{Field, Partial, Pointer},
-    piece::{Lane, Piece},
-    pipeline::Intake,
+    piece::{DeltaKind, TextDelta},
+    pipeline::UpdateReader,
 };
 
 const CHUNKS: usize = 20_000;
@@ -73,14 +73,14 @@ fn stream_by_bytes(criterion: &mut Criterion, body: &Bytes) {
         bencher.iter(|| {
             let mut updates = 0;
             decode(body, &mut |update| {
-                updates += usize::from(black_box(update).last);
+                updates += usize::from(black_box(update).last_of_event);
             });
             updates
         });
     });
     group.bench_function("demux", |bencher| {
         bencher.iter(|| {
-            let mut demux = Demux::new(Options::default());
+            let mut demux = Demux::new(Config::default());
             let mut events = 0;
             for read in reads(body) {
                 demux.feed(read);
@@ -113,7 +113,7 @@ fn frames(body: &Bytes) -> usize {
 }
 
 fn decode(body: &Bytes, sink: &mut dyn FnMut(&Update<'_>)) {
-    let mut intake = Intake::new(&Options::default());
+    let mut intake = UpdateReader::new(&Config::default());
     for mut read in reads(body) {
         while intake
             .next(&mut read, sink)
@@ -134,20 +134,20 @@ fn choices_by_updates(criterion: &mut Criterion, body: &Bytes) {
         bencher.iter(|| {
             let mut choices = Choices::default();
             for update in &updates {
-                choices.with(update.choice_index, |machine, log| {
+                choices.with(update.choice, |machine, log| {
                     machine.apply(update, place(update), log);
                 });
             }
             choices
         });
     });
-    let pieces: Vec<Option<Piece<'_>>> = updates.iter().map(piece).collect();
+    let pieces: Vec<Option<TextDelta<'_>>> = updates.iter().map(piece).collect();
     group.bench_function("pieces", |bencher| {
         bencher.iter(|| {
             let mut choices = Choices::default();
             for (update, piece) in updates.iter().zip(&pieces) {
-                choices.with(update.choice_index, |machine, log| match piece {
-                    Some(piece) => machine.piece(piece, place(update), log),
+                choices.with(update.choice, |machine, log| match piece {
+                    Some(piece) => machine.apply_text(piece, place(update), log),
                     None => machine.apply(update, place(update), log),
                 });
             }
@@ -159,13 +159,13 @@ fn choices_by_updates(criterion: &mut Criterion, body: &Bytes) {
 
 /// A machine and a transcript for each choice.
 #[derive(Default)]
-struct Choices(Vec<(Machine, Transcript)>);
+struct Choices(Vec<(ChoiceMachine, Transcript)>);
 
 impl Choices {
     fn with(
         &mut self,
         choice: Option<ChoiceIndex>,
-        work: impl FnOnce(&mut Machine, &mut Transcript),
+        work: impl FnOnce(&mut ChoiceMachine, &mut Transcript),
     ) {
         let Some(choice) = choice else {
             return;
@@ -173,8 +173,8 @@ impl Choices {
         let at = choice.0 as usize;
         while self.0.len() <= at {
             let index = ChoiceIndex(u32::try_from(self.0.len()).unwrap_or(u32::MAX));
-            let log = Transcript::new(index, Shape::Chat);
-            self.0.push((Machine::new(&Options::default()), log));
+            let log = Transcript::new(index, CompletionKind::Chat);
+            self.0.push((ChoiceMachine::new(&Config::default()), log));
         }
         if let Some((machine, log)) = self.0.get_mut(at) {
             work(machine, log);
@@ -182,29 +182,29 @@ impl Choices {
     }
 }
 
-fn place(update: &Update<'_>) -> Place {
-    Place {
-        at: update.at,
-        ..Place::default()
+fn place(update: &Update<'_>) -> Position {
+    Position {
+        event: update.event_index,
+        ..Position::default()
     }
 }
 
 /// The piece that says what an update says, as the decoder tells it.
-fn piece<'u>(update: &'u Update<'_>) -> Option<Piece<'u>> {
-    let (lane, text) = match (&update.content_update, &*update.tool_call_updates) {
-        (Some(content), []) => (Lane::Content, content),
+fn piece<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
+    let (lane, text) = match (&update.content, &*update.tool_calls) {
+        (Some(content), []) => (DeltaKind::Content, content),
         (None, [call]) if call.name.is_none() => {
-            (Lane::Arguments(call.index?), call.arguments.as_ref()?)
+            (DeltaKind::Arguments(call.index?), call.arguments.as_ref()?)
         }
         _ => return None,
     };
     let plain = update.finish_reason.is_none() && !text.text.is_empty();
-    plain.then_some(Piece {
-        at: update.at,
-        choice: update.choice_index?,
-        shape: update.shape,
+    plain.then_some(TextDelta {
+        event_index: update.event_index,
+        choice: update.choice?,
+        kind: update.kind,
         role: update.role.as_deref(),
-        lane,
+        text_kind: lane,
         text: &text.text,
     })
 }
@@ -246,7 +246,7 @@ fn json_by_bytes(criterion: &mut Criterion) {
 
 /// The response that a server would have sent without streaming, out of a finished completion.
 fn aggregate_by_bytes(criterion: &mut Criterion, body: &Bytes) {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(body);
     demux.finish();
     let mut group = criterion.benchmark_group("aggregate");

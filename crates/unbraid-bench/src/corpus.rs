@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use unbraid_core::{Demux, Options};
+use unbraid_core::{Demux, Config};
 
 use crate::{
     contender::Contender,
@@ -77,7 +77,7 @@ struct Row {
 fn row(streams: &[Vec<u8>]) -> io::Result<Row> {
     let (mut events, mut fitted) = (0, 0);
     for stream in streams {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         demux.feed(stream);
         demux.finish();
         let (seen, fits) = demux.fitted();

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use cpu_time::ProcessTime;
 use futures::{StreamExt, stream};
 use unbraid::Completions;
-use unbraid_core::{Demux, Limits, Options};
+use unbraid_core::{Demux, Limits, Config};
 
 use crate::{
     body::{BRAIDED, Shape, Writer},
@@ -49,9 +49,9 @@ fn stream_of(chunks: usize, shape: Shape) -> f64 {
         choice_bytes: u64::MAX,
         ..Limits::default()
     };
-    let options = Options {
+    let options = Config {
         limits,
-        ..Options::default()
+        ..Config::default()
     };
     let mut demux = Demux::new(options);
     let both = written(chunks, shape, |read| {
@@ -86,7 +86,7 @@ fn opened(count: usize) -> io::Result<f64> {
         let open = |_| {
             let read: Bytes = body.clone();
             let gate = async move { Ok::<_, io::Error>(read) };
-            Completions::from_sse(stream::once(gate).boxed())
+            Completions::from_byte_stream(stream::once(gate).boxed())
         };
         let all: Vec<Completions> = (0..count).map(open).collect();
         for completions in &all {
@@ -101,7 +101,7 @@ fn long_line(bytes: usize) -> f64 {
     line.extend(std::iter::repeat_n('x', bytes));
     line.push_str("\"}}]}\n\n");
     let started = ProcessTime::now();
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     for read in line.as_bytes().chunks(64) {
         demux.feed(read);
     }

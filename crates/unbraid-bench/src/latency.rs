@@ -163,9 +163,9 @@ async fn channel() -> Vec<Duration> {
 async fn actors() -> Vec<Duration> {
     let (send, reads) = mpsc::unbounded_channel::<Bytes>();
     let (told, had) = mpsc::unbounded_channel();
-    let completions = Completions::from_sse(body(reads));
+    let completions = Completions::from_byte_stream(body(reads));
     tokio::spawn(async move {
-        let Ok(choice) = completions.single().await else {
+        let Ok(choice) = completions.first().await else {
             return;
         };
         let mut content = choice.content();

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use tokio::runtime::Runtime;
 use unbraid::{Choice, Completions};
-use unbraid_core::{Demux, Options};
+use unbraid_core::{Demux, Config};
 
 use crate::{
     body::{self, BRAIDED},
@@ -49,7 +49,7 @@ fn figures(measure: Measure, out: &mut impl Write) -> io::Result<()> {
     for delivery in Delivery::ALL {
         let reads = delivery.cut(&body);
         let counted = measure(&mut || {
-            let mut demux = Demux::new(Options::default());
+            let mut demux = Demux::new(Config::default());
             for read in reads.bytes() {
                 demux.feed(read);
                 while demux.next_event().is_some() {}
@@ -95,7 +95,7 @@ fn begin(runtime: &Runtime, read: &Bytes, choices: usize, all: &mut Vec<Handles>
         for _ in 0..all.capacity() {
             let read = Ok::<_, io::Error>(read.clone());
             let source = stream::iter([read]).chain(stream::pending());
-            let completions = Completions::from_sse(source);
+            let completions = Completions::from_byte_stream(source);
             let mut seen = completions.choices();
             let mut handles = Vec::with_capacity(choices);
             for _ in 0..choices {

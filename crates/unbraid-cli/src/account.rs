@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use unbraid::{Completions, tokens::Counter};
 use unbraid_core::{
-    Call, Demux, End, Finished, Prompt, StreamError, Transcript, Usage, UsageSource, Warning,
+    ToolCall, Demux, ChoiceEnd, ChoiceOutcome, Prompt, StreamError, Transcript, Usage, UsageSource, Warning,
 };
 
 use crate::{
@@ -22,19 +22,19 @@ pub(crate) struct Account {
     pub(crate) closed: Option<Result<(), StreamError>>,
     warnings: Vec<Warning>,
     /// In order of appearance.
-    pub(crate) choices: Vec<Finished>,
+    pub(crate) choices: Vec<ChoiceOutcome>,
     usage: Usage,
     counter: Counter,
 }
 
 impl Account {
     pub(crate) fn of_demux(demux: &Demux, prompt: &Prompt) -> Self {
-        let counter = Counter::of_answer(demux.metadata(), prompt);
+        let counter = Counter::for_response(demux.metadata(), prompt);
         Self {
             response: demux.aggregate_json(),
             closed: demux.closed().cloned(),
             warnings: demux.warnings(),
-            choices: demux.choices().filter_map(Transcript::finished).collect(),
+            choices: demux.choices().filter_map(Transcript::outcome).collect(),
             usage: demux.estimated_usage(prompt, &counter),
             counter,
         }
@@ -48,7 +48,7 @@ impl Account {
             warnings: completions.warnings(),
             choices: ended(completions).await,
             usage: completions.usage().await,
-            counter: Counter::of_answer(&completions.metadata(), prompt),
+            counter: Counter::for_response(&completions.metadata(), prompt),
         }
     }
 
@@ -61,8 +61,8 @@ impl Account {
     }
 
     fn json(&self) -> Value {
-        let mut choices: Vec<&Finished> = self.choices.iter().collect();
-        choices.sort_by_key(|choice| choice.index);
+        let mut choices: Vec<&ChoiceOutcome> = self.choices.iter().collect();
+        choices.sort_by_key(|choice| choice.choice);
         let warnings: Vec<Value> = self.warnings.iter().map(Warning::to_json).collect();
         json!({
             "end": self.end(),
@@ -93,18 +93,18 @@ impl Account {
     /// How the stream ended: by its own error, or else as the choice that fared worst.
     fn end(&self) -> &'static str {
         match &self.closed {
-            Some(Err(error)) => return error.name(),
+            Some(Err(error)) => return error.as_str(),
             Some(Ok(())) if self.choices.is_empty() => return EMPTY,
             Some(Ok(())) | None => {}
         }
-        let first = |wanted: fn(&End) -> bool| {
+        let first = |wanted: fn(&ChoiceEnd) -> bool| {
             let mut ends = self.choices.iter().map(|choice| &choice.end);
             ends.find(|end| !is_finished(end) && wanted(end))
         };
-        first(|end| matches!(end, End::Interrupted))
-            .or_else(|| first(|end| matches!(end, End::DoneWithoutFinish)))
+        first(|end| matches!(end, ChoiceEnd::Interrupted))
+            .or_else(|| first(|end| matches!(end, ChoiceEnd::DoneWithoutFinish)))
             .or_else(|| first(|_| true))
-            .map_or("finished", End::name)
+            .map_or("finished", ChoiceEnd::as_str)
     }
 
     /// The tokens, what was not reported counted; beside a completion that is below what was received stands the count
@@ -140,29 +140,29 @@ impl Account {
 }
 
 /// What became of each choice of a completion that is over, in order of appearance.
-pub(crate) async fn ended(completions: &Completions) -> Vec<Finished> {
+pub(crate) async fn ended(completions: &Completions) -> Vec<ChoiceOutcome> {
     let mut choices = completions.choices();
     let mut all = Vec::new();
     while let Some(Ok(choice)) = choices.next().await {
-        all.push(choice.ended().await);
+        all.push(choice.outcome().await);
     }
     all
 }
 
-fn choice(choice: &Finished) -> Value {
+fn choice(choice: &ChoiceOutcome) -> Value {
     let calls: Vec<Value> = choice.message.tool_calls.iter().map(status).collect();
     let mut error = choice.end.error_json();
-    if let End::Transport(failed) = &choice.end {
+    if let ChoiceEnd::Transport(failed) = &choice.end {
         cause::add_to(failed, &mut error);
     }
     json!({
-        "index": choice.index.0,
-        "end": choice.end.name(),
+        "index": choice.choice.0,
+        "end": choice.end.as_str(),
         "error": error,
         "tool_calls": calls,
     })
 }
 
-fn status(call: &Call) -> Value {
+fn status(call: &ToolCall) -> Value {
     json!({ "status": call.status.map(|status| status.as_str()), "error": call.error_json() })
 }

@@ -60,10 +60,10 @@ enum SplitThink {
 }
 
 impl Reading {
-    pub(crate) fn options(&self) -> unbraid_core::Options {
-        let default = unbraid_core::Options::default();
+    pub(crate) fn options(&self) -> unbraid_core::Config {
+        let default = unbraid_core::Config::default();
         let keys = self.reasoning_keys.as_ref();
-        unbraid_core::Options {
+        unbraid_core::Config {
             strict: self.strict,
             expect_choices: self.expect_choices,
             think_tags: match self.split_think {
@@ -75,12 +75,12 @@ impl Reading {
             reasoning_keys: keys.map_or(default.reasoning_keys, |keys| {
                 keys.iter().map(|key| key.as_str().into()).collect()
             }),
-            ..unbraid_core::Options::default()
+            ..unbraid_core::Config::default()
         }
     }
 
-    pub(crate) fn builder(&self) -> unbraid::Builder {
-        unbraid::Completions::builder().options(self.options())
+    pub(crate) fn builder(&self) -> unbraid::CompletionsBuilder {
+        unbraid::Completions::builder().config(self.options())
     }
 }
 

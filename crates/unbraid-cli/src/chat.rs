@@ -12,7 +12,7 @@ use clap::{ValueEnum, ValueHint, builder::PathBufValueParser};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use unbraid::Completions;
-use unbraid_core::{Finished, Message, Options, Prompt, declared_tools};
+use unbraid_core::{ChoiceOutcome, Message, Config, Prompt, tool_names};
 use unbraid_http::{Choices, HttpError, Request};
 
 pub(crate) use told::told;
@@ -126,7 +126,7 @@ pub(crate) fn run(chat: &Chat, reading: &Reading) -> Result<Status, Failure> {
 /// How many choices are expected, and how the answer is read for that.
 struct Asked {
     choices: u32,
-    options: Options,
+    options: Config,
 }
 
 impl Asked {
@@ -139,9 +139,9 @@ impl Asked {
         let several = (requested > 1).then_some(requested);
         Self {
             choices: expected.unwrap_or(requested),
-            options: Options {
+            options: Config {
                 expect_choices: expected.or(several),
-                tools: declared_tools(body),
+                tools: tool_names(body),
                 ..options
             },
         }
@@ -175,7 +175,7 @@ impl Chat {
 
     async fn show(&self, completions: &Completions, body: &Value) -> io::Result<()> {
         if self.json {
-            let account = Account::of_completions(completions, &Prompt::of(body)).await;
+            let account = Account::of_completions(completions, &Prompt::from_request(body)).await;
             return collect::write_text(&account.into_json_text(), &mut io::stdout().lock());
         }
         if self.events {
@@ -197,12 +197,12 @@ fn take(completions: &Completions, k: u32) -> Taken {
     let (completions, k) = (completions.clone(), k as usize);
     Taken {
         k,
-        winners: tokio::spawn(async move { completions.take_finished(k).await.len() }),
+        winners: tokio::spawn(async move { completions.first_finished(k).await.len() }),
     }
 }
 
 /// Whether anything came of a choice. The metadata of a fan-out are those of one request, which may have brought no choice.
-fn has_come(choice: &Finished) -> bool {
+fn has_come(choice: &ChoiceOutcome) -> bool {
     let message = &choice.message;
     let mut nothing = Message::default();
     nothing.role.clone_from(&message.role);
@@ -214,7 +214,7 @@ fn has_come(choice: &Finished) -> bool {
 async fn conclude(answer: &Answer, expected: u32, taken: Option<Taken>) -> Status {
     let closed = answer.completions.closed().await;
     let choices = account::ended(&answer.completions).await;
-    let ends = choices.iter().map(|choice| (choice.index, &choice.end));
+    let ends = choices.iter().map(|choice| (choice.choice, &choice.end));
     let outcome = Outcome {
         closed: Some(&closed),
         ends: ends.collect(),

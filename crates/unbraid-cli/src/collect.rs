@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use unbraid_core::{Options, Prompt};
+use unbraid_core::{Config, Prompt};
 
 use crate::{
     account::Account,
@@ -20,10 +20,10 @@ use crate::{
 pub(crate) fn run(
     source: &Source,
     request: Option<&Path>,
-    options: Options,
+    options: Config,
 ) -> Result<Status, Failure> {
     let prompt = request.map_or_else(|| Ok(Prompt::default()), prompt)?;
-    let options = Options {
+    let options = Config {
         choices_per_prompt: prompt.choices_per_prompt(),
         ..options
     };
@@ -59,5 +59,5 @@ fn prompt(path: &Path) -> Result<Prompt, Failure> {
     };
     let bytes = fs::read(path).map_err(failure)?;
     let request = serde_json::from_slice(&bytes).map_err(|error| failure(error.into()))?;
-    Ok(Prompt::of(&request))
+    Ok(Prompt::from_request(&request))
 }

@@ -9,7 +9,7 @@ use std::{
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use unbraid::Completions;
-use unbraid_core::{ChoiceIndex, Demux, Event, Message, Options, Stamped};
+use unbraid_core::{ChoiceIndex, Demux, Event, Message, Config, Sequenced};
 
 use crate::{
     chat::cause,
@@ -19,7 +19,7 @@ use crate::{
     read::{self, Listener},
 };
 
-pub(crate) fn run(source: &Source, options: Options) -> Result<Status, Failure> {
+pub(crate) fn run(source: &Source, options: Config) -> Result<Status, Failure> {
     let mut input = exit::open(source)?;
     let mut printer = Printer::new(io::stdout().lock());
     let reading = match source {
@@ -70,10 +70,10 @@ impl<W: Write> Printer<W> {
     }
 
     /// Takes an event, and gives what is printed of it; of a call that is done the sums are still missing.
-    fn add<T: AsRef<str>>(&mut self, stamped: &Stamped<T>) -> (Line, Option<Done>) {
+    fn add<T: AsRef<str>>(&mut self, stamped: &Sequenced<T>) -> (Line, Option<Done>) {
         match &stamped.event {
             // They hold raw JSON, of which a value could not keep every digit.
-            Event::Audio(_) | Event::Logprobs(_) | Event::Metadata(_) | Event::Usage(_) => {
+            Event::Audio(_) | Event::Logprobs(_) | Event::ExtraFields(_) | Event::Usage(_) => {
                 (Line::Text(stamped.to_json_text()), None)
             }
             _ => {
@@ -160,7 +160,7 @@ struct Call {
 
 impl Sums {
     /// Takes an event, and gives it as JSON; of a call that is done the sums are still missing.
-    fn add<T: AsRef<str>>(&mut self, stamped: &Stamped<T>) -> (Value, Option<Done>) {
+    fn add<T: AsRef<str>>(&mut self, stamped: &Sequenced<T>) -> (Value, Option<Done>) {
         let mut object = stamped.to_json();
         cause::add_to_event(&stamped.event, &mut object);
         let Some(index) = stamped.choice else {
@@ -174,16 +174,16 @@ impl Sums {
             Event::ReasoningDone => insert_text(&mut object, "reasoning", &mut sum.reasoning),
             Event::ContentDone => insert_text(&mut object, "content", &mut sum.content),
             Event::RefusalDone => insert_text(&mut object, "refusal", &mut sum.refusal),
-            Event::ToolCallStart { call, id, name, .. } => {
+            Event::ToolCallStart { call_index: call, id, name, .. } => {
                 let call = sum.calls.entry(*call).or_default();
                 call.id = id.as_ref().map(|id| Arc::from(id.as_ref()));
                 call.name = name.as_ref().into();
             }
-            Event::ToolCallArguments { call, text } => {
+            Event::ToolCallArguments { call_index: call, text } => {
                 let call = sum.calls.entry(*call).or_default();
                 call.arguments.push_str(text.as_ref());
             }
-            Event::ToolCallDone { call, .. } => return (object, Some((index, *call))),
+            Event::ToolCallDone { call_index: call, .. } => return (object, Some((index, *call))),
             Event::End(_) => {
                 self.0.remove(&index);
             }

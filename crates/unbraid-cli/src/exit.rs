@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use unbraid_core::{BoxError, ChoiceIndex, Demux, End, StreamError};
+use unbraid_core::{BoxError, ChoiceIndex, Demux, ChoiceEnd, StreamError};
 use unbraid_http::HttpError;
 
 use crate::{chat, input::Source, printable::printable};
@@ -52,7 +52,7 @@ pub(crate) enum Failure {
 pub(crate) struct Outcome<'o> {
     pub(crate) closed: Option<&'o Result<(), StreamError>>,
     /// The ends of its choices, in order of appearance.
-    pub(crate) ends: Vec<(ChoiceIndex, &'o End)>,
+    pub(crate) ends: Vec<(ChoiceIndex, &'o ChoiceEnd)>,
     /// Whether anything came of any choice. A choice of a fan-out may stand for its request only.
     pub(crate) came: bool,
     /// The input's first bytes, to tell what it is if it is no stream.
@@ -143,20 +143,20 @@ impl Outcome<'_> {
 }
 
 /// The choices that have ended, in order of appearance.
-pub(crate) fn ends(demux: &Demux) -> impl Iterator<Item = (ChoiceIndex, &End)> {
+pub(crate) fn ends(demux: &Demux) -> impl Iterator<Item = (ChoiceIndex, &ChoiceEnd)> {
     demux
         .choices()
         .filter_map(|choice| Some((choice.index(), choice.end()?)))
 }
 
-pub(crate) fn is_finished(end: &End) -> bool {
-    matches!(end, End::Finished(_))
+pub(crate) fn is_finished(end: &ChoiceEnd) -> bool {
+    matches!(end, ChoiceEnd::Finished(_))
 }
 
 /// Whether this is no end of an answer, if nothing came before it. An error of the server is an answer, and a cancelled
 /// choice is the caller's own decision.
-fn is_unanswered(end: &End) -> bool {
-    !matches!(end, End::ServerError(_) | End::Cancelled)
+fn is_unanswered(end: &ChoiceEnd) -> bool {
+    !matches!(end, ChoiceEnd::ServerError(_) | ChoiceEnd::Cancelled)
 }
 
 fn tell_error(source: &dyn fmt::Display, error: &StreamError, head: &[u8]) {
@@ -199,7 +199,7 @@ fn tell_unfinished(source: &dyn fmt::Display, outcome: &Outcome<'_>) {
         return;
     }
     let list = listed(&ends, |(index, end)| {
-        format!("choice {index} ({})", end.name())
+        format!("choice {index} ({})", end.as_str())
     });
     complain(format_args!("unbraid: {source}: did not finish: {list}"));
 }

@@ -2,7 +2,7 @@
 
 use unbraid::{
     CallKind,
-    json::{Judged, Partial, PartialOptions},
+    json::{Verdict, Partial, PartialOptions},
 };
 
 /// Lays out JSON that comes in fragments. What it gives is only ever added to, and but for white space and escapes of
@@ -70,7 +70,7 @@ impl Indenter {
     pub(crate) fn push(&mut self, fragment: &str, out: &mut String) {
         if self.state != State::Raw {
             self.judge.feed(fragment);
-            if let Judged::Invalid { .. } | Judged::TooDeep { .. } = self.judge.judged() {
+            if let Verdict::Invalid { .. } | Verdict::TooDeep { .. } = self.judge.judged() {
                 out.push_str(&self.held);
                 self.state = State::Raw;
             }

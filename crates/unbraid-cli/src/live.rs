@@ -149,7 +149,7 @@ impl Show {
                 None => Ok(()),
             };
             self.open = false;
-            let name = how.as_ref().map_or_else(StreamError::name, |()| "closed");
+            let name = how.as_ref().map_or_else(StreamError::as_str, |()| "closed");
             self.view.close(name, now);
             return matches!(how, Err(StreamError::Cancelled));
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use unbraid_core::{Demux, Options, StreamError, TransportError};
+use unbraid_core::{Demux, Config, StreamError, TransportError};
 
 use crate::{
     exit::{self, Outcome},
@@ -64,7 +64,7 @@ pub(crate) struct Reading {
 /// Reads until the input ends or fails, or the stream is over. The error is the listener's, never the input's.
 pub(crate) fn read(
     input: &mut dyn Read,
-    options: Options,
+    options: Config,
     listener: &mut impl Listener,
 ) -> io::Result<Reading> {
     let mut buffer = vec![0; READ_BYTES];
@@ -80,7 +80,7 @@ pub(crate) fn read(
 pub(crate) fn read_all(
     source: &Source,
     mut input: Box<dyn Read + Send>,
-    options: Options,
+    options: Config,
     listener: &mut impl Listener,
 ) -> io::Result<Reading> {
     match source {
@@ -93,7 +93,7 @@ pub(crate) fn read_all(
 /// thread of its own, since a read cannot be waited for with a deadline.
 pub(crate) fn read_live(
     input: Box<dyn Read + Send>,
-    options: Options,
+    options: Config,
     listener: &mut impl Listener,
 ) -> io::Result<Reading> {
     let reads = reads(input);
@@ -130,7 +130,7 @@ impl News {
 }
 
 fn drive<L: Listener>(
-    options: Options,
+    options: Config,
     listener: &mut L,
     mut wait: impl FnMut(&mut Reading, &mut L) -> io::Result<News>,
 ) -> io::Result<Reading> {
@@ -145,9 +145,9 @@ fn drive<L: Listener>(
             News::End => reading.demux.finish(),
             News::Failed(error) => {
                 let error = TransportError::new(reading.bytes, error);
-                reading.demux.fail(StreamError::Transport(error.into()));
+                reading.demux.abort(StreamError::Transport(error.into()));
             }
-            News::Quiet => reading.demux.quiet(),
+            News::Quiet => reading.demux.handle_idle(),
         }
         listener.fed(&mut reading.demux)?;
         listener.caught_up()?;
@@ -212,7 +212,7 @@ impl Reading {
 mod tests {
     use std::io::{self, Read};
 
-    use unbraid_core::{ChoiceIndex, End, Options, StreamError};
+    use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, StreamError};
 
     use super::{Deaf, Source, read, read_all, read_live};
 
@@ -236,28 +236,28 @@ mod tests {
     fn an_interrupted_read_is_tried_again() {
         let interrupted = Err(io::ErrorKind::Interrupted.into());
         let mut input = Script(vec![interrupted, Ok(HI), Ok(b"data: [DONE]\n\n")]);
-        let reading = read(&mut input, Options::default(), &mut Deaf).unwrap();
+        let reading = read(&mut input, Config::default(), &mut Deaf).unwrap();
         assert!(reading.demux.closed().unwrap().is_ok());
     }
 
     #[test]
     fn what_came_before_a_failure_is_kept() {
         let mut input = Script(vec![Ok(HI), Err(io::ErrorKind::ConnectionReset.into())]);
-        let reading = read(&mut input, Options::default(), &mut Deaf).unwrap();
+        let reading = read(&mut input, Config::default(), &mut Deaf).unwrap();
         let Some(Err(StreamError::Transport(error))) = reading.demux.closed() else {
             panic!("{:?}", reading.demux.closed());
         };
         assert_eq!(error.bytes, HI.len() as u64);
         let choice = reading.demux.choice(ChoiceIndex(0)).unwrap();
         assert_eq!(choice.message().content, "Hi");
-        assert!(matches!(choice.end(), Some(End::Transport(_))));
+        assert!(matches!(choice.end(), Some(ChoiceEnd::Transport(_))));
     }
 
     #[test]
     fn nothing_is_read_behind_the_end() {
         let unread = io::Error::other("read on");
         let mut input = Script(vec![Ok(HI), Ok(b"data: [DONE]\n\n"), Err(unread)]);
-        let reading = read(&mut input, Options::default(), &mut Deaf).unwrap();
+        let reading = read(&mut input, Config::default(), &mut Deaf).unwrap();
         assert!(reading.demux.closed().unwrap().is_ok());
         assert_eq!(
             reading.head,
@@ -303,9 +303,9 @@ mod tests {
         const DONE: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\ndata: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n";
         let (hold, held) = std::sync::mpsc::channel();
         let input = Box::new(Silent(Some(DONE), held));
-        let options = Options {
+        let options = Config {
             usage_after_done: true,
-            ..Options::default()
+            ..Config::default()
         };
         // It would wait for ever if only the input's end closed the stream.
         let reading = read_all(&Source::Stdin, input, options, &mut Deaf).unwrap();
@@ -320,8 +320,8 @@ mod tests {
         let (hold, held) = std::sync::mpsc::channel();
         let input = Box::new(Silent(Some(STOP), held));
         // It would wait for ever if only the input's end ended the choice.
-        let reading = read_live(input, Options::default(), &mut UntilEnd(Some(hold))).unwrap();
+        let reading = read_live(input, Config::default(), &mut UntilEnd(Some(hold))).unwrap();
         let choice = reading.demux.choice(ChoiceIndex(0)).unwrap();
-        assert!(matches!(choice.end(), Some(End::Finished(_))));
+        assert!(matches!(choice.end(), Some(ChoiceEnd::Finished(_))));
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use unbraid_core::{
-    Call, CallKind, CallStatus, Demux, Message, Options, Prompt, Transcript, json::Repair,
+    ToolCall, CallKind, CallStatus, Demux, Message, Config, Prompt, Transcript, json::Repair,
     parse_json_repaired,
 };
 
@@ -22,7 +22,7 @@ use crate::{
     read::{self, Deaf},
 };
 
-pub(crate) fn run(source: &Source, out: &Path, options: Options) -> Result<Status, Failure> {
+pub(crate) fn run(source: &Source, out: &Path, options: Config) -> Result<Status, Failure> {
     let input = exit::open(source)?;
     // Before the stream is read, so that nobody waits for an answer that has nowhere to go.
     fs::create_dir_all(out).map_err(|error| Failure::File {
@@ -113,9 +113,9 @@ impl Folder<'_> {
     }
 }
 
-fn description(call: &Call) -> Value {
+fn description(call: &ToolCall) -> Value {
     json!({
-        "index": call.index,
+        "index": call.wire_index,
         "id": call.id.as_deref(),
         "type": call.kind.as_str(),
         "name": *call.name,
@@ -127,7 +127,7 @@ fn description(call: &Call) -> Value {
 }
 
 /// The arguments as a value, read as the call's status says; `null` where they are none.
-fn value(call: &Call) -> Value {
+fn value(call: &ToolCall) -> Value {
     if call.kind == CallKind::Custom {
         return Value::Null;
     }

@@ -65,8 +65,8 @@ fn read(
     speed: Option<f64>,
 ) -> Completions {
     match speed {
-        Some(speed) => reading.builder().read_sse(pace::paced(input, speed)),
-        None => reading.builder().read_from(input),
+        Some(speed) => reading.builder().from_byte_stream(pace::paced(input, speed)),
+        None => reading.builder().from_reader(input),
     }
 }
 

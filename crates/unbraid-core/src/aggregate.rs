@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Value, json};
 
 use crate::{
-    Call, CallKind, Message, Metadata, Shape, Transcript, Usage,
+    ToolCall, CallKind, Message, Metadata, CompletionKind, Transcript, Usage,
     json_text::{Fields, Json},
     limits::MAX_FIELDS,
     transcript::{Level, raw_pairs},
@@ -89,8 +89,8 @@ fn sorted<'t>(choices: impl IntoIterator<Item = &'t Transcript>) -> Vec<&'t Tran
 
 fn response<'t>(metadata: &'t Metadata, usage: &Usage, choices: Vec<Json<'t>>) -> Json<'t> {
     let object = match metadata.shape.unwrap_or_default() {
-        Shape::Chat => "chat.completion",
-        Shape::Text => "text_completion",
+        CompletionKind::Chat => "chat.completion",
+        CompletionKind::Text => "text_completion",
     };
     let mut response = Json::fields(json!({
         "id": metadata.id.as_deref(),
@@ -107,15 +107,15 @@ fn response<'t>(metadata: &'t Metadata, usage: &Usage, choices: Vec<Json<'t>>) -
 fn choice(transcript: &Transcript) -> Json<'static> {
     let answer = transcript.message();
     let mut choice = Json::fields(json!({ "index": transcript.index().0 }));
-    choice.push(match transcript.shape() {
-        Shape::Chat => ("message".into(), message(&answer)),
-        Shape::Text => ("text".into(), Json::Value(answer.content.as_str().into())),
+    choice.push(match transcript.kind() {
+        CompletionKind::Chat => ("message".into(), message(&answer)),
+        CompletionKind::Text => ("text".into(), Json::Value(answer.content.as_str().into())),
     });
     let reason = transcript.finish_reason().map(|reason| reason.as_str());
     choice.push(("finish_reason".into(), Json::Value(reason.into())));
     choice.push(("logprobs".into(), logprobs(transcript)));
     fill_in(&mut choice, transcript.fields(Level::Choice).iter());
-    if transcript.shape() == Shape::Text {
+    if transcript.kind() == CompletionKind::Text {
         fill_in(&mut choice, answer.extra.iter());
     }
     Json::Object(choice)
@@ -153,7 +153,7 @@ fn some(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn tool_calls(calls: &[Call]) -> Json<'static> {
+fn tool_calls(calls: &[ToolCall]) -> Json<'static> {
     let calls: Vec<Json<'_>> = calls
         .iter()
         .filter(|call| call.kind != CallKind::LegacyFunction)
@@ -166,7 +166,7 @@ fn tool_calls(calls: &[Call]) -> Json<'static> {
     }
 }
 
-fn tool_call(call: &Call) -> Json<'static> {
+fn tool_call(call: &ToolCall) -> Json<'static> {
     let entry = match call.kind {
         CallKind::Custom => {
             json!({ "id": call.id.as_deref(), "type": "custom", "custom": { "name": *call.name, "input": call.arguments } })
@@ -180,7 +180,7 @@ fn tool_call(call: &Call) -> Json<'static> {
     Json::Object(entry)
 }
 
-fn function_call(calls: &[Call]) -> Option<Value> {
+fn function_call(calls: &[ToolCall]) -> Option<Value> {
     let call = calls
         .iter()
         .find(|call| call.kind == CallKind::LegacyFunction)?;

@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    Call, CallKind,
-    json::{FieldError, Judged, PointerError, Repair, judge, lone_surrogate, repair},
+    ToolCall, CallKind,
+    json::{FieldError, Verdict, PointerError, Repair, check, lone_surrogate, repair},
 };
 
 /// Why JSON that a model wrote is not what was asked for. It never shows the text.
@@ -55,7 +55,7 @@ pub enum JsonFault {
     MissingName,
     /// JSON, but not of the type that was asked for.
     #[error(transparent)]
-    Shape(ShapeError),
+    Shape(TypeMismatch),
     /// A field has no whole string.
     #[error(transparent)]
     Field(FieldError),
@@ -66,9 +66,9 @@ pub enum JsonFault {
 
 /// JSON of another shape than was asked for: where, but not what.
 #[derive(Clone)]
-pub struct ShapeError(Arc<serde_json::Error>);
+pub struct TypeMismatch(Arc<serde_json::Error>);
 
-impl ShapeError {
+impl TypeMismatch {
     /// What serde says of it. It may quote the text: show it to no log.
     #[must_use]
     pub fn detail(&self) -> String {
@@ -82,7 +82,7 @@ impl ShapeError {
     }
 }
 
-impl fmt::Display for ShapeError {
+impl fmt::Display for TypeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (line, column) = self.position();
         write!(
@@ -92,18 +92,18 @@ impl fmt::Display for ShapeError {
     }
 }
 
-impl fmt::Debug for ShapeError {
+impl fmt::Debug for TypeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "ShapeError({:?}, {:?})",
+            "TypeMismatch({:?}, {:?})",
             self.0.classify(),
             self.position()
         )
     }
 }
 
-impl std::error::Error for ShapeError {}
+impl std::error::Error for TypeMismatch {}
 
 /// Parses JSON that a model wrote, strictly: what was cut, or needs a repair, is an error.
 ///
@@ -125,9 +125,9 @@ impl std::error::Error for ShapeError {}
 /// # Ok::<(), JsonFault>(())
 /// ```
 pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, JsonFault> {
-    match judge(text) {
-        Judged::Complete => shaped(text),
-        Judged::EmptyAsObject => shaped("{}"),
+    match check(text) {
+        Verdict::Complete => shaped(text),
+        Verdict::EmptyAsObject => shaped("{}"),
         judged => Err(fault(judged, text)),
     }
 }
@@ -159,10 +159,10 @@ pub fn parse_json_repaired<T: DeserializeOwned>(
 ) -> Result<T, JsonFault> {
     let repaired = repair(text, allowed | Repair::LONE_SURROGATES);
     let text = &*repaired.text;
-    match judge(text) {
-        Judged::Complete => shaped(text),
-        Judged::EmptyAsObject => shaped("{}"),
-        Judged::Repaired => match text.trim_start().strip_prefix("{}") {
+    match check(text) {
+        Verdict::Complete => shaped(text),
+        Verdict::EmptyAsObject => shaped("{}"),
+        Verdict::Repaired => match text.trim_start().strip_prefix("{}") {
             Some(value) => shaped(value),
             None => Err(JsonFault::NeedsRepair),
         },
@@ -171,23 +171,23 @@ pub fn parse_json_repaired<T: DeserializeOwned>(
 }
 
 fn shaped<T: DeserializeOwned>(text: &str) -> Result<T, JsonFault> {
-    serde_json::from_str(text).map_err(|error| JsonFault::Shape(ShapeError(Arc::new(error))))
+    serde_json::from_str(text).map_err(|error| JsonFault::Shape(TypeMismatch(Arc::new(error))))
 }
 
-fn fault(judged: Judged, text: &str) -> JsonFault {
+fn fault(judged: Verdict, text: &str) -> JsonFault {
     match judged {
-        Judged::Truncated => JsonFault::Truncated { bytes: text.len() },
-        Judged::Concatenated { offset } => JsonFault::Concatenated { offset },
-        Judged::Invalid { offset } => JsonFault::Invalid { offset },
-        Judged::TooDeep { offset } => JsonFault::TooDeep { offset },
-        Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => match lone_surrogate(text) {
+        Verdict::Truncated => JsonFault::Truncated { bytes: text.len() },
+        Verdict::Concatenated { offset } => JsonFault::Concatenated { offset },
+        Verdict::Invalid { offset } => JsonFault::Invalid { offset },
+        Verdict::TooDeep { offset } => JsonFault::TooDeep { offset },
+        Verdict::Complete | Verdict::EmptyAsObject | Verdict::Repaired => match lone_surrogate(text) {
             Some(offset) => JsonFault::LoneSurrogate { offset },
             None => JsonFault::NeedsRepair,
         },
     }
 }
 
-impl Call {
+impl ToolCall {
     /// The arguments as a typed value, strictly; see [`parse_json`].
     ///
     /// # Errors

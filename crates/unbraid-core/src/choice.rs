@@ -16,9 +16,9 @@ mod tool_calls;
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{
-    Audio, End, FinishReason, Fragment, LimitExceeded, Limits, Options, Update, Warning,
-    event::Place,
-    piece::{Lane, Piece},
+    Audio, ChoiceEnd, FinishReason, Fragment, LimitExceeded, Limits, Config, Update, Warning,
+    event::Position,
+    piece::{DeltaKind, TextDelta},
     tool_call::cuts_calls,
     transcript::{Kind, Level, Transcript},
     update::is_audio,
@@ -34,13 +34,13 @@ use think::ThinkSplitter;
 ///
 /// let mut log = Transcript::new(ChoiceIndex(0), Shape::Chat);
 /// let mut machine = Machine::new(&Options::default());
-/// let update = Update { content_update: Some("Hi".into()), finish_reason: Some("stop".into()), ..Update::default() };
+/// let update = Update { content: Some("Hi".into()), finish_reason: Some("stop".into()), ..Update::default() };
 /// machine.apply(&update, Place::default(), &mut log);
 /// machine.end(End::Interrupted, Place::default(), &mut log);
 /// assert!(matches!(log.end(), Some(End::Finished(_))), "a finish reason is the better end");
 /// ```
 #[derive(Debug, Default)]
-pub struct Machine {
+pub struct ChoiceMachine {
     /// A high surrogate that waits for its other half, for content, reasoning and refusal.
     high: [Option<u16>; 3],
     /// Whether any text or call has come: a whole message counts only before (E21).
@@ -64,10 +64,10 @@ const DONES: [(Kind, Kind); 3] = [
     (Kind::Refusal, Kind::RefusalDone),
 ];
 
-impl Machine {
+impl ChoiceMachine {
     /// A choice of which nothing has come yet.
     #[must_use]
-    pub fn new(options: &Options) -> Self {
+    pub fn new(options: &Config) -> Self {
         Self {
             limits: options.limits.clone(),
             tools: options.tools.clone(),
@@ -83,7 +83,7 @@ impl Machine {
     }
 
     /// Applies one update; an end that it causes (a limit) is already in the transcript.
-    pub fn apply(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {
+    pub fn apply(&mut self, update: &Update<'_>, place: Position, log: &mut Transcript) {
         if self.ended {
             return;
         }
@@ -91,21 +91,21 @@ impl Machine {
         if log.finish_reason().is_some() && update.has_delta() {
             self.warn("F6", "text or calls after the finish reason", place, log);
         }
-        let repeats = update.whole && self.begun;
+        let repeats = update.is_full_message && self.begun;
         if !repeats {
             self.begun |= update.has_payload();
             if let Err(limit) = self.deltas(update, place, log) {
-                return self.end(End::LimitExceeded(limit), place, log);
+                return self.finish(ChoiceEnd::LimitExceeded(limit), place, log);
             }
         }
         self.metadata(update, repeats, place, log);
-        self.finish(update, place, log);
+        self.apply_finish(update, place, log);
     }
 
     /// Applies one piece of text: the same as applying its update, but quicker where nothing else has to be looked at.
     #[inline]
-    pub fn piece(&mut self, piece: &Piece<'_>, place: Place, log: &mut Transcript) {
-        let Some((kind, number)) = self.record_of(piece.lane, piece.role, log) else {
+    pub fn apply_text(&mut self, piece: &TextDelta<'_>, place: Position, log: &mut Transcript) {
+        let Some((kind, number)) = self.record_of(piece.text_kind, piece.role, log) else {
             return self.apply(&piece.to_update(), place, log);
         };
         self.begun = true;
@@ -126,41 +126,41 @@ impl Machine {
     /// let mut log = Transcript::new(ChoiceIndex(0), Shape::Chat);
     /// let mut machine = Machine::new(&Options::default());
     /// assert!(!machine.is_plain(Lane::Content, None, &log), "the first piece is the choice's start, too");
-    /// let update = Update { content_update: Some("Hi".into()), ..Update::default() };
+    /// let update = Update { content: Some("Hi".into()), ..Update::default() };
     /// machine.apply(&update, Place::default(), &mut log);
     /// assert!(machine.is_plain(Lane::Content, None, &log));
     /// ```
     #[must_use]
     #[inline(never)] // asked once a batch; where pieces are applied the same stands inline
-    pub fn is_plain(&self, lane: Lane, role: Option<&str>, log: &Transcript) -> bool {
+    pub fn is_plain(&self, lane: DeltaKind, role: Option<&str>, log: &Transcript) -> bool {
         self.record_of(lane, role, log).is_some()
     }
 
     /// Which record a piece makes, if that is all that it does.
     #[inline(always)]
-    fn record_of(&self, lane: Lane, role: Option<&str>, log: &Transcript) -> Option<(Kind, u32)> {
+    fn record_of(&self, lane: DeltaKind, role: Option<&str>, log: &Transcript) -> Option<(Kind, u32)> {
         let [reasoning, content, refusal] = self.high;
         let (kind, high) = match lane {
-            Lane::Content => (Kind::Content, content),
-            Lane::Reasoning => (Kind::Reasoning, reasoning),
-            Lane::Refusal => (Kind::Refusal, refusal),
-            Lane::Arguments(_) => (Kind::CallArguments, None),
+            DeltaKind::Content => (Kind::Content, content),
+            DeltaKind::Reasoning => (Kind::Reasoning, reasoning),
+            DeltaKind::Refusal => (Kind::Refusal, refusal),
+            DeltaKind::Arguments(_) => (Kind::CallArguments, None),
         };
         let plain = !self.ended && high.is_none() && log.begun() && log.finish_reason().is_none();
         let known_role = role.is_none_or(|role| log.role().is_some_and(|known| **known == *role));
-        let splits = lane == Lane::Content && self.think.is_some();
+        let splits = lane == DeltaKind::Content && self.think.is_some();
         if !plain || !known_role || splits || tool_calls::any_waits(log) {
             return None;
         }
         match lane {
-            Lane::Arguments(index) => Some((kind, tool_calls::told(log, index)?)),
-            Lane::Content | Lane::Reasoning | Lane::Refusal => Some((kind, 0)),
+            DeltaKind::Arguments(index) => Some((kind, tool_calls::told(log, index)?)),
+            DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal => Some((kind, 0)),
         }
     }
 
     /// What comes behind the end: kept for the message, told to nobody (F6).
-    pub fn late(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {
-        let repeats = update.whole && self.begun;
+    pub fn apply_late(&mut self, update: &Update<'_>, place: Position, log: &mut Transcript) {
+        let repeats = update.is_full_message && self.begun;
         if !repeats {
             let _over: Result<(), LimitExceeded> = self.deltas(update, place, log); // the choice has ended: a further call is dropped
             tool_calls::mark_late(log);
@@ -173,22 +173,22 @@ impl Machine {
     }
 
     /// Ends the choice; a finish reason that has come is the better end, unless the fault is the choice's own.
-    pub fn end(&mut self, end: End, place: Place, log: &mut Transcript) {
+    pub fn finish(&mut self, end: ChoiceEnd, place: Position, log: &mut Transcript) {
         let end = match (end, log.finish_reason()) {
-            (end @ End::LimitExceeded(limit), _) if limit.limit.is_of_choice() => end,
-            (_, Some(reason)) => End::Finished(reason.clone()),
+            (end @ ChoiceEnd::LimitExceeded(limit), _) if limit.limit.is_of_choice() => end,
+            (_, Some(reason)) => ChoiceEnd::Finished(reason.clone()),
             (end, None) => end,
         };
         self.close(end, place, log);
     }
 
     /// Ends the choice by an error of its own, which a finish reason does not soften (F12, X4).
-    pub fn fail(&mut self, end: End, place: Place, log: &mut Transcript) {
+    pub fn finish_with_error(&mut self, end: ChoiceEnd, place: Position, log: &mut Transcript) {
         self.close(end, place, log);
     }
 
     /// The end is known before the calls are judged: whether a call is whole depends on it.
-    fn close(&mut self, end: End, place: Place, log: &mut Transcript) {
+    fn close(&mut self, end: ChoiceEnd, place: Position, log: &mut Transcript) {
         if self.ended {
             return;
         }
@@ -214,7 +214,7 @@ impl Machine {
         log.set_end(end, place);
     }
 
-    fn role(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {
+    fn role(&mut self, update: &Update<'_>, place: Position, log: &mut Transcript) {
         let role = update.role.as_deref().unwrap_or("");
         self.roles = self.roles.saturating_add(u32::from(!role.is_empty()));
         self.role_less |= role.is_empty() && update.has_payload();
@@ -234,13 +234,13 @@ impl Machine {
     fn deltas(
         &mut self,
         update: &Update<'_>,
-        place: Place,
+        place: Position,
         log: &mut Transcript,
     ) -> Result<(), LimitExceeded> {
         let texts = [
-            &update.reasoning_update,
-            &update.content_update,
-            &update.refusal_update,
+            &update.reasoning,
+            &update.content,
+            &update.refusal,
         ];
         for ((fragment, kind), high) in texts.into_iter().zip(TEXTS).zip(&mut self.high) {
             let Some(fragment) = fragment else { continue };
@@ -275,7 +275,7 @@ impl Machine {
         tool_calls::apply(update, place, log, &self.limits, &self.tools)
     }
 
-    fn finish(&mut self, update: &Update<'_>, place: Place, log: &mut Transcript) {
+    fn apply_finish(&mut self, update: &Update<'_>, place: Position, log: &mut Transcript) {
         let Some(raw) = update
             .finish_reason
             .as_deref()
@@ -300,11 +300,11 @@ impl Machine {
     }
 
     /// Tells the fields that are news in one object: the delta's, then the choice's.
-    fn metadata(&self, update: &Update<'_>, repeats: bool, place: Place, log: &mut Transcript) {
+    fn metadata(&self, update: &Update<'_>, repeats: bool, place: Position, log: &mut Transcript) {
         let mut news = Vec::new();
         let mut of_delta = 0;
         for (at, (key, raw)) in update.metadata.iter().enumerate() {
-            let in_delta = at < update.delta_fields;
+            let in_delta = at < update.delta_field_count;
             let level = if in_delta {
                 Level::Message
             } else {
@@ -323,16 +323,16 @@ impl Machine {
         log.push_fields(&news, of_delta, place);
     }
 
-    fn warn(&self, code: &'static str, message: &'static str, place: Place, log: &mut Transcript) {
+    fn warn(&self, code: &'static str, message: &'static str, place: Position, log: &mut Transcript) {
         log.warn(
-            Warning::new(code, place.at, message),
+            Warning::new(code, place.event, message),
             place,
             self.limits.warnings,
         );
     }
 
     /// A half that waits for ever is a replacement character.
-    fn flush(&mut self, place: Place, log: &mut Transcript) {
+    fn flush(&mut self, place: Position, log: &mut Transcript) {
         for (kind, high) in TEXTS.into_iter().zip(&mut self.high) {
             if high.take().is_some() {
                 match self.think.as_mut().filter(|_| kind == Kind::Content) {
@@ -362,15 +362,15 @@ impl Machine {
 }
 
 /// C10: white space is text; only an empty piece is none.
-fn push_text(log: &mut Transcript, kind: Kind, place: Place, number: u32, text: &str) {
+fn push_text(log: &mut Transcript, kind: Kind, place: Position, number: u32, text: &str) {
     if !text.is_empty() {
         log.push(kind, place, number, text);
     }
 }
 
 /// C14: a half whose partner never came has become U+FFFD.
-fn lone_half(place: Place, log: &mut Transcript, max: usize) {
-    let warning = Warning::new("C14", place.at, "half a surrogate pair was replaced");
+fn lone_half(place: Position, log: &mut Transcript, max: usize) {
+    let warning = Warning::new("C14", place.event, "half a surrogate pair was replaced");
     log.warn(warning, place, max);
 }
 

@@ -5,8 +5,8 @@
 use std::fmt::{self, Debug, Formatter};
 
 use crate::{
-    Audio, Call, Event, FinishReason, Finished, Fragment, Message, Metadata, Stamped, Text,
-    ToolCallUpdate, Transcript, Update, Usage, decode::Decoder, json::Repaired, piece::Piece,
+    Audio, ToolCall, Event, FinishReason, ChoiceOutcome, Fragment, Message, Metadata, Sequenced, Text,
+    ToolCallUpdate, Transcript, Update, Usage, decode::Decoder, json::Repaired, piece::TextDelta,
     transcript::CallEntry, usage::Reported,
 };
 
@@ -73,52 +73,52 @@ impl Debug for ToolCallUpdate<'_> {
 impl Debug for Update<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Update")
-            .field("at", &self.at)
-            .field("last", &self.last)
-            .field("choice_index", &self.choice_index)
-            .field("shape", &self.shape)
+            .field("at", &self.event_index)
+            .field("last", &self.last_of_event)
+            .field("choice_index", &self.choice)
+            .field("shape", &self.kind)
             .field("id", &maybe(self.id.as_ref()))
             .field("created", &self.created)
             .field("model", &maybe(self.model.as_ref()))
             .field("role", &maybe(self.role.as_ref()))
-            .field("content_update", &self.content_update)
-            .field("reasoning_update", &self.reasoning_update)
-            .field("refusal_update", &self.refusal_update)
+            .field("content", &self.content)
+            .field("reasoning", &self.reasoning)
+            .field("refusal", &self.refusal)
             .field("function_name", &self.function_name)
-            .field("function_arguments_update", &self.function_arguments_update)
-            .field("tool_call_updates", &self.tool_call_updates)
+            .field("function_arguments", &self.function_arguments)
+            .field("tool_calls", &self.tool_calls)
             .field("logprobs", &maybe(self.logprobs.as_ref()))
             .field("finish_reason", &maybe(self.finish_reason.as_ref()))
-            .field("whole", &self.whole)
+            .field("whole", &self.is_full_message)
             .field("usage", &maybe(self.usage.as_ref()))
             .field("error", &maybe(self.error.as_ref()))
             .field("metadata", &self.metadata.len())
-            .field("delta_fields", &self.delta_fields)
+            .field("delta_field_count", &self.delta_field_count)
             .field("warnings", &self.warnings)
-            .field("recognised", &self.recognised)
+            .field("is_chunk", &self.is_chunk)
             .field("done", &self.done)
             .finish()
     }
 }
 
-impl Debug for Piece<'_> {
+impl Debug for TextDelta<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Piece")
-            .field("at", &self.at)
+            .field("at", &self.event_index)
             .field("choice", &self.choice)
-            .field("shape", &self.shape)
+            .field("shape", &self.kind)
             .field("role", &maybe(self.role))
-            .field("lane", &self.lane)
+            .field("lane", &self.text_kind)
             .field("text", &bytes(self.text))
             .finish()
     }
 }
 
-impl Debug for Call {
+impl Debug for ToolCall {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
-            .field("call", &self.call)
-            .field("index", &self.index)
+            .field("call", &self.call_index)
+            .field("index", &self.wire_index)
             .field("id", &maybe(self.id.as_ref()))
             .field("name", &bytes(&self.name))
             .field("kind", &self.kind)
@@ -166,10 +166,10 @@ impl Debug for Message {
     }
 }
 
-impl Debug for Finished {
+impl Debug for ChoiceOutcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Finished")
-            .field("index", &self.index)
+            .field("index", &self.choice)
             .field("end", &self.end)
             .field("message", &self.message)
             .field("finish_reason", &self.finish_reason)
@@ -184,8 +184,8 @@ impl Debug for Transcript {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transcript")
             .field("index", &self.index())
-            .field("shape", &self.shape())
-            .field("events", &self.visible())
+            .field("shape", &self.kind())
+            .field("events", &self.event_count())
             .field("calls", &self.calls.len())
             .field("finish_reason", &self.finish_reason())
             .field("end", &self.end())
@@ -243,8 +243,8 @@ impl<T: AsRef<str>> Debug for Event<T> {
             Self::Reasoning(text) => f.debug_tuple("Reasoning").field(&bytes(text)).finish(),
             Self::Refusal(text) => f.debug_tuple("Refusal").field(&bytes(text)).finish(),
             Self::ToolCallStart {
-                call,
-                index,
+                call_index: call,
+                wire_index: index,
                 id,
                 name,
                 kind,
@@ -256,19 +256,19 @@ impl<T: AsRef<str>> Debug for Event<T> {
                 .field("name", &bytes(name))
                 .field("kind", kind)
                 .finish(),
-            Self::ToolCallArguments { call, text } => f
+            Self::ToolCallArguments { call_index: call, text } => f
                 .debug_struct("ToolCallArguments")
                 .field("call", call)
                 .field("text", &bytes(text))
                 .finish(),
-            Self::ToolCallDone { call, status } => f
+            Self::ToolCallDone { call_index: call, status } => f
                 .debug_struct("ToolCallDone")
                 .field("call", call)
                 .field("status", status)
                 .finish(),
             Self::Audio(raw) => f.debug_tuple("Audio").field(&bytes(raw)).finish(),
             Self::Logprobs(raw) => f.debug_tuple("Logprobs").field(&bytes(raw)).finish(),
-            Self::Metadata(raw) => f.debug_tuple("Metadata").field(&bytes(raw)).finish(),
+            Self::ExtraFields(raw) => f.debug_tuple("Metadata").field(&bytes(raw)).finish(),
             Self::Finish(raw) => f.debug_tuple("Finish").field(&bytes(raw)).finish(),
             Self::Warning(warning) => f.debug_tuple("Warning").field(warning).finish(),
             Self::End(end) => f.debug_tuple("End").field(end).finish(),
@@ -278,12 +278,12 @@ impl<T: AsRef<str>> Debug for Event<T> {
     }
 }
 
-impl<T: AsRef<str>> Debug for Stamped<T> {
+impl<T: AsRef<str>> Debug for Sequenced<T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stamped")
+        f.debug_struct("Sequenced")
             .field("choice", &self.choice)
             .field("seq", &self.seq)
-            .field("place", &self.place)
+            .field("place", &self.position)
             .field("event", &self.event)
             .finish()
     }

@@ -30,7 +30,7 @@ use crate::{
     depth::is_deeper_than,
     frame::{Frame, FrameKind},
     options::default_reasoning_keys,
-    piece::{Lane, Take, Updates},
+    piece::{DeltaKind, UpdateSink, Updates},
 };
 
 /// Decodes the events of one stream.
@@ -46,7 +46,7 @@ use crate::{
 /// let mut texts = Vec::new();
 /// while let Some(frame) = framer.next(&mut read) {
 ///     decoder.decode(frame?, &mut |update| {
-///         texts.extend(update.content_update.as_ref().map(|piece| piece.text.to_string()));
+///         texts.extend(update.content.as_ref().map(|piece| piece.text.to_string()));
 ///     })?;
 /// }
 /// assert_eq!(texts, ["Hi"]);
@@ -172,7 +172,7 @@ impl Decoder {
     pub(crate) fn decode_to(
         &mut self,
         mut frame: Frame<'_>,
-        sink: &mut dyn Take,
+        sink: &mut dyn UpdateSink,
     ) -> Result<(), StreamError> {
         if frame.kind == FrameKind::Line && self.in_parts {
             frame.kind = FrameKind::Event; // only the first part has to be warned of
@@ -200,7 +200,7 @@ impl Decoder {
         let refused = self.strict && !understood;
         let error = StreamError::Malformed {
             what: out.refusal.unwrap_or("chunk JSON parsing failed"),
-            event: out.at,
+            event_index: out.at,
             offset: frame.offset,
         };
         out.finish();
@@ -208,7 +208,7 @@ impl Decoder {
     }
 
     /// Whether the event is like an earlier one; then it is told.
-    fn fits(&mut self, frame: &Frame<'_>, sink: &mut dyn Take) -> bool {
+    fn fits(&mut self, frame: &Frame<'_>, sink: &mut dyn UpdateSink) -> bool {
         if frame.kind != FrameKind::Event || frame.event.is_some() {
             return false;
         }
@@ -227,11 +227,11 @@ impl Decoder {
 
     /// Tells an event that was found; false if it has to be looked at more closely.
     #[inline]
-    pub(crate) fn tell<T: Take + ?Sized>(&mut self, found: &Found<'_>, sink: &mut T) -> bool {
+    pub(crate) fn tell<T: UpdateSink + ?Sized>(&mut self, found: &Found<'_>, sink: &mut T) -> bool {
         let plain_reasoning = &self.plain_reasoning;
         let merged = self.strict.then_some(&self.merged);
         let told = self.templates.tell(found, self.at, sink, |fit| {
-            let says_enough = fit.lane != Lane::Reasoning || plain_reasoning.contains(&fit.choice);
+            let says_enough = fit.lane != DeltaKind::Reasoning || plain_reasoning.contains(&fit.choice);
             says_enough && merged.is_none_or(|merged| merged.is_alike(fit.choice, found.template))
         });
         self.at += u64::from(told);
@@ -260,7 +260,7 @@ impl Decoder {
         match frame.event {
             Some(b"error") => self.error_event(text, out),
             Some(b"ping") => {
-                out.recognised = true; // S16
+                out.is_chunk = true; // S16
                 true
             }
             _ => self.payload(text, out) || self.strict_or_salvage(text, out),
@@ -281,7 +281,7 @@ impl Decoder {
             if text != "[DONE]" {
                 out.warn("S8", "[DONE] in quotes or white space");
             }
-            out.recognised = true;
+            out.is_chunk = true;
             out.done = true;
             return true;
         }
@@ -356,7 +356,7 @@ impl Decoder {
         } else {
             return false;
         }
-        out.recognised = true;
+        out.is_chunk = true;
         true
     }
 
@@ -382,7 +382,7 @@ impl Decoder {
     /// S15: the event's name says error, whatever its data looks like.
     fn error_event<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
         out.warn("S15", "an event named error");
-        out.recognised = true;
+        out.is_chunk = true;
         let text = text.trim();
         let whole = node::read(text, self.depth).is_ok();
         let last = match text.rsplit_once('\n').filter(|_| !whole) {
@@ -395,7 +395,7 @@ impl Decoder {
         };
         out.push(Update {
             error: Some(error_json(last.trim(), self.depth)),
-            recognised: true,
+            is_chunk: true,
             ..Update::default()
         });
         true

@@ -5,7 +5,7 @@ mod board;
 use serde_json::Value;
 
 use crate::{
-    ChoiceError, ChoiceIndex, Finished, Metadata, Options, Stamped, StreamError, Transcript,
+    ChoiceError, ChoiceIndex, ChoiceOutcome, Metadata, Config, Sequenced, StreamError, Transcript,
     Update, Usage, Warning, pipeline::Pipeline,
 };
 use board::Board;
@@ -42,7 +42,7 @@ pub struct Demux {
 impl Demux {
     /// A demultiplexer at the start of a stream.
     #[must_use]
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: Config) -> Self {
         let board = Board::new(&options);
         Self {
             pipeline: Pipeline::new(options, board),
@@ -62,7 +62,7 @@ impl Demux {
     /// use unbraid_core::{ChoiceIndex, Demux, Options, Update};
     ///
     /// let mut demux = Demux::new(Options::default());
-    /// demux.feed_update(&Update { choice_index: Some(ChoiceIndex(0)), content_update: Some("Hi".into()), last: true, ..Update::default() });
+    /// demux.feed_update(&Update { choice_index: Some(ChoiceIndex(0)), content: Some("Hi".into()), last: true, ..Update::default() });
     /// demux.finish();
     /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().content, "Hi");
     /// ```
@@ -87,8 +87,8 @@ impl Demux {
     /// demux.fail(StreamError::Cancelled);
     /// assert!(matches!(demux.choice(ChoiceIndex(0)).unwrap().end(), Some(End::Cancelled)));
     /// ```
-    pub fn fail(&mut self, error: StreamError) {
-        self.pipeline.fail(error);
+    pub fn abort(&mut self, error: StreamError) {
+        self.pipeline.abort(error);
     }
 
     /// Ends one choice; what still comes for it is dropped. Nothing happens if it has ended or never came.
@@ -128,8 +128,8 @@ impl Demux {
     /// demux.quiet();
     /// assert!(demux.finished(ChoiceIndex(0)).is_some());
     /// ```
-    pub fn quiet(&mut self) {
-        self.pipeline.quiet();
+    pub fn handle_idle(&mut self) {
+        self.pipeline.handle_idle();
     }
 
     /// Whether `[DONE]` has come and nothing but usage is still read ([`Options::usage_after_done`]).
@@ -159,7 +159,7 @@ impl Demux {
     ///
     /// `None` means that more bytes are needed or, once [`closed`](Self::closed) is known, that there are no more.
     #[inline]
-    pub fn next_event(&mut self) -> Option<Stamped<&str>> {
+    pub fn next_event(&mut self) -> Option<Sequenced<&str>> {
         self.pipeline.sink.next_event()
     }
 
@@ -217,8 +217,8 @@ impl Demux {
     ///
     /// [`ChoiceError`] for every end but `finished` and `done_without_finish`; it holds what had arrived.
     #[must_use]
-    pub fn finished(&self, index: ChoiceIndex) -> Option<Result<Finished, ChoiceError>> {
-        self.choice(index)?.outcome()
+    pub fn result(&self, index: ChoiceIndex) -> Option<Result<ChoiceOutcome, ChoiceError>> {
+        self.choice(index)?.result()
     }
 
     /// The non-streaming response, as far as it has come; see [`aggregate`](crate::aggregate()).
@@ -274,7 +274,7 @@ impl Demux {
             .chain(on_choices)
             .cloned()
             .collect();
-        warnings.sort_by_key(|warning| warning.event);
+        warnings.sort_by_key(|warning| warning.event_index);
         warnings
     }
 

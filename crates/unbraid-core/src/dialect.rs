@@ -10,7 +10,7 @@ mod parts;
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{
-    Shape, Warning,
+    CompletionKind, Warning,
     decode::{
         chunk::{Element, has_tokens, is_padding, put},
         lenient::{object, says_something},
@@ -123,11 +123,11 @@ fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning: &[Arc
         .get("message")
         .filter(|message| says_something(message));
     if let Some(message) =
-        message.filter(|_| !element.update.has_payload() && element.update.shape == Shape::Chat)
+        message.filter(|_| !element.update.has_payload() && element.update.kind == CompletionKind::Chat)
     {
         let mut whole = Element::default();
         openai_chat::delta(message, &mut whole, reasoning);
-        whole.update.whole = whole.update.has_payload();
+        whole.update.is_full_message = whole.update.has_payload();
         openai_chat::merge(whole, element);
     }
 }

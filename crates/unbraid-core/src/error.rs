@@ -7,7 +7,7 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 use serde_json::Value;
 
 pub use self::transport::TransportError;
-use crate::{BodyFormat, ChoiceIndex, End, LimitExceeded, message::Finished};
+use crate::{BodyFormat, ChoiceIndex, ChoiceEnd, LimitExceeded, message::ChoiceOutcome};
 
 /// An error of any source, as it was given to us.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -60,12 +60,12 @@ pub enum StreamError {
         events: u64,
     },
     /// Only in strict mode: a line, a payload or a delta breaks the format (R04, R07, R11, R14).
-    #[error("{what} (event {event}, byte {offset})")]
+    #[error("{what} (event {event_index}, byte {offset})")]
     Malformed {
         /// What is wrong.
         what: &'static str,
         /// Ordinal of the event, from 0.
-        event: u64,
+        event_index: u64,
         /// Offset of its first byte in the stream.
         offset: u64,
     },
@@ -98,7 +98,7 @@ impl StreamError {
     /// assert_eq!(unbraid_core::StreamError::Cancelled.name(), "cancelled");
     /// ```
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::NoRuntime => "no_runtime",
             Self::NoTimeDriver => "no_time_driver",
@@ -191,7 +191,7 @@ impl ServerError {
 
     /// Ordinal of the event that carried it, from 0.
     #[must_use]
-    pub fn event(&self) -> u64 {
+    pub fn event_index(&self) -> u64 {
         self.event
     }
 
@@ -296,12 +296,12 @@ impl fmt::Display for Timeout {
 /// ```
 #[derive(Clone)]
 pub struct ChoiceError {
-    partial: Arc<Finished>,
+    partial: Arc<ChoiceOutcome>,
 }
 
 impl fmt::Display for ChoiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "choice {}: {}", self.partial.index, self.reason())
+        write!(f, "choice {}: {}", self.partial.choice, self.reason())
     }
 }
 
@@ -309,7 +309,7 @@ impl fmt::Display for ChoiceError {
 impl StdError for ChoiceError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match &self.partial.end {
-            End::Transport(error) => error.source(),
+            ChoiceEnd::Transport(error) => error.source(),
             _ => None,
         }
     }
@@ -325,7 +325,7 @@ impl fmt::Debug for ChoiceError {
 impl ChoiceError {
     /// The error of a choice that ended in any way but by finishing, or that was discarded.
     #[must_use]
-    pub fn new(partial: Finished) -> Self {
+    pub fn new(partial: ChoiceOutcome) -> Self {
         Self {
             partial: Arc::new(partial),
         }
@@ -333,20 +333,20 @@ impl ChoiceError {
 
     /// Which choice.
     #[must_use]
-    pub fn index(&self) -> ChoiceIndex {
-        self.partial.index
+    pub fn choice(&self) -> ChoiceIndex {
+        self.partial.choice
     }
 
     /// How it ended.
     #[must_use]
-    pub fn end(&self) -> &End {
+    pub fn end(&self) -> &ChoiceEnd {
         &self.partial.end
     }
 
     /// What went wrong, as one lower-case fragment that does not name the choice: its end, or that it was discarded.
     #[must_use]
     pub fn reason(&self) -> String {
-        let Finished { end, discarded, .. } = &*self.partial;
+        let ChoiceOutcome { end, discarded, .. } = &*self.partial;
         if *discarded && !end.is_error() {
             "discarded after its end".into()
         } else {
@@ -356,13 +356,13 @@ impl ChoiceError {
 
     /// What had arrived.
     #[must_use]
-    pub fn partial(&self) -> &Finished {
+    pub fn partial(&self) -> &ChoiceOutcome {
         &self.partial
     }
 
     /// What had arrived, for keeps.
     #[must_use]
-    pub fn into_partial(self) -> Finished {
+    pub fn into_partial(self) -> ChoiceOutcome {
         Arc::unwrap_or_clone(self.partial)
     }
 }

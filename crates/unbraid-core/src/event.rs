@@ -82,7 +82,7 @@ impl fmt::Display for FinishReason {
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum End {
+pub enum ChoiceEnd {
     /// Its finish reason came, and the stream went past it.
     Finished(FinishReason),
     /// `[DONE]` came, but no reason (S24, F14).
@@ -103,7 +103,7 @@ pub enum End {
     Lost,
 }
 
-impl End {
+impl ChoiceEnd {
     /// One lower-case word, as the command line prints it.
     ///
     /// # Examples
@@ -112,7 +112,7 @@ impl End {
     /// assert_eq!(unbraid_core::End::DoneWithoutFinish.name(), "done_without_finish");
     /// ```
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Finished(_) => "finished",
             Self::DoneWithoutFinish => "done_without_finish",
@@ -147,13 +147,13 @@ impl End {
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for ChoiceEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason())
     }
 }
 
-impl From<&StreamError> for End {
+impl From<&StreamError> for ChoiceEnd {
     fn from(error: &StreamError) -> Self {
         match error {
             StreamError::Transport(error) => Self::Transport(Arc::clone(error)),
@@ -172,7 +172,7 @@ impl From<&StreamError> for End {
 
 /// One event. Its text is a `&str` where it is borrowed from the machine, and a [`Text`] where it is owned.
 ///
-/// Stream-level events (a warning about the stream, `Usage`, `Error`) have no choice in their [`Stamped`].
+/// Stream-level events (a warning about the stream, `Usage`, `Error`) have no choice in their [`Sequenced`].
 ///
 /// # Examples
 ///
@@ -213,9 +213,9 @@ pub enum Event<T = Text> {
     /// A tool call is known by its name.
     ToolCallStart {
         /// Ordinal of the call within its choice, from 0, in order of appearance.
-        call: u32,
+        call_index: u32,
         /// The wire's index, if it had one.
-        index: Option<i64>,
+        wire_index: Option<i64>,
         /// The call's id, if it has come.
         id: Option<T>,
         /// The tool's name.
@@ -226,14 +226,14 @@ pub enum Event<T = Text> {
     /// The next piece of a call's arguments, verbatim.
     ToolCallArguments {
         /// Ordinal of the call within its choice.
-        call: u32,
+        call_index: u32,
         /// The piece.
         text: T,
     },
     /// A call came to its end with its choice.
     ToolCallDone {
         /// Ordinal of the call within its choice.
-        call: u32,
+        call_index: u32,
         /// What its arguments are.
         status: CallStatus,
     },
@@ -242,13 +242,13 @@ pub enum Event<T = Text> {
     /// Log probabilities of one delta, as raw JSON.
     Logprobs(T),
     /// Other fields of a chunk that changed, as one raw JSON object (C20, E24, E25).
-    Metadata(T),
+    ExtraFields(T),
     /// The raw finish reason; the first one only.
     Finish(T),
     /// Something was tolerated.
     Warning(Warning),
     /// The choice ended. Nothing follows in its streams.
-    End(End),
+    End(ChoiceEnd),
     /// The usage that the server reported, once, at the close of the stream.
     Usage(Box<Usage>),
     /// What ended the stream as a whole.
@@ -264,7 +264,7 @@ impl<T> Event<T> {
     /// assert_eq!(unbraid_core::Event::Content("x").name(), "content.delta");
     /// ```
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Start { .. } => "choice.start",
             Self::Role(_) => "role",
@@ -279,7 +279,7 @@ impl<T> Event<T> {
             Self::ToolCallDone { .. } => "tool_call.done",
             Self::Audio(_) => "audio.delta",
             Self::Logprobs(_) => "logprobs.delta",
-            Self::Metadata(_) => "metadata",
+            Self::ExtraFields(_) => "metadata",
             Self::Finish(_) => "finish",
             Self::Warning(_) => "warning",
             Self::End(_) => "end",
@@ -300,26 +300,26 @@ impl<T> Event<T> {
             Self::Refusal(text) => Event::Refusal(f(text)),
             Self::RefusalDone => Event::RefusalDone,
             Self::ToolCallStart {
-                call,
-                index,
+                call_index: call,
+                wire_index: index,
                 id,
                 name,
                 kind,
             } => Event::ToolCallStart {
-                call,
-                index,
+                call_index: call,
+                wire_index: index,
                 id: id.map(&mut f),
                 name: f(name),
                 kind,
             },
-            Self::ToolCallArguments { call, text } => Event::ToolCallArguments {
-                call,
+            Self::ToolCallArguments { call_index: call, text } => Event::ToolCallArguments {
+                call_index: call,
                 text: f(text),
             },
-            Self::ToolCallDone { call, status } => Event::ToolCallDone { call, status },
+            Self::ToolCallDone { call_index: call, status } => Event::ToolCallDone { call_index: call, status },
             Self::Audio(text) => Event::Audio(f(text)),
             Self::Logprobs(text) => Event::Logprobs(f(text)),
-            Self::Metadata(text) => Event::Metadata(f(text)),
+            Self::ExtraFields(text) => Event::ExtraFields(f(text)),
             Self::Finish(text) => Event::Finish(f(text)),
             Self::Warning(warning) => Event::Warning(warning),
             Self::End(end) => Event::End(end),
@@ -331,27 +331,27 @@ impl<T> Event<T> {
 
 /// Where in the stream something happened: the event's ordinal, and the update's within it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Position {
     /// Ordinal of the server-sent event, from 0.
-    pub at: u64,
+    pub event: u64,
     /// Ordinal of the update within the event; what the event's end brings comes after all of them.
-    pub position: u32,
+    pub update: u32,
 }
 
-impl Place {
+impl Position {
     /// Behind every update of an event.
     pub(crate) fn event_end(at: u64) -> Self {
         Self {
-            at,
-            position: u32::MAX - 1,
+            event: at,
+            update: u32::MAX - 1,
         }
     }
 
     /// Behind everything.
     pub(crate) fn close(at: u64) -> Self {
         Self {
-            at,
-            position: u32::MAX,
+            event: at,
+            update: u32::MAX,
         }
     }
 }
@@ -370,44 +370,44 @@ impl Place {
 /// assert_eq!(first.to_string(), "0 0 c0 choice.start {\"role\":null}");
 /// ```
 #[derive(Clone)]
-pub struct Stamped<T = Text> {
+pub struct Sequenced<T = Text> {
     /// The choice, or `None` for the stream itself.
     pub choice: Option<ChoiceIndex>,
     /// Counts from 0 within the choice, or within the stream's own events.
     pub seq: u64,
     /// The event that caused it.
-    pub place: Place,
+    pub position: Position,
     /// What happened.
     pub event: Event<T>,
 }
 
-impl<T> Stamped<T> {
+impl<T> Sequenced<T> {
     /// The key of the total order.
     #[must_use]
-    pub fn order(&self) -> (Place, Option<ChoiceIndex>, u64) {
-        (self.place, self.choice, self.seq)
+    pub fn sort_key(&self) -> (Position, Option<ChoiceIndex>, u64) {
+        (self.position, self.choice, self.seq)
     }
 
     /// The same stamp with the event's texts converted.
-    pub fn map<U>(self, f: impl FnMut(T) -> U) -> Stamped<U> {
-        Stamped {
+    pub fn map<U>(self, f: impl FnMut(T) -> U) -> Sequenced<U> {
+        Sequenced {
             choice: self.choice,
             seq: self.seq,
-            place: self.place,
+            position: self.position,
             event: self.event.map(f),
         }
     }
 }
 
-impl<T: AsRef<str>> fmt::Display for Stamped<T> {
+impl<T: AsRef<str>> fmt::Display for Sequenced<T> {
     /// One line: `at seq c<choice> <type> <payload as JSON>`, the format of the fixture traces.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ", self.place.at, self.seq)?;
+        write!(f, "{} {} ", self.position.event, self.seq)?;
         match self.choice {
             Some(choice) => write!(f, "c{choice}")?,
             None => f.write_str("-")?,
         }
-        write!(f, " {}", self.event.name())?;
+        write!(f, " {}", self.event.as_str())?;
         let payload = crate::report::payload(&self.event);
         if payload.is_empty() {
             Ok(())

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What a body appears to be.
 ///
-/// It is recognised by the names of its fields, or by its first bytes, and serves to explain why no choice came.
+/// It is is_chunk by the names of its fields, or by its first bytes, and serves to explain why no choice came.
 ///
 /// # Examples
 ///

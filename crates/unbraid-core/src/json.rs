@@ -4,11 +4,11 @@
 //!
 //! - [`Partial`] is the value so far, for a form that fills itself;
 //! - [`Field`] is one string of it as it is typed, for an answer that appears word by word;
-//! - [`judge()`] tells of a text that has ended whether it is what it should be;
+//! - [`check()`] tells of a text that has ended whether it is what it should be;
 //! - [`repair()`] makes JSON of what is nearly JSON, beside the raw text and never in its place.
 //!
 //! ```
-//! use unbraid_core::json::{Field, Judged, Partial, Pointer};
+//! use unbraid_core::json::{Field, Verdict, Partial, Pointer};
 //!
 //! let mut partial = Partial::default();
 //! let mut answer = Field::new(Pointer::parse("/answer")?);
@@ -18,7 +18,7 @@
 //!     answer.feed(fragment, &mut |text| shown.push_str(text));
 //! }
 //! assert_eq!(shown, "It rains.");
-//! assert_eq!(partial.finish(), Judged::Complete);
+//! assert_eq!(partial.finish(), Verdict::Complete);
 //! assert_eq!(partial.value().unwrap()["sources"][1], 2);
 //! # Ok::<(), unbraid_core::json::PointerError>(())
 //! ```
@@ -34,7 +34,7 @@ mod token;
 mod tests;
 
 pub use field::{Field, FieldError, FieldState};
-pub use judge::{Judged, judge};
+pub use judge::{Verdict, check};
 pub(crate) use judge::{judge_cut, lone_surrogate};
 pub use partial::{Partial, PartialOptions, TrailingStrings};
 pub use pointer::{Pointer, PointerError};

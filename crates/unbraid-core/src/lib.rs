@@ -53,28 +53,28 @@ pub use aggregate::{aggregate, aggregate_json};
 #[doc(hidden)]
 pub use aggregate::{aggregate_of, choice_json};
 pub use audio::Audio;
-pub use call_parse::{JsonFault, ShapeError, parse_json, parse_json_repaired};
+pub use call_parse::{JsonFault, TypeMismatch, parse_json, parse_json_repaired};
 pub use demux::Demux;
 pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
 };
-pub use event::{End, Event, FinishReason, Place, Stamped};
+pub use event::{ChoiceEnd, Event, FinishReason, Position, Sequenced};
 pub use finish_class::FinishClass;
 pub use format::BodyFormat;
 pub use limits::{Limit, LimitExceeded, Limits};
-pub use message::{Finished, Message};
+pub use message::{ChoiceOutcome, Message};
 pub use metadata::Metadata;
-pub use options::{FinishPolicy, Options, ThinkTags, declared_tools};
+pub use options::{FinishPolicy, Config, ThinkTags, tool_names};
 #[doc(hidden)]
 pub use report::parsed;
 pub use text::Text;
-pub use tool_call::{Call, CallKind, CallProblem, CallStatus};
+pub use tool_call::{ToolCall, CallKind, CallProblem, CallStatus};
 pub use transcript::Transcript;
 #[doc(hidden)]
-pub use transcript::{EventsOf, TextOf};
-pub use update::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update};
+pub use transcript::{EventFilter, TextKind};
+pub use update::{ChoiceIndex, Fragment, CompletionKind, ToolCallUpdate, Update};
 pub use usage::{
-    BYTES_PER_TOKEN, CountTokens, Estimated, Framing, Prompt, Usage, UsageSource,
+    BYTES_PER_TOKEN, Tokenizer, Estimated, Framing, Prompt, Usage, UsageSource,
     completion_tokens, estimate, estimate_for, estimate_with, prompt_tokens,
 };
 pub use warning::Warning;

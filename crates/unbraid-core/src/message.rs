@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Audio, ChoiceIndex, End, FinishReason, Warning,
-    tool_call::{Call, CallKind, CallStatus},
+    Audio, ChoiceIndex, ChoiceEnd, FinishReason, Warning,
+    tool_call::{ToolCall, CallKind, CallStatus},
 };
 
 /// The message of a choice, as a non-streaming answer would hold it.
@@ -32,7 +32,7 @@ pub struct Message {
     /// The refusal; empty if there was none.
     pub refusal: String,
     /// The calls in order of appearance, a legacy function call included.
-    pub tool_calls: Vec<Call>,
+    pub tool_calls: Vec<ToolCall>,
     /// The audio, if any came (M11).
     pub audio: Option<Audio>,
     /// Other fields of the deltas, as raw JSON (C20). The lists `annotations`, `images`, `reasoning_details`, and
@@ -44,7 +44,7 @@ pub struct Message {
 impl Message {
     /// T37: some bridges send one call twice, in the old form and in the new.
     pub(crate) fn drop_repeated_function_call(&mut self) {
-        let legacy = |call: &Call| call.kind == CallKind::LegacyFunction;
+        let legacy = |call: &ToolCall| call.kind == CallKind::LegacyFunction;
         let Some(at) = self.tool_calls.iter().position(legacy) else {
             return;
         };
@@ -52,7 +52,7 @@ impl Message {
             return;
         };
         let same =
-            |call: &Call| !legacy(call) && call.name == old.name && call.arguments == old.arguments;
+            |call: &ToolCall| !legacy(call) && call.name == old.name && call.arguments == old.arguments;
         if self.tool_calls.iter().any(same) {
             self.tool_calls.remove(at);
         }
@@ -75,11 +75,11 @@ impl Message {
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Finished {
+pub struct ChoiceOutcome {
     /// The choice.
-    pub index: ChoiceIndex,
+    pub choice: ChoiceIndex,
     /// How it ended.
-    pub end: End,
+    pub end: ChoiceEnd,
     /// What had arrived.
     pub message: Message,
     /// The first finish reason, if one came.
@@ -94,14 +94,14 @@ pub struct Finished {
     pub discarded: bool,
 }
 
-impl Finished {
+impl ChoiceOutcome {
     /// The finish reason that the message itself speaks for (F5, F8, F9).
     ///
     /// Servers say `stop` beside tool calls and `tool_calls` without one. Where the raw reason is `stop` and at least one
     /// call is usable this is `ToolCalls`; where it is `tool_calls` and there is no call, `Stop`; else the raw reason.
     #[must_use]
     pub fn derived_reason(&self) -> Option<FinishReason> {
-        let usable = |call: &Call| {
+        let usable = |call: &ToolCall| {
             matches!(
                 call.status,
                 Some(CallStatus::Complete | CallStatus::EmptyAsObject | CallStatus::Repaired)

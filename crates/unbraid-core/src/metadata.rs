@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Shape, Update, limits::MAX_FIELDS};
+use crate::{CompletionKind, Update, limits::MAX_FIELDS};
 
 /// The envelope of a completion, as far as it has come.
 ///
@@ -28,7 +28,7 @@ pub struct Metadata {
     /// The first time of creation that is not 0, in seconds since 1970 (E18).
     pub created: Option<u64>,
     /// Chat or text completion, by the first choice that came.
-    pub shape: Option<Shape>,
+    pub shape: Option<CompletionKind>,
     /// Other fields of the envelope (`system_fingerprint`, `service_tier`, filter results ..), the last of each, as raw JSON.
     pub extra: Vec<(Arc<str>, Arc<str>)>,
 }
@@ -56,8 +56,8 @@ impl Metadata {
         if self.created.is_none() {
             self.created = update.created.filter(|&created| created != 0);
         }
-        if update.choice_index.is_some() {
-            self.shape.get_or_insert(update.shape);
+        if update.choice.is_some() {
+            self.shape.get_or_insert(update.kind);
         } else {
             self.extras(update);
         }

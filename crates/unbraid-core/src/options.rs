@@ -36,7 +36,7 @@ pub enum FinishPolicy {
 /// Whether reasoning inside the content between `<think>` and `</think>` is separated from it (C18, R7).
 ///
 /// Servers without a reasoning parser send it so: vLLM and llama.cpp by default, and the distilled DeepSeek models behind
-/// them. The tags are recognised anywhere in the content of a choice, also where deltas cut them, and in this spelling
+/// them. The tags are is_chunk anywhere in the content of a choice, also where deltas cut them, and in this spelling
 /// only. The tags themselves, and line breaks right behind them, are dropped; all other text is delivered as it is, line
 /// breaks before `</think>` included. Text that may begin a tag is held back until the next delta decides.
 ///
@@ -109,7 +109,7 @@ pub enum ThinkTags {
 /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().reasoning, "Hm.");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct Config {
     /// Ends the stream at the first line that is neither data, a comment nor blank (R04), at the first payload that is
     /// not JSON (R07), and at the first delta that cannot be merged with those before it: a field changes its type (R11),
     /// or comes again and is not text (R14). Null counts as absent, and calls are merged by their index.
@@ -140,7 +140,7 @@ pub struct Options {
     pub reasoning_keys: Vec<Arc<str>>,
 }
 
-impl Default for Options {
+impl Default for Config {
     fn default() -> Self {
         Self {
             strict: false,
@@ -174,14 +174,14 @@ pub(crate) fn default_reasoning_keys() -> Vec<Arc<str>> {
 ///
 /// ```
 /// use serde_json::json;
-/// use unbraid_core::{Options, declared_tools};
+/// use unbraid_core::{Options, tool_names};
 ///
 /// let request = json!({ "tools": [{ "type": "function", "function": { "name": "web_search" } }] });
-/// let options = Options { tools: declared_tools(&request), ..Options::default() };
+/// let options = Options { tools: tool_names(&request), ..Options::default() };
 /// assert_eq!(&*options.tools[0], "web_search");
 /// ```
 #[must_use]
-pub fn declared_tools(request: &Value) -> Vec<Arc<str>> {
+pub fn tool_names(request: &Value) -> Vec<Arc<str>> {
     let list = |key| {
         request
             .get(key)

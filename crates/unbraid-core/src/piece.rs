@@ -4,11 +4,11 @@
 
 use std::borrow::Cow;
 
-use crate::{ChoiceIndex, Fragment, Shape, ToolCallUpdate, Update, limits::DELTA_COST};
+use crate::{ChoiceIndex, Fragment, CompletionKind, ToolCallUpdate, Update, limits::DELTA_COST};
 
 /// Which of a choice's texts a piece continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
+pub enum DeltaKind {
     /// The message's text.
     Content,
     /// The reasoning.
@@ -27,43 +27,43 @@ pub enum Lane {
 /// use unbraid_core::{ChoiceIndex, Shape, piece::{Lane, Piece}};
 ///
 /// let piece = Piece { at: 7, choice: ChoiceIndex(1), shape: Shape::Chat, role: None, lane: Lane::Content, text: "Hi" };
-/// assert_eq!(piece.to_update().content_update.unwrap().text, "Hi");
+/// assert_eq!(piece.to_update().content.unwrap().text, "Hi");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct TextDelta<'a> {
     /// Ordinal of the server-sent event, from 0.
-    pub at: u64,
+    pub event_index: u64,
     /// The choice.
     pub choice: ChoiceIndex,
     /// Chat or text completion.
-    pub shape: Shape,
+    pub kind: CompletionKind,
     /// The message's role, which some servers repeat with each delta.
     pub role: Option<&'a str>,
     /// Which text it continues.
-    pub lane: Lane,
+    pub text_kind: DeltaKind,
     /// The text; never empty.
     pub text: &'a str,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> TextDelta<'a> {
     /// The update that says the same, but for the envelope: that is the last update's.
     #[must_use]
     pub fn to_update(&self) -> Update<'a> {
         let mut update = Update {
-            at: self.at,
-            last: true,
-            recognised: true,
-            choice_index: Some(self.choice),
-            shape: self.shape,
+            event_index: self.event_index,
+            last_of_event: true,
+            is_chunk: true,
+            choice: Some(self.choice),
+            kind: self.kind,
             role: self.role.map(Cow::Borrowed),
             ..Update::default()
         };
         let piece = Some(Fragment::from(Cow::Borrowed(self.text)));
-        match self.lane {
-            Lane::Content => update.content_update = piece,
-            Lane::Reasoning => update.reasoning_update = piece,
-            Lane::Refusal => update.refusal_update = piece,
-            Lane::Arguments(index) => update.tool_call_updates.push(ToolCallUpdate {
+        match self.text_kind {
+            DeltaKind::Content => update.content = piece,
+            DeltaKind::Reasoning => update.reasoning = piece,
+            DeltaKind::Refusal => update.refusal = piece,
+            DeltaKind::Arguments(index) => update.tool_calls.push(ToolCallUpdate {
                 index: Some(index),
                 arguments: piece,
                 ..ToolCallUpdate::default()
@@ -74,20 +74,20 @@ impl<'a> Piece<'a> {
 
     /// As [`Update::cost`].
     pub(crate) fn cost(&self) -> u64 {
-        let entry = match self.lane {
-            Lane::Content | Lane::Reasoning | Lane::Refusal => 0,
-            Lane::Arguments(_) => DELTA_COST,
+        let entry = match self.text_kind {
+            DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal => 0,
+            DeltaKind::Arguments(_) => DELTA_COST,
         };
         self.text.len() as u64 + DELTA_COST + entry
     }
 }
 
 /// Takes what a decoder tells.
-pub(crate) trait Take {
+pub(crate) trait UpdateSink {
     /// Takes an update.
     fn update(&mut self, update: &Update<'_>);
     /// Takes a piece; it follows, without another update between them, an update with the same envelope.
-    fn piece(&mut self, piece: &Piece<'_>);
+    fn piece(&mut self, piece: &TextDelta<'_>);
     /// Whether pieces are welcome; otherwise each comes as an update.
     fn takes_pieces(&self) -> bool {
         true
@@ -97,12 +97,12 @@ pub(crate) trait Take {
 /// Takes updates only.
 pub(crate) struct Updates<'s>(pub(crate) &'s mut dyn FnMut(&Update<'_>));
 
-impl Take for Updates<'_> {
+impl UpdateSink for Updates<'_> {
     fn update(&mut self, update: &Update<'_>) {
         (self.0)(update);
     }
 
-    fn piece(&mut self, piece: &Piece<'_>) {
+    fn piece(&mut self, piece: &TextDelta<'_>) {
         (self.0)(&piece.to_update());
     }
 
@@ -118,17 +118,17 @@ mod tests {
     #[test]
     fn a_piece_costs_what_its_update_costs() {
         for lane in [
-            Lane::Content,
-            Lane::Reasoning,
-            Lane::Refusal,
-            Lane::Arguments(3),
+            DeltaKind::Content,
+            DeltaKind::Reasoning,
+            DeltaKind::Refusal,
+            DeltaKind::Arguments(3),
         ] {
-            let piece = Piece {
-                at: 0,
+            let piece = TextDelta {
+                event_index: 0,
                 choice: ChoiceIndex(0),
-                shape: Shape::Chat,
+                kind: CompletionKind::Chat,
                 role: None,
-                lane,
+                text_kind: lane,
                 text: "four",
             };
             assert_eq!(piece.cost(), piece.to_update().cost(), "{lane:?}");

@@ -4,12 +4,12 @@
 mod after_done;
 
 use crate::{
-    Limit, LimitExceeded, Options, StreamError, Update,
+    Limit, LimitExceeded, Config, StreamError, Update,
     decode::Decoder,
     format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
-    piece::{Piece, Take, Updates},
-    route::{Router, Sink},
+    piece::{TextDelta, UpdateSink, Updates},
+    route::{Router, ChoiceSink},
 };
 
 /// Framer and decoder: bytes in, updates out.
@@ -17,9 +17,9 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Options, pipeline::Intake};
+/// use unbraid_core::{Options, pipeline::UpdateReader};
 ///
-/// let mut intake = Intake::new(&Options::default());
+/// let mut intake = UpdateReader::new(&Options::default());
 /// let mut input = &b"data: {\"choices\":[{\"index\":7,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
 /// let mut seen = Vec::new();
 /// while let Some(event) = intake.next(&mut input, &mut |update| seen.push(update.choice_index)) {
@@ -28,15 +28,15 @@ use crate::{
 /// assert_eq!(seen[0].unwrap().0, 7);
 /// ```
 #[derive(Debug)]
-pub struct Intake {
+pub struct UpdateReader {
     framer: Framer,
     decoder: Decoder,
 }
 
-impl Intake {
+impl UpdateReader {
     /// An intake at the start of a stream.
     #[must_use]
-    pub fn new(options: &Options) -> Self {
+    pub fn new(options: &Config) -> Self {
         let limits = &options.limits;
         let frame_limits = FrameLimits {
             line: limits.line_bytes,
@@ -66,7 +66,7 @@ impl Intake {
     fn next_to(
         &mut self,
         input: &mut &[u8],
-        taker: &mut impl Take,
+        taker: &mut impl UpdateSink,
     ) -> Option<Result<(), StreamError>> {
         let Self { framer, decoder } = self;
         let begun = framer.begun(input);
@@ -143,7 +143,7 @@ impl Intake {
 fn decode(
     frame: Result<Frame<'_>, FrameError>,
     decoder: &mut Decoder,
-    taker: &mut dyn Take,
+    taker: &mut dyn UpdateSink,
 ) -> Result<(), StreamError> {
     match frame {
         Ok(frame) => decoder.decode_to(frame, taker),
@@ -164,12 +164,12 @@ fn framing(error: FrameError, event: u64) -> StreamError {
         FrameError::EventTooLong { limit: max, .. } => limit(Limit::Event, max),
         FrameError::NotData { offset } => StreamError::Malformed {
             what: "a line does not begin with `data:`",
-            event,
+            event_index: event,
             offset,
         },
         FrameError::NotSse { offset } => StreamError::Malformed {
             what: "the body is no event stream",
-            event,
+            event_index: event,
             offset,
         },
     }
@@ -183,13 +183,13 @@ struct Routed<'p, S> {
     count: usize,
 }
 
-impl<S: Sink> Take for Routed<'_, S> {
+impl<S: ChoiceSink> UpdateSink for Routed<'_, S> {
     fn update(&mut self, update: &Update<'_>) {
         self.count += 1;
         self.router.update(update, self.sink);
     }
 
-    fn piece(&mut self, piece: &Piece<'_>) {
+    fn piece(&mut self, piece: &TextDelta<'_>) {
         self.count += 1;
         self.router.piece(piece, self.sink);
     }
@@ -198,7 +198,7 @@ impl<S: Sink> Take for Routed<'_, S> {
 /// Takes bytes (or updates) and tells a [`Sink`] what reaches which choice.
 #[derive(Debug)]
 pub struct Pipeline<S> {
-    intake: Intake,
+    intake: UpdateReader,
     head: Head,
     router: Router,
     /// Bytes that were read after `[DONE]`.
@@ -207,12 +207,12 @@ pub struct Pipeline<S> {
     pub sink: S,
 }
 
-impl<S: Sink> Pipeline<S> {
+impl<S: ChoiceSink> Pipeline<S> {
     /// A pipeline at the start of a stream.
     #[must_use]
-    pub fn new(options: Options, sink: S) -> Self {
+    pub fn new(options: Config, sink: S) -> Self {
         Self {
-            intake: Intake::new(&options),
+            intake: UpdateReader::new(&options),
             head: Head::default(),
             router: Router::new(options),
             after_done: 0,
@@ -228,7 +228,7 @@ impl<S: Sink> Pipeline<S> {
 
     /// The intake: how much was read.
     #[must_use]
-    pub fn intake(&self) -> &Intake {
+    pub fn intake(&self) -> &UpdateReader {
         &self.intake
     }
 
@@ -248,7 +248,7 @@ impl<S: Sink> Pipeline<S> {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, End, Options, Place, Shape, Stamped, Text, Update, pipeline::Pipeline, route::Sink};
+    /// use unbraid_core::{ChoiceIndex, End, Options, Place, Shape, Sequenced, Text, Update, pipeline::Pipeline, route::Sink};
     ///
     /// #[derive(Default)]
     /// struct Count(usize);
@@ -261,7 +261,7 @@ impl<S: Sink> Pipeline<S> {
     ///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
     ///     fn end(&mut self, _slot: usize, _end: End, _place: Place) {}
     ///     fn fail(&mut self, _slot: usize, _end: End, _place: Place) {}
-    ///     fn stream(&mut self, _event: Stamped<Text>) {}
+    ///     fn stream(&mut self, _event: Sequenced<Text>) {}
     /// }
     ///
     /// let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
@@ -303,7 +303,7 @@ impl<S: Sink> Pipeline<S> {
             };
             count = taker.count;
             if let Err(error) = event {
-                router.fail(error, sink);
+                router.abort(error, sink);
             }
         }
         if router.closed().is_some() {
@@ -339,7 +339,7 @@ impl<S: Sink> Pipeline<S> {
         if router.closed().is_none()
             && let Some(Err(error)) = intake.finish(&mut |update| router.update(update, sink))
         {
-            router.fail(error, sink);
+            router.abort(error, sink);
         }
         if let Some(format) = head.format() {
             router.recognise(format);
@@ -351,11 +351,11 @@ impl<S: Sink> Pipeline<S> {
     ///
     /// A last event that had arrived whole, but for its blank line, is delivered first if the connection died or was
     /// given up: its bytes were received, and nothing is known to be wrong with them (S21, X14).
-    pub fn fail(&mut self, error: StreamError) {
+    pub fn abort(&mut self, error: StreamError) {
         if matches!(error, StreamError::Transport(_) | StreamError::TimedOut(_)) {
             self.deliver_rest();
         }
-        self.router.fail(error, &mut self.sink);
+        self.router.abort(error, &mut self.sink);
     }
 
     /// Decodes what the framer holds. An error in it yields to the one that ends the stream.
@@ -377,8 +377,8 @@ impl<S: Sink> Pipeline<S> {
     }
 
     /// No byte has come for a while: choices that have a finish reason end.
-    pub fn quiet(&mut self) {
-        self.router.quiet(&mut self.sink);
+    pub fn handle_idle(&mut self) {
+        self.router.handle_idle(&mut self.sink);
     }
 }
 

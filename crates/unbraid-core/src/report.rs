@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    End, Event, Stamped, StreamError, Warning,
+    ChoiceEnd, Event, Sequenced, StreamError, Warning,
     decode::node::to_value,
     json_text::{Fields, Json},
 };
@@ -22,18 +22,18 @@ impl StreamError {
     /// ```
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let mut object = json!({ "type": self.name(), "message": self.to_string() });
+        let mut object = json!({ "type": self.as_str(), "message": self.to_string() });
         let details = match self {
             Self::Empty { events } => json!({ "events": events }),
             Self::NotAStream { bytes, events } => json!({ "bytes": bytes, "events": events }),
             Self::UnsupportedFormat { format, events } => {
                 json!({ "format": format.as_str(), "events": events })
             }
-            Self::Malformed { event, offset, .. } => json!({ "event": event, "offset": offset }),
+            Self::Malformed { event_index: event, offset, .. } => json!({ "event": event, "offset": offset }),
             Self::Transport(error) => {
                 json!({ "bytes": error.bytes, "source": error.causes() })
             }
-            Self::Server(error) => json!({ "event": error.event(), "body": error.body() }),
+            Self::Server(error) => json!({ "event": error.event_index(), "body": error.body() }),
             Self::TimedOut(error) => {
                 json!({ "timeout": error.timeout.to_string(), "after_ms": millis(error.after) })
             }
@@ -45,7 +45,7 @@ impl StreamError {
     }
 }
 
-impl End {
+impl ChoiceEnd {
     /// What went wrong as one JSON object, or `null` where nothing did (a choice that merely did not finish is no error).
     ///
     /// # Examples
@@ -81,11 +81,11 @@ impl Warning {
     /// ```
     #[must_use]
     pub fn to_json(&self) -> Value {
-        json!({ "code": self.code, "choice": self.choice.map(|choice| choice.0), "event": self.event, "message": self.message })
+        json!({ "code": self.code, "choice": self.choice.map(|choice| choice.0), "event": self.event_index, "message": self.message })
     }
 }
 
-impl<T: AsRef<str>> Stamped<T> {
+impl<T: AsRef<str>> Sequenced<T> {
     /// The event as one JSON object: `seq`, `choice`, `type`, then its payload.
     ///
     /// # Examples
@@ -128,7 +128,7 @@ impl<T: AsRef<str>> Stamped<T> {
 
     fn json(&self) -> Json<'_> {
         let mut fields = Json::fields(
-            json!({ "seq": self.seq, "choice": self.choice.map(|choice| choice.0), "type": self.event.name() }),
+            json!({ "seq": self.seq, "choice": self.choice.map(|choice| choice.0), "type": self.event.as_str() }),
         );
         fields.append(&mut payload(&self.event));
         Json::Object(fields)
@@ -141,7 +141,7 @@ pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
     match event {
         Event::Audio(text) => raw("audio", Json::Raw(text.as_ref().into())),
         Event::Logprobs(text) => raw("logprobs", Json::Raw(text.as_ref().into())),
-        Event::Metadata(text) => raw("metadata", Json::Raw(text.as_ref().into())),
+        Event::ExtraFields(text) => raw("metadata", Json::Raw(text.as_ref().into())),
         Event::Usage(usage) => raw("usage", usage.raw_part()),
         _ => Json::fields(plain_payload(event)),
     }
@@ -157,22 +157,22 @@ fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         }
         Event::ReasoningDone | Event::ContentDone | Event::RefusalDone => Value::Null,
         Event::ToolCallStart {
-            call,
-            index,
+            call_index: call,
+            wire_index: index,
             id,
             name,
             kind,
         } => {
             json!({ "call": call, "index": index, "id": id.as_ref().map(AsRef::as_ref), "name": name.as_ref(), "kind": kind.as_str() })
         }
-        Event::ToolCallArguments { call, text } => json!({ "call": call, "delta": text.as_ref() }),
-        Event::ToolCallDone { call, status } => json!({ "call": call, "status": status.as_str() }),
-        Event::Audio(_) | Event::Logprobs(_) | Event::Metadata(_) | Event::Usage(_) => Value::Null,
+        Event::ToolCallArguments { call_index: call, text } => json!({ "call": call, "delta": text.as_ref() }),
+        Event::ToolCallDone { call_index: call, status } => json!({ "call": call, "status": status.as_str() }),
+        Event::Audio(_) | Event::Logprobs(_) | Event::ExtraFields(_) | Event::Usage(_) => Value::Null,
         Event::Finish(reason) => json!({ "finish_reason": reason.as_ref() }),
         Event::Warning(warning) => {
-            json!({ "code": warning.code, "event": warning.event, "message": warning.message })
+            json!({ "code": warning.code, "event": warning.event_index, "message": warning.message })
         }
-        Event::End(end) => json!({ "end": end.name(), "error": end.error_json() }),
+        Event::End(end) => json!({ "end": end.as_str(), "error": end.error_json() }),
         Event::Error(error) => json!({ "error": error.to_json() }),
     }
 }

@@ -16,37 +16,37 @@ use folded::Folded;
 use summary::Beyond;
 
 use crate::{
-    BodyFormat, ChoiceIndex, End, LimitExceeded, Metadata, Options, ServerError, Shape,
+    BodyFormat, ChoiceIndex, ChoiceEnd, LimitExceeded, Metadata, Config, ServerError, CompletionKind,
     StreamError, Update, Usage, Warning,
-    event::{Event, Place, Stamped},
-    piece::Piece,
+    event::{Event, Position, Sequenced},
+    piece::TextDelta,
     text::Text,
     usage::{Known, Reported, Source},
     warning::Warnings,
 };
 
 /// What the router decides, to be carried out. `slot` counts choices in order of appearance.
-pub trait Sink {
+pub trait ChoiceSink {
     /// A choice appeared; its first update follows at once.
-    fn open(&mut self, slot: usize, index: ChoiceIndex, shape: Shape);
+    fn open(&mut self, slot: usize, index: ChoiceIndex, shape: CompletionKind);
     /// The choice's machine takes an update.
-    fn update(&mut self, slot: usize, update: &Update<'_>, place: Place);
+    fn update(&mut self, slot: usize, update: &Update<'_>, place: Position);
     /// The choice's machine takes a piece of text, and nothing else.
-    fn piece(&mut self, slot: usize, piece: &Piece<'_>, place: Place) {
+    fn piece(&mut self, slot: usize, piece: &TextDelta<'_>, place: Position) {
         self.update(slot, &piece.to_update(), place);
     }
     /// The choice has ended, and this came behind its end.
-    fn late(&mut self, slot: usize, update: &Update<'_>, place: Place);
+    fn late(&mut self, slot: usize, update: &Update<'_>, place: Position);
     /// The choice ends, unless it has already.
-    fn end(&mut self, slot: usize, end: End, place: Place);
+    fn end(&mut self, slot: usize, end: ChoiceEnd, place: Position);
     /// The choice ends by an error of its own.
-    fn fail(&mut self, slot: usize, end: End, place: Place);
+    fn fail(&mut self, slot: usize, end: ChoiceEnd, place: Position);
     /// The choice ends by the stream's error although its finish reason came: both came in one event (X4).
-    fn fail_with_stream(&mut self, slot: usize, end: End, place: Place) {
+    fn fail_with_stream(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
         self.fail(slot, end, place);
     }
     /// The stream itself has news.
-    fn stream(&mut self, event: Stamped<Text>);
+    fn stream(&mut self, event: Sequenced<Text>);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +101,7 @@ struct Route {
 ///
 /// ```
 /// use unbraid_core::{
-///     ChoiceIndex, End, Options, Place, Shape, Stamped, Text, Update,
+///     ChoiceIndex, End, Options, Place, Shape, Sequenced, Text, Update,
 ///     route::{Router, Sink},
 /// };
 ///
@@ -119,27 +119,27 @@ struct Route {
 ///         self.0.push(format!("slot {slot} ends: {}", end.name()));
 ///     }
 ///     fn fail(&mut self, _slot: usize, _end: End, _place: Place) {}
-///     fn stream(&mut self, _event: Stamped<Text>) {}
+///     fn stream(&mut self, _event: Sequenced<Text>) {}
 /// }
 ///
 /// let (mut router, mut notes) = (Router::new(Options::default()), Notes::default());
-/// let update = Update { choice_index: Some(ChoiceIndex(7)), content_update: Some("Hi".into()), ..Update::default() };
+/// let update = Update { choice_index: Some(ChoiceIndex(7)), content: Some("Hi".into()), ..Update::default() };
 /// router.update(&update, &mut notes);
 /// router.update(&Update { at: 1, done: true, ..Update::default() }, &mut notes);
 /// assert_eq!(notes.0, ["7 opens", "slot 0 ends: done_without_finish"]);
 /// ```
 #[derive(Debug)]
 pub struct Router {
-    options: Options,
+    options: Config,
     routes: Vec<Route>,
     /// The slots of small indices.
     slots: Vec<Option<usize>>,
     finished: usize,
     spent: u64,
-    position: Place,
+    position: Position,
     next_at: u64,
     events: u64,
-    recognised: bool,
+    is_chunk: bool,
     /// What the events without choices appear to be.
     format: Option<BodyFormat>,
     choices_in_event: u32,
@@ -165,17 +165,17 @@ pub struct Router {
 impl Router {
     /// A router for one stream.
     #[must_use]
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: Config) -> Self {
         Self {
             options,
             routes: Vec::new(),
             slots: Vec::new(),
             finished: 0,
             spent: 0,
-            position: Place::default(),
+            position: Position::default(),
             next_at: 0,
             events: 0,
-            recognised: false,
+            is_chunk: false,
             format: None,
             choices_in_event: 0,
             finish_before: Finish::None,
@@ -271,7 +271,7 @@ impl Router {
     }
 
     /// Takes the next update of the stream.
-    pub fn update(&mut self, update: &Update<'_>, sink: &mut impl Sink) {
+    pub fn update(&mut self, update: &Update<'_>, sink: &mut impl ChoiceSink) {
         if self.closed.is_some() {
             return; // S26: nothing counts behind the end.
         }
@@ -283,15 +283,15 @@ impl Router {
         self.take(update, sink);
     }
 
-    fn take(&mut self, update: &Update<'_>, sink: &mut impl Sink) {
+    fn take(&mut self, update: &Update<'_>, sink: &mut impl ChoiceSink) {
         if self.after_done {
             return; // a piece of text, which holds no usage
         }
-        if self.events > 0 && update.at != self.position.at {
+        if self.events > 0 && update.event_index != self.position.event {
             self.end_of_last_event(sink);
         }
-        let place = self.place(update.at);
-        self.recognised |= update.recognised;
+        let place = self.place(update.event_index);
+        self.is_chunk |= update.is_chunk;
         if let Some(format) = update.format {
             self.recognise(format);
         }
@@ -305,28 +305,28 @@ impl Router {
         }
         if self.id_changed {
             self.warn(
-                Warning::new("E16", update.at, "the completion id changed"),
+                Warning::new("E16", update.event_index, "the completion id changed"),
                 place,
                 sink,
             );
         }
-        match update.choice_index {
+        match update.choice {
             Some(index) => self.choice(index, update, place, sink),
             None => self.news(update, place, sink),
         }
-        if update.last && self.closed.is_none() {
-            self.end_of_event(update.at, sink);
+        if update.last_of_event && self.closed.is_none() {
+            self.end_of_event(update.event_index, sink);
         }
     }
 
-    fn place(&mut self, at: u64) -> Place {
-        let first = self.events == 0 || at != self.position.at;
+    fn place(&mut self, at: u64) -> Position {
+        let first = self.events == 0 || at != self.position.event;
         self.position = if first {
-            Place { at, position: 0 }
+            Position { event: at, update: 0 }
         } else {
-            Place {
-                at,
-                position: self.position.position + 1,
+            Position {
+                event: at,
+                update: self.position.update + 1,
             }
         };
         if first {
@@ -342,8 +342,8 @@ impl Router {
         &mut self,
         index: ChoiceIndex,
         update: &Update<'_>,
-        place: Place,
-        sink: &mut impl Sink,
+        place: Position,
+        sink: &mut impl ChoiceSink,
     ) {
         self.choices_in_event += 1;
         let index = if self.options.expect_choices == Some(1) {
@@ -354,7 +354,7 @@ impl Router {
         };
         let Some(slot) = self
             .slot(index)
-            .or_else(|| self.open(index, update.shape, place, sink))
+            .or_else(|| self.open(index, update.kind, place, sink))
         else {
             return self.beyond.note(index, update);
         };
@@ -373,7 +373,7 @@ impl Router {
             State::Open | State::Finished(_) => sink.update(slot, update, place),
         }
         if update.has_delta() {
-            route.delta_at = place.at;
+            route.delta_at = place.event;
             route.deltas += 1;
             route.wordless += u64::from(!update.has_text());
         } else {
@@ -382,21 +382,21 @@ impl Router {
         self.settle(slot, update, place, sink);
     }
 
-    fn settle(&mut self, slot: usize, update: &Update<'_>, place: Place, sink: &mut impl Sink) {
+    fn settle(&mut self, slot: usize, update: &Update<'_>, place: Position, sink: &mut impl ChoiceSink) {
         let Some(route) = self.routes.get_mut(slot) else {
             return;
         };
         let reason = update.finish_reason.as_deref().unwrap_or_default();
         if !reason.is_empty() && route.state == State::Open {
-            route.state = State::Finished(place.at);
+            route.state = State::Finished(place.event);
             route.reason = true;
             self.finished += 1;
             self.finish_now = self.finish_now.and(route.index);
         }
         if let Some(raw) = &update.error {
-            let error = Arc::new(ServerError::new(raw, place.at));
+            let error = Arc::new(ServerError::new(raw, place.event));
             self.set_state(slot, State::Ended);
-            sink.fail(slot, End::ServerError(error), place);
+            sink.fail(slot, ChoiceEnd::ServerError(error), place);
         }
     }
 
@@ -408,19 +408,19 @@ impl Router {
         route.state = state;
     }
 
-    fn late(&mut self, slot: usize, update: &Update<'_>, place: Place, sink: &mut impl Sink) {
+    fn late(&mut self, slot: usize, update: &Update<'_>, place: Position, sink: &mut impl ChoiceSink) {
         sink.late(slot, update, place);
         if update.has_delta() {
             let index = self.routes.get(slot).map_or(ChoiceIndex(0), |r| r.index);
             self.warn(
-                Warning::new("F6", place.at, "text or calls after the choice had ended").on(index),
+                Warning::new("F6", place.event, "text or calls after the choice had ended").with_choice(index),
                 place,
                 sink,
             );
         }
     }
 
-    fn news(&mut self, update: &Update<'_>, place: Place, sink: &mut impl Sink) {
+    fn news(&mut self, update: &Update<'_>, place: Position, sink: &mut impl ChoiceSink) {
         self.spent = self.spent.saturating_add(update.cost());
         if !self.within_completion(sink) {
             return;
@@ -445,25 +445,25 @@ impl Router {
             self.usage.envelope(raw, source);
         }
         if let Some(raw) = &update.error {
-            let error = StreamError::Server(Arc::new(ServerError::new(raw, place.at)));
-            return self.close_in(Some(place.at), Err(error), sink);
+            let error = StreamError::Server(Arc::new(ServerError::new(raw, place.event)));
+            return self.close_in(Some(place.event), Err(error), sink);
         }
         if update.done {
             self.done(sink);
         }
     }
 
-    fn warn(&mut self, warning: Warning, place: Place, sink: &mut impl Sink) {
+    fn warn(&mut self, warning: Warning, place: Position, sink: &mut impl ChoiceSink) {
         if self.warnings.keep(&warning, self.options.limits.warnings) {
             self.tell(Event::Warning(warning), place, sink);
         }
     }
 
-    fn tell(&mut self, event: Event<Text>, place: Place, sink: &mut impl Sink) {
-        sink.stream(Stamped {
+    fn tell(&mut self, event: Event<Text>, place: Position, sink: &mut impl ChoiceSink) {
+        sink.stream(Sequenced {
             choice: None,
             seq: self.seq,
-            place,
+            position: place,
             event,
         });
         self.seq += 1;

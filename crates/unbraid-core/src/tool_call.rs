@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 pub(crate) use cut::cuts_calls;
 pub use problem::CallProblem;
 
-use crate::json::{Judged, judge, judge_cut};
+use crate::json::{Verdict, check, judge_cut};
 
 /// The three kinds of call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -93,11 +93,11 @@ impl CallStatus {
     /// ```
     /// use unbraid_core::{CallKind, CallStatus};
     ///
-    /// assert_eq!(CallStatus::judge(CallKind::Function, Some("id"), "f", "{\"a\":1}"), CallStatus::Complete);
-    /// assert_eq!(CallStatus::judge(CallKind::Function, Some("id"), "f", "{\"a\":"), CallStatus::Truncated);
+    /// assert_eq!(CallStatus::check(CallKind::Function, Some("id"), "f", "{\"a\":1}"), CallStatus::Complete);
+    /// assert_eq!(CallStatus::check(CallKind::Function, Some("id"), "f", "{\"a\":"), CallStatus::Truncated);
     /// ```
     #[must_use]
-    pub fn judge(kind: CallKind, id: Option<&str>, name: &str, arguments: &str) -> Self {
+    pub fn check(kind: CallKind, id: Option<&str>, name: &str, arguments: &str) -> Self {
         Self::judge_at_end(kind, id, name, arguments, false)
     }
 
@@ -121,18 +121,18 @@ impl CallStatus {
 }
 
 /// What arguments are; where the choice was cut, only what shows its own end is whole.
-fn judge_arguments(kind: CallKind, arguments: &str, cut: bool) -> Judged {
+fn judge_arguments(kind: CallKind, arguments: &str, cut: bool) -> Verdict {
     match (kind, cut) {
-        (CallKind::Custom, true) => Judged::Truncated,
-        (CallKind::Custom, false) => Judged::Complete, // T31: its input is text
+        (CallKind::Custom, true) => Verdict::Truncated,
+        (CallKind::Custom, false) => Verdict::Complete, // T31: its input is text
         (CallKind::Function | CallKind::LegacyFunction, true) => judge_cut(arguments),
-        (CallKind::Function | CallKind::LegacyFunction, false) => judge(arguments),
+        (CallKind::Function | CallKind::LegacyFunction, false) => check(arguments),
     }
 }
 
-impl Call {
+impl ToolCall {
     /// What its arguments are, as far as the choice's end says that they are whole.
-    fn judged(&self) -> Judged {
+    fn judged(&self) -> Verdict {
         judge_arguments(self.kind, &self.arguments, self.may_be_cut())
     }
 
@@ -143,7 +143,7 @@ impl Call {
 
     /// Whether the arguments would pass for a value by themselves, but the choice's end says that more was to come.
     pub(crate) fn lacks_arguments(&self) -> bool {
-        self.judged() == Judged::Truncated && judge(&self.arguments) != Judged::Truncated
+        self.judged() == Verdict::Truncated && check(&self.arguments) != Verdict::Truncated
     }
 }
 
@@ -174,11 +174,11 @@ impl fmt::Display for CallStatus {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Call {
+pub struct ToolCall {
     /// Its ordinal within the choice, from 0, in order of appearance: what events call it by.
-    pub call: u32,
+    pub call_index: u32,
     /// The wire's index, if it had one.
-    pub index: Option<i64>,
+    pub wire_index: Option<i64>,
     /// The server's id.
     pub id: Option<Arc<str>>,
     /// The tool's name.
@@ -193,15 +193,15 @@ pub struct Call {
     pub extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
-impl From<Judged> for CallStatus {
-    fn from(judged: Judged) -> Self {
+impl From<Verdict> for CallStatus {
+    fn from(judged: Verdict) -> Self {
         match judged {
-            Judged::Complete => Self::Complete,
-            Judged::EmptyAsObject => Self::EmptyAsObject,
-            Judged::Repaired => Self::Repaired,
-            Judged::Truncated => Self::Truncated,
-            Judged::Concatenated { .. } => Self::Concatenated,
-            Judged::Invalid { .. } | Judged::TooDeep { .. } => Self::Invalid,
+            Verdict::Complete => Self::Complete,
+            Verdict::EmptyAsObject => Self::EmptyAsObject,
+            Verdict::Repaired => Self::Repaired,
+            Verdict::Truncated => Self::Truncated,
+            Verdict::Concatenated { .. } => Self::Concatenated,
+            Verdict::Invalid { .. } | Verdict::TooDeep { .. } => Self::Invalid,
         }
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     #[track_caller]
     fn check(arguments: &str, expected: CallStatus) {
         assert_eq!(
-            CallStatus::judge(CallKind::Function, Some("id"), "f", arguments),
+            CallStatus::check(CallKind::Function, Some("id"), "f", arguments),
             expected
         );
     }
@@ -242,23 +242,23 @@ mod tests {
     #[test]
     fn t18_a_missing_name_or_id_is_named() {
         assert_eq!(
-            CallStatus::judge(CallKind::Function, Some("id"), "", "{}"),
+            CallStatus::check(CallKind::Function, Some("id"), "", "{}"),
             CallStatus::MissingName
         );
         assert_eq!(
-            CallStatus::judge(CallKind::Function, None, "f", "{}"),
+            CallStatus::check(CallKind::Function, None, "f", "{}"),
             CallStatus::MissingId
         );
         assert_eq!(
-            CallStatus::judge(CallKind::Function, None, "f", "{"),
+            CallStatus::check(CallKind::Function, None, "f", "{"),
             CallStatus::Truncated
         );
         assert_eq!(
-            CallStatus::judge(CallKind::LegacyFunction, None, "f", "{}"),
+            CallStatus::check(CallKind::LegacyFunction, None, "f", "{}"),
             CallStatus::Complete
         );
         assert_eq!(
-            CallStatus::judge(CallKind::Custom, Some("id"), "f", "free { text"),
+            CallStatus::check(CallKind::Custom, Some("id"), "f", "free { text"),
             CallStatus::Complete
         );
     }

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 pub(crate) use call_entry::CallEntry;
 pub(crate) use fields::{Field, Level, list_inside, raw_pairs};
-pub use gather::{EventsOf, TextOf};
+pub use gather::{EventFilter, TextKind};
 
 use crate::{
-    ChoiceError, ChoiceIndex, End, Event, FinishReason, Shape, Stamped, Warning, event::Place,
-    message::Finished, warning::Warnings,
+    ChoiceError, ChoiceIndex, ChoiceEnd, Event, FinishReason, CompletionKind, Sequenced, Warning, event::Position,
+    message::ChoiceOutcome, warning::Warnings,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ struct Record {
 #[derive(Clone)]
 pub struct Transcript {
     index: ChoiceIndex,
-    shape: Shape,
+    shape: CompletionKind,
     text: String,
     records: Vec<Record>,
     warnings: Warnings,
@@ -78,7 +78,7 @@ pub struct Transcript {
     extra: Vec<Field>,
     /// What was last told of the deltas' fields; their values stand in the records.
     delta_extra: Vec<Field>,
-    end: Option<(End, usize)>,
+    end: Option<(ChoiceEnd, usize)>,
     discarded: bool,
     /// Bytes of what the model wrote that were discarded: all that usage needs of them.
     discarded_bytes: u64,
@@ -87,7 +87,7 @@ pub struct Transcript {
 impl Transcript {
     /// An empty record.
     #[must_use]
-    pub fn new(index: ChoiceIndex, shape: Shape) -> Self {
+    pub fn new(index: ChoiceIndex, shape: CompletionKind) -> Self {
         Self {
             index,
             shape,
@@ -114,7 +114,7 @@ impl Transcript {
 
     /// Chat or text completion.
     #[must_use]
-    pub fn shape(&self) -> Shape {
+    pub fn kind(&self) -> CompletionKind {
         self.shape
     }
 
@@ -132,13 +132,13 @@ impl Transcript {
 
     /// How the choice ended, once it has.
     #[must_use]
-    pub fn end(&self) -> Option<&End> {
+    pub fn end(&self) -> Option<&ChoiceEnd> {
         self.end.as_ref().map(|(end, _)| end)
     }
 
     /// How many events there are to read; it never shrinks.
     #[must_use]
-    pub fn visible(&self) -> usize {
+    pub fn event_count(&self) -> usize {
         self.end
             .as_ref()
             .map_or(self.records.len(), |(_, visible)| *visible)
@@ -158,15 +158,15 @@ impl Transcript {
     /// ```
     #[must_use]
     #[inline(never)] // inlined, it is built piece by piece and copied, which takes longer than the call
-    pub fn event(&self, seq: usize) -> Option<Stamped<&str>> {
-        let record = self.records.get(seq).filter(|_| seq < self.visible())?;
+    pub fn event(&self, seq: usize) -> Option<Sequenced<&str>> {
+        let record = self.records.get(seq).filter(|_| seq < self.event_count())?;
         let text = self.text_of(seq);
-        let stamped = |event| Stamped {
+        let stamped = |event| Sequenced {
             choice: Some(self.index),
             seq: seq as u64,
-            place: Place {
-                at: record.at,
-                position: record.position,
+            position: Position {
+                event: record.at,
+                update: record.position,
             },
             event,
         };
@@ -174,7 +174,7 @@ impl Transcript {
         Some(match record.kind {
             Kind::Content => stamped(Event::Content(text)),
             Kind::CallArguments => stamped(Event::ToolCallArguments {
-                call: record.number,
+                call_index: record.number,
                 text,
             }),
             _ => stamped(self.event_of(record, text)?),
@@ -193,7 +193,7 @@ impl Transcript {
     /// assert_eq!(choice.content().map(str::len).sum::<usize>(), 2);
     /// ```
     pub fn content(&self) -> impl Iterator<Item = &str> {
-        (0..self.visible()).filter_map(|seq| match self.event(seq)?.event {
+        (0..self.event_count()).filter_map(|seq| match self.event(seq)?.event {
             Event::Content(delta) => Some(delta),
             _ => None,
         })
@@ -227,21 +227,21 @@ impl Transcript {
             Kind::CallStart => {
                 let entry = entry?;
                 Event::ToolCallStart {
-                    call,
-                    index: entry.announced_index,
+                    call_index: call,
+                    wire_index: entry.announced_index,
                     id: entry.announced_id.as_deref(),
                     name: text,
                     kind: entry.announced_kind,
                 }
             }
-            Kind::CallArguments => Event::ToolCallArguments { call, text },
+            Kind::CallArguments => Event::ToolCallArguments { call_index: call, text },
             Kind::CallDone => Event::ToolCallDone {
-                call,
+                call_index: call,
                 status: entry?.status?,
             },
             Kind::Audio => Event::Audio(text),
             Kind::Logprobs => Event::Logprobs(text),
-            Kind::Metadata => Event::Metadata(text),
+            Kind::Metadata => Event::ExtraFields(text),
             Kind::Finish => Event::Finish(text),
             Kind::Warning => Event::Warning(self.warnings.kept().get(call as usize)?.clone()),
             Kind::End => Event::End(self.end()?.clone()),
@@ -275,15 +275,15 @@ impl Transcript {
 
     /// What the choice came to, once it has ended.
     #[must_use]
-    pub fn finished(&self) -> Option<Finished> {
+    pub fn outcome(&self) -> Option<ChoiceOutcome> {
         let (end, _) = self.end.as_ref()?;
-        Some(Finished {
-            index: self.index,
+        Some(ChoiceOutcome {
+            choice: self.index,
             end: end.clone(),
             message: self.message(),
             finish_reason: self.finish.clone(),
             finish_reasons: self.finish_raw.clone(),
-            role_inferred: self.role.is_none() && self.shape == Shape::Chat,
+            role_inferred: self.role.is_none() && self.shape == CompletionKind::Chat,
             warnings: self.warnings.kept().to_vec(),
             discarded: self.discarded,
         })
@@ -314,8 +314,8 @@ impl Transcript {
     ///
     /// [`ChoiceError`] for every end but `finished` and `done_without_finish`, and for a choice that was discarded.
     #[must_use]
-    pub fn outcome(&self) -> Option<Result<Finished, ChoiceError>> {
-        let finished = self.finished()?;
+    pub fn result(&self) -> Option<Result<ChoiceOutcome, ChoiceError>> {
+        let finished = self.outcome()?;
         Some(if finished.end.is_error() || finished.discarded {
             Err(ChoiceError::new(finished))
         } else {

@@ -23,10 +23,10 @@ impl ChoiceIndex {
     /// # Examples
     ///
     /// ```
-    /// assert_eq!(unbraid_core::ChoiceIndex(5).of_prompts(2), (2, 1));
+    /// assert_eq!(unbraid_core::ChoiceIndex(5).split_by_prompt(2), (2, 1));
     /// ```
     #[must_use]
-    pub fn of_prompts(self, n: u32) -> (u32, u32) {
+    pub fn split_by_prompt(self, n: u32) -> (u32, u32) {
         let n = n.max(1);
         (self.0 / n, self.0 % n)
     }
@@ -129,7 +129,7 @@ pub struct ToolCallUpdate<'a> {
 
 /// What a chunk's choices carry their text in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum CompletionKind {
     /// Chat completions: `delta`.
     #[default]
     Chat,
@@ -144,20 +144,20 @@ pub enum Shape {
 /// ```
 /// use unbraid_core::{ChoiceIndex, Update};
 ///
-/// let update = Update { choice_index: Some(ChoiceIndex(1)), content_update: Some("Hi".into()), ..Update::default() };
+/// let update = Update { choice_index: Some(ChoiceIndex(1)), content: Some("Hi".into()), ..Update::default() };
 /// let kept: Update<'static> = update.into_owned();
-/// assert_eq!(kept.content_update.unwrap().text, "Hi");
+/// assert_eq!(kept.content.unwrap().text, "Hi");
 /// ```
 #[derive(Clone, Default, PartialEq)]
 pub struct Update<'a> {
     /// Ordinal of the server-sent event, from 0.
-    pub at: u64,
+    pub event_index: u64,
     /// Whether this is the last update of its event; an event without any news still gives one update.
-    pub last: bool,
+    pub last_of_event: bool,
     /// The choice, or `None` for news of the stream.
-    pub choice_index: Option<ChoiceIndex>,
+    pub choice: Option<ChoiceIndex>,
     /// Chat or text completion.
-    pub shape: Shape,
+    pub kind: CompletionKind,
     /// The chunk's completion id.
     pub id: Option<Cow<'a, str>>,
     /// The chunk's time of creation, in seconds since 1970.
@@ -167,23 +167,23 @@ pub struct Update<'a> {
     /// The message's role.
     pub role: Option<Cow<'a, str>>,
     /// The next piece of the message's text.
-    pub content_update: Option<Fragment<'a>>,
+    pub content: Option<Fragment<'a>>,
     /// The next piece of the reasoning.
-    pub reasoning_update: Option<Fragment<'a>>,
+    pub reasoning: Option<Fragment<'a>>,
     /// The next piece of the refusal.
-    pub refusal_update: Option<Fragment<'a>>,
+    pub refusal: Option<Fragment<'a>>,
     /// The legacy function call's name, or a piece of it (T36).
     pub function_name: Option<Fragment<'a>>,
     /// The next piece of the legacy function call's arguments.
-    pub function_arguments_update: Option<Fragment<'a>>,
+    pub function_arguments: Option<Fragment<'a>>,
     /// Entries of `tool_calls`, in their order.
-    pub tool_call_updates: Vec<ToolCallUpdate<'a>>,
+    pub tool_calls: Vec<ToolCallUpdate<'a>>,
     /// Log probabilities of this piece, as raw JSON.
     pub logprobs: Option<Cow<'a, str>>,
     /// The raw finish reason; never empty.
     pub finish_reason: Option<Cow<'a, str>>,
     /// Whether the text is a whole message in place of a delta: it counts only if nothing has come before (E21).
-    pub whole: bool,
+    pub is_full_message: bool,
     /// Reported usage, as raw JSON; of the choice if there is a choice (U7).
     pub usage: Option<Cow<'a, str>>,
     /// An error that the server reported, as raw JSON; of the choice if there is a choice (F12).
@@ -192,13 +192,13 @@ pub struct Update<'a> {
     pub metadata: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     /// How many of `metadata`, from its start, stood inside the delta: they belong into the message (C20). A field
     /// `audio` among them is a piece of audio (M11).
-    pub delta_fields: usize,
+    pub delta_field_count: usize,
     /// What was tolerated while decoding.
     pub warnings: Vec<Warning>,
     /// What the event's JSON appears to be, where it brings no choice.
     pub format: Option<BodyFormat>,
     /// Whether the event was a completion chunk, an error or an end mark, and no foreign JSON.
-    pub recognised: bool,
+    pub is_chunk: bool,
     /// Whether this is the stream's end mark, `[DONE]`.
     pub done: bool,
 }
@@ -209,41 +209,41 @@ impl Update<'_> {
     pub fn into_owned(self) -> Update<'static> {
         let fragment = |f: Option<Fragment<'_>>| f.map(Fragment::into_owned);
         Update {
-            at: self.at,
-            last: self.last,
-            choice_index: self.choice_index,
-            shape: self.shape,
+            event_index: self.event_index,
+            last_of_event: self.last_of_event,
+            choice: self.choice,
+            kind: self.kind,
             id: owned(self.id),
             created: self.created,
             model: owned(self.model),
             role: owned(self.role),
-            content_update: fragment(self.content_update),
-            reasoning_update: fragment(self.reasoning_update),
-            refusal_update: fragment(self.refusal_update),
+            content: fragment(self.content),
+            reasoning: fragment(self.reasoning),
+            refusal: fragment(self.refusal),
             function_name: fragment(self.function_name),
-            function_arguments_update: fragment(self.function_arguments_update),
-            tool_call_updates: self
-                .tool_call_updates
+            function_arguments: fragment(self.function_arguments),
+            tool_calls: self
+                .tool_calls
                 .into_iter()
                 .map(ToolCallUpdate::into_owned)
                 .collect(),
             logprobs: owned(self.logprobs),
             finish_reason: owned(self.finish_reason),
-            whole: self.whole,
+            is_full_message: self.is_full_message,
             usage: owned(self.usage),
             error: owned(self.error),
             metadata: own_pairs(self.metadata),
-            delta_fields: self.delta_fields,
+            delta_field_count: self.delta_field_count,
             warnings: self.warnings,
             format: self.format,
-            recognised: self.recognised,
+            is_chunk: self.is_chunk,
             done: self.done,
         }
     }
 
     /// The piece of audio that the delta brings, as raw JSON (M11).
     pub(crate) fn audio(&self) -> Option<&str> {
-        let mut fields = self.metadata.iter().take(self.delta_fields);
+        let mut fields = self.metadata.iter().take(self.delta_field_count);
         let (_, raw) = fields.find(|(key, raw)| is_audio(key, raw))?;
         Some(raw)
     }
@@ -257,14 +257,14 @@ impl Update<'_> {
     /// Whether it brings text, audio or a call: what a whole message would only repeat (E21).
     pub(crate) fn has_payload(&self) -> bool {
         let some = |f: &Option<Fragment<'_>>| f.as_ref().is_some_and(|f| !f.is_empty());
-        some(&self.content_update)
-            || some(&self.reasoning_update)
-            || some(&self.refusal_update)
+        some(&self.content)
+            || some(&self.reasoning)
+            || some(&self.refusal)
             || some(&self.function_name)
-            || some(&self.function_arguments_update)
+            || some(&self.function_arguments)
             || self.audio().is_some()
             || self
-                .tool_call_updates
+                .tool_calls
                 .iter()
                 .any(|call| !call.says_nothing())
     }
@@ -273,18 +273,18 @@ impl Update<'_> {
     /// tool, servers charge the arguments alone.
     pub(crate) fn has_text(&self) -> bool {
         let some = |f: &Option<Fragment<'_>>| f.as_ref().is_some_and(|f| !f.is_empty());
-        some(&self.content_update)
-            || some(&self.reasoning_update)
-            || some(&self.refusal_update)
-            || some(&self.function_arguments_update)
-            || self.tool_call_updates.iter().any(|c| some(&c.arguments))
+        some(&self.content)
+            || some(&self.reasoning)
+            || some(&self.refusal)
+            || some(&self.function_arguments)
+            || self.tool_calls.iter().any(|c| some(&c.arguments))
     }
 
     /// What keeping it costs, in the unit of the byte limits: the same for every reader of the stream.
     ///
     /// A choice's update that brings nothing counts as an entry, too: a batch holds it until it is applied.
     pub(crate) fn cost(&self) -> u64 {
-        match (self.payload_cost(), self.choice_index) {
+        match (self.payload_cost(), self.choice) {
             (0, Some(_)) => crate::limits::DELTA_COST,
             (cost, _) => cost,
         }
@@ -312,15 +312,15 @@ impl Update<'_> {
             if twice { raw.len() as u64 } else { 0 }
         };
         let lasting = self.metadata.iter().map(lasting).sum::<u64>();
-        let calls = self.tool_call_updates.iter().map(|c| {
+        let calls = self.tool_calls.iter().map(|c| {
             let id = c.id.as_ref().map_or(0, |id| id.len() as u64);
             id + text(&c.name) + text(&c.arguments) + pairs(&c.extra) + crate::limits::DELTA_COST
         });
-        text(&self.content_update)
-            + text(&self.reasoning_update)
-            + text(&self.refusal_update)
+        text(&self.content)
+            + text(&self.reasoning)
+            + text(&self.refusal)
             + text(&self.function_name)
-            + text(&self.function_arguments_update)
+            + text(&self.function_arguments)
             + self
                 .logprobs
                 .as_ref()

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub use calls::Framing;
 pub use estimate::{
-    BYTES_PER_TOKEN, CountTokens, Estimated, completion_tokens, estimate, estimate_for,
+    BYTES_PER_TOKEN, Tokenizer, Estimated, completion_tokens, estimate, estimate_for,
     estimate_with, prompt_tokens,
 };
 pub use prompt::Prompt;

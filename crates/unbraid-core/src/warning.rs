@@ -27,7 +27,7 @@ pub struct Warning {
     /// The choice that it concerns, if one.
     pub choice: Option<ChoiceIndex>,
     /// Ordinal of the server-sent event, from 0.
-    pub event: u64,
+    pub event_index: u64,
     /// What happened, in one lower-case fragment.
     pub message: Cow<'static, str>,
 }
@@ -46,14 +46,14 @@ impl Warning {
         Self {
             code,
             choice: None,
-            event,
+            event_index: event,
             message: message.into(),
         }
     }
 
     /// The same warning about one choice.
     #[must_use]
-    pub fn on(mut self, choice: ChoiceIndex) -> Self {
+    pub fn with_choice(mut self, choice: ChoiceIndex) -> Self {
         self.choice = Some(choice);
         self
     }
@@ -61,7 +61,7 @@ impl Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "event {}: ", self.event)?;
+        write!(f, "event {}: ", self.event_index)?;
         if let Some(choice) = self.choice {
             write!(f, "choice {choice}: ")?;
         }

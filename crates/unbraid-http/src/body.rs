@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use unbraid::{BoxError, Builder, Completions};
+use unbraid::{BoxError, CompletionsBuilder, Completions};
 
 pub(crate) use self::{
     encoding::{ACCEPTED, Incoming, incoming},
@@ -43,17 +43,17 @@ use crate::response::Answer;
 ///     let written = file.write_all(&bytes);
 ///     async { Ok(written.map(|()| bytes)?) }
 /// });
-/// println!("{}", settings.read_sse(recorded).single().await?.text().await?);
+/// println!("{}", settings.from_byte_stream(recorded).single().await?.text().await?);
 /// # Ok(())
 /// # }
 /// ```
 pub struct Body {
     bytes: FirstByte,
-    settings: Builder,
+    settings: CompletionsBuilder,
 }
 
 impl Body {
-    pub(crate) fn new(answer: Answer, settings: Builder) -> Self {
+    pub(crate) fn new(answer: Answer, settings: CompletionsBuilder) -> Self {
         Self {
             bytes: answer.body(),
             settings,
@@ -62,14 +62,14 @@ impl Body {
 
     /// How this body is to be read: the client's settings, what was asked, and what is left of the total timeout.
     #[must_use]
-    pub fn settings(&self) -> Builder {
+    pub fn settings(&self) -> CompletionsBuilder {
         self.settings.clone()
     }
 
     /// Reads the body, as [`Client::send`](crate::Client::send) does.
     #[must_use]
     pub fn into_completions(self) -> Completions {
-        self.settings.read_sse(self.bytes)
+        self.settings.from_byte_stream(self.bytes)
     }
 }
 

@@ -5,7 +5,7 @@ mod builder;
 use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
-use unbraid::{Builder, Completions, TimedOut, Timeout};
+use unbraid::{CompletionsBuilder, Completions, TimedOut, Timeout};
 
 pub use self::builder::ClientBuilder;
 use crate::{
@@ -59,7 +59,7 @@ pub(crate) struct Inner {
     pub(crate) native: Native,
     pub(crate) timeouts: Timeouts,
     /// How the stream of each answer is read.
-    pub(crate) settings: Builder,
+    pub(crate) settings: CompletionsBuilder,
 }
 
 /// The client's own timeouts, as they were given.

@@ -7,7 +7,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::Semaphore, time::Instant};
-use unbraid::{BoxError, Builder, Completions, Joiner, Source};
+use unbraid::{BoxError, CompletionsBuilder, Completions, SourceSet, Source};
 
 use self::starts::{Starts, Waiting};
 use crate::{
@@ -59,7 +59,7 @@ impl Client {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let client = Client::from_env()?;
     /// let completions = client.fan_out(&Request::chat("a-model-without-n").user("Name a colour."), 8);
-    /// let first = completions.take_finished(1).await; // the other seven connections are closed
+    /// let first = completions.first_finished(1).await; // the other seven connections are closed
     /// println!("{}", first[0].message.content);
     /// # Ok(())
     /// # }
@@ -73,7 +73,7 @@ impl Client {
 
 /// A completion that is closed with this error, and has no choices.
 fn failed(error: HttpError) -> Completions {
-    Completions::from_sse(stream::iter([Err::<Vec<u8>, _>(error)]))
+    Completions::from_byte_stream(stream::iter([Err::<Vec<u8>, _>(error)]))
 }
 
 /// Sends the requests of a fan-out, and waits until the first of their answers has begun or all of them have failed.
@@ -96,7 +96,7 @@ fn start(
 ) -> Result<(Completions, Waiting), HttpError> {
     let requests = count(request, n)?;
     let settings = bounded(send::settings(client, request), client.timeouts.total);
-    let (completions, joiner) = settings.joiner();
+    let (completions, source_set) = settings.source_set();
     let (starts, waiting) = starts::channel();
     let requests = Requests {
         client: Arc::clone(client),
@@ -104,7 +104,7 @@ fn start(
         bodies: request.encode_each_choice(n),
         indices: 0..requests,
     };
-    requests.add_to(&joiner, &starts);
+    requests.add_to(&source_set, &starts);
     Ok((completions, waiting))
 }
 
@@ -121,7 +121,7 @@ fn count(request: &Request, n: u32) -> Result<u32, HttpError> {
     }
 }
 
-fn bounded(settings: Builder, total: Option<Duration>) -> Builder {
+fn bounded(settings: CompletionsBuilder, total: Option<Duration>) -> CompletionsBuilder {
     match total {
         Some(total) => settings.total_timeout(total),
         None => settings,
@@ -137,13 +137,13 @@ struct Requests {
 }
 
 impl Requests {
-    fn add_to(self, joiner: &Joiner, starts: &Starts) {
+    fn add_to(self, source_set: &SourceSet, starts: &Starts) {
         let turns = Arc::new(Semaphore::new(self.client.max_requests));
         for index in self.indices {
             let outgoing = Outgoing::parts(self.kind, self.bodies.of(index));
             let client = Arc::clone(&self.client);
             let source = one(client, outgoing, Arc::clone(&turns), starts.of(index));
-            if joiner.add(source, index..index + 1).is_none() {
+            if source_set.add(source, index..index + 1).is_none() {
                 return; // every handle is gone, or the completion was cancelled
             }
         }
@@ -167,7 +167,7 @@ fn one(
         });
         Ok::<_, BoxError>(body)
     };
-    Source::sse(stream::once(begun).try_flatten())
+    Source::from_byte_stream(stream::once(begun).try_flatten())
 }
 
 /// As the provider may know `n` or not.
@@ -194,9 +194,9 @@ pub(crate) async fn auto(
         .timeouts
         .total
         .map(|total| total.saturating_sub(started.elapsed()));
-    let (completions, joiner) = bounded(settings, rest).joiner();
+    let (completions, source_set) = bounded(settings, rest).source_set();
     let expected = request.expected_choices().unwrap_or(n);
-    let Some(first) = joiner.add(Source::sse(answer.body()), 0..expected) else {
+    let Some(first) = source_set.add(Source::from_byte_stream(answer.body()), 0..expected) else {
         return Ok(completions);
     };
     // Several prompts give several choices, whether or not `n` is known: then nothing can be concluded.
@@ -212,7 +212,7 @@ pub(crate) async fn auto(
         tokio::spawn(async move {
             if first.closed().await.is_ok() && first.choices() == 1 {
                 missing.client.native.refused(&model);
-                missing.add_to(&joiner, &starts::channel().0);
+                missing.add_to(&source_set, &starts::channel().0);
             }
         });
     }

@@ -7,7 +7,7 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap},
 };
 use tokio::time::timeout;
-use unbraid::{BoxError, Builder, Completions, TimedOut};
+use unbraid::{BoxError, CompletionsBuilder, Completions, TimedOut};
 
 use crate::{
     body::{FirstByte, Incoming, incoming},
@@ -20,7 +20,7 @@ use crate::{
 /// Completions out of an answer that a client of your own got.
 ///
 /// A body of hyper, or an `AsyncRead`, needs none of this: give it to
-/// [`Completions::from_sse`](unbraid::Completions::from_sse) or [`from_reader`](unbraid::Completions::from_reader).
+/// [`Completions::from_byte_stream`](unbraid::Completions::from_byte_stream) or [`from_reader`](unbraid::Completions::from_reader).
 ///
 /// # Examples
 ///
@@ -60,12 +60,12 @@ pub trait ResponseExt: Sized {
     /// Dropping the future drops the answer.
     fn into_completions_with(
         self,
-        settings: Builder,
+        settings: CompletionsBuilder,
     ) -> impl Future<Output = Result<Completions, HttpError>> + Send;
 }
 
 impl ResponseExt for Response {
-    async fn into_completions_with(self, settings: Builder) -> Result<Completions, HttpError> {
+    async fn into_completions_with(self, settings: CompletionsBuilder) -> Result<Completions, HttpError> {
         Ok(Answer::of(self, &Secrets::default(), 1)
             .await?
             .read(settings))
@@ -92,20 +92,20 @@ impl Answer {
         secrets: &Secrets,
         attempt: u32,
     ) -> Result<Self, HttpError> {
-        let of_answer = Head::of(&response);
+        let for_response = Head::of(&response);
         let mut rest = incoming(response);
-        if !of_answer.status.is_success() {
-            let refused = StatusError::read(of_answer, Vec::new(), rest, secrets, attempt).await;
+        if !for_response.status.is_success() {
+            let refused = StatusError::read(for_response, Vec::new(), rest, secrets, attempt).await;
             return Err(HttpError::Status(refused));
         }
         let mut head = Vec::new();
-        if is_called_page(&of_answer.headers) {
+        if is_called_page(&for_response.headers) {
             let mut begun = Vec::new();
             // A body that has not begun by then is passed on: the timeouts of the stream still apply.
             let ended = timeout(MAX_ERROR_BODY_TIME, begin(&mut rest, &mut begun));
             let ended = ended.await.unwrap_or(None);
             if first_letter(&begun) == Some(b'<') {
-                let page = StatusError::read(of_answer, begun, rest, secrets, attempt).await;
+                let page = StatusError::read(for_response, begun, rest, secrets, attempt).await;
                 return Err(HttpError::Page(page));
             }
             if ended.is_some() {
@@ -127,8 +127,8 @@ impl Answer {
         }
     }
 
-    pub(crate) fn read(self, settings: Builder) -> Completions {
-        settings.read_sse(self.body())
+    pub(crate) fn read(self, settings: CompletionsBuilder) -> Completions {
+        settings.from_byte_stream(self.body())
     }
 
     pub(crate) fn body(self) -> FirstByte {

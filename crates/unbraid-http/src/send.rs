@@ -14,7 +14,7 @@ use std::{
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::Response;
 use tokio::time::{Instant, sleep, timeout};
-use unbraid::{Builder, TimedOut, Timeout};
+use unbraid::{CompletionsBuilder, TimedOut, Timeout};
 
 pub(crate) use self::outgoing::Outgoing;
 use crate::{
@@ -63,7 +63,7 @@ pub(crate) fn can_wait() -> Result<(), HttpError> {
 }
 
 /// How the stream of one request is read: the one place where a stream learns what was asked.
-pub(crate) fn settings(client: &Inner, request: &Request) -> Builder {
+pub(crate) fn settings(client: &Inner, request: &Request) -> CompletionsBuilder {
     let settings = client.settings.clone().request(&request.body());
     match request.expected_choices() {
         Some(n) => settings.expect_choices(n),

@@ -78,7 +78,7 @@ fn a_fan_out_holds_its_prompt_once() {
         let request = request.choices(Choices::FanOut);
         let finished = runtime.block_on(async {
             let completions = client.send(&request).await.unwrap();
-            completions.take_finished(REQUESTS as usize).await.len()
+            completions.first_finished(REQUESTS as usize).await.len()
         });
         assert_eq!(finished, REQUESTS as usize);
     });

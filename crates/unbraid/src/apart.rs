@@ -14,7 +14,7 @@ use std::{
 };
 
 use tokio::{runtime::Handle, sync::oneshot, time::Instant};
-use unbraid_core::pipeline::Intake;
+use unbraid_core::pipeline::UpdateReader;
 
 /// Bytes of an event from which on it is decoded apart: so few that these and one portion more take a few milliseconds at
 /// worst, and so many that only images and audio come near.
@@ -28,13 +28,13 @@ const TURNS: usize = 1_000_000;
 
 /// Whether so much is kept of the event under way that its end should be decoded apart.
 #[inline]
-pub(crate) fn is_large(intake: &Intake) -> bool {
+pub(crate) fn is_large(intake: &UpdateReader) -> bool {
     intake.buffered_bytes() >= LARGE
 }
 
 /// Whether these bytes may end a large event. All others are only added to it, which is quick.
 #[inline]
-pub(crate) fn may_end_large(intake: &Intake, input: &[u8]) -> bool {
+pub(crate) fn may_end_large(intake: &UpdateReader, input: &[u8]) -> bool {
     is_large(intake) && intake.may_end(input)
 }
 

@@ -5,9 +5,9 @@
 use std::fmt;
 
 use unbraid_core::{
-    ChoiceIndex, End, Fragment, Place, Shape, Transcript, Update,
-    choice::Machine,
-    piece::{Lane, Piece},
+    ChoiceIndex, ChoiceEnd, Fragment, Position, CompletionKind, Transcript, Update,
+    choice::ChoiceMachine,
+    piece::{DeltaKind, TextDelta},
 };
 
 /// Text that makes a machine of the tests panic, as a bug would.
@@ -29,28 +29,28 @@ pub(crate) struct Batch {
 enum Step {
     /// A piece of text, the bulk of every stream: it ends here in the batch's text.
     Piece {
-        place: Place,
-        lane: Lane,
-        shape: Shape,
+        place: Position,
+        lane: DeltaKind,
+        shape: CompletionKind,
         /// Whether it says again that an assistant writes, which is the one role that servers repeat.
         assistant: bool,
         end: usize,
     },
     Update {
-        place: Place,
+        place: Position,
         update: Box<Update<'static>>,
     },
     Late {
-        place: Place,
+        place: Position,
         update: Box<Update<'static>>,
     },
     End {
-        place: Place,
-        end: End,
+        place: Position,
+        end: ChoiceEnd,
     },
     Fail {
-        place: Place,
-        end: End,
+        place: Position,
+        end: ChoiceEnd,
     },
 }
 
@@ -80,7 +80,7 @@ impl Batch {
     }
 
     /// The one text that all its pieces go on with, and the role they all name; `None` if there is more to it.
-    pub(crate) fn only(&self) -> Option<(Lane, Option<&'static str>)> {
+    pub(crate) fn only(&self) -> Option<(DeltaKind, Option<&'static str>)> {
         let of = |step: &Step| match step {
             Step::Piece {
                 lane, assistant, ..
@@ -97,20 +97,20 @@ impl Batch {
         self.steps.push(step);
     }
 
-    pub(crate) fn update(&mut self, update: &Update<'_>, place: Place) {
-        let choice = update.choice_index.unwrap_or(ChoiceIndex(0));
+    pub(crate) fn update(&mut self, update: &Update<'_>, place: Position) {
+        let choice = update.choice.unwrap_or(ChoiceIndex(0));
         let texts = [
-            (Lane::Content, &update.content_update),
-            (Lane::Reasoning, &update.reasoning_update),
+            (DeltaKind::Content, &update.content),
+            (DeltaKind::Reasoning, &update.reasoning),
         ];
         for (lane, fragment) in texts {
             if let Some(text) = plain(update, fragment.as_ref()) {
-                let piece = Piece {
-                    at: update.at,
+                let piece = TextDelta {
+                    event_index: update.event_index,
                     choice,
-                    shape: update.shape,
+                    kind: update.kind,
                     role: None,
-                    lane,
+                    text_kind: lane,
                     text,
                 };
                 return self.piece(&piece, place);
@@ -122,7 +122,7 @@ impl Batch {
         });
     }
 
-    pub(crate) fn piece(&mut self, piece: &Piece<'_>, place: Place) {
+    pub(crate) fn piece(&mut self, piece: &TextDelta<'_>, place: Position) {
         if piece.role.is_some_and(|role| role != ASSISTANT) {
             let update = Box::new(piece.to_update().into_owned());
             return self.push(Step::Update { place, update });
@@ -130,30 +130,30 @@ impl Batch {
         self.text.push_str(piece.text);
         self.steps.push(Step::Piece {
             place,
-            lane: piece.lane,
-            shape: piece.shape,
+            lane: piece.text_kind,
+            shape: piece.kind,
             assistant: piece.role.is_some(),
             end: self.text.len(),
         });
     }
 
-    pub(crate) fn late(&mut self, update: &Update<'_>, place: Place) {
+    pub(crate) fn late(&mut self, update: &Update<'_>, place: Position) {
         self.push(Step::Late {
             place,
             update: kept(update),
         });
     }
 
-    pub(crate) fn end(&mut self, end: End, place: Place) {
+    pub(crate) fn end(&mut self, end: ChoiceEnd, place: Position) {
         self.push(Step::End { place, end });
     }
 
-    pub(crate) fn fail(&mut self, end: End, place: Place) {
+    pub(crate) fn fail(&mut self, end: ChoiceEnd, place: Position) {
         self.push(Step::Fail { place, end });
     }
 
     /// Gives the machine everything, and keeps the room for what comes next.
-    pub(crate) fn apply(&mut self, machine: &mut Machine, log: &mut Transcript) {
+    pub(crate) fn apply(&mut self, machine: &mut ChoiceMachine, log: &mut Transcript) {
         #[cfg(test)]
         assert!(!self.text.contains(PANIC), "{PANIC}");
         let mut start = 0;
@@ -166,21 +166,21 @@ impl Batch {
                     assistant,
                     end,
                 } => {
-                    let piece = Piece {
-                        at: place.at,
+                    let piece = TextDelta {
+                        event_index: place.event,
                         choice: log.index(),
-                        shape,
+                        kind: shape,
                         role: assistant.then_some(ASSISTANT),
-                        lane,
+                        text_kind: lane,
                         text: self.text.get(start..end).unwrap_or(""),
                     };
-                    machine.piece(&piece, place, log);
+                    machine.apply_text(&piece, place, log);
                     start = end;
                 }
                 Step::Update { place, update } => machine.apply(&update, place, log),
-                Step::Late { place, update } => machine.late(&update, place, log),
-                Step::End { place, end } => machine.end(end, place, log),
-                Step::Fail { place, end } => machine.fail(end, place, log),
+                Step::Late { place, update } => machine.apply_late(&update, place, log),
+                Step::End { place, end } => machine.finish(end, place, log),
+                Step::Fail { place, end } => machine.finish_with_error(end, place, log),
             }
         }
         self.text.clear();
@@ -188,7 +188,7 @@ impl Batch {
     }
 
     /// Where the batch's last step stands.
-    pub(crate) fn last_place(&self) -> Option<Place> {
+    pub(crate) fn last_place(&self) -> Option<Position> {
         Some(match self.steps.last()? {
             Step::Piece { place, .. } | Step::Update { place, .. } => *place,
             Step::Late { place, .. } | Step::End { place, .. } | Step::Fail { place, .. } => *place,
@@ -243,18 +243,18 @@ fn plain<'u>(update: &'u Update<'_>, fragment: Option<&'u Fragment<'_>>) -> Opti
     let fragment =
         fragment.filter(|f| f.low.is_none() && f.high.is_none() && !f.text.is_empty())?;
     let texts = [
-        &update.content_update,
-        &update.reasoning_update,
-        &update.refusal_update,
+        &update.content,
+        &update.reasoning,
+        &update.refusal,
     ];
     let alone = texts.iter().filter(|text| text.is_some()).count() == 1
         && update.role.is_none()
         && update.function_name.is_none()
-        && update.function_arguments_update.is_none()
-        && update.tool_call_updates.is_empty()
+        && update.function_arguments.is_none()
+        && update.tool_calls.is_empty()
         && update.logprobs.is_none()
         && update.finish_reason.is_none()
         && update.metadata.is_empty()
-        && !update.whole;
+        && !update.is_full_message;
     alone.then_some(&*fragment.text)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unbraid_core::{Metadata, Prompt, Stamped, StreamError, Usage, Warning};
+use unbraid_core::{Metadata, Prompt, Sequenced, StreamError, Usage, Warning};
 
 use crate::{
     join::Joined,
@@ -15,7 +15,7 @@ use crate::{
 pub(crate) struct Listing {
     /// In order of first appearance.
     pub(crate) choices: Vec<Arc<Log>>,
-    pub(crate) events: Vec<Stamped>,
+    pub(crate) events: Vec<Sequenced>,
     pub(crate) metadata: Metadata,
     pub(crate) warnings: Vec<Warning>,
     /// As reported, once the stream has closed.
@@ -55,7 +55,7 @@ pub(crate) type Board = Watched<Listing>;
 #[derive(Debug)]
 pub(crate) struct News<'r> {
     pub(crate) choices: Vec<Arc<Log>>,
-    pub(crate) events: Vec<Stamped>,
+    pub(crate) events: Vec<Sequenced>,
     pub(crate) metadata: &'r Metadata,
     pub(crate) warnings: Vec<Warning>,
 }

@@ -6,7 +6,7 @@ use futures::Stream;
 use serde_json::Value;
 use tokio::{io::AsyncRead, time::Instant};
 use unbraid_core::{
-    BoxError, FinishPolicy, Limits, Options, Prompt, StreamError, ThinkTags, Update, declared_tools,
+    BoxError, FinishPolicy, Limits, Config, Prompt, StreamError, ThinkTags, Update, tool_names,
 };
 
 use crate::{
@@ -33,21 +33,21 @@ use crate::{
 /// let completions = Completions::builder()
 ///     .expect_choices(2)
 ///     .first_byte_timeout(Duration::from_secs(30))
-///     .read_sse(silent);
+///     .from_byte_stream(silent);
 /// assert!(matches!(completions.closed().await, Err(StreamError::TimedOut(_))));
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Builder {
-    options: Options,
+pub struct CompletionsBuilder {
+    options: Config,
     timeouts: Timeouts,
     prompt: Arc<Prompt>,
 }
 
-impl Builder {
+impl CompletionsBuilder {
     /// All settings that [`Demux`](crate::Demux) takes, too, at once.
     #[must_use]
-    pub fn options(mut self, options: Options) -> Self {
+    pub fn config(mut self, options: Config) -> Self {
         self.options = options;
         self
     }
@@ -81,18 +81,18 @@ impl Builder {
     /// # async fn main() {
     /// # let bytes = stream::empty::<Result<Vec<u8>, std::io::Error>>();
     /// let request = json!({ "model": "gpt-4o", "stream": true, "messages": [{ "role": "user", "content": "Hello" }] });
-    /// let completions = Completions::builder().request(&request).read_sse(bytes);
+    /// let completions = Completions::builder().request(&request).from_byte_stream(bytes);
     /// # completions.usage().await;
     /// # }
     /// ```
     #[must_use]
     pub fn request(mut self, request: &Value) -> Self {
-        self.prompt = Arc::new(Prompt::of(request));
+        self.prompt = Arc::new(Prompt::from_request(request));
         if self.options.choices_per_prompt.is_none() {
             self.options.choices_per_prompt = self.prompt.choices_per_prompt();
         }
         if self.options.tools.is_empty() {
-            self.options.tools = declared_tools(request);
+            self.options.tools = tool_names(request);
         }
         self
     }
@@ -121,7 +121,7 @@ impl Builder {
     /// # async fn main() {
     /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"deliberation\":\"Hm.\"},\"finish_reason\":\"stop\"}]}\n\n";
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-    /// let completions = Completions::builder().reasoning_keys(["deliberation", "reasoning"]).read_sse(bytes);
+    /// let completions = Completions::builder().reasoning_keys(["deliberation", "reasoning"]).from_byte_stream(bytes);
     /// let finished = completions.single().await.unwrap().finished().await.unwrap();
     /// assert_eq!(finished.message.reasoning, "Hm.");
     /// # }
@@ -151,7 +151,7 @@ impl Builder {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"<think>Hm.</think>Yes.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     /// let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-    /// let completions = Completions::builder().think_tags(ThinkTags::Split).read_sse(bytes);
+    /// let completions = Completions::builder().think_tags(ThinkTags::Split).from_byte_stream(bytes);
     /// let answer = completions.single().await?.finished().await?;
     /// assert_eq!((&*answer.message.reasoning, &*answer.message.content), ("Hm.", "Yes."));
     /// # Ok(())
@@ -209,7 +209,7 @@ impl Builder {
     /// there is one, and the attempt is a caught panic whose message is printed. Without timers such a choice ends with
     /// the next event, and nothing is waited for.
     #[must_use]
-    pub fn timers(mut self, timers: bool) -> Self {
+    pub fn implicit_timers(mut self, timers: bool) -> Self {
         self.timeouts.implicit = timers;
         self
     }
@@ -218,33 +218,33 @@ impl Builder {
     ///
     /// It never fails: without a tokio runtime the stream is closed with [`StreamError::NoRuntime`], and with
     /// [`StreamError::NoTimeDriver`] if a timeout is set and the runtime has no timers.
-    pub fn read_sse<S, B, E>(self, bytes: S) -> Completions
+    pub fn from_byte_stream<S, B, E>(self, bytes: S) -> Completions
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
         B: AsRef<[u8]> + 'static,
         E: Into<BoxError> + 'static,
     {
-        self.read(Source::sse(bytes))
+        self.read(Source::from_byte_stream(bytes))
     }
 
-    /// Reads anything that is an [`AsyncRead`]: a file, a pipe, a socket. Fails as [`read_sse`](Self::read_sse) does.
-    pub fn read_from<R>(self, reader: R) -> Completions
+    /// Reads anything that is an [`AsyncRead`]: a file, a pipe, a socket. Fails as [`from_byte_stream`](Self::from_byte_stream) does.
+    pub fn from_reader<R>(self, reader: R) -> Completions
     where
         R: AsyncRead + Send + 'static,
     {
-        self.read(Source::reader(reader))
+        self.read(Source::from_reader(reader))
     }
 
     /// Reads updates that were decoded elsewhere (R64): by [`updates`](crate::updates()), or from another provider's format.
     ///
     /// Updates of one event share their `at`, which never falls, and the last of them has `last` set: by that a choice
-    /// with a finish reason ends at its event's boundary. Limits on lines and events do not apply, nor does `strict`. Fails as [`read_sse`](Self::read_sse) does.
-    pub fn read_updates<S, E>(self, updates: S) -> Completions
+    /// with a finish reason ends at its event's boundary. Limits on lines and events do not apply, nor does `strict`. Fails as [`from_byte_stream`](Self::from_byte_stream) does.
+    pub fn from_updates<S, E>(self, updates: S) -> Completions
     where
         S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
         E: Into<StreamError> + 'static,
     {
-        self.read(Source::updates(updates))
+        self.read(Source::from_updates(updates))
     }
 
     fn read(self, source: Source) -> Completions {

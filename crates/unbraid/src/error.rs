@@ -56,7 +56,7 @@ impl JsonError {
 
     /// The call's ordinal within the choice; `None` for content.
     #[must_use]
-    pub fn call(&self) -> Option<u32> {
+    pub fn call_index(&self) -> Option<u32> {
         self.call
     }
 

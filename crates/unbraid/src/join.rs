@@ -13,7 +13,7 @@ pub(crate) use numbering::Numbering;
 
 use crate::{
     board::{Board, BoardWriter, Listing},
-    config::Builder,
+    config::CompletionsBuilder,
     control::Controls,
     handle::completions::Completions,
     source::Source,
@@ -22,12 +22,12 @@ use crate::{
 
 impl Completions {
     /// Reads several sources as one completion with the default settings; see [`Builder::join`].
-    pub fn join<I: IntoIterator<Item = Source>>(sources: I) -> Self {
-        Self::builder().join(sources)
+    pub fn merge<I: IntoIterator<Item = Source>>(sources: I) -> Self {
+        Self::builder().merge(sources)
     }
 }
 
-impl Builder {
+impl CompletionsBuilder {
     /// Reads several sources as one completion: n requests of one choice look like one request of n choices.
     ///
     /// With [`expect_choices`](Self::expect_choices) each source has so many choices, else one. The choices of the first
@@ -38,9 +38,9 @@ impl Builder {
     /// [`closed`](Completions::closed) with an error only if all sources failed. [`Choice::cancel`](crate::Choice::cancel) closes the source if
     /// it has no other choice. Limits and timeouts hold for each source. [`metadata`](Completions::metadata) is that of
     /// the source that spoke first, [`usage`](Completions::usage) the [sum](unbraid_core::Usage::sum) over those that gave anything.
-    /// [`Stamped::order`](unbraid_core::Stamped::order) orders the events of one source, not those of two.
+    /// [`Sequenced::order`](unbraid_core::Sequenced::order) orders the events of one source, not those of two.
     ///
-    /// It never fails, as [`read_sse`](Self::read_sse) never does; without any source the stream is empty.
+    /// It never fails, as [`from_byte_stream`](Self::from_byte_stream) never does; without any source the stream is empty.
     ///
     /// # Examples
     ///
@@ -51,8 +51,8 @@ impl Builder {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    /// let good = Source::sse(stream::iter([Ok::<_, std::io::Error>(body)]));
-    /// let bad = Source::sse(stream::iter([Err::<&str, _>(std::io::Error::other("no route"))]));
+    /// let good = Source::from_byte_stream(stream::iter([Ok::<_, std::io::Error>(body)]));
+    /// let bad = Source::from_byte_stream(stream::iter([Err::<&str, _>(std::io::Error::other("no route"))]));
     ///
     /// let completions = Completions::join([good, bad]);
     /// assert_eq!(completions.choice(0).await.unwrap().text().await?, "Hi");
@@ -62,13 +62,13 @@ impl Builder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn join<I: IntoIterator<Item = Source>>(self, sources: I) -> Completions {
+    pub fn merge<I: IntoIterator<Item = Source>>(self, sources: I) -> Completions {
         let each = self.expected().unwrap_or(1);
-        let (completions, joiner) = self.joiner();
+        let (completions, source_set) = self.source_set();
         let mut first = 0_u32;
         for source in sources {
             let behind = first.saturating_add(each);
-            joiner.add(source, first..behind);
+            source_set.add(source, first..behind);
             first = behind;
         }
         completions
@@ -84,47 +84,47 @@ impl Builder {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let body = &b"data: {\"choices\":[{\"index\":0,\"text\":\"Hi\"}]}\n\ndata: [DONE]\n\n"[..];
-    /// let (completions, joiner) = Completions::builder().joiner();
-    /// let first = joiner.add(Source::reader(body), 0..1).unwrap();
+    /// let (completions, source_set) = Completions::builder().source_set();
+    /// let first = source_set.add(Source::reader(body), 0..1).unwrap();
     /// first.closed().await?;
-    /// joiner.add(Source::reader(body), 1..2);
-    /// drop(joiner); // there will be no more
+    /// source_set.add(Source::reader(body), 1..2);
+    /// drop(source_set); // there will be no more
     /// completions.closed().await?;
     /// assert_eq!(completions.choice(1).await.unwrap().text().await?, "Hi");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn joiner(self) -> (Completions, Joiner) {
+    pub fn source_set(self) -> (Completions, SourceSet) {
         let board = self.board(Some(Joined::new()));
         let controls = Arc::new(Controls::default());
         let completions = Completions::new(Arc::clone(&board), Arc::clone(&controls));
-        let joiner = Joiner {
+        let source_set = SourceSet {
             builder: self,
             board,
             controls,
             began: Instant::now(),
         };
-        (completions, joiner)
+        (completions, source_set)
     }
 }
 
-/// Adds sources to a completion; see [`Builder::joiner`].
+/// Adds sources to a completion; see [`Builder::source_set`].
 ///
 /// It keeps nothing alive but the hope for more: while it lives the completion does not close. Dropping it says that
 /// there will be no more sources.
-pub struct Joiner {
-    builder: Builder,
+pub struct SourceSet {
+    builder: CompletionsBuilder,
     board: Arc<Board>,
     controls: Arc<Controls>,
     /// The timing of every choice counts from here, so that those of a source added later can be compared.
     began: Instant,
 }
 
-impl Joiner {
+impl SourceSet {
     /// Begins to read a source whose choices get these indices: as many as it may have, and none that another one uses.
     ///
     /// `None` if the completion was cancelled or nobody holds it any more; the source is dropped then.
-    pub fn add(&self, source: Source, indices: Range<u32>) -> Option<JoinedSource> {
+    pub fn add(&self, source: Source, indices: Range<u32>) -> Option<SourceHandle> {
         let control = self.controls.add()?;
         let end = indices.end;
         let begin = |listing: &mut Listing| listing.joined.as_mut().map(|joined| joined.begin(end));
@@ -133,20 +133,20 @@ impl Joiner {
         let builder = self.builder.clone().expect_choices(indices.len() as u32);
         let numbering = Numbering::within(indices);
         builder.start(source, board, &control, numbering, self.began);
-        Some(JoinedSource {
+        Some(SourceHandle {
             board: Arc::clone(&self.board),
             number,
         })
     }
 }
 
-impl Joiner {
+impl SourceSet {
     pub(crate) fn board(&self) -> &Board {
         &self.board
     }
 }
 
-impl Drop for Joiner {
+impl Drop for SourceSet {
     fn drop(&mut self) {
         self.board.change(|listing| {
             if let Some(joined) = &mut listing.joined {
@@ -159,12 +159,12 @@ impl Drop for Joiner {
 
 /// One source of a joined completion. It keeps nothing alive; dropping it does nothing.
 #[derive(Clone)]
-pub struct JoinedSource {
+pub struct SourceHandle {
     board: Arc<Board>,
     number: usize,
 }
 
-impl JoinedSource {
+impl SourceHandle {
     /// Waits until this source is over and tells how, as [`Completions::closed`] does for all of them.
     ///
     /// # Errors

@@ -17,7 +17,7 @@
 //! #     "data: {\"choices\":[{\"index\":1,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
 //! # );
 //! # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-//! let completions = Completions::from_sse(bytes); // any Stream<Item = Result<impl AsRef<[u8]>, E>>
+//! let completions = Completions::from_byte_stream(bytes); // any Stream<Item = Result<impl AsRef<[u8]>, E>>
 //! let mut choices = completions.choices();
 //! let mut tasks = JoinSet::new();
 //! while let Some(choice) = choices.next().await {
@@ -78,16 +78,16 @@ mod waiting;
 mod watched;
 
 pub use unbraid_core::{
-    BYTES_PER_TOKEN, BoxError, Call, CallKind, CallProblem, CallStatus, ChoiceError, ChoiceIndex,
-    CountTokens, Demux, End, Estimated, Event, FinishClass, FinishPolicy, FinishReason, Finished,
-    Fragment, Framing, JsonFault, Limit, LimitExceeded, Limits, Message, Metadata, Options, Place,
-    Prompt, ServerError, Shape, ShapeError, Stamped, StreamError, Text, ThinkTags, TimedOut,
+    BYTES_PER_TOKEN, BoxError, ToolCall, CallKind, CallProblem, CallStatus, ChoiceError, ChoiceIndex,
+    Tokenizer, Demux, ChoiceEnd, Estimated, Event, FinishClass, FinishPolicy, FinishReason, ChoiceOutcome,
+    Fragment, Framing, JsonFault, Limit, LimitExceeded, Limits, Message, Metadata, Config, Position,
+    Prompt, ServerError, CompletionKind, TypeMismatch, Sequenced, StreamError, Text, ThinkTags, TimedOut,
     Timeout, ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource, Warning,
-    aggregate, aggregate_json, completion_tokens, declared_tools, estimate, estimate_for,
+    aggregate, aggregate_json, completion_tokens, tool_names, estimate, estimate_for,
     estimate_with, json, limits, parse_json, parse_json_repaired, prompt_tokens,
 };
 
-pub use config::Builder;
+pub use config::CompletionsBuilder;
 pub use error::{Error, Fault, JsonError};
 pub use handle::{
     choice::Choice,
@@ -97,9 +97,9 @@ pub use handle::{
     json::{ContentJson, Field},
     messages::{Messages, Part, StreamingMessage},
     text::{Coalesced, Content, Reasoning, Refusal},
-    tool_call::{Arguments, ToolCall, ToolCalls},
+    tool_call::{Arguments, ToolCallHandle, ToolCalls},
 };
-pub use join::{JoinedSource, Joiner};
+pub use join::{SourceHandle, SourceSet};
 pub use log::Timing;
 pub use source::Source;
 pub use updates::{Updates, updates, updates_with};

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceError, ChoiceIndex, End, Options, Place, Shape, Transcript, choice::Machine, piece::Lane,
+    ChoiceError, ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Transcript, choice::ChoiceMachine, piece::DeltaKind,
 };
 
 use crate::{
@@ -45,11 +45,11 @@ pub struct Timing {
 pub(crate) struct Record {
     pub(crate) transcript: SharedTranscript,
     pub(crate) timing: Timing,
-    machine: Machine,
+    machine: ChoiceMachine,
     /// What has come and is not applied yet.
     batch: Batch,
     /// Where the last step that was applied stands.
-    place: Place,
+    place: Position,
     started: Instant,
     /// When the batch was last added to, if that will be told.
     came: Option<Instant>,
@@ -65,7 +65,7 @@ impl Record {
     pub(crate) fn over(&self) -> Option<Option<ChoiceError>> {
         let end = self.transcript.end()?;
         Some(if end.is_error() || self.transcript.is_discarded() {
-            self.transcript.outcome().and_then(Result::err)
+            self.transcript.result().and_then(Result::err)
         } else {
             None
         })
@@ -73,7 +73,7 @@ impl Record {
 
     /// What was found by a look at all events in front of `seq`.
     pub(crate) fn found<R>(&self, seq: usize, found: R) -> Look<R> {
-        if seq >= self.transcript.visible() && self.transcript.end().is_none() {
+        if seq >= self.transcript.event_count() && self.transcript.end().is_none() {
             Look::All(found)
         } else {
             Look::Some(found)
@@ -102,8 +102,8 @@ impl Record {
     fn topics(&self, batch: &Batch) -> Topics {
         let plain = |(lane, role): &_| self.machine.is_plain(*lane, *role, &self.transcript);
         match batch.only().filter(plain) {
-            Some((Lane::Content | Lane::Reasoning | Lane::Refusal, _)) => Topics::TEXTS,
-            Some((Lane::Arguments(_), _)) => Topics::CALLS,
+            Some((DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal, _)) => Topics::TEXTS,
+            Some((DeltaKind::Arguments(_), _)) => Topics::CALLS,
             None => Topics::ALL,
         }
     }
@@ -121,7 +121,7 @@ impl Record {
                 ..
             } = self;
             // A machine that has panicked may do so again, or take itself for ended: nobody may wait for it.
-            let ended = AssertUnwindSafe(|| machine.end(End::Lost, *place, transcript));
+            let ended = AssertUnwindSafe(|| machine.finish(ChoiceEnd::Lost, *place, transcript));
             self.panicked |= catch_unwind(ended).is_err();
             self.transcript.lose(self.place);
             self.stamp();
@@ -135,7 +135,7 @@ impl Record {
         let since = self.came.map(|came| came - self.started);
         // Event 0 is the start: the first delta is the second event, unless that is the end already.
         let ended = usize::from(self.transcript.end().is_some());
-        if self.timing.first_delta.is_none() && self.transcript.visible() > 1 + ended {
+        if self.timing.first_delta.is_none() && self.transcript.event_count() > 1 + ended {
             self.timing.first_delta = since;
         }
         if self.timing.end.is_none() && self.transcript.end().is_some() {
@@ -178,16 +178,16 @@ pub(crate) type Log = Watched<Record>;
 impl Log {
     pub(crate) fn of_choice(
         index: ChoiceIndex,
-        shape: Shape,
-        options: &Options,
+        shape: CompletionKind,
+        options: &Config,
         started: Instant,
     ) -> Self {
         Self::new(Record {
             transcript: SharedTranscript::new(Transcript::new(index, shape)),
             timing: Timing::default(),
-            machine: Machine::new(options),
+            machine: ChoiceMachine::new(options),
             batch: Batch::default(),
-            place: Place::default(),
+            place: Position::default(),
             started,
             came: None,
             closed: false,
@@ -268,14 +268,14 @@ mod tests {
     async fn a_log_is_sealed_even_if_its_machine_takes_itself_for_ended() {
         let log = Log::of_choice(
             ChoiceIndex(0),
-            Shape::Chat,
-            &Options::default(),
+            CompletionKind::Chat,
+            &Config::default(),
             Instant::now(),
         );
-        let place = Place::default();
+        let place = Position::default();
         log.change(|record| {
-            let mut other = Transcript::new(ChoiceIndex(0), Shape::Chat);
-            record.machine.end(End::Interrupted, place, &mut other);
+            let mut other = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
+            record.machine.finish(ChoiceEnd::Interrupted, place, &mut other);
         });
         let log = Arc::new(log);
         let board = Arc::new(Board::new(Listing::default()));
@@ -285,7 +285,7 @@ mod tests {
         assert!(board.read(|listing| listing.closed.is_none()));
         drop(owner);
         assert!(board.read(|listing| listing.closed.is_some()));
-        assert!(log.read(|record| matches!(record.transcript.end(), Some(End::Lost))));
+        assert!(log.read(|record| matches!(record.transcript.end(), Some(ChoiceEnd::Lost))));
         assert!(log.read(|record| record.timing.end.is_some()));
     }
 }

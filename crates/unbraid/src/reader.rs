@@ -22,7 +22,7 @@ use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionE
 use tokio::time::Instant;
 use tracing::Instrument;
 use unbraid_core::{
-    ChoiceIndex, End, FinishPolicy, Options, StreamError, TransportError, Warning,
+    ChoiceIndex, ChoiceEnd, FinishPolicy, Config, StreamError, TransportError, Warning,
     pipeline::Pipeline,
 };
 
@@ -60,7 +60,7 @@ pub(crate) struct Reader {
     /// What of the last read is still to be decoded.
     held: Held,
     clock: Clock,
-    options: Options,
+    options: Config,
     control: Receiver,
     board: Arc<BoardWriter>,
     /// Whether the source may be polled again.
@@ -100,7 +100,7 @@ enum Step {
 impl Reader {
     pub(crate) fn new(
         source: Source,
-        mut options: Options,
+        mut options: Config,
         timeouts: Timeouts,
         board: BoardWriter,
         control: &Arc<Control>,
@@ -184,10 +184,10 @@ impl Reader {
             return;
         };
         if self.pipeline.sink.choices() == 0 {
-            let end = match (End::from(error), error) {
-                (End::Interrupted, error) => {
+            let end = match (ChoiceEnd::from(error), error) {
+                (ChoiceEnd::Interrupted, error) => {
                     let bytes = self.pipeline.intake().bytes();
-                    End::Transport(Arc::new(TransportError::new(bytes, error.clone())))
+                    ChoiceEnd::Transport(Arc::new(TransportError::new(bytes, error.clone())))
                 }
                 (end, _) => end,
             };
@@ -200,7 +200,7 @@ impl Reader {
     async fn lost(&mut self, me: &ActorCell) {
         tracing::error!("the reader of a completion panicked");
         self.readable = false;
-        self.pipeline.fail(StreamError::Lost);
+        self.pipeline.abort(StreamError::Lost);
         self.deliver(me).await;
         self.stand_in(me).await;
     }
@@ -289,9 +289,9 @@ impl Reader {
 
     async fn ticked(&mut self, tick: Tick) {
         match tick {
-            Tick::Quiet => self.pipeline.quiet(),
+            Tick::Quiet => self.pipeline.handle_idle(),
             Tick::TimedOut(over) => {
-                self.end(move |pipeline| pipeline.fail(StreamError::TimedOut(over)))
+                self.end(move |pipeline| pipeline.abort(StreamError::TimedOut(over)))
                     .await;
             }
         }

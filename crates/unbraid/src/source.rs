@@ -32,10 +32,10 @@ use unbraid_core::{BoxError, StreamError, Update};
 pub struct Source(pub(crate) Box<dyn Feed>);
 
 impl Source {
-    /// A stream of byte chunks, as [`Builder::read_sse`](crate::Builder::read_sse) takes it.
+    /// A stream of byte chunks, as [`Builder::from_byte_stream`](crate::Builder::from_byte_stream) takes it.
     ///
     /// Its error ends the stream as [`StreamError::Transport`], unless it is a [`StreamError`] itself: that one is kept.
-    pub fn sse<S, B, E>(bytes: S) -> Self
+    pub fn from_byte_stream<S, B, E>(bytes: S) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
         B: AsRef<[u8]> + 'static,
@@ -44,16 +44,16 @@ impl Source {
         Self(Box::new(Bytes(Box::pin(bytes))))
     }
 
-    /// Anything that is an `AsyncRead`, as [`Builder::read_from`](crate::Builder::read_from) takes it.
-    pub fn reader<R>(reader: R) -> Self
+    /// Anything that is an `AsyncRead`, as [`Builder::from_reader`](crate::Builder::from_reader) takes it.
+    pub fn from_reader<R>(reader: R) -> Self
     where
         R: AsyncRead + Send + 'static,
     {
         Self(Box::new(Reads::new(reader)))
     }
 
-    /// Updates that were decoded elsewhere, as [`Builder::read_updates`](crate::Builder::read_updates) takes them.
-    pub fn updates<S, E>(updates: S) -> Self
+    /// Updates that were decoded elsewhere, as [`Builder::from_updates`](crate::Builder::from_updates) takes them.
+    pub fn from_updates<S, E>(updates: S) -> Self
     where
         S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
         E: Into<StreamError> + 'static,

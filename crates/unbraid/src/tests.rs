@@ -30,7 +30,7 @@ use std::{future::Future, time::Duration};
 
 use unbraid_testkit::script::{Script, Step};
 
-use crate::{Builder, Choice, ChoiceError, Completions, Finished};
+use crate::{CompletionsBuilder, Choice, ChoiceError, Completions, ChoiceOutcome};
 
 /// Far beyond every deadline of the library; time is paused, so that reaching it costs nothing.
 const DEADLINE: Duration = Duration::from_secs(3600);
@@ -47,8 +47,8 @@ fn read(steps: impl IntoIterator<Item = Step>) -> Completions {
     read_with(Completions::builder(), steps)
 }
 
-fn read_with(builder: Builder, steps: impl IntoIterator<Item = Step>) -> Completions {
-    builder.read_sse(Script::new(steps))
+fn read_with(builder: CompletionsBuilder, steps: impl IntoIterator<Item = Step>) -> Completions {
+    builder.from_byte_stream(Script::new(steps))
 }
 
 /// Every choice that comes, in order of appearance, and the error that the choices end with.
@@ -68,8 +68,8 @@ async fn all_choices(completions: &Completions) -> (Vec<Choice>, Option<crate::S
 }
 
 /// What a choice came to, whichever way.
-async fn outcome(choice: &Choice) -> Finished {
-    soon(choice.ended()).await
+async fn outcome(choice: &Choice) -> ChoiceOutcome {
+    soon(choice.outcome()).await
 }
 
 /// The end of every choice: `0 finished "text"`.
@@ -80,8 +80,8 @@ async fn ends(completions: &Completions) -> Vec<String> {
         let finished = outcome(choice).await;
         ends.push(format!(
             "{} {} {:?}",
-            finished.index,
-            finished.end.name(),
+            finished.choice,
+            finished.end.as_str(),
             finished.message.content
         ));
         check_streams(choice, finished.end.is_error()).await;

@@ -1,4 +1,4 @@
-//! Counts tokens with tiktoken-rs: the tokenizer behind [`CountTokens`]. Only with the feature `tokens`.
+//! Counts tokens with tiktoken-rs: the tokenizer behind [`Tokenizer`]. Only with the feature `tokens`.
 //!
 //! Its tables are part of the binary; nothing is fetched. The first text of an encoding loads its table, which takes
 //! about 0.1 s for `o200k_base` and 0.04 s for `cl100k_base` in a release build, and then keeps it for the process.
@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use tiktoken_rs::{
     CoreBPE, cl100k_base_singleton, o200k_base_singleton, p50k_base_singleton, r50k_base_singleton,
-    tokenizer::{Tokenizer, get_tokenizer},
+    tokenizer::{self, get_tokenizer},
 };
 use tokio::{runtime::Handle, task::JoinError};
 use unbraid_core::{
-    ChoiceIndex, CountTokens, Framing, Metadata, Prompt, Usage, estimate_for, estimate_with,
+    ChoiceIndex, Tokenizer, Framing, Metadata, Prompt, Usage, estimate_for, estimate_with,
 };
 
 use crate::{board::Board, log::Log};
@@ -21,12 +21,12 @@ use crate::{board::Board, log::Log};
 /// # Examples
 ///
 /// ```
-/// use unbraid::{CountTokens, tokens::Encoding};
+/// use unbraid::{Tokenizer, tokens::Encoding};
 ///
-/// let encoding = Encoding::of_model("openai/gpt-4o-2024-08-06").unwrap();
+/// let encoding = Encoding::for_model("openai/gpt-4o-2024-08-06").unwrap();
 /// assert_eq!(encoding.name(), "o200k_base");
 /// assert_eq!(encoding.count("tiktoken is great!"), 6);
-/// assert_eq!(Encoding::of_model("llama-3.1-8b"), None);
+/// assert_eq!(Encoding::for_model("llama-3.1-8b"), None);
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -49,17 +49,17 @@ const PIECE_BYTES: usize = 8 * 1024;
 impl Encoding {
     /// The encoding of a model, if it is known. A provider's prefix (`openai/`) and a variant (`:extended`) are left out.
     #[must_use]
-    pub fn of_model(model: &str) -> Option<Self> {
+    pub fn for_model(model: &str) -> Option<Self> {
         let name = model.rsplit('/').next()?;
         let name = name.strip_prefix("openai.").unwrap_or(name);
         let (plain, _) = name.split_once(':').unwrap_or((name, ""));
         let tokenizer = get_tokenizer(name).or_else(|| get_tokenizer(plain))?;
         Some(match tokenizer {
             // They differ in their special tokens only, which no text has.
-            Tokenizer::O200kBase | Tokenizer::O200kHarmony => Self::O200k,
-            Tokenizer::Cl100kBase => Self::Cl100k,
-            Tokenizer::P50kBase | Tokenizer::P50kEdit => Self::P50k,
-            Tokenizer::R50kBase | Tokenizer::Gpt2 => Self::R50k,
+            tokenizer::Tokenizer::O200kBase | tokenizer::Tokenizer::O200kHarmony => Self::O200k,
+            tokenizer::Tokenizer::Cl100kBase => Self::Cl100k,
+            tokenizer::Tokenizer::P50kBase | tokenizer::Tokenizer::P50kEdit => Self::P50k,
+            tokenizer::Tokenizer::R50kBase | tokenizer::Tokenizer::Gpt2 => Self::R50k,
         })
     }
 
@@ -75,18 +75,18 @@ impl Encoding {
     ///
     /// let mut demux = Demux::new(Options::default());
     /// demux.feed(b"data: {\"model\":\"qwen3-32b\",\"choices\":[]}\n\n");
-    /// assert_eq!(Encoding::of_answer(demux.metadata(), &Prompt::default()), Encoding::O200k);
-    /// let prompt = Prompt::of(&json!({ "model": "gpt-4" }));
-    /// assert_eq!(Encoding::of_answer(demux.metadata(), &prompt), Encoding::Cl100k);
+    /// assert_eq!(Encoding::for_response(demux.metadata(), &Prompt::default()), Encoding::O200k);
+    /// let prompt = Prompt::from_request(&json!({ "model": "gpt-4" }));
+    /// assert_eq!(Encoding::for_response(demux.metadata(), &prompt), Encoding::Cl100k);
     /// ```
     #[must_use]
-    pub fn of_answer(metadata: &Metadata, prompt: &Prompt) -> Self {
+    pub fn for_response(metadata: &Metadata, prompt: &Prompt) -> Self {
         Self::known(metadata, prompt).unwrap_or_default()
     }
 
     fn known(metadata: &Metadata, prompt: &Prompt) -> Option<Self> {
         let models = metadata.model.as_deref().into_iter().chain(prompt.model());
-        models.into_iter().find_map(Self::of_model)
+        models.into_iter().find_map(Self::for_model)
     }
 
     /// The name that OpenAI gives it.
@@ -111,7 +111,7 @@ impl Encoding {
 }
 
 /// Text that looks like a special token is counted as text. Calls and tools are counted as OpenAI's models write them.
-impl CountTokens for Encoding {
+impl Tokenizer for Encoding {
     fn count(&self, text: &str) -> u64 {
         if text.is_empty() {
             return 0;
@@ -133,9 +133,9 @@ impl CountTokens for Encoding {
 ///
 /// ```
 /// use serde_json::json;
-/// use unbraid::{CountTokens, Framing, Metadata, Prompt, tokens::{Counter, Encoding}};
+/// use unbraid::{Tokenizer, Framing, Metadata, Prompt, tokens::{Counter, Encoding}};
 ///
-/// let counter = |model| Counter::of_answer(&Metadata::default(), &Prompt::of(&json!({ "model": model })));
+/// let counter = |model| Counter::for_response(&Metadata::default(), &Prompt::from_request(&json!({ "model": model })));
 /// assert_eq!(counter("gpt-4o").framing(), Framing::OpenAi);
 /// assert_eq!(counter("qwen3-32b").framing(), Framing::Other);
 /// assert_eq!(counter("qwen3-32b").encoding(), Encoding::O200k);
@@ -147,9 +147,9 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// By the first model that is known, of the answer and of the request; see [`Encoding::of_answer`].
+    /// By the first model that is known, of the answer and of the request; see [`Encoding::for_response`].
     #[must_use]
-    pub fn of_answer(metadata: &Metadata, prompt: &Prompt) -> Self {
+    pub fn for_response(metadata: &Metadata, prompt: &Prompt) -> Self {
         match Encoding::known(metadata, prompt) {
             Some(encoding) => Self {
                 encoding,
@@ -166,7 +166,7 @@ impl Counter {
     }
 }
 
-impl CountTokens for Counter {
+impl Tokenizer for Counter {
     fn count(&self, text: &str) -> u64 {
         self.encoding.count(text)
     }
@@ -242,7 +242,7 @@ impl Count {
                     .collect(),
             },
             prompt: Arc::clone(&listing.prompt),
-            counter: Counter::of_answer(&listing.metadata, &listing.prompt),
+            counter: Counter::for_response(&listing.metadata, &listing.prompt),
         })
     }
 
@@ -269,7 +269,7 @@ impl Count {
         let Some(n) = self.prompt.choices_per_prompt() else {
             return self.prompt.tokens(&self.counter);
         };
-        let answered = |at| choices.iter().any(|choice| choice.of_prompts(n).0 == at);
+        let answered = |at| choices.iter().any(|choice| choice.split_by_prompt(n).0 == at);
         let tokens = self.prompt.tokens_of(answered, &self.counter);
         // Choices beyond the list show that the source has another numbering.
         tokens

@@ -12,7 +12,7 @@ use std::{
 
 use async_stream::stream;
 use futures::{Stream, StreamExt, stream::FusedStream};
-use unbraid_core::{BoxError, Options, StreamError, Update};
+use unbraid_core::{BoxError, Config, StreamError, Update};
 
 use fair::Fair;
 use flat::{Flat, Next, Reading};
@@ -50,7 +50,7 @@ type Decoded = Pin<Box<dyn Stream<Item = Result<Update<'static>, StreamError>> +
 /// let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
 /// let tapped = updates(bytes).inspect(|update| {
 ///     if let Ok(update) = update {
-///         let text = update.content_update.as_ref().map_or("", |piece| &piece.text);
+///         let text = update.content.as_ref().map_or("", |piece| &piece.text);
 ///         println!("{:?}: {text}", update.choice_index);
 ///     }
 /// });
@@ -65,11 +65,11 @@ where
     B: AsRef<[u8]> + Send + 'static,
     E: Into<BoxError> + Send + 'static,
 {
-    updates_with(bytes, &Options::default())
+    updates_with(bytes, &Config::default())
 }
 
 /// As [`updates`], with options: `strict` and the limits on lines, events and depth apply.
-pub fn updates_with<S, B, E>(bytes: S, options: &Options) -> Updates
+pub fn updates_with<S, B, E>(bytes: S, options: &Config) -> Updates
 where
     S: Stream<Item = Result<B, E>> + Send + 'static,
     B: AsRef<[u8]> + Send + 'static,

@@ -1,6 +1,6 @@
 //! T28 to T45: mixed fragments, other forms of a call, and what stands beside one.
 
-use unbraid_core::{ChoiceIndex, Limits, Options};
+use unbraid_core::{ChoiceIndex, Limits, Config};
 
 use super::{call, calls, check, check_choice, check_declared, delta, demux, finish};
 
@@ -128,7 +128,7 @@ fn t37_a_call_in_both_forms_is_one_in_the_message_and_two_in_the_events() {
     let new = r#"#0 c1 "add" function {} complete"#;
     let chunks = [both("{}"), finish("tool_calls")];
     check(&chunks, &events("{}"), &[new]);
-    let twice = demux(&chunks, Options::default());
+    let twice = demux(&chunks, Config::default());
     let old = twice
         .choice(ChoiceIndex(0))
         .and_then(|choice| choice.call(1));
@@ -166,7 +166,7 @@ fn t40_other_fields_of_a_call_are_kept_the_last_of_each() {
         r#"{"index":0,"function":{"arguments":"}"},"mark":2}"#,
         r#"{"index":0,"mark":3}"#,
     ]);
-    let demux = demux(&chunks, Options::default());
+    let demux = demux(&chunks, Config::default());
     let call = demux
         .choice(ChoiceIndex(0))
         .and_then(|choice| choice.call(0));
@@ -209,7 +209,7 @@ fn t43_each_choice_has_its_own_index_0() {
             + ","
             + &entry(1, r#""function":{"arguments":"]"}"#),
     ];
-    let demux = demux(&chunks, Options::default());
+    let demux = demux(&chunks, Config::default());
     let events = r#"
         |+0 #0 c1 "add" function
         | 0 {
@@ -248,12 +248,12 @@ fn t45_a_call_too_many_ends_its_choice_alone() {
             r#"{{"index":{choice},"delta":{{"tool_calls":[{{"index":{index},"id":"c{index}","function":{{"name":"add","arguments":"{{}}"}}}}]}}}}"#
         )
     };
-    let options = Options {
+    let options = Config {
         limits: Limits {
             tool_calls: 1,
             ..Limits::default()
         },
-        ..Options::default()
+        ..Config::default()
     };
     let demux = demux(&[entry(0, 0), entry(1, 0), entry(0, 1)], options);
     let events = r#"

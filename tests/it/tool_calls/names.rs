@@ -1,6 +1,6 @@
 //! T16 to T27: names and arguments out of pieces.
 
-use unbraid_core::{CallStatus, ChoiceIndex, Options};
+use unbraid_core::{CallStatus, ChoiceIndex, Config};
 
 use super::{HEADER, calls, check, check_declared, demux};
 
@@ -149,7 +149,7 @@ fn t24_t25_t26_fragments_are_appended_verbatim() {
     let of = |texts: &[&str]| {
         let fragments: Vec<String> = texts.iter().map(|text| fragment(text)).collect();
         let entries = std::iter::once(HEADER).chain(fragments.iter().map(String::as_str));
-        let demux = demux(&calls(&entries.collect::<Vec<_>>()), Options::default());
+        let demux = demux(&calls(&entries.collect::<Vec<_>>()), Config::default());
         let call = demux
             .choice(ChoiceIndex(0))
             .and_then(|choice| choice.call(0));

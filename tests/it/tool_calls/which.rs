@@ -1,6 +1,6 @@
 //! T1 to T15: which piece belongs to which call.
 
-use unbraid_core::{ChoiceIndex, Options};
+use unbraid_core::{ChoiceIndex, Config};
 
 use super::{HEADER, calls, check, demux};
 
@@ -105,7 +105,7 @@ fn t02_an_index_that_no_call_has_counts_the_headers_without_one() {
         ],
     );
     let message = |chunks: &[&str]| {
-        let demux = demux(&calls(chunks), Options::default());
+        let demux = demux(&calls(chunks), Config::default());
         let message = demux.choice(ChoiceIndex(0)).map(|choice| choice.message());
         let calls = message.expect("the choice came").tool_calls;
         calls
@@ -185,7 +185,7 @@ fn t02_an_orphan_is_told_with_all_that_it_lacks() {
         |.0 missing_name"#,
         &[r##"#0 - "" function {"a":1} missing_name"##],
     );
-    let demux = demux(&chunks, Options::default());
+    let demux = demux(&chunks, Config::default());
     let call = demux
         .choice(ChoiceIndex(0))
         .and_then(|c| c.call(0))

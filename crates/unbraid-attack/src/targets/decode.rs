@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use unbraid_core::{
-    Demux, Options, StreamError, Update,
+    Demux, Config, StreamError, Update,
     decode::Decoder,
     frame::{Frame, FrameKind},
     limits::MAX_JSON_DEPTH,
@@ -68,10 +68,10 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
     }
     assert_eq!(reference.fitted() + reference.scanned(), 0);
     for expect_choices in [None, Some(1)] {
-        let options = Options {
+        let options = Config {
             strict,
             expect_choices,
-            ..Options::default()
+            ..Config::default()
         };
         compare_told(events, options);
     }
@@ -79,7 +79,7 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
 }
 
 /// A `Demux` of bytes against one that is given the parser's updates.
-fn compare_told(events: &[&[u8]], options: Options) {
+fn compare_told(events: &[&[u8]], options: Config) {
     if events.iter().any(|data| data.contains(&b'\r')) {
         return; // it would end a line
     }
@@ -94,7 +94,7 @@ fn compare_told(events: &[&[u8]], options: Options) {
         let told = reference.decode(frame(data, offset), &mut |update| {
             expected.feed_update(update)
         });
-        told.unwrap_or_else(|error| expected.fail(error));
+        told.unwrap_or_else(|error| expected.abort(error));
         offset += event.len() as u64;
     }
     given.finish();
@@ -145,18 +145,18 @@ fn check(update: &Update<'_>, data: &[u8]) {
         panic!("taken, but it has not one choice: {shown}");
     };
     assert_eq!(
-        update.choice_index.map(|index| u64::from(index.0)),
+        update.choice.map(|index| u64::from(index.0)),
         choice["index"].as_u64(),
         "{shown}"
     );
     let delta = &choice["delta"];
     let arguments = &delta["tool_calls"][0]["function"]["arguments"];
     let reasoning = REASONING.iter().find_map(|name| text(&delta[name]));
-    let call = update.tool_call_updates.first();
+    let call = update.tool_calls.first();
     let told = [
-        update.content_update.as_ref(),
-        update.reasoning_update.as_ref(),
-        update.refusal_update.as_ref(),
+        update.content.as_ref(),
+        update.reasoning.as_ref(),
+        update.refusal.as_ref(),
         call.and_then(|call| call.arguments.as_ref()),
     ]
     .map(|piece| piece.map(|piece| &*piece.text));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use unbraid_core::{
-    ChoiceIndex, Demux, Event, FinishPolicy, Limits, Options, Stamped, StreamError, Text, ThinkTags,
+    ChoiceIndex, Demux, Event, FinishPolicy, Limits, Config, Sequenced, StreamError, Text, ThinkTags,
 };
 use unbraid_testkit::cut::random_cuts;
 
@@ -66,7 +66,7 @@ impl From<u8> for Operation {
     }
 }
 
-fn settings(byte: u8) -> Options {
+fn settings(byte: u8) -> Config {
     let tight = Limits {
         line_bytes: 400,
         event_bytes: 300,
@@ -77,7 +77,7 @@ fn settings(byte: u8) -> Options {
         json_depth: 6,
         warnings: 3,
     };
-    Options {
+    Config {
         strict: byte & 1 == 1,
         expect_choices: [None, None, Some(1), Some(2)]
             .get(usize::from(byte >> 1 & 3))
@@ -99,12 +99,12 @@ fn settings(byte: u8) -> Options {
             _ => ThinkTags::Off,
         },
         usage_after_done: byte >> 7 == 1,
-        ..Options::default()
+        ..Config::default()
     }
 }
 
 struct Attack<'a> {
-    options: Options,
+    options: Config,
     body: &'a [u8],
 }
 
@@ -125,11 +125,11 @@ impl Attack<'_> {
                 }
                 Operation::Quiet => {
                     run.asked = true;
-                    run.demux.quiet();
+                    run.demux.handle_idle();
                 }
                 Operation::Draw => run.draw(),
                 Operation::Finish => run.demux.finish(),
-                Operation::Fail => run.demux.fail(StreamError::Cancelled),
+                Operation::Fail => run.demux.abort(StreamError::Cancelled),
                 Operation::Drop => return run,
             }
         }
@@ -142,7 +142,7 @@ impl Attack<'_> {
 /// One way through the list.
 struct Run {
     demux: Demux,
-    events: Vec<Stamped<Text>>,
+    events: Vec<Sequenced<Text>>,
     /// The events as lines.
     lines: Vec<String>,
     /// How many there were at each draw.
@@ -153,7 +153,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(options: Options) -> Self {
+    fn new(options: Config) -> Self {
         Self {
             demux: Demux::new(options),
             events: Vec::new(),
@@ -187,8 +187,8 @@ impl Run {
         self.demux.finish();
         self.draw();
         self.demux.finish();
-        self.demux.fail(StreamError::Cancelled);
-        self.demux.quiet();
+        self.demux.abort(StreamError::Cancelled);
+        self.demux.handle_idle();
         self.demux.cancel(ChoiceIndex(0));
         self.demux
             .feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"late\"}}]}\n\n");
@@ -196,14 +196,14 @@ impl Run {
         self.ended = true;
     }
 
-    fn check(&self, options: &Options) {
+    fn check(&self, options: &Config) {
         let _shown = self.demux.aggregate().to_string();
         let _kept = self.demux.warnings();
         if !self.ended {
             return;
         }
         assert!(self.demux.closed().is_some(), "finished, but not closed");
-        let orders: Vec<_> = self.events.iter().map(Stamped::order).collect();
+        let orders: Vec<_> = self.events.iter().map(Sequenced::sort_key).collect();
         // Ends that the caller asks for come when it asks for them.
         let sorted = self.asked || orders.is_sorted();
         assert!(sorted, "events out of order: {:#?}", self.lines);
@@ -214,7 +214,7 @@ impl Run {
         }
     }
 
-    fn of(&self, index: ChoiceIndex) -> impl Iterator<Item = &Stamped<Text>> {
+    fn of(&self, index: ChoiceIndex) -> impl Iterator<Item = &Sequenced<Text>> {
         self.events
             .iter()
             .filter(move |event| event.choice == Some(index))
@@ -251,7 +251,7 @@ impl Run {
                 Event::Content(text) => content.push_str(text),
                 Event::Reasoning(text) => reasoning.push_str(text),
                 Event::Refusal(text) => refusal.push_str(text),
-                Event::ToolCallArguments { call, text } => {
+                Event::ToolCallArguments { call_index: call, text } => {
                     arguments.entry(*call).or_default().push_str(text);
                 }
                 _ => {}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, value::RawValue};
 use unbraid_core::json::{
-    Field, FieldError, FieldState, Judged, Partial, Pointer, Repair, judge, repair,
+    Field, FieldError, FieldState, Verdict, Partial, Pointer, Repair, check, repair,
 };
 use unbraid_testkit::cut::Rng;
 
@@ -51,23 +51,23 @@ fn is_json(text: &str) -> bool {
 }
 
 fn judged(text: &str) {
-    let judged = judge(text);
+    let judged = check(text);
     match judged {
-        Judged::Complete => assert!(is_json(text), "complete, but no JSON: {text:?}"),
-        Judged::TooDeep { offset } => {
+        Verdict::Complete => assert!(is_json(text), "complete, but no JSON: {text:?}"),
+        Verdict::TooDeep { offset } => {
             assert!(text.is_char_boundary(offset));
             assert!(serde_json::from_str::<Value>(text).is_err(), "{text:?}");
         }
-        Judged::Invalid { offset } => {
+        Verdict::Invalid { offset } => {
             assert!(text.is_char_boundary(offset) && offset < text.len());
             assert!(!is_json(text), "JSON, but {judged:?}: {text:?}");
         }
         // Half a surrogate pair is JSON by its form, but no text.
-        Judged::Repaired => assert!(
+        Verdict::Repaired => assert!(
             serde_json::from_str::<Value>(text).is_err(),
             "JSON, but {judged:?}: {text:?}"
         ),
-        Judged::EmptyAsObject | Judged::Truncated | Judged::Concatenated { .. } => {
+        Verdict::EmptyAsObject | Verdict::Truncated | Verdict::Concatenated { .. } => {
             assert!(!is_json(text), "JSON, but {judged:?}: {text:?}")
         }
         _ => {}
@@ -89,11 +89,11 @@ fn prefixes(text: &str, pieces: &[&str]) {
         }
         begins(text, &come);
     }
-    assert_eq!(partial.finish(), judge(text), "{text:?}");
+    assert_eq!(partial.finish(), check(text), "{text:?}");
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         assert_eq!(partial.value(), Some(value), "{text:?}");
         assert!(
-            partial.is_complete() || judge(text) == Judged::Repaired,
+            partial.is_complete() || check(text) == Verdict::Repaired,
             "{text:?}"
         );
     }
@@ -104,11 +104,11 @@ const LONG: usize = 300;
 
 /// The beginning of JSON is no garbage.
 fn begins(text: &str, come: &str) {
-    if judge(text) == Judged::Complete {
-        let judged = judge(come);
+    if check(text) == Verdict::Complete {
+        let judged = check(come);
         let fits = matches!(
             judged,
-            Judged::Complete | Judged::Truncated | Judged::EmptyAsObject
+            Verdict::Complete | Verdict::Truncated | Verdict::EmptyAsObject
         );
         assert!(fits, "{come:?} of {text:?} is {judged:?}");
     }
@@ -200,9 +200,9 @@ fn repaired(text: &str, allowed: Repair) {
     }
     let again = repair(&repaired.text, allowed);
     assert_eq!(again.text, repaired.text, "repaired twice: {text:?}");
-    if judge(text) == Judged::Repaired && allowed.contains(Repair::CONTROLS) {
-        let judged = judge(&repaired.text);
-        let fits = matches!(judged, Judged::Complete | Judged::Repaired);
+    if check(text) == Verdict::Repaired && allowed.contains(Repair::CONTROLS) {
+        let judged = check(&repaired.text);
+        let fits = matches!(judged, Verdict::Complete | Verdict::Repaired);
         assert!(fits, "{text:?} became {judged:?}");
     }
 }

@@ -45,7 +45,7 @@ fn ten_thousand_asleep() {
         let mut open = Vec::with_capacity(COMPLETIONS);
         for _ in 0..COMPLETIONS {
             let source = Script::new([bytes(text(0, "Hello")), Step::Stall]);
-            let completions = Completions::builder().read_sse(source);
+            let completions = Completions::builder().from_byte_stream(source);
             let choice = completions.choices().next().await.unwrap().unwrap();
             let mut content = choice.content();
             assert_eq!(content.next().await.unwrap().unwrap(), "Hello");
@@ -71,7 +71,7 @@ fn one_sleeper() {
         let ends: String = (0..CHOICES).map(|index| finish(index, "stop")).collect();
         let reads = stream::iter(0..ROUNDS).map(move |_| Ok::<_, std::io::Error>(round.clone()));
         let end = stream::iter([Ok(ends + DONE)]);
-        let completions = Completions::builder().read_sse(reads.chain(end));
+        let completions = Completions::builder().from_byte_stream(reads.chain(end));
         let mut all = completions.choices();
         let mut readers = Vec::new();
         let mut sleeper = None;
@@ -114,7 +114,7 @@ fn nobody_reads() {
             Ok::<_, std::io::Error>(choices.collect::<String>())
         };
         let reads = stream::iter((0..25_000).map(move |n| read(n * 200)));
-        let completions = Completions::builder().limits(limits).read_sse(reads);
+        let completions = Completions::builder().limits(limits).from_byte_stream(reads);
         let mut all = completions.choices();
         let mut asleep = Vec::new();
         while let Some(Ok(choice)) = all.next().await {

@@ -3,7 +3,7 @@
 use futures::stream;
 use unbraid::{Completions, updates};
 use unbraid_attack::hostile::event::Event;
-use unbraid_core::{Demux, Options, limits::MAX_EVENT_BYTES};
+use unbraid_core::{Demux, Config, limits::MAX_EVENT_BYTES};
 
 /// A way and its name.
 type Way = (&'static str, fn(Event));
@@ -17,7 +17,7 @@ pub(crate) const WAYS: [Way; 4] = [
 ];
 
 fn demux(event: Event) {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     for piece in event.pieces() {
         demux.feed(&piece);
         while demux.next_event().is_some() {}
@@ -44,7 +44,7 @@ async fn read_all(completions: Completions) {
 fn actors(event: Event) {
     on_two_workers(async {
         let reads = stream::iter(event.pieces().map(Ok::<_, std::io::Error>));
-        read_all(Completions::builder().read_sse(reads)).await;
+        read_all(Completions::builder().from_byte_stream(reads)).await;
     });
 }
 
@@ -58,7 +58,7 @@ fn one_read(event: Event) {
         let mut whole = Vec::with_capacity(length);
         event.pieces().for_each(|piece| whole.extend(piece));
         let reads = stream::iter([Ok::<_, std::io::Error>(whole)]);
-        read_all(Completions::builder().read_sse(reads)).await;
+        read_all(Completions::builder().from_byte_stream(reads)).await;
     });
 }
 

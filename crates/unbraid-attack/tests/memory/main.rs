@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use peak_alloc::PeakAlloc;
 use unbraid_attack::hostile::{FLOODS, Pieces, SIEGES, event::EVENTS};
-use unbraid_core::{Demux, Options, json::Partial, limits::MAX_ARGUMENT_DEPTH};
+use unbraid_core::{Demux, Config, json::Partial, limits::MAX_ARGUMENT_DEPTH};
 use unbraid_testkit::fixture::workspace_root;
 
 mod crowd;
@@ -64,7 +64,7 @@ fn peak(work: impl FnOnce()) -> f64 {
 
 /// Reads a stream to its end, drawing the events as they come.
 fn read(stream: Pieces) {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     let mut buffer = String::with_capacity(2 * READ);
     for piece in stream {
         if piece.len() > READ {
@@ -125,7 +125,7 @@ fn flooded(name: &str, bytes: usize, piece: impl Fn(u64) -> String) -> (f64, [Du
     let mut times = [Duration::MAX; 4];
     let mut buffer = String::with_capacity(2 * READ);
     let peak = peak(|| {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         let mut n = 0_u64;
         for time in &mut times {
             let mut fed = 0;

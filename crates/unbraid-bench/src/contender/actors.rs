@@ -11,7 +11,7 @@ use crate::{
 };
 
 pub(super) async fn run(feed: Feed, tally: Tally) -> Answer {
-    read(Completions::from_sse(feed), tally).await
+    read(Completions::from_byte_stream(feed), tally).await
 }
 
 /// Reads all choices to their end, a task for each.

@@ -1,6 +1,6 @@
 //! The synchronous core, every event looked at as it comes.
 
-use unbraid_core::{Demux, Event, Options};
+use unbraid_core::{Demux, Event, Config};
 
 use crate::{
     body::Answer,
@@ -8,7 +8,7 @@ use crate::{
 };
 
 pub(super) async fn run(mut feed: Feed, tally: Tally) -> Answer {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     let mut answer = Answer::default();
     loop {
         let idle = |_: &Feed| take(&mut demux, &mut answer, &tally);

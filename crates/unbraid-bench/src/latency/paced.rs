@@ -85,7 +85,7 @@ async fn consume(mut reads: UnboundedReceiver<(usize, Bytes)>, stamps: Stamps) {
 
 async fn through_actors(events: Vec<Numbered>, stamps: Stamps) {
     let (send, reads) = mpsc::unbounded_channel();
-    let completions = Completions::from_sse(body(reads));
+    let completions = Completions::from_byte_stream(body(reads));
     let read = tokio::spawn(actors::read(completions, stamps.clone()));
     write(events, send, stamps).await;
     let _answer = read.await;

@@ -10,7 +10,7 @@ use std::{
 use futures::TryStreamExt;
 use tokio::{sync::oneshot, time};
 use unbraid::Completions;
-use unbraid_core::Options;
+use unbraid_core::Config;
 use unbraid_http::{Client, HttpError, Request};
 
 use crate::{exit::Failure, watch::Head};
@@ -37,11 +37,11 @@ impl Answer {
     pub(super) async fn recorded(
         client: &Client,
         request: &Request,
-        options: Options,
+        options: Config,
         record: Option<Record>,
     ) -> Result<Self, HttpError> {
         let body = client.open(request).await?;
-        let settings = body.settings().options(options);
+        let settings = body.settings().config(options);
         let head = Head::default();
         let (mut tape, recording) = record.map(Record::begin).unzip();
         let kept = head.clone();
@@ -52,7 +52,7 @@ impl Answer {
             }
         });
         Ok(Self {
-            completions: settings.read_sse(bytes),
+            completions: settings.from_byte_stream(bytes),
             head,
             recording,
         })

@@ -3,15 +3,15 @@
 use std::error::Error;
 
 use serde_json::{Value, json};
-use unbraid_core::{Demux, End, Event, Options, Prompt, StreamError, TransportError};
+use unbraid_core::{Demux, ChoiceEnd, Event, Config, Prompt, StreamError, TransportError};
 use unbraid_http::HttpError;
 
 use crate::account::Account;
 
 /// What `--json` prints if no answer came: the object of an answer without choices, and the request's error in it.
 pub(super) fn no_answer(error: &HttpError) -> Value {
-    let mut demux = Demux::new(Options::default());
-    demux.fail(StreamError::Cancelled);
+    let mut demux = Demux::new(Config::default());
+    demux.abort(StreamError::Cancelled);
     let account = Account::of_demux(&demux, &Prompt::default());
     let mut response: Value =
         serde_json::from_str(&account.into_json_text()).unwrap_or_else(|_| json!({}));
@@ -29,7 +29,7 @@ pub(super) fn no_answer_event(error: &HttpError) -> Value {
 
 /// Adds the error of a request to that of the choice or stream that it ended.
 pub(crate) fn add_to_event<T: AsRef<str>>(event: &Event<T>, object: &mut Value) {
-    if let Event::End(End::Transport(failed)) | Event::Error(StreamError::Transport(failed)) = event
+    if let Event::End(ChoiceEnd::Transport(failed)) | Event::Error(StreamError::Transport(failed)) = event
         && let Some(error) = object.get_mut("error")
     {
         add_to(failed, error);

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, fmt, time::Duration};
 
 use clap::ValueHint;
-use unbraid::Builder;
+use unbraid::CompletionsBuilder;
 use unbraid_http::{BuildError, Client, ClientBuilder};
 
 /// The endpoint. What is not given comes from the environment.
@@ -41,8 +41,8 @@ impl fmt::Debug for Key {
 
 impl Provider {
     /// A client for this endpoint, whose streams are read by these settings.
-    pub(super) fn client(&self, settings: Builder) -> Result<Client, BuildError> {
-        let mut client = ClientBuilder::from_env().stream_settings(settings);
+    pub(super) fn client(&self, settings: CompletionsBuilder) -> Result<Client, BuildError> {
+        let mut client = ClientBuilder::from_env().stream_config(settings);
         if let Some(url) = &self.base_url {
             client = client.base_url(url);
         }

@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use unbraid_core::{ChoiceIndex, End, StreamError, TransportError};
+use unbraid_core::{ChoiceIndex, ChoiceEnd, StreamError, TransportError};
 use unbraid_http::{HttpError, StatusError, limits::MAX_RETRY_AFTER};
 
 use crate::{
@@ -101,7 +101,7 @@ fn lost(error: &TransportError) -> String {
 fn causes(outcome: &Outcome<'_>) -> Vec<(String, Vec<ChoiceIndex>)> {
     let mut causes: Vec<(String, Vec<ChoiceIndex>)> = Vec::new();
     for (index, end) in &outcome.ends {
-        let End::Transport(error) = end else {
+        let ChoiceEnd::Transport(error) = end else {
             continue;
         };
         let cause = HttpError::cause_of(&**error).map_or_else(|| lost(error), told);

@@ -1,5 +1,5 @@
 use serde_json::Value;
-use unbraid::{CallKind, CallStatus, Demux, Options};
+use unbraid::{CallKind, CallStatus, Demux, Config};
 use unbraid_testkit::fixture::Fixture;
 
 use super::Indenter;
@@ -111,7 +111,7 @@ fn what_is_no_json_stays_as_it_came() {
 fn the_calls_of_every_fixture_keep_their_value() {
     let mut compared = 0;
     for fixture in Fixture::all() {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         demux.feed(&fixture.bytes);
         demux.finish();
         let calls = demux

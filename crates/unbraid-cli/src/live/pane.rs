@@ -87,15 +87,15 @@ impl Pane {
                 self.blocks.start_call(name, *kind);
                 self.rate.count(at);
             }
-            Event::ToolCallArguments { call, text } => {
+            Event::ToolCallArguments { call_index: call, text } => {
                 self.state = State::Calling;
                 self.blocks.push_arguments(*call, text);
                 self.rate.count(at);
             }
-            Event::ToolCallDone { call, status } => self.blocks.end_call(*call, *status),
+            Event::ToolCallDone { call_index: call, status } => self.blocks.end_call(*call, *status),
             Event::Finish(reason) => self.reason = Some(printable(reason)),
             Event::End(end) => {
-                self.state = State::Ended(end.name());
+                self.state = State::Ended(end.as_str());
                 self.blocks.drop_repeated_function_call();
                 self.rate.stop(at);
             }

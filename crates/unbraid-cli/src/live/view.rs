@@ -9,7 +9,7 @@ use ratatui::{
     style::{Modifier, Style},
     text::Line,
 };
-use unbraid::{ChoiceIndex, Event, Stamped};
+use unbraid::{ChoiceIndex, Event, Sequenced};
 
 use super::{
     grid::Grid,
@@ -84,7 +84,7 @@ impl View {
     }
 
     /// Takes the next event of a choice or of the stream, which was seen at this time.
-    pub(super) fn apply(&mut self, stamped: &Stamped, at: Duration) {
+    pub(super) fn apply(&mut self, stamped: &Sequenced, at: Duration) {
         let Some(index) = stamped.choice else {
             return; // usage and warnings are told in the summary
         };

@@ -1,6 +1,6 @@
 //! The calls of one choice as lines: indented JSON, one call behind the other, although they stream in parallel.
 
-use unbraid::{Call, CallKind, CallStatus};
+use unbraid::{ToolCall, CallKind, CallStatus};
 
 use super::lines::{Line, Lines, Voice};
 use crate::{indent::Indenter, printable::printable};
@@ -100,7 +100,7 @@ impl Calls {
     }
 
     /// The choice has ended with these calls; gives all lines that are left, and the text's where it began.
-    pub(crate) fn end(&mut self, calls: &[Call], text: Option<Line>) -> Vec<Line> {
+    pub(crate) fn end(&mut self, calls: &[ToolCall], text: Option<Line>) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut text = text.into_iter();
         for (ordinal, typed) in std::mem::take(&mut self.calls).into_iter().enumerate() {
@@ -108,7 +108,7 @@ impl Calls {
                 lines.extend(text.by_ref());
             }
             // One that is told twice is left out of the message, and of these lines (T37).
-            let told = calls.iter().find(|call| call.call as usize == ordinal);
+            let told = calls.iter().find(|call| call.call_index as usize == ordinal);
             lines.extend(
                 told.map(|call| typed.end(call.status))
                     .into_iter()
@@ -139,7 +139,7 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
-    use unbraid::{CallKind, Demux, Options};
+    use unbraid::{CallKind, Demux, Config};
 
     use super::{Calls, Line, Voice};
 
@@ -152,8 +152,8 @@ mod tests {
     }
 
     /// The calls of a choice that ends with these deltas.
-    fn told(deltas: &[&str]) -> Vec<unbraid::Call> {
-        let mut demux = Demux::new(Options::default());
+    fn told(deltas: &[&str]) -> Vec<unbraid::ToolCall> {
+        let mut demux = Demux::new(Config::default());
         for delta in deltas {
             demux.feed(format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n").as_bytes());
         }

@@ -7,7 +7,7 @@ use tokio::{
     sync::mpsc::{self, Sender},
     task::JoinSet,
 };
-use unbraid::{Choice, ChoiceError, ChoiceIndex, Completions, Event, Finished};
+use unbraid::{Choice, ChoiceError, ChoiceIndex, Completions, Event, ChoiceOutcome};
 
 use super::{
     calls::Calls,
@@ -120,7 +120,7 @@ impl ChoiceLines {
                 lines.extend(self.calls.start(name, *kind));
                 lines
             }
-            Event::ToolCallArguments { call, text } => self.calls.push(*call, text),
+            Event::ToolCallArguments { call_index: call, text } => self.calls.push(*call, text),
             Event::End(_) => {
                 let text = self.text.end();
                 self.calls.end(&choice.snapshot().tool_calls, text)
@@ -139,8 +139,8 @@ impl ChoiceLines {
 async fn ended(choices: &[Choice]) -> Vec<Ended> {
     let mut all = Vec::new();
     for choice in choices {
-        let ended = |finished: &Finished| Ended {
-            index: finished.index,
+        let ended = |finished: &ChoiceOutcome| Ended {
+            index: finished.choice,
             end: finished.end.clone(),
             calls: finished.message.tool_calls.len(),
             timing: choice.timing(),

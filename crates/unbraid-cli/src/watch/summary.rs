@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use unbraid::{ChoiceIndex, End, StreamError, Timing, Usage, Warning};
+use unbraid::{ChoiceIndex, ChoiceEnd, StreamError, Timing, Usage, Warning};
 
 use super::show::style;
 use crate::{
@@ -27,7 +27,7 @@ pub(crate) struct Shown {
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) index: ChoiceIndex,
-    pub(super) end: End,
+    pub(super) end: ChoiceEnd,
     pub(super) calls: usize,
     pub(super) timing: Timing,
 }
@@ -76,8 +76,8 @@ impl Shown {
             format!("{mark}{}", count(*tokens, "token"))
         });
         let end = match &choice.end {
-            End::Finished(reason) => format!("finished ({})", printable(reason.as_str())),
-            end => end.name().to_owned(),
+            ChoiceEnd::Finished(reason) => format!("finished ({})", printable(reason.as_str())),
+            end => end.as_str().to_owned(),
         };
         [
             end,
@@ -91,7 +91,7 @@ impl Shown {
     fn stream(&self, out: &mut impl Write) -> io::Result<()> {
         let closed = match &self.closed {
             Ok(()) => "closed",
-            Err(error) => error.name(),
+            Err(error) => error.as_str(),
         };
         write!(out, "stream {closed}")?;
         let (usage, estimated) = (&self.usage, &self.usage.estimated);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 use unbraid::{Usage, UsageSource};
-use unbraid_core::{Demux, Options};
+use unbraid_core::{Demux, Config};
 use unbraid_http::Request;
 
 use crate::{
@@ -20,7 +20,7 @@ pub(crate) async fn check(base_url: &str, case: &Case) -> (Answer, Bytes) {
 
     handles(base_url, case, &expected).await;
     let bytes = streamed(base_url, case).await;
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(&bytes);
     demux.finish();
     let found = answer::of_response(&demux.aggregate());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use unbraid::{End, Event, Stamped, StreamError};
+use unbraid::{ChoiceEnd, Event, Sequenced, StreamError};
 use unbraid_http::{HttpError, Request};
 
 use crate::{busy::occupy, case, client, engine, engine::SLOTS, run};
@@ -19,11 +19,11 @@ fn every_choice_ends_and_keeps_what_it_had() {
         server.kill();
         for choice in choices {
             let choice = choice.unwrap();
-            let ended = choice.ended().await;
-            assert!(matches!(ended.end, End::Transport(_)), "{:?}", ended.end);
+            let ended = choice.outcome().await;
+            assert!(matches!(ended.end, ChoiceEnd::Transport(_)), "{:?}", ended.end);
             assert!(!ended.message.content.is_empty());
             let error = choice.finished().await.unwrap_err();
-            assert!(matches!(error.end(), End::Transport(_)), "{error:?}");
+            assert!(matches!(error.end(), ChoiceEnd::Transport(_)), "{error:?}");
         }
         let error = completions.closed().await.unwrap_err();
         assert!(matches!(error, StreamError::Transport(_)), "{error:?}");
@@ -44,7 +44,7 @@ fn events_tell_every_end() {
         let ends = last.iter().filter(|event| {
             matches!(
                 event,
-                Ok(Stamped {
+                Ok(Sequenced {
                     event: Event::End(_),
                     ..
                 })

@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 
-use crate::{Demux, Options};
+use crate::{Demux, Config};
 
 /// The first choice that entries of `choices`, one a chunk, add up to; `None` stands for `[DONE]`.
 fn choice(entries: &[&str]) -> (Value, Vec<&'static str>) {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     for entry in entries {
         demux.feed(format!("data: {{\"choices\":[{entry}]}}\n\n").as_bytes());
     }
@@ -147,7 +147,7 @@ fn m11_audio_is_joined_and_stands_in_the_message_alone() {
 
 #[test]
 fn m11_audio_that_is_no_base64_is_warned_about_and_told_as_it_came() {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"audio\":{\"data\":\"?!\"}}}]}\n\n");
     let events: Vec<String> =
         std::iter::from_fn(|| demux.next_event().map(|e| e.to_string())).collect();

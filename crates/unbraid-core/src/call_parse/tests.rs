@@ -4,7 +4,7 @@ use super::*;
 
 /// What `parse` says of a text, and what `parse_repaired` makes of it.
 #[track_caller]
-fn check(text: &str, fault: &str, repaired: Option<&Value>) {
+fn assert_case(text: &str, fault: &str, repaired: Option<&Value>) {
     let strict = parse_json::<Value>(text).map_err(|fault| fault.to_string());
     match fault {
         "" => assert_eq!(strict.as_ref().ok(), repaired, "{text}"),
@@ -26,41 +26,41 @@ const REPAIR: &str = "the text is JSON only after a repair";
 #[test]
 fn j17_a_lone_surrogate_is_named_and_replaced() {
     let lone = |at| format!("a lone surrogate is escaped at byte {at}: {REPAIR}");
-    check(
+    assert_case(
         r#"{"a":"\ud83d"}"#,
         &lone(6),
         Some(&json!({"a": "\u{fffd}"})),
     );
-    check(
+    assert_case(
         r#"{"a":"x\ude42y"}"#,
         &lone(7),
         Some(&json!({"a": "x\u{fffd}y"})),
     );
-    check(r#"{"\ud83d":1}"#, &lone(2), Some(&json!({"\u{fffd}": 1})));
-    check(
+    assert_case(r#"{"\ud83d":1}"#, &lone(2), Some(&json!({"\u{fffd}": 1})));
+    assert_case(
         r#""\ud83d\ud83d\ude42""#,
         &lone(1),
         Some(&json!("\u{fffd}\u{1f642}")),
     );
-    check(r#""\ud83d\n""#, &lone(1), Some(&json!("\u{fffd}\n")));
-    check(
+    assert_case(r#""\ud83d\n""#, &lone(1), Some(&json!("\u{fffd}\n")));
+    assert_case(
         r#"["\ud83d\ude42", "\ud83d", "\ude42"]"#,
         &lone(18),
         Some(&json!(["\u{1f642}", "\u{fffd}", "\u{fffd}"])),
     );
-    check(r#"{} ["\ud83d"]"#, &lone(5), Some(&json!(["\u{fffd}"])));
-    check(r#""\ud83d\ude42""#, "", Some(&json!("\u{1f642}")));
+    assert_case(r#"{} ["\ud83d"]"#, &lone(5), Some(&json!(["\u{fffd}"])));
+    assert_case(r#""\ud83d\ude42""#, "", Some(&json!("\u{1f642}")));
 }
 
 #[test]
 fn j17_what_else_is_wrong_with_the_text_stays_wrong() {
-    check(
+    assert_case(
         r#"{"a":"\ud83d"#,
         "the text ends inside its JSON, after 12 bytes",
         None,
     );
-    check(r#"["\ud83d"] x"#, "no JSON at byte 11", None);
-    check(
+    assert_case(r#"["\ud83d"] x"#, "no JSON at byte 11", None);
+    assert_case(
         r#"["\ud83d"] []"#,
         "several JSON values in a row, the first too many at byte 11",
         None,
@@ -70,11 +70,11 @@ fn j17_what_else_is_wrong_with_the_text_stays_wrong() {
 #[test]
 fn j17_a_call_with_a_lone_surrogate_is_repaired() {
     let arguments = r#"{"a":"\ud83d"}"#;
-    let status = crate::CallStatus::judge(CallKind::Function, Some("c"), "f", arguments);
+    let status = crate::CallStatus::check(CallKind::Function, Some("c"), "f", arguments);
     assert_eq!(status, crate::CallStatus::Repaired);
-    assert_eq!(judge(arguments), Judged::Repaired);
-    assert_eq!(judge(r#"{"a":"\ud83d\ude42"}"#), Judged::Complete);
-    assert_eq!(judge(r#"{"a":"\ud83d"#), Judged::Truncated);
+    assert_eq!(check(arguments), Verdict::Repaired);
+    assert_eq!(check(r#"{"a":"\ud83d\ude42"}"#), Verdict::Complete);
+    assert_eq!(check(r#"{"a":"\ud83d"#), Verdict::Truncated);
 }
 
 #[test]

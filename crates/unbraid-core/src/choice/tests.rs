@@ -5,36 +5,36 @@ mod cut;
 use unbraid_testkit::cut::Rng;
 
 use super::*;
-use crate::{ChoiceIndex, Message, Shape, ThinkTags, ToolCallUpdate};
+use crate::{ChoiceIndex, Message, CompletionKind, ThinkTags, ToolCallUpdate};
 
-const LANES: [Lane; 5] = [
-    Lane::Content,
-    Lane::Reasoning,
-    Lane::Refusal,
-    Lane::Arguments(0),
-    Lane::Arguments(1),
+const LANES: [DeltaKind; 5] = [
+    DeltaKind::Content,
+    DeltaKind::Reasoning,
+    DeltaKind::Refusal,
+    DeltaKind::Arguments(0),
+    DeltaKind::Arguments(1),
 ];
 
 const ROLES: [Option<&str>; 3] = [None, Some("assistant"), Some("user")];
 
 /// A choice's machine and its transcript.
 struct Choice {
-    machine: Machine,
+    machine: ChoiceMachine,
     log: Transcript,
 }
 
 impl Choice {
     fn new(think_tags: ThinkTags) -> Self {
         Self {
-            machine: Machine::new(&Options {
+            machine: ChoiceMachine::new(&Config {
                 think_tags,
-                ..Options::default()
+                ..Config::default()
             }),
-            log: Transcript::new(ChoiceIndex(0), Shape::Chat),
+            log: Transcript::new(ChoiceIndex(0), CompletionKind::Chat),
         }
     }
 
-    fn plain(&self) -> Vec<(Lane, Option<&'static str>)> {
+    fn plain(&self) -> Vec<(DeltaKind, Option<&'static str>)> {
         let all = LANES
             .into_iter()
             .flat_map(|lane| ROLES.map(|role| (lane, role)));
@@ -43,12 +43,12 @@ impl Choice {
     }
 
     fn told(&self, from: usize) -> Vec<String> {
-        let events = (from..self.log.visible()).filter_map(|seq| self.log.event(seq));
+        let events = (from..self.log.event_count()).filter_map(|seq| self.log.event(seq));
         events.map(|event| event.to_string()).collect()
     }
 
-    fn ended(mut self, place: Place) -> (Vec<String>, Message) {
-        self.machine.end(End::Interrupted, place, &mut self.log);
+    fn ended(mut self, place: Position) -> (Vec<String>, Message) {
+        self.machine.finish(ChoiceEnd::Interrupted, place, &mut self.log);
         (self.told(0), self.log.message())
     }
 }
@@ -56,8 +56,8 @@ impl Choice {
 /// What is no piece: a role alone, halves of a character, calls with and without a name, a reason, an end.
 fn update(rng: &mut Rng) -> Update<'static> {
     let mut update = Update {
-        recognised: true,
-        choice_index: Some(ChoiceIndex(0)),
+        is_chunk: true,
+        choice: Some(ChoiceIndex(0)),
         ..Update::default()
     };
     let half = Fragment {
@@ -73,12 +73,12 @@ fn update(rng: &mut Rng) -> Update<'static> {
     };
     match rng.below(16) {
         0..3 => update.role = ROLES[1 + rng.below(2)].map(Cow::Borrowed),
-        3 => update.content_update = Some(half),
-        4 => update.reasoning_update = Some(half),
-        5..12 => update.tool_call_updates.push(call(rng)),
+        3 => update.content = Some(half),
+        4 => update.reasoning = Some(half),
+        5..12 => update.tool_calls.push(call(rng)),
         12 => update.function_name = Some("old".into()),
         13 if rng.chance(0.3) => update.finish_reason = Some("stop".into()),
-        _ => update.content_update = Some("text".into()),
+        _ => update.content = Some("text".into()),
     }
     update
 }
@@ -90,28 +90,28 @@ fn a_piece_does_what_its_update_does() {
         let rng = &mut Rng::new(seed);
         let tags = [ThinkTags::Off, ThinkTags::Split, ThinkTags::SplitOpen][rng.below(3)];
         let (mut quick, mut slow) = (Choice::new(tags), Choice::new(tags));
-        let mut place = Place::default();
+        let mut place = Position::default();
         for at in 0..24 {
-            place.at = at;
+            place.event = at;
             if rng.chance(0.3) {
                 let update = update(rng);
                 quick.machine.apply(&update, place, &mut quick.log);
                 slow.machine.apply(&update, place, &mut slow.log);
                 continue;
             }
-            let piece = Piece {
-                at,
+            let piece = TextDelta {
+                event_index: at,
                 choice: ChoiceIndex(0),
-                shape: Shape::Chat,
+                kind: CompletionKind::Chat,
                 role: ROLES[rng.below(3)],
-                lane: LANES[rng.below(5)],
+                text_kind: LANES[rng.below(5)],
                 text: ["piece", "piece <", "think>piece", "</think>piece"][rng.below(4)],
             };
-            let (known, before) = (quick.plain(), quick.log.visible());
-            quick.machine.piece(&piece, place, &mut quick.log);
+            let (known, before) = (quick.plain(), quick.log.event_count());
+            quick.machine.apply_text(&piece, place, &mut quick.log);
             slow.machine.apply(&piece.to_update(), place, &mut slow.log);
             assert_eq!(quick.told(before), slow.told(before), "seed {seed}, {at}");
-            if known.contains(&(piece.lane, piece.role)) {
+            if known.contains(&(piece.text_kind, piece.role)) {
                 plain += 1;
                 let told = quick.told(before);
                 assert_eq!(told.len(), 1, "seed {seed}, {at}: {told:?}");

@@ -5,10 +5,10 @@
 
 use std::{borrow::Cow, mem};
 
-use super::Machine;
+use super::ChoiceMachine;
 use crate::{
     ThinkTags, Update,
-    event::Place,
+    event::Position,
     limits::DELTA_COST,
     transcript::{Kind, Transcript},
 };
@@ -142,9 +142,9 @@ impl ThinkSplitter {
     }
 }
 
-impl Machine {
+impl ChoiceMachine {
     /// Delivers text that was held back because it might have begun a tag.
-    pub(super) fn flush_think(&mut self, place: Place, log: &mut Transcript) {
+    pub(super) fn flush_think(&mut self, place: Position, log: &mut Transcript) {
         if let Some(think) = &mut self.think {
             think.flush(&mut |kind, text| log.push(kind, place, 0, text));
         }
@@ -170,7 +170,7 @@ fn of_tag(tag: &'static str, tail: &str) -> Mark {
 
 /// What splitting an update costs beyond the update itself: each tag in it may begin a further event.
 pub(crate) fn split_cost(tags: ThinkTags, update: &Update<'_>) -> u64 {
-    match (&update.content_update, tags) {
+    match (&update.content, tags) {
         (None, _) | (_, ThinkTags::Off) => 0,
         (Some(content), ThinkTags::Split | ThinkTags::SplitOpen) => {
             content.text.matches("think>").count() as u64 * DELTA_COST

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{join_halves, lone_half, push_text};
 use crate::{
     CallKind, CallStatus, Fragment, Limit, LimitExceeded, Limits, ToolCallUpdate, Update, Warning,
-    event::Place,
+    event::Position,
     limits::MAX_FIELDS,
     transcript::{CallEntry, Kind, Transcript},
 };
@@ -13,17 +13,17 @@ use crate::{
 /// Applies an update's calls, then its legacy function call.
 pub(super) fn apply(
     update: &Update<'_>,
-    place: Place,
+    place: Position,
     log: &mut Transcript,
     limits: &Limits,
     tools: &[Arc<str>],
 ) -> Result<(), LimitExceeded> {
-    let function = update.function_name.is_some() || update.function_arguments_update.is_some();
-    if update.tool_call_updates.is_empty() && !function {
+    let function = update.function_name.is_some() || update.function_arguments.is_some();
+    if update.tool_calls.is_empty() && !function {
         announce_all(log, place);
         return Ok(());
     }
-    for entry in &update.tool_call_updates {
+    for entry in &update.tool_calls {
         let call = match find(&log.calls, entry, tools) {
             Some(call) => call,
             None if entry.says_nothing() => continue,
@@ -44,7 +44,7 @@ pub(super) fn apply(
         };
         announce_others(log, call, place);
         name(log, call, update.function_name.as_ref(), tools);
-        let piece = update.function_arguments_update.as_ref();
+        let piece = update.function_arguments.as_ref();
         arguments(log, call, piece, place, limits.warnings);
     }
     Ok(())
@@ -246,7 +246,7 @@ fn arguments(
     log: &mut Transcript,
     call: usize,
     piece: Option<&Fragment<'_>>,
-    place: Place,
+    place: Position,
     max: usize,
 ) {
     let (Some(state), Some(piece)) = (log.calls.get_mut(call), piece) else {
@@ -275,7 +275,7 @@ fn number(call: usize) -> u32 {
 }
 
 /// Tells a call, and what waited for its name.
-fn announce(log: &mut Transcript, call: usize, place: Place) {
+fn announce(log: &mut Transcript, call: usize, place: Position) {
     let Some(state) = log.calls.get_mut(call).filter(|state| !state.announced) else {
         return;
     };
@@ -289,11 +289,11 @@ fn announce(log: &mut Transcript, call: usize, place: Place) {
 }
 
 /// A name is stable once the choice goes on without it.
-pub(super) fn announce_all(log: &mut Transcript, place: Place) {
+pub(super) fn announce_all(log: &mut Transcript, place: Position) {
     announce_others(log, usize::MAX, place);
 }
 
-fn announce_others(log: &mut Transcript, but: usize, place: Place) {
+fn announce_others(log: &mut Transcript, but: usize, place: Position) {
     for call in 0..log.calls.len() {
         let named = log
             .calls
@@ -305,7 +305,7 @@ fn announce_others(log: &mut Transcript, but: usize, place: Place) {
     }
 }
 
-pub(super) fn flush_all(log: &mut Transcript, place: Place, max: usize) {
+pub(super) fn flush_all(log: &mut Transcript, place: Position, max: usize) {
     for call in 0..log.calls.len() {
         let Some(state) = log.calls.get_mut(call).filter(|state| state.high.is_some()) else {
             continue;
@@ -321,7 +321,7 @@ pub(super) fn flush_all(log: &mut Transcript, place: Place, max: usize) {
 }
 
 /// At the end every call is told, named or not, and judged.
-pub(super) fn finish_all(log: &mut Transcript, place: Place, cut: bool, max: usize) {
+pub(super) fn finish_all(log: &mut Transcript, place: Position, cut: bool, max: usize) {
     for call in 0..log.calls.len() {
         announce(log, call, place);
     }
@@ -334,7 +334,7 @@ pub(super) fn finish_all(log: &mut Transcript, place: Place, cut: bool, max: usi
         let status = log.calls.get(call).and_then(|state| state.status);
         if status == Some(CallStatus::Repaired) && arguments.trim_start().starts_with("{}") {
             let warning =
-                Warning::new("T22", place.at, "arguments begin with a placeholder object");
+                Warning::new("T22", place.event, "arguments begin with a placeholder object");
             log.warn(warning, place, max);
         }
     }

@@ -189,7 +189,7 @@ impl<'a> Element<'a> {
         if self.fields.is_empty() {
             return;
         }
-        self.update.delta_fields = self.fields.len();
+        self.update.delta_field_count = self.fields.len();
         self.fields.append(&mut self.update.metadata);
         self.update.metadata = std::mem::take(&mut self.fields);
     }
@@ -207,7 +207,7 @@ impl<'a> Chunk<'a> {
                     0
                 }
             });
-            element.update.choice_index = Some(ChoiceIndex(index));
+            element.update.choice = Some(ChoiceIndex(index));
             if element.index.is_none() {
                 let warning = Warning::new("E8", at, "the choice index is missing");
                 element.update.warnings.push(warning);

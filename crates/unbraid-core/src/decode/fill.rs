@@ -12,7 +12,7 @@ use super::{
     node,
 };
 use crate::{
-    Fragment, Shape, ToolCallUpdate,
+    Fragment, CompletionKind, ToolCallUpdate,
     dialect::openai_chat,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
 };
@@ -163,13 +163,13 @@ impl<'a> Fill<'a> for Element<'a> {
                 // C19: the text counts where the delta holds none.
                 let text = from.fragment()?;
                 if std::mem::replace(&mut self.has_text, true)
-                    || (text.is_some() && self.update.content_update.is_some())
+                    || (text.is_some() && self.update.content.is_some())
                 {
                     return Err(Surprise);
                 }
-                self.update.content_update = self.update.content_update.take().or(text);
+                self.update.content = self.update.content.take().or(text);
                 if !self.has_delta {
-                    self.update.shape = Shape::Text;
+                    self.update.kind = CompletionKind::Text;
                 }
             }
             "finish_reason" => self.update.finish_reason = non_empty(from.text()?),
@@ -184,13 +184,13 @@ impl<'a> Fill<'a> for Element<'a> {
     }
 
     fn weight(&self) -> usize {
-        1 + self.update.tool_call_updates.len()
+        1 + self.update.tool_calls.len()
     }
 
     fn done(&mut self) -> Result<(), Surprise> {
         // E21: a message beside a delta only repeats what has come; in place of one it needs a closer look.
         let update = &self.update;
-        let counts = self.has_message && update.shape == Shape::Chat && !update.has_payload();
+        let counts = self.has_message && update.kind == CompletionKind::Chat && !update.has_payload();
         if counts { Err(Surprise) } else { Ok(()) }
     }
 }
@@ -221,19 +221,19 @@ impl<'a> Fill<'a> for Delta<'_, 'a> {
         match &*key {
             "role" => update.role = non_empty(from.text()?),
             "content" => self.content = from.fragment()?,
-            "refusal" => update.refusal_update = from.fragment()?,
+            "refusal" => update.refusal = from.fragment()?,
             "tool_calls" => {
-                if from.list(&mut update.tool_call_updates)? {
-                    number_calls(&mut update.tool_call_updates);
+                if from.list(&mut update.tool_calls)? {
+                    number_calls(&mut update.tool_calls);
                 } else {
-                    update.tool_call_updates.clear();
+                    update.tool_calls.clear();
                 }
             }
             "function_call" => {
                 let mut function = Function::default();
                 let _is_null = !from.object(&mut function)?;
                 update.function_name = function.name;
-                update.function_arguments_update = function.arguments;
+                update.function_arguments = function.arguments;
             }
             "reasoning_details" => {
                 let raw = from.raw()?;
@@ -258,16 +258,16 @@ impl<'a> Fill<'a> for Delta<'_, 'a> {
 
     fn done(&mut self) -> Result<(), Surprise> {
         let update = &mut self.element.update;
-        update.shape = Shape::Chat;
+        update.kind = CompletionKind::Chat;
         if self.content.is_some() {
-            update.content_update = self.content.take();
+            update.content = self.content.take();
         }
-        update.reasoning_update = self.reasoning.iter_mut().find_map(Option::take);
-        if let (None, Some(details)) = (&update.reasoning_update, self.details.take()) {
+        update.reasoning = self.reasoning.iter_mut().find_map(Option::take);
+        if let (None, Some(details)) = (&update.reasoning, self.details.take()) {
             let details = node::read(details, MAX_JSON_DEPTH).map_err(|_| Surprise)?;
             let (text, _) = openai_chat::details(&details); // halves of characters are a surprise
-            update.reasoning_update = text;
-            self.element.details_only = update.reasoning_update.is_some();
+            update.reasoning = text;
+            self.element.details_only = update.reasoning.is_some();
         }
         Ok(())
     }

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use crate::{Update, Warning, limits::MAX_ENTRIES, piece::Take};
+use crate::{Update, Warning, limits::MAX_ENTRIES, piece::UpdateSink};
 
 /// Collects an event's updates, holding one back so that the last one can be marked.
 pub(super) struct Out<'a, 's> {
     pub(super) at: u64,
     pub(super) held: Option<Update<'a>>,
     pub(super) warnings: Vec<Warning>,
-    pub(super) recognised: bool,
+    pub(super) is_chunk: bool,
     pub(super) done: bool,
     /// The end of the stream cut the event: what is lost at its end was cut (S21).
     pub(super) cut: bool,
@@ -20,7 +20,7 @@ pub(super) struct Out<'a, 's> {
     lost: Lost,
     /// What was lost after the last good value: the end of the stream may have cut it.
     tail: Lost,
-    sink: &'s mut dyn Take,
+    sink: &'s mut dyn UpdateSink,
 }
 
 /// How much more the event may bring: [`MAX_ENTRIES`] of each kind, however many values it is made of.
@@ -39,12 +39,12 @@ struct Lost {
 }
 
 impl<'a, 's> Out<'a, 's> {
-    pub(super) fn new(at: u64, sink: &'s mut dyn Take) -> Self {
+    pub(super) fn new(at: u64, sink: &'s mut dyn UpdateSink) -> Self {
         Self {
             at,
             held: None,
             warnings: Vec::new(),
-            recognised: false,
+            is_chunk: false,
             done: false,
             cut: false,
             refusal: None,
@@ -89,7 +89,7 @@ impl<'a, 's> Out<'a, 's> {
 
     /// Whether there is room for an update of a choice; calls beyond it are taken away.
     pub(super) fn admits(&mut self, update: &mut Update<'_>) -> bool {
-        let calls = &mut update.tool_call_updates;
+        let calls = &mut update.tool_calls;
         if self.room.choices == 0 || calls.len() > self.room.calls {
             self.skip();
         }
@@ -123,8 +123,8 @@ impl<'a, 's> Out<'a, 's> {
     }
 
     pub(super) fn push(&mut self, mut update: Update<'a>) {
-        update.at = self.at;
-        if update.error.is_some() && update.choice_index.is_none() {
+        update.event_index = self.at;
+        if update.error.is_some() && update.choice.is_none() {
             // The error ends the stream: what was lost before it is reported with it or never.
             self.good_follows();
             self.warn_of_loss();
@@ -176,8 +176,8 @@ impl<'a, 's> Out<'a, 's> {
             });
         }
         if let Some(mut last) = self.held.take() {
-            last.last = true;
-            last.recognised |= self.recognised;
+            last.last_of_event = true;
+            last.is_chunk |= self.is_chunk;
             self.sink.update(&last);
         }
     }

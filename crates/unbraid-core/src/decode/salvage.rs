@@ -110,7 +110,7 @@ impl Decoder {
         }
         if rest.trim_matches('"') == "[DONE]" {
             out.done = true;
-            out.recognised = true;
+            out.is_chunk = true;
         }
         Some(rest)
     }

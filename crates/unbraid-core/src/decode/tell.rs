@@ -14,7 +14,7 @@ use crate::{
     Update,
     frame::{Frame, FrameKind},
     limits::MAX_NAME_BYTES,
-    piece::Take,
+    piece::UpdateSink,
 };
 
 /// A field's last value. Of a long one only its hash is kept: it may be as long as an event.
@@ -62,7 +62,7 @@ pub(super) fn drop_long_names(chunk: &mut Chunk<'_>) {
 
 impl Decoder {
     /// Whether the event is an ordinary chunk, or foreign JSON that is as simple; then it is told.
-    pub(super) fn scans(&mut self, frame: &Frame<'_>, sink: &mut dyn Take) -> bool {
+    pub(super) fn scans(&mut self, frame: &Frame<'_>, sink: &mut dyn UpdateSink) -> bool {
         let named = matches!(frame.event, Some(b"error" | b"ping"));
         // Strict mode has to see every field.
         if self.way != Way::First || self.strict || named || frame.kind != FrameKind::Event {
@@ -91,7 +91,7 @@ impl Decoder {
     }
 
     /// As [`emit`](Self::emit) for a chunk of which nothing has to be held back: its updates are told where they stand.
-    fn tell_scanned(&mut self, mut chunk: Chunk<'_>, news: bool, sink: &mut dyn Take) {
+    fn tell_scanned(&mut self, mut chunk: Chunk<'_>, news: bool, sink: &mut dyn UpdateSink) {
         chunk.place(self.at);
         let mut left = chunk.elements.len();
         let bare = news || left == 0;
@@ -100,25 +100,25 @@ impl Decoder {
             element.settle();
             left -= 1;
             let update = &mut element.update;
-            update.at = self.at;
-            update.last = left == 0 && !bare;
+            update.event_index = self.at;
+            update.last_of_event = left == 0 && !bare;
             update.id.clone_from(&chunk.id);
             update.created = chunk.created;
             update.model.clone_from(&chunk.model);
-            update.recognised = true;
+            update.is_chunk = true;
             sink.update(update);
         }
         if bare {
             sink.update(&Update {
-                at: self.at,
-                last: true,
+                event_index: self.at,
+                last_of_event: true,
                 id: chunk.id,
                 created: chunk.created,
                 model: chunk.model,
                 usage: chunk.usage,
                 metadata: chunk.extra,
                 format: chunk.format,
-                recognised: chunk.has_choices,
+                is_chunk: chunk.has_choices,
                 ..Update::default()
             });
         }
@@ -130,14 +130,14 @@ impl Decoder {
         chunk.place(out.at);
         out.warnings.append(&mut chunk.warnings);
         let bare = chunk.elements.is_empty();
-        out.recognised |= chunk.has_choices || chunk.error.is_some();
+        out.is_chunk |= chunk.has_choices || chunk.error.is_some();
         for mut element in std::mem::take(&mut chunk.elements) {
             self.settle_reasoning(&mut element);
             let mut update = element.into_update();
             update.id = chunk.id.clone();
             update.created = chunk.created;
             update.model = chunk.model.clone();
-            update.recognised = true;
+            update.is_chunk = true;
             if out.admits(&mut update) {
                 out.push(update);
             }
@@ -156,7 +156,7 @@ impl Decoder {
                 error: chunk.error,
                 metadata: chunk.extra,
                 format: chunk.format,
-                recognised: out.recognised,
+                is_chunk: out.is_chunk,
                 ..Update::default()
             });
         }
@@ -180,13 +180,13 @@ impl Decoder {
 
     fn settle_reasoning(&mut self, element: &mut Element<'_>) {
         const KEPT: usize = crate::limits::MAX_CHOICES;
-        let index = element.update.choice_index.map_or(0, |index| index.0);
-        if element.update.reasoning_update.is_none() {
+        let index = element.update.choice.map_or(0, |index| index.0);
+        if element.update.reasoning.is_none() {
             return;
         }
         let plain = self.plain_reasoning.contains(&index);
         if element.details_only && plain {
-            element.update.reasoning_update = None;
+            element.update.reasoning = None;
         } else if !element.details_only && !plain && self.plain_reasoning.len() < KEPT {
             self.plain_reasoning.push(index);
         }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     ChoiceIndex, Fragment, ToolCallUpdate, Update,
-    piece::{Lane, Piece},
+    piece::{DeltaKind, TextDelta},
 };
 
 /// An ordinary chunk of one choice and one piece of text, with holes in it.
@@ -20,7 +20,7 @@ pub(super) struct Template {
     head: Box<[u8]>,
     /// Each hole, and what stands between it and the next.
     holes: Vec<(Hole, Box<[u8]>)>,
-    lane: Lane,
+    lane: DeltaKind,
     /// Whether all that it says stands in a [`Piece`].
     is_piece: bool,
     /// All that the chunk says, but for what stands in the holes.
@@ -64,7 +64,7 @@ impl Template {
             && update.usage.is_none()
             && update.error.is_none()
             && update.function_name.is_none()
-            && update.function_arguments_update.is_none();
+            && update.function_arguments.is_none();
         if !plain {
             return None;
         }
@@ -85,8 +85,8 @@ impl Template {
             created: chunk.created,
             model: chunk.model.clone(),
             role: update.role.clone(),
-            shape: update.shape,
-            tool_call_updates: update.tool_call_updates.clone(),
+            kind: update.kind,
+            tool_calls: update.tool_calls.clone(),
             ..Update::default()
         };
         Self::cut(text, places, lane, like.into_owned())
@@ -95,7 +95,7 @@ impl Template {
     fn cut(
         text: &str,
         mut places: Vec<(Hole, (usize, usize))>,
-        lane: Lane,
+        lane: DeltaKind,
         like: Update<'static>,
     ) -> Option<Self> {
         places.sort_unstable_by_key(|(_, place)| *place);
@@ -169,7 +169,7 @@ impl Template {
     }
 
     /// Which text it continues.
-    pub(super) fn lane(&self) -> Lane {
+    pub(super) fn lane(&self) -> DeltaKind {
         self.lane
     }
 
@@ -180,13 +180,13 @@ impl Template {
     }
 
     /// What a chunk that fits says, if all of it stands in a piece.
-    pub(super) fn piece<'t>(&'t self, choice: ChoiceIndex, text: &'t str) -> Option<Piece<'t>> {
-        let piece = Piece {
-            at: 0,
+    pub(super) fn piece<'t>(&'t self, choice: ChoiceIndex, text: &'t str) -> Option<TextDelta<'t>> {
+        let piece = TextDelta {
+            event_index: 0,
             choice,
-            shape: self.like.shape,
+            kind: self.like.kind,
             role: self.like.role.as_deref(),
-            lane: self.lane,
+            text_kind: self.lane,
             text,
         };
         Some(piece).filter(|_| self.is_piece)
@@ -196,10 +196,10 @@ impl Template {
     pub(super) fn update<'t>(&'t self, choice: ChoiceIndex, text: &'t str) -> Update<'t> {
         let (like, piece) = (&self.like, Fragment::from(text));
         let mut update = Update {
-            last: true,
-            recognised: true,
-            choice_index: Some(choice),
-            shape: like.shape,
+            last_of_event: true,
+            is_chunk: true,
+            choice: Some(choice),
+            kind: like.kind,
             id: lent(&like.id),
             created: like.created,
             model: lent(&like.model),
@@ -207,12 +207,12 @@ impl Template {
             ..Update::default()
         };
         match self.lane {
-            Lane::Content => update.content_update = Some(piece),
-            Lane::Reasoning => update.reasoning_update = Some(piece),
-            Lane::Refusal => update.refusal_update = Some(piece),
-            Lane::Arguments(_) => {
-                update.tool_call_updates = like.tool_call_updates.iter().map(lent_call).collect();
-                if let Some(call) = update.tool_call_updates.first_mut() {
+            DeltaKind::Content => update.content = Some(piece),
+            DeltaKind::Reasoning => update.reasoning = Some(piece),
+            DeltaKind::Refusal => update.refusal = Some(piece),
+            DeltaKind::Arguments(_) => {
+                update.tool_calls = like.tool_calls.iter().map(lent_call).collect();
+                if let Some(call) = update.tool_calls.first_mut() {
                     call.arguments = Some(piece);
                 }
             }
@@ -236,8 +236,8 @@ fn lent_call<'t>(call: &'t ToolCallUpdate<'static>) -> ToolCallUpdate<'t> {
 }
 
 /// The one piece of text of an update, if it is the only one, and stands in the chunk as it is.
-fn only_piece<'u, 'a>(update: &'u Update<'a>) -> Option<(Lane, &'u Fragment<'a>)> {
-    let (index, call) = match update.tool_call_updates.as_slice() {
+fn only_piece<'u, 'a>(update: &'u Update<'a>) -> Option<(DeltaKind, &'u Fragment<'a>)> {
+    let (index, call) = match update.tool_calls.as_slice() {
         [] => (0, None),
         [call] if call.extra.is_empty() && call.position.is_none() => {
             (call.index.unwrap_or(0), Some(call.arguments.as_ref()?))
@@ -245,10 +245,10 @@ fn only_piece<'u, 'a>(update: &'u Update<'a>) -> Option<(Lane, &'u Fragment<'a>)
         _ => return None,
     };
     let pieces = [
-        (Lane::Content, update.content_update.as_ref()),
-        (Lane::Reasoning, update.reasoning_update.as_ref()),
-        (Lane::Refusal, update.refusal_update.as_ref()),
-        (Lane::Arguments(index), call),
+        (DeltaKind::Content, update.content.as_ref()),
+        (DeltaKind::Reasoning, update.reasoning.as_ref()),
+        (DeltaKind::Refusal, update.refusal.as_ref()),
+        (DeltaKind::Arguments(index), call),
     ];
     let mut pieces = pieces
         .into_iter()
@@ -297,7 +297,7 @@ fn only(text: &str, needle: &str) -> Option<usize> {
 
 /// Whether the likes of it change nothing but one text: a call's header, or an index that is missing, does.
 fn says_nothing_else(like: &Update<'_>) -> bool {
-    like.tool_call_updates.iter().all(|call| {
+    like.tool_calls.iter().all(|call| {
         call.index.is_some()
             && call.id.is_none()
             && call.name.is_none()

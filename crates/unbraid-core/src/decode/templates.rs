@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     ChoiceIndex, Update,
-    piece::{Lane, Piece, Take},
+    piece::{DeltaKind, TextDelta, UpdateSink},
 };
 
 /// Shapes that a stream's chunks take: text, reasoning and the arguments of a few calls come in turn.
@@ -32,7 +32,7 @@ pub(super) struct Templates {
 /// Which text of which choice a chunk continues.
 pub(super) struct Fit {
     pub(super) choice: u32,
-    pub(super) lane: Lane,
+    pub(super) lane: DeltaKind,
 }
 
 impl Templates {
@@ -55,7 +55,7 @@ impl Templates {
 
     /// Tells what was found, if the caller agrees: as a piece where that is welcome and says it all.
     #[inline]
-    pub(super) fn tell<T: Take + ?Sized>(
+    pub(super) fn tell<T: UpdateSink + ?Sized>(
         &mut self,
         found: &Found<'_>,
         event: u64,
@@ -80,9 +80,9 @@ impl Templates {
         let known = std::mem::replace(&mut self.told, true);
         let piece = template.piece(choice, text);
         match piece.filter(|_| known && sink.takes_pieces()) {
-            Some(piece) => sink.piece(&Piece { at: event, ..piece }),
+            Some(piece) => sink.piece(&TextDelta { event_index: event, ..piece }),
             None => sink.update(&Update {
-                at: event,
+                event_index: event,
                 ..template.update(choice, text)
             }),
         }

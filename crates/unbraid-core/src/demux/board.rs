@@ -3,21 +3,21 @@
 use std::collections::VecDeque;
 
 use crate::{
-    ChoiceIndex, End, Options, Shape, Stamped, Text, Transcript, Update, choice::Machine,
-    event::Place, piece::Piece, route::Sink,
+    ChoiceIndex, ChoiceEnd, Config, CompletionKind, Sequenced, Text, Transcript, Update, choice::ChoiceMachine,
+    event::Position, piece::TextDelta, route::ChoiceSink,
 };
 
 /// Every choice's machine and transcript, and the order of what has happened.
 #[derive(Debug)]
 pub(super) struct Board {
-    options: Options,
+    options: Config,
     choices: Vec<Slot>,
     queue: VecDeque<Item>,
 }
 
 #[derive(Debug)]
 struct Slot {
-    machine: Machine,
+    machine: ChoiceMachine,
     log: Transcript,
     /// Events that were taken.
     read: usize,
@@ -32,11 +32,11 @@ enum Item {
         slot: usize,
         events: usize,
     },
-    Stream(Box<Stamped<Text>>),
+    Stream(Box<Sequenced<Text>>),
 }
 
 impl Board {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &Config) -> Self {
         Self {
             options: options.clone(),
             choices: Vec::new(),
@@ -54,7 +54,7 @@ impl Board {
     }
 
     #[inline]
-    pub(super) fn next_event(&mut self) -> Option<Stamped<&str>> {
+    pub(super) fn next_event(&mut self) -> Option<Sequenced<&str>> {
         loop {
             let (slot, seq) = match self.queue.front_mut()? {
                 Item::Stream(_) => return self.next_of_stream(),
@@ -76,7 +76,7 @@ impl Board {
     }
 
     #[cold]
-    fn next_of_stream(&mut self) -> Option<Stamped<&str>> {
+    fn next_of_stream(&mut self) -> Option<Sequenced<&str>> {
         match self.queue.pop_front()? {
             Item::Stream(event) => Some(event.map(|_| "")), // its events hold no text
             Item::Choice { .. } => None,
@@ -84,12 +84,12 @@ impl Board {
     }
 
     /// Lets a machine work, and queues what it told.
-    fn with(&mut self, slot: usize, work: impl FnOnce(&mut Machine, &mut Transcript)) {
+    fn with(&mut self, slot: usize, work: impl FnOnce(&mut ChoiceMachine, &mut Transcript)) {
         let Some(choice) = self.choices.get_mut(slot) else {
             return;
         };
         work(&mut choice.machine, &mut choice.log);
-        let events = choice.log.visible().saturating_sub(choice.queued);
+        let events = choice.log.event_count().saturating_sub(choice.queued);
         choice.queued += events;
         if events > 0 {
             self.queue.push_back(Item::Choice { slot, events });
@@ -97,37 +97,37 @@ impl Board {
     }
 }
 
-impl Sink for Board {
-    fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: Shape) {
+impl ChoiceSink for Board {
+    fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: CompletionKind) {
         self.choices.push(Slot {
-            machine: Machine::new(&self.options),
+            machine: ChoiceMachine::new(&self.options),
             log: Transcript::new(index, shape),
             read: 0,
             queued: 0,
         });
     }
 
-    fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
+    fn update(&mut self, slot: usize, update: &Update<'_>, place: Position) {
         self.with(slot, |machine, log| machine.apply(update, place, log));
     }
 
-    fn piece(&mut self, slot: usize, piece: &Piece<'_>, place: Place) {
-        self.with(slot, |machine, log| machine.piece(piece, place, log));
+    fn piece(&mut self, slot: usize, piece: &TextDelta<'_>, place: Position) {
+        self.with(slot, |machine, log| machine.apply_text(piece, place, log));
     }
 
-    fn late(&mut self, slot: usize, update: &Update<'_>, place: Place) {
-        self.with(slot, |machine, log| machine.late(update, place, log));
+    fn late(&mut self, slot: usize, update: &Update<'_>, place: Position) {
+        self.with(slot, |machine, log| machine.apply_late(update, place, log));
     }
 
-    fn end(&mut self, slot: usize, end: End, place: Place) {
-        self.with(slot, |machine, log| machine.end(end, place, log));
+    fn end(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
+        self.with(slot, |machine, log| machine.finish(end, place, log));
     }
 
-    fn fail(&mut self, slot: usize, end: End, place: Place) {
-        self.with(slot, |machine, log| machine.fail(end, place, log));
+    fn fail(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
+        self.with(slot, |machine, log| machine.finish_with_error(end, place, log));
     }
 
-    fn stream(&mut self, event: Stamped<Text>) {
+    fn stream(&mut self, event: Sequenced<Text>) {
         self.queue.push_back(Item::Stream(Box::new(event)));
     }
 }

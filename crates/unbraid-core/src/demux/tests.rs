@@ -1,12 +1,12 @@
 use super::Demux;
-use crate::{CallKind, ChoiceIndex, End, Options, StreamError, Transcript};
+use crate::{CallKind, ChoiceIndex, ChoiceEnd, Config, StreamError, Transcript};
 
 mod lines;
 
 /// What a stream adds up to: its choices, then the codes of its warnings, then its error.
 #[track_caller]
 fn check(stream: &str, expected: &[&str]) {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(stream.as_bytes());
     demux.finish();
     let mut told: Vec<String> = demux.choices().map(told).collect();
@@ -19,7 +19,7 @@ fn check(stream: &str, expected: &[&str]) {
     told.extend(
         demux
             .closed()
-            .and_then(|closed| Some(closed.as_ref().err()?.name().to_owned())),
+            .and_then(|closed| Some(closed.as_ref().err()?.as_str().to_owned())),
     );
     assert_eq!(told, expected);
 }
@@ -36,7 +36,7 @@ fn told(choice: &Transcript) -> String {
         format!(" {legacy}{}#{id}({})", call.name, call.arguments)
     });
     let calls: String = calls.collect();
-    let end = choice.end().map_or("-", |end| end.name());
+    let end = choice.end().map_or("-", |end| end.as_str());
     format!("c{} {:?}{calls} {end}", choice.index(), message.content)
 }
 
@@ -227,9 +227,9 @@ fn s21_of_a_last_event_each_whole_line_counts() {
 fn x14_an_event_that_lacks_only_its_blank_line_is_delivered_when_the_connection_dies() {
     let line = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}\n";
     let died = |stream: String| {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         demux.feed(stream.as_bytes());
-        demux.fail(StreamError::Transport(
+        demux.abort(StreamError::Transport(
             crate::TransportError::new(9, "reset").into(),
         ));
         demux
@@ -239,7 +239,7 @@ fn x14_an_event_that_lacks_only_its_blank_line_is_delivered_when_the_connection_
         let demux = died(first.clone() + rest);
         let choice = demux.choice(ChoiceIndex(0)).unwrap();
         assert_eq!(choice.message().content, text, "{rest}");
-        assert!(matches!(choice.end(), Some(End::Transport(_))), "{rest}");
+        assert!(matches!(choice.end(), Some(ChoiceEnd::Transport(_))), "{rest}");
         assert!(matches!(
             demux.closed(),
             Some(Err(StreamError::Transport(_)))
@@ -253,9 +253,9 @@ fn x14_an_event_that_lacks_only_its_blank_line_is_delivered_when_the_connection_
 #[test]
 fn e30_fewer_choices_than_requested_are_reported_at_the_end() {
     let codes = |expected, stream: String| {
-        let mut demux = Demux::new(Options {
+        let mut demux = Demux::new(Config {
             expect_choices: Some(expected),
-            ..Options::default()
+            ..Config::default()
         });
         demux.feed(stream.as_bytes());
         demux.finish();
@@ -275,7 +275,7 @@ fn e30_fewer_choices_than_requested_are_reported_at_the_end() {
 
 #[test]
 fn u06_a_null_takes_back_no_usage_of_another_place() {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(b"data: {\"choices\":[],\"x_groq\":{\"usage\":{\"prompt_tokens\":\"7.0\"}},\"usage\":null}\n\n");
     assert_eq!(demux.usage().prompt_tokens, Some(7));
     assert_eq!(demux.usage().raw["prompt_tokens"], 7);
@@ -283,7 +283,7 @@ fn u06_a_null_takes_back_no_usage_of_another_place() {
 
 /// The aggregate of a stream, and the codes of its warnings.
 fn whole(stream: &str) -> (serde_json::Value, Vec<&'static str>) {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(stream.as_bytes());
     demux.finish();
     let codes = demux
@@ -308,7 +308,7 @@ fn e11_entries_beyond_a_bound_are_skipped_and_told_once() {
     );
     assert!(codes.contains(&"E11"), "{codes:?}");
     let calls = vec!["{\"function\":{\"name\":\"f\"}}"; 5000].join(",");
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(
         raw_chunk(&format!(
             "\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{calls}]}}}}]"
@@ -317,7 +317,7 @@ fn e11_entries_beyond_a_bound_are_skipped_and_told_once() {
     );
     demux.finish();
     assert_eq!(
-        demux.choices().next().unwrap().end().map(|end| end.name()),
+        demux.choices().next().unwrap().end().map(|end| end.as_str()),
         Some("limit_exceeded")
     );
 }
@@ -404,7 +404,7 @@ fn s19_padding_that_is_no_utf_8_is_told_in_every_chunk() {
             b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}],\"obfuscation\":\"";
         [&head[..], padding, b"\"}\n\n"].concat()
     };
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     for padding in [&b"xyz"[..], b"zyx", b"x\xFFz"] {
         demux.feed(&chunk(padding));
     }

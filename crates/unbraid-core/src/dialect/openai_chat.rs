@@ -20,14 +20,14 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, names: &[Arc
         match &**key {
             "role" => element.update.role = value.text().filter(|role| !role.is_empty()),
             "content" => content(value, element),
-            "refusal" => element.update.refusal_update = some_text(fragment(value)),
-            "tool_calls" => element.update.tool_call_updates = tool_calls(value),
+            "refusal" => element.update.refusal = some_text(fragment(value)),
+            "tool_calls" => element.update.tool_calls = tool_calls(value),
             "function_call" => {
                 element.update.function_name = value
                     .get("name")
                     .and_then(fragment)
                     .and_then(|f| some_text(Some(f)));
-                element.update.function_arguments_update =
+                element.update.function_arguments =
                     value.get("arguments").and_then(arguments);
             }
             key_name if is_padding(key_name) => {}
@@ -43,16 +43,16 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, names: &[Arc
             },
         }
     }
-    let part = element.update.reasoning_update.take();
-    element.update.reasoning_update = reasoning.map(|(_, text)| text).or(part);
+    let part = element.update.reasoning.take();
+    element.update.reasoning = reasoning.map(|(_, text)| text).or(part);
     if let (None, Some(list)) = (
-        &element.update.reasoning_update,
+        &element.update.reasoning,
         node.get("reasoning_details"),
     ) {
         let (text, lost_half) = details(list);
         element.details_only = text.is_some();
         element.lost_half |= lost_half;
-        element.update.reasoning_update = text;
+        element.update.reasoning = text;
     }
 }
 
@@ -60,13 +60,13 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, names: &[Arc
 pub(crate) fn merge<'a>(whole: Element<'a>, element: &mut Element<'a>) {
     let (from, to) = (whole.update, &mut element.update);
     to.role = to.role.take().or(from.role);
-    to.whole = from.whole;
-    to.content_update = from.content_update;
-    to.refusal_update = from.refusal_update;
-    to.reasoning_update = from.reasoning_update;
-    to.tool_call_updates = from.tool_call_updates;
+    to.is_full_message = from.is_full_message;
+    to.content = from.content;
+    to.refusal = from.refusal;
+    to.reasoning = from.reasoning;
+    to.tool_calls = from.tool_calls;
     to.function_name = from.function_name;
-    to.function_arguments_update = from.function_arguments_update;
+    to.function_arguments = from.function_arguments;
     element.details_only = whole.details_only;
     element.lost_half |= whole.lost_half;
     for (key, raw) in whole.fields {

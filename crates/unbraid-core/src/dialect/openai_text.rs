@@ -2,7 +2,7 @@
 
 use super::openai_chat::fragment;
 use crate::{
-    Shape,
+    CompletionKind,
     decode::{
         chunk::{Element, some_text},
         node::Node,
@@ -12,9 +12,9 @@ use crate::{
 /// `text` counts where `delta` holds none; some servers send the same in both (C19).
 pub(crate) fn text<'a>(text: &Node<'a>, has_delta: bool, element: &mut Element<'a>) {
     if !has_delta {
-        element.update.shape = Shape::Text;
+        element.update.kind = CompletionKind::Text;
     }
-    if element.update.content_update.is_none() {
-        element.update.content_update = some_text(fragment(text));
+    if element.update.content.is_none() {
+        element.update.content = some_text(fragment(text));
     }
 }

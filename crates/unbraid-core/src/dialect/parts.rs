@@ -57,7 +57,7 @@ impl Joined {
 pub(super) fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
     let parts = match &node.value {
         Value::Null | Value::String(_) => {
-            element.update.content_update = some_text(fragment(node));
+            element.update.content = some_text(fragment(node));
             return;
         }
         Value::Array(parts) => parts.as_slice(),
@@ -84,8 +84,8 @@ pub(super) fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
     }
     let (text, lost_text) = text.end();
     let (thinking, lost_thinking) = thinking.end();
-    element.update.content_update = text;
-    element.update.reasoning_update = thinking;
+    element.update.content = text;
+    element.update.reasoning = thinking;
     element.lost_half |= lost_text | lost_thinking;
 }
 

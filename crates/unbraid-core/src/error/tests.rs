@@ -1,6 +1,6 @@
 use super::{ChoiceError, StreamError};
 use crate::{
-    Demux, Options,
+    Demux, Config,
     frame::{FrameLimits, Framer},
 };
 
@@ -8,13 +8,13 @@ const SECRET: &str = "SECRET";
 
 /// No error of this stream shows the secret in it, and there is one.
 #[track_caller]
-fn check(options: Options, stream: &str) {
+fn check(options: Config, stream: &str) {
     assert!(stream.contains(SECRET));
     let mut demux = Demux::new(options);
     demux.feed(stream.as_bytes());
     demux.finish();
     let stream_error = demux.closed().and_then(|closed| closed.as_ref().err());
-    let outcomes = demux.choices().filter_map(|choice| choice.outcome()?.err());
+    let outcomes = demux.choices().filter_map(|choice| choice.result()?.err());
     let shown: Vec<String> = outcomes
         .map(|error: ChoiceError| format!("{error} {error:?}"))
         .chain(stream_error.map(|error: &StreamError| format!("{error} {error:?}")))
@@ -31,24 +31,24 @@ fn check(options: Options, stream: &str) {
 
 #[test]
 fn no_error_and_no_warning_shows_the_payload() {
-    let strict = || Options {
+    let strict = || Config {
         strict: true,
-        ..Options::default()
+        ..Config::default()
     };
     check(
-        Options::default(),
+        Config::default(),
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"SECRET\"}}]}\n\n",
     );
     check(
-        Options::default(),
+        Config::default(),
         "data: {\"error\":{\"message\":\"SECRET\",\"type\":\"SECRET SECRET\"}}\n\n",
     );
-    check(Options::default(), "event: error\ndata: SECRET\n\n");
-    check(Options::default(), "<html>SECRET</html>");
-    check(Options::default(), "data: {SECRET\n\ndata: [DONE]\n\n");
-    check(Options::default(), "{SECRET");
+    check(Config::default(), "event: error\ndata: SECRET\n\n");
+    check(Config::default(), "<html>SECRET</html>");
+    check(Config::default(), "data: {SECRET\n\ndata: [DONE]\n\n");
+    check(Config::default(), "{SECRET");
     check(
-        Options::default(),
+        Config::default(),
         "data: {\"choices\":[{\"index\":\"SECRET\"}]}\n\n",
     );
     check(strict(), "data: {SECRET\n\n");

@@ -1,8 +1,8 @@
 use super::{BodyFormat, Head};
-use crate::{Demux, Options, StreamError};
+use crate::{Demux, Config, StreamError};
 
 fn closed(body: &[u8]) -> Result<(), StreamError> {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(body);
     demux.finish();
     demux.closed().cloned().unwrap_or(Ok(()))
@@ -147,6 +147,6 @@ fn s30_a_page_is_named_by_its_first_bytes() {
         error.to_string(),
         "not a stream of completion chunks: it appears to be an error page (HTML)"
     );
-    assert_eq!(error.name(), "not_a_stream");
+    assert_eq!(error.as_str(), "not_a_stream");
     assert_eq!(error.to_json()["format"], "html");
 }

@@ -1,6 +1,6 @@
 //! One string of the arguments, as the model types it.
 
-use super::{Judged, Pointer, scan::Scanner};
+use super::{Verdict, Pointer, scan::Scanner};
 
 mod walk;
 
@@ -164,13 +164,13 @@ impl Field {
             | Place::Typing => {}
         }
         Err(match self.scanner.judged() {
-            Judged::Invalid { offset } | Judged::TooDeep { offset } => {
+            Verdict::Invalid { offset } | Verdict::TooDeep { offset } => {
                 FieldError::Invalid { offset }
             }
-            Judged::EmptyAsObject => FieldError::Absent,
-            Judged::Truncated => FieldError::Cut,
+            Verdict::EmptyAsObject => FieldError::Absent,
+            Verdict::Truncated => FieldError::Cut,
             // An outermost number or literal that only the text's end delimits.
-            Judged::Complete | Judged::Repaired | Judged::Concatenated { .. } => self.bare_word(),
+            Verdict::Complete | Verdict::Repaired | Verdict::Concatenated { .. } => self.bare_word(),
         })
     }
 

@@ -5,7 +5,7 @@ use super::{scan::Scanner, token::Deaf};
 /// What a text is, if it ends where it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Judged {
+pub enum Verdict {
     /// One JSON value.
     Complete,
     /// Nothing, or white space: a call without arguments (T23).
@@ -40,22 +40,22 @@ pub enum Judged {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::json::{Judged, judge};
+/// use unbraid_core::json::{Verdict, check};
 ///
-/// assert_eq!(judge("{\"city\":\"Oslo\"}"), Judged::Complete);
-/// assert_eq!(judge("{\"city\":\"Os"), Judged::Truncated);
-/// assert_eq!(judge("{\"city\":Oslo}"), Judged::Invalid { offset: 8 });
+/// assert_eq!(check("{\"city\":\"Oslo\"}"), Verdict::Complete);
+/// assert_eq!(check("{\"city\":\"Os"), Verdict::Truncated);
+/// assert_eq!(check("{\"city\":Oslo}"), Verdict::Invalid { offset: 8 });
 /// ```
 #[must_use]
-pub fn judge(text: &str) -> Judged {
+pub fn check(text: &str) -> Verdict {
     let mut scanner = Scanner::default();
     scanner.feed(text, &mut Deaf);
     scanner.judged()
 }
 
-/// As [`judge`], for a text that something cut where it ends: no text at all, and a number that nothing delimits, are
-/// [`Judged::Truncated`], because more of them may have been on its way.
-pub(crate) fn judge_cut(text: &str) -> Judged {
+/// As [`check`], for a text that something cut where it ends: no text at all, and a number that nothing delimits, are
+/// [`Verdict::Truncated`], because more of them may have been on its way.
+pub(crate) fn judge_cut(text: &str) -> Verdict {
     let mut scanner = Scanner::default();
     scanner.feed(text, &mut Deaf);
     scanner.judged_cut()

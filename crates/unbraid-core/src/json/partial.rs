@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Judged, scan::Scanner};
+use super::{Verdict, scan::Scanner};
 use crate::limits::MAX_PARTIAL_NODES;
 
 mod tree;
@@ -20,7 +20,7 @@ use tree::Tree;
 ///
 /// ```
 /// use serde_json::json;
-/// use unbraid_core::json::{Judged, Partial};
+/// use unbraid_core::json::{Verdict, Partial};
 ///
 /// let mut partial = Partial::default();
 /// partial.feed("{\"city\":\"Os");
@@ -36,11 +36,11 @@ use tree::Tree;
 ///
 /// ```
 /// # use serde_json::json;
-/// # use unbraid_core::json::{Judged, Partial};
+/// # use unbraid_core::json::{Verdict, Partial};
 /// let mut partial = Partial::default();
 /// partial.feed("[1,oops");
 /// assert_eq!(partial.value(), Some(json!([1])));
-/// assert_eq!(partial.judged(), Judged::Invalid { offset: 3 });
+/// assert_eq!(partial.judged(), Verdict::Invalid { offset: 3 });
 /// ```
 #[derive(Clone, Default)]
 pub struct Partial {
@@ -109,15 +109,15 @@ impl Partial {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::json::{Judged, Partial};
+    /// use unbraid_core::json::{Verdict, Partial};
     ///
     /// let mut partial = Partial::default();
     /// partial.feed("12");
     /// assert_eq!(partial.value(), None);
-    /// assert_eq!(partial.finish(), Judged::Complete);
+    /// assert_eq!(partial.finish(), Verdict::Complete);
     /// assert_eq!(partial.value(), Some(serde_json::json!(12)));
     /// ```
-    pub fn finish(&mut self) -> Judged {
+    pub fn finish(&mut self) -> Verdict {
         self.scanner.finish(&mut self.tree);
         self.judged()
     }
@@ -138,7 +138,7 @@ impl Partial {
     /// That more can follow it is never excluded: arguments that parse are no sign that they have ended.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        let whole = matches!(self.judged(), Judged::Complete | Judged::Repaired);
+        let whole = matches!(self.judged(), Verdict::Complete | Verdict::Repaired);
         whole && self.tree.is_closed() && !self.is_full()
     }
 
@@ -150,7 +150,7 @@ impl Partial {
 
     /// What the text is, if it ends here.
     #[must_use]
-    pub fn judged(&self) -> Judged {
+    pub fn judged(&self) -> Verdict {
         self.scanner.judged()
     }
 }

@@ -6,7 +6,7 @@ use std::{
     ops::{BitOr, BitOrAssign},
 };
 
-use super::{Judged, scan::Scanner, token::Deaf};
+use super::{Verdict, scan::Scanner, token::Deaf};
 
 mod rewrite;
 
@@ -164,7 +164,7 @@ fn closers(text: &str) -> Option<String> {
     let mut scanner = Scanner::default();
     scanner.feed(text, &mut Deaf);
     match scanner.judged() {
-        Judged::Truncated if !scanner.has_controls() && scanner.lone().is_none() => {
+        Verdict::Truncated if !scanner.has_controls() && scanner.lone().is_none() => {
             scanner.closers()
         }
         _ => None,

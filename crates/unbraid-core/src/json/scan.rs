@@ -6,7 +6,7 @@
 use crate::limits::MAX_ARGUMENT_DEPTH;
 
 use super::{
-    Judged,
+    Verdict,
     token::{Container, Token, Visit},
 };
 
@@ -142,16 +142,16 @@ impl Scanner {
     }
 
     /// What the text is, if it ends here.
-    pub(crate) fn judged(&self) -> Judged {
+    pub(crate) fn judged(&self) -> Verdict {
         let last = match self.state {
-            _ if self.blank => return Judged::EmptyAsObject,
+            _ if self.blank => return Verdict::EmptyAsObject,
             State::Failed(Fault::Syntax) => {
-                return Judged::Invalid {
+                return Verdict::Invalid {
                     offset: self.position,
                 };
             }
             State::Failed(Fault::TooDeep) => {
-                return Judged::TooDeep {
+                return Verdict::TooDeep {
                     offset: self.position,
                 };
             }
@@ -159,17 +159,17 @@ impl Scanner {
             State::Word(word) if self.depth == 0 && word.is_whole() => 1,
             State::Expect(_) | State::Word(_) | State::Text(_) | State::Escape(..) => {
                 return if self.values == usize::from(self.placeholder) {
-                    Judged::Truncated
+                    Verdict::Truncated
                 } else {
-                    Judged::Invalid { offset: self.start }
+                    Verdict::Invalid { offset: self.start }
                 };
             }
         };
         match (self.values + last, self.placeholder) {
-            (0, _) => Judged::EmptyAsObject,
-            (1, _) if !self.controls && self.lone.is_none() => Judged::Complete,
-            (1, _) | (2, true) => Judged::Repaired,
-            _ => Judged::Concatenated {
+            (0, _) => Verdict::EmptyAsObject,
+            (1, _) if !self.controls && self.lone.is_none() => Verdict::Complete,
+            (1, _) | (2, true) => Verdict::Repaired,
+            _ => Verdict::Concatenated {
                 offset: self.surplus,
             },
         }
@@ -177,11 +177,11 @@ impl Scanner {
 
     /// What the text is, if something cut it where it ends: as [`judged`](Self::judged), but no text at all, and an
     /// outermost number that nothing delimits, may be the beginning of something longer.
-    pub(crate) fn judged_cut(&self) -> Judged {
+    pub(crate) fn judged_cut(&self) -> Verdict {
         let open_number = self.depth == 0 && matches!(self.state, State::Word(Word::Number(_)));
         match self.judged() {
-            Judged::EmptyAsObject => Judged::Truncated,
-            Judged::Complete | Judged::Repaired if open_number => Judged::Truncated,
+            Verdict::EmptyAsObject => Verdict::Truncated,
+            Verdict::Complete | Verdict::Repaired if open_number => Verdict::Truncated,
             judged => judged,
         }
     }

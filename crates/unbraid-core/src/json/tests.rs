@@ -11,15 +11,15 @@ use serde_json::Value;
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
 use super::{
-    Field, FieldError, Judged, Partial, PartialOptions, Pointer, PointerError, Repair, Repaired,
+    Field, FieldError, Verdict, Partial, PartialOptions, Pointer, PointerError, Repair, Repaired,
 };
-use crate::{Demux, Options};
+use crate::{Demux, Config};
 
 /// The arguments of every call in every fixture.
 fn arguments() -> Vec<String> {
     let mut found = Vec::new();
     for fixture in Fixture::all() {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         demux.feed(&fixture.bytes);
         demux.finish();
         for choice in demux.choices() {
@@ -127,6 +127,6 @@ fn parsed(text: &str) -> Value {
 fn public_types_cross_threads_and_can_be_shown() {
     fn check<T: std::fmt::Debug + Send + Sync + 'static>() {}
     check::<(Field, FieldError, Pointer, PointerError)>();
-    check::<(Partial, PartialOptions, Judged)>();
+    check::<(Partial, PartialOptions, Verdict)>();
     check::<(Repair, Repaired<'static>)>();
 }

@@ -1,12 +1,12 @@
 use super::*;
-use crate::{Demux, End, Options, StreamError};
+use crate::{Demux, ChoiceEnd, Config, StreamError};
 
 /// What a stream comes to under these limits: its own limit error, then each choice's end and text.
 #[track_caller]
 fn check(limits: &Limits, stream: &str, expected: &str) {
-    let mut demux = Demux::new(Options {
+    let mut demux = Demux::new(Config {
         limits: limits.clone(),
-        ..Options::default()
+        ..Config::default()
     });
     demux.feed(stream.as_bytes());
     demux.finish();
@@ -18,8 +18,8 @@ fn check(limits: &Limits, stream: &str, expected: &str) {
     for choice in demux.choices() {
         let message = choice.message();
         let end = match choice.end() {
-            Some(End::LimitExceeded(error)) => error.to_string(),
-            end => end.map_or("-", End::name).to_owned(),
+            Some(ChoiceEnd::LimitExceeded(error)) => error.to_string(),
+            end => end.map_or("-", ChoiceEnd::as_str).to_owned(),
         };
         let (index, calls) = (choice.index(), message.tool_calls.len());
         told.push(format!(
@@ -216,9 +216,9 @@ fn warnings_past_the_limit_are_only_counted() {
         &(text(0, "a") + lost + lost + lost + DONE),
         "ok; c0 \"a\" 0 calls, done_without_finish; X13; X13",
     );
-    let mut demux = Demux::new(Options {
+    let mut demux = Demux::new(Config {
         limits,
-        ..Options::default()
+        ..Config::default()
     });
     demux.feed(lost.repeat(5).as_bytes());
     assert_eq!(demux.warnings_dropped(), 3);
@@ -278,7 +278,7 @@ fn e24_unknown_fields_past_the_limit_are_not_kept() {
             .collect::<String>()
     };
     let kept = |chunk: String| {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         demux.feed(format!("data: {chunk}\n\ndata: {chunk}\n\n").as_bytes());
         let of_choices: usize = demux.choices().map(|choice| choice.extra().len()).sum();
         (demux.metadata().extra.len(), of_choices)

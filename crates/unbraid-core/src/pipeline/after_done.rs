@@ -4,10 +4,10 @@ use super::{Pipeline, Routed};
 use crate::{
     Update,
     limits::{DELTA_COST, MAX_BYTES_AFTER_DONE},
-    route::Sink,
+    route::ChoiceSink,
 };
 
-impl<S: Sink> Pipeline<S> {
+impl<S: ChoiceSink> Pipeline<S> {
     /// How many bytes were read after `[DONE]`; updates count as what they hold.
     #[must_use]
     pub fn bytes_after_done(&self) -> usize {
@@ -17,7 +17,7 @@ impl<S: Sink> Pipeline<S> {
     /// Closes a stream that is kept open for usage after `[DONE]`: it has been waited for long enough.
     pub fn end_after_done(&mut self) {
         if self.router.is_after_done() {
-            self.router.quiet(&mut self.sink);
+            self.router.handle_idle(&mut self.sink);
         }
     }
 
@@ -42,7 +42,7 @@ impl<S: Sink> Pipeline<S> {
                 break;
             };
             if let Err(error) = event {
-                router.fail(error, sink); // the framer cannot go on
+                router.abort(error, sink); // the framer cannot go on
             }
         }
         if self.after_done >= MAX_BYTES_AFTER_DONE {
@@ -66,7 +66,7 @@ mod tests {
     use unbraid_testkit::cut::{every_cut_in_two, fixed};
 
     use crate::{
-        ChoiceIndex, Demux, End, Options, StreamError, TransportError, Update,
+        ChoiceIndex, Demux, ChoiceEnd, Config, StreamError, TransportError, Update,
         limits::MAX_BYTES_AFTER_DONE,
     };
 
@@ -76,9 +76,9 @@ mod tests {
         "data: {\"id\":\"b\",\"choices\":[],\"usage\":{\"completion_tokens\":7}}\n\n";
 
     fn demux() -> Demux {
-        let mut demux = Demux::new(Options {
+        let mut demux = Demux::new(Config {
             usage_after_done: true,
-            ..Options::default()
+            ..Config::default()
         });
         demux.feed(ANSWER.as_bytes());
         demux
@@ -101,7 +101,7 @@ mod tests {
     fn u13_usage_after_done_counts_where_it_is_asked_for() {
         let mut demux = demux();
         let end = demux.choice(ChoiceIndex(0)).and_then(|choice| choice.end());
-        assert!(matches!(end, Some(End::Finished(_))), "at [DONE] already");
+        assert!(matches!(end, Some(ChoiceEnd::Finished(_))), "at [DONE] already");
         assert!(demux.closed().is_none());
         demux.feed(USAGE.as_bytes());
         demux.finish();
@@ -110,7 +110,7 @@ mod tests {
         let lines = rest(&mut demux);
         assert!(lines.last().is_some_and(|line| line.contains("\"usage\"")));
 
-        let mut without = Demux::new(Options::default());
+        let mut without = Demux::new(Config::default());
         without.feed([ANSWER, USAGE].concat().as_bytes());
         assert_eq!(tokens(&without), None);
     }
@@ -126,7 +126,7 @@ mod tests {
         );
         demux.feed(ANSWER.replace("\"a\"", "\"other\"").as_bytes());
         assert!(demux.closed().is_none());
-        demux.quiet();
+        demux.handle_idle();
         assert!(matches!(demux.closed(), Some(Ok(()))));
         assert_eq!(tokens(&demux), Some(3), "of the choice that there is");
         assert_eq!(demux.choices().count(), 1);
@@ -150,7 +150,7 @@ mod tests {
         ] {
             let mut demux = demux();
             demux.feed(USAGE.as_bytes());
-            demux.fail(error);
+            demux.abort(error);
             assert!(matches!(demux.closed(), Some(Ok(()))));
             assert_eq!(tokens(&demux), Some(7));
         }
@@ -187,7 +187,7 @@ mod tests {
     fn u13_updates_are_bounded_as_bytes_are() {
         let mut demux = demux();
         let nothing = Update {
-            last: true,
+            last_of_event: true,
             ..Update::default()
         };
         let mut count = 0;
@@ -202,9 +202,9 @@ mod tests {
     fn u13_every_cut_gives_the_same_events() {
         let stream = [ANSWER, USAGE, ANSWER].concat();
         let events = |pieces: &[&[u8]]| {
-            let mut demux = Demux::new(Options {
+            let mut demux = Demux::new(Config {
                 usage_after_done: true,
-                ..Options::default()
+                ..Config::default()
             });
             for piece in pieces {
                 demux.feed(piece);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{ChoiceIndex, Demux, Options, StreamError, TimedOut, Timeout, TransportError};
+use crate::{ChoiceIndex, Demux, Config, StreamError, TimedOut, Timeout, TransportError};
 
 const FIRST: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
 const SECOND: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}";
@@ -19,15 +19,15 @@ fn late() -> StreamError {
 /// Text and end of choice 0 after these bytes and an error.
 #[track_caller]
 fn check(strict: bool, bytes: &str, error: StreamError, text: &str, end: &str) {
-    let mut demux = Demux::new(Options {
+    let mut demux = Demux::new(Config {
         strict,
-        ..Options::default()
+        ..Config::default()
     });
     demux.feed(bytes.as_bytes());
-    demux.fail(error);
+    demux.abort(error);
     let choice = demux.choice(ChoiceIndex(0)).unwrap();
     let content = choice.message().content;
-    let seen = (content.as_str(), choice.end().unwrap().name());
+    let seen = (content.as_str(), choice.end().unwrap().as_str());
     assert_eq!(seen, (text, end), "{bytes}");
 }
 

@@ -1,18 +1,18 @@
 //! Which choices are let in, and what they may cost.
 
-use super::{Route, Router, Sink, State};
+use super::{Route, Router, ChoiceSink, State};
 use crate::{
-    ChoiceIndex, End, Limit, LimitExceeded, Shape, StreamError, Update, Warning,
-    choice::think::split_cost, event::Place,
+    ChoiceIndex, ChoiceEnd, Limit, LimitExceeded, CompletionKind, StreamError, Update, Warning,
+    choice::think::split_cost, event::Position,
 };
 
 impl Router {
     pub(super) fn open(
         &mut self,
         index: ChoiceIndex,
-        shape: Shape,
-        place: Place,
-        sink: &mut impl Sink,
+        shape: CompletionKind,
+        place: Position,
+        sink: &mut impl ChoiceSink,
     ) -> Option<usize> {
         let max = self.options.limits.choices;
         if self.routes.len() >= max {
@@ -21,7 +21,7 @@ impl Router {
                 max: max as u64,
             });
             self.warn(
-                Warning::new("E11", place.at, "a choice beyond the limit was refused"),
+                Warning::new("E11", place.event, "a choice beyond the limit was refused"),
                 place,
                 sink,
             );
@@ -60,14 +60,14 @@ impl Router {
     }
 
     /// E29: more choices than asked for.
-    fn suspect(&mut self, index: ChoiceIndex, place: Place, sink: &mut impl Sink) {
+    fn suspect(&mut self, index: ChoiceIndex, place: Position, sink: &mut impl ChoiceSink) {
         if self
             .options
             .expect_choices
             .is_some_and(|n| self.routes.len() >= n as usize)
         {
             self.warn(
-                Warning::new("E29", place.at, "more choices than were asked for").on(index),
+                Warning::new("E29", place.event, "more choices than were asked for").with_choice(index),
                 place,
                 sink,
             );
@@ -86,8 +86,8 @@ impl Router {
         &mut self,
         slot: usize,
         update: &Update<'_>,
-        place: Place,
-        sink: &mut impl Sink,
+        place: Position,
+        sink: &mut impl ChoiceSink,
     ) -> bool {
         let per_choice = self.options.limits.choice_bytes.min(u64::from(u32::MAX));
         let Some(route) = self.routes.get_mut(slot).filter(|r| r.state != State::Shut) else {
@@ -102,7 +102,7 @@ impl Router {
             if !late {
                 sink.fail(
                     slot,
-                    End::LimitExceeded(LimitExceeded {
+                    ChoiceEnd::LimitExceeded(LimitExceeded {
                         limit: Limit::ChoiceBytes,
                         max: per_choice,
                     }),
@@ -114,7 +114,7 @@ impl Router {
         self.within_completion(sink)
     }
 
-    pub(super) fn within_completion(&mut self, sink: &mut impl Sink) -> bool {
+    pub(super) fn within_completion(&mut self, sink: &mut impl ChoiceSink) -> bool {
         let max = self.options.limits.completion_bytes;
         if self.spent <= max {
             return true;

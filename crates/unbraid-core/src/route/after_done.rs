@@ -1,14 +1,14 @@
 //! What is still read after `[DONE]`, where the options ask for it: usage, and nothing else (U13).
 
-use super::{Router, Sink};
-use crate::{ChoiceIndex, End, Update, usage::Source};
+use super::{Router, ChoiceSink};
+use crate::{ChoiceIndex, ChoiceEnd, Update, usage::Source};
 
 impl Router {
     /// The stream's end mark came: every choice ends now, and the stream closes unless usage may follow.
-    pub(super) fn done(&mut self, sink: &mut impl Sink) {
+    pub(super) fn done(&mut self, sink: &mut impl ChoiceSink) {
         self.usage.done();
         if self.options.usage_after_done {
-            self.end_all(&End::DoneWithoutFinish, None, sink);
+            self.end_all(&ChoiceEnd::DoneWithoutFinish, None, sink);
             self.after_done = true;
         } else {
             self.close(Ok(()), sink);
@@ -26,7 +26,7 @@ impl Router {
         let Some(raw) = &update.usage else {
             return;
         };
-        match update.choice_index {
+        match update.choice {
             None => self.usage.envelope(raw, Source::Bare),
             Some(index) => {
                 let folded = self.options.expect_choices == Some(1);

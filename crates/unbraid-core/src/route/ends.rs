@@ -1,14 +1,14 @@
 //! When choices end for reasons that lie outside of them, and when the stream is over.
 
-use super::{Route, Router, Sink, State};
+use super::{Route, Router, ChoiceSink, State};
 use crate::{
-    BodyFormat, ChoiceIndex, End, FinishPolicy, StreamError, Warning,
-    event::{Event, Place},
+    BodyFormat, ChoiceIndex, ChoiceEnd, FinishPolicy, StreamError, Warning,
+    event::{Event, Position},
 };
 
 impl Router {
     /// A choice that has its reason ends at the first event that brings nothing for it, or with the event that brought it.
-    pub(super) fn end_of_event(&mut self, at: u64, sink: &mut impl Sink) {
+    pub(super) fn end_of_event(&mut self, at: u64, sink: &mut impl ChoiceSink) {
         if self.finished == 0 {
             return;
         }
@@ -21,18 +21,18 @@ impl Router {
             (State::Finished(_), FinishPolicy::AtStreamEnd) => false,
             (State::Open | State::Ended | State::Shut, _) => false,
         };
-        self.end_where(over, &End::DoneWithoutFinish, Place::event_end(at), sink);
+        self.end_where(over, &ChoiceEnd::DoneWithoutFinish, Position::event_end(at), sink);
     }
 
     /// An event is over at the latest where the next one begins: updates that were made elsewhere need not mark the last.
-    pub(super) fn end_of_last_event(&mut self, sink: &mut impl Sink) {
+    pub(super) fn end_of_last_event(&mut self, sink: &mut impl ChoiceSink) {
         if self.options.finish_policy == FinishPolicy::AtFinish {
-            self.end_of_event(self.position.at, sink);
+            self.end_of_event(self.position.event, sink);
         }
     }
 
     /// No byte has come for a while: what is finished has ended (250 ms in the actors).
-    pub fn quiet(&mut self, sink: &mut impl Sink) {
+    pub fn handle_idle(&mut self, sink: &mut impl ChoiceSink) {
         if self.after_done {
             return self.close(Ok(()), sink);
         }
@@ -40,15 +40,15 @@ impl Router {
             let at = self.next_at.saturating_sub(1);
             self.end_where(
                 |r| matches!(r.state, State::Finished(_)),
-                &End::DoneWithoutFinish,
-                Place::event_end(at),
+                &ChoiceEnd::DoneWithoutFinish,
+                Position::event_end(at),
                 sink,
             );
         }
     }
 
     /// The caller ends one choice; what still comes for it is dropped. False if it had ended before.
-    pub fn cancel(&mut self, slot: usize, sink: &mut impl Sink) -> bool {
+    pub fn cancel(&mut self, slot: usize, sink: &mut impl ChoiceSink) -> bool {
         let open = self
             .routes
             .get(slot)
@@ -57,8 +57,8 @@ impl Router {
             self.set_state(slot, State::Shut);
             sink.end(
                 slot,
-                End::Cancelled,
-                Place::event_end(self.next_at.saturating_sub(1)),
+                ChoiceEnd::Cancelled,
+                Position::event_end(self.next_at.saturating_sub(1)),
             );
         }
         open
@@ -91,7 +91,7 @@ impl Router {
     }
 
     /// The source ended after so many bytes; `framed` if any of them was a field or comment of an event stream.
-    pub fn finish(&mut self, bytes: u64, framed: bool, sink: &mut impl Sink) {
+    pub fn finish(&mut self, bytes: u64, framed: bool, sink: &mut impl ChoiceSink) {
         if self.closed.is_some() {
             return;
         }
@@ -100,8 +100,8 @@ impl Router {
         let unsupported = self.unsupported().filter(|_| named);
         if let Some(error) = unsupported {
             self.close(Err(error), sink);
-        } else if self.recognised || !self.routes.is_empty() {
-            self.end_all(&End::Interrupted, None, sink);
+        } else if self.is_chunk || !self.routes.is_empty() {
+            self.end_all(&ChoiceEnd::Interrupted, None, sink);
             self.close(Ok(()), sink);
         } else if bytes == 0 || (framed && events == 0) {
             self.close(Err(StreamError::Empty { events }), sink);
@@ -111,12 +111,12 @@ impl Router {
     }
 
     /// Something outside ended the stream.
-    pub fn fail(&mut self, error: StreamError, sink: &mut impl Sink) {
+    pub fn abort(&mut self, error: StreamError, sink: &mut impl ChoiceSink) {
         self.close(Err(error), sink);
     }
 
     /// The stream is over: every choice that is open ends by it, and the stream's own last news are told.
-    pub(super) fn close(&mut self, result: Result<(), StreamError>, sink: &mut impl Sink) {
+    pub(super) fn close(&mut self, result: Result<(), StreamError>, sink: &mut impl ChoiceSink) {
         self.close_in(None, result, sink);
     }
 
@@ -126,14 +126,14 @@ impl Router {
         &mut self,
         event: Option<u64>,
         result: Result<(), StreamError>,
-        sink: &mut impl Sink,
+        sink: &mut impl ChoiceSink,
     ) {
         if self.closed.is_some() {
             return;
         }
         let end = result
             .as_ref()
-            .map_or_else(End::from, |()| End::DoneWithoutFinish);
+            .map_or_else(ChoiceEnd::from, |()| ChoiceEnd::DoneWithoutFinish);
         self.end_all(&end, event, sink);
         // What goes wrong after `[DONE]` is no fault of the stream's: without the option nobody would see it.
         let result = if self.after_done { Ok(()) } else { result };
@@ -150,7 +150,7 @@ impl Router {
             }),
             (result, ..) => result,
         };
-        let place = Place::close(self.next_at);
+        let place = Position::close(self.next_at);
         self.summarise(&result, place, sink);
         if usage.below_received {
             let message = "fewer completion tokens were reported than deltas with text came";
@@ -167,10 +167,10 @@ impl Router {
     }
 
     /// Ends every choice that has not ended, in the order of the indices.
-    pub(super) fn end_all(&mut self, end: &End, event: Option<u64>, sink: &mut impl Sink) {
-        let place = Place {
-            position: u32::MAX - 1,
-            ..Place::close(self.next_at)
+    pub(super) fn end_all(&mut self, end: &ChoiceEnd, event: Option<u64>, sink: &mut impl ChoiceSink) {
+        let place = Position {
+            update: u32::MAX - 1,
+            ..Position::close(self.next_at)
         };
         for slot in self.slots_where(|r| matches!(r.state, State::Open | State::Finished(_))) {
             let state = self.routes.get(slot).map(|route| route.state);
@@ -180,7 +180,7 @@ impl Router {
                     sink.fail_with_stream(slot, end.clone(), place);
                 }
                 // Its reason is its end, and no error of the stream reaches it.
-                Some(State::Finished(_)) => sink.end(slot, End::DoneWithoutFinish, place),
+                Some(State::Finished(_)) => sink.end(slot, ChoiceEnd::DoneWithoutFinish, place),
                 _ => sink.end(slot, end.clone(), place),
             }
         }
@@ -189,9 +189,9 @@ impl Router {
     fn end_where(
         &mut self,
         over: impl Fn(&Route) -> bool,
-        end: &End,
-        place: Place,
-        sink: &mut impl Sink,
+        end: &ChoiceEnd,
+        place: Position,
+        sink: &mut impl ChoiceSink,
     ) {
         for slot in self.slots_where(over) {
             self.set_state(slot, State::Ended);

@@ -1,6 +1,6 @@
 //! What is remembered of the indices that `expect_choices(1)` reads as 0, so that several answers are not mixed unnoticed.
 
-use crate::{ChoiceIndex, Update, limits::MAX_CHOICES, piece::Piece};
+use crate::{ChoiceIndex, Update, limits::MAX_CHOICES, piece::TextDelta};
 
 /// The indices that were read as 0.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Folded {
     }
 
     /// Whether a piece continues the last index and says nothing new of it.
-    pub(super) fn knows(&self, piece: &Piece<'_>) -> bool {
+    pub(super) fn knows(&self, piece: &TextDelta<'_>) -> bool {
         self.last
             .is_some_and(|last| last.index == piece.choice && (last.own || !named(piece.role)))
     }

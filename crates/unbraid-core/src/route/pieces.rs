@@ -1,41 +1,41 @@
 //! The bulk of a stream: a piece of text for a choice that is open, with nothing else to look at.
 
-use super::{Router, Sink, State};
+use super::{Router, ChoiceSink, State};
 use crate::{
     ChoiceIndex, ThinkTags,
-    piece::{Lane, Piece},
+    piece::{DeltaKind, TextDelta},
 };
 
 impl Router {
     /// Takes a piece of text, which has the envelope of the last update.
     #[inline]
-    pub(crate) fn piece(&mut self, piece: &Piece<'_>, sink: &mut impl Sink) {
+    pub(crate) fn piece(&mut self, piece: &TextDelta<'_>, sink: &mut impl ChoiceSink) {
         if self.closed.is_some() {
             return;
         }
         let Some(slot) = self.plain(piece) else {
             return self.take(&piece.to_update(), sink);
         };
-        let place = self.place(piece.at);
+        let place = self.place(piece.event_index);
         self.choices_in_event += 1;
-        self.recognised = true;
+        self.is_chunk = true;
         self.spent = self.spent.saturating_add(piece.cost());
         if let Some(route) = self.routes.get_mut(slot) {
             route.spent = route.spent.saturating_add(piece.cost());
-            route.delta_at = place.at;
+            route.delta_at = place.event;
             route.deltas += 1;
         }
         sink.piece(slot, piece, place);
-        self.end_of_event(piece.at, sink);
+        self.end_of_event(piece.event_index, sink);
     }
 
     /// The slot of a piece that nothing has to be told of but the choice.
     #[inline]
-    fn plain(&self, piece: &Piece<'_>) -> Option<usize> {
+    fn plain(&self, piece: &TextDelta<'_>) -> Option<usize> {
         let folds = self.options.expect_choices == Some(1)
             && !(piece.choice == ChoiceIndex(0) && self.folded.knows(piece));
         // Only an update is charged for the tags in it.
-        let splits = piece.lane == Lane::Content && self.options.think_tags != ThinkTags::Off;
+        let splits = piece.text_kind == DeltaKind::Content && self.options.think_tags != ThinkTags::Off;
         if self.id_changed || folds || splits {
             return None;
         }

@@ -1,9 +1,9 @@
 //! What only the whole stream shows of its choices, said once it is over.
 
-use super::{Route, Router, Sink};
+use super::{Route, Router, ChoiceSink};
 use crate::{
     ChoiceIndex, StreamError, Update, Warning,
-    event::{Event, Place},
+    event::{Event, Position},
 };
 
 /// Choices that the limit refused: only what shows whether their index counted tokens.
@@ -38,8 +38,8 @@ impl Router {
     pub(super) fn summarise(
         &mut self,
         result: &Result<(), StreamError>,
-        place: Place,
-        sink: &mut impl Sink,
+        place: Position,
+        sink: &mut impl ChoiceSink,
     ) {
         if self.counted_tokens(result) {
             let message = "the index seems to count tokens, not choices: with --expect-choices 1 they are one answer";
@@ -64,8 +64,8 @@ impl Router {
         &mut self,
         code: &'static str,
         message: String,
-        place: Place,
-        sink: &mut impl Sink,
+        place: Position,
+        sink: &mut impl ChoiceSink,
     ) {
         let warning = Warning::new(code, self.next_at.saturating_sub(1), message);
         let max = self.options.limits.warnings;

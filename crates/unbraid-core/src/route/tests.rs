@@ -1,7 +1,7 @@
 mod counted;
 mod errors;
 
-use crate::{ChoiceIndex, Demux, End, Event, FinishPolicy, Options, StreamError, TransportError};
+use crate::{ChoiceIndex, Demux, ChoiceEnd, Event, FinishPolicy, Config, StreamError, TransportError};
 
 /// Where choice 0 stands when the input comes; choice 1 is open beside it.
 #[derive(Debug, Clone, Copy)]
@@ -34,9 +34,9 @@ fn chunk(index: u32, fields: &str) -> String {
 }
 
 fn demux(at: At, policy: FinishPolicy) -> Demux {
-    let mut demux = Demux::new(Options {
+    let mut demux = Demux::new(Config {
         finish_policy: policy,
-        ..Options::default()
+        ..Config::default()
     });
     demux.feed(chunk(1, "\"delta\":{\"content\":\"x\"}").as_bytes());
     demux.feed(chunk(0, "\"delta\":{\"content\":\"a\"}").as_bytes());
@@ -64,12 +64,12 @@ fn apply(demux: &mut Demux, input: Input) {
         Input::ErrorOfChoice => give(demux, "\"delta\":{},\"error\":{\"code\":9}"),
         Input::ErrorOfStream => demux.feed(b"data: {\"error\":\"boom\"}\n\n"),
         Input::Transport => {
-            demux.fail(StreamError::Transport(
+            demux.abort(StreamError::Transport(
                 TransportError::new(9, "reset").into(),
             ));
         }
         Input::Cancel => demux.cancel(CHOICE),
-        Input::Quiet => demux.quiet(),
+        Input::Quiet => demux.handle_idle(),
         Input::Sibling => demux.feed(chunk(1, "\"delta\":{\"content\":\"y\"}").as_bytes()),
         Input::Done => demux.feed(b"data: [DONE]\n\n"),
         Input::Eof => demux.finish(),
@@ -82,16 +82,16 @@ fn told(demux: &mut Demux) -> String {
     while let Some(event) = demux.next_event() {
         match (event.choice, event.event) {
             (Some(CHOICE), Event::Warning(warning)) => words.push(warning.code.to_owned()),
-            (Some(CHOICE), Event::End(end)) => words.push(format!("end:{}", end.name())),
-            (Some(CHOICE), event) => words.push(event.name().to_owned()),
+            (Some(CHOICE), Event::End(end)) => words.push(format!("end:{}", end.as_str())),
+            (Some(CHOICE), event) => words.push(event.as_str().to_owned()),
             (None, Event::Warning(warning)) => words.push(format!("-{}", warning.code)),
-            (None, event) => words.push(format!("-{}", event.name())),
+            (None, event) => words.push(format!("-{}", event.as_str())),
             (Some(_), _) => {}
         }
     }
     let choice = demux.choice(CHOICE).expect("it was opened");
     let reason = choice.finish_reason().map_or("-", |reason| reason.as_str());
-    let end = choice.end().map_or("-", End::name);
+    let end = choice.end().map_or("-", ChoiceEnd::as_str);
     format!(
         "{} | {} {reason} {end}",
         words.join(" "),
@@ -275,9 +275,9 @@ fn at_stream_end_leaves_a_finished_choice_open() {
 #[test]
 fn e29_e12_more_choices_than_asked_and_indices_that_count_tokens_are_told() {
     let codes = |expect_choices, indices: &[u32]| {
-        let mut demux = Demux::new(Options {
+        let mut demux = Demux::new(Config {
             expect_choices,
-            ..Options::default()
+            ..Config::default()
         });
         for index in indices {
             demux.feed(chunk(*index, "\"delta\":{\"content\":\"a\"}").as_bytes());
@@ -307,7 +307,7 @@ fn u01_bare_usage_behind_each_finish_is_summed_and_anywhere_else_is_not() {
     let finish = |index| chunk(index, "\"delta\":{},\"finish_reason\":\"stop\"");
     let text = |index| chunk(index, "\"delta\":{\"content\":\"a\"}");
     let total = |events: &[String]| {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         demux.feed(events.concat().as_bytes());
         let usage = demux.usage();
         (
@@ -352,7 +352,7 @@ fn u03_usage_beside_each_finish_is_summed_and_beside_anything_else_is_not() {
     let silent = |index| event(index, "\"stop\"", "\"usage\":null");
     let bare = |tokens| format!("data: {{\"choices\":[],{}}}\n\n", usage(tokens));
     let total = |events: &[String]| {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         demux.feed(events.concat().as_bytes());
         let usage = demux.usage();
         (

@@ -1,24 +1,24 @@
 //! Which ends of a choice leave it open whether its calls are whole.
 
-use crate::{End, FinishClass};
+use crate::{ChoiceEnd, FinishClass};
 
 /// Whether more of a choice's calls may have been on its way when it ended.
 ///
 /// A reason that nobody knows counts as the model's own end: most of them say `stop` in other words (F11).
-pub(crate) fn cuts_calls(end: &End) -> bool {
+pub(crate) fn cuts_calls(end: &ChoiceEnd) -> bool {
     match end {
-        End::Finished(reason) => matches!(
+        ChoiceEnd::Finished(reason) => matches!(
             reason.class(),
             FinishClass::Length | FinishClass::ContentFilter | FinishClass::Error
         ),
-        End::DoneWithoutFinish
-        | End::Interrupted
-        | End::ServerError(_)
-        | End::Transport(_)
-        | End::Cancelled
-        | End::TimedOut(_)
-        | End::LimitExceeded(_)
-        | End::Lost => true,
+        ChoiceEnd::DoneWithoutFinish
+        | ChoiceEnd::Interrupted
+        | ChoiceEnd::ServerError(_)
+        | ChoiceEnd::Transport(_)
+        | ChoiceEnd::Cancelled
+        | ChoiceEnd::TimedOut(_)
+        | ChoiceEnd::LimitExceeded(_)
+        | ChoiceEnd::Lost => true,
     }
 }
 
@@ -29,7 +29,7 @@ mod tests {
     #[track_caller]
     fn check(reason: &str, expected: bool) {
         assert_eq!(
-            cuts_calls(&End::Finished(reason.into())),
+            cuts_calls(&ChoiceEnd::Finished(reason.into())),
             expected,
             "{reason}"
         );
@@ -63,12 +63,12 @@ mod tests {
     #[test]
     fn every_end_without_a_reason_cuts_a_call() {
         for end in [
-            End::DoneWithoutFinish,
-            End::Interrupted,
-            End::Cancelled,
-            End::Lost,
+            ChoiceEnd::DoneWithoutFinish,
+            ChoiceEnd::Interrupted,
+            ChoiceEnd::Cancelled,
+            ChoiceEnd::Lost,
         ] {
-            assert!(cuts_calls(&end), "{}", end.name());
+            assert!(cuts_calls(&end), "{}", end.as_str());
         }
     }
 }

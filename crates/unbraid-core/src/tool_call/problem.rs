@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::{Call, CallKind, CallStatus};
-use crate::json::Judged;
+use super::{ToolCall, CallKind, CallStatus};
+use crate::json::Verdict;
 
 /// What is wrong with a call whose choice has ended. It names every missing field, and never holds the payload.
 ///
@@ -39,7 +39,7 @@ pub struct CallProblem {
     empty: bool,
 }
 
-impl Call {
+impl ToolCall {
     /// What is wrong with the call; `None` while its choice is open, and where its arguments can be used.
     ///
     /// [`Repaired`](CallStatus::Repaired) is no problem, but a caller that parses the raw text has to repair it.
@@ -51,14 +51,14 @@ impl Call {
         let missing: Vec<_> = name.into_iter().chain(id).collect();
         let arguments = self.judged();
         let at = match arguments {
-            Judged::Truncated => Some(self.arguments.len()),
-            Judged::Concatenated { offset }
-            | Judged::Invalid { offset }
-            | Judged::TooDeep { offset } => Some(offset),
-            Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => None,
+            Verdict::Truncated => Some(self.arguments.len()),
+            Verdict::Concatenated { offset }
+            | Verdict::Invalid { offset }
+            | Verdict::TooDeep { offset } => Some(offset),
+            Verdict::Complete | Verdict::EmptyAsObject | Verdict::Repaired => None,
         };
         let problem = CallProblem {
-            call: self.call,
+            call: self.call_index,
             missing,
             status,
             at,
@@ -76,22 +76,22 @@ impl Call {
         })
     }
 
-    fn fault(&self, arguments: Judged) -> Option<&'static str> {
+    fn fault(&self, arguments: Verdict) -> Option<&'static str> {
         match arguments {
-            Judged::Truncated if self.arguments.trim().is_empty() => {
+            Verdict::Truncated if self.arguments.trim().is_empty() => {
                 Some("the choice was cut before any arguments came")
             }
-            Judged::Truncated if self.kind == CallKind::Custom => {
+            Verdict::Truncated if self.kind == CallKind::Custom => {
                 Some("the choice was cut, so the input may be incomplete")
             }
-            Judged::Truncated if self.lacks_arguments() => {
+            Verdict::Truncated if self.lacks_arguments() => {
                 Some("the choice was cut, so the arguments may be incomplete")
             }
-            Judged::Truncated => Some("the arguments end inside their JSON"),
-            Judged::Concatenated { .. } => Some("the arguments are several JSON values"),
-            Judged::Invalid { .. } => Some("the arguments are no JSON"),
-            Judged::TooDeep { .. } => Some("the arguments are nested too deeply"),
-            Judged::Complete | Judged::EmptyAsObject | Judged::Repaired => None,
+            Verdict::Truncated => Some("the arguments end inside their JSON"),
+            Verdict::Concatenated { .. } => Some("the arguments are several JSON values"),
+            Verdict::Invalid { .. } => Some("the arguments are no JSON"),
+            Verdict::TooDeep { .. } => Some("the arguments are nested too deeply"),
+            Verdict::Complete | Verdict::EmptyAsObject | Verdict::Repaired => None,
         }
     }
 }
@@ -126,18 +126,18 @@ impl std::error::Error for CallProblem {}
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, CallKind, CallStatus};
+    use super::{ToolCall, CallKind, CallStatus};
 
-    fn call(id: Option<&str>, name: &str, arguments: &str) -> Call {
+    fn call(id: Option<&str>, name: &str, arguments: &str) -> ToolCall {
         let kind = CallKind::Function;
-        Call {
-            call: 1,
-            index: Some(0),
+        ToolCall {
+            call_index: 1,
+            wire_index: Some(0),
             id: id.map(Into::into),
             name: name.into(),
             kind,
             arguments: arguments.into(),
-            status: Some(CallStatus::judge(kind, id, name, arguments)),
+            status: Some(CallStatus::check(kind, id, name, arguments)),
             extra: Vec::new(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::tool_call::{Call, CallKind, CallStatus};
+use crate::tool_call::{ToolCall, CallKind, CallStatus};
 
 /// A call's state while its choice is open; its arguments stand in the transcript's text.
 #[derive(Clone, Default)]
@@ -34,16 +34,16 @@ impl CallEntry {
     }
 
     /// The call so far; `cut` says whether the choice's end cut it, and is `None` while the choice is open.
-    pub(super) fn call(&self, call: u32, arguments: String, cut: Option<bool>) -> Call {
+    pub(super) fn call(&self, call: u32, arguments: String, cut: Option<bool>) -> ToolCall {
         // A choice that was lost has an end, but nobody was there to judge its calls.
         let status = match (self.status.filter(|_| !self.late), cut) {
             (Some(status), _) => Some(status),
             (None, Some(cut)) => Some(self.judge(&arguments, cut)),
             (None, None) => None,
         };
-        Call {
-            call,
-            index: self.index,
+        ToolCall {
+            call_index: call,
+            wire_index: self.index,
             id: self.id.clone(),
             name: self.name.as_str().into(),
             kind: self.kind,

@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Kind, Transcript};
-use crate::{decode::chunk::CONTENT_PARTS, event::Place, limits::MAX_FIELDS};
+use crate::{decode::chunk::CONTENT_PARTS, event::Position, limits::MAX_FIELDS};
 
 /// A field's name and its raw JSON.
 pub(crate) type Field = (Arc<str>, Arc<str>);
@@ -70,7 +70,7 @@ impl Transcript {
         &mut self,
         fields: &[(K, K)],
         of_delta: u32,
-        place: Place,
+        place: Position,
     ) {
         const MARKS: usize = r#"{"":,"#.len();
         if fields.is_empty() {

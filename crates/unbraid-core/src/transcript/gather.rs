@@ -5,7 +5,7 @@ use super::{Kind, Transcript};
 /// Which texts are wanted.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextOf {
+pub enum TextKind {
     Content,
     Reasoning,
     Refusal,
@@ -13,7 +13,7 @@ pub enum TextOf {
     Arguments(u32),
 }
 
-impl TextOf {
+impl TextKind {
     fn wants(self, kind: Kind, number: u32) -> bool {
         match self {
             Self::Content => kind == Kind::Content,
@@ -27,7 +27,7 @@ impl TextOf {
 /// Which events are wanted.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventsOf {
+pub enum EventFilter {
     All,
     /// Roles, and the text and calls that a message is made of.
     Message,
@@ -35,7 +35,7 @@ pub enum EventsOf {
     Logprobs,
 }
 
-impl EventsOf {
+impl EventFilter {
     fn wants(self, kind: Kind) -> bool {
         match self {
             Self::All => true,
@@ -53,8 +53,8 @@ impl Transcript {
     /// The number of the next event of a kind, from `seq` on; that of the next to happen, if there is none.
     #[doc(hidden)]
     #[must_use]
-    pub fn seek(&self, of: EventsOf, seq: usize) -> usize {
-        let visible = self.visible();
+    pub fn seek(&self, of: EventFilter, seq: usize) -> usize {
+        let visible = self.event_count();
         let rest = self.records.get(seq..visible).unwrap_or_default();
         let found = rest.iter().position(|record| of.wants(record.kind));
         found.map_or_else(|| visible.max(seq), |at| seq + at)
@@ -65,13 +65,13 @@ impl Transcript {
     #[doc(hidden)]
     pub fn gather(
         &self,
-        of: TextOf,
+        of: TextKind,
         seq: usize,
         max: usize,
         text: &mut String,
         ends: &mut Vec<usize>,
     ) -> usize {
-        let records = self.records.get(..self.visible()).unwrap_or(&self.records);
+        let records = self.records.get(..self.event_count()).unwrap_or(&self.records);
         if records.len() <= seq {
             return seq;
         }
@@ -100,7 +100,7 @@ impl Transcript {
     /// Whether event `seq` is there to read.
     #[inline]
     pub(crate) fn tells(&self, seq: usize) -> bool {
-        let record = self.records.get(seq).filter(|_| seq < self.visible());
+        let record = self.records.get(seq).filter(|_| seq < self.event_count());
         record.is_some_and(|record| match record.kind {
             Kind::Content | Kind::Reasoning | Kind::Refusal | Kind::CallArguments => true,
             Kind::Start

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Kind, Level, Record, Transcript};
-use crate::{Call, Shape, message::Message, tool_call::cuts_calls};
+use crate::{ToolCall, CompletionKind, message::Message, tool_call::cuts_calls};
 
 impl Kind {
     /// The bytes of a record's text, if a model wrote it as text.
@@ -74,7 +74,7 @@ impl Transcript {
     /// assert!(choice.call(7).is_none(), "7 is the server's index");
     /// ```
     #[must_use]
-    pub fn call(&self, call: u32) -> Option<Call> {
+    pub fn call(&self, call: u32) -> Option<ToolCall> {
         let entry = self.calls.get(call as usize)?;
         let mut arguments: String = self
             .texts(|r| r.kind == Kind::CallArguments && r.number == call)
@@ -107,7 +107,7 @@ impl Transcript {
 
     /// C5: most servers mean an assistant where they name no role.
     fn role_or_default(&self) -> Option<Arc<str>> {
-        let default = || (self.shape == Shape::Chat).then(|| Arc::from("assistant"));
+        let default = || (self.shape == CompletionKind::Chat).then(|| Arc::from("assistant"));
         self.role.clone().or_else(default)
     }
 

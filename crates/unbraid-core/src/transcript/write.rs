@@ -1,7 +1,7 @@
 //! What the machine, a transcript's only writer, does to it.
 
 use super::{Kind, Record, Transcript};
-use crate::{End, Warning, event::Place};
+use crate::{ChoiceEnd, Warning, event::Position};
 
 impl Transcript {
     pub(crate) fn begun(&self) -> bool {
@@ -9,7 +9,7 @@ impl Transcript {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, kind: Kind, place: Place, number: u32, text: &str) {
+    pub(crate) fn push(&mut self, kind: Kind, place: Position, number: u32, text: &str) {
         if self.discarded {
             self.discarded_bytes += kind.written(text);
             return;
@@ -17,8 +17,8 @@ impl Transcript {
         self.text.push_str(text);
         let text_end = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
         self.records.push(Record {
-            at: place.at,
-            position: place.position,
+            at: place.event,
+            position: place.update,
             text_end,
             number,
             kind,
@@ -42,22 +42,22 @@ impl Transcript {
         first
     }
 
-    pub(crate) fn set_end(&mut self, end: End, place: Place) {
+    pub(crate) fn set_end(&mut self, end: ChoiceEnd, place: Position) {
         self.push(Kind::End, place, 0, "");
         self.end = Some((end, self.records.len()));
     }
 
     /// Ends the record as lost, if it has no end, whatever its machine has come to.
     #[doc(hidden)]
-    pub fn lose(&mut self, place: Place) {
+    pub fn lose(&mut self, place: Position) {
         if self.end.is_none() {
-            self.set_end(End::Lost, place);
+            self.set_end(ChoiceEnd::Lost, place);
         }
     }
 
-    pub(crate) fn warn(&mut self, warning: Warning, place: Place, max: usize) {
+    pub(crate) fn warn(&mut self, warning: Warning, place: Position, max: usize) {
         let number = u32::try_from(self.warnings.kept().len()).unwrap_or(u32::MAX);
-        if self.end.is_none() && self.warnings.keep(&warning.on(self.index), max) {
+        if self.end.is_none() && self.warnings.keep(&warning.with_choice(self.index), max) {
             self.push(Kind::Warning, place, number, "");
         }
     }

@@ -2,18 +2,18 @@
 //!
 //! The constants were fitted on recorded answers and requests, as docs/usage.md describes.
 
-use super::{CountTokens, estimate::sum};
+use super::{Tokenizer, estimate::sum};
 
 /// How a family of models writes the calls of its tools.
 ///
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{CountTokens, Framing};
+/// use unbraid_core::{Tokenizer, Framing};
 ///
 /// struct Words;
 ///
-/// impl CountTokens for Words {
+/// impl Tokenizer for Words {
 ///     fn count(&self, text: &str) -> u64 {
 ///         text.split_whitespace().count() as u64
 ///     }
@@ -51,7 +51,7 @@ const OTHER_CALL: u64 = 6;
 
 impl Framing {
     /// The tokens of the calls that one answer makes.
-    pub(super) fn calls(self, calls: &[Named<'_>], counter: &dyn CountTokens) -> u64 {
+    pub(super) fn calls(self, calls: &[Named<'_>], counter: &dyn Tokenizer) -> u64 {
         match (self, calls) {
             (_, []) => 0,
             (Self::OpenAi, [(name, arguments)]) => {
@@ -66,7 +66,7 @@ impl Framing {
     }
 
     /// The tokens of calls that an earlier message of the request made, those that frame their results included.
-    pub(super) fn past_calls(self, calls: &[Named<'_>], counter: &dyn CountTokens) -> u64 {
+    pub(super) fn past_calls(self, calls: &[Named<'_>], counter: &dyn Tokenizer) -> u64 {
         match (self, calls) {
             (_, []) => 0,
             (Self::OpenAi, [(name, arguments)]) => {
@@ -79,11 +79,11 @@ impl Framing {
 }
 
 /// The tokens of calls whose tool the request named: the model writes the arguments alone.
-pub(super) fn arguments(calls: &[Named<'_>], counter: &dyn CountTokens) -> u64 {
+pub(super) fn arguments(calls: &[Named<'_>], counter: &dyn Tokenizer) -> u64 {
     sum(calls.iter().map(|(_, arguments)| counter.count(arguments)))
 }
 
-fn recipient(name: &str, counter: &dyn CountTokens) -> u64 {
+fn recipient(name: &str, counter: &dyn Tokenizer) -> u64 {
     counter.count(&format!("functions.{name}"))
 }
 
@@ -102,7 +102,7 @@ fn parallel(calls: &[Named<'_>]) -> String {
     json
 }
 
-fn other(calls: &[Named<'_>], counter: &dyn CountTokens) -> u64 {
+fn other(calls: &[Named<'_>], counter: &dyn Tokenizer) -> u64 {
     let each = |(name, arguments): &Named<'_>| {
         let texts = counter.count(name).saturating_add(counter.count(arguments));
         texts.saturating_add(OTHER_CALL)

@@ -10,12 +10,12 @@ use crate::{ChoiceIndex, Demux, Message, Transcript};
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::CountTokens;
+/// use unbraid_core::Tokenizer;
 ///
 /// let words = |text: &str| text.split_whitespace().count() as u64;
 /// assert_eq!(words.count("tiktoken is great!"), 3);
 /// ```
-pub trait CountTokens: Send + Sync {
+pub trait Tokenizer: Send + Sync {
     /// The tokens of this text alone.
     fn count(&self, text: &str) -> u64;
 
@@ -25,7 +25,7 @@ pub trait CountTokens: Send + Sync {
     }
 }
 
-impl<F: Fn(&str) -> u64 + Send + Sync> CountTokens for F {
+impl<F: Fn(&str) -> u64 + Send + Sync> Tokenizer for F {
     fn count(&self, text: &str) -> u64 {
         self(text)
     }
@@ -144,7 +144,7 @@ pub fn estimate_with<C: FnOnce() -> u64>(
 /// let words = |text: &str| text.split_whitespace().count() as u64;
 /// let mut reported = Usage::default();
 /// (reported.prompt_tokens, reported.prompts) = (Some(4), vec![(0, 4)]);
-/// let prompt = Prompt::of(&json!({ "prompt": ["Once upon a time", "Twice"] }));
+/// let prompt = Prompt::from_request(&json!({ "prompt": ["Once upon a time", "Twice"] }));
 /// let usage = estimate_for(&reported, &prompt, &words, [(ChoiceIndex(0), || 2)]);
 /// assert_eq!((usage.prompt_tokens, usage.estimated.prompt), (Some(5), true));
 /// ```
@@ -152,7 +152,7 @@ pub fn estimate_with<C: FnOnce() -> u64>(
 pub fn estimate_for<C: FnOnce() -> u64>(
     reported: &Usage,
     prompt: &Prompt,
-    counter: &dyn CountTokens,
+    counter: &dyn Tokenizer,
     choices: impl IntoIterator<Item = (ChoiceIndex, C)>,
 ) -> Usage {
     let mut usage = estimate_with(reported, || prompt.tokens(counter), choices);
@@ -240,8 +240,8 @@ fn tokens_of(choices: &[(ChoiceIndex, u64)]) -> u64 {
 /// assert_eq!(unbraid_core::prompt_tokens(&request, &words), Some(10));
 /// ```
 #[must_use]
-pub fn prompt_tokens(request: &serde_json::Value, counter: &dyn CountTokens) -> Option<u64> {
-    Prompt::of(request).tokens(counter)
+pub fn prompt_tokens(request: &serde_json::Value, counter: &dyn Tokenizer) -> Option<u64> {
+    Prompt::from_request(request).tokens(counter)
 }
 
 /// The tokens of an answer (U12): its text, its reasoning and refusal as far as they can be seen, what was spoken, as
@@ -260,13 +260,13 @@ pub fn prompt_tokens(request: &serde_json::Value, counter: &dyn CountTokens) -> 
 /// assert_eq!(completion_tokens(&message, &words), 2);
 /// ```
 #[must_use]
-pub fn completion_tokens(message: &Message, counter: &dyn CountTokens) -> u64 {
+pub fn completion_tokens(message: &Message, counter: &dyn Tokenizer) -> u64 {
     let calls = counter.framing().calls(&named_calls(message), counter);
     texts_of(message, counter).saturating_add(calls)
 }
 
 /// The tokens of an answer without its calls.
-pub(super) fn texts_of(message: &Message, counter: &dyn CountTokens) -> u64 {
+pub(super) fn texts_of(message: &Message, counter: &dyn Tokenizer) -> u64 {
     let texts = [&*message.content, &*message.reasoning, &*message.refusal];
     let spoken = message.audio.iter().map(|audio| &*audio.transcript);
     let all = texts.into_iter().chain(spoken);
@@ -289,7 +289,7 @@ impl Transcript {
     /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().tokens(&words), 2);
     /// ```
     #[must_use]
-    pub fn tokens(&self, counter: &dyn CountTokens) -> u64 {
+    pub fn tokens(&self, counter: &dyn Tokenizer) -> u64 {
         completion_tokens(&self.message(), counter).saturating_add(self.discarded_tokens())
     }
 
@@ -317,7 +317,7 @@ impl Demux {
     /// assert_eq!(usage.source, UsageSource::Estimated);
     /// ```
     #[must_use]
-    pub fn estimated_usage(&self, prompt: &Prompt, counter: &dyn CountTokens) -> Usage {
+    pub fn estimated_usage(&self, prompt: &Prompt, counter: &dyn Tokenizer) -> Usage {
         let choices = self.choices().map(|choice| {
             let tokens = || {
                 let answer = prompt.completion_tokens(&choice.message(), counter);

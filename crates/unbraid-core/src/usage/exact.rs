@@ -192,12 +192,12 @@ impl Usage {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Demux, Options};
+    use crate::{Demux, Config};
 
     /// What chunks with these usages add up to.
     #[track_caller]
     fn check(usages: &[&str], expected: &str) {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         for usage in usages {
             let chunk = format!(
                 "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"a\"}}}}],\"usage\":{usage}}}\n\n"

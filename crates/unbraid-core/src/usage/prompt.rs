@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     Usage,
     calls::{self, Named},
-    estimate::{CountTokens, sum, texts_of},
+    estimate::{Tokenizer, sum, texts_of},
     tools,
 };
 use crate::Message;
@@ -28,10 +28,10 @@ use crate::Message;
 /// use unbraid_core::Prompt;
 ///
 /// let words = |text: &str| text.split_whitespace().count() as u64;
-/// let prompt = Prompt::of(&json!({ "model": "davinci-002", "prompt": "Once upon a time" }));
+/// let prompt = Prompt::from_request(&json!({ "model": "davinci-002", "prompt": "Once upon a time" }));
 /// assert_eq!(prompt.tokens(&words), Some(4));
 /// assert_eq!(prompt.model(), Some("davinci-002"));
-/// assert_eq!(Prompt::of(&json!({ "input": "?" })).tokens(&words), None);
+/// assert_eq!(Prompt::from_request(&json!({ "input": "?" })).tokens(&words), None);
 /// ```
 #[derive(Clone, Default)]
 pub struct Prompt {
@@ -76,7 +76,7 @@ const REPLY: u64 = 3;
 impl Prompt {
     /// Keeps of a request what counting needs. Nothing in it is an error: what is not understood is not counted.
     #[must_use]
-    pub fn of(request: &Value) -> Self {
+    pub fn from_request(request: &Value) -> Self {
         let model = request.get("model").and_then(Value::as_str);
         let mut prompt = Self {
             model: model.map(Arc::from),
@@ -108,9 +108,9 @@ impl Prompt {
     /// use serde_json::json;
     /// use unbraid_core::Prompt;
     ///
-    /// let list = Prompt::of(&json!({ "prompt": ["Once", "Twice"], "n": 3 }));
+    /// let list = Prompt::from_request(&json!({ "prompt": ["Once", "Twice"], "n": 3 }));
     /// assert_eq!(list.choices_per_prompt(), Some(3));
-    /// assert_eq!(Prompt::of(&json!({ "prompt": "Once", "n": 3 })).choices_per_prompt(), None);
+    /// assert_eq!(Prompt::from_request(&json!({ "prompt": "Once", "n": 3 })).choices_per_prompt(), None);
     /// ```
     #[must_use]
     pub fn choices_per_prompt(&self) -> Option<u32> {
@@ -119,7 +119,7 @@ impl Prompt {
 
     /// The prompt's tokens; `None`, not 0, where there is none. Of a list it is the sum.
     #[must_use]
-    pub fn tokens(&self, counter: &dyn CountTokens) -> Option<u64> {
+    pub fn tokens(&self, counter: &dyn Tokenizer) -> Option<u64> {
         let tools = tools::tokens(&self.functions, self.system, counter);
         let parts = self.parts.iter().map(|part| part.tokens(counter));
         (!self.parts.is_empty()).then(|| sum(parts).saturating_add(tools))
@@ -130,7 +130,7 @@ impl Prompt {
     pub fn tokens_of(
         &self,
         wanted: impl Fn(u32) -> bool,
-        counter: &dyn CountTokens,
+        counter: &dyn Tokenizer,
     ) -> Option<u64> {
         let parts = self.parts.iter().zip(0..);
         let parts = parts.filter(|(_, position)| wanted(*position));
@@ -138,7 +138,7 @@ impl Prompt {
     }
 
     /// The tokens of those prompts of a list that a server which reports one by one has not reported.
-    pub(super) fn tokens_of_others(&self, reported: &Usage, counter: &dyn CountTokens) -> u64 {
+    pub(super) fn tokens_of_others(&self, reported: &Usage, counter: &dyn Tokenizer) -> u64 {
         let known = |at| reported.prompts.iter().any(|(known, _)| *known == at);
         if self.parts.len() < 2 || reported.prompts.is_empty() {
             return 0;
@@ -156,11 +156,11 @@ impl Prompt {
     /// use unbraid_core::{Message, Prompt};
     ///
     /// let words = |text: &str| text.split_whitespace().count() as u64;
-    /// let prompt = Prompt::of(&json!({ "messages": [] }));
+    /// let prompt = Prompt::from_request(&json!({ "messages": [] }));
     /// assert_eq!(prompt.completion_tokens(&Message::default(), &words), 0);
     /// ```
     #[must_use]
-    pub fn completion_tokens(&self, message: &Message, counter: &dyn CountTokens) -> u64 {
+    pub fn completion_tokens(&self, message: &Message, counter: &dyn Tokenizer) -> u64 {
         let calls = named_calls(message);
         let named = self.names_tool && counter.framing() == super::Framing::OpenAi;
         let calls = if named {
@@ -196,7 +196,7 @@ impl Part {
         part
     }
 
-    fn tokens(&self, counter: &dyn CountTokens) -> u64 {
+    fn tokens(&self, counter: &dyn Tokenizer) -> u64 {
         let texts = sum(self.texts.iter().map(|text| counter.count(text)));
         let calls = self.calls.iter().map(|calls| {
             let calls = calls.iter().map(|(name, text)| (&**name, &**text));
@@ -330,7 +330,7 @@ mod tests {
     /// The same, for a model of OpenAI's.
     struct OpenAi;
 
-    impl CountTokens for OpenAi {
+    impl Tokenizer for OpenAi {
         fn count(&self, text: &str) -> u64 {
             words(text)
         }
@@ -342,7 +342,7 @@ mod tests {
 
     #[track_caller]
     fn check(request: &Value, expected: impl Into<Option<u64>>) {
-        assert_eq!(Prompt::of(request).tokens(&words), expected.into());
+        assert_eq!(Prompt::from_request(request).tokens(&words), expected.into());
     }
 
     #[test]
@@ -392,7 +392,7 @@ mod tests {
         let call = |name: &str| json!({ "function": { "name": name, "arguments": "{ }" } });
         let request = |calls: Value| {
             let message = json!({ "role": "assistant", "tool_calls": calls });
-            Prompt::of(&json!({ "messages": [message] })).tokens(&OpenAi)
+            Prompt::from_request(&json!({ "messages": [message] })).tokens(&OpenAi)
         };
         // "functions.f" is a word, in the call and in its result.
         assert_eq!(request(json!([call("f")])), Some(3 + 3 + 1 + (3 + 2 + 2)));
@@ -414,7 +414,7 @@ mod tests {
                 json!({ "messages": messages, "tools": tools }),
                 json!({ "messages": messages, "functions": [function] }),
             ] {
-                let tokens = Prompt::of(&request).tokens(&OpenAi);
+                let tokens = Prompt::from_request(&request).tokens(&OpenAi);
                 assert_eq!(tokens, Some(3 + 3 + 2 + text + around), "{request}");
             }
         }
@@ -422,12 +422,12 @@ mod tests {
         check(&json!({ "messages": [], "tools": tools }), 3 + 1);
         check(&json!({ "messages": [], "tools": [] }), 3);
         let none = json!({ "messages": [], "tools": [] });
-        assert_eq!(Prompt::of(&none).tokens(&OpenAi), Some(3));
+        assert_eq!(Prompt::from_request(&none).tokens(&OpenAi), Some(3));
     }
 
     #[test]
     fn where_the_request_names_the_tool_its_arguments_count_alone() {
-        let mut demux = crate::Demux::new(crate::Options::default());
+        let mut demux = crate::Demux::new(crate::Config::default());
         demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"f\",\"arguments\":\"a b\"}}]}}]}\n\n");
         let message = demux.choice(crate::ChoiceIndex(0)).unwrap().message();
         for (choice, openai) in [
@@ -440,22 +440,22 @@ mod tests {
             (Value::Null, 6 + 1 + 2),
         ] {
             let request = json!({ "messages": [], "tool_choice": choice });
-            let prompt = Prompt::of(&request);
+            let prompt = Prompt::from_request(&request);
             assert_eq!(prompt.completion_tokens(&message, &OpenAi), openai);
             assert_eq!(prompt.completion_tokens(&message, &words), 6 + 1 + 2);
         }
         let legacy = json!({ "messages": [], "function_call": { "name": "f" } });
-        let tokens = Prompt::of(&legacy).completion_tokens(&message, &OpenAi);
+        let tokens = Prompt::from_request(&legacy).completion_tokens(&message, &OpenAi);
         assert_eq!(tokens, 2);
     }
 
     #[test]
     fn e15_each_prompt_of_a_list_is_counted() {
-        let prompt = Prompt::of(&json!({ "prompt": ["a b", [1, 2, 3], "c"], "n": 2 }));
+        let prompt = Prompt::from_request(&json!({ "prompt": ["a b", [1, 2, 3], "c"], "n": 2 }));
         assert_eq!(prompt.tokens(&words), Some(6));
         assert_eq!(prompt.tokens_of(|at| at == 1, &words), Some(3));
         assert_eq!(prompt.choices_per_prompt(), Some(2));
-        let one = |prompt| Prompt::of(&json!({ "prompt": prompt })).choices_per_prompt();
+        let one = |prompt| Prompt::from_request(&json!({ "prompt": prompt })).choices_per_prompt();
         assert_eq!(one(json!(["a"])), None);
         assert_eq!(one(json!([1, 2])), None);
         assert_eq!(one(json!([[1, 2], [3]])), Some(1));
@@ -475,7 +475,7 @@ mod tests {
 
     #[test]
     fn the_users_text_is_not_in_the_debug_output() {
-        let prompt = Prompt::of(&json!({ "messages": [{ "content": "secret" }] }));
+        let prompt = Prompt::from_request(&json!({ "messages": [{ "content": "secret" }] }));
         assert!(!format!("{prompt:?}").contains("secret"));
     }
 }

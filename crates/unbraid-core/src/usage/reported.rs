@@ -309,7 +309,7 @@ fn add_up(
     if apart.len() < 2 || completions.is_empty() {
         return Vec::new();
     }
-    let prompts = of_prompts(apart, known.choices_per_prompt);
+    let prompts = split_by_prompt(apart, known.choices_per_prompt);
     if !prompts.is_empty() {
         let tokens = sum(prompts.iter().map(|(_, _, tokens)| *tokens));
         fields.insert("prompt_tokens".into(), tokens.into());
@@ -356,7 +356,7 @@ fn of_each(apart: &[(ChoiceIndex, Fields)], key: &str) -> Vec<(ChoiceIndex, u64)
 
 /// E15: the prompts of a list, each with its position, the last report that has it, and its tokens. Empty if all choices
 /// answer one prompt. Without the request only prompts of different length show that there was a list.
-fn of_prompts(
+fn split_by_prompt(
     apart: &[(ChoiceIndex, Fields)],
     choices_per_prompt: Option<u32>,
 ) -> Vec<(u32, &Fields, u64)> {
@@ -369,7 +369,7 @@ fn of_prompts(
     };
     let mut prompts: Vec<(u32, &Fields, u64)> = Vec::new();
     for (choice, fields) in apart {
-        let (Some(tokens), (at, _)) = (number(fields, "prompt_tokens"), choice.of_prompts(n))
+        let (Some(tokens), (at, _)) = (number(fields, "prompt_tokens"), choice.split_by_prompt(n))
         else {
             continue;
         };

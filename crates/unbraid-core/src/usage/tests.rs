@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{ChoiceIndex, CountTokens, Demux, Options, Prompt, Usage, UsageSource};
+use crate::{ChoiceIndex, Tokenizer, Demux, Config, Prompt, Usage, UsageSource};
 
 /// As in an OpenAI chunk: the entries of `choices`, and the usage.
 fn chunk(choices: &Value, usage: &Value) -> String {
@@ -30,7 +30,7 @@ fn words(choices: u32) -> String {
     (0..3).flat_map(|_| round()).collect()
 }
 
-fn read(stream: &str, options: Options) -> Demux {
+fn read(stream: &str, options: Config) -> Demux {
     let mut demux = Demux::new(options);
     demux.feed(stream.as_bytes());
     demux.finish();
@@ -68,10 +68,10 @@ fn figures(usage: &Usage) -> String {
 
 #[track_caller]
 fn check_for(request: &Value, stream: &str, expected: &str) -> Demux {
-    let prompt = Prompt::of(request);
-    let options = Options {
+    let prompt = Prompt::from_request(request);
+    let options = Config {
         choices_per_prompt: prompt.choices_per_prompt(),
-        ..Options::default()
+        ..Config::default()
     };
     let demux = read(stream, options);
     assert_eq!(figures(&demux.estimated_usage(&prompt, &tokens)), expected);
@@ -291,15 +291,15 @@ fn a_number_that_is_none_takes_no_place_in_a_running_usage() {
     };
     let stream = running("7") + &running("99999999999999999999");
     assert_eq!(
-        read(&stream, Options::default()).usage().completion_tokens,
+        read(&stream, Config::default()).usage().completion_tokens,
         Some(7)
     );
 }
 
 #[test]
 fn nothing_reported_and_nothing_received_is_absent() {
-    let demux = read("data: {\"choices\":[]}\n\n", Options::default());
-    let usage = demux.estimated_usage(&Prompt::default(), &tokens as &dyn CountTokens);
+    let demux = read("data: {\"choices\":[]}\n\n", Config::default());
+    let usage = demux.estimated_usage(&Prompt::default(), &tokens as &dyn Tokenizer);
     assert_eq!(usage.source, UsageSource::Absent);
     assert_eq!(
         demux.choice(ChoiceIndex(0)).is_none(),

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{CountTokens, Framing, estimate::sum};
+use super::{Tokenizer, Framing, estimate::sum};
 
 /// OpenAI: around the namespace, and less if there is a system message that it is part of.
 const NAMESPACE: u64 = 9;
@@ -16,7 +16,7 @@ const TITLE: u64 = 1;
 const LEVELS: usize = 32;
 
 /// The tokens of the declared functions; `system` if a system message is among the messages.
-pub(super) fn tokens(functions: &[Value], system: bool, counter: &dyn CountTokens) -> u64 {
+pub(super) fn tokens(functions: &[Value], system: bool, counter: &dyn Tokenizer) -> u64 {
     match (counter.framing(), functions) {
         (_, []) => 0,
         (Framing::OpenAi, functions) => {

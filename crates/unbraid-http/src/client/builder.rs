@@ -8,7 +8,7 @@ use reqwest::{
     redirect::Policy,
 };
 use tokio::sync::Semaphore;
-use unbraid::{Builder, Completions};
+use unbraid::{CompletionsBuilder, Completions};
 
 use super::{Client, Inner, Timeouts};
 use crate::{
@@ -56,7 +56,7 @@ pub struct ClientBuilder {
     retries: u32,
     max_requests: usize,
     timeouts: Timeouts,
-    settings: Builder,
+    settings: CompletionsBuilder,
 }
 
 /// An address as it was given; it is parsed by `build`.
@@ -224,7 +224,7 @@ impl ClientBuilder {
 
     /// How streams are read: limits, policies. Timeouts among them hold for the body alone; those of this builder go before
     /// them, in whichever order they are given.
-    pub fn stream_settings(mut self, settings: Builder) -> Self {
+    pub fn stream_config(mut self, settings: CompletionsBuilder) -> Self {
         self.settings = settings;
         self
     }

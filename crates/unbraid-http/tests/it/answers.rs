@@ -53,14 +53,14 @@ async fn every_fixture_is_the_same_over_both_versions_of_http() {
     .await;
     let clients = [false, true].map(|http2| {
         let client = server.builder().http2_prior_knowledge(http2);
-        move |settings| client.clone().stream_settings(settings).build().unwrap()
+        move |settings| client.clone().stream_config(settings).build().unwrap()
     });
     let usual = clients
         .each_ref()
         .map(|client| client(settings(&Options::default())));
     for fixture in fixtures.iter() {
         let read = |bytes: Vec<u8>| stream::iter([Ok::<_, std::io::Error>(bytes)]);
-        let direct = settings(&fixture.options).read_sse(read(fixture.bytes.clone()));
+        let direct = settings(&fixture.options).from_byte_stream(read(fixture.bytes.clone()));
         for (client, usual) in clients.iter().zip(&usual) {
             let client = match fixture.options == Options::default() {
                 true => usual.clone(), // to make one takes a while: it reads the system's certificates
@@ -90,7 +90,7 @@ async fn every_fixture_is_the_same_over_both_versions_of_http() {
     assert_eq!(versions, [first, second].repeat(fixtures.len()));
 }
 
-fn settings(options: &Options) -> unbraid::Builder {
+fn settings(options: &Options) -> unbraid::CompletionsBuilder {
     let settings = Completions::builder()
         .strict(options.strict)
         .usage_after_done(options.usage_after_done)

@@ -49,7 +49,7 @@ async fn a_body_is_read_as_send_reads_it() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (settings, copy) = (body.settings(), Arc::clone(&seen));
     let copied = body.inspect_ok(move |bytes| copy.lock().unwrap().extend_from_slice(bytes));
-    assert_eq!(texts(&settings.read_sse(copied)).await, ["one", "two"]);
+    assert_eq!(texts(&settings.from_byte_stream(copied)).await, ["one", "two"]);
     assert_eq!(*seen.lock().unwrap(), two_choices().into_bytes());
 }
 
@@ -60,7 +60,7 @@ async fn the_settings_know_what_was_asked_and_what_time_is_left() {
     let client = server.builder().total_timeout(Duration::from_millis(300));
     let request = Request::chat("m").user("Hi").n(1);
     let body = client.build().unwrap().open(&request).await.unwrap();
-    let completions = body.settings().read_sse(body);
+    let completions = body.settings().from_byte_stream(body);
     assert!(
         completions.choice(0).await.is_some(),
         "one choice is choice 0"

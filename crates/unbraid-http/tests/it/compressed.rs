@@ -106,7 +106,7 @@ async fn what_was_flushed_is_there_before_the_rest() {
         })
         .await;
         let completions = server.client().send(&two()).await.unwrap();
-        let mut content = completions.single().await.unwrap().content();
+        let mut content = completions.first().await.unwrap().content();
         assert_eq!(&*content.next().await.unwrap().unwrap(), "a", "{encoding}");
     }
 }
@@ -121,11 +121,11 @@ async fn a_cut_body_is_no_end() {
         })
         .await;
         let completions = server.client().send(&two()).await.unwrap();
-        let choice = completions.single().await.unwrap();
+        let choice = completions.first().await.unwrap();
         let cut = choice.finished().await.unwrap_err();
         assert_eq!(cut.partial().message.content, "a", "{encoding}");
         assert!(
-            ["transport", "interrupted"].contains(&cut.end().name()),
+            ["transport", "interrupted"].contains(&cut.end().as_str()),
             "{encoding}: {cut}"
         );
     }
@@ -151,10 +151,10 @@ async fn every_delta_that_came_is_read_before_a_connection_is_lost() {
         })
         .await;
         let completions = server.client().send(&two()).await.unwrap();
-        let choice = completions.single().await.unwrap();
+        let choice = completions.first().await.unwrap();
         let cut = choice.finished().await.unwrap_err();
         assert_eq!(cut.partial().message.content, "a", "{encoding}");
-        assert_eq!(cut.end().name(), "transport", "{encoding}");
+        assert_eq!(cut.end().as_str(), "transport", "{encoding}");
         let lost = format!("connection lost after {} bytes", content(0, "a").len());
         assert_eq!(completions.closed().await.unwrap_err().to_string(), lost);
     }
@@ -173,10 +173,10 @@ async fn every_delta_that_came_is_read_before_a_stream_of_http2_is_reset() {
         .await;
         let client = server.builder().http2_prior_knowledge(true);
         let completions = client.build().unwrap().send(&two()).await.unwrap();
-        let choice = completions.single().await.unwrap();
+        let choice = completions.first().await.unwrap();
         let cut = choice.finished().await.unwrap_err();
         assert_eq!(cut.partial().message.content, "a", "{encoding}");
-        assert_eq!(cut.end().name(), "transport", "{encoding}");
+        assert_eq!(cut.end().as_str(), "transport", "{encoding}");
     }
 }
 
@@ -189,6 +189,6 @@ async fn a_body_that_is_not_compressed_as_it_says_is_an_error() {
         .await;
         let completions = server.client().send(&two()).await.unwrap();
         let closed = completions.closed().await.unwrap_err();
-        assert_eq!(closed.name(), "transport", "{encoding}: {closed:?}");
+        assert_eq!(closed.as_str(), "transport", "{encoding}: {closed:?}");
     }
 }

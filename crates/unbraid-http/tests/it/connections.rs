@@ -131,7 +131,7 @@ fn watched(body: Body) -> (Completions, oneshot::Receiver<()>) {
         let _held = &held;
         read
     });
-    (settings.read_sse(bytes), dropped)
+    (settings.from_byte_stream(bytes), dropped)
 }
 
 /// The body was read to its end, so that its connection is in the hands of tasks that are ready: these return it to the pool.
@@ -180,7 +180,7 @@ async fn streams_in_pieces_need_one_connection_too() {
             let request = Request::chat("m").user("Hi");
             let (completions, mut dropped) = watched(client.open(&request).await.unwrap());
             // The handles go as soon as the answer is there.
-            let text = completions.single().await.unwrap().text().await.unwrap();
+            let text = completions.first().await.unwrap().text().await.unwrap();
             assert_eq!(text, "a");
             completions.closed().await.unwrap();
             drop(completions);

@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::timeout;
-use unbraid::{Completions, End, StreamError, Timeout, UsageSource};
+use unbraid::{Completions, ChoiceEnd, StreamError, Timeout, UsageSource};
 use unbraid_http::{Choices, Client, HttpError, Request, limits::MAX_FAN_OUT};
 use unbraid_testkit::script::{DONE, Probe, Script, Step, bytes, content, finish};
 
@@ -46,11 +46,11 @@ async fn ends(completions: &Completions) -> Vec<String> {
     let mut choices = completions.choices();
     while let Some(choice) = timeout(DEADLINE, choices.next()).await.expect("it hangs") {
         let Ok(choice) = choice else { break };
-        let ended = timeout(DEADLINE, choice.ended()).await.expect("it hangs");
+        let ended = timeout(DEADLINE, choice.outcome()).await.expect("it hangs");
         seen.push(format!(
             "{} {} {}",
-            ended.index,
-            ended.end.name(),
+            ended.choice,
+            ended.end.as_str(),
             ended.message.content
         ));
     }
@@ -434,12 +434,12 @@ async fn the_first_byte_timeout_does_not_count_the_wait_for_a_turn() {
     let server = Server::start(|_| server::stream(Script::new([Step::Stall]))).await;
     let client = server.builder().first_byte_timeout(WAIT).build().unwrap();
     let completions = client.fan_out(&question(), 1);
-    let choice = completions.single().await.unwrap();
+    let choice = completions.first().await.unwrap();
     let error = timeout(DEADLINE, choice.finished())
         .await
         .expect("it hangs");
     let error = error.unwrap_err();
-    let End::TimedOut(passed) = error.end() else {
+    let ChoiceEnd::TimedOut(passed) = error.end() else {
         panic!(
             "the body has no byte, and the choice ended as {:?}",
             error.end()

@@ -16,8 +16,8 @@ use crate::{
 async fn end(completions: &Completions) -> (&'static str, String) {
     let choice = completions.choice(0).await.unwrap();
     match choice.finished().await {
-        Ok(finished) => (finished.end.name(), finished.message.content),
-        Err(cut) => (cut.end().name(), cut.partial().message.content.clone()),
+        Ok(finished) => (finished.end.as_str(), finished.message.content),
+        Err(cut) => (cut.end().as_str(), cut.partial().message.content.clone()),
     }
 }
 
@@ -71,7 +71,7 @@ async fn a_choice_that_had_finished_stays_so() {
     let completions = server.client().send(&two()).await.unwrap();
     assert_eq!(end(&completions).await, ("finished", "a".to_owned()));
     let other = completions.choice(1).await.unwrap().finished().await;
-    assert_eq!(other.unwrap_err().end().name(), "transport");
+    assert_eq!(other.unwrap_err().end().as_str(), "transport");
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn the_idle_timeout_covers_connecting_head_and_first_byte() {
         let client = headed
             .builder()
             .idle_timeout(SHORT)
-            .stream_settings(settings);
+            .stream_config(settings);
         let completions = client.build().unwrap().send(&two()).await.unwrap();
         let Err(StreamError::TimedOut(passed)) = completions.closed().await else {
             panic!("{:?}", completions.closed().await)

@@ -54,7 +54,7 @@ async fn a_body_of_hyper() {
         .body(Full::<Bytes>::default())
         .unwrap();
     let body = sender.send_request(request).await.unwrap().into_body();
-    let completions = Completions::from_sse(body.into_data_stream());
+    let completions = Completions::from_byte_stream(body.into_data_stream());
     assert_eq!(texts(&completions).await, ["one", "two"]);
 }
 
@@ -97,5 +97,5 @@ async fn errors_and_futures_can_be_sent_and_shared() {
     assert_eq!(texts(&body).await, ["one", "two"]);
     let stream = own.get(server.base_url()).send().await.unwrap();
     let stream = stream.bytes_stream().map_ok(|bytes| bytes.to_vec());
-    assert_eq!(texts(&Completions::from_sse(stream)).await, ["one", "two"]);
+    assert_eq!(texts(&Completions::from_byte_stream(stream)).await, ["one", "two"]);
 }

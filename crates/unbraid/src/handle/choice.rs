@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unbraid_core::{ChoiceError, ChoiceIndex, EventsOf, Finished, Message};
+use unbraid_core::{ChoiceError, ChoiceIndex, EventFilter, ChoiceOutcome, Message};
 
 use super::{
     events::{EventCursor, Events, Logprobs},
@@ -34,7 +34,7 @@ use crate::{
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
 /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-/// let choice = Completions::from_sse(bytes).single().await?;
+/// let choice = Completions::from_byte_stream(bytes).single().await?;
 /// let finished = choice.finished().await?;
 /// assert_eq!(finished.message.content, "Hi");
 /// assert_eq!(finished.finish_reason.unwrap().as_str(), "length");
@@ -94,7 +94,7 @@ impl Choice {
     /// The log probabilities, one JSON object a wire delta, in the wire's own shape (M2, M6).
     #[must_use]
     pub fn logprobs(&self) -> Logprobs {
-        Logprobs(self.event_cursor(EventsOf::Logprobs))
+        Logprobs(self.event_cursor(EventFilter::Logprobs))
     }
 
     /// The function calls, each as soon as it is known by its name.
@@ -112,13 +112,13 @@ impl Choice {
     /// Text and function parts as messages, the role on each (R53 to R61).
     #[must_use]
     pub fn messages(&self) -> Messages {
-        Messages::new(self.event_cursor(EventsOf::Message))
+        Messages::new(self.event_cursor(EventFilter::Message))
     }
 
     /// Everything that happens to this choice, its end included.
     #[must_use]
     pub fn events(&self) -> Events {
-        Events(self.event_cursor(EventsOf::All))
+        Events(self.event_cursor(EventFilter::All))
     }
 
     /// Waits for the end and gives the whole text.
@@ -156,9 +156,9 @@ impl Choice {
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
-    pub async fn finished(&self) -> Result<Finished, ChoiceError> {
+    pub async fn finished(&self) -> Result<ChoiceOutcome, ChoiceError> {
         Watcher::of(Topics::REST, &self.log)
-            .wait(|record| record.transcript.outcome())
+            .wait(|record| record.transcript.result())
             .await
     }
 
@@ -167,9 +167,9 @@ impl Choice {
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
-    pub async fn ended(&self) -> Finished {
+    pub async fn outcome(&self) -> ChoiceOutcome {
         Watcher::of(Topics::REST, &self.log)
-            .wait(|record| record.transcript.finished())
+            .wait(|record| record.transcript.outcome())
             .await
     }
 
@@ -195,7 +195,7 @@ impl Choice {
         Cursor::new(&self.log, &self.guard, lane)
     }
 
-    fn event_cursor(&self, wanted: EventsOf) -> EventCursor {
+    fn event_cursor(&self, wanted: EventFilter) -> EventCursor {
         EventCursor::new(&self.log, &self.guard, wanted)
     }
 }

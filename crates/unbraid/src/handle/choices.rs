@@ -31,7 +31,7 @@ use crate::{
 /// # async fn main() {
 /// # let body = "data: {\"choices\":[{\"index\":3,\"delta\":{}},{\"index\":1,\"delta\":{}}]}\n\ndata: [DONE]\n\n";
 /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-/// let completions = Completions::from_sse(bytes);
+/// let completions = Completions::from_byte_stream(bytes);
 /// let mut choices = completions.choices();
 /// let mut order = Vec::new();
 /// while let Some(Ok(choice)) = choices.next().await {

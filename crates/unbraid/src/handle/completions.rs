@@ -10,7 +10,7 @@ use unbraid_core::{BoxError, ChoiceIndex, Metadata, StreamError, Update, Usage, 
 use super::{choice::Choice, choices::Choices, events::AllEvents};
 use crate::{
     board::{Board, Closed},
-    config::Builder,
+    config::CompletionsBuilder,
     control::{Controls, Guard, Request},
     log::Log,
     watched::Watcher,
@@ -31,7 +31,7 @@ use crate::{
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-/// let completions = Completions::from_sse(bytes);
+/// let completions = Completions::from_byte_stream(bytes);
 /// assert_eq!(completions.single().await?.text().await?, "Hi");
 /// completions.closed().await?;
 /// # Ok(())
@@ -46,7 +46,7 @@ use crate::{
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let completions = Completions::from_sse(stream::iter([Ok::<_, std::io::Error>("<html>")]));
+/// let completions = Completions::from_byte_stream(stream::iter([Ok::<_, std::io::Error>("<html>")]));
 /// assert!(matches!(completions.single().await, Err(StreamError::UnsupportedFormat { .. })));
 /// # }
 /// ```
@@ -66,21 +66,21 @@ impl Completions {
 
     /// Settings before reading: timeouts, limits, how many choices were asked for.
     #[must_use]
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> CompletionsBuilder {
+        CompletionsBuilder::default()
     }
 
-    /// Reads a stream of byte chunks with the default settings; see [`Builder::read_sse`].
-    pub fn from_sse<S, B, E>(bytes: S) -> Self
+    /// Reads a stream of byte chunks with the default settings; see [`Builder::from_byte_stream`].
+    pub fn from_byte_stream<S, B, E>(bytes: S) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
         B: AsRef<[u8]> + 'static,
         E: Into<BoxError> + 'static,
     {
-        Self::builder().read_sse(bytes)
+        Self::builder().from_byte_stream(bytes)
     }
 
-    /// Reads anything that is an `AsyncRead` with the default settings; see [`Builder::read_from`].
+    /// Reads anything that is an `AsyncRead` with the default settings; see [`Builder::from_reader`].
     ///
     /// # Examples
     ///
@@ -97,16 +97,16 @@ impl Completions {
     where
         R: AsyncRead + Send + 'static,
     {
-        Self::builder().read_from(reader)
+        Self::builder().from_reader(reader)
     }
 
-    /// Reads updates that were decoded elsewhere; see [`Builder::read_updates`].
+    /// Reads updates that were decoded elsewhere; see [`Builder::from_updates`].
     pub fn from_updates<S, E>(updates: S) -> Self
     where
         S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
         E: Into<StreamError> + 'static,
     {
-        Self::builder().read_updates(updates)
+        Self::builder().from_updates(updates)
     }
 
     /// The choices, each as soon as it appears.
@@ -128,7 +128,7 @@ impl Completions {
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
-    pub async fn single(&self) -> Result<Choice, StreamError> {
+    pub async fn first(&self) -> Result<Choice, StreamError> {
         let mut board = Watcher::new(&self.board);
         let found = board.wait(|listing| match (listing.choices.first(), &listing.closed) {
             (Some(log), _) => Some(Ok(Arc::clone(log))),
@@ -248,7 +248,7 @@ impl Completions {
     /// # async fn main() {
     /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"tiktoken is great!\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-    /// let usage = Completions::from_sse(bytes).usage().await; // this server reported none
+    /// let usage = Completions::from_byte_stream(bytes).usage().await; // this server reported none
     /// if cfg!(feature = "tokens") {
     ///     assert_eq!((usage.completion_tokens, usage.source), (Some(6), UsageSource::Estimated));
     /// } else {
@@ -288,7 +288,7 @@ impl Completions {
         for log in logs {
             log.read(|record| warnings.extend_from_slice(record.transcript.warnings()));
         }
-        warnings.sort_by_key(|warning| warning.event);
+        warnings.sort_by_key(|warning| warning.event_index);
         warnings
     }
 

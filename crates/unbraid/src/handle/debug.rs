@@ -8,11 +8,11 @@ use super::{
     completions::Completions,
     events::{AllEvents, EventCursor, Events, Logprobs},
     messages::Messages,
-    tool_call::{ToolCall, ToolCalls},
+    tool_call::{ToolCallHandle, ToolCalls},
 };
 use crate::{
     board::{Board, Listing},
-    join::{JoinedSource, Joiner},
+    join::{SourceHandle, SourceSet},
 };
 
 /// What is known of a stream as a whole.
@@ -23,7 +23,7 @@ impl Debug for Stream<'_> {
         // The formatter may be foreign code: it runs under no lock.
         let count = |listing: &Listing| {
             let closed = listing.closed.as_ref();
-            let closed = closed.map(|closed| closed.result.clone().map_err(|error| error.name()));
+            let closed = closed.map(|closed| closed.result.clone().map_err(|error| error.as_str()));
             (listing.choices.len(), listing.warnings.len(), closed)
         };
         let (choices, warnings, closed) = self.0.read(count);
@@ -43,17 +43,17 @@ impl Debug for Completions {
     }
 }
 
-impl Debug for Joiner {
+impl Debug for SourceSet {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Joiner")
+        f.debug_tuple("SourceSet")
             .field(&Stream(self.board()))
             .finish()
     }
 }
 
-impl Debug for JoinedSource {
+impl Debug for SourceHandle {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinedSource")
+        f.debug_struct("SourceHandle")
             .field("choices", &self.choices())
             .finish_non_exhaustive()
     }
@@ -71,8 +71,8 @@ impl Debug for Choices {
 impl Debug for Choice {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (events, end) = self.log.read(|record| {
-            let end = record.transcript.end().map(|end| end.name());
-            (record.transcript.visible(), end)
+            let end = record.transcript.end().map(|end| end.as_str());
+            (record.transcript.event_count(), end)
         });
         f.debug_struct("Choice")
             .field("index", &self.index)
@@ -126,7 +126,7 @@ impl Debug for ToolCalls {
     }
 }
 
-impl Debug for ToolCall {
+impl Debug for ToolCallHandle {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolCall")
             .field("choice", &self.choice())

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use unbraid_core::{ChoiceError, Event, EventsOf, Stamped, StreamError};
+use unbraid_core::{ChoiceError, Event, EventFilter, Sequenced, StreamError};
 
 use super::{Turns, cursor, text::cut};
 use crate::{
@@ -29,15 +29,15 @@ const COPY_BYTES: usize = 64 * 1024;
 pub(crate) struct EventCursor {
     log: Watcher<Record>,
     _guard: Arc<Guard>,
-    pub(super) wanted: EventsOf,
+    pub(super) wanted: EventFilter,
     pub(super) seq: usize,
-    copied: VecDeque<Stamped>,
+    copied: VecDeque<Sequenced>,
     turns: Turns,
     pub(crate) done: bool,
 }
 
 impl EventCursor {
-    pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>, wanted: EventsOf) -> Self {
+    pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>, wanted: EventFilter) -> Self {
         Self {
             log: Watcher::of(topics(wanted), log),
             _guard: Arc::clone(guard),
@@ -52,7 +52,7 @@ impl EventCursor {
     pub(crate) fn poll_event(
         &mut self,
         cx: &Context<'_>,
-    ) -> Poll<Option<Result<Stamped, ChoiceError>>> {
+    ) -> Poll<Option<Result<Sequenced, ChoiceError>>> {
         if self.done {
             return Poll::Ready(None);
         }
@@ -91,20 +91,20 @@ impl EventCursor {
     }
 }
 
-fn topics(wanted: EventsOf) -> Topics {
+fn topics(wanted: EventFilter) -> Topics {
     match wanted {
-        EventsOf::All | EventsOf::Message => Topics::ALL,
-        EventsOf::ToolCallStarts => Topics::CALLS,
-        EventsOf::Logprobs => Topics::REST,
+        EventFilter::All | EventFilter::Message => Topics::ALL,
+        EventFilter::ToolCallStarts => Topics::CALLS,
+        EventFilter::Logprobs => Topics::REST,
     }
 }
 
 /// Copies the next wanted events out of a log, their text in one buffer; false if there are none.
 fn copy(
     record: &Record,
-    wanted: EventsOf,
+    wanted: EventFilter,
     seq: &mut usize,
-    copied: &mut VecDeque<Stamped>,
+    copied: &mut VecDeque<Sequenced>,
 ) -> bool {
     let mut text = String::new();
     let mut found = Vec::new();
@@ -139,7 +139,7 @@ fn copy(
 pub struct Events(pub(crate) EventCursor);
 
 impl Events {
-    fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Stamped, ChoiceError>>> {
+    fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Sequenced, ChoiceError>>> {
         self.0.poll_event(cx)
     }
 
@@ -148,7 +148,7 @@ impl Events {
     }
 }
 
-cursor!(Events, Stamped, ChoiceError);
+cursor!(Events, Sequenced, ChoiceError);
 
 /// Log probabilities of a choice, one JSON object a wire delta; see [`Choice::logprobs`](crate::Choice::logprobs).
 #[derive(Clone)]
@@ -161,7 +161,7 @@ impl Logprobs {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
-                Poll::Ready(Some(Ok(Stamped {
+                Poll::Ready(Some(Ok(Sequenced {
                     event: Event::Logprobs(raw),
                     ..
                 }))) => {
@@ -182,7 +182,7 @@ cursor!(Logprobs, Value, ChoiceError);
 
 /// All events of all choices and of the stream itself, as they arrive; see [`Completions::events`](crate::Completions::events).
 ///
-/// Events of one choice come in their order; [`Stamped::order`] is the order of the whole. If an error ended the
+/// Events of one choice come in their order; [`Sequenced::order`] is the order of the whole. If an error ended the
 /// stream it is an event, and then the one `Err`. Dropping it frees and cancels nothing while another handle lives.
 #[derive(Clone)]
 pub struct AllEvents {
@@ -192,7 +192,7 @@ pub struct AllEvents {
     pub(super) seq: usize,
     /// One place a choice.
     pub(super) choices: Vec<(Watcher<Record>, usize)>,
-    copied: VecDeque<Stamped>,
+    copied: VecDeque<Sequenced>,
     turns: Turns,
     pub(super) done: bool,
 }
@@ -216,7 +216,7 @@ impl AllEvents {
         }
     }
 
-    fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Stamped, StreamError>>> {
+    fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Sequenced, StreamError>>> {
         if self.done {
             return Poll::Ready(None);
         }
@@ -229,7 +229,7 @@ impl AllEvents {
         // The board first: once it says closed, no log grows any more.
         let whole = self.poll_board(cx);
         self.poll_choices(cx);
-        self.copied.make_contiguous().sort_by_key(Stamped::order);
+        self.copied.make_contiguous().sort_by_key(Sequenced::sort_key);
         if let Some(event) = self.copied.pop_front() {
             return Poll::Ready(Some(Ok(event)));
         }
@@ -276,7 +276,7 @@ impl AllEvents {
         } = self;
         for (log, seq) in choices {
             let _waits: Poll<()> = log.poll_look(cx, |record| {
-                copy(record, EventsOf::All, seq, copied);
+                copy(record, EventFilter::All, seq, copied);
                 record.found(*seq, ())
             });
         }
@@ -287,4 +287,4 @@ impl AllEvents {
     }
 }
 
-cursor!(AllEvents, Stamped, StreamError);
+cursor!(AllEvents, Sequenced, StreamError);

@@ -125,7 +125,7 @@ impl fmt::Debug for JsonText {
 /// #     r#"data: {"choices":[{"index":0,"delta":{"content":"ins.\"}"}}]}"#, "\n\ndata: [DONE]\n\n",
 /// # );
 /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-/// let choice = Completions::from_sse(bytes).single().await?;
+/// let choice = Completions::from_byte_stream(bytes).single().await?;
 /// let typed: Vec<_> = choice.content_json().field("/answer").try_collect().await?;
 /// assert_eq!(typed, ["It ra", "ins."]);
 /// # Ok(())
@@ -264,7 +264,7 @@ impl ContentJson {
 
     async fn whole(&self) -> Result<String, JsonError> {
         let outcome = Watcher::of(Topics::REST, &self.0.log)
-            .wait(|record| record.transcript.outcome())
+            .wait(|record| record.transcript.result())
             .await;
         match outcome {
             Ok(finished) => Ok(finished.message.content),

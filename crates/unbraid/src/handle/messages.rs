@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use unbraid_core::{ChoiceError, ChoiceIndex, Event, Stamped, Text};
+use unbraid_core::{ChoiceError, ChoiceIndex, Event, Sequenced, Text};
 
 use super::{cursor, events::EventCursor};
 
@@ -15,7 +15,7 @@ pub struct StreamingMessage {
     /// The role, on every message once it is known; `None` before (R53).
     pub role: Option<Text>,
     /// Ordinal of the server-sent event that brought it, from 0.
-    pub at: u64,
+    pub event_index: u64,
     /// Text, or a piece of a function call; never both (R58, R59).
     pub part: Part,
 }
@@ -55,7 +55,7 @@ impl StreamingMessage {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n";
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-    /// let choice = unbraid::Completions::from_sse(bytes).single().await?;
+    /// let choice = unbraid::Completions::from_byte_stream(bytes).single().await?;
     /// let message = choice.messages().next().await.unwrap()?;
     /// assert_eq!((message.role.as_deref(), message.content()), (Some("assistant"), "Hi"));
     /// # Ok(())
@@ -103,15 +103,15 @@ impl Messages {
         }
     }
 
-    fn message(&mut self, stamped: Stamped) -> Option<StreamingMessage> {
+    fn message(&mut self, stamped: Sequenced) -> Option<StreamingMessage> {
         let part = match stamped.event {
             Event::Start { role: Some(role) } | Event::Role(role) => {
                 self.role = Some(role);
                 return None;
             }
             Event::Content(text) => Part::Text(text),
-            Event::ToolCallStart { call, id, name, .. } => Part::FunctionName { call, id, name },
-            Event::ToolCallArguments { call, text } => Part::FunctionArguments {
+            Event::ToolCallStart { call_index: call, id, name, .. } => Part::FunctionName { call, id, name },
+            Event::ToolCallArguments { call_index: call, text } => Part::FunctionArguments {
                 call,
                 arguments: text,
             },
@@ -121,7 +121,7 @@ impl Messages {
         Some(StreamingMessage {
             choice,
             role: self.role.clone(),
-            at: stamped.place.at,
+            event_index: stamped.position.event,
             part,
         })
     }

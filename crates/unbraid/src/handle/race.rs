@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use unbraid_core::{ChoiceIndex, End, Finished, Transcript};
+use unbraid_core::{ChoiceIndex, ChoiceEnd, ChoiceOutcome, Transcript};
 
 use super::{choice::Choice, completions::Completions};
 use crate::{
@@ -39,18 +39,18 @@ impl Completions {
     /// # let body = chunk(r#"{"index":0,"delta":{"content":"slow"}},{"index":1,"delta":{"content":"quick"},"finish_reason":"stop"}"#)
     /// #     + &chunk(r#"{"index":0,"delta":{"content":"er"}}"#);
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]).chain(stream::pending());
-    /// let completions = Completions::from_sse(bytes);
-    /// let first = completions.take_finished(1).await;
+    /// let completions = Completions::from_byte_stream(bytes);
+    /// let first = completions.first_finished(1).await;
     /// assert_eq!(first[0].message.content, "quick");
     /// let slow = completions.choice(0).await.unwrap().finished().await.unwrap_err();
     /// assert_eq!((slow.end().name(), &*slow.partial().message.content), ("cancelled", "slower"));
     /// # }
     /// ```
-    pub async fn take_finished(&self, k: usize) -> Vec<Finished> {
-        let finished = |choice: &Transcript| matches!(choice.end(), Some(End::Finished(_)));
+    pub async fn first_finished(&self, k: usize) -> Vec<ChoiceOutcome> {
+        let finished = |choice: &Transcript| matches!(choice.end(), Some(ChoiceEnd::Finished(_)));
         let mut winners = Vec::new();
-        for choice in self.race(k, finished).await {
-            winners.push(choice.ended().await);
+        for choice in self.first_where(k, finished).await {
+            winners.push(choice.outcome().await);
         }
         winners
     }
@@ -84,13 +84,13 @@ impl Completions {
     /// # let body = chunk(r#"{"index":0,"delta":{"content":"I cannot"}},{"index":1,"delta":{"content":"Sure: "}}"#)
     /// #     + &chunk(r#"{"index":1,"delta":{"content":"42"},"finish_reason":"stop"}"#);
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]).chain(stream::pending());
-    /// let completions = Completions::from_sse(bytes);
+    /// let completions = Completions::from_byte_stream(bytes);
     /// // The first answer that does not begin with a refusal.
     /// let willing = completions.race(1, |choice| choice.content().next().is_some_and(|delta| !delta.starts_with("I cannot"))).await;
     /// assert_eq!(willing[0].text().await.unwrap(), "Sure: 42");
     /// # }
     /// ```
-    pub async fn race<F>(&self, k: usize, mut wins: F) -> Vec<Choice>
+    pub async fn first_where<F>(&self, k: usize, mut wins: F) -> Vec<Choice>
     where
         F: FnMut(&Transcript) -> bool,
     {
@@ -203,8 +203,8 @@ impl Runner {
         let found = watcher.poll_look(cx, |record| {
             let transcript = &record.transcript;
             let over = transcript.end().is_some();
-            if *asked != Some(transcript.visible()) {
-                *asked = Some(transcript.visible());
+            if *asked != Some(transcript.event_count()) {
+                *asked = Some(transcript.event_count());
                 let new = Some(transcript.share());
                 return if over {
                     Look::Some((new, over))

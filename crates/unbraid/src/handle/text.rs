@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use unbraid_core::{ChoiceError, Text, TextOf};
+use unbraid_core::{ChoiceError, Text, TextKind};
 
 use super::{Turns, cursor};
 use crate::{
@@ -32,12 +32,12 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    fn of(self) -> TextOf {
+    fn of(self) -> TextKind {
         match self {
-            Self::Content => TextOf::Content,
-            Self::Reasoning => TextOf::Reasoning,
-            Self::Refusal => TextOf::Refusal,
-            Self::Arguments(call) => TextOf::Arguments(call),
+            Self::Content => TextKind::Content,
+            Self::Reasoning => TextKind::Reasoning,
+            Self::Refusal => TextKind::Refusal,
+            Self::Arguments(call) => TextKind::Arguments(call),
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use unbraid_core::{
-    Call, CallKind, ChoiceError, ChoiceIndex, Event, EventsOf, JsonFault, Stamped, Text,
+    ToolCall, CallKind, ChoiceError, ChoiceIndex, Event, EventFilter, JsonFault, Sequenced, Text,
     json::Repair,
 };
 
@@ -40,20 +40,20 @@ pub struct ToolCalls {
 impl ToolCalls {
     pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>) -> Self {
         Self {
-            events: EventCursor::new(log, guard, EventsOf::ToolCallStarts),
+            events: EventCursor::new(log, guard, EventFilter::ToolCallStarts),
             log: Arc::clone(log),
             guard: Arc::clone(guard),
         }
     }
 
-    fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<ToolCall, ChoiceError>>> {
+    fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<ToolCallHandle, ChoiceError>>> {
         loop {
             let Poll::Ready(event) = self.events.poll_event(cx) else {
                 return Poll::Pending;
             };
             match event {
                 Some(Ok(stamped)) => {
-                    if let Some(call) = ToolCall::new(stamped, &self.log, &self.guard) {
+                    if let Some(call) = ToolCallHandle::new(stamped, &self.log, &self.guard) {
                         return Poll::Ready(Some(Ok(call)));
                     }
                 }
@@ -68,7 +68,7 @@ impl ToolCalls {
     }
 }
 
-cursor!(ToolCalls, ToolCall, ChoiceError);
+cursor!(ToolCalls, ToolCallHandle, ChoiceError);
 
 /// One function call of a choice, usable while its arguments are still being written.
 ///
@@ -89,7 +89,7 @@ cursor!(ToolCalls, ToolCall, ChoiceError);
 /// #     "\n\ndata: [DONE]\n\n",
 /// # );
 /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-/// let choice = Completions::from_sse(bytes).single().await?;
+/// let choice = Completions::from_byte_stream(bytes).single().await?;
 /// let mut calls = choice.tool_calls();
 /// while let Some(call) = calls.next().await {
 ///     let call = call?;
@@ -105,7 +105,7 @@ cursor!(ToolCalls, ToolCall, ChoiceError);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ToolCall {
+pub struct ToolCallHandle {
     pub(super) ordinal: u32,
     pub(super) index: Option<i64>,
     pub(super) name: Text,
@@ -113,12 +113,12 @@ pub struct ToolCall {
     json: JsonText,
 }
 
-impl ToolCall {
-    fn new(stamped: Stamped, log: &Arc<Log>, guard: &Arc<Guard>) -> Option<Self> {
+impl ToolCallHandle {
+    fn new(stamped: Sequenced, log: &Arc<Log>, guard: &Arc<Guard>) -> Option<Self> {
         match stamped.event {
             Event::ToolCallStart {
-                call,
-                index,
+                call_index: call,
+                wire_index: index,
                 name,
                 kind,
                 ..
@@ -141,13 +141,13 @@ impl ToolCall {
 
     /// Its ordinal within the choice, from 0, in order of appearance.
     #[must_use]
-    pub fn ordinal(&self) -> u32 {
+    pub fn call_index(&self) -> u32 {
         self.ordinal
     }
 
     /// The wire's index, if it had one: a key, not a position (T4, T5).
     #[must_use]
-    pub fn index(&self) -> Option<i64> {
+    pub fn wire_index(&self) -> Option<i64> {
         self.index
     }
 
@@ -197,7 +197,7 @@ impl ToolCall {
 
     /// The call as it stands; `None` if its choice was discarded.
     #[must_use]
-    pub fn snapshot(&self) -> Option<Call> {
+    pub fn snapshot(&self) -> Option<ToolCall> {
         self.json
             .log
             .read(|record| record.transcript.call(self.ordinal))
@@ -215,7 +215,7 @@ impl ToolCall {
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
-    pub async fn finished(&self) -> Result<Call, JsonError> {
+    pub async fn finished(&self) -> Result<ToolCall, JsonError> {
         let ended = |record: &Record| {
             let over = record.over()?;
             Some((record.transcript.call(self.ordinal), over))
@@ -257,7 +257,7 @@ impl ToolCall {
     /// #     "\n\ndata: [DONE]\n\n",
     /// # );
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-    /// let choice = Completions::from_sse(bytes).single().await?;
+    /// let choice = Completions::from_byte_stream(bytes).single().await?;
     /// let call = choice.tool_calls().next().await.unwrap()?;
     /// let error = call.parse::<serde_json::Value>().await.unwrap_err();
     /// assert!(matches!(error.fault(), Fault::Json(JsonFault::Truncated { .. })));

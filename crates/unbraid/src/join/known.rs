@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unbraid_core::{Event, Metadata, Place, Stamped, StreamError, Usage, Warning};
+use unbraid_core::{Event, Metadata, Position, Sequenced, StreamError, Usage, Warning};
 
 use crate::{
     board::{Closed, Listing, News},
@@ -119,7 +119,7 @@ impl Listing {
                 _ => false,
             };
             if !own {
-                self.tell(stamped.place, stamped.event);
+                self.tell(stamped.position, stamped.event);
             }
         }
     }
@@ -146,9 +146,9 @@ impl Listing {
         };
         let expected = joined.expected;
         self.usage = Usage::sum(joined.spoke().map(|part| part.usage.clone()));
-        let place = Place {
-            at: closed.events,
-            position: u32::MAX,
+        let place = Position {
+            event: closed.events,
+            update: u32::MAX,
         };
         let got = self.choices.len();
         if closed.result.is_ok() && got > 0 && got < expected as usize {
@@ -167,11 +167,11 @@ impl Listing {
         self.closed = Some(closed);
     }
 
-    fn tell(&mut self, place: Place, event: Event) {
-        self.events.push(Stamped {
+    fn tell(&mut self, place: Position, event: Event) {
+        self.events.push(Sequenced {
             choice: None,
             seq: self.events.len() as u64,
-            place,
+            position: place,
             event,
         });
     }

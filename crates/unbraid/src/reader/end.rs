@@ -26,7 +26,7 @@ impl Reader {
             }
             Broken::Stream(error) => error,
         };
-        self.end(move |pipeline| pipeline.fail(error)).await;
+        self.end(move |pipeline| pipeline.abort(error)).await;
     }
 
     /// The reported usage, each choice by its index within the completion.
@@ -57,7 +57,7 @@ impl Reader {
             self.pipeline.intake().bytes(),
             self.pipeline.intake().events(),
         );
-        let outcome = result.as_ref().err().map_or("complete", StreamError::name);
+        let outcome = result.as_ref().err().map_or("complete", StreamError::as_str);
         tracing::debug!(
             bytes,
             events,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceIndex, End, Options, Place, Shape, Stamped, Update, piece::Piece, route::Sink,
+    ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Update, piece::TextDelta, route::ChoiceSink,
 };
 
 use crate::{
@@ -19,14 +19,14 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    options: Options,
+    options: Config,
     numbering: Numbering,
     started: Instant,
     lanes: Vec<Lane>,
     /// Slots with something in their batch.
     filled: Vec<usize>,
     /// Events of the stream itself.
-    pub(crate) events: Vec<Stamped>,
+    pub(crate) events: Vec<Sequenced>,
     /// Whether an error has ended a choice.
     pub(crate) told: bool,
 }
@@ -38,7 +38,7 @@ struct Lane {
     own: ChoiceIndex,
     /// The index within the completion.
     index: ChoiceIndex,
-    shape: Shape,
+    shape: CompletionKind,
     batch: Batch,
     /// Whether it was given its end: nobody waits for more of it.
     ended: bool,
@@ -57,7 +57,7 @@ struct Link {
 }
 
 impl Outbox {
-    pub(crate) fn new(options: Options, numbering: Numbering, started: Instant) -> Self {
+    pub(crate) fn new(options: Config, numbering: Numbering, started: Instant) -> Self {
         Self {
             options,
             numbering,
@@ -100,11 +100,11 @@ impl Outbox {
 
     /// Opens every choice of a source that failed before any came, so that they report the error (a source of several
     /// only): as many as were asked for, within the limit on choices.
-    pub(crate) fn stand_in(&mut self, end: &End) {
+    pub(crate) fn stand_in(&mut self, end: &ChoiceEnd) {
         let most = u32::try_from(self.options.limits.choices).unwrap_or(u32::MAX);
         for slot in 0..self.numbering.room().unwrap_or(0).min(most) {
-            self.open(slot as usize, ChoiceIndex(slot), Shape::Chat);
-            self.fail(slot as usize, end.clone(), Place::default());
+            self.open(slot as usize, ChoiceIndex(slot), CompletionKind::Chat);
+            self.fail(slot as usize, end.clone(), Position::default());
         }
     }
 
@@ -209,7 +209,7 @@ impl Outbox {
 
 impl Lane {
     /// Applies the batch; false if nobody knows of the choice yet.
-    fn apply(&mut self, options: &Options, started: Instant) -> bool {
+    fn apply(&mut self, options: &Config, started: Instant) -> bool {
         match &mut self.link {
             Some(link) if !self.ahead => {
                 link.log.give_applied(&mut self.batch, &mut link.due);
@@ -227,7 +227,7 @@ impl Lane {
     }
 
     /// Makes the choice's log, unless that was done ahead, and puts the first batch into it.
-    fn open(&mut self, options: &Options, started: Instant) -> Arc<Log> {
+    fn open(&mut self, options: &Config, started: Instant) -> Arc<Log> {
         self.ahead = false;
         if let Some(link) = &mut self.link {
             if !self.batch.is_empty() {
@@ -255,8 +255,8 @@ impl Lane {
     }
 }
 
-impl Sink for Outbox {
-    fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: Shape) {
+impl ChoiceSink for Outbox {
+    fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: CompletionKind) {
         self.lanes.push(Lane {
             own: index,
             index: self.numbering.number(index),
@@ -268,35 +268,35 @@ impl Sink for Outbox {
         });
     }
 
-    fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
+    fn update(&mut self, slot: usize, update: &Update<'_>, place: Position) {
         self.fill(slot, |batch| batch.update(update, place));
     }
 
-    fn piece(&mut self, slot: usize, piece: &Piece<'_>, place: Place) {
+    fn piece(&mut self, slot: usize, piece: &TextDelta<'_>, place: Position) {
         self.fill(slot, |batch| batch.piece(piece, place));
     }
 
-    fn late(&mut self, slot: usize, update: &Update<'_>, place: Place) {
+    fn late(&mut self, slot: usize, update: &Update<'_>, place: Position) {
         self.fill(slot, |batch| batch.late(update, place));
     }
 
-    fn end(&mut self, slot: usize, end: End, place: Place) {
+    fn end(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
         self.told |= end.is_error();
         self.mark_ended(slot);
         self.fill(slot, |batch| batch.end(end, place));
     }
 
-    fn fail(&mut self, slot: usize, end: End, place: Place) {
+    fn fail(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
         self.mark_ended(slot);
         self.fill(slot, |batch| batch.fail(end, place));
     }
 
-    fn fail_with_stream(&mut self, slot: usize, end: End, place: Place) {
+    fn fail_with_stream(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
         self.told = true;
         self.fail(slot, end, place);
     }
 
-    fn stream(&mut self, event: Stamped) {
+    fn stream(&mut self, event: Sequenced) {
         self.events.push(event);
     }
 }

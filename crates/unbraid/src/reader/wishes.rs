@@ -8,10 +8,10 @@ use crate::control::Request;
 impl Reader {
     pub(super) fn asked(&mut self, request: Request) {
         match request {
-            Request::CancelAll => self.pipeline.fail(StreamError::Cancelled),
+            Request::CancelAll => self.pipeline.abort(StreamError::Cancelled),
             Request::Drain => {
                 self.drain = true;
-                self.pipeline.fail(StreamError::Cancelled); // nobody is left to read it
+                self.pipeline.abort(StreamError::Cancelled); // nobody is left to read it
             }
             Request::Cancel(index) => self.cancel(index),
             Request::Keep(winners) => self.winners = Some(winners), // in order
@@ -27,7 +27,7 @@ impl Reader {
             && self.more_may_come() == Some(false)
             && self.pipeline.router().all_cancelled()
         {
-            self.pipeline.fail(StreamError::Cancelled);
+            self.pipeline.abort(StreamError::Cancelled);
         }
     }
 
@@ -64,7 +64,7 @@ impl Reader {
         }
         let none_came = self.pipeline.sink.choices() == 0;
         if !open && (self.has_losers || none_came || self.more_may_come() == Some(true)) {
-            self.pipeline.fail(StreamError::Cancelled);
+            self.pipeline.abort(StreamError::Cancelled);
         }
     }
 }

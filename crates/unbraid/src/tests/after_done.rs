@@ -6,12 +6,12 @@ use tokio::time::Instant;
 use unbraid_testkit::script::{DONE, Script, Step, bytes, content, finish};
 
 use super::{ends, read, read_with, soon};
-use crate::{Builder, Completions};
+use crate::{CompletionsBuilder, Completions};
 
 const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"completion_tokens\":7}}\n\n";
 const DRAIN: Duration = Duration::from_millis(100);
 
-fn builder() -> Builder {
+fn builder() -> CompletionsBuilder {
     Completions::builder().usage_after_done(true)
 }
 
@@ -49,7 +49,7 @@ async fn u13_usage_after_done_counts_where_it_is_asked_for() {
 async fn u13_a_choice_ends_at_done_and_does_not_wait_for_usage() {
     let completions = read_with(builder(), answer([Step::Stall]));
     let started = Instant::now();
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     assert_eq!(soon(choice.text()).await.unwrap(), "Hi");
     assert_eq!(started.elapsed(), Duration::ZERO);
     check(&completions, None, DRAIN).await;
@@ -61,7 +61,7 @@ async fn u13_the_wait_for_usage_has_a_bound_that_further_bytes_do_not_move() {
     let drip = (0..50).flat_map(|_| [Step::Pause(pause), bytes(": more\n\n")]);
     let source = Script::new(answer(drip.chain([bytes(USAGE)])));
     let probe = source.probe();
-    let completions = builder().read_sse(source);
+    let completions = builder().from_byte_stream(source);
     check(&completions, None, DRAIN).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(
@@ -80,9 +80,9 @@ async fn u13_a_source_that_never_pauses_is_bounded_in_bytes() {
 #[tokio::test(start_paused = true)]
 async fn u13_without_timers_only_what_is_ready_counts() {
     let steps = answer([bytes(USAGE), Step::Stall]);
-    let completions = read_with(builder().timers(false), steps);
+    let completions = read_with(builder().implicit_timers(false), steps);
     check(&completions, Some(7), Duration::ZERO).await;
-    let completions = read_with(builder().timers(false), answer([Step::Stall]));
+    let completions = read_with(builder().implicit_timers(false), answer([Step::Stall]));
     check(&completions, None, Duration::ZERO).await;
 }
 
@@ -102,7 +102,7 @@ async fn u13_a_source_that_is_ever_ready_with_nothing_is_bounded_in_time() {
         other => unreachable!("{other:?}"),
     });
     let source = futures::StreamExt::chain(futures::stream::iter(head), empty());
-    let completions = builder().read_sse(source);
+    let completions = builder().from_byte_stream(source);
     let clock = async {
         loop {
             tokio::task::yield_now().await;

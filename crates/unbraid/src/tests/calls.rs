@@ -9,7 +9,7 @@ use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 
 use super::{read, read_with, soon};
 use crate::{
-    CallKind, CallStatus, Choice, Completions, Fault, JsonError, JsonFault, ToolCall, json::Repair,
+    CallKind, CallStatus, Choice, Completions, Fault, JsonError, JsonFault, ToolCallHandle, json::Repair,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ fn fragment(choice: u32, index: i64, arguments: &str) -> Step {
 }
 
 /// One call `f` with these arguments, in fragments of three bytes; the choice ends with this reason.
-async fn one_call(arguments: &str, reason: &str) -> (Completions, ToolCall) {
+async fn one_call(arguments: &str, reason: &str) -> (Completions, ToolCallHandle) {
     let mut steps = vec![header(0, 0, "c1", "f")];
     let chars: Vec<char> = arguments.chars().collect();
     steps.extend(
@@ -45,12 +45,12 @@ async fn one_call(arguments: &str, reason: &str) -> (Completions, ToolCall) {
     (completions, call)
 }
 
-async fn first_call(completions: &Completions) -> ToolCall {
-    let choice = soon(completions.single()).await.unwrap();
+async fn first_call(completions: &Completions) -> ToolCallHandle {
+    let choice = soon(completions.first()).await.unwrap();
     soon(choice.tool_calls().next()).await.unwrap().unwrap()
 }
 
-async fn calls(choice: &Choice) -> Vec<ToolCall> {
+async fn calls(choice: &Choice) -> Vec<ToolCallHandle> {
     soon(choice.tool_calls().try_collect()).await.unwrap()
 }
 
@@ -68,7 +68,7 @@ async fn r26_fragmented_arguments_make_one_call() {
         bytes(finish(0, "tool_calls")),
         bytes(DONE),
     ]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let calls = calls(&choice).await;
     assert_eq!(calls.len(), 1);
     let call = &calls[0];
@@ -76,8 +76,8 @@ async fn r26_fragmented_arguments_make_one_call() {
         (
             call.id().as_deref(),
             &*call.name(),
-            call.index(),
-            call.ordinal()
+            call.wire_index(),
+            call.call_index()
         ),
         (Some("call_1"), "get_weather", Some(0), 0)
     );
@@ -121,7 +121,7 @@ async fn parallel_calls_are_told_as_they_begin_and_read_apart() {
         bytes(finish(0, "tool_calls")),
         bytes(DONE),
     ]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let mut told = choice.tool_calls();
     let before = tokio::time::Instant::now();
     let second = async {
@@ -320,8 +320,8 @@ async fn parsing_is_strict_unless_asked() {
             "Json(Concatenated { offset: 12 })",
         ),
         ("{\"city\":oops}", "Json(Invalid { offset: 8 })"),
-        ("{\"city\":5}", "Json(Shape(ShapeError(Data, (1, 9))))"),
-        ("", "Json(Shape(ShapeError(Data, (1, 2))))"),
+        ("{\"city\":5}", "Json(Shape(TypeMismatch(Data, (1, 9))))"),
+        ("", "Json(Shape(TypeMismatch(Data, (1, 2))))"),
     ] {
         let (_completions, call) = one_call(arguments, "tool_calls").await;
         let error = soon(call.parse::<Weather>()).await.unwrap_err();
@@ -375,7 +375,7 @@ async fn a_choice_that_is_cut_cuts_its_calls() {
     ]);
     let call = first_call(&completions).await;
     let error = soon(call.finished()).await.unwrap_err();
-    assert!(matches!(error.fault(), Fault::Choice(cut) if cut.end().name() == "transport"));
+    assert!(matches!(error.fault(), Fault::Choice(cut) if cut.end().as_str() == "transport"));
     assert_eq!(error.raw(), "{\"a\":\"b");
     let mut arguments = call.arguments();
     assert_eq!(soon(arguments.next()).await.unwrap().unwrap(), "{\"a\":\"b");
@@ -385,7 +385,7 @@ async fn a_choice_that_is_cut_cuts_its_calls() {
             .unwrap()
             .unwrap_err()
             .end()
-            .name(),
+            .as_str(),
         "transport"
     );
     assert!(soon(arguments.next()).await.is_none());
@@ -395,9 +395,9 @@ async fn a_choice_that_is_cut_cuts_its_calls() {
         soon(field.next()).await.unwrap().unwrap_err().fault(),
         Fault::Choice(_)
     ));
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let ended: Result<Vec<_>, _> = soon(choice.tool_calls().try_collect()).await;
-    assert_eq!(ended.unwrap_err().end().name(), "transport");
+    assert_eq!(ended.unwrap_err().end().as_str(), "transport");
 }
 
 #[tokio::test(start_paused = true)]
@@ -446,7 +446,7 @@ async fn content_in_json_mode_has_fields_and_a_type() {
         bytes(finish(0, "stop")),
         bytes(DONE),
     ]);
-    let json = soon(completions.single()).await.unwrap().content_json();
+    let json = soon(completions.first()).await.unwrap().content_json();
     let typed: Vec<_> = soon(json.field("/city").try_collect()).await.unwrap();
     assert_eq!(typed, ["Os", "lo"]);
     assert_eq!(json.partial(), Some(json!({ "city": "Oslo" })));
@@ -456,7 +456,7 @@ async fn content_in_json_mode_has_fields_and_a_type() {
         bytes(finish(0, "length")),
         bytes(DONE),
     ]);
-    let json = soon(completions.single()).await.unwrap().content_json();
+    let json = soon(completions.first()).await.unwrap().content_json();
     let error = soon(json.parse::<Weather>()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -480,8 +480,8 @@ async fn t16_the_tools_of_the_request_settle_a_name_in_pieces() {
         (Completions::builder(), "searchweb_search"),
         (Completions::builder().request(&request), "web_search"),
     ] {
-        let choice = soon(read_with(builder, steps()).single()).await.unwrap();
-        let message = soon(choice.ended()).await.message;
+        let choice = soon(read_with(builder, steps()).first()).await.unwrap();
+        let message = soon(choice.outcome()).await.message;
         assert_eq!(&*message.tool_calls[0].name, expected);
     }
 }
@@ -499,7 +499,7 @@ async fn an_id_that_comes_late_is_given_without_a_copy_of_the_arguments() {
         call("\"id\":\"late\",\"function\":{\"arguments\":\"]\"}"),
         bytes(DONE),
     ]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let call = soon(choice.tool_calls().next()).await.unwrap().unwrap();
     assert_eq!(call.id(), None);
     soon(completions.closed()).await.unwrap();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 
 use super::{read, soon};
-use crate::{CallStatus, Completions, JsonFault, ToolCall, json::Repair};
+use crate::{CallStatus, Completions, JsonFault, ToolCallHandle, json::Repair};
 
 /// The header of a call `f` of choice 0, without arguments.
 fn header() -> Step {
@@ -13,19 +13,19 @@ fn header() -> Step {
     bytes(format!("data: {chunk}\n\n"))
 }
 
-async fn call_of(steps: impl IntoIterator<Item = Step>) -> (Completions, ToolCall) {
+async fn call_of(steps: impl IntoIterator<Item = Step>) -> (Completions, ToolCallHandle) {
     // The name of a call is known once the choice goes on without it.
     let begin = [header(), bytes(content(0, "a"))];
     let completions = read(begin.into_iter().chain(steps));
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let call = soon(choice.tool_calls().next()).await.unwrap().unwrap();
     (completions, call)
 }
 
 /// What each way to the call says of it once the choice has ended: its status, and whether it can be parsed.
-async fn ways(completions: &Completions, call: &ToolCall) -> Vec<(Option<CallStatus>, bool)> {
-    let choice = soon(completions.single()).await.unwrap();
-    let finished = soon(choice.ended()).await.message;
+async fn ways(completions: &Completions, call: &ToolCallHandle) -> Vec<(Option<CallStatus>, bool)> {
+    let choice = soon(completions.first()).await.unwrap();
+    let finished = soon(choice.outcome()).await.message;
     let message = choice.snapshot();
     let snapshot = call.snapshot().unwrap();
     let handle = soon(call.parse::<Value>()).await.is_ok();
@@ -78,7 +78,7 @@ async fn a_cancelled_or_discarded_call_is_not_handed_out() {
     check(&ways(&completions, &call).await, CallStatus::Truncated);
     let (completions, call) = call_of([bytes(finish(0, "stop")), bytes(DONE)]).await;
     soon(completions.closed()).await.unwrap();
-    soon(completions.single()).await.unwrap().discard();
+    soon(completions.first()).await.unwrap().discard();
     assert!(call.snapshot().is_none());
     let error = soon(call.finished()).await.unwrap_err();
     assert_eq!(
@@ -112,7 +112,7 @@ async fn j17_a_lone_surrogate_is_an_error_that_says_so_and_can_be_repaired() {
     let call = json!({ "index": 0, "id": "c1", "function": { "name": "f", "arguments": "{\"a\":\"\\ud83d\"}" } });
     let chunk = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] }, "finish_reason": "tool_calls" }] });
     let completions = read([bytes(format!("data: {chunk}\n\n")), bytes(DONE)]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let call = soon(choice.tool_calls().next()).await.unwrap().unwrap();
     assert_eq!(
         soon(call.finished()).await.unwrap().status,

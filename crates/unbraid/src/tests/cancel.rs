@@ -30,7 +30,7 @@ async fn a_cancelled_choice_ends_in_order_and_its_siblings_go_on() {
     choice.cancel();
     choice.cancel();
     let error = soon(choice.finished()).await.unwrap_err();
-    assert_eq!(error.end().name(), "cancelled");
+    assert_eq!(error.end().as_str(), "cancelled");
     assert_eq!(
         error.partial().message.tool_calls[0]
             .status
@@ -40,7 +40,7 @@ async fn a_cancelled_choice_ends_in_order_and_its_siblings_go_on() {
     let mut events = choice.events();
     let mut names = Vec::new();
     while let Some(Ok(event)) = soon(events.next()).await {
-        names.push(event.event.name());
+        names.push(event.event.as_str());
     }
     assert_eq!(
         names,
@@ -64,7 +64,7 @@ async fn the_body_closes_when_all_expected_choices_are_cancelled() {
     let script = || Script::new([bytes(content(0, "a")), bytes(content(1, "b")), Step::Stall]);
     let source = script();
     let probe = source.probe();
-    let completions = Completions::builder().expect_choices(2).read_sse(source);
+    let completions = Completions::builder().expect_choices(2).from_byte_stream(source);
     for index in [0, 1] {
         assert!(!probe.closed());
         soon(completions.choice(index)).await.unwrap().cancel();
@@ -78,7 +78,7 @@ async fn the_body_closes_when_all_expected_choices_are_cancelled() {
 
     let source = script();
     let probe = source.probe();
-    let completions = Completions::from_sse(source);
+    let completions = Completions::from_byte_stream(source);
     for index in [0, 1] {
         soon(completions.choice(index)).await.unwrap().cancel();
         settle().await;
@@ -110,11 +110,11 @@ async fn a_discarded_choice_keeps_no_text_and_ends_for_all_its_clones() {
             .unwrap()
             .unwrap_err()
             .end()
-            .name(),
+            .as_str(),
         "cancelled"
     );
     assert!(soon(content.next()).await.is_none());
-    assert_eq!(outcome(&clone).await.end.name(), "cancelled");
+    assert_eq!(outcome(&clone).await.end.as_str(), "cancelled");
     assert_eq!(clone.snapshot().content, "");
     let whole = soon(completions.aggregate()).await;
     assert!(
@@ -137,8 +137,8 @@ async fn a_cancelled_choice_does_not_make_the_choices_report_a_later_error() {
     ]);
     soon(completions.choice(0)).await.unwrap().cancel();
     let (choices, error) = super::all_choices(&completions).await;
-    assert_eq!(outcome(&choices[0]).await.end.name(), "cancelled");
-    assert_eq!(outcome(&choices[1]).await.end.name(), "finished");
+    assert_eq!(outcome(&choices[0]).await.end.as_str(), "cancelled");
+    assert_eq!(outcome(&choices[1]).await.end.as_str(), "finished");
     assert!(error.is_none(), "{error:?}");
     let closed = soon(completions.closed()).await;
     assert!(matches!(closed, Err(StreamError::Transport(_))));
@@ -148,8 +148,8 @@ async fn a_cancelled_choice_does_not_make_the_choices_report_a_later_error() {
 async fn the_last_handle_closes_the_body_at_once() {
     let source = Script::new([bytes(content(0, "a")), Step::Stall]);
     let probe = source.probe();
-    let completions = Completions::from_sse(source);
-    let choice = soon(completions.single()).await.unwrap();
+    let completions = Completions::from_byte_stream(source);
+    let choice = soon(completions.first()).await.unwrap();
     let cursor = choice.content();
     drop((completions, choice));
     settle().await;
@@ -163,7 +163,7 @@ async fn the_last_handle_closes_the_body_at_once() {
 async fn everything_may_be_dropped_before_the_first_poll() {
     let source = Script::new([bytes(content(0, "a")), Step::Stall]);
     let probe = source.probe();
-    drop(Completions::from_sse(source));
+    drop(Completions::from_byte_stream(source));
     settle().await;
     assert!(probe.closed());
 }
@@ -205,7 +205,7 @@ async fn l13_the_rest_is_drained_within_bounds_once_all_has_ended() {
     // A stalled rest costs 100 ms, and the result does not wait for it.
     let source = after_done(vec![Step::Stall]);
     let probe = source.probe();
-    let completions = Completions::from_sse(source);
+    let completions = Completions::from_byte_stream(source);
     let before = tokio::time::Instant::now();
     soon(completions.closed()).await.unwrap();
     assert_eq!(before.elapsed(), Duration::ZERO);
@@ -216,7 +216,7 @@ async fn l13_the_rest_is_drained_within_bounds_once_all_has_ended() {
     // An endless rest is left after 64 KiB.
     let source = after_done(rest(100_000));
     let probe = source.probe();
-    let completions = Completions::from_sse(source);
+    let completions = Completions::from_byte_stream(source);
     soon(completions.closed()).await.unwrap();
     settle().await;
     assert!(probe.closed());
@@ -231,8 +231,8 @@ async fn l13_the_last_handle_drains_when_every_choice_has_ended() {
         Step::Stall,
     ]);
     let probe = source.probe();
-    let completions = Completions::from_sse(source);
-    let choice = soon(completions.single()).await.unwrap();
+    let completions = Completions::from_byte_stream(source);
+    let choice = soon(completions.first()).await.unwrap();
     soon(choice.finished()).await.unwrap();
     drop((completions, choice));
     tokio::time::sleep(Duration::from_millis(99)).await;
@@ -257,27 +257,27 @@ async fn take_finished_counts_what_finished_only() {
         ]
     };
     let completions = read(steps());
-    let first = soon(completions.take_finished(1)).await;
-    assert_eq!(first.iter().map(|f| f.index.0).collect::<Vec<_>>(), [1]);
+    let first = soon(completions.first_finished(1)).await;
+    assert_eq!(first.iter().map(|f| f.choice.0).collect::<Vec<_>>(), [1]);
     assert_eq!(
         ends(&completions).await,
         ["0 cancelled \"a\"", "1 finished \"b\"", "2 cancelled \"c\""]
     );
-    let two = soon(read(steps()).take_finished(2)).await;
-    assert_eq!(two.iter().map(|f| f.index.0).collect::<Vec<_>>(), [1, 2]);
-    let fewer = soon(read(steps()).take_finished(3)).await;
+    let two = soon(read(steps()).first_finished(2)).await;
+    assert_eq!(two.iter().map(|f| f.choice.0).collect::<Vec<_>>(), [1, 2]);
+    let fewer = soon(read(steps()).first_finished(3)).await;
     assert_eq!(fewer.len(), 2, "choice 0 had no reason");
 
     let completions = read(steps());
     let dropped =
-        tokio::time::timeout(Duration::from_millis(300), completions.take_finished(3)).await;
+        tokio::time::timeout(Duration::from_millis(300), completions.first_finished(3)).await;
     assert!(dropped.is_err());
     assert_eq!(
-        soon(completions.take_finished(3)).await.len(),
+        soon(completions.first_finished(3)).await.len(),
         2,
         "the dropped future cancelled nobody"
     );
-    let none: Vec<_> = soon(completions.take_finished(0)).await;
+    let none: Vec<_> = soon(completions.first_finished(0)).await;
     assert!(none.is_empty());
 }
 
@@ -289,7 +289,7 @@ async fn cancelling_after_the_end_changes_nothing() {
         bytes(DONE),
     ]);
     soon(completions.closed()).await.unwrap();
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     choice.cancel();
     completions.cancel();
     settle().await;
@@ -312,9 +312,9 @@ async fn a_cancelled_choice_with_a_reason_has_finished() {
             Step::Stall,
         ],
     );
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     choice.cancel();
-    assert_eq!(outcome(&choice).await.end.name(), "finished");
+    assert_eq!(outcome(&choice).await.end.as_str(), "finished");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use unbraid_testkit::script::{DONE, Script, Step, bytes};
 
 use super::soon;
 use crate::{
-    Builder, Choice, Completions, Demux, Options, Prompt, Source, StreamError, Update,
+    CompletionsBuilder, Choice, Completions, Demux, Config, Prompt, Source, StreamError, Update,
     json::{self, Repair},
 };
 
@@ -75,7 +75,7 @@ fn body(reason: &str) -> String {
 }
 
 /// What a completion ends with, and so what its choices do.
-fn streams() -> Vec<(Builder, Vec<Step>)> {
+fn streams() -> Vec<(CompletionsBuilder, Vec<Step>)> {
     let builder = Completions::builder;
     let error = format!(
         "data: {{\"error\":{{\"message\":\"{MARKER}\",\"type\":\"server_error\",\"param\":\"{MARKER}\"}}}}\n\n"
@@ -136,8 +136,8 @@ async fn check_choice(choice: &Choice) {
     check(&soon(json.parse::<u8>()).await);
     check(&choice.snapshot());
     check(&soon(choice.finished()).await);
-    check(&soon(choice.ended()).await);
-    check(&soon(choice.ended()).await.derived_reason());
+    check(&soon(choice.outcome()).await);
+    check(&soon(choice.outcome()).await.derived_reason());
     check(&soon(choice.text()).await.map(|_| ()));
     check(&choice.timing());
     let mut calls = choice.tool_calls();
@@ -183,7 +183,7 @@ async fn check_all(completions: &Completions) {
     check(&completions.metadata());
     check(&completions.warnings());
     check(&soon(completions.usage()).await);
-    check(&soon(completions.take_finished(1)).await);
+    check(&soon(completions.first_finished(1)).await);
     check(completions);
 }
 
@@ -194,20 +194,20 @@ async fn no_public_type_shows_payload_in_its_debug_text() {
         let builder = builder.request(&request);
         check(&builder);
         let source = Script::new(steps.clone());
-        check_all(&builder.clone().read_sse(source)).await;
+        check_all(&builder.clone().from_byte_stream(source)).await;
 
-        let (completions, joiner) = builder.joiner();
-        let source = Source::sse(Script::new(steps));
+        let (completions, source_set) = builder.source_set();
+        let source = Source::from_byte_stream(Script::new(steps));
         check(&source);
-        let joined = joiner.add(source, 0..2);
+        let joined = source_set.add(source, 0..2);
         check(&joined);
-        check(&joiner);
+        check(&source_set);
         check(&soon(joined.unwrap().closed()).await);
-        check(&joiner);
-        drop(joiner);
+        check(&source_set);
+        drop(source_set);
         check_all(&completions).await;
     }
-    check(&Prompt::of(&request));
+    check(&Prompt::from_request(&request));
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,8 +218,8 @@ async fn no_public_type_of_the_flat_view_or_the_core_shows_payload() {
         while let Some(update) = soon(updates.next()).await {
             check(&update);
             let update: Update<'_> = update.unwrap_or_default();
-            check(&update.content_update);
-            check(&update.tool_call_updates);
+            check(&update.content);
+            check(&update.tool_calls);
         }
         check(&updates);
         let read: Vec<u8> = steps
@@ -229,7 +229,7 @@ async fn no_public_type_of_the_flat_view_or_the_core_shows_payload() {
                 _ => Vec::new(),
             })
             .collect();
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         for bytes in read.chunks(7) {
             demux.feed(bytes);
             check(&demux);
@@ -238,7 +238,7 @@ async fn no_public_type_of_the_flat_view_or_the_core_shows_payload() {
         check(&demux);
         for choice in demux.choices() {
             check(choice);
-            for seq in 0..choice.visible() {
+            for seq in 0..choice.event_count() {
                 check(&choice.event(seq)); // its texts are `&str`
             }
         }
@@ -262,11 +262,11 @@ async fn no_public_type_of_the_flat_view_or_the_core_shows_payload() {
 
 #[tokio::test]
 async fn debug_counts_what_there_is() {
-    let completions = Completions::from_sse(futures::stream::iter([Ok::<_, std::io::Error>(
+    let completions = Completions::from_byte_stream(futures::stream::iter([Ok::<_, std::io::Error>(
         unbraid_testkit::script::content(3, "four") + DONE,
     )]));
-    let choice = completions.single().await.unwrap();
-    let finished = choice.ended().await;
+    let choice = completions.first().await.unwrap();
+    let finished = choice.outcome().await;
     completions.closed().await.unwrap();
     let shown = [
         format!("{completions:?}"),

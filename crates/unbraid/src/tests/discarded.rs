@@ -15,7 +15,7 @@ async fn check(clone: &Choice) {
     assert_eq!(soon(clone.text()).await.unwrap_err().to_string(), DISCARDED);
     let error = soon(clone.finished()).await.unwrap_err();
     assert_eq!(
-        (error.to_string().as_str(), error.end().name()),
+        (error.to_string().as_str(), error.end().as_str()),
         (DISCARDED, "finished")
     );
     let mut content = clone.content();
@@ -37,9 +37,9 @@ async fn check(clone: &Choice) {
         json.unwrap_err().to_string(),
         "choice 0: content: discarded after its end"
     );
-    let ended = soon(clone.ended()).await;
+    let ended = soon(clone.outcome()).await;
     assert!(ended.discarded && ended.message.content.is_empty());
-    assert_eq!(ended.end.name(), "finished");
+    assert_eq!(ended.end.as_str(), "finished");
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,7 +49,7 @@ async fn a_finished_choice_that_is_discarded_is_an_error_for_its_clones() {
         bytes(finish(0, "stop")),
         bytes(DONE),
     ]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     assert_eq!(soon(choice.text()).await.unwrap(), "a");
     let clone = choice.clone();
     choice.discard();

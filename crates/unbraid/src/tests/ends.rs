@@ -70,7 +70,7 @@ async fn x15_an_error_before_any_choice_is_the_first_item() {
     assert!(choices.is_empty());
     assert!(matches!(error, Some(StreamError::Server(_))));
     assert!(matches!(
-        soon(completions.single()).await,
+        soon(completions.first()).await,
         Err(StreamError::Server(_))
     ));
     assert!(soon(completions.choice(0)).await.is_none());
@@ -113,7 +113,7 @@ async fn x14_an_event_that_lacks_only_its_blank_line_comes_before_the_error() {
     let (error, updates) = flat.split_last().unwrap();
     assert!(matches!(error, Err(StreamError::Transport(_))));
     let last = updates.last().unwrap().as_ref().unwrap();
-    assert_eq!(last.content_update, Some("c".into()));
+    assert_eq!(last.content, Some("c".into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,7 +215,7 @@ async fn the_total_timeout_holds_for_a_source_that_is_never_silent() {
         });
     let completions = Completions::builder()
         .total_timeout(Duration::from_secs(2))
-        .read_sse(endless);
+        .from_byte_stream(endless);
     let Err(StreamError::TimedOut(over)) = soon(completions.closed()).await else {
         panic!()
     };
@@ -231,10 +231,10 @@ async fn silence_ends_a_choice_that_has_its_reason() {
         Step::Stall,
     ];
     let completions = read(steps);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let before = tokio::time::Instant::now();
     let finished = soon(choice.finished()).await.unwrap();
-    assert_eq!(finished.end.name(), "finished");
+    assert_eq!(finished.end.as_str(), "finished");
     assert_eq!(before.elapsed(), Duration::from_millis(250));
     let other = soon(completions.choice(1)).await.unwrap();
     assert!(
@@ -260,7 +260,7 @@ async fn l01_nothing_at_all_is_an_error() {
             "{steps:?}: {error:?}"
         );
         assert!(matches!(
-            soon(completions.single()).await,
+            soon(completions.first()).await,
             Err(StreamError::Empty { .. })
         ));
         assert_eq!(

@@ -59,15 +59,15 @@ async fn x04_such_a_choice_is_never_among_the_first_that_finished() {
     for policy in POLICIES {
         let builder = || Completions::builder().finish_policy(policy);
         let alone = read_with(builder(), steps([bytes(content(0, "a"))]));
-        assert!(soon(alone.take_finished(1)).await.is_empty(), "{policy:?}");
+        assert!(soon(alone.first_finished(1)).await.is_empty(), "{policy:?}");
         let first = [
             bytes(content(1, "b")),
             bytes(finish(1, "stop")),
             bytes(content(0, "a")),
         ];
         let both = read_with(builder(), steps(first));
-        let winners = soon(both.take_finished(2)).await;
-        let winners: Vec<u32> = winners.iter().map(|winner| winner.index.0).collect();
+        let winners = soon(both.first_finished(2)).await;
+        let winners: Vec<u32> = winners.iter().map(|winner| winner.choice.0).collect();
         assert_eq!(winners, [1], "{policy:?}");
     }
 }

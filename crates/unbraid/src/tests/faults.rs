@@ -151,7 +151,7 @@ async fn a_killed_choice_ends_at_once_although_the_reader_sits_in_its_handler() 
     kill(&completions, 0);
     let ended =
         tokio::time::timeout(std::time::Duration::from_millis(100), choice.finished()).await;
-    assert_eq!(ended.expect("at once").unwrap_err().end().name(), "lost");
+    assert_eq!(ended.expect("at once").unwrap_err().end().as_str(), "lost");
     let sibling = soon(completions.choice(1)).await.unwrap();
     let open = tokio::time::timeout(std::time::Duration::from_secs(60), sibling.finished()).await;
     assert!(open.is_err(), "the sibling goes on");
@@ -167,7 +167,7 @@ async fn a_killed_reader_loses_what_is_open() {
     ]);
     let open = soon(completions.choice(1)).await.unwrap();
     completions.reader().expect("the stream is open").kill();
-    assert_eq!(outcome(&open).await.end.name(), "lost");
+    assert_eq!(outcome(&open).await.end.as_str(), "lost");
     assert!(matches!(
         soon(completions.closed()).await,
         Err(StreamError::Lost)
@@ -185,7 +185,7 @@ async fn a_stream_error_of_the_source_is_kept() {
         after: std::time::Duration::from_secs(5),
     };
     let reads = [Ok(content(0, "a")), Err(StreamError::TimedOut(passed))];
-    let completions = Completions::from_sse(stream::iter(reads));
+    let completions = Completions::from_byte_stream(stream::iter(reads));
     assert_eq!(ends(&completions).await, ["0 timed_out \"a\""]);
     let closed = soon(completions.closed()).await;
     assert!(matches!(closed, Err(StreamError::TimedOut(kept)) if kept == passed));
@@ -206,7 +206,7 @@ async fn x14_an_event_that_lacks_its_blank_line_is_read_before_the_failure() {
         match soon(flat.next()).await.unwrap() {
             Ok(update) => text.extend(
                 update
-                    .content_update
+                    .content
                     .map(|content| content.text.to_string()),
             ),
             Err(error) => break error,

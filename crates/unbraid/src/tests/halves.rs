@@ -34,14 +34,14 @@ fn add_up<'u>(updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<Str
         let mut add = |kind: String, piece: &Option<Fragment<'static>>| {
             let Some(piece) = piece else { return };
             assert_eq!((piece.low, piece.high), (None, None), "nobody need know");
-            let choice = update.choice_index.unwrap().0;
+            let choice = update.choice.unwrap().0;
             *texts.entry((choice, kind)).or_default() += &piece.text;
         };
-        add("content".into(), &update.content_update);
-        add("reasoning".into(), &update.reasoning_update);
-        add("refusal".into(), &update.refusal_update);
-        add("function".into(), &update.function_arguments_update);
-        for call in &update.tool_call_updates {
+        add("content".into(), &update.content);
+        add("reasoning".into(), &update.reasoning);
+        add("refusal".into(), &update.refusal);
+        add("function".into(), &update.function_arguments);
+        for call in &update.tool_calls {
             let index = call.index.unwrap_or(-1);
             add(format!("call {index}"), &call.arguments);
         }
@@ -56,10 +56,10 @@ async fn check(chunks: &[String], expected: &[&str]) {
         let body = chunks.concat() + end;
         let flat = read(body.clone()).await;
         assert_eq!(add_up(&flat), expected);
-        let ats: Vec<u64> = flat.iter().map(|update| update.at).collect();
+        let ats: Vec<u64> = flat.iter().map(|update| update.event_index).collect();
         assert!(ats.is_sorted(), "{ats:?}");
         let source = || Script::of([&body]);
-        let direct = Completions::from_sse(source());
+        let direct = Completions::from_byte_stream(source());
         let through = Completions::from_updates(updates(source()));
         let of = |completions: Completions| async move {
             let mut choices = completions.choices();
@@ -72,7 +72,7 @@ async fn check(chunks: &[String], expected: &[&str]) {
                         .collect(),
                 )
                 .await;
-                all.push((choice.index(), text, soon(choice.ended()).await.message));
+                all.push((choice.index(), text, soon(choice.outcome()).await.message));
             }
             all
         };
@@ -171,9 +171,9 @@ async fn c14_a_lone_half_is_given_before_the_error_and_is_warned_about() {
     let [Ok(_), Ok(lone), Err(_)] = items.as_slice() else {
         panic!("{items:?}");
     };
-    assert_eq!(lone.content_update.as_ref().unwrap().text, "\u{FFFD}");
+    assert_eq!(lone.content.as_ref().unwrap().text, "\u{FFFD}");
     assert_eq!(lone.warnings[0].code, "C14");
-    assert_eq!(lone.warnings[0].choice, lone.choice_index);
+    assert_eq!(lone.warnings[0].choice, lone.choice);
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,13 +28,13 @@ fn answer(text: &str) -> Vec<Step> {
 }
 
 fn source(steps: impl IntoIterator<Item = Step>) -> Source {
-    Source::sse(Script::new(steps))
+    Source::from_byte_stream(Script::new(steps))
 }
 
 fn probed(steps: impl IntoIterator<Item = Step>) -> (Source, Probe) {
     let script = Script::new(steps);
     let probe = script.probe();
-    (Source::sse(script), probe)
+    (Source::from_byte_stream(script), probe)
 }
 
 async fn settle() {
@@ -44,14 +44,14 @@ async fn settle() {
 #[tokio::test(start_paused = true)]
 async fn sources_are_choices_in_their_order() {
     let slow = [Step::Pause(SECOND)].into_iter().chain(answer("a"));
-    let completions = Completions::join([source(slow), source(answer("b")), source(answer("c"))]);
+    let completions = Completions::merge([source(slow), source(answer("b")), source(answer("c"))]);
     let (choices, error) = all_choices(&completions).await;
     assert!(error.is_none());
     let order: Vec<u32> = choices.iter().map(|choice| choice.index().0).collect();
     assert_eq!(order, [1, 2, 0], "by appearance");
     for (choice, text) in choices.iter().zip(["b", "c", "a"]) {
         assert_eq!(outcome(choice).await.message.content, text);
-        assert_eq!(outcome(choice).await.index, choice.index());
+        assert_eq!(outcome(choice).await.choice, choice.index());
     }
     assert!(soon(completions.closed()).await.is_ok());
     let usage = soon(completions.usage()).await;
@@ -71,12 +71,12 @@ async fn sources_are_choices_in_their_order() {
 
 #[tokio::test(start_paused = true)]
 async fn timing_of_a_source_added_later_counts_from_the_start_of_the_completion() {
-    let (completions, joiner) = Completions::builder().joiner();
-    joiner.add(source(answer("a")), 0..1).unwrap();
+    let (completions, source_set) = Completions::builder().source_set();
+    source_set.add(source(answer("a")), 0..1).unwrap();
     tokio::time::sleep(SECOND).await;
     let late = [Step::Pause(SECOND)].into_iter().chain(answer("b"));
-    joiner.add(source(late), 1..2).unwrap();
-    drop(joiner);
+    source_set.add(source(late), 1..2).unwrap();
+    drop(source_set);
     let choice = soon(completions.choice(1)).await.unwrap();
     outcome(&choice).await;
     let timing = choice.timing();
@@ -93,16 +93,16 @@ async fn e30_is_reported_for_the_whole_completion() {
         let text = |warning: &crate::Warning| format!("{}: {}", warning.code, warning.message);
         warnings.iter().map(text).collect()
     };
-    let (made_up, joiner) = Completions::builder().joiner();
-    let first = joiner.add(source(answer("a")), 0..2).unwrap();
+    let (made_up, source_set) = Completions::builder().source_set();
+    let first = source_set.add(source(answer("a")), 0..2).unwrap();
     soon(first.closed()).await.unwrap();
-    joiner.add(source(answer("b")), 1..2).unwrap();
-    drop(joiner);
+    source_set.add(source(answer("b")), 1..2).unwrap();
+    drop(source_set);
     soon(made_up.closed()).await.unwrap();
     assert_eq!(codes(&made_up), Vec::<String>::new());
-    let (missing, joiner) = Completions::builder().joiner();
-    joiner.add(source(answer("a")), 0..3).unwrap();
-    drop(joiner);
+    let (missing, source_set) = Completions::builder().source_set();
+    source_set.add(source(answer("a")), 0..3).unwrap();
+    drop(source_set);
     soon(missing.closed()).await.unwrap();
     assert_eq!(codes(&missing), ["E30: expected 3 choices, got 1"]);
     let mut events = missing.events();
@@ -115,7 +115,7 @@ async fn e30_is_reported_for_the_whole_completion() {
 
 #[tokio::test(start_paused = true)]
 async fn the_news_of_the_stream_are_told_once_and_in_order() {
-    let completions = Completions::join([
+    let completions = Completions::merge([
         source(answer("a")),
         source([Step::Fail]),
         source(answer("b")),
@@ -140,7 +140,7 @@ async fn the_news_of_the_stream_are_told_once_and_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_source_is_the_error_of_its_choices() {
-    let completions = Completions::builder().expect_choices(2).join([
+    let completions = Completions::builder().expect_choices(2).merge([
         source([bytes(content(1, "x")), Step::Fail]),
         source([bytes("<html>")]),
         source([
@@ -154,7 +154,7 @@ async fn a_failed_source_is_the_error_of_its_choices() {
     let mut ends = Vec::new();
     for choice in &choices {
         let finished = outcome(choice).await;
-        ends.push((finished.index.0, finished.end.name()));
+        ends.push((finished.choice.0, finished.end.as_str()));
     }
     ends.sort_unstable();
     let expected = [
@@ -180,7 +180,7 @@ async fn a_failed_source_is_the_error_of_its_choices() {
 
 #[tokio::test(start_paused = true)]
 async fn only_if_all_sources_failed_has_the_stream() {
-    let completions = Completions::join([source([Step::Fail]), source([Step::Panic])]);
+    let completions = Completions::merge([source([Step::Fail]), source([Step::Panic])]);
     assert_eq!(
         ends(&completions).await,
         ["0 transport \"\"", "1 lost \"\""]
@@ -189,13 +189,13 @@ async fn only_if_all_sources_failed_has_the_stream() {
         soon(completions.closed()).await,
         Err(StreamError::Transport(_))
     ));
-    let empty = Completions::join([]);
+    let empty = Completions::merge([]);
     assert!(matches!(
         soon(empty.closed()).await,
         Err(StreamError::Empty { .. })
     ));
     assert!(matches!(
-        soon(empty.single()).await,
+        soon(empty.first()).await,
         Err(StreamError::Empty { .. })
     ));
 }
@@ -210,7 +210,7 @@ async fn a_failed_source_of_many_choices_opens_no_more_than_the_limit_allows() {
                 ..crate::Limits::default()
             });
         }
-        let completions = builder.join([source([Step::Fail]), source(answer("b"))]);
+        let completions = builder.merge([source([Step::Fail]), source(answer("b"))]);
         let (choices, error) = all_choices(&completions).await;
         assert!(error.is_none());
         assert_eq!(choices.len(), expected + 1);
@@ -220,7 +220,7 @@ async fn a_failed_source_of_many_choices_opens_no_more_than_the_limit_allows() {
             } else {
                 "transport"
             };
-            assert_eq!(outcome(choice).await.end.name(), end);
+            assert_eq!(outcome(choice).await.end.as_str(), end);
         }
     }
 }
@@ -236,15 +236,15 @@ async fn a_failed_source_opens_its_choices_in_linear_time() {
     let builder = Completions::builder()
         .expect_choices(CHOICES)
         .limits(limits);
-    let completions = builder.join([source([Step::Fail])]);
+    let completions = builder.merge([source([Step::Fail])]);
     assert!(soon(completions.closed()).await.is_err());
     let last = soon(completions.choice(CHOICES - 1)).await.unwrap();
-    assert_eq!(outcome(&last).await.end.name(), "transport");
+    assert_eq!(outcome(&last).await.end.as_str(), "transport");
 }
 
 #[test]
 fn without_a_runtime_it_says_so() {
-    let completions = Completions::join([source(answer("a"))]);
+    let completions = Completions::merge([source(answer("a"))]);
     assert!(matches!(
         block_on(completions.closed()),
         Err(StreamError::NoRuntime)
@@ -265,7 +265,7 @@ async fn indices_follow_the_sources_and_no_source_takes_those_of_another() {
     };
     let completions = Completions::builder()
         .expect_choices(2)
-        .join([source(two("a", "b")), source(two("c", "d"))]);
+        .merge([source(two("a", "b")), source(two("c", "d"))]);
     let mut ends = ends(&completions).await;
     ends.sort_unstable();
     let expected = [
@@ -294,18 +294,18 @@ async fn indices_follow_the_sources_and_no_source_takes_those_of_another() {
 async fn a_cancelled_choice_closes_its_own_source() {
     let (first, first_probe) = probed([bytes(content(0, "a")), Step::Stall]);
     let (second, second_probe) = probed([bytes(content(0, "b")), Step::Stall]);
-    let completions = Completions::join([first, second]);
+    let completions = Completions::merge([first, second]);
     let (one, two) = (
         soon(completions.choice(0)).await.unwrap(),
         soon(completions.choice(1)).await.unwrap(),
     );
     one.cancel();
-    assert_eq!(outcome(&one).await.end.name(), "cancelled");
+    assert_eq!(outcome(&one).await.end.as_str(), "cancelled");
     settle().await;
     assert!(first_probe.closed() && !second_probe.closed());
     assert_eq!(two.snapshot().content, "b");
     completions.cancel();
-    assert_eq!(outcome(&two).await.end.name(), "cancelled");
+    assert_eq!(outcome(&two).await.end.as_str(), "cancelled");
     assert!(matches!(
         soon(completions.closed()).await,
         Err(StreamError::Cancelled)
@@ -317,7 +317,7 @@ async fn a_cancelled_choice_closes_its_own_source() {
 async fn the_last_handle_closes_every_source() {
     let (first, first_probe) = probed([bytes(content(0, "a")), Step::Stall]);
     let (second, second_probe) = probed([Step::Stall]);
-    let completions = Completions::join([first, second]);
+    let completions = Completions::merge([first, second]);
     let choice = soon(completions.choice(0)).await.unwrap();
     drop(completions);
     settle().await;
@@ -329,15 +329,15 @@ async fn the_last_handle_closes_every_source() {
 
 #[tokio::test(start_paused = true)]
 async fn sources_can_come_later_until_nobody_wants_them() {
-    let (completions, joiner) = Completions::builder().joiner();
-    let first = joiner.add(source(answer("a")), 0..1).unwrap();
+    let (completions, source_set) = Completions::builder().source_set();
+    let first = source_set.add(source(answer("a")), 0..1).unwrap();
     assert!(soon(first.closed()).await.is_ok());
     assert_eq!(first.choices(), 1);
     settle().await;
     let waits = tokio::time::timeout(SECOND, completions.closed()).await;
     assert!(waits.is_err(), "more may come");
-    let second = joiner.add(source([Step::Stall]), 1..2).unwrap();
-    drop(joiner);
+    let second = source_set.add(source([Step::Stall]), 1..2).unwrap();
+    drop(source_set);
     completions.cancel();
     assert!(matches!(
         soon(second.closed()).await,
@@ -348,17 +348,17 @@ async fn sources_can_come_later_until_nobody_wants_them() {
         "one of two came through"
     );
 
-    let (completions, joiner) = Completions::builder().joiner();
+    let (completions, source_set) = Completions::builder().source_set();
     completions.cancel();
     let (refused, probe) = probed([Step::Stall]);
-    assert!(joiner.add(refused, 0..1).is_none());
+    assert!(source_set.add(refused, 0..1).is_none());
     assert!(probe.closed());
-    drop(joiner);
+    drop(source_set);
     assert!(soon(completions.closed()).await.is_err());
 
-    let (completions, joiner) = Completions::builder().joiner();
+    let (completions, source_set) = Completions::builder().source_set();
     drop(completions);
-    assert!(joiner.add(source([Step::Stall]), 0..1).is_none());
+    assert!(source_set.add(source([Step::Stall]), 0..1).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -374,9 +374,9 @@ async fn a_race_is_over_for_those_that_have_not_even_appeared() {
         usage(5, 2),
         bytes(DONE),
     ];
-    let completions = Completions::join([slow, source(quick), unseen]);
+    let completions = Completions::merge([slow, source(quick), unseen]);
     let is_good = |choice: &crate::Transcript| choice.content().any(|delta| delta == "good");
-    let winners = soon(completions.race(1, is_good)).await;
+    let winners = soon(completions.first_where(1, is_good)).await;
     assert_eq!(winners.len(), 1);
     settle().await;
     assert!(slow_probe.closed() && unseen_probe.closed());
@@ -411,8 +411,8 @@ async fn one_body_closes_when_its_winners_have_ended() {
         Step::Stall,
     ]);
     let probe = script.probe();
-    let completions = Completions::from_sse(script);
-    let winners = soon(completions.race(1, |choice| choice.index() == ChoiceIndex(1))).await;
+    let completions = Completions::from_byte_stream(script);
+    let winners = soon(completions.first_where(1, |choice| choice.index() == ChoiceIndex(1))).await;
     assert_eq!(soon(winners[0].text()).await.unwrap(), "bB");
     settle().await;
     assert!(probe.closed(), "only losers would still use it");
@@ -438,25 +438,25 @@ async fn a_race_asks_once_a_batch_and_cancels_nobody_when_dropped_or_undecided()
             bytes(DONE),
         ]
     };
-    let completions = Completions::from_sse(Script::new(steps()));
+    let completions = Completions::from_byte_stream(Script::new(steps()));
     let mut asked = Vec::new();
-    let never = completions.race(1, |choice| {
-        asked.push(choice.visible());
+    let never = completions.first_where(1, |choice| {
+        asked.push(choice.event_count());
         false
     });
     assert!(soon(never).await.is_empty());
     assert!(asked.len() <= 3 && asked.is_sorted(), "{asked:?}");
     assert!(soon(completions.closed()).await.is_ok());
 
-    let completions = Completions::from_sse(Script::new(steps()));
+    let completions = Completions::from_byte_stream(Script::new(steps()));
     let dropped =
-        tokio::time::timeout(Duration::from_millis(1), completions.race(1, |_| false)).await;
+        tokio::time::timeout(Duration::from_millis(1), completions.first_where(1, |_| false)).await;
     assert!(dropped.is_err());
-    assert!(soon(completions.race(0, |_| true)).await.is_empty());
+    assert!(soon(completions.first_where(0, |_| true)).await.is_empty());
     assert_eq!(ends(&completions).await, ["0 finished \"abc\""]);
 
-    let completions = Completions::from_sse(Script::new(steps()));
-    assert_eq!(soon(completions.take_finished(1)).await.len(), 1);
+    let completions = Completions::from_byte_stream(Script::new(steps()));
+    assert_eq!(soon(completions.first_finished(1)).await.len(), 1);
     let usage = soon(completions.usage()).await;
     assert_eq!(
         usage.prompt_tokens,

@@ -15,7 +15,7 @@ use tokio::{runtime::Builder, task::yield_now};
 use unbraid_testkit::script::{DONE, ON_PURPOSE, Script, Step, bytes, content, finish};
 
 use super::{ends, outcome, read, soon};
-use crate::{Completions, Demux, Options, StreamError, TransportError, updates};
+use crate::{Completions, Demux, Config, StreamError, TransportError, updates};
 
 /// What makes a job panic whose bytes end with it, as a decoder with a bug would.
 const PANIC: &str = "panic in the job";
@@ -162,11 +162,11 @@ async fn other_tasks_have_their_turn_while_the_flat_view_decodes_a_large_event()
 }
 
 fn by_demux(stream: &str, fails: bool) -> Vec<String> {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(stream.as_bytes());
     if fails {
         let error = TransportError::new(stream.len() as u64, "the peer went away");
-        demux.fail(StreamError::Transport(Arc::new(error)));
+        demux.abort(StreamError::Transport(Arc::new(error)));
     } else {
         demux.finish();
     }
@@ -178,7 +178,7 @@ async fn by_actors(steps: Vec<Step>) -> Vec<String> {
         .events()
         .filter_map(|event| async { event.ok() });
     let mut events: Vec<_> = soon(events.collect()).await;
-    events.sort_by_key(|event| event.order());
+    events.sort_by_key(|event| event.sort_key());
     events.iter().map(ToString::to_string).collect()
 }
 
@@ -214,12 +214,12 @@ async fn a_kill_while_a_large_event_is_decoded_ends_all_waits_at_once() {
     let gate = &GATES[4];
     let source = Script::new([bytes(content(0, "a")), bytes(one_text(MIB, gate.name))]);
     let probe = source.probe();
-    let completions = Completions::from_sse(source);
+    let completions = Completions::from_byte_stream(source);
     let choice = soon(completions.choice(0)).await.unwrap();
     soon(gate.reached(1)).await;
     completions.reader().expect("the stream is open").kill();
     // The job still waits. Paused time would not go on, so that a wait without an end were one for the test, too.
-    assert_eq!(outcome(&choice).await.end.name(), "lost");
+    assert_eq!(outcome(&choice).await.end.as_str(), "lost");
     assert!(matches!(completions.closed().await, Err(StreamError::Lost)));
     assert!(completions.events().count().await > 0);
     assert!(probe.closed());
@@ -233,7 +233,7 @@ fn a_runtime_that_shuts_down_while_a_large_event_is_decoded_leaves_nobody_waitin
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let (completions, choice) = runtime.block_on(async {
         let completions = read([bytes(content(0, "a")), bytes(one_text(MIB, gate.name))]);
-        let choice = completions.single().await.unwrap();
+        let choice = completions.first().await.unwrap();
         gate.reached(1).await;
         (completions, choice)
     });
@@ -247,7 +247,7 @@ fn a_runtime_that_shuts_down_while_a_large_event_is_decoded_leaves_nobody_waitin
 }
 
 async fn outcome_of(choice: &crate::Choice) -> &'static str {
-    choice.ended().await.end.name()
+    choice.outcome().await.end.as_str()
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,7 +264,7 @@ async fn a_cancel_while_a_large_event_is_decoded_comes_right_after_it() {
     choice.cancel();
     gate.set_open();
     let finished = outcome(&choice).await;
-    assert_eq!(finished.end.name(), "cancelled");
+    assert_eq!(finished.end.as_str(), "cancelled");
     assert_eq!(finished.message.content.len(), 1 + MIB + gate.name.len());
 }
 
@@ -315,7 +315,7 @@ fn a_large_event_needs_no_thread_that_is_taken() {
                 ]
             };
             let completions = read(steps());
-            let choice = completions.single().await.unwrap();
+            let choice = completions.first().await.unwrap();
             let waits = move || {
                 let length = block_on(choice.text()).map(|text| text.len());
                 let flat = updates(Script::new(steps()));
@@ -353,12 +353,12 @@ async fn a_choice_that_a_large_event_opens_may_have_lost_before_it_appears() {
         bytes(DONE),
     ];
     let completions = read(steps);
-    let winners = soon(completions.race(1, |transcript| transcript.index().0 == 0)).await;
+    let winners = soon(completions.first_where(1, |transcript| transcript.index().0 == 0)).await;
     assert_eq!(winners.len(), 1);
     assert_eq!(outcome(&winners[0]).await.message.content, "ab");
     let loser = soon(completions.choice(1)).await.unwrap();
     let finished = outcome(&loser).await;
-    assert_eq!(finished.end.name(), "cancelled");
+    assert_eq!(finished.end.as_str(), "cancelled");
     assert_eq!(finished.message.content.len(), MIB);
 }
 
@@ -379,7 +379,7 @@ async fn large_arguments_reach_a_consumer_that_waits() {
         bytes(DONE),
     ];
     let completions = read(steps);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let call = soon(choice.tool_calls().next()).await.unwrap().unwrap();
     let mut arguments = call.arguments();
     let mut length = 0;
@@ -388,7 +388,7 @@ async fn large_arguments_reach_a_consumer_that_waits() {
     }
     assert_eq!(length, MIB + "{\"a\":\"\"}".len());
     assert_eq!(
-        soon(choice.finished()).await.unwrap().end.name(),
+        soon(choice.finished()).await.unwrap().end.as_str(),
         "finished"
     );
 }

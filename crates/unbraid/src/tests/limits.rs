@@ -54,7 +54,7 @@ async fn e11_128_choices_come_and_one_more_is_refused() {
     check(error, Limit::Choices, 128);
     for choice in choices {
         assert_eq!(
-            soon(choice.finished()).await.unwrap().end.name(),
+            soon(choice.finished()).await.unwrap().end.as_str(),
             "finished"
         );
     }

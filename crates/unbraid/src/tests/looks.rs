@@ -104,7 +104,7 @@ async fn a_machine_that_panics_in_a_consumers_task_ends_its_choice_and_not_the_t
     let mut pieces = choice.content();
     assert_eq!(soon(pieces.next()).await.unwrap().unwrap(), "a");
     let lost = soon(pieces.next()).await.unwrap();
-    assert_eq!(lost.unwrap_err().end().name(), "lost");
+    assert_eq!(lost.unwrap_err().end().as_str(), "lost");
     assert!(soon(pieces.next()).await.is_none());
     let (choices, error) = all_choices(&completions).await;
     assert!(error.is_none());

@@ -12,7 +12,7 @@ use futures::{StreamExt, executor::block_on};
 use tokio::runtime::{Builder, Runtime};
 use unbraid_testkit::script::{Script, Step, bytes, content};
 
-use crate::{Choice, Completions, Event, ToolCall};
+use crate::{Choice, Completions, Event, ToolCallHandle};
 
 fn runtime() -> Runtime {
     let mut builder = Builder::new_multi_thread();
@@ -37,15 +37,15 @@ where
 
 /// One choice with a text and a call, whose stream then says nothing more; `wait` waits for more of it.
 #[track_caller]
-fn check<F>(wait: impl FnOnce(Choice, ToolCall) -> F)
+fn check<F>(wait: impl FnOnce(Choice, ToolCallHandle) -> F)
 where
     F: Future<Output = &'static str> + Send + 'static,
 {
     let runtime = runtime();
     let (choice, tool_call) = runtime.block_on(async {
         let steps = [bytes(content(0, "a") + &call(0)), Step::Stall];
-        let completions = Completions::from_sse(Script::new(steps));
-        let choice = completions.single().await.unwrap();
+        let completions = Completions::from_byte_stream(Script::new(steps));
+        let choice = completions.first().await.unwrap();
         let tool_call = choice.tool_calls().next().await.unwrap().unwrap();
         (choice, tool_call)
     });
@@ -77,7 +77,7 @@ fn a_text_that_waits_learns_of_the_loss() {
     check(|choice, _| async move {
         let mut content = choice.content();
         assert_eq!(content.next().await.unwrap().unwrap(), "a");
-        content.next().await.unwrap().unwrap_err().end().name()
+        content.next().await.unwrap().unwrap_err().end().as_str()
     });
 }
 
@@ -86,7 +86,7 @@ fn calls_that_wait_learn_of_the_loss() {
     check(|choice, _| async move {
         let mut calls = choice.tool_calls();
         calls.next().await.unwrap().unwrap();
-        calls.next().await.unwrap().unwrap_err().end().name()
+        calls.next().await.unwrap().unwrap_err().end().as_str()
     });
 }
 
@@ -95,7 +95,7 @@ fn arguments_that_wait_learn_of_the_loss() {
     check(|_, call| async move {
         let mut arguments = call.arguments();
         arguments.next().await.unwrap().unwrap();
-        arguments.next().await.unwrap().unwrap_err().end().name()
+        arguments.next().await.unwrap().unwrap_err().end().as_str()
     });
 }
 
@@ -108,13 +108,13 @@ fn a_field_that_waits_learns_of_the_loss() {
         let crate::Fault::Choice(cut) = error.fault() else {
             panic!("{error}");
         };
-        cut.end().name()
+        cut.end().as_str()
     });
 }
 
 #[test]
 fn an_outcome_that_is_waited_for_learns_of_the_loss() {
-    check(|choice, _| async move { choice.finished().await.unwrap_err().end().name() });
+    check(|choice, _| async move { choice.finished().await.unwrap_err().end().as_str() });
 }
 
 /// The choices that have ended by the time the merged events do.
@@ -125,7 +125,7 @@ fn merged_events_end_behind_the_end_of_every_choice() {
         let runtime = runtime();
         let completions = runtime.block_on(async {
             let read: String = (0..CHOICES).map(|index| content(index, "a")).collect();
-            let completions = Completions::from_sse(Script::new([bytes(read), Step::Stall]));
+            let completions = Completions::from_byte_stream(Script::new([bytes(read), Step::Stall]));
             completions.choice(CHOICES - 1).await.unwrap();
             completions
         });

@@ -28,7 +28,7 @@ async fn a_large_read_lets_other_tasks_have_their_turn() {
     });
     const DELTAS: usize = 50_000;
     let completions = read([bytes(one_read(DELTAS))]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let before = turns.load(Ordering::Relaxed);
     assert_eq!(soon(choice.text()).await.unwrap().len(), DELTAS);
     // 4 MiB are at least 16 portions.
@@ -53,7 +53,7 @@ async fn a_large_read_is_decoded_to_its_end() {
     let completions = read([bytes(
         content(0, "a").repeat(20_000) + "data: {\"error\":\"e\"}\n\n" + &one_read(1),
     )]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     assert!(soon(choice.finished()).await.is_err());
     assert_eq!(choice.snapshot().content.len(), 20_000);
 }
@@ -63,7 +63,7 @@ async fn the_flat_view_gives_all_of_a_large_read() {
     let mut updates = crate::updates(Script::new([bytes(one_read(20_000))]));
     let mut count = 0;
     while let Some(update) = soon(updates.next()).await {
-        count += usize::from(update.unwrap().content_update.is_some());
+        count += usize::from(update.unwrap().content.is_some());
     }
     assert_eq!(count, 20_000);
     // Of one event it gives what an event may bring.
@@ -71,7 +71,7 @@ async fn the_flat_view_gives_all_of_a_large_read() {
     let mut updates = crate::updates(Script::new([bytes(fused)]));
     let mut choices = 0;
     while let Some(update) = soon(updates.next()).await {
-        choices += usize::from(update.unwrap().choice_index.is_some());
+        choices += usize::from(update.unwrap().choice.is_some());
     }
     assert_eq!(choices, MAX_ENTRIES);
 }

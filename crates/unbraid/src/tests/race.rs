@@ -32,14 +32,14 @@ fn a_predicate_may_call_every_handle() {
             bytes(finish(0, "stop")),
             bytes(DONE),
         ];
-        let completions = Completions::from_sse(Script::new(steps));
+        let completions = Completions::from_byte_stream(Script::new(steps));
         let choices: Vec<Choice> = [
             soon(completions.choice(0)).await.unwrap(),
             soon(completions.choice(1)).await.unwrap(),
         ]
         .into();
         let asked = Cell::new(0);
-        let winners = soon(completions.race(1, |transcript| {
+        let winners = soon(completions.first_where(1, |transcript| {
             asked.set(asked.get() + 1);
             for choice in &choices {
                 let message = choice.snapshot();
@@ -69,11 +69,11 @@ fn a_predicate_that_panics_leaves_the_choice_as_it_was() {
             bytes(finish(0, "stop")),
             bytes(DONE),
         ];
-        let completions = Completions::from_sse(Script::new(steps));
-        let race = completions.race(1, |_| panic!("on purpose"));
+        let completions = Completions::from_byte_stream(Script::new(steps));
+        let race = completions.first_where(1, |_| panic!("on purpose"));
         let race = std::panic::AssertUnwindSafe(race);
         assert!(futures::FutureExt::catch_unwind(race).await.is_err());
-        let choice = soon(completions.single()).await.unwrap();
+        let choice = soon(completions.first()).await.unwrap();
         assert_eq!(soon(choice.text()).await.unwrap(), "a");
     });
 }
@@ -93,8 +93,8 @@ async fn the_source_closes_with_its_last_winner_however_the_end_arrives() {
         let probe = script.probe();
         (script, probe)
     };
-    let completions = Completions::from_sse(script);
-    let winners = soon(completions.race(1, |choice| choice.index().0 == 0)).await;
+    let completions = Completions::from_byte_stream(script);
+    let winners = soon(completions.first_where(1, |choice| choice.index().0 == 0)).await;
     assert!(soon(winners[0].finished()).await.is_ok());
     tokio::time::sleep(SECOND).await;
     assert!(probe.closed(), "only a loser would still use it");

@@ -116,13 +116,13 @@ fn a_choice_that_is_cancelled_as_it_appears_ends() {
         .enable_all()
         .build()
         .unwrap();
-    let (completions, joiner) = Completions::builder().joiner();
+    let (completions, source_set) = Completions::builder().source_set();
     let entered = runtime.handle().clone();
     let adding = thread::spawn(move || {
         let _entered = entered.enter();
         for index in 0..SOURCES {
             let script = Script::new([bytes(content(0, "a")), Step::Stall]);
-            joiner.add(Source::sse(script), index..index + 1).unwrap();
+            source_set.add(Source::from_byte_stream(script), index..index + 1).unwrap();
         }
     });
     let closed = runtime.block_on(async {

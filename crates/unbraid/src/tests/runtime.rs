@@ -12,7 +12,7 @@ use crate::{Completions, StreamError};
 fn without_a_runtime_every_way_in_is_an_error_and_none_a_panic() {
     let source = Script::of([content(0, "a")]);
     let probe = source.probe();
-    let completions = Completions::from_sse(source);
+    let completions = Completions::from_byte_stream(source);
     assert!(probe.closed());
     assert!(matches!(
         block_on(completions.closed()),
@@ -23,7 +23,7 @@ fn without_a_runtime_every_way_in_is_an_error_and_none_a_panic() {
         Some(Err(StreamError::NoRuntime))
     ));
     assert!(matches!(
-        block_on(completions.single()),
+        block_on(completions.first()),
         Err(StreamError::NoRuntime)
     ));
     assert!(matches!(
@@ -31,7 +31,7 @@ fn without_a_runtime_every_way_in_is_an_error_and_none_a_panic() {
         Some(Err(StreamError::NoRuntime))
     ));
     assert!(block_on(completions.choice(0)).is_none());
-    assert!(block_on(completions.take_finished(1)).is_empty());
+    assert!(block_on(completions.first_finished(1)).is_empty());
     assert_eq!(
         block_on(completions.usage()).source,
         crate::UsageSource::Absent
@@ -56,13 +56,13 @@ fn without_timers_a_timeout_is_an_error_and_the_rest_works() {
         };
         let timed = Completions::builder()
             .idle_timeout(Duration::from_secs(1))
-            .read_sse(steps());
+            .from_byte_stream(steps());
         assert!(matches!(
             timed.closed().await,
             Err(StreamError::NoTimeDriver)
         ));
-        let plain = Completions::builder().timers(false).read_sse(steps());
-        assert_eq!(plain.single().await.unwrap().text().await.unwrap(), "a");
+        let plain = Completions::builder().implicit_timers(false).from_byte_stream(steps());
+        assert_eq!(plain.first().await.unwrap().text().await.unwrap(), "a");
         assert!(plain.closed().await.is_ok());
     });
 }
@@ -82,14 +82,14 @@ fn a_runtime_that_is_shut_down_leaves_nobody_waiting() {
     ] {
         let (completions, choice) = runtime.block_on(async {
             let completions =
-                Completions::from_sse(Script::new([bytes(content(0, "a")), Step::Stall]));
-            let choice = completions.single().await.unwrap();
+                Completions::from_byte_stream(Script::new([bytes(content(0, "a")), Step::Stall]));
+            let choice = completions.first().await.unwrap();
             (completions, choice)
         });
         let waiting = std::thread::spawn(move || block_on(choice.finished()));
         runtime.shutdown_background();
         let error = waiting.join().unwrap().unwrap_err();
-        assert_eq!(error.end().name(), "lost");
+        assert_eq!(error.end().as_str(), "lost");
         assert_eq!(error.partial().message.content, "a");
         assert!(matches!(
             block_on(completions.closed()),
@@ -108,14 +108,14 @@ fn a_consumer_may_live_on_another_runtime() {
     let completions = {
         let _context = reading.enter();
         let pause = Step::Pause(Duration::from_millis(20));
-        Completions::from_sse(Script::new([
+        Completions::from_byte_stream(Script::new([
             bytes(content(0, "a")),
             pause,
             bytes(content(0, "b")),
             bytes(DONE),
         ]))
     };
-    let text = block_on(async { completions.single().await.unwrap().text().await.unwrap() });
+    let text = block_on(async { completions.first().await.unwrap().text().await.unwrap() });
     assert_eq!(text, "ab");
 }
 
@@ -129,12 +129,12 @@ async fn many_streams_at_once_on_several_threads() {
                 .collect();
             steps.extend((0..8).map(|choice| bytes(finish(choice, "stop"))));
             steps.push(bytes(DONE));
-            let completions = Completions::from_sse(Script::new(steps));
+            let completions = Completions::from_byte_stream(Script::new(steps));
             let mut choices = completions.choices();
             let mut ended = 0;
             while let Some(choice) = choices.next().await {
                 let finished = outcome(&choice.unwrap()).await;
-                assert_eq!(finished.end.name(), "finished");
+                assert_eq!(finished.end.as_str(), "finished");
                 ended += 1;
             }
             ended

@@ -23,7 +23,7 @@ async fn a_turn_of_the_reader_takes_a_bounded_number_of_tiny_reads() {
         counter.fetch_add(1, Ordering::Relaxed);
         Ok::<_, std::io::Error>(b":")
     }));
-    let completions = Completions::from_sse(reads);
+    let completions = Completions::from_byte_stream(reads);
     let (mut before, mut longest) = (0, 0);
     while before < READS {
         tokio::task::yield_now().await;

@@ -8,7 +8,7 @@ use unbraid_testkit::script::{DONE, Script, Step, bytes, content, finish};
 use super::{all_choices, read, soon};
 use crate::{
     AllEvents, Choice, Choices, Completions, Content, Event, Events, FinishPolicy, Messages, Part,
-    Stamped, Updates,
+    Sequenced, Updates,
 };
 
 #[test]
@@ -27,7 +27,7 @@ fn handles_are_what_a_caller_may_rely_on() {
     stream::<crate::Coalesced>();
     stream::<AllEvents>();
     stream::<Updates>();
-    assert!(size_of::<Stamped>() <= 256, "{}", size_of::<Stamped>());
+    assert!(size_of::<Sequenced>() <= 256, "{}", size_of::<Sequenced>());
 }
 
 /// Eight choices, one after another in the stream, so that a consumer that stops the reader would hang.
@@ -87,7 +87,7 @@ async fn two_subscribers_and_a_clone_read_on_their_own() {
         bytes(content(0, "c")),
         bytes(DONE),
     ]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let (mut one, mut two) = (choice.content(), choice.content());
     assert_eq!(soon(one.next()).await.unwrap().unwrap(), "a");
     let clone = one.clone();
@@ -117,8 +117,8 @@ impl ConcatAll for Vec<crate::Text> {
 async fn a_slow_consumer_stalls_neither_its_siblings_nor_the_source() {
     let source = Script::new(eight());
     let probe = source.probe();
-    let completions = Completions::from_sse(source);
-    let slow = soon(completions.single()).await.unwrap();
+    let completions = Completions::from_byte_stream(source);
+    let slow = soon(completions.first()).await.unwrap();
     let mut slow_content = slow.content();
     soon(slow_content.next()).await.unwrap().unwrap();
     // It does not read on, and all the others come to their end.
@@ -136,7 +136,7 @@ async fn a_slow_consumer_stalls_neither_its_siblings_nor_the_source() {
 #[tokio::test(start_paused = true)]
 async fn r44_a_choice_is_shown_with_its_first_update_inside() {
     let completions = read([bytes(content(5, "first")), Step::Stall]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     assert_eq!(choice.snapshot().content, "first");
     let delta = choice.content().next().now_or_never().expect("no waiting");
     assert_eq!(delta.unwrap().unwrap(), "first");
@@ -159,7 +159,7 @@ async fn r53_messages_carry_the_role_and_keep_parts_apart() {
         chunk(r#"{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}"#),
         bytes(DONE),
     ]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let messages: Vec<_> = soon(choice.messages().try_collect()).await.unwrap();
     let lines: Vec<String> = messages
         .iter()
@@ -243,7 +243,7 @@ async fn finish_policies_end_a_choice_where_they_say() {
         (FinishPolicy::AtStreamEnd, None),
     ] {
         let completions = super::read_with(Completions::builder().finish_policy(policy), steps());
-        let choice = soon(completions.single()).await.unwrap();
+        let choice = soon(completions.first()).await.unwrap();
         let content = choice.content();
         let ended =
             tokio::time::timeout(Duration::from_secs(5), content.try_collect::<String>()).await;
@@ -261,7 +261,7 @@ async fn u14_usage_comes_after_the_choices_and_delays_none() {
         bytes(usage),
         bytes(DONE),
     ]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let before = tokio::time::Instant::now();
     soon(choice.finished()).await.unwrap();
     assert!(before.elapsed() < Duration::from_secs(1));
@@ -278,7 +278,7 @@ async fn u14_usage_comes_after_the_choices_and_delays_none() {
     let mut events = completions.events();
     let mut names = Vec::new();
     while let Some(event) = soon(events.next()).await {
-        names.push(event.unwrap().event.name());
+        names.push(event.unwrap().event.as_str());
     }
     assert_eq!(
         names,
@@ -297,8 +297,8 @@ async fn u14_usage_comes_after_the_choices_and_delays_none() {
 async fn a_choice_without_a_delta_has_no_first_delta() {
     let role = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
     let completions = read([bytes(role), Step::Fail]);
-    let choice = soon(completions.single()).await.unwrap();
-    soon(choice.ended()).await;
+    let choice = soon(completions.first()).await.unwrap();
+    soon(choice.outcome()).await;
     let timing = choice.timing();
     assert!(timing.first_delta.is_none() && timing.end.is_some());
 }
@@ -313,7 +313,7 @@ async fn timing_counts_from_the_start() {
         bytes(finish(0, "stop")),
         bytes(DONE),
     ]);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     assert_eq!(
         (choice.timing().first_delta, choice.timing().end),
         (Some(second), None)
@@ -328,7 +328,7 @@ async fn a_long_replay_lets_other_tasks_run() {
     steps.push(bytes(DONE));
     let completions = read(steps);
     soon(completions.closed()).await.unwrap();
-    let mut content = soon(completions.single()).await.unwrap().content();
+    let mut content = soon(completions.first()).await.unwrap().content();
     let ran = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counter = Arc::clone(&ran);
     let other = tokio::spawn(async move {
@@ -357,10 +357,10 @@ async fn r63_the_flat_view_and_the_choices_agree() {
     let flat: Vec<_> = soon(crate::updates(Script::of(&reads)).collect::<Vec<_>>()).await;
     let indices: Vec<_> = flat
         .iter()
-        .map(|update| update.as_ref().unwrap().choice_index.map(|index| index.0))
+        .map(|update| update.as_ref().unwrap().choice.map(|index| index.0))
         .collect();
     assert_eq!(indices, [Some(1), Some(0), Some(1), None]);
-    let direct = Completions::from_sse(Script::of(&reads));
+    let direct = Completions::from_byte_stream(Script::of(&reads));
     let through = Completions::from_updates(crate::updates(Script::of(&reads)));
     assert_eq!(
         soon(direct.aggregate()).await,
@@ -376,7 +376,7 @@ async fn r63_the_flat_view_and_the_choices_agree() {
 #[tokio::test(start_paused = true)]
 async fn merged_events_sort_into_one_order() {
     let completions = read(eight());
-    let mut events: Vec<Stamped> = soon(completions.events().try_collect()).await.unwrap();
+    let mut events: Vec<Sequenced> = soon(completions.events().try_collect()).await.unwrap();
     assert_eq!(events.len(), 8 * (1 + 50 + 1 + 1 + 1));
     let mut per_choice = [0; 8];
     for event in &events {
@@ -384,7 +384,7 @@ async fn merged_events_sort_into_one_order() {
         assert_eq!(event.seq, per_choice[choice], "in order within the choice");
         per_choice[choice] += 1;
     }
-    events.sort_by_key(Stamped::order);
+    events.sort_by_key(Sequenced::sort_key);
     assert!(matches!(events.last().unwrap().event, Event::End(_)));
 }
 
@@ -401,11 +401,11 @@ async fn r67_a_source_that_is_ever_ready_hides_nothing_and_starves_nobody() {
             tokio::task::yield_now().await;
         }
     });
-    let completions = Completions::from_sse(reads);
+    let completions = Completions::from_byte_stream(reads);
     let seen = tokio::spawn({
         let completions = completions.clone();
         async move {
-            let choice = completions.single().await.unwrap();
+            let choice = completions.first().await.unwrap();
             let closed = completions.closed().now_or_never().is_some();
             (choice.snapshot().content.len(), closed)
         }

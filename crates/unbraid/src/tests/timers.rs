@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use unbraid_testkit::script::{content, finish};
 
 use super::{outcome, soon};
-use crate::{Builder, Completions, Source, StreamError, Timeout};
+use crate::{CompletionsBuilder, Completions, Source, StreamError, Timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -27,7 +27,7 @@ const READS: usize = 4_000_000;
 fn then_empty<const N: usize>(first: [String; N]) -> Source {
     let mut first = first.into_iter();
     let mut left = READS;
-    Source::sse(stream::poll_fn(move |_| {
+    Source::from_byte_stream(stream::poll_fn(move |_| {
         if let Some(read) = first.next() {
             return Poll::Ready(Some(Ok::<_, io::Error>(read)));
         }
@@ -56,7 +56,7 @@ impl AsyncRead for Interrupted {
 /// Gives an empty read at every other poll, and wakes its task at once at the others.
 fn flickering() -> Source {
     let mut polls = 0;
-    Source::sse(stream::poll_fn(move |cx| {
+    Source::from_byte_stream(stream::poll_fn(move |cx| {
         polls += 1;
         if polls > READS {
             return Poll::Ready(None);
@@ -69,8 +69,8 @@ fn flickering() -> Source {
     }))
 }
 
-async fn times_out(builder: Builder, source: Source, expected: Timeout) {
-    let completions = builder.join([source]);
+async fn times_out(builder: CompletionsBuilder, source: Source, expected: Timeout) {
+    let completions = builder.merge([source]);
     let before = tokio::time::Instant::now();
     let closed = soon(completions.closed()).await;
     let Err(StreamError::TimedOut(over)) = closed else {
@@ -97,7 +97,7 @@ async fn l10_empty_reads_without_end_defeat_no_timeout() {
 #[tokio::test(start_paused = true)]
 async fn l10_reads_that_are_interrupted_without_end_defeat_no_timeout() {
     let builder = Completions::builder().first_byte_timeout(SECOND);
-    let source = Source::reader(Interrupted(0));
+    let source = Source::from_reader(Interrupted(0));
     times_out(builder, source, Timeout::FirstByte).await;
 }
 
@@ -109,10 +109,10 @@ async fn l10_a_source_that_wakes_itself_with_empty_reads_defeats_no_timeout() {
 
 #[tokio::test(start_paused = true)]
 async fn empty_reads_without_end_do_not_hold_up_the_end_of_a_finished_choice() {
-    let completions = Completions::join([then_empty([content(0, "a"), finish(0, "stop")])]);
-    let choice = soon(completions.single()).await.unwrap();
+    let completions = Completions::merge([then_empty([content(0, "a"), finish(0, "stop")])]);
+    let choice = soon(completions.first()).await.unwrap();
     let before = tokio::time::Instant::now();
-    assert_eq!(outcome(&choice).await.end.name(), "finished");
+    assert_eq!(outcome(&choice).await.end.as_str(), "finished");
     let waited = before.elapsed();
     assert!(
         waited >= SECOND / 4 && waited < SECOND / 3,
@@ -131,7 +131,7 @@ async fn a_source_that_is_always_ready_yields_after_a_bounded_number_of_reads() 
             let count = counted.fetch_add(1, Ordering::Relaxed);
             Poll::Ready((count < 200_000).then_some(Ok::<_, io::Error>(read)))
         });
-        let completions = Completions::from_sse(source);
+        let completions = Completions::from_byte_stream(source);
         let mut longest = 0;
         let mut before = 0;
         while before < 200_000 {

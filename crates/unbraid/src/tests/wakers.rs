@@ -86,7 +86,7 @@ async fn a_waker_that_panics_disturbs_no_other_consumer() {
         .chain(steps.into_iter().flatten())
         .chain([bytes(finish(0, "stop")), bytes(DONE)]);
     let completions = read(steps);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let mut first = choice.content();
     assert_eq!(soon(first.next()).await.unwrap().unwrap(), "a");
     let (_, waker) = bell(true);
@@ -173,7 +173,7 @@ async fn dropped_after_b(rest: Vec<Step>) -> (Choice, Arc<Bell>, crate::Completi
     ];
     steps.extend(rest);
     let completions = read(steps);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let mut content = choice.content();
     assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
     let (bell, waker) = bell(false);
@@ -215,7 +215,7 @@ async fn consumers_that_wait_at_the_end_leave_no_waker_behind() {
         Step::Stall,
     ];
     let completions = read(steps);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let mut content = choice.content();
     assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
     let (bell, waker) = bell(false);

@@ -56,7 +56,7 @@ fn a_model_has_its_encoding_by_whatever_name() {
         ("mistral-large-2411", None),
         ("", None),
     ] {
-        assert_eq!(Encoding::of_model(model), expected, "{model}");
+        assert_eq!(Encoding::for_model(model), expected, "{model}");
     }
 }
 
@@ -95,8 +95,8 @@ fn a_million_spaces_do_not_overflow() {
 
 #[track_caller]
 fn prompt(request: &Value, expected: u64) {
-    let prompt = Prompt::of(request);
-    let encoding = Encoding::of_answer(&Metadata::default(), &prompt);
+    let prompt = Prompt::from_request(request);
+    let encoding = Encoding::for_response(&Metadata::default(), &prompt);
     assert_eq!(prompt.tokens(&encoding), Some(expected), "{encoding:?}");
 }
 

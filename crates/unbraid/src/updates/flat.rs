@@ -2,7 +2,7 @@
 
 use std::{panic::resume_unwind, sync::Arc};
 
-use unbraid_core::{BoxError, Options, StreamError, TransportError, Update, pipeline::Intake};
+use unbraid_core::{BoxError, Config, StreamError, TransportError, Update, pipeline::UpdateReader};
 
 use crate::apart::{self, Done};
 
@@ -11,7 +11,7 @@ const PORTION: usize = 256 * 1024;
 
 /// An intake, and what it has decoded but not yet given.
 pub(super) struct Flat {
-    intake: Intake,
+    intake: UpdateReader,
     pub(super) ready: Vec<Result<Update<'static>, StreamError>>,
     /// Nothing is decoded any more.
     pub(super) over: bool,
@@ -55,9 +55,9 @@ impl<B: AsRef<[u8]>> Reading<B> {
 }
 
 impl Flat {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &Config) -> Self {
         Self {
-            intake: Intake::new(options),
+            intake: UpdateReader::new(options),
             ready: Vec::new(),
             over: false,
             here: false,

@@ -13,7 +13,7 @@ use std::{
 
 use futures::Stream;
 use unbraid_core::{
-    ChoiceIndex, Fragment, Shape, StreamError, ToolCallUpdate, Update, Warning, limits::MAX_ENTRIES,
+    ChoiceIndex, Fragment, CompletionKind, StreamError, ToolCallUpdate, Update, Warning, limits::MAX_ENTRIES,
 };
 
 type Item = Result<Update<'static>, StreamError>;
@@ -91,7 +91,7 @@ struct Halves {
     finished: BTreeMap<ChoiceIndex, u64>,
     /// The event of the last update.
     at: u64,
-    shape: Shape,
+    shape: CompletionKind,
 }
 
 impl Halves {
@@ -99,30 +99,30 @@ impl Halves {
     fn concerns(&self, update: &Update<'_>) -> bool {
         let cut = |piece: &Fragment<'_>| piece.low.is_some() || piece.high.is_some();
         let texts = [
-            &update.reasoning_update,
-            &update.content_update,
-            &update.refusal_update,
-            &update.function_arguments_update,
+            &update.reasoning,
+            &update.content,
+            &update.refusal,
+            &update.function_arguments,
         ];
-        let arguments = update.tool_call_updates.iter().map(|call| &call.arguments);
+        let arguments = update.tool_calls.iter().map(|call| &call.arguments);
         let mut pieces = texts.into_iter().chain(arguments).flatten();
         !self.held.is_empty() || pieces.any(cut)
     }
 
     fn take(&mut self, mut update: Update<'static>, ready: &mut VecDeque<Item>) {
-        self.at = update.at;
+        self.at = update.event_index;
         if update.done {
             self.end(ready);
         }
-        if let Some(choice) = update.choice_index {
-            self.shape = update.shape;
+        if let Some(choice) = update.choice {
+            self.shape = update.kind;
             self.join_texts(choice, &mut update);
             let known = self.finished.contains_key(&choice) && brings_delta(&update);
             if known || (update.finish_reason.is_some() && self.holds(choice)) {
-                self.finished.insert(choice, update.at);
+                self.finished.insert(choice, update.event_index);
             }
         }
-        if update.last {
+        if update.last_of_event {
             self.end_of_event(ready);
         }
         ready.push_back(Ok(update));
@@ -130,19 +130,19 @@ impl Halves {
 
     fn join_texts(&mut self, choice: ChoiceIndex, update: &mut Update<'static>) {
         let mut lone = false;
-        let whole = update.whole; // it continues no delta, nor does any continue it
+        let whole = update.is_full_message; // it continues no delta, nor does any continue it
         let texts = [
-            (Kind::Reasoning, &mut update.reasoning_update),
-            (Kind::Content, &mut update.content_update),
-            (Kind::Refusal, &mut update.refusal_update),
-            (Kind::Function, &mut update.function_arguments_update),
+            (Kind::Reasoning, &mut update.reasoning),
+            (Kind::Content, &mut update.content),
+            (Kind::Refusal, &mut update.refusal),
+            (Kind::Function, &mut update.function_arguments),
         ];
         for (kind, piece) in texts {
             if let Some(piece) = piece {
                 lone |= self.join((choice, kind), piece, whole);
             }
         }
-        for call in &mut update.tool_call_updates {
+        for call in &mut update.tool_calls {
             let key = call.index.or_else(|| call.position.map(i64::from));
             if let Some(piece) = &mut call.arguments {
                 let kind = self.call_of(choice, key, piece);
@@ -150,7 +150,7 @@ impl Halves {
             }
         }
         if lone {
-            update.warnings.push(lone_half(choice, update.at));
+            update.warnings.push(lone_half(choice, update.event_index));
         }
     }
 
@@ -229,10 +229,10 @@ impl Halves {
             return;
         }
         let mut update = Update {
-            at: self.at,
-            choice_index: Some(choice),
-            shape: self.shape,
-            recognised: true,
+            event_index: self.at,
+            choice: Some(choice),
+            kind: self.shape,
+            is_chunk: true,
             warnings: vec![lone_half(choice, self.at)],
             ..Update::default()
         };
@@ -240,11 +240,11 @@ impl Halves {
             self.held.remove(&(choice, kind));
             let lone = Some(Fragment::from("\u{FFFD}"));
             match kind {
-                Kind::Reasoning => update.reasoning_update = lone,
-                Kind::Content => update.content_update = lone,
-                Kind::Refusal => update.refusal_update = lone,
-                Kind::Function => update.function_arguments_update = lone,
-                Kind::Call(index) => update.tool_call_updates.push(ToolCallUpdate {
+                Kind::Reasoning => update.reasoning = lone,
+                Kind::Content => update.content = lone,
+                Kind::Refusal => update.refusal = lone,
+                Kind::Function => update.function_arguments = lone,
+                Kind::Call(index) => update.tool_calls.push(ToolCallUpdate {
                     index,
                     arguments: lone,
                     ..ToolCallUpdate::default()
@@ -257,15 +257,15 @@ impl Halves {
 
 fn brings_delta(update: &Update<'_>) -> bool {
     let texts = [
-        &update.reasoning_update,
-        &update.content_update,
-        &update.refusal_update,
-        &update.function_arguments_update,
+        &update.reasoning,
+        &update.content,
+        &update.refusal,
+        &update.function_arguments,
     ];
-    !update.tool_call_updates.is_empty()
+    !update.tool_calls.is_empty()
         || texts.into_iter().flatten().any(|piece| !piece.is_empty())
 }
 
 fn lone_half(choice: ChoiceIndex, at: u64) -> Warning {
-    Warning::new("C14", at, "half a surrogate pair was replaced").on(choice)
+    Warning::new("C14", at, "half a surrogate pair was replaced").with_choice(choice)
 }

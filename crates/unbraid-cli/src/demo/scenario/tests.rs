@@ -1,15 +1,15 @@
 use std::time::Duration;
 
-use unbraid_core::{CallStatus, Demux, Finished, Options};
+use unbraid_core::{CallStatus, Demux, ChoiceOutcome, Config};
 
 use super::{ANSWERS, MAX_TOKENS, pieces, words};
 use crate::{args::SLOWEST_DEMO, demo::client::PATIENCE};
 
 /// The scenario as a strict reader finds it: which choice ended when, and what of.
-fn read() -> (Demux, Vec<Finished>) {
-    let options = Options {
+fn read() -> (Demux, Vec<ChoiceOutcome>) {
+    let options = Config {
         strict: true,
-        ..Options::default()
+        ..Config::default()
     };
     let mut demux = Demux::new(options);
     for piece in pieces() {
@@ -18,7 +18,7 @@ fn read() -> (Demux, Vec<Finished>) {
     let indices: Vec<_> = demux.choices().map(|choice| choice.index()).collect();
     let finished = indices
         .iter()
-        .map(|index| demux.finished(*index).unwrap().unwrap())
+        .map(|index| demux.result(*index).unwrap().unwrap())
         .collect();
     (demux, finished)
 }
@@ -33,7 +33,7 @@ fn every_choice_finishes_in_its_own_way() {
         .map(|choice| {
             let reason = choice.finish_reason.as_ref().unwrap();
             (
-                choice.index.0,
+                choice.choice.0,
                 reason.as_str(),
                 choice.message.tool_calls.len(),
             )
@@ -52,9 +52,9 @@ fn every_choice_finishes_in_its_own_way() {
 fn the_texts_and_calls_come_whole() {
     let (_, finished) = read();
     for choice in &finished {
-        let answer = &ANSWERS[choice.index.0 as usize];
-        assert_eq!(answer.index, choice.index.0);
-        if choice.index.0 == 2 {
+        let answer = &ANSWERS[choice.choice.0 as usize];
+        assert_eq!(answer.index, choice.choice.0);
+        if choice.choice.0 == 2 {
             assert!(answer.text.starts_with(&choice.message.content));
             assert_ne!(answer.text, choice.message.content);
         } else {

@@ -7,7 +7,7 @@ use ratatui::{
     style::{Color, Modifier},
 };
 use unbraid::{
-    CallKind, CallStatus, ChoiceIndex, Demux, End, Event, FinishReason, Options, Place, Stamped,
+    CallKind, CallStatus, ChoiceIndex, Demux, ChoiceEnd, Event, FinishReason, Config, Position, Sequenced,
 };
 use unbraid_testkit::fixture::Fixture;
 
@@ -31,10 +31,10 @@ impl Shown {
 
     /// An event of a choice; between two events 50 ms pass.
     fn event(&mut self, choice: u32, event: Event<&str>) -> &mut Self {
-        let stamped = Stamped {
+        let stamped = Sequenced {
             choice: Some(ChoiceIndex(choice)),
             seq: 0,
-            place: Place::default(),
+            position: Position::default(),
             event: event.map(Into::into),
         };
         self.view.apply(&stamped, self.now);
@@ -51,15 +51,15 @@ impl Shown {
         self.event(
             choice,
             Event::ToolCallStart {
-                call,
-                index: None,
+                call_index: call,
+                wire_index: None,
                 id: None,
                 name,
                 kind: CallKind::Function,
             },
         );
         let text = arguments;
-        self.event(choice, Event::ToolCallArguments { call, text })
+        self.event(choice, Event::ToolCallArguments { call_index: call, text })
     }
 
     fn press(&mut self, code: KeyCode) -> &mut Self {
@@ -124,7 +124,7 @@ fn choices_stand_side_by_side_in_the_order_of_their_indices() {
     let mut shown = Shown::new(60, 6);
     shown.say(1, "one two three four five six seven eight");
     shown.say(0, "zero").event(0, Event::Finish("stop"));
-    shown.event(0, Event::End(End::Finished(FinishReason::Stop)));
+    shown.event(0, Event::End(ChoiceEnd::Finished(FinishReason::Stop)));
     shown.check(&[
         "┌ [0] finished (stop) ───────┐┌ [1] writing ───────────────┐",
         "│zero                        ││one two three four five six │",
@@ -191,7 +191,7 @@ fn calls_grow_side_by_side() {
     shown.call(0, 0, "forecast", "{\"city\":\"Os");
     shown.call(0, 1, "tides", "{\"days\":[1,2");
     let text = "lo\"}";
-    shown.event(0, Event::ToolCallArguments { call: 0, text });
+    shown.event(0, Event::ToolCallArguments { call_index: 0, text });
     shown.check(&[
         "┌ [0] calling 17/s ────────────────────┐",
         "│Let me look.                          │",
@@ -210,7 +210,7 @@ fn calls_grow_side_by_side() {
     ]);
     assert_eq!(shown.style("f").0, Modifier::BOLD, "the name");
     let (call, status) = (1, CallStatus::Truncated);
-    shown.event(0, Event::ToolCallDone { call, status });
+    shown.event(0, Event::ToolCallDone { call_index: call, status });
     shown.has("│    2 (truncated)");
 }
 
@@ -219,7 +219,7 @@ fn arguments_that_are_no_json_are_shown_as_they_came() {
     let mut shown = Shown::new(40, 8);
     shown.call(0, 0, "f", "{\"a\":1,").has("│  \"a\": 1,");
     let (call, text) = (0, "oops}");
-    shown.event(0, Event::ToolCallArguments { call, text });
+    shown.event(0, Event::ToolCallArguments { call_index: call, text });
     shown.has("│> f {\"a\":1,oops}").has_not("│  \"a\"");
 }
 
@@ -228,16 +228,16 @@ fn a_call_that_is_told_twice_is_shown_once() {
     let mut shown = Shown::new(40, 12);
     shown.call(0, 0, "f", "{\"a\":1}");
     let start = Event::ToolCallStart {
-        call: 1,
-        index: None,
+        call_index: 1,
+        wire_index: None,
         id: None,
         name: "f",
         kind: CallKind::LegacyFunction,
     };
     shown.event(0, start);
     let (call, text) = (1, "{\"a\":1}");
-    shown.event(0, Event::ToolCallArguments { call, text });
-    shown.event(0, Event::End(End::DoneWithoutFinish));
+    shown.event(0, Event::ToolCallArguments { call_index: call, text });
+    shown.event(0, Event::End(ChoiceEnd::DoneWithoutFinish));
     let screen = shown.screen().join("\n");
     assert_eq!(screen.matches("> f {").count(), 1, "{screen}");
 }
@@ -328,7 +328,7 @@ fn nothing_commands_the_terminal() {
 fn the_close_stops_the_clock() {
     let mut shown = Shown::new(60, 5);
     shown.say(0, "a").say(0, "b").say(0, "c");
-    shown.event(0, Event::End(End::Interrupted));
+    shown.event(0, Event::End(ChoiceEnd::Interrupted));
     shown.view.close("closed", Duration::from_millis(600));
     shown.view.tick(Duration::from_secs(9));
     shown
@@ -370,7 +370,7 @@ fn every_fixture_can_be_drawn_at_any_time_and_size() {
     let sizes = [(80, 24), (30, 9), (7, 3), (200, 60)];
     for fixture in Fixture::all() {
         let mut shown = Shown::new(80, 24);
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         let mut drawn = 0;
         let lines = fixture.bytes.split_inclusive(|&byte| byte == b'\n');
         for (line, &(width, height)) in lines.take(400).zip(sizes.iter().cycle()) {

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    CallStatus, ChoiceIndex, Demux, Event, Limit, ServerError, Shape, TimedOut, Timeout,
+    CallStatus, ChoiceIndex, Demux, Event, Limit, ServerError, CompletionKind, TimedOut, Timeout,
     ToolCallUpdate, TransportError,
 };
 
 /// How a choice may end: by itself, or cut.
-fn ends() -> [(Option<&'static str>, End, bool); 18] {
+fn ends() -> [(Option<&'static str>, ChoiceEnd, bool); 18] {
     let cut = |end| (None, end, true);
-    let reason = |reason, cut| (Some(reason), End::DoneWithoutFinish, cut);
+    let reason = |reason, cut| (Some(reason), ChoiceEnd::DoneWithoutFinish, cut);
     let limit = LimitExceeded {
         limit: Limit::CompletionBytes,
         max: 1,
@@ -32,18 +32,18 @@ fn ends() -> [(Option<&'static str>, End, bool); 18] {
         reason("length", true),
         reason("content_filter", true),
         reason("max_tokens", true),
-        cut(End::DoneWithoutFinish),
-        cut(End::Interrupted),
-        cut(End::ServerError(Arc::new(ServerError::new("{}", 0)))),
-        cut(End::Transport(Arc::new(TransportError::new(0, "reset")))),
-        cut(End::Cancelled),
-        cut(End::TimedOut(timeout)),
-        cut(End::LimitExceeded(limit)),
-        cut(End::Lost),
+        cut(ChoiceEnd::DoneWithoutFinish),
+        cut(ChoiceEnd::Interrupted),
+        cut(ChoiceEnd::ServerError(Arc::new(ServerError::new("{}", 0)))),
+        cut(ChoiceEnd::Transport(Arc::new(TransportError::new(0, "reset")))),
+        cut(ChoiceEnd::Cancelled),
+        cut(ChoiceEnd::TimedOut(timeout)),
+        cut(ChoiceEnd::LimitExceeded(limit)),
+        cut(ChoiceEnd::Lost),
         // A reason that came does not take back that the choice itself failed (F12).
         (
             Some("stop"),
-            End::ServerError(Arc::new(ServerError::new("{}", 0))),
+            ChoiceEnd::ServerError(Arc::new(ServerError::new("{}", 0))),
             true,
         ),
     ]
@@ -54,10 +54,10 @@ fn ended(
     kind: &'static str,
     arguments: &'static str,
     reason: Option<&'static str>,
-    end: End,
+    end: ChoiceEnd,
 ) -> Choice {
     let mut choice = Choice::new(ThinkTags::Off);
-    let place = Place::default();
+    let place = Position::default();
     let call = ToolCallUpdate {
         index: Some(0),
         id: Some("c1".into()),
@@ -67,15 +67,15 @@ fn ended(
         ..ToolCallUpdate::default()
     };
     let update = Update {
-        tool_call_updates: vec![call],
+        tool_calls: vec![call],
         finish_reason: reason.map(Into::into),
         ..Update::default()
     };
     choice.machine.apply(&update, place, &mut choice.log);
     if reason.is_some() && end.is_error() {
-        choice.machine.fail(end, place, &mut choice.log);
+        choice.machine.finish_with_error(end, place, &mut choice.log);
     } else {
-        choice.machine.end(end, place, &mut choice.log);
+        choice.machine.finish(end, place, &mut choice.log);
     }
     choice
 }
@@ -83,14 +83,14 @@ fn ended(
 /// The status that every way to the call gives.
 #[track_caller]
 fn status(choice: &Choice) -> CallStatus {
-    let told = (0..choice.log.visible()).filter_map(|seq| choice.log.event(seq));
+    let told = (0..choice.log.event_count()).filter_map(|seq| choice.log.event(seq));
     let told: Vec<CallStatus> = told
         .filter_map(|event| match event.event {
             Event::ToolCallDone { status, .. } => Some(status),
             _ => None,
         })
         .collect();
-    let finished = choice.log.finished().expect("it has ended").message;
+    let finished = choice.log.outcome().expect("it has ended").message;
     let message = choice.log.message();
     let ways = [
         message.tool_calls[0].status,
@@ -107,7 +107,7 @@ fn status(choice: &Choice) -> CallStatus {
 #[track_caller]
 fn check(kind: &'static str, arguments: &'static str, whole: CallStatus, cut: CallStatus) {
     for (reason, end, is_cut) in ends() {
-        let name = end.name();
+        let name = end.as_str();
         let choice = ended(kind, arguments, reason, end);
         let expected = if is_cut { cut } else { whole };
         assert_eq!(status(&choice), expected, "{arguments:?} {reason:?} {name}");
@@ -211,7 +211,7 @@ fn j06_a_number_and_a_text_do_not_show_their_end() {
 
 #[test]
 fn a_call_of_an_open_choice_has_no_arguments_yet_and_cannot_be_parsed() {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]}}]}\n\n");
     let call = demux
         .choice(ChoiceIndex(0))
@@ -231,9 +231,9 @@ fn a_call_that_came_late_is_judged_by_the_end_that_was() {
         ("stop", CallStatus::EmptyAsObject),
         ("length", CallStatus::Truncated),
     ] {
-        let mut choice = ended("function", "", Some(reason), End::DoneWithoutFinish);
+        let mut choice = ended("function", "", Some(reason), ChoiceEnd::DoneWithoutFinish);
         let late = Update {
-            tool_call_updates: vec![ToolCallUpdate {
+            tool_calls: vec![ToolCallUpdate {
                 index: Some(1),
                 id: Some("c2".into()),
                 name: Some("g".into()),
@@ -243,7 +243,7 @@ fn a_call_that_came_late_is_judged_by_the_end_that_was() {
         };
         choice
             .machine
-            .late(&late, Place::default(), &mut choice.log);
+            .apply_late(&late, Position::default(), &mut choice.log);
         let message = choice.log.message();
         assert_eq!(message.tool_calls[1].status, Some(expected), "{reason}");
     }
@@ -251,18 +251,18 @@ fn a_call_that_came_late_is_judged_by_the_end_that_was() {
 
 #[test]
 fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
-    let mut log = Transcript::new(ChoiceIndex(0), Shape::Chat);
-    let mut machine = Machine::new(&Options::default());
+    let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
+    let mut machine = ChoiceMachine::new(&Config::default());
     let update = Update {
-        tool_call_updates: vec![ToolCallUpdate {
+        tool_calls: vec![ToolCallUpdate {
             id: Some("c1".into()),
             name: Some("f".into()),
             ..ToolCallUpdate::default()
         }],
         ..Update::default()
     };
-    machine.apply(&update, Place::default(), &mut log);
-    log.lose(Place::default());
+    machine.apply(&update, Position::default(), &mut log);
+    log.lose(Position::default());
     let call = log.call(0).expect("the call");
     assert_eq!(call.status, Some(CallStatus::Truncated));
     assert!(call.parse::<Value>().is_err());
@@ -271,7 +271,7 @@ fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
 #[test]
 fn what_cut_a_call_is_named() {
     let problem = |kind, arguments| {
-        let choice = ended(kind, arguments, Some("length"), End::DoneWithoutFinish);
+        let choice = ended(kind, arguments, Some("length"), ChoiceEnd::DoneWithoutFinish);
         let call = choice.log.call(0).expect("the call");
         call.problem().expect("it was cut").to_string()
     };

@@ -27,7 +27,7 @@ fn by_every_path_with(chunks: &[&str], keys: &[Arc<str>]) -> Vec<Update<'static>
 }
 
 fn arguments(update: &Update<'_>) -> String {
-    let call = update.tool_call_updates.first().expect("a call");
+    let call = update.tool_calls.first().expect("a call");
     call.arguments
         .as_ref()
         .map(|arguments| arguments.text.to_string())
@@ -69,7 +69,7 @@ fn t36_the_arguments_of_a_legacy_call_keep_their_own_text_too() {
         r#""delta":{"function_call":{"name":"f","arguments":{ "id": 12345678901234567890123 }}}"#,
     );
     let update = &by_every_path(&[&chunk])[0];
-    let arguments = update.function_arguments_update.as_ref().expect("some");
+    let arguments = update.function_arguments.as_ref().expect("some");
     assert_eq!(arguments.text, r#"{"id":12345678901234567890123}"#);
 }
 
@@ -212,7 +212,7 @@ fn c14_halves_of_a_character_join_across_parts_and_deltas() {
     let text = |value: &str| format!(r#"{{"type":"text","text":{value}}}"#);
     let (high, low) = (r#""A\ud83d""#, r#""\ude42B""#);
     let one = by_every_path(&[&content(&format!("[{},{}]", text(high), text(low)))]);
-    let piece = one[0].content_update.as_ref().expect("text");
+    let piece = one[0].content.as_ref().expect("text");
     assert_eq!((&*piece.text, piece.low, piece.high), ("A🙂B", None, None));
     assert!(one[0].warnings.is_empty());
     let two = by_every_path(&[
@@ -221,7 +221,7 @@ fn c14_halves_of_a_character_join_across_parts_and_deltas() {
     ]);
     let pieces: Vec<_> = two
         .iter()
-        .flat_map(|update| &update.content_update)
+        .flat_map(|update| &update.content)
         .collect();
     assert_eq!((&*pieces[0].text, pieces[0].high), ("A", Some(0xD83D)));
     assert_eq!((pieces[1].low, &*pieces[1].text), (Some(0xDE42), "B"));
@@ -231,10 +231,10 @@ fn c14_halves_of_a_character_join_across_parts_and_deltas() {
         text(high),
         text(low)
     ))]);
-    let piece = nested[0].reasoning_update.as_ref().expect("reasoning");
+    let piece = nested[0].reasoning.as_ref().expect("reasoning");
     assert_eq!(piece.text, "A🙂B");
     let torn = by_every_path(&[&content(&format!("[{},{}]", text(high), text("\"B\"")))]);
-    let piece = torn[0].content_update.as_ref().expect("text");
+    let piece = torn[0].content.as_ref().expect("text");
     assert_eq!(piece.text, "A\u{FFFD}B");
     let codes: Vec<&str> = torn[0].warnings.iter().map(|w| w.code).collect();
     assert_eq!(codes, ["C14"], "a half without its other half");
@@ -244,10 +244,10 @@ fn c14_halves_of_a_character_join_across_parts_and_deltas() {
 fn r4_halves_of_a_character_join_across_reasoning_details() {
     let details = |list: &str| choice_of(&format!("\"delta\":{{\"reasoning_details\":{list}}}"));
     let one = by_every_path(&[&details(r#"[{"text":"A\ud83d"},{"summary":"\ude42B"}]"#)]);
-    let piece = one[0].reasoning_update.as_ref().expect("reasoning");
+    let piece = one[0].reasoning.as_ref().expect("reasoning");
     assert_eq!(piece.text, "A🙂B");
     let two = by_every_path(&[&details(r#"[{"text":"A\ud83d"}]"#)]);
-    let piece = two[0].reasoning_update.as_ref().expect("reasoning");
+    let piece = two[0].reasoning.as_ref().expect("reasoning");
     assert_eq!((&*piece.text, piece.high), ("A", Some(0xD83D)));
 }
 
@@ -264,7 +264,7 @@ fn r5_the_names_of_reasoning_are_options_in_the_order_of_their_priority() {
     let reasoning = |names: &[&str]| {
         let updates = by_every_path_with(&[&chunk, &chunk], &keys(names));
         let update = updates.last().expect("one").clone();
-        let text = update.reasoning_update.map(|piece| piece.text.into_owned());
+        let text = update.reasoning.map(|piece| piece.text.into_owned());
         let extra: Vec<String> = update.metadata.iter().map(|(k, _)| k.to_string()).collect();
         (text.unwrap_or_default(), extra.join(" "))
     };
@@ -301,7 +301,7 @@ fn r5_a_template_reads_reasoning_under_a_name_of_the_options() {
         let mut sink = |update: &Update<'_>| {
             texts.extend(
                 update
-                    .reasoning_update
+                    .reasoning
                     .as_ref()
                     .map(|piece| piece.text.to_string()),
             );

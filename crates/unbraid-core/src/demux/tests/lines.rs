@@ -1,7 +1,7 @@
 //! Streams without blank lines, and events that hold more than one chunk (S10, S21, S28).
 
 use super::{DONE, check};
-use crate::{Demux, Event, Options, limits::MAX_ENTRIES};
+use crate::{Demux, Event, Config, limits::MAX_ENTRIES};
 
 /// A chunk of choice 0, without `data:`.
 fn text(text: &str) -> String {
@@ -60,7 +60,7 @@ fn s28_two_objects_on_one_line_beside_keep_alives_or_the_end() {
             lines(&[around, &both]),
             lines(&[around]) + "data: " + &both,
         ] {
-            let mut demux = Demux::new(Options::default());
+            let mut demux = Demux::new(Config::default());
             demux.feed(stream.as_bytes());
             demux.finish();
             let text = demux.choices().next().unwrap().message().content;
@@ -77,7 +77,7 @@ fn s28_two_objects_on_one_line_beside_keep_alives_or_the_end() {
 
 #[test]
 fn s10_what_is_whole_is_given_before_the_blank_line() {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     let mut told = |line: &str| {
         demux.feed(line.as_bytes());
         let mut texts = String::new();
@@ -107,7 +107,7 @@ fn s10_what_a_later_line_says_of_the_stream_counts() {
         stream.replace("data: ", "").replace('\n', "")
     );
     for stream in [stream, fused] {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         demux.feed(stream.as_bytes());
         demux.finish();
         assert_eq!(demux.metadata().id.as_deref(), Some("late"), "{stream}");
@@ -120,11 +120,11 @@ fn s10_what_a_later_line_says_of_the_stream_counts() {
 fn s10_a_finished_choice_ends_at_the_next_line() {
     let finish = "{\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}";
     let other = "{\"choices\":[{\"index\":1,\"delta\":{\"content\":\"b\"}}]}";
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(lines(&[&text("a"), finish]).as_bytes());
-    assert!(demux.finished(0.into()).is_none());
+    assert!(demux.result(0.into()).is_none());
     demux.feed(line(other).as_bytes());
-    assert!(demux.finished(0.into()).is_some());
+    assert!(demux.result(0.into()).is_some());
 }
 
 #[test]
@@ -147,19 +147,19 @@ fn s11_a_value_of_several_lines_is_one_chunk_beside_others() {
 
 #[test]
 fn s10_strict_mode_knows_no_parts() {
-    let options = Options {
+    let options = Config {
         strict: true,
-        ..Options::default()
+        ..Config::default()
     };
     let mut demux = Demux::new(options);
     demux.feed((lines(&[&text("a"), &text("b")]) + "\n").as_bytes());
     assert!(demux.choices().next().is_none());
-    assert!(matches!(demux.closed(), Some(Err(error)) if error.name() == "malformed"));
+    assert!(matches!(demux.closed(), Some(Err(error)) if error.as_str() == "malformed"));
 }
 
 /// An event's deltas of choice 0, and the codes of its warnings.
 fn counted(stream: &str) -> (u64, Vec<&'static str>) {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(stream.as_bytes());
     let mut deltas = 0;
     while let Some(event) = demux.next_event() {
@@ -187,11 +187,11 @@ fn max_entries_holds_for_the_whole_event() {
 fn x13_lost_lines_of_an_error_event_are_counted_in_one_warning() {
     let lost = 3 * MAX_ENTRIES;
     let stream = format!("event: error\n{}data: boom\n\n", "data: x\n".repeat(lost));
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(stream.as_bytes());
     let warnings = demux.warnings();
     let codes: Vec<_> = warnings.iter().map(|w| w.code).collect();
     assert_eq!(codes, ["S15", "X13"]);
     assert!(warnings[1].message.starts_with(&format!("{lost} chunks")));
-    assert!(matches!(demux.closed(), Some(Err(error)) if error.name() == "server_error"));
+    assert!(matches!(demux.closed(), Some(Err(error)) if error.as_str() == "server_error"));
 }

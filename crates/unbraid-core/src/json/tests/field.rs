@@ -21,7 +21,7 @@ fn read<'a>(pointer: &str, pieces: impl IntoIterator<Item = &'a str>) -> Outcome
 
 /// The same comes out however the text is cut.
 #[track_caller]
-fn check(text: &str, pointer: &str, typed: &str, state: FieldState, end: Result<(), FieldError>) {
+fn assert_case(text: &str, pointer: &str, typed: &str, state: FieldState, end: Result<(), FieldError>) {
     let expected = (typed.to_owned(), state, end);
     assert_eq!(read(pointer, [text]), expected, "{text} {pointer}");
     for size in 1..5 {
@@ -35,12 +35,12 @@ fn check(text: &str, pointer: &str, typed: &str, state: FieldState, end: Result<
 
 #[track_caller]
 fn found(text: &str, pointer: &str, typed: &str) {
-    check(text, pointer, typed, FieldState::Done, Ok(()));
+    assert_case(text, pointer, typed, FieldState::Done, Ok(()));
 }
 
 #[track_caller]
 fn absent(text: &str, pointer: &str) {
-    check(
+    assert_case(
         text,
         pointer,
         "",
@@ -73,7 +73,7 @@ fn j22_a_path_leads_to_its_string_only() {
 fn j13_of_duplicate_keys_the_first_counts() {
     found(r#"{"a":"first","a":"second"}"#, "/a", "first");
     absent(r#"{"a":{},"a":{"b":"late"}}"#, "/a/b");
-    check(
+    assert_case(
         r#"{"a":1,"a":"s"}"#,
         "/a",
         "",
@@ -91,22 +91,22 @@ fn an_absent_field_says_so_as_soon_as_it_is_sure() {
     absent(r#"{"a":"text""#, "/a/b");
     absent(r#"{"a":5,"#, "/a/b");
     absent("[]", "/0");
-    check("", "/a", "", FieldState::Waiting, Err(FieldError::Absent));
-    check(
+    assert_case("", "/a", "", FieldState::Waiting, Err(FieldError::Absent));
+    assert_case(
         " \n",
         "/a",
         "",
         FieldState::Waiting,
         Err(FieldError::Absent),
     );
-    check(
+    assert_case(
         "null",
         "/a",
         "",
         FieldState::Waiting,
         Err(FieldError::Absent),
     );
-    check(
+    assert_case(
         "null",
         "",
         "",
@@ -119,7 +119,7 @@ fn an_absent_field_says_so_as_soon_as_it_is_sure() {
 fn what_is_no_string_says_so() {
     for value in ["1", "true", "null", "{\"b\":\"c\"}", "[\"b\"]"] {
         let text = format!("{{\"a\":{value},\"z\":");
-        check(
+        assert_case(
             &text,
             "/a",
             "",
@@ -127,7 +127,7 @@ fn what_is_no_string_says_so() {
             Err(FieldError::NotAString),
         );
     }
-    check(
+    assert_case(
         "[1]",
         "",
         "",
@@ -138,7 +138,7 @@ fn what_is_no_string_says_so() {
 
 #[test]
 fn a_cut_says_so_and_holds_half_escapes_back() {
-    let cut = |text, typed, state| check(text, "/a", typed, state, Err(FieldError::Cut));
+    let cut = |text, typed, state| assert_case(text, "/a", typed, state, Err(FieldError::Cut));
     cut("{\"b\":1", "", FieldState::Waiting);
     cut("{\"a\"", "", FieldState::Waiting);
     cut("{\"a\":", "", FieldState::Waiting);
@@ -153,7 +153,7 @@ fn a_cut_says_so_and_holds_half_escapes_back() {
 fn text_that_is_no_json_says_where() {
     let wrong = |text, typed, offset| {
         let end = Err(FieldError::Invalid { offset });
-        check(text, "/a", typed, FieldState::Invalid, end);
+        assert_case(text, "/a", typed, FieldState::Invalid, end);
     };
     wrong("<think>", "", 0);
     wrong("{\"b\":x", "", 5);
@@ -174,15 +174,15 @@ fn j1_j17_strings_are_decoded_leniently() {
 fn t22_behind_a_placeholder_it_starts_again() {
     found("{}{\"a\":\"x\"}", "/a", "x");
     found("{} \"x\"", "", "x");
-    check("{}", "/a", "", FieldState::Waiting, Err(FieldError::Absent));
-    check(
+    assert_case("{}", "/a", "", FieldState::Waiting, Err(FieldError::Absent));
+    assert_case(
         "{}",
         "",
         "",
         FieldState::Waiting,
         Err(FieldError::NotAString),
     );
-    check(
+    assert_case(
         "{} {\"b\":",
         "/a",
         "",

@@ -3,52 +3,52 @@ use proptest::prelude::*;
 use super::{arguments, reference::judge_slowly};
 use crate::{
     CallStatus,
-    json::{Judged, judge},
+    json::{Verdict, check},
 };
 
 #[track_caller]
-fn check(text: &str, expected: Judged) {
-    assert_eq!(judge(text), expected, "{text:?}");
+fn assert_case(text: &str, expected: Verdict) {
+    assert_eq!(check(text), expected, "{text:?}");
 }
 
 #[test]
 fn arguments_are_judged_by_their_text() {
-    check("{\"a\":1}", Judged::Complete);
-    check("", Judged::EmptyAsObject);
-    check(" \n", Judged::EmptyAsObject);
-    check("\u{a0}\u{3000}", Judged::EmptyAsObject);
-    check("{\"a\":\"x\ny\"}", Judged::Repaired);
-    check("{\"a\":\"x\\\ny\"}", Judged::Repaired);
-    check("{\"a\":\"x\ny", Judged::Truncated);
-    check("{\"a\":1", Judged::Truncated);
-    check("{\"a\":1}{\"b\":2}", Judged::Concatenated { offset: 7 });
-    check("{\"a\":1}{\"b\":", Judged::Invalid { offset: 7 });
-    check("{}{\"b\":2}", Judged::Repaired);
-    check("{}{\"b\":", Judged::Truncated);
-    check("{}{}{", Judged::Invalid { offset: 4 });
-    check("{}{}{}", Judged::Concatenated { offset: 4 });
-    check("{\"a\":1}<think>", Judged::Invalid { offset: 7 });
-    check("not json", Judged::Invalid { offset: 1 });
-    check("false", Judged::Complete);
-    check("falsetrue", Judged::Invalid { offset: 5 });
-    check("{\"a\":\"\\d\"}", Judged::Invalid { offset: 7 });
-    check("{\"a\":\"\\ud83d\"}", Judged::Repaired);
-    check("{\"a\":\"\\ud83d\\ude00\"}", Judged::Complete);
+    assert_case("{\"a\":1}", Verdict::Complete);
+    assert_case("", Verdict::EmptyAsObject);
+    assert_case(" \n", Verdict::EmptyAsObject);
+    assert_case("\u{a0}\u{3000}", Verdict::EmptyAsObject);
+    assert_case("{\"a\":\"x\ny\"}", Verdict::Repaired);
+    assert_case("{\"a\":\"x\\\ny\"}", Verdict::Repaired);
+    assert_case("{\"a\":\"x\ny", Verdict::Truncated);
+    assert_case("{\"a\":1", Verdict::Truncated);
+    assert_case("{\"a\":1}{\"b\":2}", Verdict::Concatenated { offset: 7 });
+    assert_case("{\"a\":1}{\"b\":", Verdict::Invalid { offset: 7 });
+    assert_case("{}{\"b\":2}", Verdict::Repaired);
+    assert_case("{}{\"b\":", Verdict::Truncated);
+    assert_case("{}{}{", Verdict::Invalid { offset: 4 });
+    assert_case("{}{}{}", Verdict::Concatenated { offset: 4 });
+    assert_case("{\"a\":1}<think>", Verdict::Invalid { offset: 7 });
+    assert_case("not json", Verdict::Invalid { offset: 1 });
+    assert_case("false", Verdict::Complete);
+    assert_case("falsetrue", Verdict::Invalid { offset: 5 });
+    assert_case("{\"a\":\"\\d\"}", Verdict::Invalid { offset: 7 });
+    assert_case("{\"a\":\"\\ud83d\"}", Verdict::Repaired);
+    assert_case("{\"a\":\"\\ud83d\\ude00\"}", Verdict::Complete);
     let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-    check(&deep(127), Judged::Complete);
-    check(&deep(128), Judged::TooDeep { offset: 127 });
-    check(&format!("[\"{}\"]", "[".repeat(500)), Judged::Complete);
+    assert_case(&deep(127), Verdict::Complete);
+    assert_case(&deep(128), Verdict::TooDeep { offset: 127 });
+    assert_case(&format!("[\"{}\"]", "[".repeat(500)), Verdict::Complete);
 }
 
 #[test]
 fn a_number_or_escape_that_lacks_a_digit_is_truncated() {
-    check("{\"a\":-", Judged::Truncated);
-    check("{\"a\":1.", Judged::Truncated);
-    check("{\"a\":1e", Judged::Truncated);
-    check("-", Judged::Truncated);
-    check("{\"a\":\"\\u00", Judged::Truncated);
+    assert_case("{\"a\":-", Verdict::Truncated);
+    assert_case("{\"a\":1.", Verdict::Truncated);
+    assert_case("{\"a\":1e", Verdict::Truncated);
+    assert_case("-", Verdict::Truncated);
+    assert_case("{\"a\":\"\\u00", Verdict::Truncated);
     // The quote is wrong before the end, although too few characters follow for an escape.
-    check("{\"a\":\"\\u0\"}", Judged::Invalid { offset: 9 });
+    assert_case("{\"a\":\"\\u0\"}", Verdict::Invalid { offset: 9 });
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_reference_agrees() {
     }
     for text in table {
         assert_eq!(
-            CallStatus::from(judge(&text)),
+            CallStatus::from(check(&text)),
             judge_slowly(&text),
             "{text:?}"
         );
@@ -105,7 +105,7 @@ proptest! {
     fn random_text_is_judged_as_by_the_reference(
         text in "([\\[\\]{}:, \n]|\"[a\\\\\n\"u0]{0,3}\"|\"|true|nul|-?[0-9]{1,2}|\\{\\}|\"k\":){0,12}",
     ) {
-        let (ours, theirs) = (CallStatus::from(judge(&text)), judge_slowly(&text));
+        let (ours, theirs) = (CallStatus::from(check(&text)), judge_slowly(&text));
         // Where serde_json misses a digit it is not sure whether the text ends there.
         let lacks_digit = text.contains("\\u") || text.ends_with('-');
         prop_assert!(ours == theirs || lacks_digit, "{:?} is {} and should be {}", text, ours, theirs);
@@ -113,9 +113,9 @@ proptest! {
 
     #[test]
     fn arbitrary_text_is_judged(text: String) {
-        match judge(&text) {
-            Judged::Invalid { offset } => prop_assert!(text.is_char_boundary(offset)),
-            judged => prop_assert!(text.len() > 2 || judged != Judged::Repaired),
+        match check(&text) {
+            Verdict::Invalid { offset } => prop_assert!(text.is_char_boundary(offset)),
+            judged => prop_assert!(text.len() > 2 || judged != Verdict::Repaired),
         }
     }
 }

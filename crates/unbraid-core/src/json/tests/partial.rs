@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::{arguments, document, in_three, megabyte, parsed, pieces};
 use crate::{
     json::{
-        Field, FieldError, FieldState, Judged, Partial, PartialOptions, Pointer, TrailingStrings,
+        Field, FieldError, FieldState, Verdict, Partial, PartialOptions, Pointer, TrailingStrings,
         scan::Scanner,
         token::{Token, Visit},
     },
@@ -20,7 +20,7 @@ fn fed<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Partial {
 }
 
 #[track_caller]
-fn check(text: &str, expected: Value) {
+fn assert_case(text: &str, expected: Value) {
     assert_eq!(fed([text]).value(), Some(expected.clone()), "{text}");
     for size in 1..5 {
         assert_eq!(
@@ -38,39 +38,39 @@ fn nothing(text: &str) {
 
 #[test]
 fn j19_a_string_is_as_long_as_it_has_come() {
-    check("{\"a\":\"hel", json!({"a": "hel"}));
-    check("{\"a\":\"", json!({"a": ""}));
-    check("{\"a\":\"x\\", json!({"a": "x"}));
-    check("{\"a\":\"x\\u00e", json!({"a": "x"}));
-    check("{\"a\":\"\\ud83d", json!({"a": ""}));
-    check("{\"a\":\"\\ud83d\\ude00", json!({"a": "😀"}));
-    check("\"top", json!("top"));
+    assert_case("{\"a\":\"hel", json!({"a": "hel"}));
+    assert_case("{\"a\":\"", json!({"a": ""}));
+    assert_case("{\"a\":\"x\\", json!({"a": "x"}));
+    assert_case("{\"a\":\"x\\u00e", json!({"a": "x"}));
+    assert_case("{\"a\":\"\\ud83d", json!({"a": ""}));
+    assert_case("{\"a\":\"\\ud83d\\ude00", json!({"a": "😀"}));
+    assert_case("\"top", json!("top"));
 }
 
 #[test]
 fn j19_numbers_and_literals_wait_for_a_delimiter() {
-    check("{\"a\":12", json!({}));
-    check("{\"a\":12,", json!({"a": 12}));
-    check("[1,2.5e3,-", json!([1, 2500.0]));
-    check("{\"a\":tr", json!({}));
-    check("{\"a\":true", json!({}));
-    check("{\"a\":true ", json!({"a": true}));
+    assert_case("{\"a\":12", json!({}));
+    assert_case("{\"a\":12,", json!({"a": 12}));
+    assert_case("[1,2.5e3,-", json!([1, 2500.0]));
+    assert_case("{\"a\":tr", json!({}));
+    assert_case("{\"a\":true", json!({}));
+    assert_case("{\"a\":true ", json!({"a": true}));
     nothing("12");
     nothing("true");
-    check("12 ", json!(12));
+    assert_case("12 ", json!(12));
 }
 
 #[test]
 fn j19_a_key_waits_for_its_value() {
-    check("{\"ke", json!({}));
-    check("{\"key\"", json!({}));
-    check("{\"key\":", json!({}));
-    check("{\"a\":{\"b\":", json!({"a": {}}));
-    check("{\"a\":1,", json!({"a": 1}));
-    check("[1,{\"b\":\"c", json!([1, {"b": "c"}]));
+    assert_case("{\"ke", json!({}));
+    assert_case("{\"key\"", json!({}));
+    assert_case("{\"key\":", json!({}));
+    assert_case("{\"a\":{\"b\":", json!({"a": {}}));
+    assert_case("{\"a\":1,", json!({"a": 1}));
+    assert_case("[1,{\"b\":\"c", json!([1, {"b": "c"}]));
     nothing("");
     nothing(" \n");
-    check("[", json!([]));
+    assert_case("[", json!([]));
 }
 
 #[test]
@@ -92,23 +92,23 @@ fn trailing_strings_can_be_left_out() {
 
 #[test]
 fn j1_t22_j12_what_is_not_quite_json_is_shown_as_far_as_it_is() {
-    check("{\"a\":\"x\ny\\\nz\"}", json!({"a": "x\ny\\\nz"}));
-    check("{}{\"a\":1,", json!({"a": 1}));
-    check("{} {", json!({}));
-    check("{}{}{\"a\":1}", json!({}));
-    check("{\"a\":1}{\"b\":2}", json!({"a": 1}));
-    check("{\"a\":1}<think>", json!({"a": 1}));
-    check("{\"a\":[1,\"x\\d\",2]}", json!({"a": [1, "x"]}));
-    check("{\"\\ud83d\":\"\\ude00\"}", json!({"\u{FFFD}": "\u{FFFD}"}));
+    assert_case("{\"a\":\"x\ny\\\nz\"}", json!({"a": "x\ny\\\nz"}));
+    assert_case("{}{\"a\":1,", json!({"a": 1}));
+    assert_case("{} {", json!({}));
+    assert_case("{}{}{\"a\":1}", json!({}));
+    assert_case("{\"a\":1}{\"b\":2}", json!({"a": 1}));
+    assert_case("{\"a\":1}<think>", json!({"a": 1}));
+    assert_case("{\"a\":[1,\"x\\d\",2]}", json!({"a": [1, "x"]}));
+    assert_case("{\"\\ud83d\":\"\\ude00\"}", json!({"\u{FFFD}": "\u{FFFD}"}));
     nothing("<think>");
 }
 
 #[test]
 fn t23_blanks_of_any_script_are_no_arguments() {
     let mut partial = fed(["\u{3000}", " \u{a0}"]);
-    assert_eq!(partial.finish(), Judged::EmptyAsObject);
+    assert_eq!(partial.finish(), Verdict::EmptyAsObject);
     partial.feed("{}");
-    assert_eq!(partial.finish(), Judged::Invalid { offset: 0 });
+    assert_eq!(partial.finish(), Verdict::Invalid { offset: 0 });
     let mut field = Field::new(Pointer::parse("/a").unwrap());
     field.feed("\u{3000}", &mut |_| unreachable!());
     assert_eq!(field.state(), FieldState::Waiting);
@@ -122,13 +122,13 @@ fn j13_j15_j21_values_are_those_of_serde_json() {
         "[0,-0,1.0,18446744073709551615,18446744073709551616,-9223372036854775809]",
         "[0.1,1e-400,123456789012345678901234567890.123456789e-20,999999999999999999]",
     ] {
-        check(text, parsed(text));
+        assert_case(text, parsed(text));
         assert_eq!(
             fed([text]).value().unwrap().to_string(),
             parsed(text).to_string()
         );
     }
-    check("[1e999]", json!([null]));
+    assert_case("[1e999]", json!([null]));
 }
 
 #[test]
@@ -143,21 +143,21 @@ fn an_end_is_told() {
     assert!(!complete("5"));
     assert!(!complete(""));
     let mut number = fed(["5"]);
-    assert_eq!(number.finish(), Judged::Complete);
+    assert_eq!(number.finish(), Verdict::Complete);
     assert!(number.is_complete());
-    assert_eq!(number.finish(), Judged::Complete);
-    assert_eq!(fed(["[5"]).finish(), Judged::Truncated);
+    assert_eq!(number.finish(), Verdict::Complete);
+    assert_eq!(fed(["[5"]).finish(), Verdict::Truncated);
 }
 
 #[test]
 fn j16_depth_is_bounded() {
     let open = "[".repeat(MAX_ARGUMENT_DEPTH);
     let whole = format!("{open}{}", "]".repeat(MAX_ARGUMENT_DEPTH));
-    check(&whole, parsed(&whole));
+    assert_case(&whole, parsed(&whole));
     let bomb = fed(["[".repeat(1_000_000).as_str()]);
     assert_eq!(
         bomb.judged(),
-        Judged::TooDeep {
+        Verdict::TooDeep {
             offset: MAX_ARGUMENT_DEPTH
         }
     );
@@ -217,7 +217,7 @@ fn j20_a_megabyte_in_small_fragments_costs_its_bytes() {
     for piece in pieces(&text, 4) {
         scanner.feed(piece, &mut count);
     }
-    assert_eq!(scanner.judged(), Judged::Complete);
+    assert_eq!(scanner.judged(), Verdict::Complete);
     assert!(count.0 < text.len() / 2, "{} tokens", count.0);
     assert_eq!(fed(pieces(&text, 4)).value(), Some(parsed(&text)));
 }
@@ -262,7 +262,7 @@ proptest! {
     #[test]
     fn a_whole_document_is_what_serde_json_reads(text in document(), seed: u64) {
         for mut partial in [fed([&*text]), fed(in_three(&text, seed)), fed(pieces(&text, 1)), fed(pieces(&text, 4))] {
-            prop_assert_eq!(partial.finish(), Judged::Complete);
+            prop_assert_eq!(partial.finish(), Verdict::Complete);
             let value = partial.value().unwrap();
             prop_assert_eq!(value.to_string(), parsed(&text).to_string());
             prop_assert_eq!(value, parsed(&text));

@@ -2,7 +2,7 @@ use crate::json::{Pointer, PointerError};
 
 /// Each step as its key, and its position where it has one.
 #[track_caller]
-fn check(pointer: &str, expected: &[(&str, Option<usize>)]) {
+fn assert_case(pointer: &str, expected: &[(&str, Option<usize>)]) {
     let parsed = Pointer::parse(pointer).unwrap();
     let mut steps = Vec::new();
     while let Some(step) = parsed.step(steps.len()) {
@@ -14,20 +14,20 @@ fn check(pointer: &str, expected: &[(&str, Option<usize>)]) {
 
 #[test]
 fn steps_are_unescaped() {
-    check("", &[]);
-    check("/", &[("", None)]);
-    check("/a//b", &[("a", None), ("", None), ("b", None)]);
-    check(
+    assert_case("", &[]);
+    assert_case("/", &[("", None)]);
+    assert_case("/a//b", &[("a", None), ("", None), ("b", None)]);
+    assert_case(
         "/a~1b/m~0n/~01",
         &[("a/b", None), ("m~n", None), ("~1", None)],
     );
-    check("/é \"\\", &[("é \"\\", None)]);
+    assert_case("/é \"\\", &[("é \"\\", None)]);
 }
 
 #[test]
 fn positions_have_no_leading_zero() {
-    check("/0/10", &[("0", Some(0)), ("10", Some(10))]);
-    check(
+    assert_case("/0/10", &[("0", Some(0)), ("10", Some(10))]);
+    assert_case(
         "/00/01/-1/-/1x",
         &[
             ("00", None),
@@ -37,7 +37,7 @@ fn positions_have_no_leading_zero() {
             ("1x", None),
         ],
     );
-    check(
+    assert_case(
         "/99999999999999999999999",
         &[("99999999999999999999999", None)],
     );

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{arguments, document, reference::escape_controls};
-use crate::json::{Judged, Repair, judge, repair};
+use crate::json::{Verdict, Repair, check, repair};
 
 /// The text after a repair, which is made only where it is allowed, and with others too.
 #[track_caller]
-fn check(text: &str, repairs: Repair, expected: &str) {
+fn assert_case(text: &str, repairs: Repair, expected: &str) {
     let repaired = repair(text, repairs);
     assert_eq!(
         (&*repaired.text, repaired.applied),
@@ -37,7 +37,7 @@ fn untouched(text: &str, allowed: Repair) {
 
 #[test]
 fn j1_to_j3_controls_are_escaped_in_strings_only() {
-    let controls = |text, expected| check(text, Repair::CONTROLS, expected);
+    let controls = |text, expected| assert_case(text, Repair::CONTROLS, expected);
     controls("{\n\"a\":\"x\ny\"}", "{\n\"a\":\"x\\ny\"}");
     controls(
         "[\"\r\n\t\0\u{1b}\u{8}\"]",
@@ -53,7 +53,7 @@ fn j1_to_j3_controls_are_escaped_in_strings_only() {
 
 #[test]
 fn j4_a_backslash_that_escapes_nothing_stands_for_itself() {
-    let escapes = |text, expected| check(text, Repair::ESCAPES, expected);
+    let escapes = |text, expected| assert_case(text, Repair::ESCAPES, expected);
     escapes(r#"["\d+"]"#, r#"["\\d+"]"#);
     escapes(r#"["C:\Users\new"]"#, r#"["C:\\Users\new"]"#);
     escapes(r#"["\'"]"#, r#"["\\'"]"#);
@@ -64,13 +64,13 @@ fn j4_a_backslash_that_escapes_nothing_stands_for_itself() {
     untouched(r#"["x\"#, Repair::ALL);
     untouched(r#"["x\u00"#, Repair::ALL);
     let both = Repair::CONTROLS | Repair::ESCAPES;
-    check("[\"\\d\n\"]", both, "[\"\\\\d\\n\"]");
+    assert_case("[\"\\d\n\"]", both, "[\"\\\\d\\n\"]");
     assert_eq!(repair("[\"\\\n\"]", Repair::ESCAPES).text, "[\"\\\\\n\"]");
 }
 
 #[test]
 fn j5_escapes_outside_of_strings_are_white_space() {
-    let newlines = |text, expected| check(text, Repair::LITERAL_NEWLINES, expected);
+    let newlines = |text, expected| assert_case(text, Repair::LITERAL_NEWLINES, expected);
     newlines(r#"{\n"a\n":1\r\n,\t"b":2}"#, "{\n\"a\\n\":1\r\n,\t\"b\":2}");
     untouched(r"[\d]", Repair::ALL);
     untouched(r"[1\", Repair::ALL);
@@ -78,7 +78,7 @@ fn j5_escapes_outside_of_strings_are_white_space() {
 
 #[test]
 fn j7_only_what_is_not_cut_is_closed() {
-    let close = |text, expected| check(text, Repair::CLOSE, expected);
+    let close = |text, expected| assert_case(text, Repair::CLOSE, expected);
     close("{\"a\":\"x\"", "{\"a\":\"x\"}");
     close("{\"a\":[{\"b\":[1]", "{\"a\":[{\"b\":[1]}]}");
     close("{\"a\":[1 ", "{\"a\":[1 ]}");
@@ -105,7 +105,7 @@ fn j7_only_what_is_not_cut_is_closed() {
     }
     // What would still be no JSON is not closed either.
     untouched("{\"a\":\"x\n\"", Repair::CLOSE);
-    check(
+    assert_case(
         "{\"a\":\"x\n\"",
         Repair::CONTROLS | Repair::CLOSE,
         "{\"a\":\"x\\n\"}",
@@ -114,7 +114,7 @@ fn j7_only_what_is_not_cut_is_closed() {
 
 #[test]
 fn j17_lone_surrogates_are_replaced() {
-    let lone = |text, expected| check(text, Repair::LONE_SURROGATES, expected);
+    let lone = |text, expected| assert_case(text, Repair::LONE_SURROGATES, expected);
     lone(r#"["\ud83d"]"#, r#"["\ufffd"]"#);
     lone(r#"["\ude00x"]"#, r#"["\ufffdx"]"#);
     lone(r#"["\ud83d\ud83d\ude00"]"#, r#"["\ufffd\ud83d\ude00"]"#);
@@ -174,8 +174,8 @@ proptest! {
 
     #[test]
     fn a_judgement_of_repaired_means_that_the_repair_gives_json(text in "\\{\"a\":\"[a\\\\\n\t\u{0}n]{0,8}\"\\}") {
-        if judge(&text) == Judged::Repaired {
-            prop_assert_eq!(judge(&repair(&text, Repair::default()).text), Judged::Complete);
+        if check(&text) == Verdict::Repaired {
+            prop_assert_eq!(check(&repair(&text, Repair::default()).text), Verdict::Complete);
         }
     }
 }

@@ -1,6 +1,6 @@
 use crate::{
     json::{
-        Judged,
+        Verdict,
         scan::Scanner,
         token::{Container, Token, Visit},
     },
@@ -30,7 +30,7 @@ impl Visit for Notes {
     }
 }
 
-fn scan(pieces: &[&str]) -> (String, Judged) {
+fn scan(pieces: &[&str]) -> (String, Verdict) {
     let (mut scanner, mut notes) = (Scanner::default(), Notes::default());
     for piece in pieces {
         scanner.feed(piece, &mut notes);
@@ -40,7 +40,7 @@ fn scan(pieces: &[&str]) -> (String, Judged) {
 
 /// The same tokens come however the text is cut in three.
 #[track_caller]
-fn check(text: &str, tokens: &str) {
+fn assert_case(text: &str, tokens: &str) {
     let whole = scan(&[text]);
     assert_eq!(whole.0, tokens, "{text}");
     for (head, tail) in splits(text) {
@@ -56,87 +56,87 @@ fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
 
 #[test]
 fn structure_is_told_as_it_comes() {
-    check("", "");
-    check(" [ ] ", "[)");
-    check("{ }", "{)");
-    check("[[],{},1 , 2]", "[[){)1#2#)");
-    check(
+    assert_case("", "");
+    assert_case(" [ ] ", "[)");
+    assert_case("{ }", "{)");
+    assert_case("[[],{},1 , 2]", "[[){)1#2#)");
+    assert_case(
         "{\"a\" : {\"b\":[null]} , \"c\":\"d\"}",
         "{k<a>{k<b>[null))k<c>s<d>)",
     );
-    check("{\"\":\"\"}", "{k<>s<>)");
+    assert_case("{\"\":\"\"}", "{k<>s<>)");
 }
 
 #[test]
 fn j19_words_end_only_when_delimited() {
-    check("[12", "[12");
-    check("[12 ", "[12#");
-    check("[-0.5e+10,true", "[-0.5e+10#");
-    check("[true]", "[true)");
-    check("[fals", "[");
-    check("12", "12");
-    check("12\n", "12#");
+    assert_case("[12", "[12");
+    assert_case("[12 ", "[12#");
+    assert_case("[-0.5e+10,true", "[-0.5e+10#");
+    assert_case("[true]", "[true)");
+    assert_case("[fals", "[");
+    assert_case("12", "12");
+    assert_case("12\n", "12#");
 }
 
 #[test]
 fn escapes_are_decoded_and_halves_held_back() {
-    check(r#"["\"\\\/\b\f\n\r\t"]"#, "[s<\"\\/\u{8}\u{c}\n\r\t>)");
-    check(r#"["\u00e9\u4E2d"]"#, "[s<é中>)");
-    check(r#"["x\u00"#, "[s<x");
-    check(r#"["x\"#, "[s<x");
-    check(r#"["\ud83d\ude00"]"#, "[s<😀>)");
-    check(r#"["\ud83d"#, "[s<");
-    check(r#"["\ud83d"]"#, "[s<\u{FFFD}>)");
-    check(r#"["\ud83dx\ude00"]"#, "[s<\u{FFFD}x\u{FFFD}>)");
-    check(r#"["\ud83d\ud83d\ude00\n"]"#, "[s<\u{FFFD}😀\n>)");
-    check(r#"["\ud83d\n"]"#, "[s<\u{FFFD}\n>)");
-    check(r#"{"\ud83d":1}"#, "{k<\u{FFFD}>1#)");
+    assert_case(r#"["\"\\\/\b\f\n\r\t"]"#, "[s<\"\\/\u{8}\u{c}\n\r\t>)");
+    assert_case(r#"["\u00e9\u4E2d"]"#, "[s<é中>)");
+    assert_case(r#"["x\u00"#, "[s<x");
+    assert_case(r#"["x\"#, "[s<x");
+    assert_case(r#"["\ud83d\ude00"]"#, "[s<😀>)");
+    assert_case(r#"["\ud83d"#, "[s<");
+    assert_case(r#"["\ud83d"]"#, "[s<\u{FFFD}>)");
+    assert_case(r#"["\ud83dx\ude00"]"#, "[s<\u{FFFD}x\u{FFFD}>)");
+    assert_case(r#"["\ud83d\ud83d\ude00\n"]"#, "[s<\u{FFFD}😀\n>)");
+    assert_case(r#"["\ud83d\n"]"#, "[s<\u{FFFD}\n>)");
+    assert_case(r#"{"\ud83d":1}"#, "{k<\u{FFFD}>1#)");
 }
 
 #[test]
 fn j1_to_j3_raw_controls_are_read_as_themselves() {
-    check("[\"a\nb\r\t\0\u{1b}\"]", "[s<a\nb\r\t\0\u{1b}>)");
-    check("[\"a\\\nb\"]", "[s<a\\\nb>)");
-    check("{\"a\nb\":1}", "{k<a\nb>1#)");
+    assert_case("[\"a\nb\r\t\0\u{1b}\"]", "[s<a\nb\r\t\0\u{1b}>)");
+    assert_case("[\"a\\\nb\"]", "[s<a\\\nb>)");
+    assert_case("{\"a\nb\":1}", "{k<a\nb>1#)");
 }
 
 #[test]
 fn an_offence_ends_it() {
-    check("[1,]", "[1#");
-    check("[1}", "[1#");
-    check("{\"a\":1]", "{k<a>1#");
-    check("{]", "{");
-    check("{,", "{");
-    check("{\"a\",1}", "{k<a>");
-    check("[\"\\d\",2]", "[s<");
-    check("[\"\\u00g0\"]", "[s<");
-    check("[truefalse]", "[");
-    check("[nul]", "[");
-    check("[01]", "[0");
-    check("[1.]", "[1.");
-    check("[\u{a0}]", "[");
+    assert_case("[1,]", "[1#");
+    assert_case("[1}", "[1#");
+    assert_case("{\"a\":1]", "{k<a>1#");
+    assert_case("{]", "{");
+    assert_case("{,", "{");
+    assert_case("{\"a\",1}", "{k<a>");
+    assert_case("[\"\\d\",2]", "[s<");
+    assert_case("[\"\\u00g0\"]", "[s<");
+    assert_case("[truefalse]", "[");
+    assert_case("[nul]", "[");
+    assert_case("[01]", "[0");
+    assert_case("[1.]", "[1.");
+    assert_case("[\u{a0}]", "[");
 }
 
 #[test]
 fn further_values_are_told_and_a_placeholder_is_named() {
-    check("{}{\"a\":1}", "{)!{k<a>1#)");
-    check("{} 5 {}", "{)!5#{)");
-    check("{ }{}", "{){)");
-    check("{}", "{)");
-    check("[]{}{}", "[){){)");
-    check("1\"x\"", "1#s<x>");
+    assert_case("{}{\"a\":1}", "{)!{k<a>1#)");
+    assert_case("{} 5 {}", "{)!5#{)");
+    assert_case("{ }{}", "{){)");
+    assert_case("{}", "{)");
+    assert_case("[]{}{}", "[){){)");
+    assert_case("1\"x\"", "1#s<x>");
 }
 
 #[test]
 fn j16_depth_is_bounded() {
     let deep = "[".repeat(MAX_ARGUMENT_DEPTH);
-    assert_eq!(scan(&[&deep]), (deep.clone(), Judged::Truncated));
+    assert_eq!(scan(&[&deep]), (deep.clone(), Verdict::Truncated));
     let deeper = format!("{deep}{{");
     let offset = MAX_ARGUMENT_DEPTH;
-    assert_eq!(scan(&[&deeper]), (deep, Judged::TooDeep { offset }));
+    assert_eq!(scan(&[&deeper]), (deep, Verdict::TooDeep { offset }));
     // Siblings are no depth.
     let flat = format!("[{}0]", "[],{},".repeat(500));
-    assert_eq!(scan(&[&flat]).1, Judged::Complete);
+    assert_eq!(scan(&[&flat]).1, Verdict::Complete);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What is said of the choices once the stream is over: E12, E13 where indices were folded, E30.
 
 use super::chunk;
-use crate::{Demux, Limits, Options, StreamError, TransportError};
+use crate::{Demux, Limits, Config, StreamError, TransportError};
 
 const DONE: &str = "data: [DONE]\n\n";
 
@@ -21,7 +21,7 @@ fn texts(indices: impl IntoIterator<Item = u32>) -> String {
     indices.into_iter().map(text).collect()
 }
 
-fn read(options: Options, stream: &str) -> Demux {
+fn read(options: Config, stream: &str) -> Demux {
     let mut demux = Demux::new(options);
     demux.feed(stream.as_bytes());
     demux.finish();
@@ -39,9 +39,9 @@ fn told(demux: &Demux) -> Vec<String> {
 
 #[track_caller]
 fn check(expect_choices: Option<u32>, stream: &str, expected: &[&str]) {
-    let options = Options {
+    let options = Config {
         expect_choices,
-        ..Options::default()
+        ..Config::default()
     };
     assert_eq!(told(&read(options, stream)), expected);
 }
@@ -71,24 +71,24 @@ fn e12_indices_that_rise_from_anywhere_with_one_delta_each_are_a_count_of_tokens
 fn e12_tokens_beyond_the_limit_on_choices_are_counted_and_the_many_refusals_do_not_hide_it() {
     for end in [DONE, ""] {
         let stream = texts(1..201) + &finish(200) + end;
-        let demux = read(Options::default(), &stream);
+        let demux = read(Config::default(), &stream);
         assert_eq!(told(&demux), [COUNTED]);
         assert!(matches!(demux.closed(), Some(Err(StreamError::Limit(_)))));
         assert_eq!(demux.warnings().len(), Limits::default().warnings);
     }
-    let few = Options {
+    let few = Config {
         limits: Limits {
             choices: 2,
             ..Limits::default()
         },
-        ..Options::default()
+        ..Config::default()
     };
     assert_eq!(told(&read(few, &(texts(1..7) + DONE))), [COUNTED]);
     check(Some(3), &(texts(1..201) + DONE), &[COUNTED]);
     let cut = {
-        let mut demux = Demux::new(Options::default());
+        let mut demux = Demux::new(Config::default());
         demux.feed(texts(1..201).as_bytes());
-        demux.fail(StreamError::Transport(
+        demux.abort(StreamError::Transport(
             TransportError::new(9, "reset").into(),
         ));
         demux
@@ -113,9 +113,9 @@ fn e12_answers_that_stand_side_by_side_are_no_count() {
         &(texts(1..200) + &finish(199) + &text(200) + DONE),
         &[],
     );
-    let mut cut = Demux::new(Options::default());
+    let mut cut = Demux::new(Config::default());
     cut.feed(texts(0..8).as_bytes());
-    cut.fail(StreamError::Cancelled);
+    cut.abort(StreamError::Cancelled);
     assert_eq!(told(&cut), [""; 0]);
 }
 
@@ -191,12 +191,12 @@ fn e30_is_not_said_of_a_stream_that_did_not_come_to_its_end() {
         StreamError::Cancelled,
         StreamError::Transport(TransportError::new(9, "reset").into()),
     ] {
-        let mut demux = Demux::new(Options {
+        let mut demux = Demux::new(Config {
             expect_choices: Some(5),
-            ..Options::default()
+            ..Config::default()
         });
         demux.feed(text(0).as_bytes());
-        demux.fail(error);
+        demux.abort(error);
         assert_eq!(told(&demux), [""; 0]);
     }
 }
@@ -208,9 +208,9 @@ fn what_the_whole_stream_shows_finds_room_among_the_warnings_unless_none_are_kep
         ..Limits::default()
     };
     for (warnings, expected) in [(0, [""; 0].as_slice()), (1, &["E12"]), (2, &["X13", "E12"])] {
-        let options = Options {
+        let options = Config {
             limits: limits(warnings),
-            ..Options::default()
+            ..Config::default()
         };
         let stream = "data: {oops}\n\n".repeat(3) + &texts(0..6) + DONE;
         let demux = read(options, &stream);

@@ -2,9 +2,9 @@
 
 use super::chunk;
 use crate::{
-    ChoiceIndex, Demux, End, FinishPolicy, Options, Shape, Stamped, StreamError, Text, Update,
-    event::Place,
-    route::{Router, Sink},
+    ChoiceIndex, Demux, ChoiceEnd, FinishPolicy, Config, CompletionKind, Sequenced, StreamError, Text, Update,
+    event::Position,
+    route::{Router, ChoiceSink},
 };
 
 const POLICIES: [FinishPolicy; 3] = [
@@ -25,9 +25,9 @@ fn text(index: u32) -> String {
 #[track_caller]
 fn check(events: &[String], expected: &[(&str, &str)]) {
     for policy in POLICIES {
-        let mut demux = Demux::new(Options {
+        let mut demux = Demux::new(Config {
             finish_policy: policy,
-            ..Options::default()
+            ..Config::default()
         });
         demux.feed(events.concat().as_bytes());
         demux.feed(b"data: [DONE]\n\n");
@@ -36,7 +36,7 @@ fn check(events: &[String], expected: &[(&str, &str)]) {
         let ends: Vec<(&str, &str)> = choices
             .map(|choice| {
                 let reason = choice.finish_reason().map_or("-", |reason| reason.as_str());
-                (reason, choice.end().map_or("-", End::name))
+                (reason, choice.end().map_or("-", ChoiceEnd::as_str))
             })
             .collect();
         assert_eq!(ends, expected, "{policy:?}");
@@ -87,7 +87,7 @@ fn x04_a_reason_that_came_before_the_event_of_the_error_stays_the_end() {
 
 #[test]
 fn x04_both_ends_hold_the_error_and_come_in_the_order_of_the_choices() {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(text(1).as_bytes());
     demux.feed(failing("{\"index\":0,\"delta\":{},\"finish_reason\":\"error\"}").as_bytes());
     let mut events = Vec::new();
@@ -95,68 +95,68 @@ fn x04_both_ends_hold_the_error_and_come_in_the_order_of_the_choices() {
         events.push(event.map(Text::from));
     }
     let mut sorted = events.clone();
-    sorted.sort_by_key(Stamped::order);
-    let lines = |events: &[Stamped]| events.iter().map(ToString::to_string).collect::<Vec<_>>();
+    sorted.sort_by_key(Sequenced::sort_key);
+    let lines = |events: &[Sequenced]| events.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(lines(&events), lines(&sorted));
     for choice in demux.choices() {
-        let Some(End::ServerError(error)) = choice.end() else {
+        let Some(ChoiceEnd::ServerError(error)) = choice.end() else {
             panic!("{:?}", choice.end())
         };
-        assert_eq!((error.code().as_deref(), error.event()), (Some("502"), 1));
+        assert_eq!((error.code().as_deref(), error.event_index()), (Some("502"), 1));
     }
 }
 
 #[test]
 fn at_finish_ends_a_choice_with_its_event_even_if_no_update_is_marked_as_the_last() {
-    let options = Options {
+    let options = Config {
         finish_policy: FinishPolicy::AtFinish,
-        ..Options::default()
+        ..Config::default()
     };
     let update = |at, finish: Option<&'static str>| Update {
-        at,
-        choice_index: Some(ChoiceIndex(0)),
-        content_update: Some("a".into()),
+        event_index: at,
+        choice: Some(ChoiceIndex(0)),
+        content: Some("a".into()),
         finish_reason: finish.map(Into::into),
         ..Update::default()
     };
     for ends in [
         (|demux, update| demux.feed_update(&update)) as fn(&mut Demux, Update<'_>),
-        |demux, _| demux.quiet(),
+        |demux, _| demux.handle_idle(),
     ] {
         let mut demux = Demux::new(options.clone());
         demux.feed_update(&update(0, Some("stop")));
-        assert!(demux.finished(ChoiceIndex(0)).is_none());
+        assert!(demux.result(ChoiceIndex(0)).is_none());
         ends(&mut demux, update(1, None));
-        let finished = demux.finished(ChoiceIndex(0)).unwrap().unwrap();
-        assert_eq!(finished.end.name(), "finished");
+        let finished = demux.result(ChoiceIndex(0)).unwrap().unwrap();
+        assert_eq!(finished.end.as_str(), "finished");
     }
 }
 
 /// Keeps nothing.
 struct Nowhere;
 
-impl Sink for Nowhere {
-    fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: Shape) {}
-    fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
-    fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
-    fn end(&mut self, _slot: usize, _end: End, _place: Place) {}
-    fn fail(&mut self, _slot: usize, _end: End, _place: Place) {}
-    fn stream(&mut self, _event: Stamped<Text>) {}
+impl ChoiceSink for Nowhere {
+    fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: CompletionKind) {}
+    fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
+    fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
+    fn end(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
+    fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
+    fn stream(&mut self, _event: Sequenced<Text>) {}
 }
 
 #[test]
 fn all_have_ended_only_when_as_many_have_come_as_were_asked_for() {
     let ended = |expect_choices: Option<u32>, choices: u32, cancelled: usize| {
-        let mut router = Router::new(Options {
+        let mut router = Router::new(Config {
             expect_choices,
-            ..Options::default()
+            ..Config::default()
         });
         for at in 0..choices {
             let update = Update {
-                at: at.into(),
-                last: true,
-                choice_index: Some(ChoiceIndex(at)),
-                content_update: Some("a".into()),
+                event_index: at.into(),
+                last_of_event: true,
+                choice: Some(ChoiceIndex(at)),
+                content: Some("a".into()),
                 ..Update::default()
             };
             router.update(&update, &mut Nowhere);

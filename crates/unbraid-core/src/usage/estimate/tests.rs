@@ -165,14 +165,14 @@ fn u15_the_estimate_stands_beside_a_figure_that_is_below_what_was_received() {
 
 #[test]
 fn a_discarded_choice_counts_by_its_bytes() {
-    let mut log = Transcript::new(ChoiceIndex(0), crate::Shape::Chat);
-    let mut machine = crate::choice::Machine::new(&crate::Options::default());
+    let mut log = Transcript::new(ChoiceIndex(0), crate::CompletionKind::Chat);
+    let mut machine = crate::choice::ChoiceMachine::new(&crate::Config::default());
     let mut say = |text: &'static str, log: &mut Transcript| {
         let update = crate::Update {
-            content_update: Some(text.into()),
+            content: Some(text.into()),
             ..crate::Update::default()
         };
-        machine.apply(&update, crate::Place::default(), log);
+        machine.apply(&update, crate::Position::default(), log);
     };
     let never = |_: &str| -> u64 { panic!("no text is left") };
     say("12345", &mut log);

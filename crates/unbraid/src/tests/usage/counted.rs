@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::*;
-use crate::{Builder, CountTokens, Usage, tests::read_with, tokens::Encoding};
+use crate::{CompletionsBuilder, Tokenizer, Usage, tests::read_with, tokens::Encoding};
 
 /// Six tokens in every encoding.
 const SIX: &str = "tiktoken is great!";
@@ -39,13 +39,13 @@ async fn check(completions: &Completions, expected: &str) {
     assert_eq!(told(&soon(completions.usage()).await), expected);
 }
 
-fn of_model(model: &str, text: &str) -> Step {
+fn for_model(model: &str, text: &str) -> Step {
     let chunk =
         json!({ "model": model, "choices": [{ "index": 0, "delta": { "content": text } }] });
     bytes(format!("data: {chunk}\n\n"))
 }
 
-fn asked(model: &str) -> Builder {
+fn asked(model: &str) -> CompletionsBuilder {
     let messages = json!([{ "role": "user", "content": SIX }]);
     let request = json!({ "model": model, "messages": messages });
     Completions::builder().request(&request)
@@ -108,7 +108,7 @@ async fn the_model_decides_on_the_encoding() {
         let builder = request.map_or_else(Completions::builder, |model| {
             Completions::builder().request(&json!({ "model": model }))
         });
-        let completions = read_with(builder, [of_model(answer, EIGHT_OR_NINE)]);
+        let completions = read_with(builder, [for_model(answer, EIGHT_OR_NINE)]);
         check(
             &completions,
             &format!("- ~{tokens} - 0:~{tokens} estimated"),
@@ -179,12 +179,12 @@ async fn u12_a_report_of_one_choice_is_not_taken_for_all_of_them() {
 #[tokio::test(start_paused = true)]
 async fn e15_each_of_several_sources_is_charged_for_the_prompts_that_it_answers() {
     let request = json!({ "model": "gpt-4o", "prompt": [SIX, EIGHT_OR_NINE] });
-    let (completions, joiner) = Completions::builder().request(&request).joiner();
+    let (completions, source_set) = Completions::builder().request(&request).source_set();
     for index in 0..2 {
         let body = futures::stream::iter([Ok::<_, std::io::Error>(content(0, SIX))]);
-        joiner.add(crate::Source::sse(body), index..index + 1);
+        source_set.add(crate::Source::from_byte_stream(body), index..index + 1);
     }
-    drop(joiner);
+    drop(source_set);
     check(&completions, "~14 ~12 ~26 0:~6 1:~6 estimated").await;
 }
 
