@@ -31,7 +31,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     while let Some(Ok(choice)) = choices.next().await {
         match choice.finished().await {
             Ok(answer) => ends.push((answer.choice, "finished", answer.message)),
-            Err(cut) => ends.push((cut.choice(), cut.end().as_str(), cut.partial().message.clone())),
+            Err(cut) => ends.push((
+                cut.choice(),
+                cut.end().as_str(),
+                cut.partial().message.clone(),
+            )),
         }
     }
     ends.sort_by_key(|(index, ..)| *index);

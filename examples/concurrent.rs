@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use tokio::task::JoinSet;
-use unbraid::{Choice, ChoiceError, Completions, ChoiceOutcome};
+use unbraid::{Choice, ChoiceError, ChoiceOutcome, Completions};
 use unbraid_examples::{HAIKUS, body};
 
 #[tokio::main]

@@ -13,14 +13,14 @@ use std::{
 };
 
 use futures::StreamExt;
-use unbraid::{Completions, updates};
+use unbraid::{Completions, Updates};
 use unbraid_examples::{HAIKUS, body};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     // By hand: no actors, no kept text, and every index is the caller's own business.
     let mut texts: BTreeMap<u32, String> = BTreeMap::new();
-    let mut flat = updates(body(HAIKUS));
+    let mut flat = Updates::from_byte_stream(body(HAIKUS));
     while let Some(update) = flat.next().await {
         let update = update?;
         if let (Some(choice), Some(piece)) = (update.choice, &update.content) {
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Both: a tap that sees every update, and the choices apart.
     let seen = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&seen);
-    let tapped = updates(body(HAIKUS)).inspect(move |_| {
+    let tapped = Updates::from_byte_stream(body(HAIKUS)).inspect(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
     });
     let completions = Completions::from_updates(tapped);

@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use tokio::task::JoinSet;
-use unbraid::{Choice, Completions, ChoiceOutcome};
+use unbraid::{Choice, ChoiceOutcome, Completions};
 use unbraid_examples::{HAIKUS, body};
 
 /// Letters of the longest line that the judge likes.
@@ -47,7 +47,10 @@ async fn judge(choice: Choice) -> (ChoiceOutcome, String) {
         }
         if line.1 > LONGEST {
             choice.cancel(); // nobody reads the rest of it
-            return (choice.outcome().await, format!("given up in line {}", line.0));
+            return (
+                choice.outcome().await,
+                format!("given up in line {}", line.0),
+            );
         }
     }
     let answer = choice.outcome().await;

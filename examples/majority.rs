@@ -14,7 +14,9 @@ const N: u32 = 5;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let completions = Completions::builder().expect_choices(N).from_byte_stream(body(SUM));
+    let completions = Completions::builder()
+        .expect_choices(N)
+        .from_byte_stream(body(SUM));
 
     let mut open = FuturesUnordered::new();
     for index in 0..N {

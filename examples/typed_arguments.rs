@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use serde::Deserialize;
-use unbraid::{Completions, Fault, JsonFault};
+use unbraid::{Completions, JsonErrorKind};
 use unbraid_examples::{SNAIL, body};
 
 #[derive(Deserialize)]
@@ -36,10 +36,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// What a model could be told, so that it tries again.
 fn explain(error: &unbraid::JsonError) {
     println!("{error}"); // harmless: it never quotes what the model wrote
-    match error.fault() {
-        Fault::Json(JsonFault::Shape(shape)) => println!("  serde says: {}", shape.detail()),
-        Fault::Json(fault) => println!("  the text: {fault}"),
-        Fault::Choice(cut) => println!("  the choice: {cut}"),
+    match error.kind() {
+        JsonErrorKind::TypeMismatch(shape) => println!("  serde says: {}", shape.detail()),
+        fault => println!("  the text: {fault}"),
+        JsonErrorKind::Choice(cut) => println!("  the choice: {cut}"),
         _ => {}
     }
     println!("  the model wrote: {}", error.raw());

@@ -3,7 +3,7 @@
 //! `cargo run --example without_tokio`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use unbraid::{Demux, Event, Config};
+use unbraid::{Config, Demux, Event};
 use unbraid_examples::{WEATHER, reads};
 
 fn main() {
@@ -37,16 +37,27 @@ fn tell(demux: &mut Demux) {
         };
         match stamped.event {
             Event::Content(text) => println!("choice {choice} says {text:?}"),
-            Event::ToolCallStart { call_index: call, id, name, .. } => {
+            Event::ToolCallStart {
+                call_index: call,
+                id,
+                name,
+                ..
+            } => {
                 println!(
                     "choice {choice} call {call} is {name}, id {}",
                     id.unwrap_or("unknown")
                 );
             }
-            Event::ToolCallArguments { call_index: call, text } => {
+            Event::ToolCallArguments {
+                call_index: call,
+                text,
+            } => {
                 println!("choice {choice} call {call} + {text:?}");
             }
-            Event::ToolCallDone { call_index: call, status } => {
+            Event::ToolCallDone {
+                call_index: call,
+                status,
+            } => {
                 println!("choice {choice} call {call} is {status}")
             }
             _ => {}

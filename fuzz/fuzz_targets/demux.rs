@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| unbraid_attack::targets::demux(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| unbraid_adversarial::targets::demux(input));

@@ -1,7 +1,7 @@
 //! The actors against `Demux`: on every fixture, at every cut, on both kinds of runtime, the same events.
 
 use futures::{StreamExt, stream};
-use unbraid::{CompletionsBuilder, Completions, Demux, Sequenced};
+use unbraid::{Completions, CompletionsBuilder, Demux, Sequenced};
 use unbraid_testkit::cut::{bytewise, every_cut_in_two, random_cuts};
 use unbraid_testkit::fixture::Fixture;
 

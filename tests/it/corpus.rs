@@ -6,7 +6,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use unbraid_core::{CallKind, CallStatus, Demux, ChoiceEnd, CompletionKind, StreamError, Transcript};
+use unbraid_core::{
+    CallKind, CallStatus, ChoiceEnd, CompletionKind, Demux, StreamError, Transcript,
+};
 use unbraid_testkit::{
     fixture::{Corpus, Fixture, Options, SplitThink, corpus},
     slow::{self, Outcome},

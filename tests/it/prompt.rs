@@ -47,8 +47,15 @@ fn tell(demux: &mut Demux, seen: &Seen) {
             }
             Event::Reasoning(text) => seen.add((choice, "reasoning", 0), text),
             Event::Refusal(text) => seen.add((choice, "refusal", 0), text),
-            Event::ToolCallStart { call_index: call, name, .. } => seen.add((choice, "call", call), name),
-            Event::ToolCallArguments { call_index: call, text } => {
+            Event::ToolCallStart {
+                call_index: call,
+                name,
+                ..
+            } => seen.add((choice, "call", call), name),
+            Event::ToolCallArguments {
+                call_index: call,
+                text,
+            } => {
                 seen.add((choice, "arguments", call), text);
                 seen.add((choice, "events", 2), text);
                 if call == 0 {

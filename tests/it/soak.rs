@@ -1,6 +1,6 @@
 //! Ten thousand random completions with random faults, on both kinds of runtime: every end is reached, none hangs.
 
-use unbraid_attack::soak::{Tally, silence_panics_on_purpose, soak};
+use unbraid_adversarial::soak::{Tally, silence_panics_on_purpose, soak};
 
 const COMPLETIONS: u64 = 5_000; // on each of two runtimes
 

@@ -1,6 +1,6 @@
 //! What several of the tests need: a fixture's options, and the trace of a stream.
 
-use unbraid_core::{Demux, Event, Config, Sequenced, Text, ThinkTags};
+use unbraid_core::{Config, Demux, Event, Sequenced, Text, ThinkTags};
 use unbraid_testkit::fixture::{self, Fixture, SplitThink};
 
 /// The options that a fixture names, for the library.
@@ -56,7 +56,10 @@ pub(crate) fn lines<T: AsRef<str>>(events: &[Sequenced<T>]) -> Vec<String> {
 }
 
 /// Whether two events are the same, without printing them where that can be told.
-pub(crate) fn same<T: AsRef<str>, U: AsRef<str>>(left: &Sequenced<T>, right: &Sequenced<U>) -> bool {
+pub(crate) fn same<T: AsRef<str>, U: AsRef<str>>(
+    left: &Sequenced<T>,
+    right: &Sequenced<U>,
+) -> bool {
     left.choice == right.choice
         && left.seq == right.seq
         && left.position == right.position
@@ -113,11 +116,17 @@ fn copy<T: AsRef<str>>(event: &Event<T>) -> Event<Text> {
             name: text(name),
             kind: *kind,
         },
-        Event::ToolCallArguments { call_index: call, text: piece } => Event::ToolCallArguments {
+        Event::ToolCallArguments {
+            call_index: call,
+            text: piece,
+        } => Event::ToolCallArguments {
             call_index: *call,
             text: text(piece),
         },
-        Event::ToolCallDone { call_index: call, status } => Event::ToolCallDone {
+        Event::ToolCallDone {
+            call_index: call,
+            status,
+        } => Event::ToolCallDone {
             call_index: *call,
             status: *status,
         },

@@ -6,7 +6,7 @@ mod which;
 
 use std::fmt::Write as _;
 
-use unbraid_core::{ToolCall, CallStatus, ChoiceIndex, Demux, Event, Config, Transcript};
+use unbraid_core::{CallStatus, ChoiceIndex, Config, Demux, Event, ToolCall, Transcript};
 
 /// The entries of `choices` as chunks; those of a chunk stand on one line, parted by ` + `.
 fn demux(chunks: &[String], options: Config) -> Demux {
@@ -51,8 +51,14 @@ fn told(choice: &Transcript) -> String {
                 let id = id.unwrap_or("-");
                 writeln!(lines, "+{call} #{index} {id} {name:?} {}", kind.as_str())
             }
-            Event::ToolCallArguments { call_index: call, text } => writeln!(lines, " {call} {text}"),
-            Event::ToolCallDone { call_index: call, status } => writeln!(lines, ".{call} {status}"),
+            Event::ToolCallArguments {
+                call_index: call,
+                text,
+            } => writeln!(lines, " {call} {text}"),
+            Event::ToolCallDone {
+                call_index: call,
+                status,
+            } => writeln!(lines, ".{call} {status}"),
             Event::Content(text) => writeln!(lines, "   {text}"),
             Event::Finish(reason) => writeln!(lines, "   ={reason}"),
             Event::Warning(warning) => writeln!(lines, "   !{}", warning.code),
@@ -87,7 +93,11 @@ fn check_choice(demux: &Demux, choice: u32, events: &str, calls: &[&str]) {
     let given: Vec<String> = message.tool_calls.iter().map(call).collect();
     assert_eq!(given, calls);
     for call in &message.tool_calls {
-        assert_eq!(choice.call(call.call_index).as_ref(), Some(call), "by ordinal");
+        assert_eq!(
+            choice.call(call.call_index).as_ref(),
+            Some(call),
+            "by ordinal"
+        );
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::Value;
-use unbraid::{Tokenizer, Demux, Framing, Prompt, tokens::Counter};
+use unbraid::{Demux, Framing, Prompt, Tokenizer, tokens::Counter};
 use unbraid_testkit::fixture::{Corpus, Options, corpus};
 
 use crate::support::{demux, options};
@@ -202,7 +202,9 @@ fn half_of_the_estimates_for_openai_models_are_off_by_two_tokens_at_most() {
             continue;
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let prompt = request.as_ref().map_or_else(Prompt::default, Prompt::from_request);
+        let prompt = request
+            .as_ref()
+            .map_or_else(Prompt::default, Prompt::from_request);
         add_completion(&mut groups, &name, &demux, &prompt);
         if let Some(request) = &request {
             add_prompt(&mut groups, &name, &demux, request);

@@ -13,7 +13,7 @@ use criterion::{
 };
 use unbraid_bench::parts::{arguments, braided, fragments};
 use unbraid_core::{
-    ChoiceIndex, Demux, Limits, Config, Position, CompletionKind, Transcript, Update,
+    ChoiceIndex, CompletionKind, Config, Demux, Limits, Position, Transcript, Update,
     choice::ChoiceMachine,
     frame::{FrameLimits, Framer},
     json::{Field, Partial, Pointer},
@@ -193,9 +193,10 @@ fn place(update: &Update<'_>) -> Position {
 fn piece<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
     let (lane, text) = match (&update.content, &*update.tool_calls) {
         (Some(content), []) => (DeltaKind::Content, content),
-        (None, [call]) if call.name.is_none() => {
-            (DeltaKind::Arguments(call.index?), call.arguments.as_ref()?)
-        }
+        (None, [call]) if call.name.is_none() => (
+            DeltaKind::Arguments(call.wire_index?),
+            call.arguments.as_ref()?,
+        ),
         _ => return None,
     };
     let plain = update.finish_reason.is_none() && !text.text.is_empty();

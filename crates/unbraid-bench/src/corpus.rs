@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use unbraid_core::{Demux, Config};
+use unbraid_core::{Config, Demux};
 
 use crate::{
     contender::Contender,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use cpu_time::ProcessTime;
 use futures::{StreamExt, stream};
 use unbraid::Completions;
-use unbraid_core::{Demux, Limits, Config};
+use unbraid_core::{Config, Demux, Limits};
 
 use crate::{
     body::{BRAIDED, Shape, Writer},

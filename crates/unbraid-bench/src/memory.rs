@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use tokio::runtime::Runtime;
 use unbraid::{Choice, Completions};
-use unbraid_core::{Demux, Config};
+use unbraid_core::{Config, Demux};
 
 use crate::{
     body::{self, BRAIDED},

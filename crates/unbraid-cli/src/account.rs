@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use unbraid::{Completions, tokens::Counter};
 use unbraid_core::{
-    ToolCall, Demux, ChoiceEnd, ChoiceOutcome, Prompt, StreamError, Transcript, Usage, UsageSource, Warning,
+    ChoiceEnd, ChoiceOutcome, Demux, Prompt, StreamError, ToolCall, Transcript, Usage, UsageSource,
+    Warning,
 };
 
 use crate::{

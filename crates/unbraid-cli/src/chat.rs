@@ -12,8 +12,8 @@ use clap::{ValueEnum, ValueHint, builder::PathBufValueParser};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use unbraid::Completions;
-use unbraid_core::{ChoiceOutcome, Message, Config, Prompt, tool_names};
-use unbraid_http::{Choices, HttpError, Request};
+use unbraid_core::{ChoiceOutcome, Config, Message, Prompt, tool_names};
+use unbraid_http::{ChoiceStrategy, HttpError, Request};
 
 pub(crate) use told::told;
 
@@ -79,7 +79,7 @@ enum FanOut {
     Auto,
 }
 
-impl From<FanOut> for Choices {
+impl From<FanOut> for ChoiceStrategy {
     fn from(when: FanOut) -> Self {
         match when {
             FanOut::Never => Self::Native,
@@ -97,7 +97,7 @@ pub(crate) fn run(chat: &Chat, reading: &Reading) -> Result<Status, Failure> {
     let asked = Asked::new(&body, reading);
     let client = chat.provider.client(reading.builder());
     let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
-    let request = request.choices(chat.fan_out.into());
+    let request = request.choice_strategy(chat.fan_out.into());
     block_on(async {
         let answer = match chat.fan_out {
             FanOut::Auto if question::requested(&body) > 1 => Answer::of(&client, &request).await,

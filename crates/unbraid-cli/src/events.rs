@@ -9,7 +9,7 @@ use std::{
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use unbraid::Completions;
-use unbraid_core::{ChoiceIndex, Demux, Event, Message, Config, Sequenced};
+use unbraid_core::{ChoiceIndex, Config, Demux, Event, Message, Sequenced};
 
 use crate::{
     chat::cause,
@@ -174,16 +174,26 @@ impl Sums {
             Event::ReasoningDone => insert_text(&mut object, "reasoning", &mut sum.reasoning),
             Event::ContentDone => insert_text(&mut object, "content", &mut sum.content),
             Event::RefusalDone => insert_text(&mut object, "refusal", &mut sum.refusal),
-            Event::ToolCallStart { call_index: call, id, name, .. } => {
+            Event::ToolCallStart {
+                call_index: call,
+                id,
+                name,
+                ..
+            } => {
                 let call = sum.calls.entry(*call).or_default();
                 call.id = id.as_ref().map(|id| Arc::from(id.as_ref()));
                 call.name = name.as_ref().into();
             }
-            Event::ToolCallArguments { call_index: call, text } => {
+            Event::ToolCallArguments {
+                call_index: call,
+                text,
+            } => {
                 let call = sum.calls.entry(*call).or_default();
                 call.arguments.push_str(text.as_ref());
             }
-            Event::ToolCallDone { call_index: call, .. } => return (object, Some((index, *call))),
+            Event::ToolCallDone {
+                call_index: call, ..
+            } => return (object, Some((index, *call))),
             Event::End(_) => {
                 self.0.remove(&index);
             }

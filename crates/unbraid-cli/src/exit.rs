@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use unbraid_core::{BoxError, ChoiceIndex, Demux, ChoiceEnd, StreamError};
+use unbraid_core::{BoxError, ChoiceEnd, ChoiceIndex, Demux, StreamError};
 use unbraid_http::HttpError;
 
 use crate::{chat, input::Source, printable::printable};

@@ -2,7 +2,7 @@
 
 use unbraid::{
     CallKind,
-    json::{Verdict, Partial, PartialOptions},
+    json::{Partial, PartialOptions, Verdict},
 };
 
 /// Lays out JSON that comes in fragments. What it gives is only ever added to, and but for white space and escapes of

@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use unbraid_core::{Demux, Config, StreamError, TransportError};
+use unbraid_core::{Config, Demux, StreamError, TransportError};
 
 use crate::{
     exit::{self, Outcome},
@@ -212,7 +212,7 @@ impl Reading {
 mod tests {
     use std::io::{self, Read};
 
-    use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, StreamError};
+    use unbraid_core::{ChoiceEnd, ChoiceIndex, Config, StreamError};
 
     use super::{Deaf, Source, read, read_all, read_live};
 

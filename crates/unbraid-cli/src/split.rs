@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use unbraid_core::{
-    ToolCall, CallKind, CallStatus, Demux, Message, Config, Prompt, Transcript, json::Repair,
+    CallKind, CallStatus, Config, Demux, Message, Prompt, ToolCall, Transcript, json::Repair,
     parse_json_repaired,
 };
 

@@ -65,7 +65,9 @@ fn read(
     speed: Option<f64>,
 ) -> Completions {
     match speed {
-        Some(speed) => reading.builder().from_byte_stream(pace::paced(input, speed)),
+        Some(speed) => reading
+            .builder()
+            .from_byte_stream(pace::paced(input, speed)),
         None => reading.builder().from_reader(input),
     }
 }

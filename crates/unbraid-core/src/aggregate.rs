@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Value, json};
 
 use crate::{
-    ToolCall, CallKind, Message, Metadata, CompletionKind, Transcript, Usage,
+    CallKind, CompletionKind, Message, Metadata, ToolCall, Transcript, Usage,
     json_text::{Fields, Json},
     limits::MAX_FIELDS,
     transcript::{Level, raw_pairs},
@@ -24,9 +24,9 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Options};
+/// use unbraid_core::{Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n");
 /// demux.feed(b"data: [DONE]\n\n");
 /// let response = demux.aggregate();
@@ -49,9 +49,9 @@ pub fn aggregate<'t>(
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Options};
+/// use unbraid_core::{Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}],\"request\":12345678901234567890123}\n\n");
 /// assert_eq!(demux.aggregate()["request"], 1.2345678901234568e22);
 /// assert!(demux.aggregate_json().ends_with(r#","request":12345678901234567890123}"#));

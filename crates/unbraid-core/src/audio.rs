@@ -13,9 +13,9 @@ use serde_json::Value;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Options};
+/// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// for delta in [r#"{"id":"a1"}"#, r#"{"data":"UklGRg=="}"#, r#"{"data":"AQI="}"#, r#"{"transcript":"Hi"}"#] {
 ///     demux.feed(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"audio\":{delta}}}}}]}}\n\n").as_bytes());
 /// }

@@ -6,14 +6,17 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    ToolCall, CallKind,
-    json::{FieldError, Verdict, PointerError, Repair, check, lone_surrogate, repair},
+    CallKind, ToolCall,
+    json::{FieldError, PointerError, Repair, Verdict, check, lone_surrogate, repair},
 };
 
 /// Why JSON that a model wrote is not what was asked for. It never shows the text.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum JsonFault {
+pub enum JsonErrorKind {
+    /// The choice was cut before the text could end. Only the handles of `unbraid` report it.
+    #[error("{}", .0.reason())]
+    Choice(#[from] crate::ChoiceError),
     /// The text ends inside its value (J6, J7).
     #[error("the text ends inside its JSON, after {bytes} bytes")]
     Truncated {
@@ -55,7 +58,7 @@ pub enum JsonFault {
     MissingName,
     /// JSON, but not of the type that was asked for.
     #[error(transparent)]
-    Shape(TypeMismatch),
+    TypeMismatch(TypeMismatch),
     /// A field has no whole string.
     #[error(transparent)]
     Field(FieldError),
@@ -111,20 +114,20 @@ impl std::error::Error for TypeMismatch {}
 ///
 /// # Errors
 ///
-/// [`JsonFault`], by what the text is; [`JsonFault::Shape`] if it is JSON of another shape.
+/// [`JsonErrorKind`], by what the text is; [`JsonErrorKind::TypeMismatch`] if it is JSON of another shape.
 ///
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{JsonFault, parse_json};
+/// use unbraid_core::{JsonErrorKind, parse_json};
 ///
 /// let numbers: Vec<u8> = parse_json("[1,2]")?;
 /// assert_eq!(numbers, [1, 2]);
-/// assert!(matches!(parse_json::<Vec<u8>>("[1,2"), Err(JsonFault::Truncated { bytes: 4 })));
-/// assert!(matches!(parse_json::<Vec<u8>>("{}"), Err(JsonFault::Shape(_))));
-/// # Ok::<(), JsonFault>(())
+/// assert!(matches!(parse_json::<Vec<u8>>("[1,2"), Err(JsonErrorKind::Truncated { bytes: 4 })));
+/// assert!(matches!(parse_json::<Vec<u8>>("{}"), Err(JsonErrorKind::TypeMismatch(_))));
+/// # Ok::<(), JsonErrorKind>(())
 /// ```
-pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, JsonFault> {
+pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, JsonErrorKind> {
     match check(text) {
         Verdict::Complete => shaped(text),
         Verdict::EmptyAsObject => shaped("{}"),
@@ -145,18 +148,18 @@ pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, JsonFault> {
 ///
 /// ```
 /// use serde_json::Value;
-/// use unbraid_core::{JsonFault, json::Repair, parse_json, parse_json_repaired};
+/// use unbraid_core::{JsonErrorKind, json::Repair, parse_json, parse_json_repaired};
 ///
 /// let raw = "{\"text\":\"two\nlines\"}";
-/// assert!(matches!(parse_json::<Value>(raw), Err(JsonFault::NeedsRepair)));
+/// assert!(matches!(parse_json::<Value>(raw), Err(JsonErrorKind::NeedsRepair)));
 /// let value: Value = parse_json_repaired(raw, Repair::default())?;
 /// assert_eq!(value["text"], "two\nlines");
-/// # Ok::<(), JsonFault>(())
+/// # Ok::<(), JsonErrorKind>(())
 /// ```
 pub fn parse_json_repaired<T: DeserializeOwned>(
     text: &str,
     allowed: Repair,
-) -> Result<T, JsonFault> {
+) -> Result<T, JsonErrorKind> {
     let repaired = repair(text, allowed | Repair::LONE_SURROGATES);
     let text = &*repaired.text;
     match check(text) {
@@ -164,26 +167,29 @@ pub fn parse_json_repaired<T: DeserializeOwned>(
         Verdict::EmptyAsObject => shaped("{}"),
         Verdict::Repaired => match text.trim_start().strip_prefix("{}") {
             Some(value) => shaped(value),
-            None => Err(JsonFault::NeedsRepair),
+            None => Err(JsonErrorKind::NeedsRepair),
         },
         judged => Err(fault(judged, text)),
     }
 }
 
-fn shaped<T: DeserializeOwned>(text: &str) -> Result<T, JsonFault> {
-    serde_json::from_str(text).map_err(|error| JsonFault::Shape(TypeMismatch(Arc::new(error))))
+fn shaped<T: DeserializeOwned>(text: &str) -> Result<T, JsonErrorKind> {
+    serde_json::from_str(text)
+        .map_err(|error| JsonErrorKind::TypeMismatch(TypeMismatch(Arc::new(error))))
 }
 
-fn fault(judged: Verdict, text: &str) -> JsonFault {
+fn fault(judged: Verdict, text: &str) -> JsonErrorKind {
     match judged {
-        Verdict::Truncated => JsonFault::Truncated { bytes: text.len() },
-        Verdict::Concatenated { offset } => JsonFault::Concatenated { offset },
-        Verdict::Invalid { offset } => JsonFault::Invalid { offset },
-        Verdict::TooDeep { offset } => JsonFault::TooDeep { offset },
-        Verdict::Complete | Verdict::EmptyAsObject | Verdict::Repaired => match lone_surrogate(text) {
-            Some(offset) => JsonFault::LoneSurrogate { offset },
-            None => JsonFault::NeedsRepair,
-        },
+        Verdict::Truncated => JsonErrorKind::Truncated { bytes: text.len() },
+        Verdict::Concatenated { offset } => JsonErrorKind::Concatenated { offset },
+        Verdict::Invalid { offset } => JsonErrorKind::Invalid { offset },
+        Verdict::TooDeep { offset } => JsonErrorKind::TooDeep { offset },
+        Verdict::Complete | Verdict::EmptyAsObject | Verdict::Repaired => {
+            match lone_surrogate(text) {
+                Some(offset) => JsonErrorKind::LoneSurrogate { offset },
+                None => JsonErrorKind::NeedsRepair,
+            }
+        }
     }
 }
 
@@ -192,23 +198,23 @@ impl ToolCall {
     ///
     /// # Errors
     ///
-    /// [`JsonFault::MissingName`] for a call without a name, [`JsonFault::CustomTool`] for a custom tool's text, else as
+    /// [`JsonErrorKind::MissingName`] for a call without a name, [`JsonErrorKind::CustomTool`] for a custom tool's text, else as
     /// [`parse_json`]. A missing id is not an error here: the arguments are whole. No arguments at all are an empty object
-    /// only once the choice has ended by itself: before that, and where it was cut, they are [`JsonFault::Truncated`].
+    /// only once the choice has ended by itself: before that, and where it was cut, they are [`JsonErrorKind::Truncated`].
     ///
     /// # Examples
     ///
     /// ```
-    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
-    /// # let mut demux = Demux::new(Options::default());
+    /// # use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// # let mut demux = Demux::new(Config::default());
     /// # demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":1}"}}]}}]}"#);
     /// # demux.feed(b"\n\ndata: [DONE]\n\n");
     /// let message = demux.choice(ChoiceIndex(0)).unwrap().message();
     /// let arguments: serde_json::Value = message.tool_calls[0].parse()?;
     /// assert_eq!(arguments["a"], 1);
-    /// # Ok::<(), unbraid_core::JsonFault>(())
+    /// # Ok::<(), unbraid_core::JsonErrorKind>(())
     /// ```
-    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, JsonFault> {
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, JsonErrorKind> {
         parse_json(self.json()?)
     }
 
@@ -217,7 +223,7 @@ impl ToolCall {
     /// # Errors
     ///
     /// As [`parse`](Self::parse), for what no allowed repair mends.
-    pub fn parse_repaired<T: DeserializeOwned>(&self, allowed: Repair) -> Result<T, JsonFault> {
+    pub fn parse_repaired<T: DeserializeOwned>(&self, allowed: Repair) -> Result<T, JsonErrorKind> {
         parse_json_repaired(self.json()?, allowed)
     }
 
@@ -227,15 +233,15 @@ impl ToolCall {
         self.parse().ok()
     }
 
-    fn json(&self) -> Result<&str, JsonFault> {
+    fn json(&self) -> Result<&str, JsonErrorKind> {
         if self.kind == CallKind::Custom {
-            return Err(JsonFault::CustomTool);
+            return Err(JsonErrorKind::CustomTool);
         }
         if self.name.is_empty() {
-            return Err(JsonFault::MissingName);
+            return Err(JsonErrorKind::MissingName);
         }
         if self.lacks_arguments() {
-            return Err(JsonFault::Truncated {
+            return Err(JsonErrorKind::Truncated {
                 bytes: self.arguments.len(),
             });
         }

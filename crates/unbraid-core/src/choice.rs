@@ -1,7 +1,7 @@
 //! The state machine of one choice: updates in, events into its transcript.
 //!
 //! ```text
-//!   Open --finish reason--> Finished --the stream goes past it--> Ended
+//!   Open --finish reason--> ChoiceOutcome --the stream goes past it--> Ended
 //!     '---------------- done, EOF, error, cancel, limit ----------^
 //! ```
 //!
@@ -16,7 +16,7 @@ mod tool_calls;
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{
-    Audio, ChoiceEnd, FinishReason, Fragment, LimitExceeded, Limits, Config, Update, Warning,
+    Audio, ChoiceEnd, Config, FinishReason, Fragment, LimitExceeded, Limits, Update, Warning,
     event::Position,
     piece::{DeltaKind, TextDelta},
     tool_call::cuts_calls,
@@ -30,14 +30,14 @@ use think::ThinkSplitter;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, End, Options, Place, Shape, Transcript, Update, choice::Machine};
+/// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Transcript, Update, choice::ChoiceMachine};
 ///
-/// let mut log = Transcript::new(ChoiceIndex(0), Shape::Chat);
-/// let mut machine = Machine::new(&Options::default());
+/// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
+/// let mut machine = ChoiceMachine::new(&Config::default());
 /// let update = Update { content: Some("Hi".into()), finish_reason: Some("stop".into()), ..Update::default() };
-/// machine.apply(&update, Place::default(), &mut log);
-/// machine.end(End::Interrupted, Place::default(), &mut log);
-/// assert!(matches!(log.end(), Some(End::Finished(_))), "a finish reason is the better end");
+/// machine.apply(&update, Position::default(), &mut log);
+/// machine.end(ChoiceEnd::Interrupted, Position::default(), &mut log);
+/// assert!(matches!(log.end(), Some(ChoiceEnd::Finished(_))), "a finish reason is the better end");
 /// ```
 #[derive(Debug, Default)]
 pub struct ChoiceMachine {
@@ -120,14 +120,14 @@ impl ChoiceMachine {
     /// # Examples
     ///
     /// ```
-    /// # use unbraid_core::{ChoiceIndex, Options, Place, Shape, Transcript, Update};
-    /// use unbraid_core::{choice::Machine, piece::Lane};
+    /// # use unbraid_core::{ChoiceIndex, Config, Position, CompletionKind, Transcript, Update};
+    /// use unbraid_core::{choice::ChoiceMachine, piece::Lane};
     ///
-    /// let mut log = Transcript::new(ChoiceIndex(0), Shape::Chat);
-    /// let mut machine = Machine::new(&Options::default());
+    /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
+    /// let mut machine = ChoiceMachine::new(&Config::default());
     /// assert!(!machine.is_plain(Lane::Content, None, &log), "the first piece is the choice's start, too");
     /// let update = Update { content: Some("Hi".into()), ..Update::default() };
-    /// machine.apply(&update, Place::default(), &mut log);
+    /// machine.apply(&update, Position::default(), &mut log);
     /// assert!(machine.is_plain(Lane::Content, None, &log));
     /// ```
     #[must_use]
@@ -138,7 +138,12 @@ impl ChoiceMachine {
 
     /// Which record a piece makes, if that is all that it does.
     #[inline(always)]
-    fn record_of(&self, lane: DeltaKind, role: Option<&str>, log: &Transcript) -> Option<(Kind, u32)> {
+    fn record_of(
+        &self,
+        lane: DeltaKind,
+        role: Option<&str>,
+        log: &Transcript,
+    ) -> Option<(Kind, u32)> {
         let [reasoning, content, refusal] = self.high;
         let (kind, high) = match lane {
             DeltaKind::Content => (Kind::Content, content),
@@ -237,11 +242,7 @@ impl ChoiceMachine {
         place: Position,
         log: &mut Transcript,
     ) -> Result<(), LimitExceeded> {
-        let texts = [
-            &update.reasoning,
-            &update.content,
-            &update.refusal,
-        ];
+        let texts = [&update.reasoning, &update.content, &update.refusal];
         for ((fragment, kind), high) in texts.into_iter().zip(TEXTS).zip(&mut self.high) {
             let Some(fragment) = fragment else { continue };
             let (text, lone) = join_halves(high, fragment);
@@ -323,7 +324,13 @@ impl ChoiceMachine {
         log.push_fields(&news, of_delta, place);
     }
 
-    fn warn(&self, code: &'static str, message: &'static str, place: Position, log: &mut Transcript) {
+    fn warn(
+        &self,
+        code: &'static str,
+        message: &'static str,
+        place: Position,
+        log: &mut Transcript,
+    ) {
         log.warn(
             Warning::new(code, place.event, message),
             place,

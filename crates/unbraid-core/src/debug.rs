@@ -5,9 +5,9 @@
 use std::fmt::{self, Debug, Formatter};
 
 use crate::{
-    Audio, ToolCall, Event, FinishReason, ChoiceOutcome, Fragment, Message, Metadata, Sequenced, Text,
-    ToolCallUpdate, Transcript, Update, Usage, decode::Decoder, json::Repaired, piece::TextDelta,
-    transcript::CallEntry, usage::Reported,
+    Audio, ChoiceOutcome, Event, FinishReason, Fragment, Message, Metadata, Sequenced, Text,
+    ToolCall, ToolCallUpdate, Transcript, Update, Usage, decode::Decoder, json::Repaired,
+    piece::TextDelta, transcript::CallEntry, usage::Reported,
 };
 
 /// A text in place of itself: `5 bytes`.
@@ -59,7 +59,7 @@ impl Debug for Fragment<'_> {
 impl Debug for ToolCallUpdate<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolCallUpdate")
-            .field("index", &self.index)
+            .field("index", &self.wire_index)
             .field("position", &self.position)
             .field("id", &maybe(self.id.as_ref()))
             .field("kind", &maybe(self.kind.as_ref()))
@@ -256,12 +256,18 @@ impl<T: AsRef<str>> Debug for Event<T> {
                 .field("name", &bytes(name))
                 .field("kind", kind)
                 .finish(),
-            Self::ToolCallArguments { call_index: call, text } => f
+            Self::ToolCallArguments {
+                call_index: call,
+                text,
+            } => f
                 .debug_struct("ToolCallArguments")
                 .field("call", call)
                 .field("text", &bytes(text))
                 .finish(),
-            Self::ToolCallDone { call_index: call, status } => f
+            Self::ToolCallDone {
+                call_index: call,
+                status,
+            } => f
                 .debug_struct("ToolCallDone")
                 .field("call", call)
                 .field("status", status)

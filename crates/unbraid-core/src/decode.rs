@@ -102,7 +102,7 @@ impl Decoder {
         }
     }
 
-    /// The same decoder with other names under which reasoning comes; see [`Options::reasoning_keys`](crate::Options::reasoning_keys).
+    /// The same decoder with other names under which reasoning comes; see [`Config::reasoning_keys`](crate::Config::reasoning_keys).
     #[must_use]
     pub fn with_reasoning_keys(mut self, keys: &[Arc<str>]) -> Self {
         self.reasoning = keys.to_vec();
@@ -231,7 +231,8 @@ impl Decoder {
         let plain_reasoning = &self.plain_reasoning;
         let merged = self.strict.then_some(&self.merged);
         let told = self.templates.tell(found, self.at, sink, |fit| {
-            let says_enough = fit.lane != DeltaKind::Reasoning || plain_reasoning.contains(&fit.choice);
+            let says_enough =
+                fit.lane != DeltaKind::Reasoning || plain_reasoning.contains(&fit.choice);
             says_enough && merged.is_none_or(|merged| merged.is_alike(fit.choice, found.template))
         });
         self.at += u64::from(told);

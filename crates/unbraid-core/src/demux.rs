@@ -5,7 +5,7 @@ mod board;
 use serde_json::Value;
 
 use crate::{
-    ChoiceError, ChoiceIndex, ChoiceOutcome, Metadata, Config, Sequenced, StreamError, Transcript,
+    ChoiceError, ChoiceIndex, ChoiceOutcome, Config, Metadata, Sequenced, StreamError, Transcript,
     Update, Usage, Warning, pipeline::Pipeline,
 };
 use board::Board;
@@ -18,9 +18,9 @@ use board::Board;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Event, Options};
+/// use unbraid_core::{Demux, Event, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// let mut text = String::new();
 /// for read in ["data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"He\"}}]}\n", "\ndata: [DONE]\n\n"] {
 ///     demux.feed(read.as_bytes());
@@ -59,10 +59,10 @@ impl Demux {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, Options, Update};
+    /// use unbraid_core::{ChoiceIndex, Demux, Config, Update};
     ///
-    /// let mut demux = Demux::new(Options::default());
-    /// demux.feed_update(&Update { choice_index: Some(ChoiceIndex(0)), content: Some("Hi".into()), last: true, ..Update::default() });
+    /// let mut demux = Demux::new(Config::default());
+    /// demux.feed_update(&Update { choice: Some(ChoiceIndex(0)), content: Some("Hi".into()), last_of_event: , ..Update::default() });
     /// demux.finish();
     /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().content, "Hi");
     /// ```
@@ -80,12 +80,12 @@ impl Demux {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, End, Options, StreamError};
+    /// use unbraid_core::{ChoiceIndex, Demux, ChoiceEnd, Config, StreamError};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"He\"}}]}\n\n");
-    /// demux.fail(StreamError::Cancelled);
-    /// assert!(matches!(demux.choice(ChoiceIndex(0)).unwrap().end(), Some(End::Cancelled)));
+    /// demux.abort(StreamError::Cancelled);
+    /// assert!(matches!(demux.choice(ChoiceIndex(0)).unwrap().end(), Some(ChoiceEnd::Cancelled)));
     /// ```
     pub fn abort(&mut self, error: StreamError) {
         self.pipeline.abort(error);
@@ -96,14 +96,14 @@ impl Demux {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, End, Options};
+    /// use unbraid_core::{ChoiceIndex, Demux, ChoiceEnd, Config};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
     /// demux.cancel(ChoiceIndex(0));
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" dropped\"}}]}\n\n");
     /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
-    /// assert!(matches!(choice.end(), Some(End::Cancelled)));
+    /// assert!(matches!(choice.end(), Some(ChoiceEnd::Cancelled)));
     /// assert_eq!(choice.message().content, "Hi");
     /// ```
     pub fn cancel(&mut self, choice: ChoiceIndex) {
@@ -120,33 +120,33 @@ impl Demux {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// use unbraid_core::{ChoiceIndex, Demux, Config};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n");
-    /// assert!(demux.finished(ChoiceIndex(0)).is_none(), "more may follow");
-    /// demux.quiet();
-    /// assert!(demux.finished(ChoiceIndex(0)).is_some());
+    /// assert!(demux.result(ChoiceIndex(0)).is_none(), "more may follow");
+    /// demux.handle_idle();
+    /// assert!(demux.result(ChoiceIndex(0)).is_some());
     /// ```
     pub fn handle_idle(&mut self) {
         self.pipeline.handle_idle();
     }
 
-    /// Whether `[DONE]` has come and nothing but usage is still read ([`Options::usage_after_done`]).
+    /// Whether `[DONE]` has come and nothing but usage is still read ([`Config::usage_after_done`]).
     ///
     /// Every choice has its end then, and only the stream is open. A caller that waits for bytes bounds this wait (the
-    /// actors take 100 ms) and then calls [`quiet`](Self::quiet), which closes the stream.
+    /// actors take 100 ms) and then calls [`quiet`](Self::handle_idle), which closes the stream.
     ///
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{Demux, Options};
+    /// use unbraid_core::{Demux, Config};
     ///
-    /// let mut demux = Demux::new(Options { usage_after_done: true, ..Options::default() });
+    /// let mut demux = Demux::new(Config { usage_after_done: true, ..Config::default() });
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n");
     /// assert!(demux.is_after_done());
     /// demux.feed(b"data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n");
-    /// demux.quiet();
+    /// demux.handle_idle();
     /// assert!(demux.closed().is_some());
     /// assert_eq!(demux.usage().completion_tokens, Some(2));
     /// ```
@@ -168,8 +168,8 @@ impl Demux {
     /// # Examples
     ///
     /// ```
-    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
-    /// # let mut demux = Demux::new(Options::default());
+    /// # use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// # let mut demux = Demux::new(Config::default());
     /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
     /// assert!(matches!(demux.closed(), Some(Ok(()))));
     /// ```
@@ -190,8 +190,8 @@ impl Demux {
     /// # Examples
     ///
     /// ```
-    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
-    /// # let mut demux = Demux::new(Options::default());
+    /// # use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// # let mut demux = Demux::new(Config::default());
     /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
     /// let texts: Vec<String> = demux.choices().map(|choice| choice.message().content).collect();
     /// assert_eq!(texts, ["Hi"]);
@@ -205,11 +205,11 @@ impl Demux {
     /// # Examples
     ///
     /// ```
-    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
-    /// # let mut demux = Demux::new(Options::default());
+    /// # use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// # let mut demux = Demux::new(Config::default());
     /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
-    /// assert_eq!(demux.finished(ChoiceIndex(0)).unwrap()?.message.content, "Hi");
-    /// assert!(demux.finished(ChoiceIndex(1)).is_none());
+    /// assert_eq!(demux.result(ChoiceIndex(0)).unwrap()?.message.content, "Hi");
+    /// assert!(demux.result(ChoiceIndex(1)).is_none());
     /// # Ok::<(), unbraid_core::ChoiceError>(())
     /// ```
     ///
@@ -257,9 +257,9 @@ impl Demux {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{Demux, Options};
+    /// use unbraid_core::{Demux, Config};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
     /// assert_eq!(demux.warnings()[0].to_string(), "event 0: choice 0: the choice index is missing (E8)");
     /// ```

@@ -122,8 +122,8 @@ fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning: &[Arc
     let message = node
         .get("message")
         .filter(|message| says_something(message));
-    if let Some(message) =
-        message.filter(|_| !element.update.has_payload() && element.update.kind == CompletionKind::Chat)
+    if let Some(message) = message
+        .filter(|_| !element.update.has_payload() && element.update.kind == CompletionKind::Chat)
     {
         let mut whole = Element::default();
         openai_chat::delta(message, &mut whole, reasoning);

@@ -7,21 +7,21 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 use serde_json::Value;
 
 pub use self::transport::TransportError;
-use crate::{BodyFormat, ChoiceIndex, ChoiceEnd, LimitExceeded, message::ChoiceOutcome};
+use crate::{BodyFormat, ChoiceEnd, ChoiceIndex, LimitExceeded, message::ChoiceOutcome};
 
 /// An error of any source, as it was given to us.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// What ended a whole stream before its time.
 ///
-/// It is cloneable, so that every waiter gets it. A choice that was open ends with the [`End`](crate::End) of the same name.
+/// It is cloneable, so that every waiter gets it. A choice that was open ends with the [`ChoiceEnd`](crate::End) of the same name.
 ///
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Options, StreamError};
+/// use unbraid_core::{Demux, Config, StreamError};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"Bad gateway: try again");
 /// demux.finish();
 /// assert!(matches!(demux.closed(), Some(Err(StreamError::NotAStream { bytes: 22, .. }))));
@@ -285,12 +285,12 @@ impl fmt::Display for Timeout {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Options, ChoiceIndex};
+/// use unbraid_core::{Demux, Config, ChoiceIndex};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n");
 /// demux.finish();
-/// let error = demux.finished(ChoiceIndex(0)).unwrap().unwrap_err();
+/// let error = demux.result(ChoiceIndex(0)).unwrap().unwrap_err();
 /// assert_eq!(error.to_string(), "choice 0: the stream ended before the choice did");
 /// assert_eq!(error.partial().message.content, "Hel");
 /// ```

@@ -75,10 +75,10 @@ impl fmt::Display for FinishReason {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{End, FinishReason};
+/// use unbraid_core::{ChoiceEnd, FinishReason};
 ///
-/// assert!(!End::Finished(FinishReason::Length).is_error(), "a cut answer is an outcome");
-/// assert!(End::Interrupted.is_error());
+/// assert!(!ChoiceEnd::Finished(FinishReason::Length).is_error(), "a cut answer is an outcome");
+/// assert!(ChoiceEnd::Interrupted.is_error());
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -109,7 +109,7 @@ impl ChoiceEnd {
     /// # Examples
     ///
     /// ```
-    /// assert_eq!(unbraid_core::End::DoneWithoutFinish.name(), "done_without_finish");
+    /// assert_eq!(unbraid_core::ChoiceEnd::DoneWithoutFinish.name(), "done_without_finish");
     /// ```
     #[must_use]
     pub fn as_str(&self) -> &'static str {
@@ -177,9 +177,9 @@ impl From<&StreamError> for ChoiceEnd {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Options};
+/// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
 /// let mut names = Vec::new();
 /// while let Some(stamped) = demux.next_event() {
@@ -312,11 +312,20 @@ impl<T> Event<T> {
                 name: f(name),
                 kind,
             },
-            Self::ToolCallArguments { call_index: call, text } => Event::ToolCallArguments {
+            Self::ToolCallArguments {
+                call_index: call,
+                text,
+            } => Event::ToolCallArguments {
                 call_index: call,
                 text: f(text),
             },
-            Self::ToolCallDone { call_index: call, status } => Event::ToolCallDone { call_index: call, status },
+            Self::ToolCallDone {
+                call_index: call,
+                status,
+            } => Event::ToolCallDone {
+                call_index: call,
+                status,
+            },
             Self::Audio(text) => Event::Audio(f(text)),
             Self::Logprobs(text) => Event::Logprobs(f(text)),
             Self::ExtraFields(text) => Event::ExtraFields(f(text)),
@@ -361,12 +370,12 @@ impl Position {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Options};
+/// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
 /// let first = demux.next_event().unwrap();
-/// assert_eq!((first.choice, first.seq, first.place.at), (Some(ChoiceIndex(0)), 0, 0));
+/// assert_eq!((first.choice, first.seq, first.position.event), (Some(ChoiceIndex(0)), 0, 0));
 /// assert_eq!(first.to_string(), "0 0 c0 choice.start {\"role\":null}");
 /// ```
 #[derive(Clone)]

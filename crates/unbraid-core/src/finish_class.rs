@@ -127,7 +127,7 @@ impl FinishReason {
     /// | `Error` | `error`, `network_error`, `insufficient_system_resource`, `timeout` |
     ///
     /// The class is that of the word alone. Some providers report calls with a word for a complete answer: whether a
-    /// choice wants its calls answered is said by [`Finished::derived_reason`](crate::Finished::derived_reason).
+    /// choice wants its calls answered is said by [`ChoiceOutcome::derived_reason`](crate::ChoiceOutcome::derived_reason).
     ///
     /// # Examples
     ///

@@ -9,9 +9,9 @@ use std::fmt;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{BodyFormat, Demux, Options, StreamError};
+/// use unbraid_core::{BodyFormat, Demux, Config, StreamError};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"role\":\"assistant\"}}\n\n");
 /// demux.finish();
 /// let Some(Err(StreamError::UnsupportedFormat { format, .. })) = demux.closed() else { panic!() };

@@ -5,9 +5,9 @@
 //! `unbraid` runs the same parts in actors and gives the same events.
 //!
 //! ```
-//! use unbraid_core::{ChoiceIndex, Demux, Options};
+//! use unbraid_core::{ChoiceIndex, Demux, Config};
 //!
-//! let mut demux = Demux::new(Options::default());
+//! let mut demux = Demux::new(Config::default());
 //! demux.feed(b"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"World\"}}]}\n\n");
 //! demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"}}]}\n\ndata: [DONE]\n\n");
 //! demux.finish();
@@ -53,7 +53,7 @@ pub use aggregate::{aggregate, aggregate_json};
 #[doc(hidden)]
 pub use aggregate::{aggregate_of, choice_json};
 pub use audio::Audio;
-pub use call_parse::{JsonFault, TypeMismatch, parse_json, parse_json_repaired};
+pub use call_parse::{JsonErrorKind, TypeMismatch, parse_json, parse_json_repaired};
 pub use demux::Demux;
 pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
@@ -64,17 +64,17 @@ pub use format::BodyFormat;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{ChoiceOutcome, Message};
 pub use metadata::Metadata;
-pub use options::{FinishPolicy, Config, ThinkTags, tool_names};
+pub use options::{Config, FinishPolicy, ThinkTags, tool_names};
 #[doc(hidden)]
 pub use report::parsed;
 pub use text::Text;
-pub use tool_call::{ToolCall, CallKind, CallProblem, CallStatus};
+pub use tool_call::{CallKind, CallProblem, CallStatus, ToolCall};
 pub use transcript::Transcript;
 #[doc(hidden)]
 pub use transcript::{EventFilter, TextKind};
-pub use update::{ChoiceIndex, Fragment, CompletionKind, ToolCallUpdate, Update};
+pub use update::{ChoiceIndex, CompletionKind, Fragment, ToolCallUpdate, Update};
 pub use usage::{
-    BYTES_PER_TOKEN, Tokenizer, Estimated, Framing, Prompt, Usage, UsageSource,
-    completion_tokens, estimate, estimate_for, estimate_with, prompt_tokens,
+    BYTES_PER_TOKEN, Estimated, Framing, Prompt, Tokenizer, Usage, UsageSource, completion_tokens,
+    estimate, estimate_for, estimate_with, prompt_tokens,
 };
 pub use warning::Warning;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Audio, ChoiceIndex, ChoiceEnd, FinishReason, Warning,
-    tool_call::{ToolCall, CallKind, CallStatus},
+    Audio, ChoiceEnd, ChoiceIndex, FinishReason, Warning,
+    tool_call::{CallKind, CallStatus, ToolCall},
 };
 
 /// The message of a choice, as a non-streaming answer would hold it.
@@ -12,9 +12,9 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Options};
+/// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
 /// let message = demux.choice(ChoiceIndex(0)).unwrap().message();
 /// assert_eq!(message.content, "Hi");
@@ -51,8 +51,9 @@ impl Message {
         let Some(old) = self.tool_calls.get(at) else {
             return;
         };
-        let same =
-            |call: &ToolCall| !legacy(call) && call.name == old.name && call.arguments == old.arguments;
+        let same = |call: &ToolCall| {
+            !legacy(call) && call.name == old.name && call.arguments == old.arguments
+        };
         if self.tool_calls.iter().any(same) {
             self.tool_calls.remove(at);
         }
@@ -64,11 +65,11 @@ impl Message {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Options};
+/// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
-/// let finished = demux.finished(ChoiceIndex(0)).unwrap()?;
+/// let finished = demux.result(ChoiceIndex(0)).unwrap()?;
 /// assert_eq!(finished.finish_reason.unwrap().as_str(), "stop");
 /// assert!(finished.role_inferred);
 /// # Ok::<(), unbraid_core::ChoiceError>(())

@@ -9,9 +9,9 @@ use crate::{CompletionKind, Update, limits::MAX_FIELDS};
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Options};
+/// use unbraid_core::{Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"id\":\"c1\",\"model\":\"m\",\"choices\":[],\"service_tier\":\"flex\"}\n\n");
 /// assert_eq!(demux.metadata().id.as_deref(), Some("c1"));
 /// assert_eq!(&*demux.metadata().extra[0].1, "\"flex\"");

@@ -11,10 +11,10 @@ use crate::Limits;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, FinishPolicy, Options};
+/// use unbraid_core::{ChoiceIndex, Demux, FinishPolicy, Config};
 ///
 /// let ended = |finish_policy| {
-///     let mut demux = Demux::new(Options { finish_policy, ..Options::default() });
+///     let mut demux = Demux::new(Config { finish_policy, ..Config::default() });
 ///     demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n");
 ///     demux.choice(ChoiceIndex(0)).unwrap().end().is_some()
 /// };
@@ -43,10 +43,10 @@ pub enum FinishPolicy {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Options, ThinkTags};
+/// use unbraid_core::{ChoiceIndex, Demux, Config, ThinkTags};
 ///
 /// let answer = |think_tags, text: &str| {
-///     let mut demux = Demux::new(Options { think_tags, ..Options::default() });
+///     let mut demux = Demux::new(Config { think_tags, ..Config::default() });
 ///     demux.feed(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\ndata: [DONE]\n\n").as_bytes());
 ///     let message = demux.choice(ChoiceIndex(0)).unwrap().message();
 ///     (message.reasoning, message.content)
@@ -76,19 +76,19 @@ pub enum ThinkTags {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::Options;
+/// use unbraid_core::Config;
 ///
-/// let options = Options { expect_choices: Some(1), ..Options::default() };
+/// let options = Config { expect_choices: Some(1), ..Config::default() };
 /// # assert!(!options.strict);
 /// ```
 ///
 /// The names of the tools settle what a name is that comes in pieces:
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Options};
+/// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
 /// let name = |tools: &[&str]| {
-///     let mut demux = Demux::new(Options { tools: tools.iter().map(|&name| name.into()).collect(), ..Options::default() });
+///     let mut demux = Demux::new(Config { tools: tools.iter().map(|&name| name.into()).collect(), ..Config::default() });
 ///     for piece in ["search", "web_search"] {
 ///         demux.feed(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"name\":\"{piece}\"}}}}]}}}}]}}\n\n").as_bytes());
 ///     }
@@ -101,9 +101,9 @@ pub enum ThinkTags {
 /// A server that sends its reasoning under a name of its own:
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Options};
+/// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
-/// let options = Options { reasoning_keys: vec!["deliberation".into()], ..Options::default() };
+/// let options = Config { reasoning_keys: vec!["deliberation".into()], ..Config::default() };
 /// let mut demux = Demux::new(options);
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"deliberation\":\"Hm.\"}}]}\n\n");
 /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().reasoning, "Hm.");
@@ -132,7 +132,7 @@ pub struct Config {
     pub think_tags: ThinkTags,
     /// Whether usage that comes after `[DONE]` counts (U13). Every choice still ends at `[DONE]`, and nothing but usage is
     /// read after it. The stream then closes when its source ends, after
-    /// [`MAX_BYTES_AFTER_DONE`](crate::limits::MAX_BYTES_AFTER_DONE) further bytes, or when [`Demux::quiet`](crate::Demux::quiet) is called.
+    /// [`MAX_BYTES_AFTER_DONE`](crate::limits::MAX_BYTES_AFTER_DONE) further bytes, or when [`Demux::handle_idle`](crate::Demux::handle_idle) is called.
     pub usage_after_done: bool,
     /// The names of a delta's fields that hold reasoning, in the order of their priority: the text under the first of
     /// them that is not empty is the delta's reasoning (R3, R5). By default `reasoning_content`, `reasoning`,
@@ -174,10 +174,10 @@ pub(crate) fn default_reasoning_keys() -> Vec<Arc<str>> {
 ///
 /// ```
 /// use serde_json::json;
-/// use unbraid_core::{Options, tool_names};
+/// use unbraid_core::{Config, tool_names};
 ///
 /// let request = json!({ "tools": [{ "type": "function", "function": { "name": "web_search" } }] });
-/// let options = Options { tools: tool_names(&request), ..Options::default() };
+/// let options = Config { tools: tool_names(&request), ..Config::default() };
 /// assert_eq!(&*options.tools[0], "web_search");
 /// ```
 #[must_use]

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::{ChoiceIndex, Fragment, CompletionKind, ToolCallUpdate, Update, limits::DELTA_COST};
+use crate::{ChoiceIndex, CompletionKind, Fragment, ToolCallUpdate, Update, limits::DELTA_COST};
 
 /// Which of a choice's texts a piece continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub enum DeltaKind {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Shape, piece::{Lane, Piece}};
+/// use unbraid_core::{ChoiceIndex, CompletionKind, piece::{Lane, TextDelta}};
 ///
-/// let piece = Piece { at: 7, choice: ChoiceIndex(1), shape: Shape::Chat, role: None, lane: Lane::Content, text: "Hi" };
+/// let piece = TextDelta { event_index: 7, choice: ChoiceIndex(1), shape: CompletionKind::Chat, role: None, lane: Lane::Content, text: "Hi" };
 /// assert_eq!(piece.to_update().content.unwrap().text, "Hi");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl<'a> TextDelta<'a> {
             DeltaKind::Reasoning => update.reasoning = piece,
             DeltaKind::Refusal => update.refusal = piece,
             DeltaKind::Arguments(index) => update.tool_calls.push(ToolCallUpdate {
-                index: Some(index),
+                wire_index: Some(index),
                 arguments: piece,
                 ..ToolCallUpdate::default()
             }),

@@ -4,12 +4,12 @@
 mod after_done;
 
 use crate::{
-    Limit, LimitExceeded, Config, StreamError, Update,
+    Config, Limit, LimitExceeded, StreamError, Update,
     decode::Decoder,
     format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
     piece::{TextDelta, UpdateSink, Updates},
-    route::{Router, ChoiceSink},
+    route::{ChoiceSink, Router},
 };
 
 /// Framer and decoder: bytes in, updates out.
@@ -17,12 +17,12 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Options, pipeline::UpdateReader};
+/// use unbraid_core::{Config, pipeline::UpdateReader};
 ///
-/// let mut intake = UpdateReader::new(&Options::default());
+/// let mut intake = UpdateReader::new(&Config::default());
 /// let mut input = &b"data: {\"choices\":[{\"index\":7,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
 /// let mut seen = Vec::new();
-/// while let Some(event) = intake.next(&mut input, &mut |update| seen.push(update.choice_index)) {
+/// while let Some(event) = intake.next(&mut input, &mut |update| seen.push(update.choice)) {
 ///     event.unwrap();
 /// }
 /// assert_eq!(seen[0].unwrap().0, 7);
@@ -195,7 +195,7 @@ impl<S: ChoiceSink> UpdateSink for Routed<'_, S> {
     }
 }
 
-/// Takes bytes (or updates) and tells a [`Sink`] what reaches which choice.
+/// Takes bytes (or updates) and tells a [`ChoiceSink`] what reaches which choice.
 #[derive(Debug)]
 pub struct Pipeline<S> {
     intake: UpdateReader,
@@ -248,26 +248,26 @@ impl<S: ChoiceSink> Pipeline<S> {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, End, Options, Place, Shape, Sequenced, Text, Update, pipeline::Pipeline, route::Sink};
+    /// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Text, Update, pipeline::Pipeline, route::ChoiceSink};
     ///
     /// #[derive(Default)]
     /// struct Count(usize);
     ///
-    /// impl Sink for Count {
-    ///     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: Shape) {}
-    ///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {
+    /// impl ChoiceSink for Count {
+    ///     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: CompletionKind) {}
+    ///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {
     ///         self.0 += 1;
     ///     }
-    ///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
-    ///     fn end(&mut self, _slot: usize, _end: End, _place: Place) {}
-    ///     fn fail(&mut self, _slot: usize, _end: End, _place: Place) {}
+    ///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
+    ///     fn end(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
+    ///     fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
     ///     fn stream(&mut self, _event: Sequenced<Text>) {}
     /// }
     ///
     /// let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
     /// let stream = event.repeat(10_000);
     /// let mut input = stream.as_bytes();
-    /// let mut pipeline = Pipeline::new(Options::default(), Count::default());
+    /// let mut pipeline = Pipeline::new(Config::default(), Count::default());
     /// while pipeline.feed_portion(&mut input) {
     ///     assert!(std::mem::take(&mut pipeline.sink.0) <= 4_096);
     /// }

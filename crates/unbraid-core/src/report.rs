@@ -29,7 +29,11 @@ impl StreamError {
             Self::UnsupportedFormat { format, events } => {
                 json!({ "format": format.as_str(), "events": events })
             }
-            Self::Malformed { event_index: event, offset, .. } => json!({ "event": event, "offset": offset }),
+            Self::Malformed {
+                event_index: event,
+                offset,
+                ..
+            } => json!({ "event": event, "offset": offset }),
             Self::Transport(error) => {
                 json!({ "bytes": error.bytes, "source": error.causes() })
             }
@@ -53,8 +57,8 @@ impl ChoiceEnd {
     /// ```
     /// use unbraid_core::End;
     ///
-    /// assert!(End::Interrupted.error_json().is_null());
-    /// assert_eq!(End::Cancelled.error_json()["type"], "cancelled");
+    /// assert!(ChoiceEnd::Interrupted.error_json().is_null());
+    /// assert_eq!(ChoiceEnd::Cancelled.error_json()["type"], "cancelled");
     /// ```
     #[must_use]
     pub fn error_json(&self) -> Value {
@@ -91,9 +95,9 @@ impl<T: AsRef<str>> Sequenced<T> {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{Demux, Options};
+    /// use unbraid_core::{Demux, Config};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":3,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
     /// demux.next_event();
     /// let event = demux.next_event().unwrap().to_json();
@@ -113,9 +117,9 @@ impl<T: AsRef<str>> Sequenced<T> {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{Demux, Options};
+    /// use unbraid_core::{Demux, Config};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"seed\":1.50}]}\n\n");
     /// demux.next_event();
     /// let event = demux.next_event().unwrap().to_json_text();
@@ -165,9 +169,17 @@ fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         } => {
             json!({ "call": call, "index": index, "id": id.as_ref().map(AsRef::as_ref), "name": name.as_ref(), "kind": kind.as_str() })
         }
-        Event::ToolCallArguments { call_index: call, text } => json!({ "call": call, "delta": text.as_ref() }),
-        Event::ToolCallDone { call_index: call, status } => json!({ "call": call, "status": status.as_str() }),
-        Event::Audio(_) | Event::Logprobs(_) | Event::ExtraFields(_) | Event::Usage(_) => Value::Null,
+        Event::ToolCallArguments {
+            call_index: call,
+            text,
+        } => json!({ "call": call, "delta": text.as_ref() }),
+        Event::ToolCallDone {
+            call_index: call,
+            status,
+        } => json!({ "call": call, "status": status.as_str() }),
+        Event::Audio(_) | Event::Logprobs(_) | Event::ExtraFields(_) | Event::Usage(_) => {
+            Value::Null
+        }
         Event::Finish(reason) => json!({ "finish_reason": reason.as_ref() }),
         Event::Warning(warning) => {
             json!({ "code": warning.code, "event": warning.event_index, "message": warning.message })

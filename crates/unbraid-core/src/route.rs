@@ -1,7 +1,7 @@
 //! Which choice an update belongs to, and when a choice ends for reasons that lie outside of it.
 //!
 //! The router is all that [`Demux`](crate::Demux) and the actors share of a stream's state: both give it every update
-//! in order, and it tells a [`Sink`] what reaches which choice. So both agree on every stream.
+//! in order, and it tells a [`ChoiceSink`] what reaches which choice. So both agree on every stream.
 
 mod admit;
 mod after_done;
@@ -16,8 +16,8 @@ use folded::Folded;
 use summary::Beyond;
 
 use crate::{
-    BodyFormat, ChoiceIndex, ChoiceEnd, LimitExceeded, Metadata, Config, ServerError, CompletionKind,
-    StreamError, Update, Usage, Warning,
+    BodyFormat, ChoiceEnd, ChoiceIndex, CompletionKind, Config, LimitExceeded, Metadata,
+    ServerError, StreamError, Update, Usage, Warning,
     event::{Event, Position, Sequenced},
     piece::TextDelta,
     text::Text,
@@ -101,31 +101,31 @@ struct Route {
 ///
 /// ```
 /// use unbraid_core::{
-///     ChoiceIndex, End, Options, Place, Shape, Sequenced, Text, Update,
-///     route::{Router, Sink},
+///     ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Text, Update,
+///     route::{Router, ChoiceSink},
 /// };
 ///
 /// /// Notes which choices open and end.
 /// #[derive(Default)]
 /// struct Notes(Vec<String>);
 ///
-/// impl Sink for Notes {
-///     fn open(&mut self, _slot: usize, index: ChoiceIndex, _shape: Shape) {
+/// impl ChoiceSink for Notes {
+///     fn open(&mut self, _slot: usize, index: ChoiceIndex, _shape: CompletionKind) {
 ///         self.0.push(format!("{index} opens"));
 ///     }
-///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
-///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
-///     fn end(&mut self, slot: usize, end: End, _place: Place) {
+///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
+///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
+///     fn end(&mut self, slot: usize, end: ChoiceEnd, _place: Position) {
 ///         self.0.push(format!("slot {slot} ends: {}", end.name()));
 ///     }
-///     fn fail(&mut self, _slot: usize, _end: End, _place: Place) {}
+///     fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
 ///     fn stream(&mut self, _event: Sequenced<Text>) {}
 /// }
 ///
-/// let (mut router, mut notes) = (Router::new(Options::default()), Notes::default());
-/// let update = Update { choice_index: Some(ChoiceIndex(7)), content: Some("Hi".into()), ..Update::default() };
+/// let (mut router, mut notes) = (Router::new(Config::default()), Notes::default());
+/// let update = Update { choice: Some(ChoiceIndex(7)), content: Some("Hi".into()), ..Update::default() };
 /// router.update(&update, &mut notes);
-/// router.update(&Update { at: 1, done: true, ..Update::default() }, &mut notes);
+/// router.update(&Update { event_index: 1, done: true, ..Update::default() }, &mut notes);
 /// assert_eq!(notes.0, ["7 opens", "slot 0 ends: done_without_finish"]);
 /// ```
 #[derive(Debug)]
@@ -237,7 +237,7 @@ impl Router {
         })
     }
 
-    /// Whether a choice has its finish reason but has not ended: then [`quiet`](Self::quiet) has something to do.
+    /// Whether a choice has its finish reason but has not ended: then [`quiet`](Self::handle_idle) has something to do.
     #[must_use]
     pub fn has_finished_choices(&self) -> bool {
         self.finished > 0
@@ -322,7 +322,10 @@ impl Router {
     fn place(&mut self, at: u64) -> Position {
         let first = self.events == 0 || at != self.position.event;
         self.position = if first {
-            Position { event: at, update: 0 }
+            Position {
+                event: at,
+                update: 0,
+            }
         } else {
             Position {
                 event: at,
@@ -382,7 +385,13 @@ impl Router {
         self.settle(slot, update, place, sink);
     }
 
-    fn settle(&mut self, slot: usize, update: &Update<'_>, place: Position, sink: &mut impl ChoiceSink) {
+    fn settle(
+        &mut self,
+        slot: usize,
+        update: &Update<'_>,
+        place: Position,
+        sink: &mut impl ChoiceSink,
+    ) {
         let Some(route) = self.routes.get_mut(slot) else {
             return;
         };
@@ -408,12 +417,23 @@ impl Router {
         route.state = state;
     }
 
-    fn late(&mut self, slot: usize, update: &Update<'_>, place: Position, sink: &mut impl ChoiceSink) {
+    fn late(
+        &mut self,
+        slot: usize,
+        update: &Update<'_>,
+        place: Position,
+        sink: &mut impl ChoiceSink,
+    ) {
         sink.late(slot, update, place);
         if update.has_delta() {
             let index = self.routes.get(slot).map_or(ChoiceIndex(0), |r| r.index);
             self.warn(
-                Warning::new("F6", place.event, "text or calls after the choice had ended").with_choice(index),
+                Warning::new(
+                    "F6",
+                    place.event,
+                    "text or calls after the choice had ended",
+                )
+                .with_choice(index),
                 place,
                 sink,
             );

@@ -84,7 +84,7 @@ impl CallStatus {
     /// Judges a call of a choice that ended by itself, by what came of it.
     ///
     /// In a choice that was cut (by `length`, an error, the end of the stream ..) a call without arguments is
-    /// [`Truncated`](Self::Truncated); the status of a [`Call`] takes that into account.
+    /// [`Truncated`](Self::Truncated); the status of a [`ToolCall`] takes that into account.
     ///
     /// A missing name comes first, then what is wrong with the arguments, then a missing id: the graver fault is told.
     ///
@@ -158,9 +158,9 @@ impl fmt::Display for CallStatus {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{CallStatus, ChoiceIndex, Demux, Options};
+/// use unbraid_core::{CallStatus, ChoiceIndex, Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":"}}]}}]}
 ///
 /// data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]},"finish_reason":"tool_calls"}]}

@@ -1,6 +1,6 @@
 //! Everything that came of one choice: one growing text, a record for each event, and the little that is not text.
 //!
-//! No delta costs an allocation of its own. [`Machine`](crate::choice::Machine) is the only writer; readers see
+//! No delta costs an allocation of its own. [`ChoiceMachine`](crate::choice::ChoiceMachine) is the only writer; readers see
 //! records `0..visible()`, which are the choice's events, and the message that they add up to.
 
 mod call_entry;
@@ -16,8 +16,8 @@ pub(crate) use fields::{Field, Level, list_inside, raw_pairs};
 pub use gather::{EventFilter, TextKind};
 
 use crate::{
-    ChoiceError, ChoiceIndex, ChoiceEnd, Event, FinishReason, CompletionKind, Sequenced, Warning, event::Position,
-    message::ChoiceOutcome, warning::Warnings,
+    ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, FinishReason, Sequenced, Warning,
+    event::Position, message::ChoiceOutcome, warning::Warnings,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +56,9 @@ struct Record {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Options};
+/// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[{\"index\":3,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
 /// let choice = demux.choice(ChoiceIndex(3)).unwrap();
 /// assert_eq!(choice.message().content, "Hi");
@@ -149,8 +149,8 @@ impl Transcript {
     /// # Examples
     ///
     /// ```
-    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
-    /// # let mut demux = Demux::new(Options::default());
+    /// # use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// # let mut demux = Demux::new(Config::default());
     /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
     /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
     /// let names: Vec<&str> = (0..choice.visible()).filter_map(|seq| Some(choice.event(seq)?.event.name())).collect();
@@ -186,8 +186,8 @@ impl Transcript {
     /// # Examples
     ///
     /// ```
-    /// # use unbraid_core::{ChoiceIndex, Demux, Options};
-    /// # let mut demux = Demux::new(Options::default());
+    /// # use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// # let mut demux = Demux::new(Config::default());
     /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
     /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
     /// assert_eq!(choice.content().map(str::len).sum::<usize>(), 2);
@@ -234,7 +234,10 @@ impl Transcript {
                     kind: entry.announced_kind,
                 }
             }
-            Kind::CallArguments => Event::ToolCallArguments { call_index: call, text },
+            Kind::CallArguments => Event::ToolCallArguments {
+                call_index: call,
+                text,
+            },
             Kind::CallDone => Event::ToolCallDone {
                 call_index: call,
                 status: entry?.status?,
@@ -300,13 +303,13 @@ impl Transcript {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, End, Options};
+    /// use unbraid_core::{ChoiceIndex, Demux, ChoiceEnd, Config};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hal\"}}]}\n\n");
     /// demux.finish();
     /// let error = demux.choice(ChoiceIndex(0)).unwrap().outcome().unwrap().unwrap_err();
-    /// assert!(matches!(error.end(), End::Interrupted));
+    /// assert!(matches!(error.end(), ChoiceEnd::Interrupted));
     /// assert_eq!(error.partial().message.content, "Hal");
     /// ```
     ///

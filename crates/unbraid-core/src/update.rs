@@ -47,7 +47,7 @@ impl fmt::Display for ChoiceIndex {
 /// A piece of text that may begin or end inside a surrogate pair (C14).
 ///
 /// Servers that cut UTF-16 send one half of an emoji at the end of a delta and the other at the start of the next. The
-/// updates of `unbraid::updates` have no halves: they are joined there.
+/// updates of `unbraid::Updates` have no halves: they are joined there.
 ///
 /// # Examples
 ///
@@ -112,7 +112,7 @@ impl<'a, T: Into<Cow<'a, str>>> From<T> for Fragment<'a> {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ToolCallUpdate<'a> {
     /// The wire's index of the call; a key, not a position (T4, T5).
-    pub index: Option<i64>,
+    pub wire_index: Option<i64>,
     /// Position among several entries of one chunk that came without index (T3).
     pub position: Option<u32>,
     /// The call's id, if it came with this entry.
@@ -137,14 +137,14 @@ pub enum CompletionKind {
     Text,
 }
 
-/// One chunk's news of one choice, or of the stream itself where `choice_index` is `None`.
+/// One chunk's news of one choice, or of the stream itself where `choice` is `None`.
 ///
 /// # Examples
 ///
 /// ```
 /// use unbraid_core::{ChoiceIndex, Update};
 ///
-/// let update = Update { choice_index: Some(ChoiceIndex(1)), content: Some("Hi".into()), ..Update::default() };
+/// let update = Update { choice: Some(ChoiceIndex(1)), content: Some("Hi".into()), ..Update::default() };
 /// let kept: Update<'static> = update.into_owned();
 /// assert_eq!(kept.content.unwrap().text, "Hi");
 /// ```
@@ -263,10 +263,7 @@ impl Update<'_> {
             || some(&self.function_name)
             || some(&self.function_arguments)
             || self.audio().is_some()
-            || self
-                .tool_calls
-                .iter()
-                .any(|call| !call.says_nothing())
+            || self.tool_calls.iter().any(|call| !call.says_nothing())
     }
 
     /// Whether it brings text, which costs at least a token. The header of a call need not: where a request names the
@@ -345,7 +342,7 @@ impl ToolCallUpdate<'_> {
 
     fn into_owned(self) -> ToolCallUpdate<'static> {
         ToolCallUpdate {
-            index: self.index,
+            wire_index: self.wire_index,
             position: self.position,
             id: owned(self.id),
             kind: owned(self.kind),

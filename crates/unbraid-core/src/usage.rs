@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub use calls::Framing;
 pub use estimate::{
-    BYTES_PER_TOKEN, Tokenizer, Estimated, completion_tokens, estimate, estimate_for,
+    BYTES_PER_TOKEN, Estimated, Tokenizer, completion_tokens, estimate, estimate_for,
     estimate_with, prompt_tokens,
 };
 pub use prompt::Prompt;
@@ -63,9 +63,9 @@ impl UsageSource {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Options, UsageSource};
+/// use unbraid_core::{Demux, Config, UsageSource};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2,\"total_tokens\":7}}\n\n");
 /// demux.feed(b"data: [DONE]\n\n");
 /// let usage = demux.usage();

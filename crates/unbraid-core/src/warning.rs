@@ -11,9 +11,9 @@ use crate::ChoiceIndex;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Options};
+/// use unbraid_core::{Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {oops}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n");
 /// demux.finish();
 /// assert_eq!(demux.warnings()[0].code, "X13");

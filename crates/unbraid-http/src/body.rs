@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use unbraid::{BoxError, CompletionsBuilder, Completions};
+use unbraid::{BoxError, Completions, CompletionsBuilder};
 
 pub(crate) use self::{
     encoding::{ACCEPTED, Incoming, incoming},
@@ -43,7 +43,7 @@ use crate::response::Answer;
 ///     let written = file.write_all(&bytes);
 ///     async { Ok(written.map(|()| bytes)?) }
 /// });
-/// println!("{}", settings.from_byte_stream(recorded).single().await?.text().await?);
+/// println!("{}", settings.from_byte_stream(recorded).first().await?.text().await?);
 /// # Ok(())
 /// # }
 /// ```

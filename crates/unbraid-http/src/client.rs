@@ -5,14 +5,14 @@ mod builder;
 use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
-use unbraid::{CompletionsBuilder, Completions, TimedOut, Timeout};
+use unbraid::{Completions, CompletionsBuilder, TimedOut, Timeout};
 
 pub use self::builder::ClientBuilder;
 use crate::{
     body::Body,
     endpoint::Endpoint,
     error::{BuildError, HttpError},
-    fan_out::{self, Choices, Native},
+    fan_out::{self, ChoiceStrategy, Native},
     limits::FIRST_BYTE_TIMEOUT,
     request::Request,
     secrets::Secrets,
@@ -116,8 +116,8 @@ impl Client {
     /// Sends a request and gives its completions as soon as the head of a successful answer has come.
     ///
     /// Requests that were surely not answered are sent again, within bounds; none is once an answer has begun. With
-    /// [`Choices::FanOut`] it waits until the first of the answers has begun. If none does, because every request is refused, the
-    /// error is that of a request, as it is with [`Choices::Native`].
+    /// [`ChoiceStrategy::FanOut`] it waits until the first of the answers has begun. If none does, because every request is refused, the
+    /// error is that of a request, as it is with [`ChoiceStrategy::Native`].
     ///
     /// # Examples
     ///
@@ -148,9 +148,11 @@ impl Client {
         let n = request.get("n").and_then(Value::as_u64).unwrap_or(1);
         let n = u32::try_from(n).unwrap_or(u32::MAX);
         match request.asked_by() {
-            Choices::FanOut => Box::pin(fan_out::begun(&self.0, request, n)).await,
-            Choices::Auto if n > 1 => Box::pin(fan_out::auto(&self.0, request, n)).await,
-            Choices::Native | Choices::Auto => Ok(self.open(request).await?.into_completions()),
+            ChoiceStrategy::FanOut => Box::pin(fan_out::begun(&self.0, request, n)).await,
+            ChoiceStrategy::Auto if n > 1 => Box::pin(fan_out::auto(&self.0, request, n)).await,
+            ChoiceStrategy::Native | ChoiceStrategy::Auto => {
+                Ok(self.open(request).await?.into_completions())
+            }
         }
     }
 

@@ -63,7 +63,7 @@ pub enum HttpError {
     Status(StatusError),
     /// The status is a success, but the body is a web page: the address is that of a front end, or a login stands before it.
     #[error("a web page came, and no stream of completions: {0}")]
-    Page(StatusError),
+    UnexpectedHtml(StatusError),
     /// A fan-out would take a request for each choice, and these would be too many. Nothing was sent.
     #[error("a fan-out of {requested} requests exceeds the limit of {max}")]
     TooManyChoices {
@@ -116,7 +116,7 @@ impl HttpError {
     /// assert_eq!(unbraid_http::HttpError::NoRuntime.name(), "no_runtime");
     /// ```
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Build(_) => "build",
             Self::Request(_) => "request",
@@ -127,7 +127,7 @@ impl HttpError {
             Self::TimedOut(_) => "timed_out",
             Self::Transport { .. } => "transport",
             Self::Status(_) => "status",
-            Self::Page(_) => "page",
+            Self::UnexpectedHtml(_) => "page",
             Self::TooManyChoices { .. } => "too_many_choices",
         }
     }
@@ -143,24 +143,24 @@ impl HttpError {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let nowhere = Client::builder().base_url("http://127.0.0.1:1/v1").proxy_from_env(false);
     /// let completions = nowhere.retries(0).build()?.fan_out(&Request::chat("a model").user("Hello?"), 2);
-    /// let error = completions.single().await?.text().await.unwrap_err();
-    /// assert!(matches!(HttpError::cause_of(&error), Some(HttpError::Connect { .. })));
+    /// let error = completions.first().await?.text().await.unwrap_err();
+    /// assert!(matches!(HttpError::find_in(&error), Some(HttpError::Connect { .. })));
     /// # Ok(())
     /// # }
     /// ```
     #[must_use]
-    pub fn cause_of<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e Self> {
+    pub fn find_in<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e Self> {
         match error.downcast_ref::<Self>() {
             Some(found) => Some(found),
-            None => Self::cause_of(error.source()?),
+            None => Self::find_in(error.source()?),
         }
     }
 
     /// What the server said of itself, if it answered at all.
     #[must_use]
-    pub fn answer(&self) -> Option<&StatusError> {
+    pub fn status_error(&self) -> Option<&StatusError> {
         match self {
-            Self::Status(answer) | Self::Page(answer) => Some(answer),
+            Self::Status(answer) | Self::UnexpectedHtml(answer) => Some(answer),
             Self::Build(_)
             | Self::Request(_)
             | Self::NoRuntime

@@ -7,7 +7,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::Semaphore, time::Instant};
-use unbraid::{BoxError, CompletionsBuilder, Completions, SourceSet, Source};
+use unbraid::{BoxError, Completions, CompletionsBuilder, Source, SourceSet};
 
 use self::starts::{Starts, Waiting};
 use crate::{
@@ -20,10 +20,10 @@ use crate::{
 
 pub(crate) use native::{Native, refuses_n};
 
-/// How several choices are asked for; see [`Request::choices`].
+/// How several choices are asked for; see [`Request::choice_strategy`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Choices {
+pub enum ChoiceStrategy {
     /// By `n`: one request, one prompt on the bill, and the provider has to know `n`.
     #[default]
     Native,
@@ -42,13 +42,13 @@ impl Client {
     ///
     /// A list of prompts has `n` choices for each, in their order. Nothing tells it from one request of `n` choices, but for the bill: **the prompt is paid `n` times**, and
     /// [`usage`](Completions::usage) adds it up. A `seed` is counted up from choice to choice, for equal seeds would give equal answers. A
-    /// request that fails is the error of its choice, with an [`HttpError`] as its cause (see [`HttpError::cause_of`]); retries are made for each.
+    /// request that fails is the error of its choice, with an [`HttpError`] as its cause (see [`HttpError::find_in`]); retries are made for each.
     /// Cancelling a choice closes its connection. So many requests run at once as
     /// [`ClientBuilder::max_requests`](crate::ClientBuilder::max_requests) allows; the others wait their turn.
     ///
     /// It waits for nothing and never fails itself. Without a runtime, or with more requests than
     /// [`MAX_FAN_OUT`](crate::limits::MAX_FAN_OUT), the completion is closed with that error. [`send`](Self::send) with
-    /// [`Choices::FanOut`] waits for the first answer instead, and gives the error of a fan-out that is refused as a whole.
+    /// [`ChoiceStrategy::FanOut`] waits for the first answer instead, and gives the error of a fan-out that is refused as a whole.
     ///
     /// # Examples
     ///

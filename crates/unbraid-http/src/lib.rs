@@ -20,7 +20,7 @@
 //! }
 //! while let Some(answer) = tasks.join_next().await {
 //!     let answer = answer??;
-//!     println!("{}: {}", answer.index, answer.message.content);
+//!     println!("{}: {}", answer.choice, answer.message.content);
 //! }
 //! # Ok(())
 //! # }
@@ -62,7 +62,7 @@ mod tls;
 pub use body::Body;
 pub use client::{Client, ClientBuilder};
 pub use error::{BuildError, HttpError};
-pub use fan_out::Choices;
+pub use fan_out::ChoiceStrategy;
 pub use request::{Request, RequestError};
 pub use response::ResponseExt;
 pub use status::StatusError;

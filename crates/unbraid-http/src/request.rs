@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use unbraid::BoxError;
 
 pub(crate) use self::encode::EachChoice;
-use crate::fan_out::Choices;
+use crate::fan_out::ChoiceStrategy;
 
 /// A request for completions.
 ///
@@ -52,7 +52,7 @@ pub struct Request {
     kind: Kind,
     fields: Map<String, Value>,
     include_usage: bool,
-    choices: Choices,
+    choices: ChoiceStrategy,
 }
 
 /// Which of the two interfaces is asked.
@@ -166,7 +166,7 @@ impl Request {
             kind,
             fields: Map::new(),
             include_usage: true,
-            choices: Choices::default(),
+            choices: ChoiceStrategy::default(),
         }
     }
 
@@ -275,11 +275,11 @@ impl Request {
     /// use unbraid_http::{Choices, Request};
     ///
     /// // Four answers from whatever provider, if need be by four requests.
-    /// let request = Request::chat("a model").user("Hello?").n(4).choices(Choices::Auto);
+    /// let request = Request::chat("a model").user("Hello?").n(4).choice_strategy(ChoiceStrategy::Auto);
     /// # drop(request);
     /// ```
     #[must_use]
-    pub fn choices(mut self, choices: Choices) -> Self {
+    pub fn choice_strategy(mut self, choices: ChoiceStrategy) -> Self {
         self.choices = choices;
         self
     }
@@ -296,7 +296,7 @@ impl Request {
         self.get("model").and_then(Value::as_str).unwrap_or("")
     }
 
-    pub(crate) fn asked_by(&self) -> Choices {
+    pub(crate) fn asked_by(&self) -> ChoiceStrategy {
         self.choices
     }
 

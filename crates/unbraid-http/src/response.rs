@@ -7,7 +7,7 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap},
 };
 use tokio::time::timeout;
-use unbraid::{BoxError, CompletionsBuilder, Completions, TimedOut};
+use unbraid::{BoxError, Completions, CompletionsBuilder, TimedOut};
 
 use crate::{
     body::{FirstByte, Incoming, incoming},
@@ -30,7 +30,7 @@ use crate::{
 /// # async fn f(client: reqwest::Client, body: String) -> Result<(), Box<dyn std::error::Error>> {
 /// let response = client.post("https://example.com/v1/chat/completions").body(body).send().await?;
 /// let completions = response.into_completions().await?;
-/// println!("{}", completions.single().await?.text().await?);
+/// println!("{}", completions.first().await?.text().await?);
 /// # Ok(())
 /// # }
 /// ```
@@ -39,7 +39,7 @@ pub trait ResponseExt: Sized {
     ///
     /// # Errors
     ///
-    /// [`HttpError::Status`] if the status is no success; the error's body is read first. [`HttpError::Page`] if it is one, but
+    /// [`HttpError::Status`] if the status is no success; the error's body is read first. [`HttpError::UnexpectedHtml`] if it is one, but
     /// the body is a web page.
     ///
     /// # Cancel safety
@@ -65,7 +65,10 @@ pub trait ResponseExt: Sized {
 }
 
 impl ResponseExt for Response {
-    async fn into_completions_with(self, settings: CompletionsBuilder) -> Result<Completions, HttpError> {
+    async fn into_completions_with(
+        self,
+        settings: CompletionsBuilder,
+    ) -> Result<Completions, HttpError> {
         Ok(Answer::of(self, &Secrets::default(), 1)
             .await?
             .read(settings))
@@ -106,7 +109,7 @@ impl Answer {
             let ended = ended.await.unwrap_or(None);
             if first_letter(&begun) == Some(b'<') {
                 let page = StatusError::read(for_response, begun, rest, secrets, attempt).await;
-                return Err(HttpError::Page(page));
+                return Err(HttpError::UnexpectedHtml(page));
             }
             if ended.is_some() {
                 rest = stream::empty().boxed();

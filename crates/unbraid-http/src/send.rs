@@ -98,7 +98,7 @@ async fn attempts(client: &Inner, outgoing: &Outgoing) -> Result<Answer, HttpErr
     .when(may_pass)
     .adjust(pause)
     .notify(|error, pause| {
-        tracing::debug!(reason = error.name(), ?pause, "another attempt follows");
+        tracing::debug!(reason = error.as_str(), ?pause, "another attempt follows");
     })
     .await
 }
@@ -139,14 +139,14 @@ fn may_pass(error: &HttpError) -> bool {
         | HttpError::NoRuntime
         | HttpError::NoTimeDriver
         | HttpError::TooManyChoices { .. }
-        | HttpError::Page(_)
+        | HttpError::UnexpectedHtml(_)
         | HttpError::Tls { .. } => false,
     }
 }
 
 /// How long to pause before another attempt, if one is left.
 fn pause(error: &HttpError, ours: Option<Duration>) -> Option<Duration> {
-    let requested = error.answer().and_then(StatusError::retry_after);
+    let requested = error.status_error().and_then(StatusError::retry_after);
     both(requested.unwrap_or_default(), ours?)
 }
 

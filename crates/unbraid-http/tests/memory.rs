@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use unbraid_http::{Choices, Client, Request};
+use unbraid_http::{ChoiceStrategy, Client, Request};
 
 const PROMPT_BYTES: usize = 10_000_000;
 const REQUESTS: u32 = 128;
@@ -75,7 +75,7 @@ fn a_fan_out_holds_its_prompt_once() {
     let measured = allocation_counter::measure(|| {
         let prompt = "x".repeat(PROMPT_BYTES);
         let request = Request::chat("m").seed(1).n(REQUESTS).user(prompt);
-        let request = request.choices(Choices::FanOut);
+        let request = request.choice_strategy(ChoiceStrategy::FanOut);
         let finished = runtime.block_on(async {
             let completions = client.send(&request).await.unwrap();
             completions.first_finished(REQUESTS as usize).await.len()

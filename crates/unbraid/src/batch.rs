@@ -5,7 +5,7 @@
 use std::fmt;
 
 use unbraid_core::{
-    ChoiceIndex, ChoiceEnd, Fragment, Position, CompletionKind, Transcript, Update,
+    ChoiceEnd, ChoiceIndex, CompletionKind, Fragment, Position, Transcript, Update,
     choice::ChoiceMachine,
     piece::{DeltaKind, TextDelta},
 };
@@ -242,11 +242,7 @@ fn kept(update: &Update<'_>) -> Box<Update<'static>> {
 fn plain<'u>(update: &'u Update<'_>, fragment: Option<&'u Fragment<'_>>) -> Option<&'u str> {
     let fragment =
         fragment.filter(|f| f.low.is_none() && f.high.is_none() && !f.text.is_empty())?;
-    let texts = [
-        &update.content,
-        &update.reasoning,
-        &update.refusal,
-    ];
+    let texts = [&update.content, &update.reasoning, &update.refusal];
     let alone = texts.iter().filter(|text| text.is_some()).count() == 1
         && update.role.is_none()
         && update.function_name.is_none()

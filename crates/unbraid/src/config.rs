@@ -6,7 +6,7 @@ use futures::Stream;
 use serde_json::Value;
 use tokio::{io::AsyncRead, time::Instant};
 use unbraid_core::{
-    BoxError, FinishPolicy, Limits, Config, Prompt, StreamError, ThinkTags, Update, tool_names,
+    BoxError, Config, FinishPolicy, Limits, Prompt, StreamError, ThinkTags, Update, tool_names,
 };
 
 use crate::{
@@ -109,7 +109,7 @@ impl CompletionsBuilder {
     }
 
     /// The names of a delta's fields that hold reasoning, in the order of their priority, in place of the
-    /// [default ones](Options::reasoning_keys) (R3, R5).
+    /// [default ones](Config::reasoning_keys) (R3, R5).
     ///
     /// # Examples
     ///
@@ -122,7 +122,7 @@ impl CompletionsBuilder {
     /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"deliberation\":\"Hm.\"},\"finish_reason\":\"stop\"}]}\n\n";
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
     /// let completions = Completions::builder().reasoning_keys(["deliberation", "reasoning"]).from_byte_stream(bytes);
-    /// let finished = completions.single().await.unwrap().finished().await.unwrap();
+    /// let finished = completions.first().await.unwrap().finished().await.unwrap();
     /// assert_eq!(finished.message.reasoning, "Hm.");
     /// # }
     /// ```
@@ -152,7 +152,7 @@ impl CompletionsBuilder {
     /// let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"<think>Hm.</think>Yes.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     /// let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
     /// let completions = Completions::builder().think_tags(ThinkTags::Split).from_byte_stream(bytes);
-    /// let answer = completions.single().await?.finished().await?;
+    /// let answer = completions.first().await?.finished().await?;
     /// assert_eq!((&*answer.message.reasoning, &*answer.message.content), ("Hm.", "Yes."));
     /// # Ok(())
     /// # }
@@ -167,7 +167,7 @@ impl CompletionsBuilder {
     ///
     /// Every choice still ends at `[DONE]`. The stream closes, and with it [`usage`](Completions::usage) and
     /// [`choices`](Completions::choices), when the body ends, 64 KiB later, or 100 ms later; without
-    /// [`timers`](Self::timers) as soon as the source has nothing ready.
+    /// [`timers`](Self::implicit_timers) as soon as the source has nothing ready.
     #[must_use]
     pub fn usage_after_done(mut self, read: bool) -> Self {
         self.options.usage_after_done = read;

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use unbraid_core::{ChoiceError, ChoiceIndex, JsonFault, StreamError};
+use unbraid_core::{ChoiceError, ChoiceIndex, JsonErrorKind, StreamError};
 
 /// JSON that a model wrote and that cannot be handed out: which choice, which call, and why. The text is given only when
 /// asked for.
@@ -11,40 +11,21 @@ pub struct JsonError {
     choice: ChoiceIndex,
     call: Option<u32>,
     raw: Arc<str>,
-    fault: Fault,
-}
-
-/// What is wrong with a JSON text.
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// The choice was cut before the text could end.
-    #[error("{}", .0.reason())]
-    Choice(ChoiceError),
-    /// The text itself, or a field of it.
-    #[error(transparent)]
-    Json(JsonFault),
-}
-
-impl From<ChoiceError> for Fault {
-    fn from(error: ChoiceError) -> Self {
-        Self::Choice(error)
-    }
-}
-
-impl From<JsonFault> for Fault {
-    fn from(fault: JsonFault) -> Self {
-        Self::Json(fault)
-    }
+    kind: JsonErrorKind,
 }
 
 impl JsonError {
-    pub(crate) fn new(choice: ChoiceIndex, call: Option<u32>, raw: Arc<str>, fault: Fault) -> Self {
+    pub(crate) fn new(
+        choice: ChoiceIndex,
+        call: Option<u32>,
+        raw: Arc<str>,
+        kind: JsonErrorKind,
+    ) -> Self {
         Self {
             choice,
             call,
             raw,
-            fault,
+            kind,
         }
     }
 
@@ -62,8 +43,8 @@ impl JsonError {
 
     /// What is wrong.
     #[must_use]
-    pub fn fault(&self) -> &Fault {
-        &self.fault
+    pub fn kind(&self) -> &JsonErrorKind {
+        &self.kind
     }
 
     /// The raw text, as far as it came; empty for an error of one field.
@@ -77,8 +58,8 @@ impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "choice {}: ", self.choice)?;
         match self.call {
-            Some(call) => write!(f, "tool call {call}: {}", self.fault),
-            None => write!(f, "content: {}", self.fault),
+            Some(call) => write!(f, "tool call {call}: {}", self.kind),
+            None => write!(f, "content: {}", self.kind),
         }
     }
 }
@@ -91,9 +72,9 @@ impl fmt::Debug for JsonError {
 
 impl std::error::Error for JsonError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.fault {
-            Fault::Choice(error) => Some(error),
-            Fault::Json(fault) => Some(fault),
+        match &self.kind {
+            JsonErrorKind::Choice(error) => Some(error),
+            kind => Some(kind),
         }
     }
 }

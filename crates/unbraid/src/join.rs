@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Completions {
-    /// Reads several sources as one completion with the default settings; see [`Builder::join`].
+    /// Reads several sources as one completion with the default settings; see [`CompletionsBuilder::merge`].
     pub fn merge<I: IntoIterator<Item = Source>>(sources: I) -> Self {
         Self::builder().merge(sources)
     }
@@ -54,7 +54,7 @@ impl CompletionsBuilder {
     /// let good = Source::from_byte_stream(stream::iter([Ok::<_, std::io::Error>(body)]));
     /// let bad = Source::from_byte_stream(stream::iter([Err::<&str, _>(std::io::Error::other("no route"))]));
     ///
-    /// let completions = Completions::join([good, bad]);
+    /// let completions = Completions::merge([good, bad]);
     /// assert_eq!(completions.choice(0).await.unwrap().text().await?, "Hi");
     /// let error = completions.choice(1).await.unwrap().text().await.unwrap_err();
     /// assert_eq!(error.to_string(), "choice 1: the source failed after 0 bytes"); // its source() says: no route
@@ -108,7 +108,7 @@ impl CompletionsBuilder {
     }
 }
 
-/// Adds sources to a completion; see [`Builder::source_set`].
+/// Adds sources to a completion; see [`CompletionsBuilder::source_set`].
 ///
 /// It keeps nothing alive but the hope for more: while it lives the completion does not close. Dropping it says that
 /// there will be no more sources.

@@ -32,7 +32,7 @@
 //! }
 //! while let Some(answer) = tasks.join_next().await {
 //!     let answer = answer??;
-//!     println!("{}: {}", answer.index, answer.message.content);
+//!     println!("{}: {}", answer.choice, answer.message.content);
 //! }
 //! # Ok(())
 //! # }
@@ -78,17 +78,18 @@ mod waiting;
 mod watched;
 
 pub use unbraid_core::{
-    BYTES_PER_TOKEN, BoxError, ToolCall, CallKind, CallProblem, CallStatus, ChoiceError, ChoiceIndex,
-    Tokenizer, Demux, ChoiceEnd, Estimated, Event, FinishClass, FinishPolicy, FinishReason, ChoiceOutcome,
-    Fragment, Framing, JsonFault, Limit, LimitExceeded, Limits, Message, Metadata, Config, Position,
-    Prompt, ServerError, CompletionKind, TypeMismatch, Sequenced, StreamError, Text, ThinkTags, TimedOut,
-    Timeout, ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource, Warning,
-    aggregate, aggregate_json, completion_tokens, tool_names, estimate, estimate_for,
-    estimate_with, json, limits, parse_json, parse_json_repaired, prompt_tokens,
+    BYTES_PER_TOKEN, BoxError, CallKind, CallProblem, CallStatus, ChoiceEnd, ChoiceError,
+    ChoiceIndex, ChoiceOutcome, CompletionKind, Config, Demux, Estimated, Event, FinishClass,
+    FinishPolicy, FinishReason, Fragment, Framing, JsonErrorKind, Limit, LimitExceeded, Limits,
+    Message, Metadata, Position, Prompt, Sequenced, ServerError, StreamError, Text, ThinkTags,
+    TimedOut, Timeout, Tokenizer, ToolCall, ToolCallUpdate, Transcript, TransportError,
+    TypeMismatch, Update, Usage, UsageSource, Warning, aggregate, aggregate_json,
+    completion_tokens, estimate, estimate_for, estimate_with, json, limits, parse_json,
+    parse_json_repaired, prompt_tokens, tool_names,
 };
 
 pub use config::CompletionsBuilder;
-pub use error::{Error, Fault, JsonError};
+pub use error::{Error, JsonError};
 pub use handle::{
     choice::Choice,
     choices::Choices,
@@ -102,7 +103,7 @@ pub use handle::{
 pub use join::{SourceHandle, SourceSet};
 pub use log::Timing;
 pub use source::Source;
-pub use updates::{Updates, updates, updates_with};
+pub use updates::Updates;
 
 #[cfg(test)]
 mod tests;

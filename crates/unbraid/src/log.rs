@@ -12,7 +12,8 @@ use std::{
 
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceError, ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Transcript, choice::ChoiceMachine, piece::DeltaKind,
+    ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Position, Transcript,
+    choice::ChoiceMachine, piece::DeltaKind,
 };
 
 use crate::{
@@ -102,7 +103,9 @@ impl Record {
     fn topics(&self, batch: &Batch) -> Topics {
         let plain = |(lane, role): &_| self.machine.is_plain(*lane, *role, &self.transcript);
         match batch.only().filter(plain) {
-            Some((DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal, _)) => Topics::TEXTS,
+            Some((DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal, _)) => {
+                Topics::TEXTS
+            }
             Some((DeltaKind::Arguments(_), _)) => Topics::CALLS,
             None => Topics::ALL,
         }
@@ -275,7 +278,9 @@ mod tests {
         let place = Position::default();
         log.change(|record| {
             let mut other = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
-            record.machine.finish(ChoiceEnd::Interrupted, place, &mut other);
+            record
+                .machine
+                .finish(ChoiceEnd::Interrupted, place, &mut other);
         });
         let log = Arc::new(log);
         let board = Arc::new(Board::new(Listing::default()));

@@ -22,7 +22,7 @@ use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionE
 use tokio::time::Instant;
 use tracing::Instrument;
 use unbraid_core::{
-    ChoiceIndex, ChoiceEnd, FinishPolicy, Config, StreamError, TransportError, Warning,
+    ChoiceEnd, ChoiceIndex, Config, FinishPolicy, StreamError, TransportError, Warning,
     pipeline::Pipeline,
 };
 

@@ -10,7 +10,7 @@ use futures::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
 use unbraid_core::{BoxError, StreamError, Update};
 
-/// A stream to read, whatever it is made of: one part of a [`join`](crate::Builder::join).
+/// A stream to read, whatever it is made of: one part of a [`join`](crate::CompletionsBuilder::merge).
 ///
 /// Nothing is read before it is joined. Dropping it drops what it is made of.
 ///
@@ -23,7 +23,7 @@ use unbraid_core::{BoxError, StreamError, Update};
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let body = |text: &str| format!("data: {{\"choices\":[{{\"index\":0,\"text\":\"{text}\"}}]}}\n\ndata: [DONE]\n\n");
 /// let bodies = ["one", "two"].map(|text| std::io::Cursor::new(body(text)));
-/// let completions = Completions::join(bodies.map(Source::reader));
+/// let completions = Completions::merge(bodies.map(Source::reader));
 /// completions.closed().await?;
 /// assert_eq!(completions.choice(1).await.unwrap().text().await?, "two");
 /// # Ok(())
@@ -32,7 +32,7 @@ use unbraid_core::{BoxError, StreamError, Update};
 pub struct Source(pub(crate) Box<dyn Feed>);
 
 impl Source {
-    /// A stream of byte chunks, as [`Builder::from_byte_stream`](crate::Builder::from_byte_stream) takes it.
+    /// A stream of byte chunks, as [`CompletionsBuilder::from_byte_stream`](crate::CompletionsBuilder::from_byte_stream) takes it.
     ///
     /// Its error ends the stream as [`StreamError::Transport`], unless it is a [`StreamError`] itself: that one is kept.
     pub fn from_byte_stream<S, B, E>(bytes: S) -> Self
@@ -44,7 +44,7 @@ impl Source {
         Self(Box::new(Bytes(Box::pin(bytes))))
     }
 
-    /// Anything that is an `AsyncRead`, as [`Builder::from_reader`](crate::Builder::from_reader) takes it.
+    /// Anything that is an `AsyncRead`, as [`CompletionsBuilder::from_reader`](crate::CompletionsBuilder::from_reader) takes it.
     pub fn from_reader<R>(reader: R) -> Self
     where
         R: AsyncRead + Send + 'static,
@@ -52,7 +52,7 @@ impl Source {
         Self(Box::new(Reads::new(reader)))
     }
 
-    /// Updates that were decoded elsewhere, as [`Builder::from_updates`](crate::Builder::from_updates) takes them.
+    /// Updates that were decoded elsewhere, as [`CompletionsBuilder::from_updates`](crate::CompletionsBuilder::from_updates) takes them.
     pub fn from_updates<S, E>(updates: S) -> Self
     where
         S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,

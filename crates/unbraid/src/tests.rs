@@ -30,7 +30,7 @@ use std::{future::Future, time::Duration};
 
 use unbraid_testkit::script::{Script, Step};
 
-use crate::{CompletionsBuilder, Choice, ChoiceError, Completions, ChoiceOutcome};
+use crate::{Choice, ChoiceError, ChoiceOutcome, Completions, CompletionsBuilder};
 
 /// Far beyond every deadline of the library; time is paused, so that reaching it costs nothing.
 const DEADLINE: Duration = Duration::from_secs(3600);

@@ -11,7 +11,7 @@ use tiktoken_rs::{
 };
 use tokio::{runtime::Handle, task::JoinError};
 use unbraid_core::{
-    ChoiceIndex, Tokenizer, Framing, Metadata, Prompt, Usage, estimate_for, estimate_with,
+    ChoiceIndex, Framing, Metadata, Prompt, Tokenizer, Usage, estimate_for, estimate_with,
 };
 
 use crate::{board::Board, log::Log};
@@ -71,9 +71,9 @@ impl Encoding {
     ///
     /// ```
     /// use serde_json::json;
-    /// use unbraid::{Demux, Options, Prompt, tokens::Encoding};
+    /// use unbraid::{Demux, Config, Prompt, tokens::Encoding};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"model\":\"qwen3-32b\",\"choices\":[]}\n\n");
     /// assert_eq!(Encoding::for_response(demux.metadata(), &Prompt::default()), Encoding::O200k);
     /// let prompt = Prompt::from_request(&json!({ "model": "gpt-4" }));
@@ -269,7 +269,11 @@ impl Count {
         let Some(n) = self.prompt.choices_per_prompt() else {
             return self.prompt.tokens(&self.counter);
         };
-        let answered = |at| choices.iter().any(|choice| choice.split_by_prompt(n).0 == at);
+        let answered = |at| {
+            choices
+                .iter()
+                .any(|choice| choice.split_by_prompt(n).0 == at)
+        };
         let tokens = self.prompt.tokens_of(answered, &self.counter);
         // Choices beyond the list show that the source has another numbering.
         tokens

@@ -20,7 +20,7 @@ use halves::WithoutHalves;
 
 use crate::apart::turn;
 
-/// The updates of one stream, in the order of the wire; see [`updates`].
+/// The updates of one stream, in the order of the wire; see [`from_byte_stream`](Self::from_byte_stream).
 ///
 /// Dropping it closes the source. [`next`](Self::next) is cancel safe.
 pub struct Updates {
@@ -30,90 +30,90 @@ pub struct Updates {
 
 type Decoded = Pin<Box<dyn Stream<Item = Result<Update<'static>, StreamError>> + Send>>;
 
-/// Decodes a stream of byte chunks into flat updates, one after another, each with its choice index.
-///
-/// Nothing is kept and nothing is checked beyond the format: no choice has an end here, and an error that the server
-/// reports is an [`Update`] with its `error` set. Texts can be added up as they are: where the server cut a character in
-/// two, it comes whole with the later update. The first `Err` is the last item.
-///
-/// # Examples
-///
-/// Both views at once: a tap on the updates, and the choices apart.
-///
-/// ```
-/// use futures::{StreamExt, stream};
-/// use unbraid::{Completions, updates};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let body = "data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-/// let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-/// let tapped = updates(bytes).inspect(|update| {
-///     if let Ok(update) = update {
-///         let text = update.content.as_ref().map_or("", |piece| &piece.text);
-///         println!("{:?}: {text}", update.choice_index);
-///     }
-/// });
-/// let completions = Completions::from_updates(tapped);
-/// assert_eq!(completions.single().await?.text().await?, "Hi");
-/// # Ok(())
-/// # }
-/// ```
-pub fn updates<S, B, E>(bytes: S) -> Updates
-where
-    S: Stream<Item = Result<B, E>> + Send + 'static,
-    B: AsRef<[u8]> + Send + 'static,
-    E: Into<BoxError> + Send + 'static,
-{
-    updates_with(bytes, &Config::default())
-}
+impl Updates {
+    /// Decodes a stream of byte chunks into flat updates, one after another, each with its choice index.
+    ///
+    /// Nothing is kept and nothing is checked beyond the format: no choice has an end here, and an error that the server
+    /// reports is an [`Update`] with its `error` set. Texts can be added up as they are: where the server cut a character in
+    /// two, it comes whole with the later update. The first `Err` is the last item.
+    ///
+    /// # Examples
+    ///
+    /// Both views at once: a tap on the updates, and the choices apart.
+    ///
+    /// ```
+    /// use futures::{StreamExt, stream};
+    /// use unbraid::{Completions, Updates};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = "data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    /// let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    /// let tapped = Updates::from_byte_stream(bytes).inspect(|update| {
+    ///     if let Ok(update) = update {
+    ///         let text = update.content.as_ref().map_or("", |piece| &piece.text);
+    ///         println!("{:?}: {text}", update.choice);
+    ///     }
+    /// });
+    /// let completions = Completions::from_updates(tapped);
+    /// assert_eq!(completions.first().await?.text().await?, "Hi");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_byte_stream<S, B, E>(bytes: S) -> Self
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: AsRef<[u8]> + Send + 'static,
+        E: Into<BoxError> + Send + 'static,
+    {
+        Self::with_config(bytes, &Config::default())
+    }
 
-/// As [`updates`], with options: `strict` and the limits on lines, events and depth apply.
-pub fn updates_with<S, B, E>(bytes: S, options: &Config) -> Updates
-where
-    S: Stream<Item = Result<B, E>> + Send + 'static,
-    B: AsRef<[u8]> + Send + 'static,
-    E: Into<BoxError> + Send + 'static,
-{
-    let mut flat = Flat::new(options);
-    let stream = stream! {
-        let bytes = pin!(bytes);
-        let mut bytes = Fair::new(bytes);
-        while !flat.over {
-            match bytes.next().await {
-                Some(Ok(read)) => {
-                    let mut read = Reading::new(read);
-                    // One event at a time: a read may hold any number of them, and a stream is pulled.
-                    while !flat.over {
-                        let mut next = flat.next(&mut read);
-                        if matches!(next, Next::Large) {
-                            (flat, read, next) = Box::pin(flat.large(read)).await;
-                        }
-                        match next {
-                            Next::Event | Next::Large => {}
-                            Next::Portion => turn().await,
-                            Next::Read => break,
-                        }
-                        for item in flat.ready.drain(..) {
-                            yield item;
+    /// As [`from_byte_stream`](Self::from_byte_stream), with options: `strict` and the limits on lines, events and depth apply.
+    pub fn with_config<S, B, E>(bytes: S, config: &Config) -> Self
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: AsRef<[u8]> + Send + 'static,
+        E: Into<BoxError> + Send + 'static,
+    {
+        let mut flat = Flat::new(config);
+        let stream = stream! {
+            let bytes = pin!(bytes);
+            let mut bytes = Fair::new(bytes);
+            while !flat.over {
+                match bytes.next().await {
+                    Some(Ok(read)) => {
+                        let mut read = Reading::new(read);
+                        // One event at a time: a read may hold any number of them, and a stream is pulled.
+                        while !flat.over {
+                            let mut next = flat.next(&mut read);
+                            if matches!(next, Next::Large) {
+                                (flat, read, next) = Box::pin(flat.large(read)).await;
+                            }
+                            match next {
+                                Next::Event | Next::Large => {}
+                                Next::Portion => turn().await,
+                                Next::Read => break,
+                            }
+                            for item in flat.ready.drain(..) {
+                                yield item;
+                            }
                         }
                     }
+                    Some(Err(error)) => flat = flat.end(Some(error.into())).await,
+                    None => flat = flat.end(None).await,
                 }
-                Some(Err(error)) => flat = flat.end(Some(error.into())).await,
-                None => flat = flat.end(None).await,
+                for item in flat.ready.drain(..) {
+                    yield item;
+                }
             }
-            for item in flat.ready.drain(..) {
-                yield item;
-            }
+        };
+        Self {
+            inner: WithoutHalves::new(Box::pin(stream)),
+            done: false,
         }
-    };
-    Updates {
-        inner: WithoutHalves::new(Box::pin(stream)),
-        done: false,
     }
-}
 
-impl Updates {
     /// The next update; `None` once the stream is over.
     ///
     /// # Cancel safety

@@ -134,7 +134,7 @@ impl Waiting {
         }
     }
 
-    /// As [`Place::leave`], at the place of a ticket.
+    /// As [`Position::leave`], at the place of a ticket.
     pub(crate) fn leave(&mut self, ticket: &Arc<Ticket>, waker: &Waker) -> Option<Waker> {
         if let Some(place) = self.place(ticket.slot()) {
             return place.leave(waker);
@@ -168,7 +168,7 @@ impl Waiting {
         Some(place)
     }
 
-    /// As [`Place::tell`], for all of them; false if nobody was told.
+    /// As [`Position::tell`], for all of them; false if nobody was told.
     pub(crate) fn tell(&mut self, topics: Topics, due: &mut Due) -> bool {
         let before = due.count;
         for place in self.places() {

@@ -1,6 +1,6 @@
 //! T28 to T45: mixed fragments, other forms of a call, and what stands beside one.
 
-use unbraid_core::{ChoiceIndex, Limits, Config};
+use unbraid_core::{ChoiceIndex, Config, Limits};
 
 use super::{call, calls, check, check_choice, check_declared, delta, demux, finish};
 

@@ -1,6 +1,6 @@
 //! The synchronous core, every event looked at as it comes.
 
-use unbraid_core::{Demux, Event, Config};
+use unbraid_core::{Config, Demux, Event};
 
 use crate::{
     body::Answer,

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use serde_json::{Value, json};
-use unbraid_core::{Demux, ChoiceEnd, Event, Config, Prompt, StreamError, TransportError};
+use unbraid_core::{ChoiceEnd, Config, Demux, Event, Prompt, StreamError, TransportError};
 use unbraid_http::HttpError;
 
 use crate::account::Account;
@@ -16,7 +16,7 @@ pub(super) fn no_answer(error: &HttpError) -> Value {
     let mut response: Value =
         serde_json::from_str(&account.into_json_text()).unwrap_or_else(|_| json!({}));
     if let Some(Value::Object(account)) = response.get_mut("unbraid") {
-        account.insert("end".into(), error.name().into());
+        account.insert("end".into(), error.as_str().into());
         account.insert("error".into(), to_json(error));
     }
     response
@@ -29,7 +29,8 @@ pub(super) fn no_answer_event(error: &HttpError) -> Value {
 
 /// Adds the error of a request to that of the choice or stream that it ended.
 pub(crate) fn add_to_event<T: AsRef<str>>(event: &Event<T>, object: &mut Value) {
-    if let Event::End(ChoiceEnd::Transport(failed)) | Event::Error(StreamError::Transport(failed)) = event
+    if let Event::End(ChoiceEnd::Transport(failed)) | Event::Error(StreamError::Transport(failed)) =
+        event
         && let Some(error) = object.get_mut("error")
     {
         add_to(failed, error);
@@ -38,16 +39,16 @@ pub(crate) fn add_to_event<T: AsRef<str>>(event: &Event<T>, object: &mut Value) 
 
 /// Adds the error of a request to an error object.
 pub(crate) fn add_to(failed: &TransportError, object: &mut Value) {
-    if let (Some(cause), Value::Object(fields)) = (HttpError::cause_of(failed), object) {
+    if let (Some(cause), Value::Object(fields)) = (HttpError::find_in(failed), object) {
         fields.insert("cause".into(), to_json(cause));
     }
 }
 
 /// Its kind and text; of a server that answered also the status, the request's id, and the body, which holds its message.
 fn to_json(error: &HttpError) -> Value {
-    let mut object = json!({ "type": error.name(), "message": error.to_string() });
+    let mut object = json!({ "type": error.as_str(), "message": error.to_string() });
     if let Value::Object(fields) = &mut object {
-        if let Some(answer) = error.answer() {
+        if let Some(answer) = error.status_error() {
             let body = answer.body_head();
             let body = serde_json::from_str(body).unwrap_or_else(|_| Value::from(body));
             fields.insert("status".into(), answer.status().into());

@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use unbraid_core::{ChoiceIndex, ChoiceEnd, StreamError, TransportError};
+use unbraid_core::{ChoiceEnd, ChoiceIndex, StreamError, TransportError};
 use unbraid_http::{HttpError, StatusError, limits::MAX_RETRY_AFTER};
 
 use crate::{
@@ -16,7 +16,7 @@ const MAX_MESSAGE: usize = 600;
 /// Why a request brought no answer, in one line: what happened, what the other side said, what to look at.
 pub(crate) fn told(error: &HttpError) -> String {
     let mut line = error.to_string();
-    let said = match error.answer() {
+    let said = match error.status_error() {
         Some(answer) => answer.message().map(str::to_owned),
         None => error.source().map(innermost),
     };
@@ -24,7 +24,11 @@ pub(crate) fn told(error: &HttpError) -> String {
         let short: String = said.trim().chars().take(MAX_MESSAGE).collect();
         line.extend([": ", &short]);
     }
-    if let Some(attempts) = error.answer().map(StatusError::attempts).filter(|n| *n > 1) {
+    if let Some(attempts) = error
+        .status_error()
+        .map(StatusError::attempts)
+        .filter(|n| *n > 1)
+    {
         line.extend([" (", &attempts.to_string(), " attempts)"]);
     }
     if let Some(hint) = hint(error) {
@@ -50,7 +54,9 @@ fn hint(error: &HttpError) -> Option<String> {
         HttpError::Tls { .. } => {
             "if the server speaks plain HTTP, the base URL begins with http://".to_owned()
         }
-        HttpError::Page(_) => "is the base URL that of the API? it mostly ends in /v1".to_owned(),
+        HttpError::UnexpectedHtml(_) => {
+            "is the base URL that of the API? it mostly ends in /v1".to_owned()
+        }
         HttpError::Status(refused) => return hint_at(refused),
         _ => return None,
     })
@@ -104,7 +110,7 @@ fn causes(outcome: &Outcome<'_>) -> Vec<(String, Vec<ChoiceIndex>)> {
         let ChoiceEnd::Transport(error) = end else {
             continue;
         };
-        let cause = HttpError::cause_of(&**error).map_or_else(|| lost(error), told);
+        let cause = HttpError::find_in(&**error).map_or_else(|| lost(error), told);
         match causes.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, choices)) => choices.push(*index),
             None => causes.push((cause, vec![*index])),

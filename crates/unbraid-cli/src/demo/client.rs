@@ -11,7 +11,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time};
-use unbraid::{BoxError, CompletionsBuilder, Completions};
+use unbraid::{BoxError, Completions, CompletionsBuilder};
 
 use super::scenario::{self, PATH};
 
@@ -19,7 +19,10 @@ use super::scenario::{self, PATH};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks the question, and gives the answers as they stream.
-pub(crate) async fn ask(address: SocketAddr, builder: CompletionsBuilder) -> Result<Completions, BoxError> {
+pub(crate) async fn ask(
+    address: SocketAddr,
+    builder: CompletionsBuilder,
+) -> Result<Completions, BoxError> {
     let body = time::timeout(PATIENCE, request(address)).await??;
     Ok(builder
         .first_byte_timeout(PATIENCE)

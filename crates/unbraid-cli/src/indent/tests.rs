@@ -1,5 +1,5 @@
 use serde_json::Value;
-use unbraid::{CallKind, CallStatus, Demux, Config};
+use unbraid::{CallKind, CallStatus, Config, Demux};
 use unbraid_testkit::fixture::Fixture;
 
 use super::Indenter;

@@ -87,12 +87,18 @@ impl Pane {
                 self.blocks.start_call(name, *kind);
                 self.rate.count(at);
             }
-            Event::ToolCallArguments { call_index: call, text } => {
+            Event::ToolCallArguments {
+                call_index: call,
+                text,
+            } => {
                 self.state = State::Calling;
                 self.blocks.push_arguments(*call, text);
                 self.rate.count(at);
             }
-            Event::ToolCallDone { call_index: call, status } => self.blocks.end_call(*call, *status),
+            Event::ToolCallDone {
+                call_index: call,
+                status,
+            } => self.blocks.end_call(*call, *status),
             Event::Finish(reason) => self.reason = Some(printable(reason)),
             Event::End(end) => {
                 self.state = State::Ended(end.as_str());

@@ -1,6 +1,6 @@
 //! The calls of one choice as lines: indented JSON, one call behind the other, although they stream in parallel.
 
-use unbraid::{ToolCall, CallKind, CallStatus};
+use unbraid::{CallKind, CallStatus, ToolCall};
 
 use super::lines::{Line, Lines, Voice};
 use crate::{indent::Indenter, printable::printable};
@@ -108,7 +108,9 @@ impl Calls {
                 lines.extend(text.by_ref());
             }
             // One that is told twice is left out of the message, and of these lines (T37).
-            let told = calls.iter().find(|call| call.call_index as usize == ordinal);
+            let told = calls
+                .iter()
+                .find(|call| call.call_index as usize == ordinal);
             lines.extend(
                 told.map(|call| typed.end(call.status))
                     .into_iter()
@@ -139,7 +141,7 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
-    use unbraid::{CallKind, Demux, Config};
+    use unbraid::{CallKind, Config, Demux};
 
     use super::{Calls, Line, Voice};
 

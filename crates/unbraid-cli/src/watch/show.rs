@@ -7,7 +7,7 @@ use tokio::{
     sync::mpsc::{self, Sender},
     task::JoinSet,
 };
-use unbraid::{Choice, ChoiceError, ChoiceIndex, Completions, Event, ChoiceOutcome};
+use unbraid::{Choice, ChoiceError, ChoiceIndex, ChoiceOutcome, Completions, Event};
 
 use super::{
     calls::Calls,
@@ -120,7 +120,10 @@ impl ChoiceLines {
                 lines.extend(self.calls.start(name, *kind));
                 lines
             }
-            Event::ToolCallArguments { call_index: call, text } => self.calls.push(*call, text),
+            Event::ToolCallArguments {
+                call_index: call,
+                text,
+            } => self.calls.push(*call, text),
             Event::End(_) => {
                 let text = self.text.end();
                 self.calls.end(&choice.snapshot().tool_calls, text)

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use unbraid::{ChoiceIndex, ChoiceEnd, StreamError, Timing, Usage, Warning};
+use unbraid::{ChoiceEnd, ChoiceIndex, StreamError, Timing, Usage, Warning};
 
 use super::show::style;
 use crate::{

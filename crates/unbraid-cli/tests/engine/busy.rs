@@ -92,7 +92,7 @@ fn more_choices_than_slots_are_refused() {
     run(async {
         let request = Request::chat("tiny").user("Hi").n(SLOTS + 4);
         let refused = client(base_url).send(&request).await.unwrap_err();
-        let refused = refused.answer().expect("it has a status");
+        let refused = refused.status_error().expect("it has a status");
         assert_eq!(
             (refused.status(), refused.kind()),
             (400, Some("invalid_request_error"))

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 use unbraid::{Usage, UsageSource};
-use unbraid_core::{Demux, Config};
+use unbraid_core::{Config, Demux};
 use unbraid_http::Request;
 
 use crate::{

@@ -20,7 +20,11 @@ fn every_choice_ends_and_keeps_what_it_had() {
         for choice in choices {
             let choice = choice.unwrap();
             let ended = choice.outcome().await;
-            assert!(matches!(ended.end, ChoiceEnd::Transport(_)), "{:?}", ended.end);
+            assert!(
+                matches!(ended.end, ChoiceEnd::Transport(_)),
+                "{:?}",
+                ended.end
+            );
             assert!(!ended.message.content.is_empty());
             let error = choice.finished().await.unwrap_err();
             assert!(matches!(error.end(), ChoiceEnd::Transport(_)), "{error:?}");

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::{Demux, Config};
+use crate::{Config, Demux};
 
 /// The first choice that entries of `choices`, one a chunk, add up to; `None` stands for `[DONE]`.
 fn choice(entries: &[&str]) -> (Value, Vec<&'static str>) {

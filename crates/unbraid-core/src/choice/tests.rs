@@ -5,7 +5,7 @@ mod cut;
 use unbraid_testkit::cut::Rng;
 
 use super::*;
-use crate::{ChoiceIndex, Message, CompletionKind, ThinkTags, ToolCallUpdate};
+use crate::{ChoiceIndex, CompletionKind, Message, ThinkTags, ToolCallUpdate};
 
 const LANES: [DeltaKind; 5] = [
     DeltaKind::Content,
@@ -48,7 +48,8 @@ impl Choice {
     }
 
     fn ended(mut self, place: Position) -> (Vec<String>, Message) {
-        self.machine.finish(ChoiceEnd::Interrupted, place, &mut self.log);
+        self.machine
+            .finish(ChoiceEnd::Interrupted, place, &mut self.log);
         (self.told(0), self.log.message())
     }
 }
@@ -65,7 +66,7 @@ fn update(rng: &mut Rng) -> Update<'static> {
         ..Fragment::from("x")
     };
     let call = |rng: &mut Rng| ToolCallUpdate {
-        index: rng.chance(0.9).then(|| rng.below(3) as i64),
+        wire_index: rng.chance(0.9).then(|| rng.below(3) as i64),
         id: rng.chance(0.5).then(|| "id".into()),
         name: rng.chance(0.7).then(|| Fragment::from("name")),
         arguments: rng.chance(0.7).then(|| Fragment::from("{")),

@@ -86,7 +86,7 @@ fn open_entry(
 ) -> Result<usize, LimitExceeded> {
     let call = open(log, CallKind::Function, max)?;
     if let Some(state) = log.calls.get_mut(call) {
-        state.came_with_index = entry.index.is_some();
+        state.came_with_index = entry.wire_index.is_some();
     }
     Ok(call)
 }
@@ -95,7 +95,7 @@ fn open_entry(
 fn find(calls: &[CallEntry], entry: &ToolCallUpdate<'_>, tools: &[Arc<str>]) -> Option<usize> {
     let id = entry.id.as_deref().filter(|id| !id.is_empty());
     let named = entry.name.as_ref().is_some_and(|name| !name.is_empty());
-    let key = entry.index.or_else(|| entry.position.map(i64::from));
+    let key = entry.wire_index.or_else(|| entry.position.map(i64::from));
     if let Some(known) = id.and_then(|id| find_id(calls, id, key, named)) {
         return known;
     }
@@ -171,9 +171,9 @@ fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, tools: 
     if let Some(state) = log.calls.get_mut(call) {
         state.key = state
             .key
-            .or(entry.index)
+            .or(entry.wire_index)
             .or_else(|| entry.position.map(i64::from));
-        state.index = state.index.or(entry.index);
+        state.index = state.index.or(entry.wire_index);
         if let (None, Some(id)) = (&state.id, entry.id.as_deref().filter(|id| !id.is_empty())) {
             state.id = Some(id.into());
         }
@@ -333,8 +333,11 @@ pub(super) fn finish_all(log: &mut Transcript, place: Position, cut: bool, max: 
         log.push(Kind::CallDone, place, number(call), "");
         let status = log.calls.get(call).and_then(|state| state.status);
         if status == Some(CallStatus::Repaired) && arguments.trim_start().starts_with("{}") {
-            let warning =
-                Warning::new("T22", place.event, "arguments begin with a placeholder object");
+            let warning = Warning::new(
+                "T22",
+                place.event,
+                "arguments begin with a placeholder object",
+            );
             log.warn(warning, place, max);
         }
     }

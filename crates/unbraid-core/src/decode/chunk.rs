@@ -159,11 +159,16 @@ pub(crate) fn some_text(fragment: Option<Fragment<'_>>) -> Option<Fragment<'_>> 
 
 /// T3: several entries without index in one chunk are told apart by position.
 pub(crate) fn number_calls(calls: &mut [ToolCallUpdate<'_>]) {
-    if calls.iter().filter(|call| call.index.is_none()).count() < 2 {
+    if calls
+        .iter()
+        .filter(|call| call.wire_index.is_none())
+        .count()
+        < 2
+    {
         return;
     }
     for (position, call) in calls.iter_mut().enumerate() {
-        if call.index.is_none() {
+        if call.wire_index.is_none() {
             call.position = u32::try_from(position).ok();
         }
     }

@@ -12,7 +12,7 @@ use super::{
     node,
 };
 use crate::{
-    Fragment, CompletionKind, ToolCallUpdate,
+    CompletionKind, Fragment, ToolCallUpdate,
     dialect::openai_chat,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
 };
@@ -190,7 +190,8 @@ impl<'a> Fill<'a> for Element<'a> {
     fn done(&mut self) -> Result<(), Surprise> {
         // E21: a message beside a delta only repeats what has come; in place of one it needs a closer look.
         let update = &self.update;
-        let counts = self.has_message && update.kind == CompletionKind::Chat && !update.has_payload();
+        let counts =
+            self.has_message && update.kind == CompletionKind::Chat && !update.has_payload();
         if counts { Err(Surprise) } else { Ok(()) }
     }
 }
@@ -293,7 +294,7 @@ impl<'a> Fill<'a> for Function<'a> {
 impl<'a> Fill<'a> for ToolCallUpdate<'a> {
     fn fill(&mut self, key: Cow<'a, str>, from: &mut impl Values<'a>) -> Result<(), Surprise> {
         match &*key {
-            "index" => self.index = from.number()?,
+            "index" => self.wire_index = from.number()?,
             "id" => self.id = non_empty(from.text()?),
             "type" => self.kind = non_empty(from.text()?),
             "function" => {

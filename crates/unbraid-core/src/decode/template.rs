@@ -21,7 +21,7 @@ pub(super) struct Template {
     /// Each hole, and what stands between it and the next.
     holes: Vec<(Hole, Box<[u8]>)>,
     lane: DeltaKind,
-    /// Whether all that it says stands in a [`Piece`].
+    /// Whether all that it says stands in a [`TextDelta`].
     is_piece: bool,
     /// All that the chunk says, but for what stands in the holes.
     like: Update<'static>,
@@ -227,7 +227,7 @@ fn lent<'t>(text: &'t Option<Cow<'static, str>>) -> Option<Cow<'t, str>> {
 
 fn lent_call<'t>(call: &'t ToolCallUpdate<'static>) -> ToolCallUpdate<'t> {
     ToolCallUpdate {
-        index: call.index,
+        wire_index: call.wire_index,
         id: lent(&call.id),
         kind: lent(&call.kind),
         name: call.name.as_ref().map(|name| Fragment::from(&*name.text)),
@@ -240,7 +240,7 @@ fn only_piece<'u, 'a>(update: &'u Update<'a>) -> Option<(DeltaKind, &'u Fragment
     let (index, call) = match update.tool_calls.as_slice() {
         [] => (0, None),
         [call] if call.extra.is_empty() && call.position.is_none() => {
-            (call.index.unwrap_or(0), Some(call.arguments.as_ref()?))
+            (call.wire_index.unwrap_or(0), Some(call.arguments.as_ref()?))
         }
         _ => return None,
     };
@@ -298,7 +298,7 @@ fn only(text: &str, needle: &str) -> Option<usize> {
 /// Whether the likes of it change nothing but one text: a call's header, or an index that is missing, does.
 fn says_nothing_else(like: &Update<'_>) -> bool {
     like.tool_calls.iter().all(|call| {
-        call.index.is_some()
+        call.wire_index.is_some()
             && call.id.is_none()
             && call.name.is_none()
             && call.kind.as_deref().is_none_or(|kind| kind == "function")

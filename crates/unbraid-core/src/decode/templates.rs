@@ -80,7 +80,10 @@ impl Templates {
         let known = std::mem::replace(&mut self.told, true);
         let piece = template.piece(choice, text);
         match piece.filter(|_| known && sink.takes_pieces()) {
-            Some(piece) => sink.piece(&TextDelta { event_index: event, ..piece }),
+            Some(piece) => sink.piece(&TextDelta {
+                event_index: event,
+                ..piece
+            }),
             None => sink.update(&Update {
                 event_index: event,
                 ..template.update(choice, text)

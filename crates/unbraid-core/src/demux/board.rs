@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::{
-    ChoiceIndex, ChoiceEnd, Config, CompletionKind, Sequenced, Text, Transcript, Update, choice::ChoiceMachine,
-    event::Position, piece::TextDelta, route::ChoiceSink,
+    ChoiceEnd, ChoiceIndex, CompletionKind, Config, Sequenced, Text, Transcript, Update,
+    choice::ChoiceMachine, event::Position, piece::TextDelta, route::ChoiceSink,
 };
 
 /// Every choice's machine and transcript, and the order of what has happened.
@@ -124,7 +124,9 @@ impl ChoiceSink for Board {
     }
 
     fn fail(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
-        self.with(slot, |machine, log| machine.finish_with_error(end, place, log));
+        self.with(slot, |machine, log| {
+            machine.finish_with_error(end, place, log)
+        });
     }
 
     fn stream(&mut self, event: Sequenced<Text>) {

@@ -1,5 +1,5 @@
 use super::Demux;
-use crate::{CallKind, ChoiceIndex, ChoiceEnd, Config, StreamError, Transcript};
+use crate::{CallKind, ChoiceEnd, ChoiceIndex, Config, StreamError, Transcript};
 
 mod lines;
 
@@ -239,7 +239,10 @@ fn x14_an_event_that_lacks_only_its_blank_line_is_delivered_when_the_connection_
         let demux = died(first.clone() + rest);
         let choice = demux.choice(ChoiceIndex(0)).unwrap();
         assert_eq!(choice.message().content, text, "{rest}");
-        assert!(matches!(choice.end(), Some(ChoiceEnd::Transport(_))), "{rest}");
+        assert!(
+            matches!(choice.end(), Some(ChoiceEnd::Transport(_))),
+            "{rest}"
+        );
         assert!(matches!(
             demux.closed(),
             Some(Err(StreamError::Transport(_)))
@@ -317,7 +320,12 @@ fn e11_entries_beyond_a_bound_are_skipped_and_told_once() {
     );
     demux.finish();
     assert_eq!(
-        demux.choices().next().unwrap().end().map(|end| end.as_str()),
+        demux
+            .choices()
+            .next()
+            .unwrap()
+            .end()
+            .map(|end| end.as_str()),
         Some("limit_exceeded")
     );
 }

@@ -27,8 +27,7 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, names: &[Arc
                     .get("name")
                     .and_then(fragment)
                     .and_then(|f| some_text(Some(f)));
-                element.update.function_arguments =
-                    value.get("arguments").and_then(arguments);
+                element.update.function_arguments = value.get("arguments").and_then(arguments);
             }
             key_name if is_padding(key_name) => {}
             other => match names.iter().position(|name| **name == *other) {
@@ -45,10 +44,7 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, names: &[Arc
     }
     let part = element.update.reasoning.take();
     element.update.reasoning = reasoning.map(|(_, text)| text).or(part);
-    if let (None, Some(list)) = (
-        &element.update.reasoning,
-        node.get("reasoning_details"),
-    ) {
+    if let (None, Some(list)) = (&element.update.reasoning, node.get("reasoning_details")) {
         let (text, lost_half) = details(list);
         element.details_only = text.is_some();
         element.lost_half |= lost_half;
@@ -118,7 +114,7 @@ fn tool_call<'a>(node: &Node<'a>) -> ToolCallUpdate<'a> {
     let mut call = ToolCallUpdate::default();
     for (key, value) in node.as_object().unwrap_or_default() {
         match &**key {
-            "index" => call.index = value.as_i64_lenient(),
+            "index" => call.wire_index = value.as_i64_lenient(),
             "id" => call.id = value.text().filter(|id| !id.is_empty()),
             "type" => call.kind = value.text().filter(|kind| !kind.is_empty()),
             "function" => {

@@ -1,6 +1,6 @@
 use super::{ChoiceError, StreamError};
 use crate::{
-    Demux, Config,
+    Config, Demux,
     frame::{FrameLimits, Framer},
 };
 

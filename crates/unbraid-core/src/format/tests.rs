@@ -1,5 +1,5 @@
 use super::{BodyFormat, Head};
-use crate::{Demux, Config, StreamError};
+use crate::{Config, Demux, StreamError};
 
 fn closed(body: &[u8]) -> Result<(), StreamError> {
     let mut demux = Demux::new(Config::default());

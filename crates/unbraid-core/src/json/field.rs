@@ -1,6 +1,6 @@
 //! One string of the arguments, as the model types it.
 
-use super::{Verdict, Pointer, scan::Scanner};
+use super::{Pointer, Verdict, scan::Scanner};
 
 mod walk;
 
@@ -170,7 +170,9 @@ impl Field {
             Verdict::EmptyAsObject => FieldError::Absent,
             Verdict::Truncated => FieldError::Cut,
             // An outermost number or literal that only the text's end delimits.
-            Verdict::Complete | Verdict::Repaired | Verdict::Concatenated { .. } => self.bare_word(),
+            Verdict::Complete | Verdict::Repaired | Verdict::Concatenated { .. } => {
+                self.bare_word()
+            }
         })
     }
 

@@ -11,9 +11,9 @@ use serde_json::Value;
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
 use super::{
-    Field, FieldError, Verdict, Partial, PartialOptions, Pointer, PointerError, Repair, Repaired,
+    Field, FieldError, Partial, PartialOptions, Pointer, PointerError, Repair, Repaired, Verdict,
 };
-use crate::{Demux, Config};
+use crate::{Config, Demux};
 
 /// The arguments of every call in every fixture.
 fn arguments() -> Vec<String> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Demux, ChoiceEnd, Config, StreamError};
+use crate::{ChoiceEnd, Config, Demux, StreamError};
 
 /// What a stream comes to under these limits: its own limit error, then each choice's end and text.
 #[track_caller]

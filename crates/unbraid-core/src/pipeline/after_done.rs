@@ -66,7 +66,7 @@ mod tests {
     use unbraid_testkit::cut::{every_cut_in_two, fixed};
 
     use crate::{
-        ChoiceIndex, Demux, ChoiceEnd, Config, StreamError, TransportError, Update,
+        ChoiceEnd, ChoiceIndex, Config, Demux, StreamError, TransportError, Update,
         limits::MAX_BYTES_AFTER_DONE,
     };
 
@@ -101,7 +101,10 @@ mod tests {
     fn u13_usage_after_done_counts_where_it_is_asked_for() {
         let mut demux = demux();
         let end = demux.choice(ChoiceIndex(0)).and_then(|choice| choice.end());
-        assert!(matches!(end, Some(ChoiceEnd::Finished(_))), "at [DONE] already");
+        assert!(
+            matches!(end, Some(ChoiceEnd::Finished(_))),
+            "at [DONE] already"
+        );
         assert!(demux.closed().is_none());
         demux.feed(USAGE.as_bytes());
         demux.finish();

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{ChoiceIndex, Demux, Config, StreamError, TimedOut, Timeout, TransportError};
+use crate::{ChoiceIndex, Config, Demux, StreamError, TimedOut, Timeout, TransportError};
 
 const FIRST: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
 const SECOND: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}";

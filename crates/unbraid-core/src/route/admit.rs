@@ -1,8 +1,8 @@
 //! Which choices are let in, and what they may cost.
 
-use super::{Route, Router, ChoiceSink, State};
+use super::{ChoiceSink, Route, Router, State};
 use crate::{
-    ChoiceIndex, ChoiceEnd, Limit, LimitExceeded, CompletionKind, StreamError, Update, Warning,
+    ChoiceEnd, ChoiceIndex, CompletionKind, Limit, LimitExceeded, StreamError, Update, Warning,
     choice::think::split_cost, event::Position,
 };
 
@@ -67,7 +67,8 @@ impl Router {
             .is_some_and(|n| self.routes.len() >= n as usize)
         {
             self.warn(
-                Warning::new("E29", place.event, "more choices than were asked for").with_choice(index),
+                Warning::new("E29", place.event, "more choices than were asked for")
+                    .with_choice(index),
                 place,
                 sink,
             );

@@ -1,7 +1,7 @@
 //! What is still read after `[DONE]`, where the options ask for it: usage, and nothing else (U13).
 
-use super::{Router, ChoiceSink};
-use crate::{ChoiceIndex, ChoiceEnd, Update, usage::Source};
+use super::{ChoiceSink, Router};
+use crate::{ChoiceEnd, ChoiceIndex, Update, usage::Source};
 
 impl Router {
     /// The stream's end mark came: every choice ends now, and the stream closes unless usage may follow.

@@ -1,8 +1,8 @@
 //! When choices end for reasons that lie outside of them, and when the stream is over.
 
-use super::{Route, Router, ChoiceSink, State};
+use super::{ChoiceSink, Route, Router, State};
 use crate::{
-    BodyFormat, ChoiceIndex, ChoiceEnd, FinishPolicy, StreamError, Warning,
+    BodyFormat, ChoiceEnd, ChoiceIndex, FinishPolicy, StreamError, Warning,
     event::{Event, Position},
 };
 
@@ -21,7 +21,12 @@ impl Router {
             (State::Finished(_), FinishPolicy::AtStreamEnd) => false,
             (State::Open | State::Ended | State::Shut, _) => false,
         };
-        self.end_where(over, &ChoiceEnd::DoneWithoutFinish, Position::event_end(at), sink);
+        self.end_where(
+            over,
+            &ChoiceEnd::DoneWithoutFinish,
+            Position::event_end(at),
+            sink,
+        );
     }
 
     /// An event is over at the latest where the next one begins: updates that were made elsewhere need not mark the last.
@@ -167,7 +172,12 @@ impl Router {
     }
 
     /// Ends every choice that has not ended, in the order of the indices.
-    pub(super) fn end_all(&mut self, end: &ChoiceEnd, event: Option<u64>, sink: &mut impl ChoiceSink) {
+    pub(super) fn end_all(
+        &mut self,
+        end: &ChoiceEnd,
+        event: Option<u64>,
+        sink: &mut impl ChoiceSink,
+    ) {
         let place = Position {
             update: u32::MAX - 1,
             ..Position::close(self.next_at)

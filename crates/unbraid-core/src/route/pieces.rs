@@ -1,6 +1,6 @@
 //! The bulk of a stream: a piece of text for a choice that is open, with nothing else to look at.
 
-use super::{Router, ChoiceSink, State};
+use super::{ChoiceSink, Router, State};
 use crate::{
     ChoiceIndex, ThinkTags,
     piece::{DeltaKind, TextDelta},
@@ -35,7 +35,8 @@ impl Router {
         let folds = self.options.expect_choices == Some(1)
             && !(piece.choice == ChoiceIndex(0) && self.folded.knows(piece));
         // Only an update is charged for the tags in it.
-        let splits = piece.text_kind == DeltaKind::Content && self.options.think_tags != ThinkTags::Off;
+        let splits =
+            piece.text_kind == DeltaKind::Content && self.options.think_tags != ThinkTags::Off;
         if self.id_changed || folds || splits {
             return None;
         }

@@ -1,6 +1,6 @@
 //! What only the whole stream shows of its choices, said once it is over.
 
-use super::{Route, Router, ChoiceSink};
+use super::{ChoiceSink, Route, Router};
 use crate::{
     ChoiceIndex, StreamError, Update, Warning,
     event::{Event, Position},

@@ -1,7 +1,9 @@
 mod counted;
 mod errors;
 
-use crate::{ChoiceIndex, Demux, ChoiceEnd, Event, FinishPolicy, Config, StreamError, TransportError};
+use crate::{
+    ChoiceEnd, ChoiceIndex, Config, Demux, Event, FinishPolicy, StreamError, TransportError,
+};
 
 /// Where choice 0 stands when the input comes; choice 1 is open beside it.
 #[derive(Debug, Clone, Copy)]

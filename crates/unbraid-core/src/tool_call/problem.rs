@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::{ToolCall, CallKind, CallStatus};
+use super::{CallKind, CallStatus, ToolCall};
 use crate::json::Verdict;
 
 /// What is wrong with a call whose choice has ended. It names every missing field, and never holds the payload.
@@ -12,9 +12,9 @@ use crate::json::Verdict;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Options};
+/// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
-/// let mut demux = Demux::new(Options::default());
+/// let mut demux = Demux::new(Config::default());
 /// demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}
 ///
 /// data: [DONE]
@@ -27,13 +27,13 @@ use crate::json::Verdict;
 #[non_exhaustive]
 pub struct CallProblem {
     /// The call's ordinal within its choice, as in the events.
-    pub call: u32,
+    pub call_index: u32,
     /// The fields that never came: `name`, `id`.
     pub missing: Vec<&'static str>,
     /// The call's status.
     pub status: CallStatus,
     /// The byte of the raw arguments at which they fail: their end, the second value, or the first byte that is no JSON.
-    pub at: Option<usize>,
+    pub offset: Option<usize>,
     /// What is wrong with the arguments, and whether there are any.
     fault: Option<&'static str>,
     empty: bool,
@@ -58,10 +58,10 @@ impl ToolCall {
             Verdict::Complete | Verdict::EmptyAsObject | Verdict::Repaired => None,
         };
         let problem = CallProblem {
-            call: self.call_index,
+            call_index: self.call_index,
             missing,
             status,
-            at,
+            offset: at,
             fault: self.fault(arguments),
             empty: self.arguments.is_empty(),
         };
@@ -72,7 +72,7 @@ impl ToolCall {
     #[must_use]
     pub fn error_json(&self) -> Value {
         self.problem().map_or(Value::Null, |problem| {
-            json!({ "message": problem.to_string(), "missing": problem.missing, "offset": problem.at })
+            json!({ "message": problem.to_string(), "missing": problem.missing, "offset": problem.offset })
         })
     }
 
@@ -98,7 +98,7 @@ impl ToolCall {
 
 impl fmt::Display for CallProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tool call {}", self.call)?;
+        write!(f, "tool call {}", self.call_index)?;
         for (field, word) in self.missing.iter().zip(["no ", " and no "]) {
             let lead = match (word, self.empty) {
                 ("no ", true) => " has ",
@@ -115,7 +115,7 @@ impl fmt::Display for CallProblem {
             };
             write!(f, "{lead}{fault}")?;
         }
-        match self.at {
+        match self.offset {
             Some(at) => write!(f, " (at byte {at})"),
             None => Ok(()),
         }
@@ -126,7 +126,7 @@ impl std::error::Error for CallProblem {}
 
 #[cfg(test)]
 mod tests {
-    use super::{ToolCall, CallKind, CallStatus};
+    use super::{CallKind, CallStatus, ToolCall};
 
     fn call(id: Option<&str>, name: &str, arguments: &str) -> ToolCall {
         let kind = CallKind::Function;

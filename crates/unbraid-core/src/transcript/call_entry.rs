@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::tool_call::{ToolCall, CallKind, CallStatus};
+use crate::tool_call::{CallKind, CallStatus, ToolCall};
 
 /// A call's state while its choice is open; its arguments stand in the transcript's text.
 #[derive(Clone, Default)]

@@ -71,7 +71,10 @@ impl Transcript {
         text: &mut String,
         ends: &mut Vec<usize>,
     ) -> usize {
-        let records = self.records.get(..self.event_count()).unwrap_or(&self.records);
+        let records = self
+            .records
+            .get(..self.event_count())
+            .unwrap_or(&self.records);
         if records.len() <= seq {
             return seq;
         }

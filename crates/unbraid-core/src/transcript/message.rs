@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Kind, Level, Record, Transcript};
-use crate::{ToolCall, CompletionKind, message::Message, tool_call::cuts_calls};
+use crate::{CompletionKind, ToolCall, message::Message, tool_call::cuts_calls};
 
 impl Kind {
     /// The bytes of a record's text, if a model wrote it as text.
@@ -65,9 +65,9 @@ impl Transcript {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// use unbraid_core::{ChoiceIndex, Demux, Config};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":7,\"function\":{\"name\":\"add\"}}]}}]}\n\n");
     /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
     /// assert_eq!(&*choice.call(0).unwrap().name, "add");
@@ -93,9 +93,9 @@ impl Transcript {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// use unbraid_core::{ChoiceIndex, Demux, Config};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":7,\"id\":\"c1\",\"function\":{\"name\":\"add\"}}]}}]}\n\n");
     /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
     /// assert_eq!(choice.call_id(0).map(|id| &**id), Some("c1"));

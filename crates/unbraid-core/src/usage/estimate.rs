@@ -281,9 +281,9 @@ impl Transcript {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, Options};
+    /// use unbraid_core::{ChoiceIndex, Demux, Config};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"two words\"}}]}\n\n");
     /// let words = |text: &str| text.split_whitespace().count() as u64;
     /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().tokens(&words), 2);
@@ -306,9 +306,9 @@ impl Demux {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{Demux, Options, Prompt, UsageSource};
+    /// use unbraid_core::{Demux, Config, Prompt, UsageSource};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"cut in the\"}}]}\n\n");
     /// demux.finish();
     /// let words = |text: &str| text.split_whitespace().count() as u64;

@@ -171,9 +171,9 @@ impl Usage {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{Demux, Options};
+    /// use unbraid_core::{Demux, Config};
     ///
-    /// let mut demux = Demux::new(Options::default());
+    /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"cost\":0.00012345678901234567890}}\n\n");
     /// let usage = demux.usage();
     /// assert_eq!(usage.raw["cost"], 0.00012345678901234567);
@@ -192,7 +192,7 @@ impl Usage {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Demux, Config};
+    use crate::{Config, Demux};
 
     /// What chunks with these usages add up to.
     #[track_caller]

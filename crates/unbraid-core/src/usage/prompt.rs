@@ -127,11 +127,7 @@ impl Prompt {
 
     /// The tokens of those prompts of a list that pass the test of their position.
     #[must_use]
-    pub fn tokens_of(
-        &self,
-        wanted: impl Fn(u32) -> bool,
-        counter: &dyn Tokenizer,
-    ) -> Option<u64> {
+    pub fn tokens_of(&self, wanted: impl Fn(u32) -> bool, counter: &dyn Tokenizer) -> Option<u64> {
         let parts = self.parts.iter().zip(0..);
         let parts = parts.filter(|(_, position)| wanted(*position));
         (!self.parts.is_empty()).then(|| sum(parts.map(|(part, _)| part.tokens(counter))))
@@ -342,7 +338,10 @@ mod tests {
 
     #[track_caller]
     fn check(request: &Value, expected: impl Into<Option<u64>>) {
-        assert_eq!(Prompt::from_request(request).tokens(&words), expected.into());
+        assert_eq!(
+            Prompt::from_request(request).tokens(&words),
+            expected.into()
+        );
     }
 
     #[test]

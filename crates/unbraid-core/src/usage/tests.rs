@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{ChoiceIndex, Tokenizer, Demux, Config, Prompt, Usage, UsageSource};
+use crate::{ChoiceIndex, Config, Demux, Prompt, Tokenizer, Usage, UsageSource};
 
 /// As in an OpenAI chunk: the entries of `choices`, and the usage.
 fn chunk(choices: &Value, usage: &Value) -> String {

@@ -8,7 +8,7 @@ use reqwest::{
     redirect::Policy,
 };
 use tokio::sync::Semaphore;
-use unbraid::{CompletionsBuilder, Completions};
+use unbraid::{Completions, CompletionsBuilder};
 
 use super::{Client, Inner, Timeouts};
 use crate::{

@@ -51,7 +51,7 @@ impl Waiting {
         while let Some((index, outcome)) = self.0.recv().await {
             match outcome {
                 Ok(()) => return Ok(()),
-                Err(error) => errors.push((error.answer().is_none(), index, error)),
+                Err(error) => errors.push((error.status_error().is_none(), index, error)),
             }
         }
         errors.sort_by_key(|(unanswered, index, _)| (*unanswered, *index));

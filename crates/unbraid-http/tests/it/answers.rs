@@ -183,7 +183,7 @@ async fn a_web_page_is_no_stream() {
             "a web page came, and no stream of completions: status 200 OK from {address}/v1/chat/completions"
         )
     );
-    let HttpError::Page(answer) = &refused else {
+    let HttpError::UnexpectedHtml(answer) = &refused else {
         panic!("{refused:?}")
     };
     assert_eq!(answer.message(), Some("Sign in"));
@@ -195,7 +195,10 @@ async fn a_web_page_is_no_stream() {
     let own = server::own_client();
     let response = own.get(server.base_url()).send().await.unwrap();
     let refused = response.into_completions().await.unwrap_err();
-    assert!(matches!(refused, HttpError::Page(_)), "{refused:?}");
+    assert!(
+        matches!(refused, HttpError::UnexpectedHtml(_)),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::{
 
 use futures::{StreamExt, TryStreamExt};
 use unbraid::{StreamError, Timeout};
-use unbraid_http::{Choices, HttpError, Request};
+use unbraid_http::{ChoiceStrategy, HttpError, Request};
 use unbraid_testkit::{
     fixture::Fixture,
     script::{Script, Step, bytes, content},
@@ -49,7 +49,10 @@ async fn a_body_is_read_as_send_reads_it() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (settings, copy) = (body.settings(), Arc::clone(&seen));
     let copied = body.inspect_ok(move |bytes| copy.lock().unwrap().extend_from_slice(bytes));
-    assert_eq!(texts(&settings.from_byte_stream(copied)).await, ["one", "two"]);
+    assert_eq!(
+        texts(&settings.from_byte_stream(copied)).await,
+        ["one", "two"]
+    );
     assert_eq!(*seen.lock().unwrap(), two_choices().into_bytes());
 }
 
@@ -80,7 +83,7 @@ async fn it_is_one_request_and_fails_as_send_does() {
     })
     .await;
     let client = server.client();
-    let request = two().choices(Choices::FanOut);
+    let request = two().choice_strategy(ChoiceStrategy::FanOut);
     client.open(&request).await.unwrap();
     assert_eq!(server.requests().len(), 1);
     let refused = client.open(&request).await.unwrap_err();

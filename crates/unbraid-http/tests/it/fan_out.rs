@@ -11,8 +11,8 @@ use std::{
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::timeout;
-use unbraid::{Completions, ChoiceEnd, StreamError, Timeout, UsageSource};
-use unbraid_http::{Choices, Client, HttpError, Request, limits::MAX_FAN_OUT};
+use unbraid::{ChoiceEnd, Completions, StreamError, Timeout, UsageSource};
+use unbraid_http::{ChoiceStrategy, Client, HttpError, Request, limits::MAX_FAN_OUT};
 use unbraid_testkit::script::{DONE, Probe, Script, Step, bytes, content, finish};
 
 use crate::server::{self, Answer, Server, full};
@@ -119,7 +119,7 @@ async fn one_refused_request_is_the_error_of_its_choice() {
         .finished()
         .await
         .unwrap_err();
-    let Some(HttpError::Status(status)) = HttpError::cause_of(&refused) else {
+    let Some(HttpError::Status(status)) = HttpError::find_in(&refused) else {
         panic!("{refused:?}");
     };
     assert_eq!(
@@ -142,14 +142,17 @@ async fn if_every_request_fails_the_completion_has() {
     let error = completions.closed().await.unwrap_err();
     assert!(matches!(error, StreamError::Transport(_)));
     assert_eq!(
-        HttpError::cause_of(&error).map(HttpError::name),
+        HttpError::find_in(&error).map(HttpError::as_str),
         Some("status")
     );
 }
 
 /// The same as a text: what it is, and what the server says.
 fn shown(error: &HttpError) -> String {
-    format!("{error}: {:?}", error.answer().and_then(|a| a.message()))
+    format!(
+        "{error}: {:?}",
+        error.status_error().and_then(|a| a.message())
+    )
 }
 
 #[tokio::test]
@@ -157,8 +160,12 @@ async fn a_fan_out_that_is_refused_as_a_whole_is_an_error_of_send() {
     const BODY: &str = r#"{"error":{"message":"no such key","code":"invalid_api_key"}}"#;
     let server = Server::start(|_| full(401, "application/json", BODY)).await;
     let mut errors = Vec::new();
-    for choices in [Choices::Native, Choices::FanOut, Choices::Auto] {
-        let request = question().n(3).choices(choices);
+    for choices in [
+        ChoiceStrategy::Native,
+        ChoiceStrategy::FanOut,
+        ChoiceStrategy::Auto,
+    ] {
+        let request = question().n(3).choice_strategy(choices);
         let error = server.client().send(&request).await.unwrap_err();
         assert!(matches!(error, HttpError::Status(_)), "{error:?}");
         errors.push(shown(&error));
@@ -180,7 +187,7 @@ async fn auto_whose_further_requests_are_all_refused_is_an_error_of_send() {
     .await;
     let client = server.client();
     for requests in [3, 5] {
-        let request = question().n(2).choices(Choices::Auto);
+        let request = question().n(2).choice_strategy(ChoiceStrategy::Auto);
         let error = client.send(&request).await.unwrap_err();
         let expected = r#"status 402 Payment Required: Some("no credit")"#;
         assert_eq!(shown(&error), expected);
@@ -193,7 +200,7 @@ async fn a_fan_out_that_reaches_nobody_is_an_error_of_send() {
     let (_closed, address) = server::closed_port();
     let client = Client::builder().base_url(format!("http://{address}/v1"));
     let client = client.proxy_from_env(false).retries(0).build().unwrap();
-    let request = question().n(2).choices(Choices::FanOut);
+    let request = question().n(2).choice_strategy(ChoiceStrategy::FanOut);
     let error = client.send(&request).await.unwrap_err();
     assert!(matches!(error, HttpError::Connect { .. }), "{error:?}");
 }
@@ -201,7 +208,7 @@ async fn a_fan_out_that_reaches_nobody_is_an_error_of_send() {
 #[test]
 fn a_fan_out_without_a_runtime_is_an_error_and_no_panic() {
     let client = Client::builder().build().unwrap();
-    let request = question().n(2).choices(Choices::FanOut);
+    let request = question().n(2).choice_strategy(ChoiceStrategy::FanOut);
     let error = futures::executor::block_on(client.send(&request)).unwrap_err();
     assert!(matches!(error, HttpError::NoRuntime), "{error:?}");
 }
@@ -214,7 +221,7 @@ async fn a_fan_out_begins_with_its_first_answer_and_keeps_the_other_refusals() {
     })
     .await;
     let client = server.builder().max_requests(1).build().unwrap();
-    let request = question().n(4).choices(Choices::FanOut);
+    let request = question().n(4).choice_strategy(ChoiceStrategy::FanOut);
     let completions = client.send(&request).await.unwrap();
     let expected = [
         "0 transport ",
@@ -236,8 +243,8 @@ async fn a_fan_out_of_too_many_requests_is_refused_before_the_first() {
         (prompts.n(513), 1026),
         (question().n(u32::MAX), u64::from(u32::MAX)),
     ] {
-        for choices in [Choices::FanOut, Choices::Auto] {
-            let request = request.clone().choices(choices);
+        for choices in [ChoiceStrategy::FanOut, ChoiceStrategy::Auto] {
+            let request = request.clone().choice_strategy(choices);
             let error = client.send(&request).await.unwrap_err();
             let HttpError::TooManyChoices { requested, max } = error else {
                 panic!("{error:?}")
@@ -249,7 +256,7 @@ async fn a_fan_out_of_too_many_requests_is_refused_before_the_first() {
     }
     let completions = client.fan_out(&question(), 1025);
     let closed = completions.closed().await.unwrap_err();
-    let cause = HttpError::cause_of(&closed).map(HttpError::name);
+    let cause = HttpError::find_in(&closed).map(HttpError::as_str);
     assert_eq!(cause, Some("too_many_choices"));
     assert_eq!(server.requests().len(), 0);
 }
@@ -270,7 +277,7 @@ async fn a_fan_out_that_times_out_is_an_error_of_send() {
         ),
         (silent.builder().idle_timeout(soon), Timeout::Idle),
     ] {
-        let request = question().n(2).choices(Choices::FanOut);
+        let request = question().n(2).choice_strategy(ChoiceStrategy::FanOut);
         let error = builder.build().unwrap().send(&request).await.unwrap_err();
         let HttpError::TimedOut(passed) = error else {
             panic!("{error:?}")
@@ -470,7 +477,7 @@ async fn requests_that_wait_their_turn_are_never_sent_once_nobody_wants_them() {
 async fn auto_asks_once_by_n_where_that_works() {
     let server = Server::start(|_| server::two_choices_answer()).await;
     let client = server.client();
-    let request = question().n(2).choices(Choices::Auto);
+    let request = question().n(2).choice_strategy(ChoiceStrategy::Auto);
     let completions = client.send(&request).await.unwrap();
     assert_eq!(
         ends(&completions).await,
@@ -493,7 +500,7 @@ async fn auto_requests_each_choice_where_n_is_refused_and_remembers_it() {
     })
     .await;
     let client = server.client();
-    let request = question().n(3).choices(Choices::Auto);
+    let request = question().n(3).choice_strategy(ChoiceStrategy::Auto);
     for requests in [4, 7] {
         let completions = client.send(&request).await.unwrap();
         let expected = ["0 finished a", "1 finished a", "2 finished a"];
@@ -503,7 +510,7 @@ async fn auto_requests_each_choice_where_n_is_refused_and_remembers_it() {
     let other = Request::chat("another")
         .user("Hello?")
         .n(2)
-        .choices(Choices::Auto);
+        .choice_strategy(ChoiceStrategy::Auto);
     let completions = client.send(&other).await.unwrap();
     assert_eq!(ends(&completions).await.len(), 2);
     assert_eq!(
@@ -517,7 +524,7 @@ async fn auto_requests_each_choice_where_n_is_refused_and_remembers_it() {
 async fn auto_requests_what_is_missing_where_n_is_ignored() {
     let server = Server::start(|ordinal| sse(one(&ordinal.to_string()))).await;
     let client = server.client();
-    let request = question().n(3).choices(Choices::Auto);
+    let request = question().n(3).choice_strategy(ChoiceStrategy::Auto);
     let completions = client.send(&request).await.unwrap();
     let ended = ends(&completions).await;
     assert_eq!(ended.len(), 3);
@@ -535,10 +542,10 @@ async fn auto_requests_what_is_missing_where_n_is_ignored() {
 #[tokio::test]
 async fn another_refusal_is_an_error_of_the_request() {
     let server = Server::start(|_| full(404, "text/plain", "no such model")).await;
-    let request = question().n(3).choices(Choices::Auto);
+    let request = question().n(3).choice_strategy(ChoiceStrategy::Auto);
     let error = server.client().send(&request).await.unwrap_err();
     assert_eq!(
-        error.answer().map(unbraid_http::StatusError::status),
+        error.status_error().map(unbraid_http::StatusError::status),
         Some(404)
     );
     assert_eq!(server.requests().len(), 1);
@@ -547,7 +554,7 @@ async fn another_refusal_is_an_error_of_the_request() {
 #[tokio::test]
 async fn the_request_itself_may_ask_for_a_fan_out() {
     let server = Server::start(|_| sse(one("a"))).await;
-    let request = question().n(2).choices(Choices::FanOut);
+    let request = question().n(2).choice_strategy(ChoiceStrategy::FanOut);
     let completions = server.client().send(&request).await.unwrap();
     assert_eq!(ends(&completions).await, ["0 finished a", "1 finished a"]);
     assert!(bodies(&server).iter().all(|body| body.get("n").is_none()));
@@ -559,7 +566,7 @@ async fn each_prompt_of_a_list_has_its_choices() {
     let request = Request::text("m", serde_json::json!(["first", "second"])).n(2);
     let completions = server
         .client()
-        .send(&request.choices(Choices::FanOut))
+        .send(&request.choice_strategy(ChoiceStrategy::FanOut))
         .await
         .unwrap();
     assert_eq!(ends(&completions).await.len(), 4);
@@ -573,7 +580,11 @@ async fn each_prompt_of_a_list_has_its_choices() {
 
 #[tokio::test]
 async fn the_total_timeout_bounds_the_body_however_choices_are_asked_for() {
-    for choices in [Choices::Native, Choices::FanOut, Choices::Auto] {
+    for choices in [
+        ChoiceStrategy::Native,
+        ChoiceStrategy::FanOut,
+        ChoiceStrategy::Auto,
+    ] {
         let stalls = |_| server::stream(Script::new([bytes(content(0, "a")), Step::Stall]));
         let server = Server::start(stalls).await;
         let client = server
@@ -582,7 +593,7 @@ async fn the_total_timeout_bounds_the_body_however_choices_are_asked_for() {
             .build()
             .unwrap();
         let completions = client
-            .send(&question().n(2).choices(choices))
+            .send(&question().n(2).choice_strategy(choices))
             .await
             .unwrap();
         let ends = ends(&completions).await;

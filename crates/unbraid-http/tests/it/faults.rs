@@ -158,10 +158,7 @@ async fn the_idle_timeout_covers_connecting_head_and_first_byte() {
         Completions::builder(),
         Completions::builder().idle_timeout(100 * SHORT),
     ] {
-        let client = headed
-            .builder()
-            .idle_timeout(SHORT)
-            .stream_config(settings);
+        let client = headed.builder().idle_timeout(SHORT).stream_config(settings);
         let completions = client.build().unwrap().send(&two()).await.unwrap();
         let Err(StreamError::TimedOut(passed)) = completions.closed().await else {
             panic!("{:?}", completions.closed().await)

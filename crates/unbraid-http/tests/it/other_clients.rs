@@ -97,5 +97,8 @@ async fn errors_and_futures_can_be_sent_and_shared() {
     assert_eq!(texts(&body).await, ["one", "two"]);
     let stream = own.get(server.base_url()).send().await.unwrap();
     let stream = stream.bytes_stream().map_ok(|bytes| bytes.to_vec());
-    assert_eq!(texts(&Completions::from_byte_stream(stream)).await, ["one", "two"]);
+    assert_eq!(
+        texts(&Completions::from_byte_stream(stream)).await,
+        ["one", "two"]
+    );
 }

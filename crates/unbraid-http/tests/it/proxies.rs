@@ -24,7 +24,7 @@ async fn asks_through_a_proxy() {
 
     // A proxy that repeats its credentials.
     let refused = client.send(&two()).await.unwrap_err();
-    let answer = refused.answer().unwrap();
+    let answer = refused.status_error().unwrap();
     assert_eq!(answer.message(), Some("no [key], Basic [key]"));
     assert!(!format!("{refused} {refused:?}").contains("hush"));
 

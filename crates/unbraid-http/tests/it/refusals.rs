@@ -22,8 +22,8 @@ async fn refused_by(server: &Server) -> StatusError {
     let client = server.builder().retries(0).api_key("sk-top-secret");
     let client = client.first_byte_timeout(Duration::from_secs(3));
     let refused = client.build().unwrap().send(&two()).await.unwrap_err();
-    assert_eq!(refused.name(), "status");
-    assert!(refused.answer().is_some());
+    assert_eq!(refused.as_str(), "status");
+    assert!(refused.status_error().is_some());
     let HttpError::Status(answer) = refused else {
         panic!("{refused:?}")
     };
@@ -97,7 +97,7 @@ async fn what_a_server_refuses_is_not_second_guessed() {
         .send(&Request::chat("m").n(0))
         .await
         .unwrap_err();
-    let answer = refused.answer().unwrap();
+    let answer = refused.status_error().unwrap();
     assert_eq!(
         (answer.status(), answer.message()),
         (400, Some("n must be at least 1"))

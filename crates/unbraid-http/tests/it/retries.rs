@@ -9,7 +9,7 @@ use std::{
 };
 
 use tokio::io::AsyncWriteExt;
-use unbraid_http::{Choices, Client, HttpError, Request};
+use unbraid_http::{ChoiceStrategy, Client, HttpError, Request};
 use unbraid_testkit::script::{Script, Step, bytes, content, finish};
 
 use crate::{
@@ -51,7 +51,7 @@ async fn other_statuses_are_not() {
     for status in statuses {
         let server = Server::start(move |_| busy(status, None)).await;
         let refused = server.client().send(&two()).await.unwrap_err();
-        assert_eq!(refused.answer().unwrap().attempts(), 1);
+        assert_eq!(refused.status_error().unwrap().attempts(), 1);
         assert_eq!(server.requests().len(), 1, "{status}");
     }
 }
@@ -62,13 +62,13 @@ async fn there_is_an_end_to_it() {
         let server = Server::start(|_| busy(503, None)).await;
         let client = server.builder().retries(retries).build().unwrap();
         let refused = client.send(&two()).await.unwrap_err();
-        assert_eq!(refused.answer().unwrap().attempts(), expected);
+        assert_eq!(refused.status_error().unwrap().attempts(), expected);
         assert_eq!(server.requests().len(), expected as usize);
     }
     let server = Server::start(|_| busy(503, None)).await;
     let refused = server.client().send(&two()).await.unwrap_err();
     assert_eq!(
-        refused.answer().unwrap().attempts(),
+        refused.status_error().unwrap().attempts(),
         3,
         "two more by default"
     );
@@ -92,7 +92,7 @@ async fn the_server_says_when() {
 async fn a_wait_of_hours_is_an_error_now() {
     let server = Server::start(|_| busy(429, Some(("retry-after", "3600")))).await;
     let refused = server.client().send(&two()).await.unwrap_err();
-    let answer = refused.answer().unwrap();
+    let answer = refused.status_error().unwrap();
     assert_eq!(answer.retry_after(), Some(Duration::from_secs(3600)));
     assert_eq!(server.requests().len(), 1);
 }
@@ -211,7 +211,7 @@ async fn refusing(refused: &'static [usize], seen: Arc<AtomicUsize>) -> Server {
 
 #[tokio::test]
 async fn a_stream_that_the_server_did_not_process_is_sent_again() {
-    for choices in [Choices::Native, Choices::FanOut] {
+    for choices in [ChoiceStrategy::Native, ChoiceStrategy::FanOut] {
         let seen = Arc::new(AtomicUsize::new(0));
         let server = refusing(&[0], Arc::clone(&seen)).await;
         let client = server.builder().http2_prior_knowledge(true);
@@ -219,7 +219,7 @@ async fn a_stream_that_the_server_did_not_process_is_sent_again() {
         let completions = client
             .build()
             .unwrap()
-            .send(&request.choices(choices))
+            .send(&request.choice_strategy(choices))
             .await;
         assert_eq!(texts(&completions.unwrap()).await, ["a"], "{choices:?}");
         assert_eq!(seen.load(Ordering::SeqCst), 2, "{choices:?}");

@@ -205,7 +205,7 @@ async fn it_is_in_no_error() {
         for _ in 0..3 {
             let refused = client.send(&two()).await.unwrap_err();
             check(&refused);
-            let answer = refused.answer().unwrap();
+            let answer = refused.status_error().unwrap();
             says_nothing(answer);
         }
     }
@@ -255,8 +255,8 @@ async fn it_is_in_no_error_however_it_is_escaped() {
         for builder in builders {
             let refused = builder.build().unwrap().send(&two()).await.unwrap_err();
             check(&refused);
-            says_nothing(refused.answer().unwrap());
-            assert_eq!(refused.answer().unwrap().message(), Some("no [key]!"));
+            says_nothing(refused.status_error().unwrap());
+            assert_eq!(refused.status_error().unwrap().message(), Some("no [key]!"));
         }
     }
 }
@@ -276,7 +276,7 @@ async fn credentials_of_an_address_are_in_no_error_in_base64() {
         .header("authorization", format!("Basic {encoded}"));
     for builder in [by_address, by_header] {
         let refused = builder.build().unwrap().send(&two()).await.unwrap_err();
-        let answer = refused.answer().unwrap();
+        let answer = refused.status_error().unwrap();
         assert!(
             !answer.body_head().contains(&encoded),
             "{}",
@@ -295,7 +295,7 @@ async fn it_is_in_no_error_of_a_client_of_ones_own_if_it_is_in_the_address() {
     let response = server::own_client().get(address).send().await.unwrap();
     let refused = response.into_completions().await.unwrap_err();
     check(&refused);
-    says_nothing(refused.answer().unwrap());
+    says_nothing(refused.status_error().unwrap());
 }
 
 #[tokio::test]
@@ -309,7 +309,7 @@ async fn a_key_that_is_cut_by_the_bound_of_an_error_body_is_replaced() {
         .await;
         let client = server.builder().api_key(KEY).build().unwrap();
         let refused = client.send(&two()).await.unwrap_err();
-        says_nothing(refused.answer().unwrap());
+        says_nothing(refused.status_error().unwrap());
     }
 }
 

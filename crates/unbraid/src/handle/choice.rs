@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unbraid_core::{ChoiceError, ChoiceIndex, EventFilter, ChoiceOutcome, Message};
+use unbraid_core::{ChoiceError, ChoiceIndex, ChoiceOutcome, EventFilter, Message};
 
 use super::{
     events::{EventCursor, Events, Logprobs},
@@ -34,7 +34,7 @@ use crate::{
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
 /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-/// let choice = Completions::from_byte_stream(bytes).single().await?;
+/// let choice = Completions::from_byte_stream(bytes).first().await?;
 /// let finished = choice.finished().await?;
 /// assert_eq!(finished.message.content, "Hi");
 /// assert_eq!(finished.finish_reason.unwrap().as_str(), "length");
@@ -177,7 +177,7 @@ impl Choice {
     ///
     /// The end `cancelled` follows at once. With several choices in one request the server goes on producing this one:
     /// the body closes when every choice was cancelled and as many had come as
-    /// [`expect_choices`](crate::Builder::expect_choices) said, or with the last handle. Nothing happens if it has ended.
+    /// [`expect_choices`](crate::CompletionsBuilder::expect_choices) said, or with the last handle. Nothing happens if it has ended.
     pub fn cancel(&self) {
         self.guard.controls.ask(Request::Cancel(self.index));
     }

@@ -32,7 +32,7 @@ use crate::{
 /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
 /// let completions = Completions::from_byte_stream(bytes);
-/// assert_eq!(completions.single().await?.text().await?, "Hi");
+/// assert_eq!(completions.first().await?.text().await?, "Hi");
 /// completions.closed().await?;
 /// # Ok(())
 /// # }
@@ -47,7 +47,7 @@ use crate::{
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let completions = Completions::from_byte_stream(stream::iter([Ok::<_, std::io::Error>("<html>")]));
-/// assert!(matches!(completions.single().await, Err(StreamError::UnsupportedFormat { .. })));
+/// assert!(matches!(completions.first().await, Err(StreamError::UnsupportedFormat { .. })));
 /// # }
 /// ```
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl Completions {
         CompletionsBuilder::default()
     }
 
-    /// Reads a stream of byte chunks with the default settings; see [`Builder::from_byte_stream`].
+    /// Reads a stream of byte chunks with the default settings; see [`CompletionsBuilder::from_byte_stream`].
     pub fn from_byte_stream<S, B, E>(bytes: S) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
@@ -80,7 +80,7 @@ impl Completions {
         Self::builder().from_byte_stream(bytes)
     }
 
-    /// Reads anything that is an `AsyncRead` with the default settings; see [`Builder::from_reader`].
+    /// Reads anything that is an `AsyncRead` with the default settings; see [`CompletionsBuilder::from_reader`].
     ///
     /// # Examples
     ///
@@ -89,7 +89,7 @@ impl Completions {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let body = &b"data: {\"choices\":[{\"index\":0,\"text\":\"Once\"}]}\n\ndata: [DONE]\n\n"[..];
     /// let completions = unbraid::Completions::from_reader(body);
-    /// assert_eq!(completions.single().await?.text().await?, "Once");
+    /// assert_eq!(completions.first().await?.text().await?, "Once");
     /// # Ok(())
     /// # }
     /// ```
@@ -100,7 +100,7 @@ impl Completions {
         Self::builder().from_reader(reader)
     }
 
-    /// Reads updates that were decoded elsewhere; see [`Builder::from_updates`].
+    /// Reads updates that were decoded elsewhere; see [`CompletionsBuilder::from_updates`].
     pub fn from_updates<S, E>(updates: S) -> Self
     where
         S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
@@ -233,7 +233,7 @@ impl Completions {
     ///
     /// They are what the server reported. With the feature `tokens`, what it did not report is counted, by the encoding
     /// of the model, when it is first asked for, and marked in [`Usage::estimated`]: a choice's tokens from what had come
-    /// of it, the prompt's if [`request`](crate::Builder::request) told it. Counting runs on a thread of the runtime
+    /// of it, the prompt's if [`request`](crate::CompletionsBuilder::request) told it. Counting runs on a thread of the runtime
     /// that may block; without a runtime it is left out. What is not known is `None`.
     ///
     /// It is for the whole stream: a choice's own end does not wait for it (U14).

@@ -133,7 +133,7 @@ fn copy(
 
 /// All events of one choice, its end included; see [`Choice::events`](crate::Choice::events).
 ///
-/// After the event `End` it gives `None`, or first the error that cut the choice. Dropping it frees and cancels nothing
+/// After the event `ChoiceEnd` it gives `None`, or first the error that cut the choice. Dropping it frees and cancels nothing
 /// while another handle lives.
 #[derive(Clone)]
 pub struct Events(pub(crate) EventCursor);
@@ -229,7 +229,9 @@ impl AllEvents {
         // The board first: once it says closed, no log grows any more.
         let whole = self.poll_board(cx);
         self.poll_choices(cx);
-        self.copied.make_contiguous().sort_by_key(Sequenced::sort_key);
+        self.copied
+            .make_contiguous()
+            .sort_by_key(Sequenced::sort_key);
         if let Some(event) = self.copied.pop_front() {
             return Poll::Ready(Some(Ok(event)));
         }

@@ -9,7 +9,7 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use unbraid_core::{
-    ChoiceIndex, JsonFault, Text,
+    ChoiceIndex, JsonErrorKind, Text,
     json::{self, FieldState, Partial, Pointer, Repair},
     parse_json, parse_json_repaired,
 };
@@ -18,13 +18,7 @@ use super::{
     cursor,
     text::{Cursor, Lane, copy},
 };
-use crate::{
-    control::Guard,
-    error::{Fault, JsonError},
-    log::Log,
-    waiting::Topics,
-    watched::Watcher,
-};
+use crate::{control::Guard, error::JsonError, log::Log, waiting::Topics, watched::Watcher};
 
 /// One JSON text of a log, and the parser that has read as much of it as was asked for.
 #[derive(Clone)]
@@ -81,7 +75,7 @@ impl JsonText {
     pub(crate) fn field(&self, pointer: &str) -> Field {
         let walk = match Pointer::parse(pointer) {
             Ok(pointer) => Ok(json::Field::new(pointer)),
-            Err(error) => Err(JsonFault::Pointer(error)),
+            Err(error) => Err(JsonErrorKind::Pointer(error)),
         };
         Field {
             text: Cursor::new(&self.log, &self.guard, self.lane),
@@ -91,7 +85,7 @@ impl JsonText {
         }
     }
 
-    pub(crate) fn error(&self, raw: &str, fault: impl Into<Fault>) -> JsonError {
+    pub(crate) fn error(&self, raw: &str, fault: impl Into<JsonErrorKind>) -> JsonError {
         let (choice, call) = self.place();
         JsonError::new(choice, call, raw.into(), fault.into())
     }
@@ -105,7 +99,7 @@ impl fmt::Debug for JsonText {
     }
 }
 
-/// One string of a JSON text, decoded, as the model types it; see [`ToolCall::field`](crate::ToolCall::field).
+/// One string of a JSON text, decoded, as the model types it; see [`ToolCallHandle::field`](crate::ToolCallHandle::field).
 ///
 /// One item a wire delta that brings some of it, from the first character; half an escape is held back. `None` follows
 /// once the string is whole, although the text may go on. A path that is absent, leads to no string, or to a string that
@@ -125,7 +119,7 @@ impl fmt::Debug for JsonText {
 /// #     r#"data: {"choices":[{"index":0,"delta":{"content":"ins.\"}"}}]}"#, "\n\ndata: [DONE]\n\n",
 /// # );
 /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-/// let choice = Completions::from_byte_stream(bytes).single().await?;
+/// let choice = Completions::from_byte_stream(bytes).first().await?;
 /// let typed: Vec<_> = choice.content_json().field("/answer").try_collect().await?;
 /// assert_eq!(typed, ["It ra", "ins."]);
 /// # Ok(())
@@ -135,7 +129,7 @@ impl fmt::Debug for JsonText {
 pub struct Field {
     text: Cursor,
     json: JsonText,
-    walk: Result<json::Field, JsonFault>,
+    walk: Result<json::Field, JsonErrorKind>,
     done: bool,
 }
 
@@ -161,7 +155,7 @@ impl Field {
                     let end = self.walk.as_ref().map(json::Field::finish);
                     let fault = match end {
                         Ok(Ok(())) => None,
-                        Ok(Err(error)) => Some(JsonFault::Field(error)),
+                        Ok(Err(error)) => Some(JsonErrorKind::Field(error)),
                         Err(fault) => Some(fault.clone()),
                     };
                     self.done = true;
@@ -172,7 +166,7 @@ impl Field {
         Poll::Ready(None)
     }
 
-    fn fail(&mut self, fault: impl Into<Fault>) -> Poll<Option<Result<Text, JsonError>>> {
+    fn fail(&mut self, fault: impl Into<JsonErrorKind>) -> Poll<Option<Result<Text, JsonError>>> {
         self.done = true;
         Poll::Ready(Some(Err(self.json.error("", fault))))
     }
@@ -195,7 +189,7 @@ impl Field {
                 FieldState::Done => return Some(None),
                 _ => match field.finish() {
                     Ok(()) => return Some(None),
-                    Err(error) => JsonFault::Field(error),
+                    Err(error) => JsonErrorKind::Field(error),
                 },
             },
         };

@@ -55,7 +55,7 @@ impl StreamingMessage {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n";
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-    /// let choice = unbraid::Completions::from_byte_stream(bytes).single().await?;
+    /// let choice = unbraid::Completions::from_byte_stream(bytes).first().await?;
     /// let message = choice.messages().next().await.unwrap()?;
     /// assert_eq!((message.role.as_deref(), message.content()), (Some("assistant"), "Hi"));
     /// # Ok(())
@@ -110,8 +110,16 @@ impl Messages {
                 return None;
             }
             Event::Content(text) => Part::Text(text),
-            Event::ToolCallStart { call_index: call, id, name, .. } => Part::FunctionName { call, id, name },
-            Event::ToolCallArguments { call_index: call, text } => Part::FunctionArguments {
+            Event::ToolCallStart {
+                call_index: call,
+                id,
+                name,
+                ..
+            } => Part::FunctionName { call, id, name },
+            Event::ToolCallArguments {
+                call_index: call,
+                text,
+            } => Part::FunctionArguments {
                 call,
                 arguments: text,
             },

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use unbraid_core::{ChoiceIndex, ChoiceEnd, ChoiceOutcome, Transcript};
+use unbraid_core::{ChoiceEnd, ChoiceIndex, ChoiceOutcome, Transcript};
 
 use super::{choice::Choice, completions::Completions};
 use crate::{
@@ -20,7 +20,7 @@ impl Completions {
     /// Waits until `k` choices have finished, cancels the others, and gives the winners in the order in which they ended.
     ///
     /// Only the end `finished` counts, whatever the reason (`length` too), so that fewer may come: then it returns when
-    /// the stream is over, and nothing was cancelled. Otherwise it is [`race`](Self::race) with that condition; `k` = 0 wins at once
+    /// the stream is over, and nothing was cancelled. Otherwise it is [`first_where`](Self::first_where) with that condition; `k` = 0 wins at once
     /// and cancels nobody.
     ///
     /// # Cancel safety
@@ -86,7 +86,7 @@ impl Completions {
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]).chain(stream::pending());
     /// let completions = Completions::from_byte_stream(bytes);
     /// // The first answer that does not begin with a refusal.
-    /// let willing = completions.race(1, |choice| choice.content().next().is_some_and(|delta| !delta.starts_with("I cannot"))).await;
+    /// let willing = completions.first_where(1, |choice| choice.content().next().is_some_and(|delta| !delta.starts_with("I cannot"))).await;
     /// assert_eq!(willing[0].text().await.unwrap(), "Sure: 42");
     /// # }
     /// ```

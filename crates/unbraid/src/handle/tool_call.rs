@@ -8,8 +8,8 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use unbraid_core::{
-    ToolCall, CallKind, ChoiceError, ChoiceIndex, Event, EventFilter, JsonFault, Sequenced, Text,
-    json::Repair,
+    CallKind, ChoiceError, ChoiceIndex, Event, EventFilter, JsonErrorKind, Sequenced, Text,
+    ToolCall, json::Repair,
 };
 
 use super::{
@@ -89,7 +89,7 @@ cursor!(ToolCalls, ToolCallHandle, ChoiceError);
 /// #     "\n\ndata: [DONE]\n\n",
 /// # );
 /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-/// let choice = Completions::from_byte_stream(bytes).single().await?;
+/// let choice = Completions::from_byte_stream(bytes).first().await?;
 /// let mut calls = choice.tool_calls();
 /// while let Some(call) = calls.next().await {
 ///     let call = call?;
@@ -228,7 +228,7 @@ impl ToolCallHandle {
                 Err(self.json.error(&raw, error))
             }
             // The call was announced, so only discarding can have removed it, and that is an error above.
-            (None, None) => Err(self.json.error("", JsonFault::Truncated { bytes: 0 })),
+            (None, None) => Err(self.json.error("", JsonErrorKind::Truncated { bytes: 0 })),
         }
     }
 
@@ -248,7 +248,7 @@ impl ToolCallHandle {
     ///
     /// ```
     /// # use futures::stream;
-    /// use unbraid::{Completions, Fault, JsonFault};
+    /// use unbraid::{Completions, JsonErrorKind};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -257,10 +257,10 @@ impl ToolCallHandle {
     /// #     "\n\ndata: [DONE]\n\n",
     /// # );
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-    /// let choice = Completions::from_byte_stream(bytes).single().await?;
+    /// let choice = Completions::from_byte_stream(bytes).first().await?;
     /// let call = choice.tool_calls().next().await.unwrap()?;
     /// let error = call.parse::<serde_json::Value>().await.unwrap_err();
-    /// assert!(matches!(error.fault(), Fault::Json(JsonFault::Truncated { .. })));
+    /// assert!(matches!(error.kind(), JsonErrorKind(JsonErrorKind::Truncated { .. })));
     /// assert_eq!(error.raw(), "{\"a\":1");
     /// assert_eq!(error.to_string(), "choice 0: tool call 0: the text ends inside its JSON, after 6 bytes");
     /// # Ok(())
@@ -291,7 +291,7 @@ impl ToolCallHandle {
     }
 }
 
-/// The fragments of a call's arguments; see [`ToolCall::arguments`].
+/// The fragments of a call's arguments; see [`ToolCallHandle::arguments`].
 ///
 /// After the end of the choice it gives `None`, or first the error that cut it. A clone goes on from the same place on its
 /// own. Dropping it frees and cancels nothing while another handle lives.

@@ -57,7 +57,10 @@ impl Reader {
             self.pipeline.intake().bytes(),
             self.pipeline.intake().events(),
         );
-        let outcome = result.as_ref().err().map_or("complete", StreamError::as_str);
+        let outcome = result
+            .as_ref()
+            .err()
+            .map_or("complete", StreamError::as_str);
         tracing::debug!(
             bytes,
             events,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Update, piece::TextDelta, route::ChoiceSink,
+    ChoiceEnd, ChoiceIndex, CompletionKind, Config, Position, Sequenced, Update, piece::TextDelta,
+    route::ChoiceSink,
 };
 
 use crate::{

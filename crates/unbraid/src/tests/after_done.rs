@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use unbraid_testkit::script::{DONE, Script, Step, bytes, content, finish};
 
 use super::{ends, read, read_with, soon};
-use crate::{CompletionsBuilder, Completions};
+use crate::{Completions, CompletionsBuilder};
 
 const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"completion_tokens\":7}}\n\n";
 const DRAIN: Duration = Duration::from_millis(100);

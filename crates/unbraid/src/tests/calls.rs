@@ -9,7 +9,8 @@ use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 
 use super::{read, read_with, soon};
 use crate::{
-    CallKind, CallStatus, Choice, Completions, Fault, JsonError, JsonFault, ToolCallHandle, json::Repair,
+    CallKind, CallStatus, Choice, Completions, JsonError, JsonErrorKind, ToolCallHandle,
+    json::Repair,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -56,7 +57,7 @@ async fn calls(choice: &Choice) -> Vec<ToolCallHandle> {
 
 #[track_caller]
 fn fault<T: std::fmt::Debug>(result: Result<T, JsonError>) -> String {
-    format!("{:?}", result.unwrap_err().fault())
+    format!("{:?}", result.unwrap_err().kind())
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,7 +252,7 @@ async fn a_field_that_cannot_come_ends_with_one_typed_error() {
         while let Some(item) = soon(field.next()).await {
             match item {
                 Ok(delta) => text.push_str(&delta),
-                Err(fault) => error = Some(format!("{:?}", fault.fault())),
+                Err(fault) => error = Some(format!("{:?}", fault.kind())),
             }
         }
         assert_eq!(
@@ -304,7 +305,7 @@ async fn parsing_is_strict_unless_asked() {
     let raw = "{\"city\":\"Os\nlo\"}";
     let (_completions, call) = one_call(raw, "tool_calls").await;
     let error = soon(call.parse::<Weather>()).await.unwrap_err();
-    assert!(matches!(error.fault(), Fault::Json(JsonFault::NeedsRepair)));
+    assert!(matches!(error.kind(), JsonErrorKind::NeedsRepair));
     assert_eq!(error.raw(), raw);
     let repaired: Value = soon(call.parse_repaired(Repair::default())).await.unwrap();
     assert_eq!(repaired["city"], "Os\nlo");
@@ -325,7 +326,7 @@ async fn parsing_is_strict_unless_asked() {
     ] {
         let (_completions, call) = one_call(arguments, "tool_calls").await;
         let error = soon(call.parse::<Weather>()).await.unwrap_err();
-        assert_eq!(format!("{:?}", error.fault()), expected);
+        assert_eq!(format!("{:?}", error.kind()), expected);
         assert_eq!(error.raw(), arguments);
     }
     let (_completions, empty) = one_call(" ", "tool_calls").await;
@@ -349,7 +350,7 @@ async fn no_error_of_a_call_shows_its_text() {
     for text in [
         error.to_string(),
         format!("{error:?}"),
-        format!("{:?}", error.fault()),
+        format!("{:?}", error.kind()),
     ] {
         assert!(!text.contains("SECRET"), "{text}");
         assert!(
@@ -359,7 +360,7 @@ async fn no_error_of_a_call_shows_its_text() {
     }
     let (_completions, call) = one_call("{\"city\":{\"SECRET\":1}}", "tool_calls").await;
     let error = soon(call.parse::<Weather>()).await.unwrap_err();
-    let Fault::Json(JsonFault::Shape(shape)) = error.fault() else {
+    let JsonErrorKind::TypeMismatch(shape) = error.kind() else {
         panic!()
     };
     assert!(!format!("{error} {error:?}").contains("SECRET"));
@@ -375,7 +376,9 @@ async fn a_choice_that_is_cut_cuts_its_calls() {
     ]);
     let call = first_call(&completions).await;
     let error = soon(call.finished()).await.unwrap_err();
-    assert!(matches!(error.fault(), Fault::Choice(cut) if cut.end().as_str() == "transport"));
+    assert!(
+        matches!(error.kind(), JsonErrorKind::Choice(cut) if cut.end().as_str() == "transport")
+    );
     assert_eq!(error.raw(), "{\"a\":\"b");
     let mut arguments = call.arguments();
     assert_eq!(soon(arguments.next()).await.unwrap().unwrap(), "{\"a\":\"b");
@@ -392,8 +395,8 @@ async fn a_choice_that_is_cut_cuts_its_calls() {
     let mut field = call.field("/a");
     assert_eq!(soon(field.next()).await.unwrap().unwrap(), "b");
     assert!(matches!(
-        soon(field.next()).await.unwrap().unwrap_err().fault(),
-        Fault::Choice(_)
+        soon(field.next()).await.unwrap().unwrap_err().kind(),
+        JsonErrorKind::Choice(_)
     ));
     let choice = soon(completions.first()).await.unwrap();
     let ended: Result<Vec<_>, _> = soon(choice.tool_calls().try_collect()).await;

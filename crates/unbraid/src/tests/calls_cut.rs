@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 
 use super::{read, soon};
-use crate::{CallStatus, Completions, JsonFault, ToolCallHandle, json::Repair};
+use crate::{CallStatus, Completions, JsonErrorKind, ToolCallHandle, json::Repair};
 
 /// The header of a call `f` of choice 0, without arguments.
 fn header() -> Step {
@@ -103,7 +103,7 @@ async fn a_call_that_is_still_to_come_cannot_be_parsed() {
     assert_eq!(snapshot.status, None);
     assert!(matches!(
         snapshot.parse::<Value>(),
-        Err(JsonFault::Truncated { bytes: 0 })
+        Err(JsonErrorKind::Truncated { bytes: 0 })
     ));
 }
 

@@ -64,7 +64,9 @@ async fn the_body_closes_when_all_expected_choices_are_cancelled() {
     let script = || Script::new([bytes(content(0, "a")), bytes(content(1, "b")), Step::Stall]);
     let source = script();
     let probe = source.probe();
-    let completions = Completions::builder().expect_choices(2).from_byte_stream(source);
+    let completions = Completions::builder()
+        .expect_choices(2)
+        .from_byte_stream(source);
     for index in [0, 1] {
         assert!(!probe.closed());
         soon(completions.choice(index)).await.unwrap().cancel();

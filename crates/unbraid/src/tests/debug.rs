@@ -6,7 +6,7 @@ use unbraid_testkit::script::{DONE, Script, Step, bytes};
 
 use super::soon;
 use crate::{
-    CompletionsBuilder, Choice, Completions, Demux, Config, Prompt, Source, StreamError, Update,
+    Choice, Completions, CompletionsBuilder, Config, Demux, Prompt, Source, StreamError, Update,
     json::{self, Repair},
 };
 
@@ -214,7 +214,7 @@ async fn no_public_type_shows_payload_in_its_debug_text() {
 async fn no_public_type_of_the_flat_view_or_the_core_shows_payload() {
     for (_, mut steps) in streams() {
         steps.retain(|step| *step != Step::Stall); // nothing here has a timeout
-        let mut updates = crate::updates(Script::new(steps.clone()));
+        let mut updates = crate::Updates::from_byte_stream(Script::new(steps.clone()));
         while let Some(update) = soon(updates.next()).await {
             check(&update);
             let update: Update<'_> = update.unwrap_or_default();
@@ -262,9 +262,10 @@ async fn no_public_type_of_the_flat_view_or_the_core_shows_payload() {
 
 #[tokio::test]
 async fn debug_counts_what_there_is() {
-    let completions = Completions::from_byte_stream(futures::stream::iter([Ok::<_, std::io::Error>(
-        unbraid_testkit::script::content(3, "four") + DONE,
-    )]));
+    let completions =
+        Completions::from_byte_stream(futures::stream::iter([Ok::<_, std::io::Error>(
+            unbraid_testkit::script::content(3, "four") + DONE,
+        )]));
     let choice = completions.first().await.unwrap();
     let finished = choice.outcome().await;
     completions.closed().await.unwrap();

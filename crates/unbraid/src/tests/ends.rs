@@ -108,7 +108,8 @@ async fn x14_an_event_that_lacks_only_its_blank_line_comes_before_the_error() {
     let silent = read_with(silent, steps().into_iter().chain([Step::Stall]));
     let expected = ["0 finished \"a\"", "1 timed_out \"bcc\""];
     check(&ends(&silent).await, &expected);
-    let flat = crate::updates(Script::new(steps().into_iter().chain([Step::Fail])));
+    let flat =
+        crate::Updates::from_byte_stream(Script::new(steps().into_iter().chain([Step::Fail])));
     let flat: Vec<_> = futures::StreamExt::collect(flat).await;
     let (error, updates) = flat.split_last().unwrap();
     assert!(matches!(error, Err(StreamError::Transport(_))));

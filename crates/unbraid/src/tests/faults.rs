@@ -200,15 +200,11 @@ async fn x14_an_event_that_lacks_its_blank_line_is_read_before_the_failure() {
     let completions = read(steps());
     assert_eq!(ends(&completions).await, ["0 transport \"ab\""]);
 
-    let mut flat = crate::updates(Script::new(steps()));
+    let mut flat = crate::Updates::from_byte_stream(Script::new(steps()));
     let mut text = String::new();
     let error = loop {
         match soon(flat.next()).await.unwrap() {
-            Ok(update) => text.extend(
-                update
-                    .content
-                    .map(|content| content.text.to_string()),
-            ),
+            Ok(update) => text.extend(update.content.map(|content| content.text.to_string())),
             Err(error) => break error,
         }
     };

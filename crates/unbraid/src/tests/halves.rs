@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use unbraid_testkit::script::{DONE, Script, Step, bytes, finish};
 
 use super::soon;
-use crate::{Completions, Fragment, Update, updates};
+use crate::{Completions, Fragment, Update, Updates};
 
 /// A chunk of one choice with this delta.
 fn delta(choice: u32, delta: &str) -> String {
@@ -23,14 +23,14 @@ const LOW: &str = "\\ude00";
 
 async fn read(body: String) -> Vec<Update<'static>> {
     let source = stream::iter([Ok::<_, io::Error>(body)]);
-    let items: Vec<_> = soon(updates(source).collect()).await;
+    let items: Vec<_> = soon(Updates::from_byte_stream(source).collect()).await;
     items.into_iter().map(Result::unwrap).collect()
 }
 
 /// The text of each choice and kind, added up as a user would.
-fn add_up<'u>(updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<String> {
+fn add_up<'u>(Updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<String> {
     let mut texts: BTreeMap<(u32, String), String> = BTreeMap::new();
-    for update in updates {
+    for update in Updates {
         let mut add = |kind: String, piece: &Option<Fragment<'static>>| {
             let Some(piece) = piece else { return };
             assert_eq!((piece.low, piece.high), (None, None), "nobody need know");
@@ -42,7 +42,7 @@ fn add_up<'u>(updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<Str
         add("refusal".into(), &update.refusal);
         add("function".into(), &update.function_arguments);
         for call in &update.tool_calls {
-            let index = call.index.unwrap_or(-1);
+            let index = call.wire_index.unwrap_or(-1);
             add(format!("call {index}"), &call.arguments);
         }
     }
@@ -60,7 +60,7 @@ async fn check(chunks: &[String], expected: &[&str]) {
         assert!(ats.is_sorted(), "{ats:?}");
         let source = || Script::of([&body]);
         let direct = Completions::from_byte_stream(source());
-        let through = Completions::from_updates(updates(source()));
+        let through = Completions::from_updates(Updates::from_byte_stream(source()));
         let of = |completions: Completions| async move {
             let mut choices = completions.choices();
             let mut all = Vec::new();
@@ -167,7 +167,7 @@ async fn c14_a_half_that_stays_alone_is_a_replacement_character_in_the_flat_view
 #[tokio::test(start_paused = true)]
 async fn c14_a_lone_half_is_given_before_the_error_and_is_warned_about() {
     let source = Script::new([bytes(content(0, HIGH)), Step::Fail]);
-    let items: Vec<_> = soon(updates(source).collect()).await;
+    let items: Vec<_> = soon(Updates::from_byte_stream(source).collect()).await;
     let [Ok(_), Ok(lone), Err(_)] = items.as_slice() else {
         panic!("{items:?}");
     };
@@ -197,7 +197,7 @@ async fn a_source_of_nothing_but_empty_reads_does_not_hold_the_flat_views_thread
         reads += 1;
         std::task::Poll::Ready((reads < 1_000_000).then_some(Ok::<_, io::Error>("")))
     });
-    let mut flat = updates(source);
+    let mut flat = Updates::from_byte_stream(source);
     let next = futures::poll!(std::pin::pin!(flat.next()));
     assert!(next.is_pending());
 }

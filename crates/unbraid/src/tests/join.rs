@@ -449,8 +449,11 @@ async fn a_race_asks_once_a_batch_and_cancels_nobody_when_dropped_or_undecided()
     assert!(soon(completions.closed()).await.is_ok());
 
     let completions = Completions::from_byte_stream(Script::new(steps()));
-    let dropped =
-        tokio::time::timeout(Duration::from_millis(1), completions.first_where(1, |_| false)).await;
+    let dropped = tokio::time::timeout(
+        Duration::from_millis(1),
+        completions.first_where(1, |_| false),
+    )
+    .await;
     assert!(dropped.is_err());
     assert!(soon(completions.first_where(0, |_| true)).await.is_empty());
     assert_eq!(ends(&completions).await, ["0 finished \"abc\""]);

@@ -15,7 +15,7 @@ use tokio::{runtime::Builder, task::yield_now};
 use unbraid_testkit::script::{DONE, ON_PURPOSE, Script, Step, bytes, content, finish};
 
 use super::{ends, outcome, read, soon};
-use crate::{Completions, Demux, Config, StreamError, TransportError, updates};
+use crate::{Completions, Config, Demux, StreamError, TransportError, Updates};
 
 /// What makes a job panic whose bytes end with it, as a decoder with a bug would.
 const PANIC: &str = "panic in the job";
@@ -152,7 +152,7 @@ async fn other_tasks_have_their_turn_while_the_flat_view_decodes_a_large_event()
             gate.open.store(false, Ordering::SeqCst);
             let steps = cut(&(content(0, "a") + &kind(size, gate.name)), piece);
             let turns = tokio::spawn(turns_during(gate, jobs + 1));
-            let mut flat = updates(Script::new(steps));
+            let mut flat = Updates::from_byte_stream(Script::new(steps));
             while let Some(update) = soon(flat.next()).await {
                 update.unwrap();
             }
@@ -183,7 +183,7 @@ async fn by_actors(steps: Vec<Step>) -> Vec<String> {
 }
 
 async fn by_flat_view(steps: Vec<Step>) -> Vec<String> {
-    let updates = updates(Script::new(steps));
+    let updates = Updates::from_byte_stream(Script::new(steps));
     soon(updates.map(|update| format!("{update:?}")).collect()).await
 }
 
@@ -281,7 +281,7 @@ async fn a_panic_while_a_large_event_is_decoded_loses_what_is_open() {
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "on purpose")]
 async fn a_panic_in_the_flat_view_reaches_its_task() {
-    let mut flat = updates(Script::new([bytes(one_text(MIB, PANIC))]));
+    let mut flat = Updates::from_byte_stream(Script::new([bytes(one_text(MIB, PANIC))]));
     let _never = soon(flat.next()).await;
 }
 
@@ -290,7 +290,8 @@ async fn a_flat_view_that_is_dropped_meanwhile_closes_its_source() {
     let gate = &GATES[7];
     let source = Script::new([bytes(one_text(MIB, gate.name)), Step::Stall]);
     let probe = source.probe();
-    let reading = tokio::spawn(async move { updates(source).next().await.is_some() });
+    let reading =
+        tokio::spawn(async move { Updates::from_byte_stream(source).next().await.is_some() });
     soon(gate.reached(1)).await;
     assert!(!probe.closed());
     reading.abort();
@@ -318,7 +319,7 @@ fn a_large_event_needs_no_thread_that_is_taken() {
             let choice = completions.first().await.unwrap();
             let waits = move || {
                 let length = block_on(choice.text()).map(|text| text.len());
-                let flat = updates(Script::new(steps()));
+                let flat = Updates::from_byte_stream(Script::new(steps()));
                 let items = block_on(flat.count());
                 (length.unwrap(), items)
             };
@@ -337,7 +338,7 @@ fn the_flat_view_decodes_large_events_without_a_runtime() {
         bytes(one_text(MIB, "")),
         bytes(DONE),
     ];
-    let flat = updates(Script::new(steps));
+    let flat = Updates::from_byte_stream(Script::new(steps));
     assert_eq!(block_on(flat.count()), 3);
 }
 

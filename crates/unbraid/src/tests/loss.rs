@@ -105,7 +105,7 @@ fn a_field_that_waits_learns_of_the_loss() {
         let mut field = call.field("/a");
         assert_eq!(field.next().await.unwrap().unwrap(), "x");
         let error = field.next().await.unwrap().unwrap_err();
-        let crate::Fault::Choice(cut) = error.fault() else {
+        let crate::JsonErrorKind::Choice(cut) = error.kind() else {
             panic!("{error}");
         };
         cut.end().as_str()
@@ -125,7 +125,8 @@ fn merged_events_end_behind_the_end_of_every_choice() {
         let runtime = runtime();
         let completions = runtime.block_on(async {
             let read: String = (0..CHOICES).map(|index| content(index, "a")).collect();
-            let completions = Completions::from_byte_stream(Script::new([bytes(read), Step::Stall]));
+            let completions =
+                Completions::from_byte_stream(Script::new([bytes(read), Step::Stall]));
             completions.choice(CHOICES - 1).await.unwrap();
             completions
         });

@@ -60,7 +60,7 @@ async fn a_large_read_is_decoded_to_its_end() {
 
 #[tokio::test]
 async fn the_flat_view_gives_all_of_a_large_read() {
-    let mut updates = crate::updates(Script::new([bytes(one_read(20_000))]));
+    let mut updates = crate::Updates::from_byte_stream(Script::new([bytes(one_read(20_000))]));
     let mut count = 0;
     while let Some(update) = soon(updates.next()).await {
         count += usize::from(update.unwrap().content.is_some());
@@ -68,7 +68,7 @@ async fn the_flat_view_gives_all_of_a_large_read() {
     assert_eq!(count, 20_000);
     // Of one event it gives what an event may bring.
     let fused = format!("data: {}\n\n", "{\"choices\":[{}]}".repeat(3 * MAX_ENTRIES));
-    let mut updates = crate::updates(Script::new([bytes(fused)]));
+    let mut updates = crate::Updates::from_byte_stream(Script::new([bytes(fused)]));
     let mut choices = 0;
     while let Some(update) = soon(updates.next()).await {
         choices += usize::from(update.unwrap().choice.is_some());

@@ -122,7 +122,9 @@ fn a_choice_that_is_cancelled_as_it_appears_ends() {
         let _entered = entered.enter();
         for index in 0..SOURCES {
             let script = Script::new([bytes(content(0, "a")), Step::Stall]);
-            source_set.add(Source::from_byte_stream(script), index..index + 1).unwrap();
+            source_set
+                .add(Source::from_byte_stream(script), index..index + 1)
+                .unwrap();
         }
     });
     let closed = runtime.block_on(async {

@@ -61,7 +61,9 @@ fn without_timers_a_timeout_is_an_error_and_the_rest_works() {
             timed.closed().await,
             Err(StreamError::NoTimeDriver)
         ));
-        let plain = Completions::builder().implicit_timers(false).from_byte_stream(steps());
+        let plain = Completions::builder()
+            .implicit_timers(false)
+            .from_byte_stream(steps());
         assert_eq!(plain.first().await.unwrap().text().await.unwrap(), "a");
         assert!(plain.closed().await.is_ok());
     });

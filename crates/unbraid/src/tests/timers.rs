@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use unbraid_testkit::script::{content, finish};
 
 use super::{outcome, soon};
-use crate::{CompletionsBuilder, Completions, Source, StreamError, Timeout};
+use crate::{Completions, CompletionsBuilder, Source, StreamError, Timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 

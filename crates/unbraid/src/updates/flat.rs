@@ -119,7 +119,7 @@ impl Flat {
     }
 
     /// The stream has ended, perhaps by an error. What had arrived whole comes before that, as in
-    /// [`Pipeline::fail`](unbraid_core::pipeline::Pipeline::fail).
+    /// [`Pipeline::abort`](unbraid_core::pipeline::Pipeline::abort).
     pub(super) async fn end(mut self, error: Option<BoxError>) -> Self {
         if !self.here && apart::is_large(&self.intake) {
             // Boxed, so that a stream without large events has a small task.

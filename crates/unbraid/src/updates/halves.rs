@@ -13,7 +13,8 @@ use std::{
 
 use futures::Stream;
 use unbraid_core::{
-    ChoiceIndex, Fragment, CompletionKind, StreamError, ToolCallUpdate, Update, Warning, limits::MAX_ENTRIES,
+    ChoiceIndex, CompletionKind, Fragment, StreamError, ToolCallUpdate, Update, Warning,
+    limits::MAX_ENTRIES,
 };
 
 type Item = Result<Update<'static>, StreamError>;
@@ -143,7 +144,7 @@ impl Halves {
             }
         }
         for call in &mut update.tool_calls {
-            let key = call.index.or_else(|| call.position.map(i64::from));
+            let key = call.wire_index.or_else(|| call.position.map(i64::from));
             if let Some(piece) = &mut call.arguments {
                 let kind = self.call_of(choice, key, piece);
                 lone |= self.join((choice, kind), piece, whole);
@@ -245,7 +246,7 @@ impl Halves {
                 Kind::Refusal => update.refusal = lone,
                 Kind::Function => update.function_arguments = lone,
                 Kind::Call(index) => update.tool_calls.push(ToolCallUpdate {
-                    index,
+                    wire_index: index,
                     arguments: lone,
                     ..ToolCallUpdate::default()
                 }),
@@ -262,8 +263,7 @@ fn brings_delta(update: &Update<'_>) -> bool {
         &update.refusal,
         &update.function_arguments,
     ];
-    !update.tool_calls.is_empty()
-        || texts.into_iter().flatten().any(|piece| !piece.is_empty())
+    !update.tool_calls.is_empty() || texts.into_iter().flatten().any(|piece| !piece.is_empty())
 }
 
 fn lone_half(choice: ChoiceIndex, at: u64) -> Warning {

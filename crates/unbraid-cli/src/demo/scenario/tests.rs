@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use unbraid_core::{CallStatus, Demux, ChoiceOutcome, Config};
+use unbraid_core::{CallStatus, ChoiceOutcome, Config, Demux};
 
 use super::{ANSWERS, MAX_TOKENS, pieces, words};
 use crate::{args::SLOWEST_DEMO, demo::client::PATIENCE};

@@ -7,7 +7,8 @@ use ratatui::{
     style::{Color, Modifier},
 };
 use unbraid::{
-    CallKind, CallStatus, ChoiceIndex, Demux, ChoiceEnd, Event, FinishReason, Config, Position, Sequenced,
+    CallKind, CallStatus, ChoiceEnd, ChoiceIndex, Config, Demux, Event, FinishReason, Position,
+    Sequenced,
 };
 use unbraid_testkit::fixture::Fixture;
 
@@ -59,7 +60,13 @@ impl Shown {
             },
         );
         let text = arguments;
-        self.event(choice, Event::ToolCallArguments { call_index: call, text })
+        self.event(
+            choice,
+            Event::ToolCallArguments {
+                call_index: call,
+                text,
+            },
+        )
     }
 
     fn press(&mut self, code: KeyCode) -> &mut Self {
@@ -191,7 +198,13 @@ fn calls_grow_side_by_side() {
     shown.call(0, 0, "forecast", "{\"city\":\"Os");
     shown.call(0, 1, "tides", "{\"days\":[1,2");
     let text = "lo\"}";
-    shown.event(0, Event::ToolCallArguments { call_index: 0, text });
+    shown.event(
+        0,
+        Event::ToolCallArguments {
+            call_index: 0,
+            text,
+        },
+    );
     shown.check(&[
         "┌ [0] calling 17/s ────────────────────┐",
         "│Let me look.                          │",
@@ -210,7 +223,13 @@ fn calls_grow_side_by_side() {
     ]);
     assert_eq!(shown.style("f").0, Modifier::BOLD, "the name");
     let (call, status) = (1, CallStatus::Truncated);
-    shown.event(0, Event::ToolCallDone { call_index: call, status });
+    shown.event(
+        0,
+        Event::ToolCallDone {
+            call_index: call,
+            status,
+        },
+    );
     shown.has("│    2 (truncated)");
 }
 
@@ -219,7 +238,13 @@ fn arguments_that_are_no_json_are_shown_as_they_came() {
     let mut shown = Shown::new(40, 8);
     shown.call(0, 0, "f", "{\"a\":1,").has("│  \"a\": 1,");
     let (call, text) = (0, "oops}");
-    shown.event(0, Event::ToolCallArguments { call_index: call, text });
+    shown.event(
+        0,
+        Event::ToolCallArguments {
+            call_index: call,
+            text,
+        },
+    );
     shown.has("│> f {\"a\":1,oops}").has_not("│  \"a\"");
 }
 
@@ -236,7 +261,13 @@ fn a_call_that_is_told_twice_is_shown_once() {
     };
     shown.event(0, start);
     let (call, text) = (1, "{\"a\":1}");
-    shown.event(0, Event::ToolCallArguments { call_index: call, text });
+    shown.event(
+        0,
+        Event::ToolCallArguments {
+            call_index: call,
+            text,
+        },
+    );
     shown.event(0, Event::End(ChoiceEnd::DoneWithoutFinish));
     let screen = shown.screen().join("\n");
     assert_eq!(screen.matches("> f {").count(), 1, "{screen}");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    CallStatus, ChoiceIndex, Demux, Event, Limit, ServerError, CompletionKind, TimedOut, Timeout,
+    CallStatus, ChoiceIndex, CompletionKind, Demux, Event, Limit, ServerError, TimedOut, Timeout,
     ToolCallUpdate, TransportError,
 };
 
@@ -35,7 +35,9 @@ fn ends() -> [(Option<&'static str>, ChoiceEnd, bool); 18] {
         cut(ChoiceEnd::DoneWithoutFinish),
         cut(ChoiceEnd::Interrupted),
         cut(ChoiceEnd::ServerError(Arc::new(ServerError::new("{}", 0)))),
-        cut(ChoiceEnd::Transport(Arc::new(TransportError::new(0, "reset")))),
+        cut(ChoiceEnd::Transport(Arc::new(TransportError::new(
+            0, "reset",
+        )))),
         cut(ChoiceEnd::Cancelled),
         cut(ChoiceEnd::TimedOut(timeout)),
         cut(ChoiceEnd::LimitExceeded(limit)),
@@ -59,7 +61,7 @@ fn ended(
     let mut choice = Choice::new(ThinkTags::Off);
     let place = Position::default();
     let call = ToolCallUpdate {
-        index: Some(0),
+        wire_index: Some(0),
         id: Some("c1".into()),
         kind: Some(kind.into()),
         name: Some("f".into()),
@@ -73,7 +75,9 @@ fn ended(
     };
     choice.machine.apply(&update, place, &mut choice.log);
     if reason.is_some() && end.is_error() {
-        choice.machine.finish_with_error(end, place, &mut choice.log);
+        choice
+            .machine
+            .finish_with_error(end, place, &mut choice.log);
     } else {
         choice.machine.finish(end, place, &mut choice.log);
     }
@@ -123,7 +127,7 @@ fn check(kind: &'static str, arguments: &'static str, whole: CallStatus, cut: Ca
         }
         if expected == CallStatus::Truncated {
             let problem = call.problem().expect("it was cut");
-            assert_eq!(problem.at, Some(arguments.len()));
+            assert_eq!(problem.offset, Some(arguments.len()));
         }
     }
 }
@@ -220,7 +224,7 @@ fn a_call_of_an_open_choice_has_no_arguments_yet_and_cannot_be_parsed() {
     assert_eq!((call.status, call.problem()), (None, None));
     let fault = call.parse::<Value>().unwrap_err();
     assert!(
-        matches!(fault, crate::JsonFault::Truncated { bytes: 0 }),
+        matches!(fault, crate::JsonErrorKind::Truncated { bytes: 0 }),
         "{fault}"
     );
 }
@@ -234,7 +238,7 @@ fn a_call_that_came_late_is_judged_by_the_end_that_was() {
         let mut choice = ended("function", "", Some(reason), ChoiceEnd::DoneWithoutFinish);
         let late = Update {
             tool_calls: vec![ToolCallUpdate {
-                index: Some(1),
+                wire_index: Some(1),
                 id: Some("c2".into()),
                 name: Some("g".into()),
                 ..ToolCallUpdate::default()
@@ -271,7 +275,12 @@ fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
 #[test]
 fn what_cut_a_call_is_named() {
     let problem = |kind, arguments| {
-        let choice = ended(kind, arguments, Some("length"), ChoiceEnd::DoneWithoutFinish);
+        let choice = ended(
+            kind,
+            arguments,
+            Some("length"),
+            ChoiceEnd::DoneWithoutFinish,
+        );
         let call = choice.log.call(0).expect("the call");
         call.problem().expect("it was cut").to_string()
     };

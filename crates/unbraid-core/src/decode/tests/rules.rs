@@ -219,10 +219,7 @@ fn c14_halves_of_a_character_join_across_parts_and_deltas() {
         &content(&format!("[{}]", text(high))),
         &content(&format!("[{}]", text(low))),
     ]);
-    let pieces: Vec<_> = two
-        .iter()
-        .flat_map(|update| &update.content)
-        .collect();
+    let pieces: Vec<_> = two.iter().flat_map(|update| &update.content).collect();
     assert_eq!((&*pieces[0].text, pieces[0].high), ("A", Some(0xD83D)));
     assert_eq!((pieces[1].low, &*pieces[1].text), (Some(0xDE42), "B"));
     assert!(two.iter().all(|update| update.warnings.is_empty()));

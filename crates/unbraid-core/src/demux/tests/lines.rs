@@ -1,7 +1,7 @@
 //! Streams without blank lines, and events that hold more than one chunk (S10, S21, S28).
 
 use super::{DONE, check};
-use crate::{Demux, Event, Config, limits::MAX_ENTRIES};
+use crate::{Config, Demux, Event, limits::MAX_ENTRIES};
 
 /// A chunk of choice 0, without `data:`.
 fn text(text: &str) -> String {

@@ -21,7 +21,13 @@ fn read<'a>(pointer: &str, pieces: impl IntoIterator<Item = &'a str>) -> Outcome
 
 /// The same comes out however the text is cut.
 #[track_caller]
-fn assert_case(text: &str, pointer: &str, typed: &str, state: FieldState, end: Result<(), FieldError>) {
+fn assert_case(
+    text: &str,
+    pointer: &str,
+    typed: &str,
+    state: FieldState,
+    end: Result<(), FieldError>,
+) {
     let expected = (typed.to_owned(), state, end);
     assert_eq!(read(pointer, [text]), expected, "{text} {pointer}");
     for size in 1..5 {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::{arguments, document, in_three, megabyte, parsed, pieces};
 use crate::{
     json::{
-        Field, FieldError, FieldState, Verdict, Partial, PartialOptions, Pointer, TrailingStrings,
+        Field, FieldError, FieldState, Partial, PartialOptions, Pointer, TrailingStrings, Verdict,
         scan::Scanner,
         token::{Token, Visit},
     },

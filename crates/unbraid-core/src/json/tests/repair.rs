@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{arguments, document, reference::escape_controls};
-use crate::json::{Verdict, Repair, check, repair};
+use crate::json::{Repair, Verdict, check, repair};
 
 /// The text after a repair, which is made only where it is allowed, and with others too.
 #[track_caller]

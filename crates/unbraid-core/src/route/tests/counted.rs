@@ -1,7 +1,7 @@
 //! What is said of the choices once the stream is over: E12, E13 where indices were folded, E30.
 
 use super::chunk;
-use crate::{Demux, Limits, Config, StreamError, TransportError};
+use crate::{Config, Demux, Limits, StreamError, TransportError};
 
 const DONE: &str = "data: [DONE]\n\n";
 

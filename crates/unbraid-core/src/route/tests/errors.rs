@@ -2,9 +2,10 @@
 
 use super::chunk;
 use crate::{
-    ChoiceIndex, Demux, ChoiceEnd, FinishPolicy, Config, CompletionKind, Sequenced, StreamError, Text, Update,
+    ChoiceEnd, ChoiceIndex, CompletionKind, Config, Demux, FinishPolicy, Sequenced, StreamError,
+    Text, Update,
     event::Position,
-    route::{Router, ChoiceSink},
+    route::{ChoiceSink, Router},
 };
 
 const POLICIES: [FinishPolicy; 3] = [
@@ -102,7 +103,10 @@ fn x04_both_ends_hold_the_error_and_come_in_the_order_of_the_choices() {
         let Some(ChoiceEnd::ServerError(error)) = choice.end() else {
             panic!("{:?}", choice.end())
         };
-        assert_eq!((error.code().as_deref(), error.event_index()), (Some("502"), 1));
+        assert_eq!(
+            (error.code().as_deref(), error.event_index()),
+            (Some("502"), 1)
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, value::RawValue};
 use unbraid_core::json::{
-    Field, FieldError, FieldState, Verdict, Partial, Pointer, Repair, check, repair,
+    Field, FieldError, FieldState, Partial, Pointer, Repair, Verdict, check, repair,
 };
 use unbraid_testkit::cut::Rng;
 

@@ -1,5 +1,5 @@
 //! Opens completions with random faults for as long as it is told, and counts what is left of them:
-//! `cargo run --release -p unbraid-attack --bin soak -- [minutes [first seed]]`.
+//! `cargo run --release -p unbraid-adversarial --bin soak -- [minutes [first seed]]`.
 //!
 //! An hour on a quiet machine is some ten million completions. It fails unless what hung, and what leaked, is zero and zero.
 
@@ -12,7 +12,7 @@ use std::{
 
 use peak_alloc::PeakAlloc;
 use tokio::runtime::Runtime;
-use unbraid_attack::soak::{Tally, silence_panics_on_purpose, soak};
+use unbraid_adversarial::soak::{Tally, silence_panics_on_purpose, soak};
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;

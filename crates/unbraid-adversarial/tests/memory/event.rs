@@ -1,9 +1,9 @@
 //! What one event takes at most, by each of the ways that lead to its choices.
 
 use futures::stream;
-use unbraid::{Completions, updates};
-use unbraid_attack::hostile::event::Event;
-use unbraid_core::{Demux, Config, limits::MAX_EVENT_BYTES};
+use unbraid::{Completions, Updates};
+use unbraid_adversarial::hostile::event::Event;
+use unbraid_core::{Config, Demux, limits::MAX_EVENT_BYTES};
 
 /// A way and its name.
 type Way = (&'static str, fn(Event));
@@ -65,7 +65,7 @@ fn one_read(event: Event) {
 fn flat(event: Event) {
     on_two_workers(async {
         let reads = stream::iter(event.pieces().map(Ok::<_, std::io::Error>));
-        let mut updates = updates(reads);
+        let mut updates = Updates::from_byte_stream(reads);
         while let Some(Ok(_update)) = updates.next().await {}
     });
 }

@@ -1,7 +1,7 @@
 //! The decoder's short way against the parser: equal on ordinary chunks and on spoilt ones, and taken by most.
 #![cfg(test)]
 
-use unbraid_attack::{
+use unbraid_adversarial::{
     chunks::{Producer, faithful},
     shapes::Server,
     targets::compare,

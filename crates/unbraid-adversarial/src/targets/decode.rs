@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use unbraid_core::{
-    Demux, Config, StreamError, Update,
+    Config, Demux, StreamError, Update,
     decode::Decoder,
     frame::{Frame, FrameKind},
     limits::MAX_JSON_DEPTH,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use unbraid_core::{
-    Demux, Config,
+    Config, Demux,
     frame::{FrameLimits, Framer},
 };
 use unbraid_testkit::{cut::Rng, fixture::Fixture};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use unbraid_core::{
-    ChoiceIndex, Demux, Event, FinishPolicy, Limits, Config, Sequenced, StreamError, Text, ThinkTags,
+    ChoiceIndex, Config, Demux, Event, FinishPolicy, Limits, Sequenced, StreamError, Text,
+    ThinkTags,
 };
 use unbraid_testkit::cut::random_cuts;
 
@@ -251,7 +252,10 @@ impl Run {
                 Event::Content(text) => content.push_str(text),
                 Event::Reasoning(text) => reasoning.push_str(text),
                 Event::Refusal(text) => refusal.push_str(text),
-                Event::ToolCallArguments { call_index: call, text } => {
+                Event::ToolCallArguments {
+                    call_index: call,
+                    text,
+                } => {
                     arguments.entry(*call).or_default().push_str(text);
                 }
                 _ => {}

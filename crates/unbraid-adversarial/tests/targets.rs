@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use unbraid_attack::{mutate::Mutator, targets::TARGETS};
+use unbraid_adversarial::{mutate::Mutator, targets::TARGETS};
 
 /// Inputs that are made for each target; another number in `UNBRAID_INPUTS`.
 const INPUTS: u64 = 100_000;

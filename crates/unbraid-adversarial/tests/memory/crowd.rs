@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{StreamExt, future, stream};
 use tokio::time::timeout;
 use unbraid::{Completions, Limits};
-use unbraid_attack::hostile::text;
+use unbraid_adversarial::hostile::text;
 use unbraid_core::limits::MAX_CHOICES;
 use unbraid_testkit::script::{DONE, Script, Step, bytes, finish};
 
@@ -114,7 +114,9 @@ fn nobody_reads() {
             Ok::<_, std::io::Error>(choices.collect::<String>())
         };
         let reads = stream::iter((0..25_000).map(move |n| read(n * 200)));
-        let completions = Completions::builder().limits(limits).from_byte_stream(reads);
+        let completions = Completions::builder()
+            .limits(limits)
+            .from_byte_stream(reads);
         let mut all = completions.choices();
         let mut asleep = Vec::new();
         while let Some(Ok(choice)) = all.next().await {

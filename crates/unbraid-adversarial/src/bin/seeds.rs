@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use unbraid_attack::targets::{TARGETS, Target};
+use unbraid_adversarial::targets::{TARGETS, Target};
 
 fn main() -> io::Result<()> {
     let Some(root) = env::args_os().nth(1).map(PathBuf::from) else {

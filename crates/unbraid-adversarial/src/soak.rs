@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use unbraid::{CompletionsBuilder, Choice, Completions, Limits};
+use unbraid::{Choice, Completions, CompletionsBuilder, Limits};
 use unbraid_testkit::cut::{Rng, random_cuts};
 use unbraid_testkit::script::{DONE, ON_PURPOSE, Probe, Script, Step, bytes, content, finish};
 

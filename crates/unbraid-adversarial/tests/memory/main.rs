@@ -6,8 +6,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use peak_alloc::PeakAlloc;
-use unbraid_attack::hostile::{FLOODS, Pieces, SIEGES, event::EVENTS};
-use unbraid_core::{Demux, Config, json::Partial, limits::MAX_ARGUMENT_DEPTH};
+use unbraid_adversarial::hostile::{FLOODS, Pieces, SIEGES, event::EVENTS};
+use unbraid_core::{Config, Demux, json::Partial, limits::MAX_ARGUMENT_DEPTH};
 use unbraid_testkit::fixture::workspace_root;
 
 mod crowd;
