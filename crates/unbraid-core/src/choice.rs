@@ -36,7 +36,7 @@ use think::ThinkSplitter;
 /// let mut machine = ChoiceMachine::new(&Config::default());
 /// let update = Update { content: Some("Hi".into()), finish_reason: Some("stop".into()), ..Update::default() };
 /// machine.apply(&update, Position::default(), &mut log);
-/// machine.end(ChoiceEnd::Interrupted, Position::default(), &mut log);
+/// machine.finish(ChoiceEnd::Interrupted, Position::default(), &mut log);
 /// assert!(matches!(log.end(), Some(ChoiceEnd::Finished(_))), "a finish reason is the better end");
 /// ```
 #[derive(Debug, Default)]
@@ -121,14 +121,14 @@ impl ChoiceMachine {
     ///
     /// ```
     /// # use unbraid_core::{ChoiceIndex, Config, Position, CompletionKind, Transcript, Update};
-    /// use unbraid_core::{choice::ChoiceMachine, piece::Lane};
+    /// use unbraid_core::{choice::ChoiceMachine, piece::DeltaKind};
     ///
     /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
     /// let mut machine = ChoiceMachine::new(&Config::default());
-    /// assert!(!machine.is_plain(Lane::Content, None, &log), "the first piece is the choice's start, too");
+    /// assert!(!machine.is_plain(DeltaKind::Content, None, &log), "the first piece is the choice's start, too");
     /// let update = Update { content: Some("Hi".into()), ..Update::default() };
     /// machine.apply(&update, Position::default(), &mut log);
-    /// assert!(machine.is_plain(Lane::Content, None, &log));
+    /// assert!(machine.is_plain(DeltaKind::Content, None, &log));
     /// ```
     #[must_use]
     #[inline(never)] // asked once a batch; where pieces are applied the same stands inline

@@ -62,7 +62,7 @@ impl Demux {
     /// use unbraid_core::{ChoiceIndex, Demux, Config, Update};
     ///
     /// let mut demux = Demux::new(Config::default());
-    /// demux.feed_update(&Update { choice: Some(ChoiceIndex(0)), content: Some("Hi".into()), last_of_event: , ..Update::default() });
+    /// demux.feed_update(&Update { choice: Some(ChoiceIndex(0)), content: Some("Hi".into()), last_of_event: true, ..Update::default() });
     /// demux.finish();
     /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().content, "Hi");
     /// ```

@@ -14,7 +14,7 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// What ended a whole stream before its time.
 ///
-/// It is cloneable, so that every waiter gets it. A choice that was open ends with the [`ChoiceEnd`](crate::End) of the same name.
+/// It is cloneable, so that every waiter gets it. A choice that was open ends with the [`ChoiceEnd`](crate::ChoiceEnd) of the same name.
 ///
 /// # Examples
 ///
@@ -95,7 +95,7 @@ impl StreamError {
     /// # Examples
     ///
     /// ```
-    /// assert_eq!(unbraid_core::StreamError::Cancelled.name(), "cancelled");
+    /// assert_eq!(unbraid_core::StreamError::Cancelled.as_str(), "cancelled");
     /// ```
     #[must_use]
     pub fn as_str(&self) -> &'static str {

@@ -109,7 +109,7 @@ impl ChoiceEnd {
     /// # Examples
     ///
     /// ```
-    /// assert_eq!(unbraid_core::ChoiceEnd::DoneWithoutFinish.name(), "done_without_finish");
+    /// assert_eq!(unbraid_core::ChoiceEnd::DoneWithoutFinish.as_str(), "done_without_finish");
     /// ```
     #[must_use]
     pub fn as_str(&self) -> &'static str {
@@ -183,7 +183,7 @@ impl From<&StreamError> for ChoiceEnd {
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
 /// let mut names = Vec::new();
 /// while let Some(stamped) = demux.next_event() {
-///     names.push(stamped.event.name());
+///     names.push(stamped.event.as_str());
 /// }
 /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
 /// ```
@@ -261,7 +261,7 @@ impl<T> Event<T> {
     /// # Examples
     ///
     /// ```
-    /// assert_eq!(unbraid_core::Event::Content("x").name(), "content.delta");
+    /// assert_eq!(unbraid_core::Event::Content("x").as_str(), "content.delta");
     /// ```
     #[must_use]
     pub fn as_str(&self) -> &'static str {
@@ -365,7 +365,7 @@ impl Position {
     }
 }
 
-/// An event with its place. Sorted by [`order`](Self::order), the events of a finished stream are [`Demux`](crate::Demux)'s list.
+/// An event with its place. Sorted by [`sort_key`](Self::sort_key), the events of a finished stream are [`Demux`](crate::Demux)'s list.
 ///
 /// # Examples
 ///

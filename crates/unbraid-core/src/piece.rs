@@ -24,9 +24,9 @@ pub enum DeltaKind {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, CompletionKind, piece::{Lane, TextDelta}};
+/// use unbraid_core::{ChoiceIndex, CompletionKind, piece::{DeltaKind, TextDelta}};
 ///
-/// let piece = TextDelta { event_index: 7, choice: ChoiceIndex(1), shape: CompletionKind::Chat, role: None, lane: Lane::Content, text: "Hi" };
+/// let piece = TextDelta { event_index: 7, choice: ChoiceIndex(1), kind: CompletionKind::Chat, role: None, text_kind: DeltaKind::Content, text: "Hi" };
 /// assert_eq!(piece.to_update().content.unwrap().text, "Hi");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]

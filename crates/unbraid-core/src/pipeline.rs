@@ -254,7 +254,7 @@ impl<S: ChoiceSink> Pipeline<S> {
     /// struct Count(usize);
     ///
     /// impl ChoiceSink for Count {
-    ///     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: CompletionKind) {}
+    ///     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _kind: CompletionKind) {}
     ///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {
     ///         self.0 += 1;
     ///     }

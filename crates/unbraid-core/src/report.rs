@@ -55,7 +55,7 @@ impl ChoiceEnd {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::End;
+    /// use unbraid_core::ChoiceEnd;
     ///
     /// assert!(ChoiceEnd::Interrupted.error_json().is_null());
     /// assert_eq!(ChoiceEnd::Cancelled.error_json()["type"], "cancelled");

@@ -110,13 +110,13 @@ struct Route {
 /// struct Notes(Vec<String>);
 ///
 /// impl ChoiceSink for Notes {
-///     fn open(&mut self, _slot: usize, index: ChoiceIndex, _shape: CompletionKind) {
+///     fn open(&mut self, _slot: usize, index: ChoiceIndex, _kind: CompletionKind) {
 ///         self.0.push(format!("{index} opens"));
 ///     }
 ///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
 ///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
 ///     fn end(&mut self, slot: usize, end: ChoiceEnd, _place: Position) {
-///         self.0.push(format!("slot {slot} ends: {}", end.name()));
+///         self.0.push(format!("slot {slot} ends: {}", end.as_str()));
 ///     }
 ///     fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
 ///     fn stream(&mut self, _event: Sequenced<Text>) {}

@@ -62,7 +62,7 @@ struct Record {
 /// demux.feed(b"data: {\"choices\":[{\"index\":3,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
 /// let choice = demux.choice(ChoiceIndex(3)).unwrap();
 /// assert_eq!(choice.message().content, "Hi");
-/// assert_eq!(choice.event(1).unwrap().event.name(), "content.delta");
+/// assert_eq!(choice.event(1).unwrap().event.as_str(), "content.delta");
 /// ```
 #[derive(Clone)]
 pub struct Transcript {
@@ -153,7 +153,7 @@ impl Transcript {
     /// # let mut demux = Demux::new(Config::default());
     /// # demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
     /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
-    /// let names: Vec<&str> = (0..choice.visible()).filter_map(|seq| Some(choice.event(seq)?.event.name())).collect();
+    /// let names: Vec<&str> = (0..choice.event_count()).filter_map(|seq| Some(choice.event(seq)?.event.as_str())).collect();
     /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
     /// ```
     #[must_use]
@@ -308,7 +308,7 @@ impl Transcript {
     /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hal\"}}]}\n\n");
     /// demux.finish();
-    /// let error = demux.choice(ChoiceIndex(0)).unwrap().outcome().unwrap().unwrap_err();
+    /// let error = demux.choice(ChoiceIndex(0)).unwrap().result().unwrap().unwrap_err();
     /// assert!(matches!(error.end(), ChoiceEnd::Interrupted));
     /// assert_eq!(error.partial().message.content, "Hal");
     /// ```

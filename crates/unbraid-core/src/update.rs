@@ -105,8 +105,8 @@ impl<'a, T: Into<Cow<'a, str>>> From<T> for Fragment<'a> {
 /// ```
 /// use unbraid_core::ToolCallUpdate;
 ///
-/// let header = ToolCallUpdate { index: Some(0), id: Some("c1".into()), name: Some("add".into()), ..ToolCallUpdate::default() };
-/// let fragment = ToolCallUpdate { index: Some(0), arguments: Some("{}".into()), ..ToolCallUpdate::default() };
+/// let header = ToolCallUpdate { wire_index: Some(0), id: Some("c1".into()), name: Some("add".into()), ..ToolCallUpdate::default() };
+/// let fragment = ToolCallUpdate { wire_index: Some(0), arguments: Some("{}".into()), ..ToolCallUpdate::default() };
 /// # assert_ne!(header, fragment);
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]

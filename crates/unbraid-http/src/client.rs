@@ -158,7 +158,7 @@ impl Client {
 
     /// The same, but gives the body of the answer as bytes, for who wants to record or forward them.
     ///
-    /// It is one request whatever its [`Choices`] are, since there is one body.
+    /// It is one request whatever its [`ChoiceStrategy`] are, since there is one body.
     ///
     /// # Errors
     ///

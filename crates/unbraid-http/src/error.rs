@@ -113,7 +113,7 @@ impl HttpError {
     /// # Examples
     ///
     /// ```
-    /// assert_eq!(unbraid_http::HttpError::NoRuntime.name(), "no_runtime");
+    /// assert_eq!(unbraid_http::HttpError::NoRuntime.as_str(), "no_runtime");
     /// ```
     #[must_use]
     pub fn as_str(&self) -> &'static str {

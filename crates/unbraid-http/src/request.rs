@@ -272,7 +272,7 @@ impl Request {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_http::{Choices, Request};
+    /// use unbraid_http::{ChoiceStrategy, Request};
     ///
     /// // Four answers from whatever provider, if need be by four requests.
     /// let request = Request::chat("a model").user("Hello?").n(4).choice_strategy(ChoiceStrategy::Auto);

@@ -64,7 +64,7 @@ impl CompletionsBuilder {
     }
 
     /// The request that is answered: the JSON body as it was sent. It makes the prompt's tokens countable, and its tools
-    /// decide what the name of a call is that comes in pieces (T16), unless [`options`](Self::options) named some. Of a list
+    /// decide what the name of a call is that comes in pieces (T16), unless [`config`](Self::config) named some. Of a list
     /// of prompts each is counted where a server reports them one by one (E15).
     ///
     /// What counting needs is kept (see [`Prompt`]), and only the feature `tokens` counts. Without a request the prompt's

@@ -38,7 +38,7 @@ impl CompletionsBuilder {
     /// [`closed`](Completions::closed) with an error only if all sources failed. [`Choice::cancel`](crate::Choice::cancel) closes the source if
     /// it has no other choice. Limits and timeouts hold for each source. [`metadata`](Completions::metadata) is that of
     /// the source that spoke first, [`usage`](Completions::usage) the [sum](unbraid_core::Usage::sum) over those that gave anything.
-    /// [`Sequenced::order`](unbraid_core::Sequenced::order) orders the events of one source, not those of two.
+    /// [`Sequenced::sort_key`](unbraid_core::Sequenced::sort_key) orders the events of one source, not those of two.
     ///
     /// It never fails, as [`from_byte_stream`](Self::from_byte_stream) never does; without any source the stream is empty.
     ///
@@ -85,9 +85,9 @@ impl CompletionsBuilder {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let body = &b"data: {\"choices\":[{\"index\":0,\"text\":\"Hi\"}]}\n\ndata: [DONE]\n\n"[..];
     /// let (completions, source_set) = Completions::builder().source_set();
-    /// let first = source_set.add(Source::reader(body), 0..1).unwrap();
+    /// let first = source_set.add(Source::from_reader(body), 0..1).unwrap();
     /// first.closed().await?;
-    /// source_set.add(Source::reader(body), 1..2);
+    /// source_set.add(Source::from_reader(body), 1..2);
     /// drop(source_set); // there will be no more
     /// completions.closed().await?;
     /// assert_eq!(completions.choice(1).await.unwrap().text().await?, "Hi");

@@ -23,7 +23,7 @@ use unbraid_core::{BoxError, StreamError, Update};
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let body = |text: &str| format!("data: {{\"choices\":[{{\"index\":0,\"text\":\"{text}\"}}]}}\n\ndata: [DONE]\n\n");
 /// let bodies = ["one", "two"].map(|text| std::io::Cursor::new(body(text)));
-/// let completions = Completions::merge(bodies.map(Source::reader));
+/// let completions = Completions::merge(bodies.map(Source::from_reader));
 /// completions.closed().await?;
 /// assert_eq!(completions.choice(1).await.unwrap().text().await?, "two");
 /// # Ok(())

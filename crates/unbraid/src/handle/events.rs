@@ -182,7 +182,7 @@ cursor!(Logprobs, Value, ChoiceError);
 
 /// All events of all choices and of the stream itself, as they arrive; see [`Completions::events`](crate::Completions::events).
 ///
-/// Events of one choice come in their order; [`Sequenced::order`] is the order of the whole. If an error ended the
+/// Events of one choice come in their order; [`Sequenced::sort_key`] is the order of the whole. If an error ended the
 /// stream it is an event, and then the one `Err`. Dropping it frees and cancels nothing while another handle lives.
 #[derive(Clone)]
 pub struct AllEvents {

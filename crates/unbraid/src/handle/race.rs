@@ -43,7 +43,7 @@ impl Completions {
     /// let first = completions.first_finished(1).await;
     /// assert_eq!(first[0].message.content, "quick");
     /// let slow = completions.choice(0).await.unwrap().finished().await.unwrap_err();
-    /// assert_eq!((slow.end().name(), &*slow.partial().message.content), ("cancelled", "slower"));
+    /// assert_eq!((slow.end().as_str(), &*slow.partial().message.content), ("cancelled", "slower"));
     /// # }
     /// ```
     pub async fn first_finished(&self, k: usize) -> Vec<ChoiceOutcome> {

@@ -260,7 +260,7 @@ impl ToolCallHandle {
     /// let choice = Completions::from_byte_stream(bytes).first().await?;
     /// let call = choice.tool_calls().next().await.unwrap()?;
     /// let error = call.parse::<serde_json::Value>().await.unwrap_err();
-    /// assert!(matches!(error.kind(), JsonErrorKind(JsonErrorKind::Truncated { .. })));
+    /// assert!(matches!(error.kind(), JsonErrorKind::Truncated { .. }));
     /// assert_eq!(error.raw(), "{\"a\":1");
     /// assert_eq!(error.to_string(), "choice 0: tool call 0: the text ends inside its JSON, after 6 bytes");
     /// # Ok(())
