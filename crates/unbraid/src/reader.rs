@@ -14,7 +14,7 @@ use std::{
     future::poll_fn,
     panic::AssertUnwindSafe,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use futures::FutureExt;
@@ -39,6 +39,7 @@ use crate::{
     join::Numbering,
     log::Log,
     source::{Broken, Feed, Piece, Source},
+    waiting::SharedWaker,
 };
 
 /// Bytes that are decoded before anything is handed on: what has gathered goes as one batch a choice.
@@ -70,7 +71,7 @@ pub(crate) struct Reader {
     drain: bool,
     again: Again,
     /// The waker that waits for requests.
-    asking: Option<Waker>,
+    asking: Option<SharedWaker>,
     /// What the guard was told: whether every choice has ended.
     ended: bool,
     /// The router's count when the board was last looked at.

@@ -23,7 +23,8 @@ mod small_reads;
 mod streams;
 mod timers;
 mod usage;
-mod wakers;
+mod waker_panics;
+pub(crate) mod wakers;
 mod watched;
 
 use std::{future::Future, time::Duration};
