@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// In order of first appearance.
-    pub(crate) choices: Vec<Arc<Log>>,
+    pub(crate) choices: Vec<Log>,
     pub(crate) events: Vec<Stamped>,
     pub(crate) metadata: Metadata,
     pub(crate) warnings: Vec<Warning>,
@@ -54,7 +54,7 @@ pub(crate) type Board = Watched<Listing>;
 /// What a reader has to tell after a read.
 #[derive(Debug)]
 pub(crate) struct News<'r> {
-    pub(crate) choices: Vec<Arc<Log>>,
+    pub(crate) choices: Vec<Log>,
     pub(crate) events: Vec<Stamped>,
     pub(crate) metadata: &'r Metadata,
     pub(crate) warnings: Vec<Warning>,

@@ -320,7 +320,7 @@ impl Reader {
         self.tell(new);
     }
 
-    fn tell(&mut self, new: Vec<Arc<Log>>) {
+    fn tell(&mut self, new: Vec<Log>) {
         let router = self.pipeline.router();
         if self.ended != router.all_ended() {
             self.ended = router.all_ended();

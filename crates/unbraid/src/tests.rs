@@ -13,6 +13,7 @@ mod halves;
 mod join;
 pub(crate) mod large;
 mod limits;
+mod locked_log;
 mod looks;
 mod loss;
 mod portions;

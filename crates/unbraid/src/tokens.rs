@@ -226,7 +226,7 @@ struct Uncounted;
 /// What counting needs.
 struct Count {
     /// One, or each of several sources that are joined: its reported usage, and its choices.
-    sources: Vec<(Usage, Vec<Arc<Log>>)>,
+    sources: Vec<(Usage, Vec<Log>)>,
     prompt: Arc<Prompt>,
     counter: Counter,
 }

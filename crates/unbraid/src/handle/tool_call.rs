@@ -33,15 +33,15 @@ use crate::{
 #[derive(Clone)]
 pub struct ToolCalls {
     pub(super) events: EventCursor,
-    log: Arc<Log>,
+    log: Log,
     guard: Arc<Guard>,
 }
 
 impl ToolCalls {
-    pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>) -> Self {
+    pub(crate) fn new(log: &Log, guard: &Arc<Guard>) -> Self {
         Self {
             events: EventCursor::new(log, guard, EventsOf::ToolCallStarts),
-            log: Arc::clone(log),
+            log: log.clone(),
             guard: Arc::clone(guard),
         }
     }
@@ -114,7 +114,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    fn new(stamped: Stamped, log: &Arc<Log>, guard: &Arc<Guard>) -> Option<Self> {
+    fn new(stamped: Stamped, log: &Log, guard: &Arc<Guard>) -> Option<Self> {
         match stamped.event {
             Event::ToolCallStart {
                 call,
