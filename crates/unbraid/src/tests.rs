@@ -9,6 +9,7 @@ mod discarded;
 mod ends;
 mod error_with_choices;
 mod faults;
+mod gathered;
 mod halves;
 mod join;
 pub(crate) mod large;

@@ -2,6 +2,7 @@
 
 mod fair;
 mod flat;
+mod gathered;
 mod halves;
 
 use std::{
@@ -15,7 +16,8 @@ use futures::{Stream, StreamExt, stream::FusedStream};
 use unbraid_core::{BoxError, Options, StreamError, Update};
 
 use fair::Fair;
-use flat::{Flat, Next, Reading};
+use flat::{Flat, Next};
+use gathered::Reads;
 use halves::WithoutHalves;
 
 use crate::apart::turn;
@@ -78,16 +80,19 @@ where
     let mut flat = Flat::new(options);
     let stream = stream! {
         let bytes = pin!(bytes);
-        let mut bytes = Fair::new(bytes);
+        let mut reads = Reads::new(Fair::new(bytes));
         while !flat.over {
-            match bytes.next().await {
-                Some(Ok(read)) => {
-                    let mut read = Reading::new(read);
+            match reads.next().await {
+                Some(Ok(mut read)) => {
                     // One event at a time: a read may hold any number of them, and a stream is pulled.
                     while !flat.over {
                         let mut next = flat.next(&mut read);
                         if matches!(next, Next::Large) {
+                            if reads.gather(&read) {
+                                break;
+                            }
                             (flat, read, next) = Box::pin(flat.large(read)).await;
+                            reads.job_ended();
                         }
                         match next {
                             Next::Event | Next::Large => {}
