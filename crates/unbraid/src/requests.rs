@@ -55,7 +55,7 @@ impl<R: PartialEq> Requests<R> {
         let requests = std::mem::take(&mut state.requests);
         let waker = state.waker.take();
         drop(state);
-        waker.map(release); // it may run foreign code: not under the lock
+        release(waker); // it may run foreign code: not under the lock
         requests
     }
 
@@ -73,7 +73,7 @@ impl<R: PartialEq> Requests<R> {
         let waker = state.waker.take();
         drop(state);
         waker.iter().for_each(|waker| wake(waker));
-        waker.map(release);
+        release(waker);
         true
     }
 

@@ -110,7 +110,7 @@ impl<T: Settle> Watched<T> {
     /// As [`change`](Self::change), by an owner that will look no more.
     pub(crate) fn retire(&self, work: impl FnOnce(&mut T)) {
         let owner = self.lock().owner.take();
-        owner.map(release); // it may run foreign code: not under the lock
+        release(owner); // it may run foreign code: not under the lock
         self.change(work);
     }
 
