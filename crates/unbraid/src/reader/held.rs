@@ -55,6 +55,7 @@ impl Held {
         self.more = self.large || pipeline.feed_portion(&mut rest);
         if self.more {
             self.blocks = rest.chunks(BLOCK).map(<[u8]>::to_vec).collect();
+            self.large &= self.blocks.len() == 1; // of several blocks each is checked by itself
         }
     }
 
