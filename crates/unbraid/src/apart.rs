@@ -1,4 +1,4 @@
-//! Work that takes long, on a thread that may block: the decoding of a large event.
+//! Work that takes long, on a thread that may block: the decoding of a large event, the counting of tokens.
 //!
 //! The value that is worked on goes there and comes back, whatever happens: after a panic, and also if the thread never
 //! begins, because the runtime shuts down or all of its blocking threads are taken. Those may wait for this very work, so
@@ -104,6 +104,8 @@ where
     R: Send + 'static,
     W: FnOnce(&mut T) -> R + Send + 'static,
 {
+    #[cfg(test)]
+    crate::tests::large::count_job();
     let (back, done) = oneshot::channel();
     let slot = Slot(Arc::new(Mutex::new(Some(Job { value, work, back }))));
     if begin(&slot, Job::run) {

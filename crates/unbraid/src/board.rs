@@ -14,8 +14,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// In order of first appearance.
-    pub(crate) choices: Vec<Arc<Log>>,
-    pub(crate) events: Vec<Sequenced>,
+    pub(crate) choices: Vec<Log>,
+    pub(crate) events: Vec<Stamped>,
     pub(crate) metadata: Metadata,
     pub(crate) warnings: Vec<Warning>,
     /// As reported, once the stream has closed.
@@ -54,8 +54,8 @@ pub(crate) type Board = Watched<Listing>;
 /// What a reader has to tell after a read.
 #[derive(Debug)]
 pub(crate) struct News<'r> {
-    pub(crate) choices: Vec<Arc<Log>>,
-    pub(crate) events: Vec<Sequenced>,
+    pub(crate) choices: Vec<Log>,
+    pub(crate) events: Vec<Stamped>,
     pub(crate) metadata: &'r Metadata,
     pub(crate) warnings: Vec<Warning>,
 }

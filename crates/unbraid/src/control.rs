@@ -3,13 +3,13 @@
 use std::{
     ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use ractor::ActorCell;
 use unbraid_core::ChoiceIndex;
 
-use crate::requests::Requests;
+use crate::{requests::Requests, waiting::SharedWaker};
 
 /// One wish of a handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,11 @@ impl Control {
     }
 
     /// Requests that have come; `left` is the waker that the reader left here before.
-    pub(crate) fn poll(&self, cx: &Context<'_>, left: &mut Option<Waker>) -> Poll<Vec<Request>> {
+    pub(crate) fn poll(
+        &self,
+        cx: &Context<'_>,
+        left: &mut Option<SharedWaker>,
+    ) -> Poll<Vec<Request>> {
         self.requests.poll(cx, left)
     }
 

@@ -63,6 +63,7 @@ mod choice_actor;
 mod config;
 mod control;
 mod error;
+mod gather;
 mod handle;
 mod join;
 mod log;

@@ -5,6 +5,7 @@
 //! consumer with one wake, and no reader sees a transcript that lags.
 
 use std::{
+    ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
@@ -176,7 +177,23 @@ impl Record {
     }
 }
 
-pub(crate) type Log = Watched<Record>;
+/// The log of a choice; a clone is the same log.
+///
+/// What never changes is outside of the lock. That may be held for as long as a large update takes to be applied, and
+/// whoever searches the choices for an index must not wait for one of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Log {
+    index: ChoiceIndex,
+    record: Arc<Watched<Record>>,
+}
+
+impl Deref for Log {
+    type Target = Arc<Watched<Record>>;
+
+    fn deref(&self) -> &Arc<Watched<Record>> {
+        &self.record
+    }
+}
 
 impl Log {
     pub(crate) fn of_choice(
@@ -185,7 +202,7 @@ impl Log {
         options: &Config,
         started: Instant,
     ) -> Self {
-        Self::new(Record {
+        let record = Record {
             transcript: SharedTranscript::new(Transcript::new(index, shape)),
             timing: Timing::default(),
             machine: ChoiceMachine::new(options),
@@ -196,7 +213,16 @@ impl Log {
             closed: false,
             sealed: false,
             panicked: false,
-        })
+        };
+        Self {
+            index,
+            record: Arc::new(Watched::new(record)),
+        }
+    }
+
+    /// The index of the choice within the completion. It takes no lock.
+    pub(crate) fn index(&self) -> ChoiceIndex {
+        self.index
     }
 
     /// Takes what has come for the choice, and leaves an empty batch in its place.
@@ -232,13 +258,13 @@ impl Log {
 /// that closed before would let a consumer of all events end before it has seen the end of this choice.
 #[derive(Debug)]
 pub(crate) struct Owner {
-    log: Arc<Log>,
+    log: Log,
     /// Dropped after the log is sealed.
     _board: Arc<BoardWriter>,
 }
 
 impl Owner {
-    pub(crate) fn new(log: Arc<Log>, board: Arc<BoardWriter>) -> Self {
+    pub(crate) fn new(log: Log, board: Arc<BoardWriter>) -> Self {
         Self { log, _board: board }
     }
 
@@ -282,10 +308,9 @@ mod tests {
                 .machine
                 .finish(ChoiceEnd::Interrupted, place, &mut other);
         });
-        let log = Arc::new(log);
         let board = Arc::new(Board::new(Listing::default()));
         let writer = Arc::new(BoardWriter::new(&board));
-        let owner = Owner::new(Arc::clone(&log), Arc::clone(&writer));
+        let owner = Owner::new(log.clone(), Arc::clone(&writer));
         drop(writer);
         assert!(board.read(|listing| listing.closed.is_none()));
         drop(owner);

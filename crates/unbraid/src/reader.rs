@@ -14,7 +14,7 @@ use std::{
     future::poll_fn,
     panic::AssertUnwindSafe,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use futures::FutureExt;
@@ -28,7 +28,7 @@ use unbraid_core::{
 
 use again::Again;
 use clock::Tick;
-pub(crate) use clock::{Clock, Timeouts, has_time_driver};
+pub(crate) use clock::{Clock, Timeouts, Timer, has_time_driver};
 use held::Held;
 use outbox::Outbox;
 
@@ -39,6 +39,7 @@ use crate::{
     join::Numbering,
     log::Log,
     source::{Broken, Feed, Piece, Source},
+    waiting::SharedWaker,
 };
 
 /// Bytes that are decoded before anything is handed on: what has gathered goes as one batch a choice.
@@ -65,12 +66,14 @@ pub(crate) struct Reader {
     board: Arc<BoardWriter>,
     /// Whether the source may be polled again.
     readable: bool,
+    /// How the source ended, until what was gathered before is decoded.
+    source_end: Option<Step>,
     /// Empty reads since the last byte.
     empty_reads: usize,
     drain: bool,
     again: Again,
     /// The waker that waits for requests.
-    asking: Option<Waker>,
+    asking: Option<SharedWaker>,
     /// What the guard was told: whether every choice has ended.
     ended: bool,
     /// The router's count when the board was last looked at.
@@ -82,6 +85,7 @@ pub(crate) struct Reader {
 }
 
 /// Why the reader woke.
+#[derive(Debug)]
 enum Step {
     /// Something was read; `more` may be there at once.
     Read {
@@ -122,6 +126,7 @@ impl Reader {
             control: Receiver::new(control),
             board,
             readable: true,
+            source_end: None,
             empty_reads: 0,
             drain: false,
             again: Again::default(),
@@ -210,6 +215,9 @@ impl Reader {
         if let Poll::Ready(requests) = self.control.poll(cx, &mut self.asking) {
             return Poll::Ready(Step::Asked(requests));
         }
+        if let Some(step) = self.held_step() {
+            return Poll::Ready(step);
+        }
         let Self {
             source,
             pipeline,
@@ -218,15 +226,8 @@ impl Reader {
             empty_reads,
             ..
         } = self;
-        if held.is_large(pipeline) {
-            return Poll::Ready(Step::Large);
-        }
-        if held.feed(pipeline) {
-            clock.touch();
-            return Poll::Ready(Step::Read { more: true });
-        }
         let mut taken = 0;
-        while taken < READ_BYTES && held.is_empty() && pipeline.router().closed().is_none() {
+        while taken < READ_BYTES && held.takes_more() && pipeline.router().closed().is_none() {
             let polled = source.poll(cx, &mut |piece| {
                 taken += PIECE_COST;
                 match piece {
@@ -248,8 +249,14 @@ impl Reader {
                 Poll::Ready(Some(Ok(()))) => {}
                 Poll::Ready(end) => {
                     self.readable = false;
-                    return Poll::Ready(end.and_then(Result::err).map_or(Step::End, Step::Broken));
+                    let end = end.and_then(Result::err).map_or(Step::End, Step::Broken);
+                    if held.is_empty() {
+                        return Poll::Ready(end);
+                    }
+                    self.source_end = Some(end);
+                    break;
                 }
+                Poll::Pending if held.is_large() => return self.poll_gathered(cx, taken > 0),
                 Poll::Pending if taken > 0 => {
                     self.again.read();
                     if self.again.pays() || !self.deliver_now() {
@@ -291,7 +298,10 @@ impl Reader {
         match tick {
             Tick::Quiet => self.pipeline.handle_idle(),
             Tick::TimedOut(over) => {
-                self.end(move |pipeline| pipeline.abort(StreamError::TimedOut(over)))
+                if self.held.is_large() {
+                    Box::pin(self.feed_large()).await; // it has come in time
+                }
+                self.end(move |pipeline| pipeline.fail(StreamError::TimedOut(over)))
                     .await;
             }
         }
@@ -319,7 +329,7 @@ impl Reader {
         self.tell(new);
     }
 
-    fn tell(&mut self, new: Vec<Arc<Log>>) {
+    fn tell(&mut self, new: Vec<Log>) {
         let router = self.pipeline.router();
         if self.ended != router.all_ended() {
             self.ended = router.all_ended();

@@ -5,12 +5,12 @@
 
 use std::{
     sync::PoisonError,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use crate::{
-    sync::{AtomicBool, Mutex, MutexGuard, Ordering},
-    waiting::wake,
+    sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering},
+    waiting::{SharedWaker, release, share, wake},
 };
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Requests<R> {
 #[derive(Debug)]
 struct State<R> {
     requests: Vec<R>,
-    waker: Option<Waker>,
+    waker: Option<SharedWaker>,
     /// Whether there is anybody to look for them.
     open: bool,
 }
@@ -55,7 +55,7 @@ impl<R: PartialEq> Requests<R> {
         let requests = std::mem::take(&mut state.requests);
         let waker = state.waker.take();
         drop(state);
-        drop(waker); // it may run foreign code: not under the lock
+        release(waker); // it may run foreign code: not under the lock
         requests
     }
 
@@ -72,27 +72,32 @@ impl<R: PartialEq> Requests<R> {
         self.asked.store(true, Ordering::Release);
         let waker = state.waker.take();
         drop(state);
-        waker.iter().for_each(wake);
+        waker.iter().for_each(|waker| wake(waker));
+        release(waker);
         true
     }
 
     /// Requests that have come; `left` is the waker that was left here before.
-    pub(crate) fn poll(&self, cx: &Context<'_>, left: &mut Option<Waker>) -> Poll<Vec<R>> {
+    pub(crate) fn poll(&self, cx: &Context<'_>, left: &mut Option<SharedWaker>) -> Poll<Vec<R>> {
         let known = left.as_ref().is_some_and(|left| left.will_wake(cx.waker()));
         if known && !self.asked.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        *left = Some(cx.waker().clone());
+        let mut fresh = None;
+        let waker = Arc::clone(share(cx.waker(), left.as_ref(), &mut fresh));
+        *left = Some(Arc::clone(&waker));
         let mut state = self.lock();
         if state.requests.is_empty() {
             self.asked.store(false, Ordering::Release);
-            let old = state.waker.replace(cx.waker().clone());
+            let old = state.waker.replace(waker);
             drop(state);
             drop(old); // its drop may run foreign code: not under the lock
             return Poll::Pending;
         }
         self.asked.store(false, Ordering::Release);
-        *left = None; // it was taken to wake us
-        Poll::Ready(std::mem::take(&mut state.requests))
+        let requests = std::mem::take(&mut state.requests);
+        drop(state);
+        *left = None; // it was taken to wake us; its drop may run foreign code: not under the lock
+        Poll::Ready(requests)
     }
 }

@@ -9,12 +9,12 @@ use tiktoken_rs::{
     CoreBPE, cl100k_base_singleton, o200k_base_singleton, p50k_base_singleton, r50k_base_singleton,
     tokenizer::{self, get_tokenizer},
 };
-use tokio::{runtime::Handle, task::JoinError};
+use tokio::runtime::Handle;
 use unbraid_core::{
     ChoiceIndex, Framing, Metadata, Prompt, Tokenizer, Usage, estimate_for, estimate_with,
 };
 
-use crate::{board::Board, log::Log};
+use crate::{apart::apart, board::Board, log::Log};
 
 /// How a family of models cuts text into tokens.
 ///
@@ -208,14 +208,15 @@ fn cut(text: &str) -> usize {
 
 /// The usage of a stream that has closed, with what was not reported counted on a thread that may block.
 ///
-/// It never fails: without a runtime, or in one that is shutting down, it is what was reported.
+/// It never fails: without a runtime it is what was reported. If no thread begins in time, since all of them are taken or
+/// the runtime is shutting down, it is counted on the task: those threads may wait for this very count.
 pub(crate) async fn estimated(board: &Board, reported: Usage) -> Usage {
     let estimated = board.read(|listing| Arc::clone(&listing.estimated));
     let counted = estimated.get_or_try_init(|| async {
-        let runtime = Handle::try_current().map_err(|_| Uncounted)?;
+        Handle::try_current().map_err(|_| Uncounted)?;
         let count = Count::new(board, reported.clone());
-        let counted = runtime.spawn_blocking(|| count.run()).await;
-        counted.map_err(|_: JoinError| Uncounted)
+        let counted = apart(count, |count| count.run()).await;
+        counted.result.map_err(|_panic| Uncounted)
     });
     counted.await.cloned().unwrap_or(reported)
 }
@@ -226,7 +227,7 @@ struct Uncounted;
 /// What counting needs.
 struct Count {
     /// One, or each of several sources that are joined: its reported usage, and its choices.
-    sources: Vec<(Usage, Vec<Arc<Log>>)>,
+    sources: Vec<(Usage, Vec<Log>)>,
     prompt: Arc<Prompt>,
     counter: Counter,
 }
@@ -246,13 +247,10 @@ impl Count {
         })
     }
 
-    fn run(self) -> Usage {
+    fn run(&self) -> Usage {
         let several = self.sources.len() > 1;
         Usage::sum(self.sources.iter().map(|(reported, logs)| {
-            let indices = logs
-                .iter()
-                .map(|log| log.read(|record| record.transcript.index()));
-            let indices: Vec<ChoiceIndex> = indices.collect();
+            let indices: Vec<ChoiceIndex> = logs.iter().map(Log::index).collect();
             let choices = logs.iter().zip(&indices);
             let choices = choices.map(|(log, index)| (*index, || self.tokens(log)));
             if several {

@@ -2,6 +2,7 @@
 
 mod fair;
 mod flat;
+mod gathered;
 mod halves;
 
 use std::{
@@ -15,7 +16,8 @@ use futures::{Stream, StreamExt, stream::FusedStream};
 use unbraid_core::{BoxError, Config, StreamError, Update};
 
 use fair::Fair;
-use flat::{Flat, Next, Reading};
+use flat::{Flat, Next};
+use gathered::Reads;
 use halves::WithoutHalves;
 
 use crate::apart::turn;
@@ -69,35 +71,37 @@ impl Updates {
         Self::with_config(bytes, &Config::default())
     }
 
-    /// As [`from_byte_stream`](Self::from_byte_stream), with options: `strict` and the limits on lines, events and depth apply.
-    pub fn with_config<S, B, E>(bytes: S, config: &Config) -> Self
-    where
-        S: Stream<Item = Result<B, E>> + Send + 'static,
-        B: AsRef<[u8]> + Send + 'static,
-        E: Into<BoxError> + Send + 'static,
-    {
-        let mut flat = Flat::new(config);
-        let stream = stream! {
-            let bytes = pin!(bytes);
-            let mut bytes = Fair::new(bytes);
-            while !flat.over {
-                match bytes.next().await {
-                    Some(Ok(read)) => {
-                        let mut read = Reading::new(read);
-                        // One event at a time: a read may hold any number of them, and a stream is pulled.
-                        while !flat.over {
-                            let mut next = flat.next(&mut read);
-                            if matches!(next, Next::Large) {
-                                (flat, read, next) = Box::pin(flat.large(read)).await;
+/// As [`updates`], with options: `strict` and the limits on lines, events and depth apply.
+pub fn updates_with<S, B, E>(bytes: S, options: &Options) -> Updates
+where
+    S: Stream<Item = Result<B, E>> + Send + 'static,
+    B: AsRef<[u8]> + Send + 'static,
+    E: Into<BoxError> + Send + 'static,
+{
+    let mut flat = Flat::new(options);
+    let stream = stream! {
+        let bytes = pin!(bytes);
+        let mut reads = Reads::new(Fair::new(bytes));
+        while !flat.over {
+            match reads.next().await {
+                Some(Ok(mut read)) => {
+                    // One event at a time: a read may hold any number of them, and a stream is pulled.
+                    while !flat.over {
+                        let mut next = flat.next(&mut read);
+                        if matches!(next, Next::Large) {
+                            if reads.gather(&read) {
+                                break;
                             }
-                            match next {
-                                Next::Event | Next::Large => {}
-                                Next::Portion => turn().await,
-                                Next::Read => break,
-                            }
-                            for item in flat.ready.drain(..) {
-                                yield item;
-                            }
+                            (flat, read, next) = Box::pin(flat.large(read)).await;
+                            reads.job_ended();
+                        }
+                        match next {
+                            Next::Event | Next::Large => {}
+                            Next::Portion => turn().await,
+                            Next::Read => break,
+                        }
+                        for item in flat.ready.drain(..) {
+                            yield item;
                         }
                     }
                     Some(Err(error)) => flat = flat.end(Some(error.into())).await,

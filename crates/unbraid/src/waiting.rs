@@ -2,6 +2,9 @@
 //!
 //! A waker that is taken out to be woken has to be cloned anew before each wait, which costs as much as the wake. So it
 //! stays where it is, marked as told, and whoever changes the value often keeps copies of its own to wake by.
+//!
+//! Cloning a waker runs foreign code. The task that brings a waker clones it, under no lock, into an [`Arc`] that all
+//! others share. So neither a clone that panics nor one that reads the value reaches anyone else.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -9,7 +12,23 @@ use std::{
     task::Waker,
 };
 
-use crate::sync::{Arc, AtomicBool, Ordering};
+use crate::sync::{Arc, AtomicBool, Ordering, clone_waker};
+
+/// A waker that is cloned without foreign code.
+pub(crate) type SharedWaker = Arc<Waker>;
+
+/// The waker that was left before if it wakes the same task, or else a clone of this one, which is put into `fresh`. Not
+/// under a lock: it may run foreign code.
+pub(crate) fn share<'w>(
+    waker: &Waker,
+    left: Option<&'w SharedWaker>,
+    fresh: &'w mut Option<SharedWaker>,
+) -> &'w SharedWaker {
+    match left {
+        Some(left) if left.will_wake(waker) => left,
+        _ => fresh.insert(Arc::new(clone_waker(waker))),
+    }
+}
 
 /// What of a value somebody waits for, or what of it has changed: a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,23 +102,23 @@ impl Ticket {
 #[derive(Debug)]
 pub(crate) struct Place {
     ticket: Arc<Ticket>,
-    waker: Waker,
+    waker: SharedWaker,
 }
 
 impl Place {
-    pub(crate) fn new(ticket: &Arc<Ticket>, waker: &Waker) -> Self {
+    pub(crate) fn new(ticket: &Arc<Ticket>, waker: &SharedWaker) -> Self {
         ticket.set(true);
         Self {
             ticket: Arc::clone(ticket),
-            waker: waker.clone(),
+            waker: Arc::clone(waker),
         }
     }
 
     /// Waits again; a waker that is replaced is for the caller to drop.
-    pub(crate) fn leave(&mut self, waker: &Waker) -> Option<Waker> {
+    pub(crate) fn leave(&mut self, waker: &SharedWaker) -> Option<SharedWaker> {
         self.ticket.set(true);
         let same = self.waker.will_wake(waker);
-        (!same).then(|| std::mem::replace(&mut self.waker, waker.clone()))
+        (!same).then(|| std::mem::replace(&mut self.waker, Arc::clone(waker)))
     }
 
     /// Puts the waker among those to wake, if it waits for any of these.
@@ -134,8 +153,12 @@ impl Waiting {
         }
     }
 
-    /// As [`Position::leave`], at the place of a ticket.
-    pub(crate) fn leave(&mut self, ticket: &Arc<Ticket>, waker: &Waker) -> Option<Waker> {
+    /// As [`Place::leave`], at the place of a ticket.
+    pub(crate) fn leave(
+        &mut self,
+        ticket: &Arc<Ticket>,
+        waker: &SharedWaker,
+    ) -> Option<SharedWaker> {
         if let Some(place) = self.place(ticket.slot()) {
             return place.leave(waker);
         }
@@ -189,18 +212,18 @@ impl Waiting {
 /// The reader drops those of a choice that has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
-    wakers: Vec<Waker>,
+    wakers: Vec<SharedWaker>,
     /// So many of them, from the first on, are to be woken.
     count: usize,
 }
 
 /// How far around the place where it is expected a waker is searched. Those who wait are asked in the same order each
 /// time, so a kept waker is found at once; a search through all would cost the square of their number. A task that is
-/// not found has its waker cloned anew, and is at worst woken twice.
+/// not found has its waker added anew, and is at worst woken twice.
 const NEAR: usize = 16;
 
 impl Due {
-    pub(crate) fn add(&mut self, waker: &Waker) {
+    pub(crate) fn add(&mut self, waker: &SharedWaker) {
         let from = self.count.saturating_sub(NEAR);
         let mut near = self.wakers.iter().skip(from).take(2 * NEAR);
         let known = near.position(|kept| kept.will_wake(waker));
@@ -208,7 +231,7 @@ impl Due {
             Some(at) if at < self.count => return,
             Some(at) => at,
             None => {
-                self.wakers.push(waker.clone());
+                self.wakers.push(Arc::clone(waker));
                 self.wakers.len() - 1
             }
         };
@@ -219,9 +242,10 @@ impl Due {
     /// Wakes them. Not under a lock: a waker may run foreign code.
     pub(crate) fn wake(&mut self) {
         let count = std::mem::take(&mut self.count);
-        self.wakers.iter().take(count).for_each(wake);
+        self.wakers.iter().take(count).for_each(|waker| wake(waker));
         if self.wakers.len() > count {
-            guarded(|| self.wakers.truncate(count));
+            let behind = self.wakers.drain(count..);
+            behind.for_each(release);
         }
     }
 }
@@ -230,7 +254,7 @@ impl Due {
 impl Drop for Due {
     fn drop(&mut self) {
         for waker in std::mem::take(&mut self.wakers) {
-            guarded(|| drop(waker));
+            release(waker);
         }
     }
 }
@@ -238,6 +262,11 @@ impl Drop for Due {
 /// Wakes a task, whatever its waker does: the others that wait must be woken, too.
 pub(crate) fn wake(waker: &Waker) {
     guarded(|| waker.wake_by_ref());
+}
+
+/// Drops a waker, whatever its drop does. Not under a lock: it may run foreign code.
+pub(crate) fn release<W>(waker: W) {
+    guarded(|| drop(waker));
 }
 
 /// Runs foreign code. Its panic is not ours: the panic hook has reported it, and nothing here depends on its result.

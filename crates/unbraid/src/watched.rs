@@ -7,12 +7,12 @@
 use std::{
     future::poll_fn,
     sync::PoisonError,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use crate::{
     sync::{Arc, Mutex, MutexGuard},
-    waiting::{Due, Place, Ticket, Topics, Waiting},
+    waiting::{Due, Place, SharedWaker, Ticket, Topics, Waiting, release, share},
 };
 
 /// A value that may put work off until somebody looks at it.
@@ -110,29 +110,42 @@ impl<T: Settle> Watched<T> {
     /// As [`change`](Self::change), by an owner that will look no more.
     pub(crate) fn retire(&self, work: impl FnOnce(&mut T)) {
         let owner = self.lock().owner.take();
-        drop(owner); // it may run foreign code: not under the lock
+        release(owner); // it may run foreign code: not under the lock
         self.change(work);
     }
 
     /// The owner settles the value, again and again, until it is over.
     pub(crate) async fn tend(&self, over: impl Fn(&T) -> bool) {
-        poll_fn(|cx| self.poll_tend(cx, &over)).await
+        let mut left = None;
+        poll_fn(|cx| self.poll_tend(cx, &mut left, &over)).await
     }
 
-    pub(crate) fn poll_tend(&self, cx: &Context<'_>, over: impl Fn(&T) -> bool) -> Poll<()> {
+    /// One turn of [`tend`](Self::tend); `left` is the waker that was left here before.
+    pub(crate) fn poll_tend(
+        &self,
+        cx: &Context<'_>,
+        left: &mut Option<SharedWaker>,
+        over: impl Fn(&T) -> bool,
+    ) -> Poll<()> {
+        let mut fresh = None;
+        let waker = share(cx.waker(), left.as_ref(), &mut fresh);
         let mut state = self.look();
         if over(&state.value) {
             return Poll::Ready(());
         }
         let old = match &mut state.owner {
-            Some(owner) => owner.leave(cx.waker()),
+            Some(owner) => owner.leave(waker),
             None => {
-                state.owner = Some(Place::new(&Ticket::new(Topics::ALL), cx.waker()));
+                state.owner = Some(Place::new(&Ticket::new(Topics::ALL), waker));
                 None
             }
         };
         drop(state);
-        drop(old); // it may run foreign code: not under the lock
+        // A waker's drop may run foreign code: not under the lock.
+        if fresh.is_some() {
+            *left = fresh;
+        }
+        drop(old);
         Poll::Pending
     }
 
@@ -161,7 +174,7 @@ pub(crate) struct Watcher<T: Settle> {
     watched: Arc<Watched<T>>,
     ticket: Arc<Ticket>,
     /// The waker that it left.
-    left: Option<Waker>,
+    left: Option<SharedWaker>,
 }
 
 impl<T: Settle> Watcher<T> {
@@ -202,6 +215,8 @@ impl<T: Settle> Watcher<T> {
         if known && self.ticket.waits() {
             return Poll::Pending;
         }
+        let mut fresh = None;
+        let waker = share(cx.waker(), left, &mut fresh);
         let mut state = self.watched.look();
         let (found, waits) = match look(&state.value) {
             Look::Nothing => (Poll::Pending, true),
@@ -210,16 +225,16 @@ impl<T: Settle> Watcher<T> {
         };
         let mut old = None;
         if waits {
-            old = state.waiting.leave(&self.ticket, cx.waker());
+            old = state.waiting.leave(&self.ticket, waker);
         } else {
             self.ticket.withdraw();
         }
         drop(state);
         // A waker's drop may run foreign code, which may look here: not under the lock.
-        drop(old);
-        if !known {
-            self.left = Some(cx.waker().clone());
+        if fresh.is_some() {
+            self.left = fresh;
         }
+        drop(old);
         found
     }
 

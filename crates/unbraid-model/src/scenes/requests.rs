@@ -11,7 +11,7 @@ use super::{Seat, check, check_most, run};
 use crate::{
     requests::Requests,
     sync::Arc,
-    waiting::{Due, Topics},
+    waiting::{Due, SharedWaker, Topics},
     watched::{Settle, Watched},
 };
 
@@ -25,7 +25,7 @@ fn asks(requests: &Arc<Requests<u8>>, request: u8) -> thread::JoinHandle<()> {
 }
 
 /// Waits until so many requests have come, each of them once.
-async fn heard(requests: &Requests<u8>, left: &mut Option<Waker>, count: usize) -> Vec<u8> {
+async fn heard(requests: &Requests<u8>, left: &mut Option<SharedWaker>, count: usize) -> Vec<u8> {
     let mut heard = Vec::new();
     while heard.len() < count {
         heard.extend(poll_fn(|cx| requests.poll(cx, left)).await);

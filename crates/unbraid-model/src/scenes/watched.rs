@@ -423,11 +423,11 @@ fn a_waker_may_look_at_the_value() {
         put(&log, &mut Due::default());
         assert!(wait());
         seal(&log);
-        assert!(log.poll_tend(&cx, |_| false).is_pending());
+        assert!(log.poll_tend(&cx, &mut None, |_| false).is_pending());
         close(&log);
         // They own each other: somebody else takes the owner's place.
         let other = Context::from_waker(Waker::noop());
-        assert!(log.poll_tend(&other, |_| false).is_pending());
+        assert!(log.poll_tend(&other, &mut None, |_| false).is_pending());
         drop(watcher);
         end(&log, 1);
     });

@@ -48,14 +48,14 @@ use crate::{
 #[derive(Clone)]
 pub struct Choice {
     pub(super) index: ChoiceIndex,
-    pub(super) log: Arc<Log>,
+    pub(super) log: Log,
     guard: Arc<Guard>,
 }
 
 impl Choice {
-    pub(crate) fn new(log: Arc<Log>, guard: Arc<Guard>) -> Self {
+    pub(crate) fn new(log: Log, guard: Arc<Guard>) -> Self {
         Self {
-            index: log.read(|record| record.transcript.index()),
+            index: log.index(),
             log,
             guard,
         }
@@ -189,6 +189,11 @@ impl Choice {
     pub fn discard(self) {
         self.log.change(|record| record.transcript.discard());
         self.cancel();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
     }
 
     fn cursor(&self, lane: Lane) -> Cursor {

@@ -65,7 +65,7 @@ impl Choices {
         let Self { board, next, .. } = self;
         let look = board.poll(cx, |listing| {
             match (listing.choices.get(*next), &listing.closed) {
-                (Some(log), _) => Poll::Ready(Ok(Arc::clone(log))),
+                (Some(log), _) => Poll::Ready(Ok(log.clone())),
                 (None, Some(closed)) => Poll::Ready(Err(closed
                     .result
                     .clone()

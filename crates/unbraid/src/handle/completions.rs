@@ -131,7 +131,7 @@ impl Completions {
     pub async fn first(&self) -> Result<Choice, StreamError> {
         let mut board = Watcher::new(&self.board);
         let found = board.wait(|listing| match (listing.choices.first(), &listing.closed) {
-            (Some(log), _) => Some(Ok(Arc::clone(log))),
+            (Some(log), _) => Some(Ok(log.clone())),
             (None, Some(closed)) => Some(Err(none_came(closed))),
             (None, None) => None,
         });
@@ -145,12 +145,12 @@ impl Completions {
     /// Dropping the future loses nothing.
     pub async fn choice(&self, index: impl Into<ChoiceIndex>) -> Option<Choice> {
         let index = index.into();
-        let has = |log: &&Arc<Log>| log.read(|record| record.transcript.index() == index);
+        let has = |log: &&Log| log.index() == index;
         let mut board = Watcher::new(&self.board);
         let found =
             board.wait(
                 |listing| match (listing.choices.iter().find(has), &listing.closed) {
-                    (Some(log), _) => Some(Some(Arc::clone(log))),
+                    (Some(log), _) => Some(Some(log.clone())),
                     (None, Some(_)) => Some(None),
                     (None, None) => None,
                 },
@@ -158,7 +158,7 @@ impl Completions {
         Some(self.choice_of(found.await?))
     }
 
-    pub(super) fn choice_of(&self, log: Arc<Log>) -> Choice {
+    pub(super) fn choice_of(&self, log: Log) -> Choice {
         Choice::new(log, Arc::clone(&self.guard))
     }
 
@@ -233,8 +233,8 @@ impl Completions {
     ///
     /// They are what the server reported. With the feature `tokens`, what it did not report is counted, by the encoding
     /// of the model, when it is first asked for, and marked in [`Usage::estimated`]: a choice's tokens from what had come
-    /// of it, the prompt's if [`request`](crate::CompletionsBuilder::request) told it. Counting runs on a thread of the runtime
-    /// that may block; without a runtime it is left out. What is not known is `None`.
+    /// of it, the prompt's if [`request`](crate::Builder::request) told it. Counting runs on a thread of the runtime
+    /// that may block, or on this task if no such thread is free; without a runtime it is left out. What is not known is `None`.
     ///
     /// It is for the whole stream: a choice's own end does not wait for it (U14).
     ///

@@ -23,7 +23,7 @@ use crate::{control::Guard, error::JsonError, log::Log, waiting::Topics, watched
 /// One JSON text of a log, and the parser that has read as much of it as was asked for.
 #[derive(Clone)]
 pub(crate) struct JsonText {
-    pub(crate) log: Arc<Log>,
+    pub(crate) log: Log,
     pub(crate) guard: Arc<Guard>,
     pub(crate) lane: Lane,
     kept: Arc<Mutex<Kept>>,
@@ -37,9 +37,9 @@ struct Kept {
 }
 
 impl JsonText {
-    pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>, lane: Lane) -> Self {
+    pub(crate) fn new(log: &Log, guard: &Arc<Guard>, lane: Lane) -> Self {
         Self {
-            log: Arc::clone(log),
+            log: log.clone(),
             guard: Arc::clone(guard),
             lane,
             kept: Arc::default(),
@@ -48,12 +48,11 @@ impl JsonText {
 
     /// Where it stands: the choice, and the call if it is one's arguments.
     pub(crate) fn place(&self) -> (ChoiceIndex, Option<u32>) {
-        let choice = self.log.read(|record| record.transcript.index());
         let call = match self.lane {
             Lane::Arguments(call) => Some(call),
             Lane::Content | Lane::Reasoning | Lane::Refusal => None,
         };
-        (choice, call)
+        (self.log.index(), call)
     }
 
     /// The value so far. Only what is new since the last time is read, in pieces, so that the log is free in between.

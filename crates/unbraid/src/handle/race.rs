@@ -2,7 +2,6 @@
 
 use std::{
     future::poll_fn,
-    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -120,12 +119,12 @@ struct Race {
     runners: Vec<Runner>,
     /// Choices of the board that have joined the runners.
     seen: usize,
-    winners: Vec<Arc<Log>>,
+    winners: Vec<Log>,
 }
 
 /// A choice that has neither won nor lost.
 struct Runner {
-    log: Arc<Log>,
+    log: Log,
     watcher: Watcher<Record>,
     /// Events that were there when it was last asked about.
     asked: Option<usize>,
@@ -154,7 +153,7 @@ impl Race {
             }
             let verdict = runner.poll(cx, wins);
             if let Poll::Ready(Verdict::Wins) = verdict {
-                winners.push(Arc::clone(&runner.log));
+                winners.push(runner.log.clone());
             }
             verdict.is_pending()
         });
@@ -178,7 +177,7 @@ impl Race {
         let look = board.poll(cx, |listing| {
             let new = listing.choices.iter().skip(*seen);
             runners.extend(new.map(|log| Runner {
-                log: Arc::clone(log),
+                log: log.clone(),
                 watcher: Watcher::new(log),
                 asked: None,
             }));

@@ -76,7 +76,7 @@ enum Found {
 }
 
 impl Cursor {
-    pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>, lane: Lane) -> Self {
+    pub(crate) fn new(log: &Log, guard: &Arc<Guard>, lane: Lane) -> Self {
         Self {
             log: Watcher::of(lane.topics(), log),
             _guard: Arc::clone(guard),

@@ -33,15 +33,15 @@ use crate::{
 #[derive(Clone)]
 pub struct ToolCalls {
     pub(super) events: EventCursor,
-    log: Arc<Log>,
+    log: Log,
     guard: Arc<Guard>,
 }
 
 impl ToolCalls {
-    pub(crate) fn new(log: &Arc<Log>, guard: &Arc<Guard>) -> Self {
+    pub(crate) fn new(log: &Log, guard: &Arc<Guard>) -> Self {
         Self {
-            events: EventCursor::new(log, guard, EventFilter::ToolCallStarts),
-            log: Arc::clone(log),
+            events: EventCursor::new(log, guard, EventsOf::ToolCallStarts),
+            log: log.clone(),
             guard: Arc::clone(guard),
         }
     }
@@ -113,8 +113,8 @@ pub struct ToolCallHandle {
     json: JsonText,
 }
 
-impl ToolCallHandle {
-    fn new(stamped: Sequenced, log: &Arc<Log>, guard: &Arc<Guard>) -> Option<Self> {
+impl ToolCall {
+    fn new(stamped: Stamped, log: &Log, guard: &Arc<Guard>) -> Option<Self> {
         match stamped.event {
             Event::ToolCallStart {
                 call_index: call,

@@ -1,8 +1,6 @@
 //! What the board knows of each source, and what that makes of the whole.
 
-use std::sync::Arc;
-
-use unbraid_core::{Event, Metadata, Position, Sequenced, StreamError, Usage, Warning};
+use unbraid_core::{Event, Metadata, Place, Stamped, StreamError, Usage, Warning};
 
 use crate::{
     board::{Closed, Listing, News},
@@ -24,7 +22,7 @@ pub(crate) struct Joined {
 /// What is known of one source.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    pub(crate) logs: Vec<Arc<Log>>,
+    pub(crate) logs: Vec<Log>,
     pub(crate) metadata: Metadata,
     pub(crate) usage: Usage,
     pub(crate) closed: Option<Closed>,
@@ -190,7 +188,6 @@ fn tell_apart(part: &mut Known) {
         part.usage.per_choice.as_slice(),
         part.usage.completion_tokens,
     ) {
-        let index = log.read(|record| record.transcript.index());
-        part.usage.per_choice.push((index, tokens));
+        part.usage.per_choice.push((log.index(), tokens));
     }
 }

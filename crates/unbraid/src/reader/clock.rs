@@ -67,8 +67,9 @@ pub(crate) struct Clock {
     timer: Timer,
 }
 
-#[derive(Debug)]
-enum Timer {
+#[derive(Debug, Default)]
+pub(crate) enum Timer {
+    #[default]
     Unset,
     Set(Pin<Box<Sleep>>),
     /// The runtime has no time driver.
@@ -111,11 +112,15 @@ impl Clock {
             return;
         }
         let until = Instant::now() + PAUSE;
-        poll_fn(|cx| match self.poll_until(cx, until) {
-            Poll::Pending if matches!(self.timer, Timer::None) => Poll::Ready(()),
-            polled => polled,
-        })
-        .await;
+        poll_fn(|cx| self.timer.poll_if_any(cx, until)).await;
+    }
+
+    /// Waits until a moment that is near; not at all where there is no time driver.
+    pub(crate) fn poll_moment(&mut self, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
+        if !self.timeouts.implicit && !self.timeouts.any() {
+            return Poll::Ready(());
+        }
+        self.timer.poll_if_any(cx, until)
     }
 
     /// Waits for the next deadline; `quiet` says whether silence ends anything.
@@ -129,7 +134,7 @@ impl Clock {
         let Some((at, tick)) = self.next(quiet) else {
             return Poll::Pending;
         };
-        self.poll_until(cx, at).map(|()| tick)
+        self.timer.poll(cx, at).map(|()| tick)
     }
 
     /// The nearest deadline.
@@ -171,26 +176,34 @@ impl Clock {
     pub(crate) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.drain_until {
             Some(until) if self.timeouts.implicit && !matches!(self.timer, Timer::None) => {
-                match self.poll_until(cx, until) {
-                    Poll::Pending if matches!(self.timer, Timer::None) => Poll::Ready(()),
-                    polled => polled,
-                }
+                self.timer.poll_if_any(cx, until)
             }
             _ => Poll::Ready(()),
         }
     }
+}
 
-    fn poll_until(&mut self, cx: &mut Context<'_>, at: Instant) -> Poll<()> {
-        if matches!(self.timer, Timer::Unset) {
-            self.timer = new_sleep(at).map_or(Timer::None, |sleep| Timer::Set(Box::pin(sleep)));
+impl Timer {
+    /// Waits until then; for ever where there is no time driver.
+    fn poll(&mut self, cx: &mut Context<'_>, at: Instant) -> Poll<()> {
+        if matches!(self, Self::Unset) {
+            *self = new_sleep(at).map_or(Self::None, |sleep| Self::Set(Box::pin(sleep)));
         }
-        let Timer::Set(sleep) = &mut self.timer else {
+        let Self::Set(sleep) = self else {
             return Poll::Pending;
         };
         if sleep.deadline() != at {
             sleep.as_mut().reset(at);
         }
         sleep.as_mut().poll(cx)
+    }
+
+    /// Waits until then; not at all where there is no time driver.
+    pub(crate) fn poll_if_any(&mut self, cx: &mut Context<'_>, at: Instant) -> Poll<()> {
+        match self.poll(cx, at) {
+            Poll::Pending if matches!(self, Self::None) => Poll::Ready(()),
+            polled => polled,
+        }
     }
 }
 

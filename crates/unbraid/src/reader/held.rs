@@ -2,10 +2,17 @@
 
 use std::collections::VecDeque;
 
+use tokio::time::Instant;
 use unbraid_core::pipeline::Pipeline;
 
 use super::outbox::Outbox;
-use crate::apart;
+use crate::{
+    apart,
+    gather::{GATHER_BYTES, Pace},
+};
+
+/// The longest block.
+const BLOCK: usize = 256 * 1024;
 
 /// The bytes of the last read that are still to be decoded, once what came before them is delivered.
 #[derive(Debug, Default)]
@@ -16,6 +23,9 @@ pub(super) struct Held {
     done: usize,
     /// Whether something is left to do: the pipeline may have kept a line of what it took.
     more: bool,
+    /// Whether a large event may end in the first block, so that it is decoded apart.
+    large: bool,
+    pace: Pace,
     /// Whether large events, too, are decoded on the task: no other thread had time for one.
     here: bool,
 }
@@ -25,19 +35,60 @@ impl Held {
         !self.more
     }
 
-    /// Decodes a portion of a read, and keeps the rest. Nothing may be held.
+    /// Whether a further read is taken: nothing is held, or what may end a large event is still gathered.
+    pub(super) fn takes_more(&self) -> bool {
+        self.is_empty() || (self.large && !self.is_full())
+    }
+
+    fn is_full(&self) -> bool {
+        self.blocks.len() != 1 || self.first().len() >= GATHER_BYTES
+    }
+
+    /// Decodes a portion of a read, and keeps the rest; or adds it to what is gathered. Only if it
+    /// [`takes_more`](Self::takes_more).
     pub(super) fn read(&mut self, bytes: &[u8], pipeline: &mut Pipeline<Outbox>) {
-        const BLOCK: usize = 256 * 1024;
+        if self.large {
+            return self.gather(bytes);
+        }
         let mut rest = bytes;
-        self.more = self.ends_large(bytes, pipeline) || pipeline.feed_portion(&mut rest);
+        self.large = self.ends_large(bytes, pipeline);
+        self.more = self.large || pipeline.feed_portion(&mut rest);
         if self.more {
             self.blocks = rest.chunks(BLOCK).map(<[u8]>::to_vec).collect();
+            self.large &= self.blocks.len() == 1; // of several blocks each is checked by itself
         }
     }
 
-    /// Whether the next portion may end a large event, which is to be decoded apart.
-    pub(super) fn is_large(&self, pipeline: &Pipeline<Outbox>) -> bool {
-        !self.is_empty() && self.ends_large(self.first(), pipeline)
+    fn gather(&mut self, bytes: &[u8]) {
+        match self.blocks.back_mut() {
+            Some(block) if bytes.len() < GATHER_BYTES => block.extend_from_slice(bytes),
+            _ => self.blocks.extend(bytes.chunks(BLOCK).map(<[u8]>::to_vec)),
+        }
+    }
+
+    /// Whether the next portion may end a large event, which is to be decoded apart. More is gathered from then on.
+    pub(super) fn check_large(&mut self, pipeline: &Pipeline<Outbox>) -> bool {
+        self.large = self.large || (!self.is_empty() && self.ends_large(self.first(), pipeline));
+        self.large
+    }
+
+    /// Whether anything is gathered.
+    pub(super) fn is_large(&self) -> bool {
+        self.large
+    }
+
+    /// Whether what is gathered should be decoded although the source may have more.
+    pub(super) fn is_due(&self) -> bool {
+        self.is_full() || self.next_job().is_none()
+    }
+
+    /// When what is gathered may be decoded, however little it is; `None` if that is now.
+    pub(super) fn next_job(&self) -> Option<Instant> {
+        self.pace.next_job()
+    }
+
+    pub(super) fn job_ended(&mut self) {
+        self.pace.job_ended();
     }
 
     #[inline]
@@ -66,6 +117,7 @@ impl Held {
         if self.is_empty() {
             return false;
         }
+        self.large = false;
         let mut rest = self.first();
         let length = rest.len();
         let more = pipeline.feed_portion(&mut rest);

@@ -1,11 +1,15 @@
 //! The end of a large event: decoded on another thread, so that the tasks of this one have their turn.
 
-use std::{mem, panic::resume_unwind};
+use std::{
+    mem,
+    panic::resume_unwind,
+    task::{Context, Poll},
+};
 
 use tokio::time::Instant;
 use unbraid_core::pipeline::Pipeline;
 
-use super::{Reader, held::Held, outbox::Outbox};
+use super::{Reader, Step, held::Held, outbox::Outbox};
 use crate::{
     apart::{self, Done},
     join::Numbering,
@@ -20,7 +24,34 @@ impl Reader {
             held.feed(pipeline);
         })
         .await;
+        self.held.job_ended();
         self.clock.touch();
+    }
+
+    /// What is to be done with what is held before the source is asked for more.
+    pub(super) fn held_step(&mut self) -> Option<Step> {
+        if self.held.check_large(&self.pipeline) {
+            // Empty reads take no time where it is paused: they must not delay what has come whole.
+            let no_more = self.source_end.is_some() || self.empty_reads > 0;
+            return (no_more || self.held.is_due()).then_some(Step::Large);
+        }
+        if self.held.feed(&mut self.pipeline) {
+            self.clock.touch();
+            return Some(Step::Read { more: true });
+        }
+        self.source_end.take()
+    }
+
+    /// The source has nothing now. What was gathered is decoded at once, or soon if a job has only just ended: a source that
+    /// gives a few bytes at a time must not cost a job for each of them.
+    pub(super) fn poll_gathered(&mut self, cx: &mut Context<'_>, has_read: bool) -> Poll<Step> {
+        if has_read && !self.deliver_now() {
+            return Poll::Ready(Step::Read { more: false });
+        }
+        match self.held.next_job() {
+            Some(until) => self.clock.poll_moment(cx, until).map(|()| Step::Large),
+            None => Poll::Ready(Step::Large),
+        }
     }
 
     /// Does what ends the stream, and decodes what it left unfinished.

@@ -51,7 +51,7 @@ struct Lane {
 
 #[derive(Debug)]
 struct Link {
-    log: Arc<Log>,
+    log: Log,
     actor: Option<JoinHandle<()>>,
     /// Who was woken when it last was given something.
     due: Due,
@@ -174,13 +174,13 @@ impl Outbox {
         me: &ActorCell,
         board: &Arc<BoardWriter>,
         over: bool,
-    ) -> Vec<Arc<Log>> {
+    ) -> Vec<Log> {
         let mut new = Vec::new();
         self.filled.sort_unstable();
         for slot in self.filled.drain(..) {
             if let Some(lane) = self.lanes.get_mut(slot) {
                 let log = lane.open(&self.options, self.started);
-                let owner = Owner::new(Arc::clone(&log), Arc::clone(board));
+                let owner = Owner::new(log.clone(), Arc::clone(board));
                 if over {
                     drop(owner);
                 } else {
@@ -228,19 +228,19 @@ impl Lane {
     }
 
     /// Makes the choice's log, unless that was done ahead, and puts the first batch into it.
-    fn open(&mut self, options: &Config, started: Instant) -> Arc<Log> {
+    fn open(&mut self, options: &Options, started: Instant) -> Log {
         self.ahead = false;
         if let Some(link) = &mut self.link {
             if !self.batch.is_empty() {
                 link.log.give(&mut self.batch, &mut link.due);
             }
-            return Arc::clone(&link.log);
+            return link.log.clone();
         }
-        let log = Arc::new(Log::of_choice(self.index, self.shape, options, started));
+        let log = Log::of_choice(self.index, self.shape, options, started);
         let mut due = Due::default();
         log.give(&mut self.batch, &mut due);
         self.link = Some(Link {
-            log: Arc::clone(&log),
+            log: log.clone(),
             actor: None,
             due,
         });

@@ -1,6 +1,7 @@
 //! Large events: decoded on another thread while the tasks of this one have their turn, with the same outcome.
 
 use std::{
+    cell::Cell,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -16,6 +17,20 @@ use unbraid_testkit::script::{DONE, ON_PURPOSE, Script, Step, bytes, content, fi
 
 use super::{ends, outcome, read, soon};
 use crate::{Completions, Config, Demux, StreamError, TransportError, Updates};
+
+thread_local! {
+    static JOBS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Each job of a task on this thread is counted here as it is asked for.
+pub(crate) fn count_job() {
+    JOBS.set(JOBS.get() + 1);
+}
+
+/// How many jobs were asked for on this thread since the last call.
+pub(super) fn jobs() -> usize {
+    JOBS.take()
+}
 
 /// What makes a job panic whose bytes end with it, as a decoder with a bug would.
 const PANIC: &str = "panic in the job";
@@ -80,7 +95,7 @@ pub(crate) fn in_job(bytes: &[u8]) {
 const MIB: usize = 1024 * 1024;
 
 /// One JSON value, long by one text.
-fn one_text(size: usize, mark: &str) -> String {
+pub(super) fn one_text(size: usize, mark: &str) -> String {
     content(0, &("x".repeat(size) + mark))
 }
 
@@ -98,7 +113,7 @@ fn error_lines(size: usize, mark: &str) -> String {
 }
 
 /// A value over many lines.
-fn value_of_lines(size: usize, mark: &str) -> String {
+pub(super) fn value_of_lines(size: usize, mark: &str) -> String {
     let lines = "data: 1,\n".repeat(size / 9);
     format!(
         "data: {{\"choices\":[{{\"index\":0,\"text\":\"a\"}}],\"more\":[\n{lines}data: \"{mark}\"]}}\n\n"
@@ -111,10 +126,11 @@ fn json(size: usize, mark: &str) -> String {
     format!("{{\"choices\":[{{\"index\":0,\"text\":\"{text}{mark}\"}}]}}\n")
 }
 
-const KINDS: [fn(usize, &str) -> String; 5] = [one_text, fused, error_lines, value_of_lines, json];
+pub(super) const KINDS: [fn(usize, &str) -> String; 5] =
+    [one_text, fused, error_lines, value_of_lines, json];
 
 /// The stream in reads of this size.
-fn cut(stream: &str, size: usize) -> Vec<Step> {
+pub(super) fn cut(stream: &str, size: usize) -> Vec<Step> {
     stream.as_bytes().chunks(size).map(bytes).collect()
 }
 
@@ -161,8 +177,8 @@ async fn other_tasks_have_their_turn_while_the_flat_view_decodes_a_large_event()
     }
 }
 
-fn by_demux(stream: &str, fails: bool) -> Vec<String> {
-    let mut demux = Demux::new(Config::default());
+pub(super) fn by_demux(stream: &str, fails: bool) -> Vec<String> {
+    let mut demux = Demux::new(Options::default());
     demux.feed(stream.as_bytes());
     if fails {
         let error = TransportError::new(stream.len() as u64, "the peer went away");
@@ -173,7 +189,7 @@ fn by_demux(stream: &str, fails: bool) -> Vec<String> {
     std::iter::from_fn(|| demux.next_event().map(|event| event.to_string())).collect()
 }
 
-async fn by_actors(steps: Vec<Step>) -> Vec<String> {
+pub(super) async fn by_actors(steps: Vec<Step>) -> Vec<String> {
     let events = read(steps)
         .events()
         .filter_map(|event| async { event.ok() });

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use futures::StreamExt;
 use unbraid_core::limits::{DELTA_COST, MAX_ENTRIES};
 use unbraid_testkit::script::{DONE, Script, bytes, content, finish};
 
@@ -74,6 +75,23 @@ async fn the_flat_view_gives_all_of_a_large_read() {
         choices += usize::from(update.unwrap().choice.is_some());
     }
     assert_eq!(choices, MAX_ENTRIES);
+}
+
+/// A task that polls a stream which has nothing to give must not hold its thread until the read is used up.
+#[tokio::test]
+async fn the_flat_view_gives_other_tasks_their_turn_between_events_that_bring_nothing() {
+    const READ: usize = 4 * 1024 * 1024;
+    let empty = "data:\n\n"; // S12
+    let read = empty.repeat(READ / empty.len()) + &content(0, "a");
+    let mut flat = crate::updates(Script::new([bytes(read)]));
+    let mut turns = 0;
+    let update = std::future::poll_fn(|cx| {
+        turns += 1;
+        flat.poll_next_unpin(cx)
+    });
+    assert!(soon(update).await.unwrap().is_ok());
+    // 4 MiB are 16 portions, each a little longer than 256 KiB.
+    assert!((15..=17).contains(&turns), "{turns} turns");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! Wakers of foreign code: how many there may be, what they may do, and how long they are kept.
 
 use std::{
+    cell::RefCell,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{
@@ -21,12 +22,26 @@ use crate::{
     watched::{Watched, Watcher},
 };
 
+thread_local! {
+    static ON_CLONE: RefCell<Box<dyn FnMut()>> = RefCell::new(Box::new(|| {}));
+}
+
+/// Each clone of a waker begins with this.
+pub(crate) fn in_clone() {
+    ON_CLONE.with_borrow_mut(|work| work());
+}
+
+/// What each clone of a waker on this thread begins with from here on.
+pub(super) fn on_clone(work: impl FnMut() + 'static) {
+    ON_CLONE.set(Box::new(work));
+}
+
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Counts how often it is woken, or panics instead.
 #[derive(Default)]
-struct Bell {
-    woken: AtomicU64,
+pub(super) struct Bell {
+    pub(super) woken: AtomicU64,
     panics: bool,
 }
 
@@ -37,7 +52,7 @@ impl Wake for Bell {
     }
 }
 
-fn bell(panics: bool) -> (Arc<Bell>, Waker) {
+pub(super) fn bell(panics: bool) -> (Arc<Bell>, Waker) {
     let bell = Arc::new(Bell {
         panics,
         ..Bell::default()
@@ -46,13 +61,13 @@ fn bell(panics: bool) -> (Arc<Bell>, Waker) {
     (bell, waker)
 }
 
-fn wait(watcher: &mut Watcher<u8>, waker: &Waker) {
+pub(super) fn wait(watcher: &mut Watcher<u8>, waker: &Waker) {
     let pending: Poll<()> = watcher.poll(&Context::from_waker(waker), |_| Poll::Pending);
     assert!(pending.is_pending());
 }
 
 /// Waits for the next piece of a text by a waker of its own.
-fn poll_next(content: &mut Content, waker: &Waker) {
+pub(super) fn poll_next(content: &mut Content, waker: &Waker) {
     let next = pin!(content.next());
     assert!(next.poll(&mut Context::from_waker(waker)).is_pending());
 }

@@ -65,7 +65,7 @@ fn what_is_put_wakes_each_waiting_task_once_or_else_the_owner() {
         });
         (reader.woken(), owner.woken())
     };
-    let tended = watched.poll_tend(&Context::from_waker(&owner.waker()), |_| false);
+    let tended = watched.poll_tend(&Context::from_waker(&owner.waker()), &mut None, |_| false);
     assert!(tended.is_pending());
     assert_eq!(put(), (0, 1), "nobody else waits");
     assert_eq!(put(), (0, 0), "the owner was told");
@@ -73,12 +73,12 @@ fn what_is_put_wakes_each_waiting_task_once_or_else_the_owner() {
     reader.wait(&mut two);
     assert_eq!(put(), (1, 0));
     assert_eq!(put(), (0, 0), "it was told, too");
-    let tended = watched.poll_tend(&Context::from_waker(&owner.waker()), |_| false);
+    let tended = watched.poll_tend(&Context::from_waker(&owner.waker()), &mut None, |_| false);
     assert!(tended.is_pending());
     assert_eq!(put(), (0, 1), "the reader is at other work");
     reader.wait(&mut two);
     drop(two);
-    let tended = watched.poll_tend(&Context::from_waker(&owner.waker()), |_| false);
+    let tended = watched.poll_tend(&Context::from_waker(&owner.waker()), &mut None, |_| false);
     assert!(tended.is_pending());
     assert_eq!(put(), (0, 1), "who is gone does not wait");
     assert_eq!(watched.read(|value| *value), 6);
@@ -94,7 +94,7 @@ fn who_waits_is_woken_for_its_topics_alone() {
     let mut put = |topics| {
         reader.wait(&mut texts);
         waits.wait(&mut end);
-        let tended = watched.poll_tend(&Context::from_waker(&owner.waker()), |_| false);
+        let tended = watched.poll_tend(&Context::from_waker(&owner.waker()), &mut None, |_| false);
         assert!(tended.is_pending());
         watched.put(&mut due, |_| topics);
         (reader.woken(), waits.woken(), owner.woken())

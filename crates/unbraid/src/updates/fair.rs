@@ -15,11 +15,22 @@ const READS: u8 = 128;
 pub(super) struct Fair<S> {
     source: S,
     taken: u8,
+    /// Whether it was pending only for the sake of other tasks.
+    yielded: bool,
 }
 
 impl<S> Fair<S> {
     pub(super) fn new(source: S) -> Self {
-        Self { source, taken: 0 }
+        Self {
+            source,
+            taken: 0,
+            yielded: false,
+        }
+    }
+
+    /// Whether the source itself may have more: it was last pending so that other tasks have their turn.
+    pub(super) fn has_yielded(&self) -> bool {
+        self.yielded
     }
 }
 
@@ -27,7 +38,8 @@ impl<S: Stream + Unpin> Stream for Fair<S> {
     type Item = S::Item;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
-        if self.taken >= READS {
+        self.yielded = self.taken >= READS;
+        if self.yielded {
             self.taken = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;

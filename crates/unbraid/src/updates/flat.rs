@@ -23,8 +23,14 @@ pub(super) struct Flat {
 
 /// A read, and how much of it was decoded.
 pub(super) struct Reading<B> {
-    bytes: B,
+    bytes: Bytes<B>,
     at: usize,
+}
+
+enum Bytes<B> {
+    Read(B),
+    /// Several reads in a row.
+    Gathered(Vec<u8>),
 }
 
 /// What is to be done next.
@@ -41,16 +47,34 @@ pub(super) enum Next {
 
 impl<B: AsRef<[u8]>> Reading<B> {
     pub(super) fn new(bytes: B) -> Self {
+        let bytes = Bytes::Read(bytes);
         Self { bytes, at: 0 }
     }
 
+    pub(super) fn gathered(bytes: Vec<u8>) -> Self {
+        let bytes = Bytes::Gathered(bytes);
+        Self { bytes, at: 0 }
+    }
+
+    pub(super) fn is_gathered(&self) -> bool {
+        matches!(self.bytes, Bytes::Gathered(_))
+    }
+
+    pub(super) fn rest(&self) -> &[u8] {
+        let bytes = match &self.bytes {
+            Bytes::Read(bytes) => bytes.as_ref(),
+            Bytes::Gathered(bytes) => bytes,
+        };
+        bytes.get(self.at..).unwrap_or_default()
+    }
+
     fn portion(&self) -> &[u8] {
-        let rest = self.bytes.as_ref().get(self.at..).unwrap_or_default();
+        let rest = self.rest();
         rest.get(..PORTION).unwrap_or(rest)
     }
 
     fn is_over(&self) -> bool {
-        self.at >= self.bytes.as_ref().len()
+        self.rest().is_empty()
     }
 }
 

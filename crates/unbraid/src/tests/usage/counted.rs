@@ -235,6 +235,38 @@ fn without_a_runtime_nothing_is_counted_and_nothing_fails() {
     assert_eq!(usage.completion_tokens, Some(6), "a later call counts");
 }
 
+/// The only thread that may block waits for the very count that would need it.
+#[test]
+fn counting_needs_no_thread_that_is_taken() {
+    let (ended, result) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().max_blocking_threads(1).build();
+        let usage = runtime.unwrap().block_on(async {
+            let completions = read([bytes(content(0, SIX)), bytes(DONE)]);
+            completions.closed().await.unwrap();
+            let asks = tokio::runtime::Handle::current();
+            let waits = move || asks.block_on(completions.usage());
+            tokio::task::spawn_blocking(waits).await.unwrap()
+        });
+        ended.send(told(&usage))
+    });
+    let usage = result.recv_timeout(Duration::from_secs(60));
+    assert_eq!(usage.as_deref(), Ok("- ~6 - 0:~6 estimated"));
+}
+
+#[test]
+fn a_runtime_that_has_shut_down_counts_in_place() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    let handle = runtime.handle().clone();
+    let completions = runtime.block_on(cancelled(SIX));
+    runtime.shutdown_background();
+    let _context = handle.enter();
+    let usage = block_on(completions.usage());
+    assert_eq!(told(&usage), "- ~6 - 0:~6 estimated");
+}
+
 /// How late the latest tick of 1 ms came while usage was asked for, and how many there were.
 async fn latest_tick(completions: Completions) -> (Duration, u32) {
     let counting = tokio::spawn(async move { completions.usage().await });

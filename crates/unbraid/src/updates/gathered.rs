@@ -1,0 +1,108 @@
+//! The reads of the flat view: those that may end a large event are gathered, so that many small ones share a job.
+
+use std::{
+    future::poll_fn,
+    mem,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use futures::Stream;
+
+use super::{fair::Fair, flat::Reading};
+use crate::{
+    gather::{GATHER_BYTES, Pace},
+    reader::Timer,
+};
+
+/// A source, and what of it is gathered.
+pub(super) struct Reads<S: Stream> {
+    source: Fair<S>,
+    gathered: Vec<u8>,
+    /// What has come after that and does not belong to it: a read that is too long to be copied, or the end.
+    next: Option<Option<S::Item>>,
+    /// Whether the last read was empty.
+    was_empty: bool,
+    pace: Pace,
+    timer: Timer,
+}
+
+impl<S, B, E> Reads<S>
+where
+    S: Stream<Item = Result<B, E>> + Unpin,
+    B: AsRef<[u8]>,
+{
+    pub(super) fn new(source: Fair<S>) -> Self {
+        Self {
+            source,
+            gathered: Vec::new(),
+            next: None,
+            was_empty: false,
+            pace: Pace::default(),
+            timer: Timer::default(),
+        }
+    }
+
+    /// Keeps the rest of a read, to be decoded with those that follow it; false if there is enough of it.
+    pub(super) fn gather(&mut self, read: &Reading<B>) -> bool {
+        let rest = read.rest();
+        let gathers = !read.is_gathered() && !rest.is_empty() && rest.len() < GATHER_BYTES;
+        if gathers {
+            self.gathered.extend_from_slice(rest);
+        }
+        gathers
+    }
+
+    /// A large event, or a part of it, was decoded.
+    pub(super) fn job_ended(&mut self) {
+        self.pace.job_ended();
+    }
+
+    /// The next read, or several at once.
+    pub(super) async fn next(&mut self) -> Option<Result<Reading<B>, E>> {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Reading<B>, E>>> {
+        if !self.gathered.is_empty() {
+            ready!(self.poll_gather(cx));
+            let gathered = Reading::gathered(mem::take(&mut self.gathered));
+            return Poll::Ready(Some(Ok(gathered)));
+        }
+        let next = match self.next.take() {
+            Some(next) => next,
+            None => ready!(self.poll_source(cx)),
+        };
+        Poll::Ready(next.map(|read| read.map(Reading::new)))
+    }
+
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        Pin::new(&mut self.source).poll_next(cx)
+    }
+
+    /// Adds what the source has; ready once that is to be decoded.
+    fn poll_gather(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.next.is_none() && self.gathered.len() < GATHER_BYTES {
+            match self.poll_source(cx) {
+                Poll::Ready(Some(Ok(read))) if read.as_ref().len() < GATHER_BYTES => {
+                    self.was_empty = read.as_ref().is_empty();
+                    self.gathered.extend_from_slice(read.as_ref());
+                }
+                Poll::Ready(next) => self.next = Some(next),
+                Poll::Pending if !self.source.has_yielded() => return self.poll_pause(cx),
+                // Empty reads take no time where it is paused: they must not delay what has come whole.
+                Poll::Pending if self.was_empty || self.pace.next_job().is_none() => break,
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// The source has nothing now: what was gathered waits only if a job has just ended.
+    fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.pace.next_job() {
+            Some(until) => self.timer.poll_if_any(cx, until),
+            None => Poll::Ready(()),
+        }
+    }
+}
