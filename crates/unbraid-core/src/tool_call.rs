@@ -84,7 +84,7 @@ impl CallStatus {
     /// Judges a call of a choice that ended by itself, by what came of it.
     ///
     /// In a choice that was cut (by `length`, an error, the end of the stream ..) a call without arguments is
-    /// [`Truncated`](Self::Truncated); the status of a [`ToolCall`] takes that into account.
+    /// [`Truncated`](Self::Truncated); the status of a [`ToolCallHandle`] takes that into account.
     ///
     /// A missing name comes first, then what is wrong with the arguments, then a missing id: the graver fault is told.
     ///

@@ -15,7 +15,7 @@ use crate::{
 pub(crate) struct Listing {
     /// In order of first appearance.
     pub(crate) choices: Vec<Log>,
-    pub(crate) events: Vec<Stamped>,
+    pub(crate) events: Vec<Sequenced>,
     pub(crate) metadata: Metadata,
     pub(crate) warnings: Vec<Warning>,
     /// As reported, once the stream has closed.
@@ -55,7 +55,7 @@ pub(crate) type Board = Watched<Listing>;
 #[derive(Debug)]
 pub(crate) struct News<'r> {
     pub(crate) choices: Vec<Log>,
-    pub(crate) events: Vec<Stamped>,
+    pub(crate) events: Vec<Sequenced>,
     pub(crate) metadata: &'r Metadata,
     pub(crate) warnings: Vec<Warning>,
 }

@@ -301,7 +301,7 @@ impl Reader {
                 if self.held.is_large() {
                     Box::pin(self.feed_large()).await; // it has come in time
                 }
-                self.end(move |pipeline| pipeline.fail(StreamError::TimedOut(over)))
+                self.end(move |pipeline| pipeline.abort(StreamError::TimedOut(over)))
                     .await;
             }
         }

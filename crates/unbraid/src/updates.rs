@@ -71,37 +71,38 @@ impl Updates {
         Self::with_config(bytes, &Config::default())
     }
 
-/// As [`updates`], with options: `strict` and the limits on lines, events and depth apply.
-pub fn updates_with<S, B, E>(bytes: S, options: &Options) -> Updates
-where
-    S: Stream<Item = Result<B, E>> + Send + 'static,
-    B: AsRef<[u8]> + Send + 'static,
-    E: Into<BoxError> + Send + 'static,
-{
-    let mut flat = Flat::new(options);
-    let stream = stream! {
-        let bytes = pin!(bytes);
-        let mut reads = Reads::new(Fair::new(bytes));
-        while !flat.over {
-            match reads.next().await {
-                Some(Ok(mut read)) => {
-                    // One event at a time: a read may hold any number of them, and a stream is pulled.
-                    while !flat.over {
-                        let mut next = flat.next(&mut read);
-                        if matches!(next, Next::Large) {
-                            if reads.gather(&read) {
-                                break;
+    /// As [`from_byte_stream`](Self::from_byte_stream), with options: `strict` and the limits on lines, events and depth apply.
+    pub fn with_config<S, B, E>(bytes: S, config: &Config) -> Self
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: AsRef<[u8]> + Send + 'static,
+        E: Into<BoxError> + Send + 'static,
+    {
+        let mut flat = Flat::new(config);
+        let stream = stream! {
+            let bytes = pin!(bytes);
+            let mut reads = Reads::new(Fair::new(bytes));
+            while !flat.over {
+                match reads.next().await {
+                    Some(Ok(mut read)) => {
+                        // One event at a time: a read may hold any number of them, and a stream is pulled.
+                        while !flat.over {
+                            let mut next = flat.next(&mut read);
+                            if matches!(next, Next::Large) {
+                                if reads.gather(&read) {
+                                    break;
+                                }
+                                (flat, read, next) = Box::pin(flat.large(read)).await;
+                                reads.job_ended();
                             }
-                            (flat, read, next) = Box::pin(flat.large(read)).await;
-                            reads.job_ended();
-                        }
-                        match next {
-                            Next::Event | Next::Large => {}
-                            Next::Portion => turn().await,
-                            Next::Read => break,
-                        }
-                        for item in flat.ready.drain(..) {
-                            yield item;
+                            match next {
+                                Next::Event | Next::Large => {}
+                                Next::Portion => turn().await,
+                                Next::Read => break,
+                            }
+                            for item in flat.ready.drain(..) {
+                                yield item;
+                            }
                         }
                     }
                     Some(Err(error)) => flat = flat.end(Some(error.into())).await,

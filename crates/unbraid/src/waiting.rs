@@ -153,7 +153,7 @@ impl Waiting {
         }
     }
 
-    /// As [`Place::leave`], at the place of a ticket.
+    /// As [`Position::leave`], at the place of a ticket.
     pub(crate) fn leave(
         &mut self,
         ticket: &Arc<Ticket>,

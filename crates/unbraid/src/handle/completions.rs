@@ -233,7 +233,7 @@ impl Completions {
     ///
     /// They are what the server reported. With the feature `tokens`, what it did not report is counted, by the encoding
     /// of the model, when it is first asked for, and marked in [`Usage::estimated`]: a choice's tokens from what had come
-    /// of it, the prompt's if [`request`](crate::Builder::request) told it. Counting runs on a thread of the runtime
+    /// of it, the prompt's if [`request`](crate::CompletionsBuilder::request) told it. Counting runs on a thread of the runtime
     /// that may block, or on this task if no such thread is free; without a runtime it is left out. What is not known is `None`.
     ///
     /// It is for the whole stream: a choice's own end does not wait for it (U14).

@@ -37,7 +37,7 @@ pub(crate) struct EventCursor {
 }
 
 impl EventCursor {
-    pub(crate) fn new(log: &Log, guard: &Arc<Guard>, wanted: EventsOf) -> Self {
+    pub(crate) fn new(log: &Log, guard: &Arc<Guard>, wanted: EventFilter) -> Self {
         Self {
             log: Watcher::of(topics(wanted), log),
             _guard: Arc::clone(guard),

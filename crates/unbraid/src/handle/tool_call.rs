@@ -40,7 +40,7 @@ pub struct ToolCalls {
 impl ToolCalls {
     pub(crate) fn new(log: &Log, guard: &Arc<Guard>) -> Self {
         Self {
-            events: EventCursor::new(log, guard, EventsOf::ToolCallStarts),
+            events: EventCursor::new(log, guard, EventFilter::ToolCallStarts),
             log: log.clone(),
             guard: Arc::clone(guard),
         }
@@ -113,8 +113,8 @@ pub struct ToolCallHandle {
     json: JsonText,
 }
 
-impl ToolCall {
-    fn new(stamped: Stamped, log: &Log, guard: &Arc<Guard>) -> Option<Self> {
+impl ToolCallHandle {
+    fn new(stamped: Sequenced, log: &Log, guard: &Arc<Guard>) -> Option<Self> {
         match stamped.event {
             Event::ToolCallStart {
                 call_index: call,

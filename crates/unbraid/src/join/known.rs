@@ -1,6 +1,6 @@
 //! What the board knows of each source, and what that makes of the whole.
 
-use unbraid_core::{Event, Metadata, Place, Stamped, StreamError, Usage, Warning};
+use unbraid_core::{Event, Metadata, Position, Sequenced, StreamError, Usage, Warning};
 
 use crate::{
     board::{Closed, Listing, News},

@@ -228,7 +228,7 @@ impl Lane {
     }
 
     /// Makes the choice's log, unless that was done ahead, and puts the first batch into it.
-    fn open(&mut self, options: &Options, started: Instant) -> Log {
+    fn open(&mut self, options: &Config, started: Instant) -> Log {
         self.ahead = false;
         if let Some(link) = &mut self.link {
             if !self.batch.is_empty() {

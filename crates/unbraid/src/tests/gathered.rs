@@ -10,7 +10,7 @@ use super::{
     large::{KINDS, by_actors, by_demux, cut, jobs, one_text, value_of_lines},
     soon,
 };
-use crate::{Completions, updates};
+use crate::{Completions, Updates};
 
 const SIZE: usize = 512 * 1024;
 
@@ -45,8 +45,8 @@ fn check_jobs() {
 #[tokio::test(start_paused = true)]
 async fn tiny_reads_of_a_large_event_share_a_job() {
     for behind in [None, Some(Step::Yield)] {
-        let completions = Completions::from_sse(Script::new(pieces(&many_lines(), behind)));
-        let choice = soon(completions.single()).await.unwrap();
+        let completions = Completions::from_byte_stream(Script::new(pieces(&many_lines(), behind)));
+        let choice = soon(completions.first()).await.unwrap();
         let text = soon(choice.text()).await.unwrap();
         assert_eq!(text, "aab");
         soon(completions.closed()).await.unwrap();
@@ -57,9 +57,9 @@ async fn tiny_reads_of_a_large_event_share_a_job() {
 #[tokio::test(start_paused = true)]
 async fn tiny_reads_of_a_large_event_share_a_job_of_the_flat_view() {
     for behind in [None, Some(Step::Yield)] {
-        let flat = updates(Script::new(pieces(&many_lines(), behind)));
+        let flat = Updates::from_byte_stream(Script::new(pieces(&many_lines(), behind)));
         let text = |update: Result<crate::Update<'static>, _>| {
-            update.unwrap().content_update.map(|piece| piece.text)
+            update.unwrap().content.map(|piece| piece.text)
         };
         let texts: Vec<_> = soon(flat.map(text).collect()).await;
         let text: String = texts.into_iter().flatten().collect();
@@ -80,16 +80,16 @@ fn then_stalls() -> Vec<Step> {
 #[tokio::test(start_paused = true)]
 async fn a_large_event_that_is_complete_is_delivered_while_its_source_is_pending() {
     let began = Instant::now();
-    let completions = Completions::from_sse(Script::new(then_stalls()));
-    let choice = soon(completions.single()).await.unwrap();
+    let completions = Completions::from_byte_stream(Script::new(then_stalls()));
+    let choice = soon(completions.first()).await.unwrap();
     let mut content = choice.content();
     for length in [1, SIZE] {
         assert_eq!(soon(content.next()).await.unwrap().unwrap().len(), length);
     }
-    let mut flat = updates(Script::new(then_stalls()));
+    let mut flat = Updates::from_byte_stream(Script::new(then_stalls()));
     for length in [1, SIZE] {
         let update = soon(flat.next()).await.unwrap().unwrap();
-        assert_eq!(update.content_update.unwrap().text.len(), length);
+        assert_eq!(update.content.unwrap().text.len(), length);
     }
     assert!(began.elapsed() < Duration::from_millis(100));
 }
@@ -99,15 +99,17 @@ fn a_large_event_that_is_complete_is_delivered_without_timers() {
     let runtime = Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let source = Script::new(then_stalls());
-        let completions = Completions::builder().timers(false).read_sse(source);
-        let mut content = completions.single().await.unwrap().content();
+        let completions = Completions::builder()
+            .implicit_timers(false)
+            .from_byte_stream(source);
+        let mut content = completions.first().await.unwrap().content();
         for length in [1, SIZE] {
             assert_eq!(content.next().await.unwrap().unwrap().len(), length);
         }
-        let mut flat = updates(Script::new(then_stalls()));
+        let mut flat = Updates::from_byte_stream(Script::new(then_stalls()));
         for length in [1, SIZE] {
             let update = flat.next().await.unwrap().unwrap();
-            assert_eq!(update.content_update.unwrap().text.len(), length);
+            assert_eq!(update.content.unwrap().text.len(), length);
         }
     });
 }
@@ -120,17 +122,17 @@ async fn a_large_event_that_is_complete_is_delivered_before_endless_empty_reads(
         let empty = stream::repeat_with(Vec::new);
         stream::iter(reads).chain(empty).map(Ok::<_, Infallible>)
     };
-    let completions = Completions::from_sse(source());
-    let choice = soon(completions.single()).await.unwrap();
+    let completions = Completions::from_byte_stream(source());
+    let choice = soon(completions.first()).await.unwrap();
     let mut content = choice.content();
     for length in [1, SIZE] {
         assert_eq!(soon(content.next()).await.unwrap().unwrap().len(), length);
     }
     completions.cancel();
-    let mut flat = updates(source());
+    let mut flat = Updates::from_byte_stream(source());
     for length in [1, SIZE] {
         let update = soon(flat.next()).await.unwrap().unwrap();
-        assert_eq!(update.content_update.unwrap().text.len(), length);
+        assert_eq!(update.content.unwrap().text.len(), length);
     }
 }
 
@@ -157,10 +159,10 @@ async fn a_source_that_ends_or_fails_loses_nothing_that_was_gathered() {
     for (stream, fails) in [(many_lines(), false), (many_lines(), true)] {
         let mut steps = pieces(&stream, None);
         steps.extend(fails.then_some(Step::Fail));
-        let flat = updates(Script::new(steps));
+        let flat = Updates::from_byte_stream(Script::new(steps));
         let texts = flat.filter_map(|update| async {
             let update = update.ok()?;
-            Some(update.content_update?.text.into_owned())
+            Some(update.content?.text.into_owned())
         });
         assert_eq!(soon(texts.collect::<String>()).await, "aab");
     }

@@ -178,7 +178,7 @@ async fn other_tasks_have_their_turn_while_the_flat_view_decodes_a_large_event()
 }
 
 pub(super) fn by_demux(stream: &str, fails: bool) -> Vec<String> {
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(stream.as_bytes());
     if fails {
         let error = TransportError::new(stream.len() as u64, "the peer went away");

@@ -17,7 +17,7 @@ fn consume(completions: &Completions) -> (Vec<u32>, String) {
         for _ in 0..2 {
             indices.push(choices.next().await.unwrap().unwrap().index().0);
         }
-        indices.push(completions.single().await.unwrap().index().0);
+        indices.push(completions.first().await.unwrap().index().0);
         indices.push(completions.choice(0).await.unwrap().index().0);
         let other = completions.choice(1).await.unwrap();
         (indices, other.text().await.unwrap())

@@ -83,7 +83,7 @@ async fn the_flat_view_gives_other_tasks_their_turn_between_events_that_bring_no
     const READ: usize = 4 * 1024 * 1024;
     let empty = "data:\n\n"; // S12
     let read = empty.repeat(READ / empty.len()) + &content(0, "a");
-    let mut flat = crate::updates(Script::new([bytes(read)]));
+    let mut flat = crate::Updates::from_byte_stream(Script::new([bytes(read)]));
     let mut turns = 0;
     let update = std::future::poll_fn(|cx| {
         turns += 1;

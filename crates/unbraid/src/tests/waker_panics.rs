@@ -185,7 +185,7 @@ async fn a_waker_whose_drop_panics_does_not_end_the_reader() {
         .chain(texts.into_iter().flatten())
         .chain([bytes(finish(0, "stop")), bytes(DONE)]);
     let completions = read(steps);
-    let choice = soon(completions.single()).await.unwrap();
+    let choice = soon(completions.first()).await.unwrap();
     let mut content = choice.content();
     assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
     poll_next(&mut content, &Waker::from(Arc::new(Falls)));
