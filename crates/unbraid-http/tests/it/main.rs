@@ -4,6 +4,7 @@
 mod answers;
 mod bodies;
 mod compressed;
+mod compressed_ends;
 mod connections;
 mod fan_out;
 mod faults;
