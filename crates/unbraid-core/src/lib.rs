@@ -40,6 +40,7 @@ mod metadata;
 mod options;
 pub mod piece;
 pub mod pipeline;
+mod redact;
 mod report;
 pub mod route;
 mod text;
@@ -65,6 +66,7 @@ pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{Finished, Message};
 pub use metadata::Metadata;
 pub use options::{FinishPolicy, Options, ThinkTags, declared_tools};
+pub use redact::Redact;
 #[doc(hidden)]
 pub use report::parsed;
 pub use text::Text;

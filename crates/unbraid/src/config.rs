@@ -6,7 +6,8 @@ use futures::Stream;
 use serde_json::Value;
 use tokio::{io::AsyncRead, time::Instant};
 use unbraid_core::{
-    BoxError, FinishPolicy, Limits, Options, Prompt, StreamError, ThinkTags, Update, declared_tools,
+    BoxError, FinishPolicy, Limits, Options, Prompt, Redact, StreamError, ThinkTags, Update,
+    declared_tools,
 };
 
 use crate::{
@@ -46,9 +47,39 @@ pub struct Builder {
 
 impl Builder {
     /// All settings that [`Demux`](crate::Demux) takes, too, at once.
+    ///
+    /// What was to be [redacted](Self::redact) before still is.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
+        let redact = self.options.redact;
         self.options = options;
+        self.options.redact = redact.and(self.options.redact);
+        self
+    }
+
+    /// What is replaced in the errors that the server reports, beside what is replaced already; nothing by default.
+    ///
+    /// Servers repeat in their errors what they were sent, keys included. A client of `unbraid-http` sets this itself.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::{Completions, Redact, StreamError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let body = "data: {\"error\":{\"message\":\"wrong key sk-1234\"}}\n\n";
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    /// let redact = Redact::new(|text| text.replace("sk-1234", "[key]"));
+    /// let completions = Completions::builder().redact(redact).read_sse(bytes);
+    /// let Err(StreamError::Server(error)) = completions.closed().await else { panic!() };
+    /// assert_eq!(error.message(), Some("wrong key [key]"));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn redact(mut self, redact: Redact) -> Self {
+        self.options.redact = self.options.redact.and(redact);
         self
     }
 

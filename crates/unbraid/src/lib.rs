@@ -81,9 +81,9 @@ pub use unbraid_core::{
     BYTES_PER_TOKEN, BoxError, Call, CallKind, CallProblem, CallStatus, ChoiceError, ChoiceIndex,
     CountTokens, Demux, End, Estimated, Event, FinishClass, FinishPolicy, FinishReason, Finished,
     Fragment, Framing, JsonFault, Limit, LimitExceeded, Limits, Message, Metadata, Options, Place,
-    Prompt, ServerError, Shape, ShapeError, Stamped, StreamError, Text, ThinkTags, TimedOut,
-    Timeout, ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource, Warning,
-    aggregate, aggregate_json, completion_tokens, declared_tools, estimate, estimate_for,
+    Prompt, Redact, ServerError, Shape, ShapeError, Stamped, StreamError, Text, ThinkTags,
+    TimedOut, Timeout, ToolCallUpdate, Transcript, TransportError, Update, Usage, UsageSource,
+    Warning, aggregate, aggregate_json, completion_tokens, declared_tools, estimate, estimate_for,
     estimate_with, json, limits, parse_json, parse_json_repaired, prompt_tokens,
 };
 

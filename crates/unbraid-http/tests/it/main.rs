@@ -15,4 +15,5 @@ mod requests;
 mod retries;
 mod secrets;
 mod server;
+mod stream_secrets;
 mod tls;
