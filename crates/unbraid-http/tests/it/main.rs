@@ -9,6 +9,7 @@ mod connections;
 mod fan_out;
 mod faults;
 mod other_clients;
+mod pretty;
 mod proxies;
 mod refusals;
 mod requests;
