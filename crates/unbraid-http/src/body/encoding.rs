@@ -54,21 +54,26 @@ impl Encoding {
     }
 
     fn decode(self, bytes: Incoming) -> Incoming {
-        let feed = Feed::default();
         match self {
-            Self::Gzip => {
-                let mut decoder = GzipDecoder::new(feed);
-                decoder.multiple_members(true);
-                Decoding::new(bytes, decoder, GzipDecoder::get_mut).boxed()
-            }
-            Self::Brotli => {
-                Decoding::new(bytes, BrotliDecoder::new(feed), BrotliDecoder::get_mut).boxed()
-            }
-            Self::Zstd => {
-                let mut decoder = ZstdDecoder::new(feed);
-                decoder.multiple_members(true);
-                Decoding::new(bytes, decoder, ZstdDecoder::get_mut).boxed()
-            }
+            Self::Gzip => Decoding::new(bytes, gzip, GzipDecoder::get_mut).boxed(),
+            Self::Brotli => Decoding::new(bytes, brotli, BrotliDecoder::get_mut).boxed(),
+            Self::Zstd => Decoding::new(bytes, zstd, ZstdDecoder::get_mut).boxed(),
         }
     }
+}
+
+fn gzip() -> GzipDecoder<Feed> {
+    let mut decoder = GzipDecoder::new(Feed::default());
+    decoder.multiple_members(true);
+    decoder
+}
+
+fn brotli() -> BrotliDecoder<Feed> {
+    BrotliDecoder::new(Feed::default())
+}
+
+fn zstd() -> ZstdDecoder<Feed> {
+    let mut decoder = ZstdDecoder::new(Feed::default());
+    decoder.multiple_members(true);
+    decoder
 }

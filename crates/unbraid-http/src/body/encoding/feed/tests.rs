@@ -1,7 +1,7 @@
 use std::io::Write;
 
 use bytes::Bytes;
-use futures::{FutureExt, StreamExt, stream};
+use futures::{StreamExt, stream};
 use unbraid::BoxError;
 
 use crate::body::encoding::Encoding;
@@ -49,7 +49,7 @@ fn decoded(encoding: Encoding, reads: Vec<Result<Bytes, BoxError>>) -> (Vec<u8>,
             }
         }
     };
-    all.now_or_never().expect("the source is always ready");
+    futures::executor::block_on(all);
     (decoded, failed)
 }
 
@@ -69,6 +69,11 @@ fn parts(count: usize, length: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
+fn pieces(body: &[u8], length: usize) -> Vec<Result<Bytes, BoxError>> {
+    let pieces = body.chunks(length).map(Bytes::copy_from_slice);
+    pieces.map(Ok).collect()
+}
+
 const ENCODINGS: [Encoding; 3] = [Encoding::Gzip, Encoding::Brotli, Encoding::Zstd];
 
 /// In each of the encodings no block begins like this.
@@ -76,13 +81,22 @@ const WRONG: [u8; 40] = [0x0e; 40];
 
 #[test]
 fn nothing_that_was_decoded_is_lost_to_an_error_in_the_same_read() {
-    for (count, length) in [(1, 1), (1, 40), (3, 1000), (40, 300), (2, 100_000)] {
+    // The last ones are longer than what is kept.
+    for (count, length) in [
+        (1, 1),
+        (1, 40),
+        (3, 1000),
+        (40, 300),
+        (2, 100_000),
+        (9, 60_000),
+    ] {
         let parts = parts(count, length);
         for encoding in ENCODINGS {
             let good = flushed(encoding, &parts);
             let wrong = [&good[..], &WRONG].concat();
             let lost = || Err(BoxError::from("lost"));
             for (what, reads) in [
+                ("wrong bytes in small reads", pieces(&wrong, 1000)),
                 ("wrong bytes", vec![Ok(wrong.into())]),
                 ("an error", vec![Ok(good.clone().into()), lost()]),
                 ("the end", vec![Ok(good.clone().into())]),
@@ -94,5 +108,16 @@ fn nothing_that_was_decoded_is_lost_to_an_error_in_the_same_read() {
                 assert!(failed, "{case}");
             }
         }
+    }
+}
+
+#[test]
+fn little_that_stands_for_very_much_is_decoded_to_its_error() {
+    let parts = vec![vec![b'a'; 2 * super::MOST_REPEATED]];
+    for encoding in ENCODINGS {
+        let wrong = [&flushed(encoding, &parts)[..], &WRONG].concat();
+        let (text, failed) = decoded(encoding, pieces(&wrong, 1000));
+        assert_eq!(text.len(), parts[0].len(), "{encoding:?}");
+        assert!(failed, "{encoding:?}");
     }
 }
