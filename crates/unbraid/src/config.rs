@@ -305,6 +305,14 @@ impl Builder {
         self.options.expect_choices
     }
 
+    /// How one of several sources is read that may have so many choices. To expect one choice would read every index as 0
+    /// (E12), which mixes the answers of a server that gives several: that is done only where the caller asks for it.
+    pub(crate) fn of_source(mut self, choices: u32) -> Self {
+        let folds = self.options.expect_choices == Some(1);
+        self.options.expect_choices = (choices > 1 || folds).then_some(choices);
+        self
+    }
+
     /// Starts a reader of a completion that began at `began`; where that cannot be, the board says why.
     pub(crate) fn start(
         self,

@@ -11,6 +11,7 @@ mod error_with_choices;
 mod faults;
 mod halves;
 mod join;
+mod join_apart;
 pub(crate) mod large;
 mod limits;
 mod looks;

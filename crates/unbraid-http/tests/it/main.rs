@@ -18,3 +18,4 @@ mod secrets;
 mod server;
 mod stream_secrets;
 mod tls;
+mod unasked;
