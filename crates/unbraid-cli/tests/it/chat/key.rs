@@ -37,7 +37,7 @@ fn the_key_is_in_no_error_of_a_stream() {
             let run = chat(&[&words, further].concat(), &[], "");
             let printed = run.stdout.clone() + &run.stderr;
             assert!(!printed.contains("never"), "{further:?}: {printed}");
-            assert!(!run.code.eq(&0), "{further:?}: {printed}");
+            assert_ne!(run.code, 0, "{further:?}: {printed}");
         }
         let words = ["--base-url", &url, "-m", "m", "Well?"];
         let run = chat(&words, &[("OPENAI_API_KEY", KEY)], "");
