@@ -23,17 +23,19 @@ fn read(stream: &str) -> Demux {
 fn shown(demux: &mut Demux) -> String {
     let closed = demux.closed().cloned();
     let error = closed.as_ref().and_then(|closed| closed.as_ref().err());
-    let mut shown = format!("{closed:?} {}", demux.aggregate_json());
-    shown += &error.map_or_else(String::new, |error| format!("{error} {}", error.to_json()));
-    shown += &format!("{:?} {:?}", demux.metadata(), demux.warnings());
+    let mut shown = vec![
+        format!("{closed:?} {}", demux.aggregate_json()),
+        error.map_or_else(String::new, |error| format!("{error} {}", error.to_json())),
+        format!("{:?} {:?}", demux.metadata(), demux.warnings()),
+    ];
     while let Some(event) = demux.next_event() {
-        shown += &event.to_json().to_string();
+        shown.push(event.to_json().to_string());
     }
     for choice in demux.choices() {
         let end = choice.end().map(End::error_json);
-        shown += &format!("{end:?} {:?} {:?}", choice.end(), choice.message());
+        shown.push(format!("{end:?} {:?} {:?}", choice.end(), choice.message()));
     }
-    shown
+    shown.concat()
 }
 
 /// The secret is nowhere, and what takes its place is there.

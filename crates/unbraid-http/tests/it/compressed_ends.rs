@@ -82,7 +82,7 @@ async fn data_of_http2_is_read_that_comes_with_the_end_of_the_stream_or_an_error
     for encoding in ENCODINGS {
         let (text, good) = begun(encoding);
         let wrong = [&good[..], &WRONG].concat();
-        for body in [good.clone(), wrong.clone()] {
+        for body in [good, wrong.clone()] {
             let server = Server::start(move |_| {
                 encoded(full(200, "text/event-stream", body.clone()), encoding)
             })

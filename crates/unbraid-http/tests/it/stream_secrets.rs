@@ -37,25 +37,28 @@ fn answer(body: &str) -> Answer {
 /// All that is shown of a completion, however it ended.
 async fn shown(completions: &Completions) -> String {
     let closed = completions.closed().await;
-    let mut shown = format!("{closed:?} {}", completions.aggregate_json().await);
+    let mut shown = vec![
+        format!("{closed:?} {}", completions.aggregate_json().await),
+        format!("{:?} {:?}", completions.metadata(), completions.warnings()),
+    ];
     if let Err(error) = &closed {
-        shown += &format!("{error} {error:#?} {}", error.to_json());
+        shown.push(format!("{error} {error:#?} {}", error.to_json()));
         if let StreamError::Server(server) = error {
-            shown += &format!("{:?} {:?}", server.kind(), server.code());
-            shown += &format!("{:?} {}", server.message(), server.body());
+            shown.push(format!("{:?} {:?}", server.kind(), server.code()));
+            shown.push(format!("{:?} {}", server.message(), server.body()));
         }
     }
-    shown += &format!("{:?} {:?}", completions.metadata(), completions.warnings());
     let mut choices = completions.choices();
     while let Some(Ok(choice)) = choices.next().await {
         let ended = choice.ended().await;
-        shown += &format!("{ended:?} {:?} {}", ended.end, ended.end.error_json());
+        let end = &ended.end;
+        shown.push(format!("{ended:?} {end:?} {}", end.error_json()));
     }
     let mut events = completions.events();
     while let Some(Ok(event)) = events.next().await {
-        shown += &event.to_json().to_string();
+        shown.push(event.to_json().to_string());
     }
-    shown
+    shown.concat()
 }
 
 #[track_caller]
@@ -84,12 +87,12 @@ async fn each_way(client: &Client) {
         ..Options::default()
     };
     let mut updates = updates_with(body, &options);
-    let (mut errors, mut demux) = (String::new(), Demux::new(Options::default()));
+    let (mut errors, mut demux) = (Vec::new(), Demux::new(Options::default()));
     while let Some(Ok(update)) = updates.next().await {
-        errors += &format!("{:?} {:?}", update.error, update.metadata);
+        errors.push(format!("{:?} {:?}", update.error, update.metadata));
         demux.feed_update(&update);
     }
-    check(&errors);
+    check(&errors.concat());
     demux.finish();
     let closed = demux.closed();
     assert!(!format!("{closed:?}{}", demux.aggregate_json()).contains(CORE));

@@ -99,7 +99,7 @@ fn nothing_that_was_decoded_is_lost_to_an_error_in_the_same_read() {
                 ("wrong bytes in small reads", pieces(&wrong, 1000)),
                 ("wrong bytes", vec![Ok(wrong.into())]),
                 ("an error", vec![Ok(good.clone().into()), lost()]),
-                ("the end", vec![Ok(good.clone().into())]),
+                ("the end", vec![Ok(good.into())]),
             ] {
                 let (text, failed) = decoded(encoding, reads);
                 let case = format!("{encoding:?}, {count} of {length}, {what}");
