@@ -61,12 +61,12 @@ fn choices_are_not_folded_in_a_fan_out_unless_that_is_asked_for() {
     });
     let words = ["-m", "m", "--json", "-n", "2", "--fan-out", "Well?"];
     let run = server.chat(&words);
-    let mut expected = vec![haikus[0].clone(), "alone".to_owned()];
-    let mut came = texts(&run);
-    expected.sort();
-    came.sort();
-    // What was asked for has come whole.
-    assert_eq!((run.code, came), (0, expected), "{}", run.stderr);
+    let came = texts(&run);
+    // What was asked for has come whole: one of the four, whichever appeared first.
+    assert_eq!((run.code, came.len()), (0, 2), "{}", run.stderr);
+    let whole_haikus = came.iter().filter(|text| haikus.contains(text)).count();
+    assert_eq!(whole_haikus, 1, "{came:?}");
+    assert!(came.contains(&"alone".to_owned()), "{came:?}");
     let warned = warnings(&run);
     assert!(warned.iter().all(|warning| warning.starts_with("E11: ")));
     assert!(!warned.is_empty());
