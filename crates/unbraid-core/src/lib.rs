@@ -40,6 +40,7 @@ mod metadata;
 mod options;
 pub mod piece;
 pub mod pipeline;
+mod redact;
 mod report;
 pub mod route;
 mod text;
@@ -64,7 +65,8 @@ pub use format::BodyFormat;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{ChoiceOutcome, Message};
 pub use metadata::Metadata;
-pub use options::{Config, FinishPolicy, ThinkTags, tool_names};
+pub use options::{FinishPolicy, Options, ThinkTags, declared_tools};
+pub use redact::Redact;
 #[doc(hidden)]
 pub use report::parsed;
 pub use text::Text;

@@ -49,6 +49,10 @@ pub const MAX_NAME_BYTES: usize = 4096;
 /// the wire and costs up to a hundred in memory; the largest recorded chunks hold a few thousand.
 pub const MAX_VALUES: usize = 1 << 18;
 
+/// Bytes that are kept of an error from which secrets are removed. To find a key however it is escaped takes several copies
+/// of the text. A gateway's page of HTML has some 10 KiB, a provider's error less.
+pub const MAX_REDACTED_BYTES: usize = 64 * 1024;
+
 /// What one kept delta costs beside its bytes: its record, and the growth that a vector keeps in reserve.
 pub const DELTA_COST: u64 = 64;
 

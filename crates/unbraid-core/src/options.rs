@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::Limits;
+use crate::{Limits, Redact};
 
 /// When a choice whose finish reason has come counts as ended.
 ///
@@ -138,6 +138,9 @@ pub struct Config {
     /// them that is not empty is the delta's reasoning (R3, R5). By default `reasoning_content`, `reasoning`,
     /// `thinking`, `thinking_content` and `thought`. A name that has a meaning of its own, such as `content`, keeps it.
     pub reasoning_keys: Vec<Arc<str>>,
+    /// What is replaced in the errors that the server reports (X1 to X10). Nothing by default; a client of `unbraid-http`
+    /// sets it for its keys.
+    pub redact: Redact,
 }
 
 impl Default for Config {
@@ -152,6 +155,7 @@ impl Default for Config {
             choices_per_prompt: None,
             usage_after_done: false,
             reasoning_keys: default_reasoning_keys(),
+            redact: Redact::default(),
         }
     }
 }

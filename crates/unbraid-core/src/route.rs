@@ -279,6 +279,9 @@ impl Router {
             return self.usage_after_done(update);
         }
         self.updates += 1;
+        // Before anything of it is kept: the fields beside an error repeat its message.
+        let redacted = self.options.redact.update(update);
+        let update = redacted.as_ref().unwrap_or(update);
         self.id_changed = self.metadata.absorb(update);
         self.take(update, sink);
     }

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use unbraid::{BoxError, Completions, CompletionsBuilder};
+use unbraid::{BoxError, Builder, Completions, Redact};
 
 pub(crate) use self::{
     encoding::{ACCEPTED, Incoming, incoming},
@@ -49,14 +49,16 @@ use crate::response::Answer;
 /// ```
 pub struct Body {
     bytes: FirstByte,
-    settings: CompletionsBuilder,
+    settings: Builder,
+    redact: Redact,
 }
 
 impl Body {
-    pub(crate) fn new(answer: Answer, settings: CompletionsBuilder) -> Self {
+    pub(crate) fn new(answer: Answer, settings: Builder, redact: Redact) -> Self {
         Self {
             bytes: answer.body(),
             settings,
+            redact,
         }
     }
 
@@ -64,6 +66,35 @@ impl Body {
     #[must_use]
     pub fn settings(&self) -> CompletionsBuilder {
         self.settings.clone()
+    }
+
+    /// What hides the client's secrets in the errors that the server reports within the body.
+    ///
+    /// The [settings](Self::settings) have it already. Whoever reads the bytes in another way, by [`Demux`](unbraid::Demux) or
+    /// [`updates_with`](unbraid::updates_with), gives it with the [options](unbraid::Options::redact). The bytes themselves are
+    /// those of the server.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use unbraid::{Options, updates_with};
+    /// use unbraid_http::{Client, Request};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::from_env()?;
+    /// let body = client.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
+    /// let options = Options { redact: body.redact(), ..Options::default() };
+    /// let mut updates = updates_with(body, &options);
+    /// while let Some(update) = updates.next().await {
+    ///     println!("{:?}", update?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn redact(&self) -> Redact {
+        self.redact.clone()
     }
 
     /// Reads the body, as [`Client::send`](crate::Client::send) does.

@@ -40,6 +40,10 @@ pub enum ChoiceStrategy {
 impl Client {
     /// Sends `n` requests of one choice each, and gives them as one completion with `n` choices.
     ///
+    /// If a server gives several choices for one of the requests, the first of them counts and the others are refused with a
+    /// warning (E11). Their indices are read as one choice (E12) only by
+    /// [`expect_choices(1)`](Builder::expect_choices) in the [`stream_settings`](crate::ClientBuilder::stream_settings).
+    ///
     /// A list of prompts has `n` choices for each, in their order. Nothing tells it from one request of `n` choices, but for the bill: **the prompt is paid `n` times**, and
     /// [`usage`](Completions::usage) adds it up. A `seed` is counted up from choice to choice, for equal seeds would give equal answers. A
     /// request that fails is the error of its choice, with an [`HttpError`] as its cause (see [`HttpError::find_in`]); retries are made for each.
@@ -95,8 +99,8 @@ fn start(
     n: u32,
 ) -> Result<(Completions, Waiting), HttpError> {
     let requests = count(request, n)?;
-    let settings = bounded(send::settings(client, request), client.timeouts.total);
-    let (completions, source_set) = settings.source_set();
+    let settings = bounded(settings(client, request), client.timeouts.total);
+    let (completions, joiner) = settings.joiner();
     let (starts, waiting) = starts::channel();
     let requests = Requests {
         client: Arc::clone(client),
@@ -121,7 +125,13 @@ fn count(request: &Request, n: u32) -> Result<u32, HttpError> {
     }
 }
 
-fn bounded(settings: CompletionsBuilder, total: Option<Duration>) -> CompletionsBuilder {
+/// How the answers are read. How many choices each may have follows from its indices; that only one is expected would fold
+/// the indices of each (E12), so that the client's own settings decide that.
+fn settings(client: &Inner, request: &Request) -> Builder {
+    client.settings.clone().request(&request.body())
+}
+
+fn bounded(settings: Builder, total: Option<Duration>) -> Builder {
     match total {
         Some(total) => settings.total_timeout(total),
         None => settings,
@@ -181,7 +191,7 @@ pub(crate) async fn auto(
     if client.native.is_refused(request.model()) {
         return begun(client, request, n).await;
     }
-    let settings = send::settings(client, request);
+    let settings = settings(client, request);
     let outgoing = Outgoing::whole(request.kind(), request.encode());
     let answer = match send::answer_to(client, &outgoing).await {
         Err(HttpError::Status(status)) if refuses_n(&status) => {

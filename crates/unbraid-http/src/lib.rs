@@ -28,7 +28,7 @@
 //!
 //! # What holds
 //!
-//! - The key is in no error, no log and no `Debug`, and neither are the values of other headers. Redirects are not followed, so that it goes nowhere else.
+//! - The key is in no error, whether of a refusal or inside a stream, in no log and no `Debug`, and neither are the values of other headers. Redirects are not followed, so that it goes nowhere else.
 //! - A status other than success is a [`StatusError`], never a stream.
 //! - A request is sent again only where it surely brought no answer: on the statuses 408, 409, 429 and 5xx, where no
 //!   connection came about, and where a server of HTTP/2 guarantees that it did not process it. Once an answer has begun, never: it would be billed twice.

@@ -37,6 +37,9 @@ use crate::{
 pub trait ResponseExt: Sized {
     /// Reads the body as a stream of completions, with the default settings.
     ///
+    /// In errors that the server reports, the values of the address's query are replaced by `[key]`, and its user and password.
+    /// Of the headers that the client sent nothing is known here: [`Builder::redact`] hides a key that stood in one.
+    ///
     /// # Errors
     ///
     /// [`HttpError::Status`] if the status is no success; the error's body is read first. [`HttpError::UnexpectedHtml`] if it is one, but
@@ -65,13 +68,11 @@ pub trait ResponseExt: Sized {
 }
 
 impl ResponseExt for Response {
-    async fn into_completions_with(
-        self,
-        settings: CompletionsBuilder,
-    ) -> Result<Completions, HttpError> {
-        Ok(Answer::of(self, &Secrets::default(), 1)
-            .await?
-            .read(settings))
+    async fn into_completions_with(self, settings: Builder) -> Result<Completions, HttpError> {
+        let mut secrets = Secrets::default();
+        secrets.add_url(self.url()); // all that is known of what the client sent
+        let settings = settings.redact(secrets.redaction());
+        Ok(Answer::of(self, &secrets, 1).await?.read(settings))
     }
 }
 

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, fmt, ops::Range};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use reqwest::Url;
+use unbraid::Redact;
 
 use self::layer::Layer;
 
@@ -81,6 +82,15 @@ impl Secrets {
             self.add(user);
             self.add(password);
         }
+    }
+
+    /// The same for the errors within a stream. Without a secret it is none, so that nothing is cut for it.
+    pub(crate) fn redaction(&self) -> Redact {
+        if self.0.is_empty() {
+            return Redact::default();
+        }
+        let secrets = self.clone();
+        Redact::new(move |text| secrets.redact(text))
     }
 
     /// The text without any of them, however they are escaped in it.

@@ -39,7 +39,7 @@ pub(crate) async fn open(client: &Inner, request: &Request) -> Result<Body, Http
         Some(total) => settings.total_timeout(total.saturating_sub(started.elapsed())),
         None => settings,
     };
-    Ok(Body::new(answer, settings))
+    Ok(Body::new(answer, settings, client.secrets.redaction()))
 }
 
 /// Sends a request until an answer has begun.

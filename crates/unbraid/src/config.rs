@@ -6,7 +6,8 @@ use futures::Stream;
 use serde_json::Value;
 use tokio::{io::AsyncRead, time::Instant};
 use unbraid_core::{
-    BoxError, Config, FinishPolicy, Limits, Prompt, StreamError, ThinkTags, Update, tool_names,
+    BoxError, FinishPolicy, Limits, Options, Prompt, Redact, StreamError, ThinkTags, Update,
+    declared_tools,
 };
 
 use crate::{
@@ -46,9 +47,39 @@ pub struct CompletionsBuilder {
 
 impl CompletionsBuilder {
     /// All settings that [`Demux`](crate::Demux) takes, too, at once.
+    ///
+    /// What was to be [redacted](Self::redact) before still is.
     #[must_use]
-    pub fn config(mut self, options: Config) -> Self {
+    pub fn options(mut self, options: Options) -> Self {
+        let redact = self.options.redact;
         self.options = options;
+        self.options.redact = redact.and(self.options.redact);
+        self
+    }
+
+    /// What is replaced in the errors that the server reports, beside what is replaced already; nothing by default.
+    ///
+    /// Servers repeat in their errors what they were sent, keys included. A client of `unbraid-http` sets this itself.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::{Completions, Redact, StreamError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let body = "data: {\"error\":{\"message\":\"wrong key sk-1234\"}}\n\n";
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    /// let redact = Redact::new(|text| text.replace("sk-1234", "[key]"));
+    /// let completions = Completions::builder().redact(redact).read_sse(bytes);
+    /// let Err(StreamError::Server(error)) = completions.closed().await else { panic!() };
+    /// assert_eq!(error.message(), Some("wrong key [key]"));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn redact(mut self, redact: Redact) -> Self {
+        self.options.redact = self.options.redact.and(redact);
         self
     }
 
@@ -272,6 +303,14 @@ impl CompletionsBuilder {
 
     pub(crate) fn expected(&self) -> Option<u32> {
         self.options.expect_choices
+    }
+
+    /// How one of several sources is read that may have so many choices. To expect one choice would read every index as 0
+    /// (E12), which mixes the answers of a server that gives several: that is done only where the caller asks for it.
+    pub(crate) fn of_source(mut self, choices: u32) -> Self {
+        let folds = self.options.expect_choices == Some(1);
+        self.options.expect_choices = (choices > 1 || folds).then_some(choices);
+        self
     }
 
     /// Starts a reader of a completion that began at `began`; where that cannot be, the board says why.

@@ -32,7 +32,8 @@ impl CompletionsBuilder {
     ///
     /// With [`expect_choices`](Self::expect_choices) each source has so many choices, else one. The choices of the first
     /// source have the indices from 0, those of the next one follow. Within a source the server's index counts, and a
-    /// choice that has none of its own takes the lowest that is free; further choices are refused (E11).
+    /// choice that has none of its own takes the lowest that is free; further choices are refused (E11), so that no answer is
+    /// mixed with another one. Only where `expect_choices(1)` is set every index of a source is read as its one choice (E12).
     ///
     /// A source that fails is an error of its choices, which appear with it if they had not yet; the completion is
     /// [`closed`](Completions::closed) with an error only if all sources failed. [`Choice::cancel`](crate::Choice::cancel) closes the source if
@@ -130,7 +131,7 @@ impl SourceSet {
         let begin = |listing: &mut Listing| listing.joined.as_mut().map(|joined| joined.begin(end));
         let number = self.board.change(begin)?;
         let board = BoardWriter::of_part(&self.board, number);
-        let builder = self.builder.clone().expect_choices(indices.len() as u32);
+        let builder = self.builder.clone().of_source(indices.len() as u32);
         let numbering = Numbering::within(indices);
         builder.start(source, board, &control, numbering, self.began);
         Some(SourceHandle {

@@ -353,7 +353,7 @@ impl Reader {
     fn warnings(&self) -> Vec<Warning> {
         let mut warnings = self.pipeline.router().warnings().to_vec();
         for warning in &mut warnings {
-            warning.choice = warning.choice.map(|own| self.pipeline.sink.number(own));
+            self.pipeline.sink.place_warning(warning);
         }
         warnings
     }

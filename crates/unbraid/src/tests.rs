@@ -12,6 +12,7 @@ mod faults;
 mod gathered;
 mod halves;
 mod join;
+mod join_apart;
 pub(crate) mod large;
 mod limits;
 mod locked_log;

@@ -1,5 +1,6 @@
 //! `unbraid chat`: what it asks for, and what it makes of the answer.
 
+mod key;
 mod lost;
 mod question;
 mod refused;

@@ -3,22 +3,18 @@
 //! They are decompressed here and not by reqwest. There, an error of the connection hides what was decompressed just before
 //! it in the same read, and with it the last deltas of an answer.
 
-use std::{
-    io,
-    pin::Pin,
-    task::{Context, Poll, ready},
-};
+mod feed;
 
 use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder};
 use bytes::Bytes;
-use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
+use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use reqwest::{
     Response,
     header::{CONTENT_ENCODING, HeaderMap},
 };
-use tokio::io::AsyncRead;
-use tokio_util::io::{ReaderStream, StreamReader};
 use unbraid::BoxError;
+
+use self::feed::{Decoding, Feed};
 
 /// The bytes of a body as they come.
 pub(crate) type Incoming = BoxStream<'static, Result<Bytes, BoxError>>;
@@ -58,59 +54,26 @@ impl Encoding {
     }
 
     fn decode(self, bytes: Incoming) -> Incoming {
-        let bytes = LateEnd { bytes, end: None };
-        let compressed = StreamReader::new(bytes.map_err(io::Error::other));
         match self {
-            Self::Gzip => {
-                let mut decoder = GzipDecoder::new(compressed);
-                decoder.multiple_members(true);
-                read(decoder)
-            }
-            Self::Brotli => read(BrotliDecoder::new(compressed)),
-            Self::Zstd => {
-                let mut decoder = ZstdDecoder::new(compressed);
-                decoder.multiple_members(true);
-                read(decoder)
-            }
+            Self::Gzip => Decoding::new(bytes, gzip, GzipDecoder::get_mut).boxed(),
+            Self::Brotli => Decoding::new(bytes, brotli, BrotliDecoder::get_mut).boxed(),
+            Self::Zstd => Decoding::new(bytes, zstd, ZstdDecoder::get_mut).boxed(),
         }
     }
 }
 
-fn read(decoder: impl AsyncRead + Send + 'static) -> Incoming {
-    ReaderStream::new(decoder).map_err(unwrapped).boxed()
+fn gzip() -> GzipDecoder<Feed> {
+    let mut decoder = GzipDecoder::new(Feed::default());
+    decoder.multiple_members(true);
+    decoder
 }
 
-/// The connection's own error, or that of the decoder.
-fn unwrapped(error: io::Error) -> BoxError {
-    match error.downcast::<reqwest::Error>() {
-        Ok(of_connection) => of_connection.into(),
-        Err(of_decoder) => of_decoder.into(),
-    }
+fn brotli() -> BrotliDecoder<Feed> {
+    BrotliDecoder::new(Feed::default())
 }
 
-/// Is pending once before its end or its error.
-///
-/// A decoder that has output and then gets nothing gives its output. One that gets an error gives the error alone, and so does
-/// one that gets the end in the middle of what was compressed.
-struct LateEnd {
-    bytes: Incoming,
-    end: Option<Option<BoxError>>,
-}
-
-impl Stream for LateEnd {
-    type Item = Result<Bytes, BoxError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(end) = self.end.take() {
-            return Poll::Ready(end.map(Err));
-        }
-        let end = match ready!(self.bytes.poll_next_unpin(cx)) {
-            Some(Ok(bytes)) => return Poll::Ready(Some(Ok(bytes))),
-            Some(Err(error)) => Some(error),
-            None => None,
-        };
-        self.end = Some(end);
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
+fn zstd() -> ZstdDecoder<Feed> {
+    let mut decoder = ZstdDecoder::new(Feed::default());
+    decoder.multiple_members(true);
+    decoder
 }

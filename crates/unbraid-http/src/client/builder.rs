@@ -259,17 +259,19 @@ impl ClientBuilder {
         let http = http
             .build()
             .map_err(|error| BuildError::Tls(Arc::new(error.without_url())))?;
+        let secrets = self.secrets(&endpoint);
+        let settings = self.settings.redact(secrets.redaction());
         Ok(Client(Arc::new(Inner {
             http,
-            secrets: self.secrets(&endpoint),
+            secrets,
             endpoint,
             retries: self.retries,
             max_requests: self.max_requests,
             native: Native::default(),
             timeouts: self.timeouts,
             settings: match self.timeouts.idle {
-                Some(after) => self.settings.idle_timeout(after),
-                None => self.settings,
+                Some(after) => settings.idle_timeout(after),
+                None => settings,
             },
         })))
     }

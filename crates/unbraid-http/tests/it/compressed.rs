@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Pieces in, each of them flushed into a piece of its own; the end of the encoding goes into the last one.
-fn compressed(encoding: &str, pieces: &[&str]) -> Vec<Vec<u8>> {
+pub(crate) fn compressed(encoding: &str, pieces: &[&str]) -> Vec<Vec<u8>> {
     match encoding {
         "gzip" => {
             let level = flate2::Compression::default();
@@ -62,13 +62,13 @@ fn flushed<W: Write>(
     written
 }
 
-fn encoded(mut answer: Answer, encoding: &'static str) -> Answer {
+pub(crate) fn encoded(mut answer: Answer, encoding: &'static str) -> Answer {
     let headers = answer.headers_mut();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
     answer
 }
 
-const ENCODINGS: [&str; 3] = ["gzip", "br", "zstd"];
+pub(crate) const ENCODINGS: [&str; 3] = ["gzip", "br", "zstd"];
 
 #[tokio::test]
 async fn bodies_are_decompressed_however_they_are_cut() {

@@ -20,12 +20,12 @@ use crate::server::{self, Answer, Server, full};
 /// Far longer than anything here takes: what hangs fails.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-fn question() -> Request {
+pub(crate) fn question() -> Request {
     Request::chat("m").user("Hello?")
 }
 
 /// The answer of one choice, with its usage.
-fn one(text: &str) -> String {
+pub(crate) fn one(text: &str) -> String {
     let usage = r#"{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}"#;
     [
         content(0, text),
@@ -36,12 +36,12 @@ fn one(text: &str) -> String {
     .concat()
 }
 
-fn sse(body: String) -> Answer {
+pub(crate) fn sse(body: String) -> Answer {
     full(200, "text/event-stream", body)
 }
 
 /// `index end text` of every choice, by index.
-async fn ends(completions: &Completions) -> Vec<String> {
+pub(crate) async fn ends(completions: &Completions) -> Vec<String> {
     let mut seen = Vec::new();
     let mut choices = completions.choices();
     while let Some(choice) = timeout(DEADLINE, choices.next()).await.expect("it hangs") {

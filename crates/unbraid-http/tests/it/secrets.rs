@@ -23,10 +23,10 @@ use crate::{
 };
 
 /// It holds every character that JSON, an address or HTML escapes.
-const KEY: &str = r#"sk-never/to+be="seen\zq9f3axw`1"#;
+pub(crate) const KEY: &str = r#"sk-never/to+be="seen\zq9f3axw`1"#;
 
 /// What of it stays as it is in an address, in JSON and in HTML.
-const CORE: &str = "zq9f3axw";
+pub(crate) const CORE: &str = "zq9f3axw";
 
 fn json(text: &str) -> String {
     let quoted = serde_json::to_string(text).unwrap();
@@ -34,7 +34,7 @@ fn json(text: &str) -> String {
 }
 
 /// As it is written in an address.
-fn in_address() -> String {
+pub(crate) fn in_address() -> String {
     let byte = |byte: u8| match byte.is_ascii_alphanumeric() {
         true => char::from(byte).to_string(),
         false => format!("%{byte:02X}"),
@@ -43,7 +43,7 @@ fn in_address() -> String {
 }
 
 /// The ways in which a server may write it.
-fn forms() -> Vec<String> {
+pub(crate) fn forms() -> Vec<String> {
     let json_in_json = json(&json(KEY).replace('/', "\\/"));
     let html = KEY.replace('"', "&quot;").replace('`', "&#96;");
     vec![
@@ -123,7 +123,7 @@ fn check(error: &dyn Error) {
 }
 
 /// The key wherever a user may put it.
-fn with_key(builder: ClientBuilder) -> [ClientBuilder; 6] {
+pub(crate) fn with_key(builder: ClientBuilder) -> [ClientBuilder; 6] {
     [
         builder.clone().api_key(KEY),
         builder.clone().api_key(KEY).key_header("x-key"),

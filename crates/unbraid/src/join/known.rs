@@ -106,6 +106,11 @@ impl Listing {
         if joined.speaker == Some(number) {
             self.metadata = news.metadata.clone();
         }
+        if self.metadata.shape.is_none() {
+            // The source that speaks for all has brought no choice yet.
+            let mut shapes = joined.parts.iter().map(|part| part.metadata.shape);
+            self.metadata.shape = shapes.find_map(|shape| shape);
+        }
         let warnings = joined.parts.iter().flat_map(|part| &part.warnings);
         self.warnings = warnings.cloned().collect();
         self.choices.extend(news.choices);

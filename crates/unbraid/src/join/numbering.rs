@@ -53,6 +53,12 @@ impl Numbering {
         index.0.saturating_sub(start) as usize
     }
 
+    /// The only index of a source that may have one choice.
+    pub(crate) fn only(&self) -> Option<ChoiceIndex> {
+        let indices = self.indices.as_ref().filter(|indices| indices.len() == 1)?;
+        Some(ChoiceIndex(indices.start))
+    }
+
     /// How many choices a source may have that is one of several.
     pub(crate) fn room(&self) -> Option<u32> {
         self.indices

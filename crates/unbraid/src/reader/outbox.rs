@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceEnd, ChoiceIndex, CompletionKind, Config, Position, Sequenced, Update, piece::TextDelta,
-    route::ChoiceSink,
+    ChoiceIndex, End, Event, Options, Place, Shape, Stamped, Update, Warning, piece::Piece,
+    route::Sink,
 };
 
 use crate::{
@@ -75,6 +75,11 @@ impl Outbox {
         self.lanes.len()
     }
 
+    /// How many choices may come of a source that is one of several.
+    pub(crate) fn room(&self) -> Option<u32> {
+        self.numbering.room()
+    }
+
     /// The slot of a choice, by its index within the completion.
     pub(crate) fn slot(&self, index: ChoiceIndex) -> Option<usize> {
         let has = |lane: &Lane| lane.index == index;
@@ -97,6 +102,13 @@ impl Outbox {
         let guess = self.lanes.get(own.0 as usize).filter(has);
         let lane = guess.or_else(|| self.lanes.iter().find(has));
         lane.map_or(own, |lane| lane.index)
+    }
+
+    /// Names the choice of the completion that a warning is about. What is said of a whole source is said of its choice, if it
+    /// has one only.
+    pub(crate) fn place_warning(&self, warning: &mut Warning) {
+        let own = warning.choice.map(|own| self.number(own));
+        warning.choice = self.numbering.only().or(own);
     }
 
     /// Opens every choice of a source that failed before any came, so that they report the error (a source of several
@@ -297,7 +309,10 @@ impl ChoiceSink for Outbox {
         self.fail(slot, end, place);
     }
 
-    fn stream(&mut self, event: Sequenced) {
+    fn stream(&mut self, mut event: Stamped) {
+        if let Event::Warning(warning) = &mut event.event {
+            self.place_warning(warning);
+        }
         self.events.push(event);
     }
 }

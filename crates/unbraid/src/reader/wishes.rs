@@ -40,7 +40,8 @@ impl Reader {
 
     /// Whether choices are still to come, if it is known how many were asked for.
     fn more_may_come(&self) -> Option<bool> {
-        let expected = self.options.expect_choices?;
+        let room = self.pipeline.sink.room();
+        let expected = self.options.expect_choices.or(room)?;
         Some(self.pipeline.sink.choices() < expected as usize)
     }
 

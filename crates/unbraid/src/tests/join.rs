@@ -18,7 +18,7 @@ fn usage(prompt: u64, completion: u64) -> Step {
 }
 
 /// A whole answer of one choice.
-fn answer(text: &str) -> Vec<Step> {
+pub(super) fn answer(text: &str) -> Vec<Step> {
     vec![
         bytes(content(0, text)),
         bytes(finish(0, "stop")),
@@ -27,8 +27,8 @@ fn answer(text: &str) -> Vec<Step> {
     ]
 }
 
-fn source(steps: impl IntoIterator<Item = Step>) -> Source {
-    Source::from_byte_stream(Script::new(steps))
+pub(super) fn source(steps: impl IntoIterator<Item = Step>) -> Source {
+    Source::sse(Script::new(steps))
 }
 
 fn probed(steps: impl IntoIterator<Item = Step>) -> (Source, Probe) {

@@ -2,7 +2,9 @@
 
 use std::{panic::resume_unwind, sync::Arc};
 
-use unbraid_core::{BoxError, Config, StreamError, TransportError, Update, pipeline::UpdateReader};
+use unbraid_core::{
+    BoxError, Options, Redact, StreamError, TransportError, Update, pipeline::Intake,
+};
 
 use crate::apart::{self, Done};
 
@@ -11,7 +13,8 @@ const PORTION: usize = 256 * 1024;
 
 /// An intake, and what it has decoded but not yet given.
 pub(super) struct Flat {
-    intake: UpdateReader,
+    intake: Intake,
+    redact: Redact,
     pub(super) ready: Vec<Result<Update<'static>, StreamError>>,
     /// Nothing is decoded any more.
     pub(super) over: bool,
@@ -81,7 +84,8 @@ impl<B: AsRef<[u8]>> Reading<B> {
 impl Flat {
     pub(super) fn new(options: &Config) -> Self {
         Self {
-            intake: UpdateReader::new(options),
+            intake: Intake::new(options),
+            redact: options.redact.clone(),
             ready: Vec::new(),
             over: false,
             here: false,
@@ -100,9 +104,14 @@ impl Flat {
     fn decode<B: AsRef<[u8]>>(&mut self, read: &mut Reading<B>) -> Next {
         let mut input = read.portion();
         let length = input.len();
-        let ready = &mut self.ready;
-        let mut keep = |update: &Update<'_>| ready.push(Ok(update.clone().into_owned()));
-        let event = self.intake.next(&mut input, &mut keep);
+        let Self {
+            intake,
+            redact,
+            ready,
+            ..
+        } = self;
+        let mut keep = |update: &Update<'_>| ready.push(Ok(kept(update, redact)));
+        let event = intake.next(&mut input, &mut keep);
         let taken = length - input.len();
         read.at += taken;
         self.silent = if self.ready.is_empty() {
@@ -154,9 +163,14 @@ impl Flat {
     }
 
     fn finish(&mut self, error: Option<BoxError>) {
-        let Self { intake, ready, .. } = self;
+        let Self {
+            intake,
+            redact,
+            ready,
+            ..
+        } = self;
         // An event that has arrived but for its blank line is part of the answer (X14).
-        let last = intake.finish(&mut |update| ready.push(Ok(update.clone().into_owned())));
+        let last = intake.finish(&mut |update| ready.push(Ok(kept(update, redact))));
         let error = match (error, last) {
             (Some(error), _) => {
                 let error = TransportError::new(intake.bytes(), error);
@@ -167,6 +181,12 @@ impl Flat {
         ready.extend(error.map(Err));
         self.over = true;
     }
+}
+
+/// An error is given without secrets here, too: what follows may print it.
+fn kept(update: &Update<'_>, redact: &Redact) -> Update<'static> {
+    let redacted = redact.update(update);
+    redacted.unwrap_or_else(|| update.clone().into_owned())
 }
 
 /// Works on another thread, and says whether it had to be this one. A panic there is one here; what was worked on is lost

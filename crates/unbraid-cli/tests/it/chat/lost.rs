@@ -144,3 +144,27 @@ fn what_the_provider_said_of_a_refused_request_is_in_the_json() {
     assert_eq!(failed["error"]["type"], "transport");
     check(&failed["error"]["cause"]);
 }
+
+#[test]
+fn an_envelope_and_an_empty_delta_are_an_answer_however_they_were_requested() {
+    let envelope = r#"data: {"id":"one","choices":[]}"#.to_owned() + "\n\n";
+    let empty = chunk(&json!({ "index": 0, "delta": {} }));
+    let both = envelope.clone() + &empty;
+    let words = ["-m", "m", "Well?"];
+    let single = super::answering(move || stream(&both)).chat(&words);
+    assert_eq!(single.code, 3, "{}", single.stderr);
+    let answers = [envelope, empty];
+    for order in [[0, 1], [1, 0]] {
+        let answers = answers.clone();
+        let server = Server::start(move |number, _| stream(&answers[order[number % 2]]));
+        let run = server.chat(&[&["-n", "2", "--fan-out"], &words[..]].concat());
+        assert_eq!(run.code, 3, "{}", run.stderr);
+    }
+    let neither = super::answering(|| stream(": wait\n\n"));
+    for words in [
+        &words[..],
+        &[&["-n", "2", "--fan-out"], &words[..]].concat(),
+    ] {
+        assert_eq!(neither.chat(words).code, 1, "{words:?}");
+    }
+}

@@ -52,6 +52,50 @@ fn choices_are_never_folded_unless_that_is_asked_for() {
     );
 }
 
+#[test]
+fn choices_are_not_folded_in_a_fan_out_unless_that_is_asked_for() {
+    let (body, haikus) = haikus();
+    let server = Server::start(move |number, _| match number % 2 {
+        0 => super::Reply::of(200, "text/event-stream", &body),
+        _ => stream(&whole(0, "alone")),
+    });
+    let words = ["-m", "m", "--json", "-n", "2", "--fan-out", "Well?"];
+    let run = server.chat(&words);
+    let came = texts(&run);
+    // What was asked for has come whole: one of the four, whichever appeared first.
+    assert_eq!((run.code, came.len()), (0, 2), "{}", run.stderr);
+    let whole_haikus = came.iter().filter(|text| haikus.contains(text)).count();
+    assert_eq!(whole_haikus, 1, "{came:?}");
+    assert!(came.contains(&"alone".to_owned()), "{came:?}");
+    let warned = warnings(&run);
+    assert!(warned.iter().all(|warning| warning.starts_with("E11: ")));
+    assert!(!warned.is_empty());
+
+    let shown = server.chat(&["-m", "m", "-n", "2", "--fan-out", "Well?"]);
+    assert!(
+        shown.stdout.contains("was refused (E11)"),
+        "{}",
+        shown.stdout
+    );
+
+    let counted: String = (1..=6)
+        .map(|token| super::chunk(&json!({ "index": token, "delta": { "content": "a" } })))
+        .collect();
+    let counted = counted + &whole(7, "!") + "data: [DONE]\n\n";
+    let counting = answering(move || stream(&counted));
+    let run = counting.chat(&words);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert!(
+        warnings(&run)
+            .iter()
+            .any(|warning| warning.starts_with("E12: ")),
+        "{:?}",
+        warnings(&run)
+    );
+    let run = counting.chat(&[&words[..], &["--expect-choices", "1"]].concat());
+    assert_eq!((run.code, texts(&run)), (0, vec!["aaaaaa!".to_owned(); 2]));
+}
+
 /// A server that gives one choice, whatever is asked for.
 fn ignoring_n() -> Server {
     answering(|| stream(&(whole(0, "Seven.") + "data: [DONE]\n\n")))

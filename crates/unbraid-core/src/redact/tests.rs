@@ -1,0 +1,181 @@
+use serde_json::{Value, json};
+
+use super::Redact;
+use crate::{ChoiceIndex, Demux, End, Options, StreamError, limits::MAX_REDACTED_BYTES};
+
+const KEY: &str = "sk-0\"/secret";
+
+fn redact() -> Redact {
+    Redact::new(|text| text.replace(KEY, "[key]").replace("31415926", "[number]"))
+}
+
+fn read(stream: &str) -> Demux {
+    let mut demux = Demux::new(Options {
+        redact: redact(),
+        ..Options::default()
+    });
+    demux.feed(stream.as_bytes());
+    demux.finish();
+    demux
+}
+
+/// All that a reader may print of a stream.
+fn shown(demux: &mut Demux) -> String {
+    let closed = demux.closed().cloned();
+    let error = closed.as_ref().and_then(|closed| closed.as_ref().err());
+    let mut shown = vec![
+        format!("{closed:?} {}", demux.aggregate_json()),
+        error.map_or_else(String::new, |error| format!("{error} {}", error.to_json())),
+        format!("{:?} {:?}", demux.metadata(), demux.warnings()),
+    ];
+    while let Some(event) = demux.next_event() {
+        shown.push(event.to_json().to_string());
+    }
+    for choice in demux.choices() {
+        let end = choice.end().map(End::error_json);
+        shown.push(format!("{end:?} {:?} {:?}", choice.end(), choice.message()));
+    }
+    shown.concat()
+}
+
+/// The secret is nowhere, and what takes its place is there.
+#[track_caller]
+fn check(stream: &str) {
+    let shown = shown(&mut read(stream));
+    assert!(!shown.contains("secret"), "{shown}");
+    assert!(shown.contains("[key]"), "{shown}");
+}
+
+#[test]
+fn a_secret_is_in_no_error_of_a_stream() {
+    for key in [
+        r#"sk-0\"/secret"#,
+        r#"sk-0\"\/secret"#,
+        r#"\u0073k-0\"/secret"#,
+    ] {
+        let object =
+            format!(r#"{{"message":"no {key}!","type":"{key}","code":"{key}","{key}":1}}"#);
+        for body in [
+            format!("data: {{\"error\":{object}}}\n\n"),
+            format!("{{\"error\":{object}}}"),
+            format!("data: {{\"error\":\"no {key}\"}}\n\n"),
+            format!("data: {{\"object\":\"error\",\"message\":\"no {key}\",\"code\":7}}\n\n"),
+            format!("data: {{\"detail\":[{{\"msg\":\"no {key}\"}}]}}\n\n"),
+            format!("data: {{\"message\":\"no {key}\"}}\n\n"),
+            format!("{{\"message\":\"no {key}\"}}"),
+            format!("event: error\ndata: {object}\n\n"),
+            format!(
+                "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}}}}]}}\n\ndata: {{\"error\":{object},\"note\":\"{key}\"}}\n\n"
+            ),
+            format!(
+                "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"error\"}}],\"error\":{object}}}\n\n"
+            ),
+            format!(
+                "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"note\":\"{key}\",\"error\":{object}}}]}}\n\n"
+            ),
+        ] {
+            check(&body);
+        }
+    }
+    check("event: error\ndata: no sk-0\"/secret!\n\n");
+}
+
+fn error(stream: &str) -> Value {
+    let demux = read(stream);
+    let Some(Err(StreamError::Server(error))) = demux.closed() else {
+        panic!("{:?}", demux.closed());
+    };
+    error.body().clone()
+}
+
+#[test]
+fn an_error_keeps_its_shape() {
+    let body = error(
+        "data: {\"error\":{\"message\":\"no sk-0\\\"/secret!\",\"code\":400,\"more\":[null,true]}}\n\n",
+    );
+    let expected = json!({ "message": "no [key]!", "code": 400, "more": [null, true] });
+    assert_eq!(body, json!({ "error": expected }));
+    let body = error("data: {\"error\":{\"message\":\"no\",\"code\":31415926}}\n\n");
+    assert_eq!(
+        body["error"],
+        json!({ "message": "no", "code": "[number]" })
+    );
+}
+
+#[test]
+fn an_error_without_a_secret_stays_digit_by_digit() {
+    let raw = r#"{"error":{"message":"no","at":1234567890123456789012,"a":1,"a":2}}"#;
+    let mut demux = Demux::new(Options::default());
+    demux.feed(format!("data: {raw}\n\n").as_bytes());
+    let Some(Err(StreamError::Server(plain))) = demux.closed() else {
+        panic!("{:?}", demux.closed());
+    };
+    assert_eq!(&error(&format!("data: {raw}\n\n")), plain.body());
+}
+
+#[test]
+fn a_secret_that_lies_across_texts_is_replaced() {
+    let redact = Redact::new(|text| text.replace("one\",\"two", "[key]"));
+    let mut demux = Demux::new(Options {
+        redact,
+        ..Options::default()
+    });
+    demux.feed(b"data: {\"error\":[\"one\",\"two\",\"three\"]}\n\n");
+    let Some(Err(StreamError::Server(error))) = demux.closed() else {
+        panic!("{:?}", demux.closed());
+    };
+    assert_eq!(error.body(), &json!({ "error": ["[key]", "three"] }));
+}
+
+#[test]
+fn a_secret_in_the_first_of_equal_keys_is_replaced() {
+    let body =
+        error("data: {\"error\":{\"message\":\"no sk-0\\\"/secret!\",\"message\":\"no\"}}\n\n");
+    assert_eq!(body, json!({ "error": { "message": "no" } }));
+}
+
+#[test]
+fn the_text_of_an_answer_is_not_changed() {
+    let demux =
+        read("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"sk-0\\\"/secret\"}}]}\n\n");
+    let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    assert_eq!(choice.message().content, KEY);
+}
+
+#[test]
+fn of_an_error_so_much_is_kept() {
+    let long = |bytes: usize| format!("data: {{\"error\":\"{}\"}}\n\n", "x".repeat(bytes));
+    let names = "error".len() + 2; // the object and its value count, too
+    for (bytes, kept) in [
+        (MAX_REDACTED_BYTES - names, MAX_REDACTED_BYTES - names),
+        (MAX_REDACTED_BYTES, MAX_REDACTED_BYTES - names),
+        (8 * MAX_REDACTED_BYTES, MAX_REDACTED_BYTES - names),
+    ] {
+        let body = error(&long(bytes));
+        assert_eq!(body["error"].as_str().map(str::len), Some(kept), "{bytes}");
+    }
+    let many = format!("data: {{\"error\":[{}0]}}\n\n", "0,".repeat(100_000));
+    assert!(error(&many)["error"].as_array().unwrap().len() < MAX_REDACTED_BYTES);
+}
+
+#[test]
+fn two_redactions_are_both_applied() {
+    let one = Redact::new(|text| text.replace("one", "1"));
+    let both = one
+        .clone()
+        .and(Redact::new(|text| text.replace("two", "2")));
+    let mut demux = Demux::new(Options {
+        redact: both.and(Redact::default()),
+        ..Options::default()
+    });
+    demux.feed(b"data: {\"error\":\"one two\"}\n\n");
+    let Some(Err(StreamError::Server(error))) = demux.closed() else {
+        panic!("{:?}", demux.closed());
+    };
+    assert_eq!(error.message(), Some("1 2"));
+    assert_eq!(one.clone().and(one.clone()), one);
+    assert_eq!(
+        format!("{one:?} {:?}", Redact::default()),
+        "Redact(..) Redact(none)"
+    );
+}

@@ -1,0 +1,123 @@
+use std::io::Write;
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use unbraid::BoxError;
+
+use crate::body::encoding::Encoding;
+
+/// A text, and the compressed body of which each flushed piece is one of its parts.
+fn flushed(encoding: Encoding, parts: &[Vec<u8>]) -> Vec<u8> {
+    let mut body = Vec::new();
+    match encoding {
+        Encoding::Gzip => {
+            let mut writer = flate2::write::GzEncoder::new(&mut body, flate2::Compression::fast());
+            write(&mut writer, parts);
+            std::mem::forget(writer); // its end is not written
+        }
+        Encoding::Brotli => {
+            let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 20);
+            write(&mut writer, parts);
+            body.clone_from(writer.get_ref());
+        }
+        Encoding::Zstd => {
+            let mut writer = zstd::Encoder::new(&mut body, 3).unwrap();
+            write(&mut writer, parts);
+        }
+    }
+    body
+}
+
+fn write(writer: &mut impl Write, parts: &[Vec<u8>]) {
+    for part in parts {
+        writer.write_all(part).unwrap();
+        writer.flush().unwrap();
+    }
+}
+
+/// What comes of a body that is there at once, and whether it ends by an error.
+fn decoded(encoding: Encoding, reads: Vec<Result<Bytes, BoxError>>) -> (Vec<u8>, bool) {
+    let mut decoding = encoding.decode(stream::iter(reads).boxed());
+    let mut decoded = Vec::new();
+    let mut failed = false;
+    let all = async {
+        while let Some(read) = decoding.next().await {
+            assert!(!failed, "an error is the last item");
+            match read {
+                Ok(bytes) => decoded.extend_from_slice(&bytes),
+                Err(_) => failed = true,
+            }
+        }
+    };
+    futures::executor::block_on(all);
+    (decoded, failed)
+}
+
+/// Parts that compress badly, in part: one byte of a body may stand for many bytes, or for one.
+fn parts(count: usize, length: usize) -> Vec<Vec<u8>> {
+    let mut state = 1_u32;
+    let mut byte = |at: usize| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if at % 2 == 0 {
+            b'a'
+        } else {
+            (state >> 24) as u8
+        }
+    };
+    (0..count)
+        .map(|_| (0..length).map(&mut byte).collect())
+        .collect()
+}
+
+fn pieces(body: &[u8], length: usize) -> Vec<Result<Bytes, BoxError>> {
+    let pieces = body.chunks(length).map(Bytes::copy_from_slice);
+    pieces.map(Ok).collect()
+}
+
+const ENCODINGS: [Encoding; 3] = [Encoding::Gzip, Encoding::Brotli, Encoding::Zstd];
+
+/// In each of the encodings no block begins like this.
+const WRONG: [u8; 40] = [0x0e; 40];
+
+#[test]
+fn nothing_that_was_decoded_is_lost_to_an_error_in_the_same_read() {
+    // The last ones are longer than what is kept.
+    for (count, length) in [
+        (1, 1),
+        (1, 40),
+        (3, 1000),
+        (40, 300),
+        (2, 100_000),
+        (9, 60_000),
+    ] {
+        let parts = parts(count, length);
+        for encoding in ENCODINGS {
+            let good = flushed(encoding, &parts);
+            let wrong = [&good[..], &WRONG].concat();
+            let lost = || Err(BoxError::from("lost"));
+            for (what, reads) in [
+                ("wrong bytes in small reads", pieces(&wrong, 1000)),
+                ("wrong bytes", vec![Ok(wrong.into())]),
+                ("an error", vec![Ok(good.clone().into()), lost()]),
+                ("the end", vec![Ok(good.into())]),
+            ] {
+                let (text, failed) = decoded(encoding, reads);
+                let case = format!("{encoding:?}, {count} of {length}, {what}");
+                assert_eq!(text.len(), count * length, "{case}");
+                assert!(text == parts.concat(), "{case}");
+                assert!(failed, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn little_that_stands_for_very_much_is_decoded_to_its_error() {
+    let parts = vec![vec![b'a'; 2 * super::MOST_REPEATED]];
+    for encoding in ENCODINGS {
+        let wrong = [&flushed(encoding, &parts)[..], &WRONG].concat();
+        let (text, failed) = decoded(encoding, pieces(&wrong, 1000));
+        assert_eq!(text.len(), parts[0].len(), "{encoding:?}");
+        assert!(failed, "{encoding:?}");
+    }
+}
