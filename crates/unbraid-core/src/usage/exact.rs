@@ -144,7 +144,7 @@ fn push_step(path: &mut String, key: &str) {
 
 /// Whether a number in the text may be printed otherwise than it is written: only fractions, exponents, a signed zero
 /// and long numbers are.
-fn may_differ(raw: &str) -> bool {
+pub(crate) fn may_differ(raw: &str) -> bool {
     const LONG: usize = 19; // digits that a `u64` holds, whatever they are
     let bytes = raw.as_bytes();
     let mut digits = 0;
