@@ -161,6 +161,12 @@ pub const EVENTS: [Event; 25] = [
         "\"a\":1}}",
     ),
     Event::new(
+        "a key of 31 MiB in usage",
+        "data: {\"choices\":[],\"usage\":{\"",
+        "a",
+        "\":1.50}}",
+    ),
+    Event::new(
         "an id of 31 MiB for many choices",
         "data: {\"choices\":[{},{},{},{},{},{},{},{}],\"id\":\"\\n",
         "a",
