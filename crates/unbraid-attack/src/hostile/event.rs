@@ -80,7 +80,7 @@ const ROOM: usize = MAX_EVENT_BYTES - 8 * PIECE;
 const CHUNK: &str = "{\"choices\":[{}]}";
 
 /// All of them, in the order of the table.
-pub const EVENTS: [Event; 25] = [
+pub const EVENTS: [Event; 26] = [
     Event::new(
         "an error event of 16 million lines",
         "event: error\n",
