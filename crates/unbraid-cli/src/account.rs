@@ -55,39 +55,39 @@ impl Account {
 
     /// The non-streaming response as JSON text, with one key more: how it came to be.
     pub(crate) fn into_json_text(self) -> String {
-        let account = self.json().to_string();
+        let account = self.json();
         let mut response = self.response;
         response.truncate(response.len().saturating_sub("}".len()));
         response + ",\"unbraid\":" + &account + "}"
     }
 
-    fn json(&self) -> Value {
-        let mut choices: Vec<&ChoiceOutcome> = self.choices.iter().collect();
-        choices.sort_by_key(|choice| choice.choice);
+    fn json(&self) -> String {
+        let mut choices: Vec<&Finished> = self.choices.iter().collect();
+        choices.sort_by_key(|choice| choice.index);
         let warnings: Vec<Value> = self.warnings.iter().map(Warning::to_json).collect();
-        json!({
-            "end": self.end(),
-            "error": self.error(),
-            "warnings": warnings,
-            "choices": choices.into_iter().map(choice).collect::<Vec<Value>>(),
-            "usage": self.usage(),
-        })
+        let choices: Vec<String> = choices.into_iter().map(choice).collect();
+        object(&[
+            ("end", json!(self.end()).to_string()),
+            ("error", self.error()),
+            ("warnings", Value::from(warnings).to_string()),
+            ("choices", format!("[{}]", choices.join(","))),
+            ("usage", self.usage().to_string()),
+        ])
     }
 
     /// What ended the stream. One without any choice is no success, though nothing else was wrong with it.
-    fn error(&self) -> Value {
+    fn error(&self) -> String {
         match &self.closed {
-            Some(Err(error)) => {
-                let mut object = error.to_json();
-                if let StreamError::Transport(failed) = error {
-                    cause::add_to(failed, &mut object);
-                }
-                object
+            Some(Err(StreamError::Transport(failed))) => {
+                let mut object = StreamError::Transport(failed.clone()).to_json();
+                cause::add_to(failed, &mut object);
+                object.to_string()
             }
+            Some(Err(error)) => error.to_json_text(),
             Some(Ok(())) if self.choices.is_empty() => {
-                json!({ "type": EMPTY, "message": exit::NO_CHOICE })
+                json!({ "type": EMPTY, "message": exit::NO_CHOICE }).to_string()
             }
-            Some(Ok(())) | None => Value::Null,
+            Some(Ok(())) | None => Value::Null.to_string(),
         }
     }
 
@@ -150,18 +150,28 @@ pub(crate) async fn ended(completions: &Completions) -> Vec<ChoiceOutcome> {
     all
 }
 
-fn choice(choice: &ChoiceOutcome) -> Value {
+/// An object whose fields are JSON text already: a [`Value`] would not keep every digit of a server's error.
+fn object(fields: &[(&str, String)]) -> String {
+    let field = |(name, text): &(&str, String)| format!("\"{name}\":{text}");
+    let fields: Vec<String> = fields.iter().map(field).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+fn choice(choice: &Finished) -> String {
     let calls: Vec<Value> = choice.message.tool_calls.iter().map(status).collect();
-    let mut error = choice.end.error_json();
-    if let ChoiceEnd::Transport(failed) = &choice.end {
+    let error = if let End::Transport(failed) = &choice.end {
+        let mut error = choice.end.error_json();
         cause::add_to(failed, &mut error);
-    }
-    json!({
-        "index": choice.choice.0,
-        "end": choice.end.as_str(),
-        "error": error,
-        "tool_calls": calls,
-    })
+        error.to_string()
+    } else {
+        choice.end.error_json_text()
+    };
+    object(&[
+        ("index", choice.index.to_string()),
+        ("end", json!(choice.end.name()).to_string()),
+        ("error", error),
+        ("tool_calls", Value::from(calls).to_string()),
+    ])
 }
 
 fn status(call: &ToolCall) -> Value {

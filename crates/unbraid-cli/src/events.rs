@@ -9,7 +9,7 @@ use std::{
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use unbraid::Completions;
-use unbraid_core::{ChoiceIndex, Config, Demux, Event, Message, Sequenced};
+use unbraid_core::{ChoiceIndex, Demux, End, Event, Message, Options, Stamped, StreamError};
 
 use crate::{
     chat::cause,
@@ -73,7 +73,13 @@ impl<W: Write> Printer<W> {
     fn add<T: AsRef<str>>(&mut self, stamped: &Sequenced<T>) -> (Line, Option<Done>) {
         match &stamped.event {
             // They hold raw JSON, of which a value could not keep every digit.
-            Event::Audio(_) | Event::Logprobs(_) | Event::ExtraFields(_) | Event::Usage(_) => {
+            Event::Audio(_)
+            | Event::Logprobs(_)
+            | Event::Metadata(_)
+            | Event::Usage(_)
+            | Event::Error(StreamError::Server(_)) => (Line::Text(stamped.to_json_text()), None),
+            Event::End(End::ServerError(_)) => {
+                self.sums.add(stamped);
                 (Line::Text(stamped.to_json_text()), None)
             }
             _ => {

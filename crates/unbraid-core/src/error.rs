@@ -7,7 +7,10 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 use serde_json::Value;
 
 pub use self::transport::TransportError;
-use crate::{BodyFormat, ChoiceEnd, ChoiceIndex, LimitExceeded, message::ChoiceOutcome};
+use crate::{
+    BodyFormat, ChoiceIndex, End, LimitExceeded, json_text::Json, limits::MAX_VALUES,
+    message::Finished, usage::may_differ,
+};
 
 /// An error of any source, as it was given to us.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -133,6 +136,8 @@ impl StreamError {
 #[derive(Clone, PartialEq)]
 pub struct ServerError {
     body: Value,
+    /// The JSON text, where a number in it may be printed otherwise. A longer one is not kept a second time.
+    raw: Option<Box<str>>,
     event: u64,
 }
 
@@ -143,13 +148,42 @@ impl ServerError {
         let known = serde_json::from_str(json).ok();
         // A number that a `Value` has no room for must not make a text of all the rest.
         let body = known.unwrap_or_else(|| crate::report::parsed(json));
-        Self { body, event }
+        let raw = (json.len() <= MAX_VALUES && may_differ(json)).then(|| json.into());
+        Self { body, raw, event }
     }
 
     /// What the server sent, whole (X9).
+    ///
+    /// A number that a [`Value`] has no room for is the nearest `f64`, or null beyond the largest of them;
+    /// [`body_json`](Self::body_json) has it as it came.
     #[must_use]
     pub fn body(&self) -> &Value {
         &self.body
+    }
+
+    /// The same as JSON text, in one line, in which every number stands as it came; in a body of more than
+    /// [`MAX_VALUES`] bytes as in [`body`](Self::body).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::ServerError;
+    ///
+    /// let error = ServerError::new(r#"{"message":"quota","limit":9007199254740993.0}"#, 0);
+    /// assert_eq!(error.body()["limit"], 9007199254740992.0);
+    /// assert_eq!(error.body_json(), r#"{"message":"quota","limit":9007199254740993.0}"#);
+    /// ```
+    #[must_use]
+    pub fn body_json(&self) -> String {
+        self.body_part().into_text()
+    }
+
+    /// The same as a part of other JSON.
+    pub(crate) fn body_part(&self) -> Json<'_> {
+        match &self.raw {
+            Some(raw) => Json::Raw((&**raw).into()),
+            None => Json::Value(self.body.clone()),
+        }
     }
 
     /// The server's message, looked for under the names that servers use.

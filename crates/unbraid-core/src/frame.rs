@@ -140,7 +140,27 @@ impl Framer {
     /// Whether the event under way may end within these bytes; if not, they are only kept.
     pub fn may_end(&self, input: &[u8]) -> bool {
         let json = self.mode != Mode::Sse && memchr(b'}', input).is_some();
-        json || self.sse.has_line_left() || memchr2(b'\n', b'\r', input).is_some()
+        json || self.sse.line_left().is_some() || memchr2(b'\n', b'\r', input).is_some()
+    }
+
+    /// The line that was taken whole, but is to be read again.
+    pub(crate) fn line_left(&self) -> Option<LineLeft> {
+        let start = self.sse.line_left()?;
+        Some(LineLeft {
+            length: self.lines.kept().len(),
+            taken: usize::try_from(self.lines.taken() - start).unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Drops the LF of the last line's end, if the CR in front of it came in an earlier read.
+    pub(crate) fn skip_lf(&mut self, input: &mut &[u8]) {
+        self.lines.skip_lf(input);
+    }
+
+    /// Whether nothing more comes without further bytes. What was lent is given back.
+    #[inline]
+    pub(crate) fn is_used_up(&mut self, input: &[u8]) -> bool {
+        input.is_empty() && self.mode == Mode::Sse && self.sse.is_used_up()
     }
 
     /// Takes back what was lent, if it is large: the next call may be far off.
@@ -282,6 +302,14 @@ impl fmt::Debug for Framer {
             .field("ended", &self.ended)
             .finish_non_exhaustive()
     }
+}
+
+/// A line that was taken, but is to be read again.
+pub(crate) struct LineLeft {
+    /// How long it is, without its end.
+    pub(crate) length: usize,
+    /// Bytes that were taken from its start on.
+    pub(crate) taken: usize,
 }
 
 /// What may not be exceeded while framing.

@@ -56,6 +56,9 @@ pub const MAX_REDACTED_BYTES: usize = 64 * 1024;
 /// What one kept delta costs beside its bytes: its record, and the growth that a vector keeps in reserve.
 pub const DELTA_COST: u64 = 64;
 
+/// Bytes of one usage object; a longer one is read as none, since its fields and their names are kept several times over.
+pub const MAX_USAGE_BYTES: usize = 1024 * 1024;
+
 /// Bytes that are read after `[DONE]`, for usage (U13) and to let a connection be used again (S26). A usage chunk has a
 /// few hundred; a server that sends more than this sends another answer.
 pub const MAX_BYTES_AFTER_DONE: usize = 64 * 1024;

@@ -63,6 +63,7 @@ impl UpdateReader {
         self.next_to(input, &mut Updates(sink))
     }
 
+    #[inline]
     fn next_to(
         &mut self,
         input: &mut &[u8],
@@ -80,6 +81,9 @@ impl UpdateReader {
                 let data = data.get(..found.length)?;
                 return Some(decoder.decode_to(Frame::of_data(data, offset), taker));
             }
+        }
+        if framer.is_used_up(input) {
+            return None; // as most reads end, one event each
         }
         let frame = framer.next(input)?;
         let decoded = decode(frame, decoder, taker);
@@ -285,14 +289,7 @@ impl<S: ChoiceSink> Pipeline<S> {
             ..
         } = self;
         let mut count = 0;
-        while count < UPDATES && router.closed().is_none() {
-            if router.is_after_done() {
-                let left = portion.len() + rest.len();
-                let after = input.get(input.len() - left..).unwrap_or_default();
-                *input = &[];
-                self.feed_after_done(after);
-                return false;
-            }
+        while count < UPDATES && router.takes_choices() {
             let mut taker = Routed {
                 router,
                 sink,
@@ -306,11 +303,15 @@ impl<S: ChoiceSink> Pipeline<S> {
                 router.abort(error, sink);
             }
         }
-        if router.closed().is_some() {
+        let left = portion.len() + rest.len();
+        if !router.takes_choices() {
+            let after = input.get(input.len() - left..).unwrap_or_default();
             *input = &[];
+            if router.is_after_done() {
+                self.feed_after_done(after);
+            }
             return false;
         }
-        let left = portion.len() + rest.len();
         let (taken, behind) = input
             .split_at_checked(input.len() - left)
             .unwrap_or((*input, &[]));

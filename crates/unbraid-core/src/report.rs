@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     ChoiceEnd, Event, Sequenced, StreamError, Warning,
@@ -20,10 +20,42 @@ impl StreamError {
     /// assert_eq!(error.to_json()["type"], "empty");
     /// assert_eq!(error.to_json()["events"], 2);
     /// ```
+    ///
+    /// A number of the body that a [`Value`] has no room for is the nearest `f64`, or null beyond the largest of them;
+    /// [`to_json_text`](Self::to_json_text) prints each number as it came.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let mut object = json!({ "type": self.as_str(), "message": self.to_string() });
-        let details = match self {
+        self.json().into_value()
+    }
+
+    /// The same object as JSON text, in one line, in which the body of a server's error stands digit by digit as it came.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ServerError, StreamError};
+    ///
+    /// let error = StreamError::Server(ServerError::new(r#"{"limit":1.50}"#, 7).into());
+    /// assert!(error.to_json_text().ends_with(r#","event":7,"body":{"limit":1.50}}"#));
+    /// ```
+    #[must_use]
+    pub fn to_json_text(&self) -> String {
+        self.json().into_text()
+    }
+
+    fn json(&self) -> Json<'_> {
+        let head = json!({ "type": self.name(), "message": self.to_string() });
+        let mut fields = Json::fields(head);
+        fields.append(&mut Json::fields(self.details()));
+        if let Self::Server(error) = self {
+            fields.push(("body".into(), error.body_part()));
+        }
+        Json::Object(fields)
+    }
+
+    /// Where it happened, and the like: all that is not a server's JSON.
+    fn details(&self) -> Value {
+        match self {
             Self::Empty { events } => json!({ "events": events }),
             Self::NotAStream { bytes, events } => json!({ "bytes": bytes, "events": events }),
             Self::UnsupportedFormat { format, events } => {
@@ -37,15 +69,13 @@ impl StreamError {
             Self::Transport(error) => {
                 json!({ "bytes": error.bytes, "source": error.causes() })
             }
-            Self::Server(error) => json!({ "event": error.event_index(), "body": error.body() }),
+            Self::Server(error) => json!({ "event": error.event() }),
             Self::TimedOut(error) => {
                 json!({ "timeout": error.timeout.to_string(), "after_ms": millis(error.after) })
             }
             Self::Limit(error) => json!({ "limit": error.limit.to_string(), "max": error.max }),
             Self::NoRuntime | Self::NoTimeDriver | Self::Cancelled | Self::Lost => Value::Null,
-        };
-        extend(&mut object, details);
-        object
+        }
     }
 }
 
@@ -62,15 +92,33 @@ impl ChoiceEnd {
     /// ```
     #[must_use]
     pub fn error_json(&self) -> Value {
-        match self {
-            Self::Finished(_) | Self::DoneWithoutFinish | Self::Interrupted => Value::Null,
-            Self::ServerError(error) => StreamError::Server(error.clone()).to_json(),
-            Self::Transport(error) => StreamError::Transport(error.clone()).to_json(),
-            Self::Cancelled => StreamError::Cancelled.to_json(),
-            Self::TimedOut(error) => StreamError::TimedOut(*error).to_json(),
-            Self::LimitExceeded(error) => StreamError::Limit(*error).to_json(),
-            Self::Lost => StreamError::Lost.to_json(),
-        }
+        self.error().map_or(Value::Null, |error| error.to_json())
+    }
+
+    /// The same as JSON text; see [`StreamError::to_json_text`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(unbraid_core::End::Interrupted.error_json_text(), "null");
+    /// ```
+    #[must_use]
+    pub fn error_json_text(&self) -> String {
+        self.error()
+            .map_or_else(|| "null".to_owned(), |error| error.to_json_text())
+    }
+
+    /// The stream's error of the same name.
+    fn error(&self) -> Option<StreamError> {
+        Some(match self {
+            Self::Finished(_) | Self::DoneWithoutFinish | Self::Interrupted => return None,
+            Self::ServerError(error) => StreamError::Server(error.clone()),
+            Self::Transport(error) => StreamError::Transport(error.clone()),
+            Self::Cancelled => StreamError::Cancelled,
+            Self::TimedOut(error) => StreamError::TimedOut(*error),
+            Self::LimitExceeded(error) => StreamError::Limit(*error),
+            Self::Lost => StreamError::Lost,
+        })
     }
 }
 
@@ -112,7 +160,7 @@ impl<T: AsRef<str>> Sequenced<T> {
     }
 
     /// The same object as JSON text, in one line, in which what the server sent of its own accord (usage, log
-    /// probabilities, unknown fields) stands digit by digit as it came.
+    /// probabilities, unknown fields, errors) stands digit by digit as it came.
     ///
     /// # Examples
     ///
@@ -147,6 +195,13 @@ pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
         Event::Logprobs(text) => raw("logprobs", Json::Raw(text.as_ref().into())),
         Event::ExtraFields(text) => raw("metadata", Json::Raw(text.as_ref().into())),
         Event::Usage(usage) => raw("usage", usage.raw_part()),
+        Event::End(end) => {
+            let mut fields = Json::fields(json!({ "end": end.name() }));
+            let error = end.error_json_text();
+            fields.push(("error".into(), Json::Raw(error.into())));
+            fields
+        }
+        Event::Error(error) => raw("error", error.json()),
         _ => Json::fields(plain_payload(event)),
     }
 }
@@ -169,23 +224,18 @@ fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         } => {
             json!({ "call": call, "index": index, "id": id.as_ref().map(AsRef::as_ref), "name": name.as_ref(), "kind": kind.as_str() })
         }
-        Event::ToolCallArguments {
-            call_index: call,
-            text,
-        } => json!({ "call": call, "delta": text.as_ref() }),
-        Event::ToolCallDone {
-            call_index: call,
-            status,
-        } => json!({ "call": call, "status": status.as_str() }),
-        Event::Audio(_) | Event::Logprobs(_) | Event::ExtraFields(_) | Event::Usage(_) => {
-            Value::Null
-        }
+        Event::ToolCallArguments { call, text } => json!({ "call": call, "delta": text.as_ref() }),
+        Event::ToolCallDone { call, status } => json!({ "call": call, "status": status.as_str() }),
+        Event::Audio(_)
+        | Event::Logprobs(_)
+        | Event::Metadata(_)
+        | Event::Usage(_)
+        | Event::End(_)
+        | Event::Error(_) => Value::Null,
         Event::Finish(reason) => json!({ "finish_reason": reason.as_ref() }),
         Event::Warning(warning) => {
             json!({ "code": warning.code, "event": warning.event_index, "message": warning.message })
         }
-        Event::End(end) => json!({ "end": end.as_str(), "error": end.error_json() }),
-        Event::Error(error) => json!({ "error": error.to_json() }),
     }
 }
 
@@ -194,13 +244,6 @@ fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
 #[must_use]
 pub fn parsed(raw: &str) -> Value {
     to_value(raw).unwrap_or_else(|| Value::from(raw))
-}
-
-fn extend(object: &mut Value, details: Value) {
-    if let (Value::Object(object), Value::Object(details)) = (object, details) {
-        let details: Map<_, _> = details;
-        object.extend(details);
-    }
 }
 
 fn millis(duration: std::time::Duration) -> u64 {

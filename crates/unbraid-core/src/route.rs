@@ -148,6 +148,8 @@ pub struct Router {
     finish_now: Finish,
     seq: u64,
     metadata: Metadata,
+    /// Whether the options can have a use for a piece's update: known beforehand, since pieces are the bulk of a stream.
+    inspects_pieces: bool,
     /// Whether the last update's envelope had another id than the first.
     id_changed: bool,
     /// Updates that came, mere pieces of text left out.
@@ -167,6 +169,7 @@ impl Router {
     #[must_use]
     pub fn new(options: Config) -> Self {
         Self {
+            inspects_pieces: pieces::inspects(&options),
             options,
             routes: Vec::new(),
             slots: Vec::new(),

@@ -20,6 +20,7 @@ pub use estimate::{
 };
 pub use prompt::Prompt;
 
+pub(crate) use exact::may_differ;
 pub(crate) use reported::{Known, Reported, Source};
 
 use crate::ChoiceIndex;

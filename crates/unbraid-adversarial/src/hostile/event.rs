@@ -80,7 +80,7 @@ const ROOM: usize = MAX_EVENT_BYTES - 8 * PIECE;
 const CHUNK: &str = "{\"choices\":[{}]}";
 
 /// All of them, in the order of the table.
-pub const EVENTS: [Event; 25] = [
+pub const EVENTS: [Event; 26] = [
     Event::new(
         "an error event of 16 million lines",
         "event: error\n",
@@ -159,6 +159,12 @@ pub const EVENTS: [Event; 25] = [
         "data: {\"choices\":[],\"usage\":{",
         "\"a\":12345678,",
         "\"a\":1}}",
+    ),
+    Event::new(
+        "a key of 31 MiB in usage",
+        "data: {\"choices\":[],\"usage\":{\"",
+        "a",
+        "\":1.50}}",
     ),
     Event::new(
         "an id of 31 MiB for many choices",

@@ -51,6 +51,29 @@ fn a_number_that_no_float_holds_is_printed_too() {
 }
 
 #[test]
+fn the_numbers_of_a_server_error_are_printed_as_they_came() {
+    let error = r#"{"message":"quota","limit":9007199254740993.0,"used":1e400,"share":1.50}"#;
+    let start = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
+    let of_stream = format!("{start}data: {{\"error\":{error}}}\n\n");
+    let of_choice = format!(
+        "{start}data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"error\":{error}}}]}}\n\ndata: [DONE]\n\n"
+    );
+    for stream in [of_stream, of_choice] {
+        for command in ["collect", "events"] {
+            let run = unbraid(command, stream.as_bytes());
+            let printed = run.stdout.replace("\": ", "\":");
+            for number in ["9007199254740993.0", "1e400", "1.50"] {
+                assert!(
+                    printed.contains(&format!(":{number}")),
+                    "{command} {number}: {}",
+                    run.stdout
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn an_answer_of_another_api_is_never_a_success() {
     for (name, format) in [
         (

@@ -1,4 +1,4 @@
-use super::{ChoiceError, StreamError};
+use super::{ChoiceError, ServerError, StreamError};
 use crate::{
     Config, Demux,
     frame::{FrameLimits, Framer},
@@ -69,4 +69,57 @@ fn a_frame_shows_its_length_only() {
     let expected = "Ok(Frame { kind: Event, event_bytes: Some(6), data_bytes: 6, offset: 0 })";
     assert_eq!(frame.as_deref(), Some(expected));
     assert!(!format!("{framer:?}").contains(SECRET));
+}
+
+#[test]
+fn x9_the_numbers_of_an_error_stand_as_they_came() {
+    for body in [
+        r#"{"message":"quota","limit":9007199254740993}"#,
+        r#"{"message":"quota","limit":9007199254740993.0,"used":1e400,"share":1.50}"#,
+        r#"{"message":"quota","limit":12345678901234567890123,"of":[-0,{"x":1E2}]}"#,
+    ] {
+        let text = r#"data: {"choices":[{"index":0,"delta":{"content":"a"}}]}"#;
+        let of_stream = format!("{text}\n\ndata: {{\"error\":{body}}}\n\n");
+        let of_choice = format!(
+            "{text}\n\ndata: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"error\":{body}}}]}}\n\n"
+        );
+        for stream in [of_stream, of_choice] {
+            let mut demux = Demux::new(Options::default());
+            demux.feed(stream.as_bytes());
+            demux.finish();
+            // The error of a stream is the whole event, that of a choice its field.
+            let part = format!("{body}}}");
+            let mut printed = Vec::new();
+            while let Some(event) = demux.next_event() {
+                printed.push((event.event.name(), event.to_json_text(), event.to_string()));
+            }
+            let ends = printed
+                .iter()
+                .filter(|(name, ..)| matches!(*name, "end" | "error"));
+            for (name, text, line) in ends {
+                assert!(
+                    text.contains(&part) && line.contains(&part),
+                    "{name}: {text}"
+                );
+            }
+            assert!(printed.iter().any(|(_, text, _)| text.contains(&part)));
+            let outcome = demux.choices().find_map(|choice| choice.outcome());
+            let Some(Err(error)) = outcome else {
+                panic!("the choice has no error");
+            };
+            assert!(error.to_string().len() < 200);
+        }
+    }
+}
+
+#[test]
+fn a_long_error_is_kept_once() {
+    let long = |bytes| format!("{{\"message\":\"{}\",\"limit\":1.50}}", "a".repeat(bytes));
+    let printed = |bytes| ServerError::new(&long(bytes), 0).body_json();
+    assert_eq!(printed(1000), long(1000));
+    assert_eq!(printed(1 << 20), long(1 << 20).replace("1.50", "1.5"));
+    assert_eq!(
+        ServerError::new("no JSON 1.50", 0).body_json(),
+        "\"no JSON 1.50\""
+    );
 }

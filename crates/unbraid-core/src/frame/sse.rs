@@ -165,9 +165,18 @@ impl Sse {
         self.name.len() + self.data.len()
     }
 
-    /// Whether a line was kept that is still to be taken, without a byte more.
-    pub(super) fn has_line_left(&self) -> bool {
-        self.again.is_some()
+    /// Where the line starts that was kept and is still to be taken, without a byte more.
+    pub(super) fn line_left(&self) -> Option<u64> {
+        self.again
+    }
+
+    /// Whether no event comes without further bytes. What was lent is given back.
+    #[inline]
+    pub(super) fn is_used_up(&mut self) -> bool {
+        if self.lent {
+            self.reset();
+        }
+        self.again.is_none()
     }
 
     /// Whether no event is under way; a field was seen before, and what was lent is given back.

@@ -1,6 +1,6 @@
 //! What comes after `[DONE]`, where the options ask for its usage: read within bounds, then the stream closes (U13).
 
-use super::{Pipeline, Routed};
+use super::Pipeline;
 use crate::{
     Update,
     limits::{DELTA_COST, MAX_BYTES_AFTER_DONE},
@@ -23,8 +23,12 @@ impl<S: ChoiceSink> Pipeline<S> {
 
     #[cold]
     pub(super) fn feed_after_done(&mut self, bytes: &[u8]) {
+        let mut input = bytes;
+        if self.after_done == 0 && !self.begin_after_done(&mut input) {
+            return self.end_after_done();
+        }
         let room = MAX_BYTES_AFTER_DONE.saturating_sub(self.after_done);
-        let mut input = bytes.get(..room).unwrap_or(bytes);
+        input = input.get(..room).unwrap_or(input);
         self.after_done += input.len();
         let Self {
             intake,
@@ -33,12 +37,9 @@ impl<S: ChoiceSink> Pipeline<S> {
             ..
         } = self;
         while router.is_after_done() {
-            let mut taker = Routed {
-                router,
-                sink,
-                count: 0,
-            };
-            let Some(event) = intake.next_to(&mut input, &mut taker) else {
+            // Only `feed_portion` asks for the statically dispatched way, so that it is compiled into that loop.
+            let mut update = |update: &Update<'_>| router.update(update, sink);
+            let Some(event) = intake.next(&mut input, &mut update) else {
                 break;
             };
             if let Err(error) = event {
@@ -48,6 +49,20 @@ impl<S: ChoiceSink> Pipeline<S> {
         if self.after_done >= MAX_BYTES_AFTER_DONE {
             self.end_after_done();
         }
+    }
+
+    /// Lets the count begin at the same byte however the stream was cut: behind the line end of `[DONE]`, and in front of
+    /// the line that ended its event where that line is still to be read (S10).
+    ///
+    /// False where that line alone is longer than may be read.
+    fn begin_after_done(&mut self, input: &mut &[u8]) -> bool {
+        let framer = &mut self.intake.framer;
+        let Some(line) = framer.line_left() else {
+            framer.skip_lf(input);
+            return true;
+        };
+        self.after_done = line.taken;
+        line.length < MAX_BYTES_AFTER_DONE
     }
 
     #[cold]
@@ -60,6 +75,9 @@ impl<S: ChoiceSink> Pipeline<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod cuts;
 
 #[cfg(test)]
 mod tests {

@@ -21,6 +21,12 @@ impl Router {
         self.after_done && self.closed.is_none()
     }
 
+    /// Whether choices may still come: neither `[DONE]` nor the stream's end has.
+    #[inline]
+    pub(crate) fn takes_choices(&self) -> bool {
+        !self.after_done && self.closed.is_none()
+    }
+
     /// Takes the usage of an update that came after `[DONE]`.
     pub(super) fn usage_after_done(&mut self, update: &Update<'_>) {
         let Some(raw) = &update.usage else {

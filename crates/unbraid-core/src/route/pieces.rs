@@ -2,9 +2,14 @@
 
 use super::{ChoiceSink, Router, State};
 use crate::{
-    ChoiceIndex, ThinkTags,
-    piece::{DeltaKind, TextDelta},
+    ChoiceIndex, Options, ThinkTags,
+    piece::{Lane, Piece},
 };
+
+/// Whether these options can have a use for a piece's update.
+pub(super) fn inspects(options: &Options) -> bool {
+    options.expect_choices == Some(1) || options.think_tags != ThinkTags::Off
+}
 
 impl Router {
     /// Takes a piece of text, which has the envelope of the last update.
@@ -31,18 +36,23 @@ impl Router {
 
     /// The slot of a piece that nothing has to be told of but the choice.
     #[inline]
-    fn plain(&self, piece: &TextDelta<'_>) -> Option<usize> {
-        let folds = self.options.expect_choices == Some(1)
-            && !(piece.choice == ChoiceIndex(0) && self.folded.knows(piece));
-        // Only an update is charged for the tags in it.
-        let splits =
-            piece.text_kind == DeltaKind::Content && self.options.think_tags != ThinkTags::Off;
-        if self.id_changed || folds || splits {
+    fn plain(&self, piece: &Piece<'_>) -> Option<usize> {
+        if self.id_changed || (self.inspects_pieces && !self.passes(piece)) {
             return None;
         }
         let slot = self.slot(piece.choice)?;
         let route = self.routes.get(slot)?;
         let fits = route.state == State::Open && self.can_spend(route.spent, piece.cost());
         fits.then_some(slot)
+    }
+
+    /// Whether the options have no use for a piece's update.
+    #[cold]
+    fn passes(&self, piece: &Piece<'_>) -> bool {
+        let folds = self.options.expect_choices == Some(1)
+            && !(piece.choice == ChoiceIndex(0) && self.folded.knows(piece));
+        // Only an update is charged for the tags in it.
+        let splits = piece.lane == Lane::Content && self.options.think_tags != ThinkTags::Off;
+        !folds && !splits
     }
 }

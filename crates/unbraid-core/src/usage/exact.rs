@@ -144,7 +144,7 @@ fn push_step(path: &mut String, key: &str) {
 
 /// Whether a number in the text may be printed otherwise than it is written: only fractions, exponents, a signed zero
 /// and long numbers are.
-fn may_differ(raw: &str) -> bool {
+pub(crate) fn may_differ(raw: &str) -> bool {
     const LONG: usize = 19; // digits that a `u64` holds, whatever they are
     let bytes = raw.as_bytes();
     let mut digits = 0;
@@ -192,7 +192,7 @@ impl Usage {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Config, Demux};
+    use crate::{Demux, Options, limits::MAX_USAGE_BYTES};
 
     /// What chunks with these usages add up to.
     #[track_caller]
@@ -231,6 +231,18 @@ mod tests {
         check(
             &[&format!("{{\"{key}\":{{\"a\":1.50}},\"b\":1.50}}")],
             &format!("{{\"{key}\":{{\"a\":1.5}},\"b\":1.50}}"),
+        );
+    }
+
+    #[test]
+    fn usage_that_is_too_long_is_read_as_none() {
+        let long = |bytes| format!("{{\"prompt_tokens\":1,\"{}\":2}}", "k".repeat(bytes));
+        let most = long(MAX_USAGE_BYTES - "{'prompt_tokens':1,'':2}".len());
+        check(&[&most], &most);
+        let short = r#"{"prompt_tokens":5}"#;
+        check(
+            &[&long(MAX_USAGE_BYTES), short, &long(MAX_USAGE_BYTES)],
+            short,
         );
     }
 

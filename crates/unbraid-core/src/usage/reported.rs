@@ -7,7 +7,7 @@ use super::{
     fields::{Fields, differ_in_numbers_only, merge, most_completion, number, parse},
     sum::add_value,
 };
-use crate::ChoiceIndex;
+use crate::{ChoiceIndex, limits::MAX_USAGE_BYTES};
 
 type Slots = Vec<(ChoiceIndex, Fields)>;
 
@@ -95,6 +95,9 @@ impl Known<'_> {
 impl Reported {
     /// A usage object of the envelope.
     pub(crate) fn envelope(&mut self, raw: &str, source: Source) {
+        if raw.len() > MAX_USAGE_BYTES {
+            return;
+        }
         self.at_finish.elsewhere |= source == Source::WithChoices;
         if source == Source::WithChoices && differ_in_numbers_only(&self.pending, raw) {
             raw.clone_into(&mut self.pending);
@@ -144,6 +147,9 @@ impl Reported {
     }
 
     pub(crate) fn choice(&mut self, choice: ChoiceIndex, raw: &str) {
+        if raw.len() > MAX_USAGE_BYTES {
+            return;
+        }
         if let Some(fields) = parse(raw) {
             merge_choice(&mut self.choices, choice, &fields);
             self.exact_of_choices.note(raw);
