@@ -62,8 +62,8 @@ impl Account {
     }
 
     fn json(&self) -> String {
-        let mut choices: Vec<&Finished> = self.choices.iter().collect();
-        choices.sort_by_key(|choice| choice.index);
+        let mut choices: Vec<&ChoiceOutcome> = self.choices.iter().collect();
+        choices.sort_by_key(|choice| choice.choice);
         let warnings: Vec<Value> = self.warnings.iter().map(Warning::to_json).collect();
         let choices: Vec<String> = choices.into_iter().map(choice).collect();
         object(&[
@@ -157,9 +157,9 @@ fn object(fields: &[(&str, String)]) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-fn choice(choice: &Finished) -> String {
+fn choice(choice: &ChoiceOutcome) -> String {
     let calls: Vec<Value> = choice.message.tool_calls.iter().map(status).collect();
-    let error = if let End::Transport(failed) = &choice.end {
+    let error = if let ChoiceEnd::Transport(failed) = &choice.end {
         let mut error = choice.end.error_json();
         cause::add_to(failed, &mut error);
         error.to_string()
@@ -167,8 +167,8 @@ fn choice(choice: &Finished) -> String {
         choice.end.error_json_text()
     };
     object(&[
-        ("index", choice.index.to_string()),
-        ("end", json!(choice.end.name()).to_string()),
+        ("index", choice.choice.to_string()),
+        ("end", json!(choice.end.as_str()).to_string()),
         ("error", error),
         ("tool_calls", Value::from(calls).to_string()),
     ])

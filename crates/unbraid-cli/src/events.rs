@@ -9,7 +9,7 @@ use std::{
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use unbraid::Completions;
-use unbraid_core::{ChoiceIndex, Demux, End, Event, Message, Options, Stamped, StreamError};
+use unbraid_core::{ChoiceEnd, ChoiceIndex, Config, Demux, Event, Message, Sequenced, StreamError};
 
 use crate::{
     chat::cause,
@@ -75,10 +75,10 @@ impl<W: Write> Printer<W> {
             // They hold raw JSON, of which a value could not keep every digit.
             Event::Audio(_)
             | Event::Logprobs(_)
-            | Event::Metadata(_)
+            | Event::ExtraFields(_)
             | Event::Usage(_)
             | Event::Error(StreamError::Server(_)) => (Line::Text(stamped.to_json_text()), None),
-            Event::End(End::ServerError(_)) => {
+            Event::End(ChoiceEnd::ServerError(_)) => {
                 self.sums.add(stamped);
                 (Line::Text(stamped.to_json_text()), None)
             }

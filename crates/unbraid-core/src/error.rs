@@ -8,8 +8,8 @@ use serde_json::Value;
 
 pub use self::transport::TransportError;
 use crate::{
-    BodyFormat, ChoiceIndex, End, LimitExceeded, json_text::Json, limits::MAX_VALUES,
-    message::Finished, usage::may_differ,
+    BodyFormat, ChoiceEnd, ChoiceIndex, LimitExceeded, json_text::Json, limits::MAX_VALUES,
+    message::ChoiceOutcome, usage::may_differ,
 };
 
 /// An error of any source, as it was given to us.

@@ -65,7 +65,7 @@ pub use format::BodyFormat;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{ChoiceOutcome, Message};
 pub use metadata::Metadata;
-pub use options::{FinishPolicy, Options, ThinkTags, declared_tools};
+pub use options::{Config, FinishPolicy, ThinkTags, tool_names};
 pub use redact::Redact;
 #[doc(hidden)]
 pub use report::parsed;

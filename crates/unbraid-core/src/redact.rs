@@ -20,10 +20,10 @@ type Replace = dyn Fn(&str) -> String + Send + Sync + RefUnwindSafe;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Options, Redact, StreamError};
+/// use unbraid_core::{Demux, Config, Redact, StreamError};
 ///
 /// let redact = Redact::new(|text| text.replace("sk-1234", "[key]"));
-/// let mut demux = Demux::new(Options { redact, ..Options::default() });
+/// let mut demux = Demux::new(Config { redact, ..Config::default() });
 /// demux.feed(b"data: {\"error\":{\"message\":\"wrong key sk-1234\"}}\n\n");
 /// let Some(Err(StreamError::Server(error))) = demux.closed() else { panic!() };
 /// assert_eq!(error.message(), Some("wrong key [key]"));
@@ -57,7 +57,7 @@ impl Redact {
     #[doc(hidden)]
     #[must_use]
     pub fn update(&self, update: &Update<'_>) -> Option<Update<'static>> {
-        let foreign = !update.recognised && update.choice_index.is_none();
+        let foreign = !update.is_chunk && update.choice.is_none();
         let replace = self.0.as_deref()?;
         if !foreign && update.error.is_none() {
             return None;

@@ -44,7 +44,7 @@ impl StreamError {
     }
 
     fn json(&self) -> Json<'_> {
-        let head = json!({ "type": self.name(), "message": self.to_string() });
+        let head = json!({ "type": self.as_str(), "message": self.to_string() });
         let mut fields = Json::fields(head);
         fields.append(&mut Json::fields(self.details()));
         if let Self::Server(error) = self {
@@ -69,7 +69,7 @@ impl StreamError {
             Self::Transport(error) => {
                 json!({ "bytes": error.bytes, "source": error.causes() })
             }
-            Self::Server(error) => json!({ "event": error.event() }),
+            Self::Server(error) => json!({ "event": error.event_index() }),
             Self::TimedOut(error) => {
                 json!({ "timeout": error.timeout.to_string(), "after_ms": millis(error.after) })
             }
@@ -100,7 +100,7 @@ impl ChoiceEnd {
     /// # Examples
     ///
     /// ```
-    /// assert_eq!(unbraid_core::End::Interrupted.error_json_text(), "null");
+    /// assert_eq!(unbraid_core::ChoiceEnd::Interrupted.error_json_text(), "null");
     /// ```
     #[must_use]
     pub fn error_json_text(&self) -> String {
@@ -196,7 +196,7 @@ pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
         Event::ExtraFields(text) => raw("metadata", Json::Raw(text.as_ref().into())),
         Event::Usage(usage) => raw("usage", usage.raw_part()),
         Event::End(end) => {
-            let mut fields = Json::fields(json!({ "end": end.name() }));
+            let mut fields = Json::fields(json!({ "end": end.as_str() }));
             let error = end.error_json_text();
             fields.push(("error".into(), Json::Raw(error.into())));
             fields
@@ -224,11 +224,17 @@ fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         } => {
             json!({ "call": call, "index": index, "id": id.as_ref().map(AsRef::as_ref), "name": name.as_ref(), "kind": kind.as_str() })
         }
-        Event::ToolCallArguments { call, text } => json!({ "call": call, "delta": text.as_ref() }),
-        Event::ToolCallDone { call, status } => json!({ "call": call, "status": status.as_str() }),
+        Event::ToolCallArguments {
+            call_index: call,
+            text,
+        } => json!({ "call": call, "delta": text.as_ref() }),
+        Event::ToolCallDone {
+            call_index: call,
+            status,
+        } => json!({ "call": call, "status": status.as_str() }),
         Event::Audio(_)
         | Event::Logprobs(_)
-        | Event::Metadata(_)
+        | Event::ExtraFields(_)
         | Event::Usage(_)
         | Event::End(_)
         | Event::Error(_) => Value::Null,

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use unbraid::{BoxError, Builder, Completions, Redact};
+use unbraid::{BoxError, Completions, CompletionsBuilder, Redact};
 
 pub(crate) use self::{
     encoding::{ACCEPTED, Incoming, incoming},
@@ -49,12 +49,12 @@ use crate::response::Answer;
 /// ```
 pub struct Body {
     bytes: FirstByte,
-    settings: Builder,
+    settings: CompletionsBuilder,
     redact: Redact,
 }
 
 impl Body {
-    pub(crate) fn new(answer: Answer, settings: Builder, redact: Redact) -> Self {
+    pub(crate) fn new(answer: Answer, settings: CompletionsBuilder, redact: Redact) -> Self {
         Self {
             bytes: answer.body(),
             settings,
@@ -71,21 +71,21 @@ impl Body {
     /// What hides the client's secrets in the errors that the server reports within the body.
     ///
     /// The [settings](Self::settings) have it already. Whoever reads the bytes in another way, by [`Demux`](unbraid::Demux) or
-    /// [`updates_with`](unbraid::updates_with), gives it with the [options](unbraid::Options::redact). The bytes themselves are
+    /// [`Updates::with_config`](unbraid::Updates::with_config), gives it with the [options](unbraid::Config::redact). The bytes themselves are
     /// those of the server.
     ///
     /// # Examples
     ///
     /// ```no_run
-    /// use unbraid::{Options, updates_with};
+    /// use unbraid::{Config, Updates};
     /// use unbraid_http::{Client, Request};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let client = Client::from_env()?;
     /// let body = client.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
-    /// let options = Options { redact: body.redact(), ..Options::default() };
-    /// let mut updates = updates_with(body, &options);
+    /// let options = Config { redact: body.redact(), ..Config::default() };
+    /// let mut updates = Updates::with_config(body, &options);
     /// while let Some(update) = updates.next().await {
     ///     println!("{:?}", update?);
     /// }

@@ -42,7 +42,7 @@ impl Client {
     ///
     /// If a server gives several choices for one of the requests, the first of them counts and the others are refused with a
     /// warning (E11). Their indices are read as one choice (E12) only by
-    /// [`expect_choices(1)`](Builder::expect_choices) in the [`stream_settings`](crate::ClientBuilder::stream_settings).
+    /// [`expect_choices(1)`](Builder::expect_choices) in the [`stream_config`](crate::ClientBuilder::stream_config).
     ///
     /// A list of prompts has `n` choices for each, in their order. Nothing tells it from one request of `n` choices, but for the bill: **the prompt is paid `n` times**, and
     /// [`usage`](Completions::usage) adds it up. A `seed` is counted up from choice to choice, for equal seeds would give equal answers. A
@@ -100,7 +100,7 @@ fn start(
 ) -> Result<(Completions, Waiting), HttpError> {
     let requests = count(request, n)?;
     let settings = bounded(settings(client, request), client.timeouts.total);
-    let (completions, joiner) = settings.joiner();
+    let (completions, source_set) = settings.source_set();
     let (starts, waiting) = starts::channel();
     let requests = Requests {
         client: Arc::clone(client),
@@ -127,11 +127,11 @@ fn count(request: &Request, n: u32) -> Result<u32, HttpError> {
 
 /// How the answers are read. How many choices each may have follows from its indices; that only one is expected would fold
 /// the indices of each (E12), so that the client's own settings decide that.
-fn settings(client: &Inner, request: &Request) -> Builder {
+fn settings(client: &Inner, request: &Request) -> CompletionsBuilder {
     client.settings.clone().request(&request.body())
 }
 
-fn bounded(settings: Builder, total: Option<Duration>) -> Builder {
+fn bounded(settings: CompletionsBuilder, total: Option<Duration>) -> CompletionsBuilder {
     match total {
         Some(total) => settings.total_timeout(total),
         None => settings,

@@ -38,7 +38,7 @@ pub trait ResponseExt: Sized {
     /// Reads the body as a stream of completions, with the default settings.
     ///
     /// In errors that the server reports, the values of the address's query are replaced by `[key]`, and its user and password.
-    /// Of the headers that the client sent nothing is known here: [`Builder::redact`] hides a key that stood in one.
+    /// Of the headers that the client sent nothing is known here: [`CompletionsBuilder::redact`] hides a key that stood in one.
     ///
     /// # Errors
     ///
@@ -68,7 +68,10 @@ pub trait ResponseExt: Sized {
 }
 
 impl ResponseExt for Response {
-    async fn into_completions_with(self, settings: Builder) -> Result<Completions, HttpError> {
+    async fn into_completions_with(
+        self,
+        settings: CompletionsBuilder,
+    ) -> Result<Completions, HttpError> {
         let mut secrets = Secrets::default();
         secrets.add_url(self.url()); // all that is known of what the client sent
         let settings = settings.redact(secrets.redaction());

@@ -6,8 +6,8 @@ use futures::Stream;
 use serde_json::Value;
 use tokio::{io::AsyncRead, time::Instant};
 use unbraid_core::{
-    BoxError, FinishPolicy, Limits, Options, Prompt, Redact, StreamError, ThinkTags, Update,
-    declared_tools,
+    BoxError, Config, FinishPolicy, Limits, Prompt, Redact, StreamError, ThinkTags, Update,
+    tool_names,
 };
 
 use crate::{
@@ -50,7 +50,7 @@ impl CompletionsBuilder {
     ///
     /// What was to be [redacted](Self::redact) before still is.
     #[must_use]
-    pub fn options(mut self, options: Options) -> Self {
+    pub fn config(mut self, options: Config) -> Self {
         let redact = self.options.redact;
         self.options = options;
         self.options.redact = redact.and(self.options.redact);
@@ -72,7 +72,7 @@ impl CompletionsBuilder {
     /// # let body = "data: {\"error\":{\"message\":\"wrong key sk-1234\"}}\n\n";
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
     /// let redact = Redact::new(|text| text.replace("sk-1234", "[key]"));
-    /// let completions = Completions::builder().redact(redact).read_sse(bytes);
+    /// let completions = Completions::builder().redact(redact).from_byte_stream(bytes);
     /// let Err(StreamError::Server(error)) = completions.closed().await else { panic!() };
     /// assert_eq!(error.message(), Some("wrong key [key]"));
     /// # }

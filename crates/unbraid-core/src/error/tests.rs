@@ -84,14 +84,18 @@ fn x9_the_numbers_of_an_error_stand_as_they_came() {
             "{text}\n\ndata: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"error\":{body}}}]}}\n\n"
         );
         for stream in [of_stream, of_choice] {
-            let mut demux = Demux::new(Options::default());
+            let mut demux = Demux::new(Config::default());
             demux.feed(stream.as_bytes());
             demux.finish();
             // The error of a stream is the whole event, that of a choice its field.
             let part = format!("{body}}}");
             let mut printed = Vec::new();
             while let Some(event) = demux.next_event() {
-                printed.push((event.event.name(), event.to_json_text(), event.to_string()));
+                printed.push((
+                    event.event.as_str(),
+                    event.to_json_text(),
+                    event.to_string(),
+                ));
             }
             let ends = printed
                 .iter()
@@ -103,8 +107,8 @@ fn x9_the_numbers_of_an_error_stand_as_they_came() {
                 );
             }
             assert!(printed.iter().any(|(_, text, _)| text.contains(&part)));
-            let outcome = demux.choices().find_map(|choice| choice.outcome());
-            let Some(Err(error)) = outcome else {
+            let result = demux.choices().find_map(|choice| choice.result());
+            let Some(Err(error)) = result else {
                 panic!("the choice has no error");
             };
             assert!(error.to_string().len() < 200);

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::Redact;
-use crate::{ChoiceIndex, Demux, End, Options, StreamError, limits::MAX_REDACTED_BYTES};
+use crate::{ChoiceEnd, ChoiceIndex, Config, Demux, StreamError, limits::MAX_REDACTED_BYTES};
 
 const KEY: &str = "sk-0\"/secret";
 
@@ -10,9 +10,9 @@ fn redact() -> Redact {
 }
 
 fn read(stream: &str) -> Demux {
-    let mut demux = Demux::new(Options {
+    let mut demux = Demux::new(Config {
         redact: redact(),
-        ..Options::default()
+        ..Config::default()
     });
     demux.feed(stream.as_bytes());
     demux.finish();
@@ -32,7 +32,7 @@ fn shown(demux: &mut Demux) -> String {
         shown.push(event.to_json().to_string());
     }
     for choice in demux.choices() {
-        let end = choice.end().map(End::error_json);
+        let end = choice.end().map(ChoiceEnd::error_json);
         shown.push(format!("{end:?} {:?} {:?}", choice.end(), choice.message()));
     }
     shown.concat()
@@ -105,7 +105,7 @@ fn an_error_keeps_its_shape() {
 #[test]
 fn an_error_without_a_secret_stays_digit_by_digit() {
     let raw = r#"{"error":{"message":"no","at":1234567890123456789012,"a":1,"a":2}}"#;
-    let mut demux = Demux::new(Options::default());
+    let mut demux = Demux::new(Config::default());
     demux.feed(format!("data: {raw}\n\n").as_bytes());
     let Some(Err(StreamError::Server(plain))) = demux.closed() else {
         panic!("{:?}", demux.closed());
@@ -116,9 +116,9 @@ fn an_error_without_a_secret_stays_digit_by_digit() {
 #[test]
 fn a_secret_that_lies_across_texts_is_replaced() {
     let redact = Redact::new(|text| text.replace("one\",\"two", "[key]"));
-    let mut demux = Demux::new(Options {
+    let mut demux = Demux::new(Config {
         redact,
-        ..Options::default()
+        ..Config::default()
     });
     demux.feed(b"data: {\"error\":[\"one\",\"two\",\"three\"]}\n\n");
     let Some(Err(StreamError::Server(error))) = demux.closed() else {
@@ -164,9 +164,9 @@ fn two_redactions_are_both_applied() {
     let both = one
         .clone()
         .and(Redact::new(|text| text.replace("two", "2")));
-    let mut demux = Demux::new(Options {
+    let mut demux = Demux::new(Config {
         redact: both.and(Redact::default()),
-        ..Options::default()
+        ..Config::default()
     });
     demux.feed(b"data: {\"error\":\"one two\"}\n\n");
     let Some(Err(StreamError::Server(error))) = demux.closed() else {

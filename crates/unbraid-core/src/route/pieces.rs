@@ -2,12 +2,12 @@
 
 use super::{ChoiceSink, Router, State};
 use crate::{
-    ChoiceIndex, Options, ThinkTags,
-    piece::{Lane, Piece},
+    ChoiceIndex, Config, ThinkTags,
+    piece::{DeltaKind, TextDelta},
 };
 
 /// Whether these options can have a use for a piece's update.
-pub(super) fn inspects(options: &Options) -> bool {
+pub(super) fn inspects(options: &Config) -> bool {
     options.expect_choices == Some(1) || options.think_tags != ThinkTags::Off
 }
 
@@ -36,7 +36,7 @@ impl Router {
 
     /// The slot of a piece that nothing has to be told of but the choice.
     #[inline]
-    fn plain(&self, piece: &Piece<'_>) -> Option<usize> {
+    fn plain(&self, piece: &TextDelta<'_>) -> Option<usize> {
         if self.id_changed || (self.inspects_pieces && !self.passes(piece)) {
             return None;
         }
@@ -48,11 +48,12 @@ impl Router {
 
     /// Whether the options have no use for a piece's update.
     #[cold]
-    fn passes(&self, piece: &Piece<'_>) -> bool {
+    fn passes(&self, piece: &TextDelta<'_>) -> bool {
         let folds = self.options.expect_choices == Some(1)
             && !(piece.choice == ChoiceIndex(0) && self.folded.knows(piece));
         // Only an update is charged for the tags in it.
-        let splits = piece.lane == Lane::Content && self.options.think_tags != ThinkTags::Off;
+        let splits =
+            piece.text_kind == DeltaKind::Content && self.options.think_tags != ThinkTags::Off;
         !folds && !splits
     }
 }

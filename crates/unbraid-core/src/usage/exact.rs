@@ -192,7 +192,7 @@ impl Usage {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Demux, Options, limits::MAX_USAGE_BYTES};
+    use crate::{Config, Demux, limits::MAX_USAGE_BYTES};
 
     /// What chunks with these usages add up to.
     #[track_caller]

@@ -1,7 +1,7 @@
 //! The key is in no error that a server reports within a successful answer, whichever way that is read.
 
-use unbraid::{Completions, Demux, Options, StreamError, updates_with};
-use unbraid_http::{Choices, Client, ResponseExt};
+use unbraid::{Completions, Config, Demux, StreamError, Updates};
+use unbraid_http::{ChoiceStrategy, Client, ResponseExt};
 
 use crate::{
     answers::two,
@@ -50,7 +50,7 @@ async fn shown(completions: &Completions) -> String {
     }
     let mut choices = completions.choices();
     while let Some(Ok(choice)) = choices.next().await {
-        let ended = choice.ended().await;
+        let ended = choice.outcome().await;
         let end = &ended.end;
         shown.push(format!("{ended:?} {end:?} {}", end.error_json()));
     }
@@ -70,8 +70,12 @@ fn check(shown: &str) {
 
 /// Sends one request to a server that gives this body, by each of the ways in which an answer is read.
 async fn each_way(client: &Client) {
-    for choices in [Choices::Native, Choices::FanOut, Choices::Auto] {
-        let request = two().choices(choices);
+    for choices in [
+        ChoiceStrategy::Native,
+        ChoiceStrategy::FanOut,
+        ChoiceStrategy::Auto,
+    ] {
+        let request = two().choice_strategy(choices);
         check(&shown(&client.send(&request).await.unwrap()).await);
     }
     check(&shown(&client.fan_out(&two(), 2)).await);
@@ -79,15 +83,15 @@ async fn each_way(client: &Client) {
     check(&shown(&body.into_completions()).await);
     // The command sets all options anew.
     let body = client.open(&two()).await.unwrap();
-    let settings = body.settings().options(Options::default());
-    check(&shown(&settings.read_sse(body)).await);
+    let settings = body.settings().config(Config::default());
+    check(&shown(&settings.from_byte_stream(body)).await);
     let body = client.open(&two()).await.unwrap();
-    let options = Options {
+    let options = Config {
         redact: body.redact(),
-        ..Options::default()
+        ..Config::default()
     };
-    let mut updates = updates_with(body, &options);
-    let (mut errors, mut demux) = (Vec::new(), Demux::new(Options::default()));
+    let mut updates = Updates::with_config(body, &options);
+    let (mut errors, mut demux) = (Vec::new(), Demux::new(Config::default()));
     while let Some(Ok(update)) = updates.next().await {
         errors.push(format!("{:?} {:?}", update.error, update.metadata));
         demux.feed_update(&update);

@@ -1,7 +1,7 @@
 //! Requests of a fan-out that are answered by several choices, or by an index for each token.
 
 use unbraid::Completions;
-use unbraid_http::Choices;
+use unbraid_http::ChoiceStrategy;
 use unbraid_testkit::script::{DONE, content, finish};
 
 use crate::{
@@ -46,8 +46,8 @@ async fn e12_a_fan_out_folds_indices_that_count_tokens_if_that_is_asked_for() {
     let body = body + &finish(7, "stop") + DONE;
     let server = Server::start(move |_| sse(body.clone())).await;
     let settings = Completions::builder().expect_choices(1);
-    let client = server.builder().stream_settings(settings).build().unwrap();
-    let request = question().n(2).choices(Choices::FanOut);
+    let client = server.builder().stream_config(settings).build().unwrap();
+    let request = question().n(2).choice_strategy(ChoiceStrategy::FanOut);
     let completions = client.send(&request).await.unwrap();
     let expected = ["0 finished aaaaaa", "1 finished aaaaaa"];
     assert_eq!(ends(&completions).await, expected);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceIndex, End, Event, Options, Place, Shape, Stamped, Update, Warning, piece::Piece,
-    route::Sink,
+    ChoiceEnd, ChoiceIndex, CompletionKind, Config, Event, Position, Sequenced, Update, Warning,
+    piece::TextDelta, route::ChoiceSink,
 };
 
 use crate::{
@@ -309,7 +309,7 @@ impl ChoiceSink for Outbox {
         self.fail(slot, end, place);
     }
 
-    fn stream(&mut self, mut event: Stamped) {
+    fn stream(&mut self, mut event: Sequenced) {
         if let Event::Warning(warning) = &mut event.event {
             self.place_warning(warning);
         }

@@ -28,9 +28,9 @@ async fn read(body: String) -> Vec<Update<'static>> {
 }
 
 /// The text of each choice and kind, added up as a user would.
-fn add_up<'u>(Updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<String> {
+fn add_up<'u>(updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<String> {
     let mut texts: BTreeMap<(u32, String), String> = BTreeMap::new();
-    for update in Updates {
+    for update in updates {
         let mut add = |kind: String, piece: &Option<Fragment<'static>>| {
             let Some(piece) = piece else { return };
             assert_eq!((piece.low, piece.high), (None, None), "nobody need know");

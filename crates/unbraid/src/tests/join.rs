@@ -28,7 +28,7 @@ pub(super) fn answer(text: &str) -> Vec<Step> {
 }
 
 pub(super) fn source(steps: impl IntoIterator<Item = Step>) -> Source {
-    Source::sse(Script::new(steps))
+    Source::from_byte_stream(Script::new(steps))
 }
 
 fn probed(steps: impl IntoIterator<Item = Step>) -> (Source, Probe) {

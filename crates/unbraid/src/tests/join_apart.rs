@@ -24,7 +24,7 @@ fn two_answers() -> Source {
 
 #[tokio::test(start_paused = true)]
 async fn e11_a_second_answer_of_a_source_is_refused_and_not_mixed_with_the_first() {
-    let completions = Completions::join([source(answer("fine")), two_answers()]);
+    let completions = Completions::merge([source(answer("fine")), two_answers()]);
     let expected = ["0 finished \"fine\"", "1 finished \"aa\""];
     let mut ends = ends(&completions).await;
     ends.sort_unstable();
@@ -54,10 +54,10 @@ async fn e12_the_indices_of_each_source_are_folded_only_if_that_is_asked_for() {
     };
     let folded = Completions::builder()
         .expect_choices(1)
-        .join([counting(), counting()]);
+        .merge([counting(), counting()]);
     let expected = ["0 finished \"aaaaaa\"", "1 finished \"aaaaaa\""];
     assert_eq!(ends(&folded).await, expected);
-    let apart = Completions::join([counting(), source(answer("fine"))]);
+    let apart = Completions::merge([counting(), source(answer("fine"))]);
     let ends = ends(&apart).await;
     assert_eq!(ends[0], "0 done_without_finish \"a\"");
     let codes: Vec<_> = apart.warnings().iter().map(|w| w.code).collect();
@@ -72,8 +72,11 @@ async fn the_shape_of_the_whole_is_known_once_any_source_brought_a_choice() {
     let envelope = "data: {\"id\":\"one\",\"choices\":[]}\n\n";
     let empty = "data: {\"id\":\"two\",\"choices\":[{\"index\":0,\"delta\":{}}]}\n\n";
     for order in [[envelope, empty], [empty, envelope]] {
-        let completions = Completions::join(order.map(|body| source([bytes(body)])));
+        let completions = Completions::merge(order.map(|body| source([bytes(body)])));
         let _closed = soon(completions.closed()).await;
-        assert_eq!(completions.metadata().shape, Some(crate::Shape::Chat));
+        assert_eq!(
+            completions.metadata().shape,
+            Some(crate::CompletionKind::Chat)
+        );
     }
 }

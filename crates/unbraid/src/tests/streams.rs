@@ -355,19 +355,19 @@ async fn r63_the_flat_view_and_the_choices_agree() {
         DONE.into(),
     ];
     let flat: Vec<_> =
-        soon(crate::Updates::from_byte_stream(Script::of(&reads)).collect::<Vec<_>>()).await;
+        soon(Updates::from_byte_stream(Script::of(&reads)).collect::<Vec<_>>()).await;
     let indices: Vec<_> = flat
         .iter()
         .map(|update| update.as_ref().unwrap().choice.map(|index| index.0))
         .collect();
     assert_eq!(indices, [Some(1), Some(0), Some(1), None]);
     let direct = Completions::from_byte_stream(Script::of(&reads));
-    let through = Completions::from_updates(crate::Updates::from_byte_stream(Script::of(&reads)));
+    let through = Completions::from_updates(Updates::from_byte_stream(Script::of(&reads)));
     assert_eq!(
         soon(direct.aggregate()).await,
         soon(through.aggregate()).await
     );
-    let broken = Completions::from_updates(crate::Updates::from_byte_stream(Script::new([
+    let broken = Completions::from_updates(Updates::from_byte_stream(Script::new([
         bytes(content(0, "a")),
         Step::Fail,
     ])));

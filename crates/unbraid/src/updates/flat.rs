@@ -3,7 +3,7 @@
 use std::{panic::resume_unwind, sync::Arc};
 
 use unbraid_core::{
-    BoxError, Options, Redact, StreamError, TransportError, Update, pipeline::Intake,
+    BoxError, Config, Redact, StreamError, TransportError, Update, pipeline::UpdateReader,
 };
 
 use crate::apart::{self, Done};
@@ -13,7 +13,7 @@ const PORTION: usize = 256 * 1024;
 
 /// An intake, and what it has decoded but not yet given.
 pub(super) struct Flat {
-    intake: Intake,
+    intake: UpdateReader,
     redact: Redact,
     pub(super) ready: Vec<Result<Update<'static>, StreamError>>,
     /// Nothing is decoded any more.
@@ -84,7 +84,7 @@ impl<B: AsRef<[u8]>> Reading<B> {
 impl Flat {
     pub(super) fn new(options: &Config) -> Self {
         Self {
-            intake: Intake::new(options),
+            intake: UpdateReader::new(options),
             redact: options.redact.clone(),
             ready: Vec::new(),
             over: false,

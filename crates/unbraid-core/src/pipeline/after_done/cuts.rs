@@ -1,6 +1,6 @@
 //! The bound after `[DONE]` counts from the same byte however the stream is cut into reads.
 
-use crate::{Demux, Options, limits::MAX_BYTES_AFTER_DONE};
+use crate::{Config, Demux, limits::MAX_BYTES_AFTER_DONE};
 
 const ANSWER: &str =
     "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}";
@@ -8,9 +8,9 @@ const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"completion_tokens\":7}}"
 
 /// Tokens, whether the stream is closed, and the events, after each of the cuts.
 fn read(stream: &str, cuts: &[usize]) -> (Option<u64>, bool, Vec<String>) {
-    let mut demux = Demux::new(Options {
+    let mut demux = Demux::new(Config {
         usage_after_done: true,
-        ..Options::default()
+        ..Config::default()
     });
     let (mut left, mut at) = (stream.as_bytes(), 0);
     for cut in cuts {
