@@ -36,15 +36,18 @@
 //!
 //! Whoever has a client already needs [`ResponseExt`] only.
 
-/// The README's programs compile and run. They stand here because this crate sees all libraries.
+// The programs of these pages are doc tests here, because this crate depends on all libraries.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The programs of the guide compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/requests.md")]
-struct Guide;
+struct Requests;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/cookbook.md")]
+struct Cookbook;
 
 mod body;
 mod client;
