@@ -10,11 +10,15 @@ use std::{
 /// Runs the built example and compares its output with the block under its heading.
 #[track_caller]
 fn check(name: &str) {
+    assert_eq!(printed(name), promised(name), "{name}");
+}
+
+#[track_caller]
+fn printed(name: &str) -> String {
     let output = Command::new(built(name)).output().expect("it can be run");
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {complaint}");
-    let printed = String::from_utf8(output.stdout).expect("it prints UTF-8");
-    assert_eq!(printed, promised(name), "{name}");
+    String::from_utf8(output.stdout).expect("it prints UTF-8")
 }
 
 /// Where cargo puts an example: beside the directory of the test's own binary.
@@ -57,6 +61,16 @@ fn promised(name: &str) -> String {
         .expect("a section shows the output");
     let (block, _) = block.split_once("```").expect("a block ends");
     block.to_owned()
+}
+
+#[test]
+fn the_picture_in_the_docs_is_what_braid_svg_prints() {
+    let picture = fs::read_to_string(package().join("../docs/braid.svg")).expect("it is committed");
+    assert_eq!(
+        printed("braid_svg"),
+        picture.replace("\r\n", "\n"),
+        "run `cargo run --example braid_svg > docs/braid.svg`"
+    );
 }
 
 #[test]

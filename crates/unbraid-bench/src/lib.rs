@@ -2,6 +2,15 @@
 //!
 //! Contenders run in one process, turn by turn; tables give medians, and ratios within one run.
 
+// The migration guides are doc tests here, because this crate depends on the libraries that they migrate from.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-async-openai.md")]
+struct FromAsyncOpenai;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-eventsource-stream.md")]
+struct FromEventsourceStream;
+
 mod body;
 mod contender;
 mod corpus;

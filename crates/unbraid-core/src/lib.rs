@@ -1,21 +1,69 @@
-//! The core of unbraid: bytes of one completion stream in, the events of each of its choices out.
+//! The core of unbraid: bytes of one completion stream in, events of each of its choices out.
 //!
-//! It has no runtime, no clock and no I/O. [`Demux`] is the whole of it in one object; the other modules are its
-//! parts, in the order a byte travels: [`frame`], [`decode`], [`update`], [`route`], [`choice`], [`event`]. The crate
-//! `unbraid` runs the same parts in actors and gives the same events.
+//! It has no runtime, no clock and no I/O. Use it in synchronous code, in WebAssembly, or on another runtime than tokio.
+//! The crate [`unbraid`](https://docs.rs/unbraid) runs the same parts in actors and yields the same events.
+//!
+//! # Five minutes
+//!
+//! [`Demux`] is the complete core in one object. Feed it bytes, in pieces of any size, and take events:
 //!
 //! ```
-//! use unbraid_core::{ChoiceIndex, Demux, Config};
+//! use unbraid_core::{ChoiceIndex, Config, Demux, Event};
 //!
 //! let mut demux = Demux::new(Config::default());
 //! demux.feed(b"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"World\"}}]}\n\n");
 //! demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"}}]}\n\ndata: [DONE]\n\n");
 //! demux.finish();
+//!
+//! let mut texts = Vec::new();
+//! while let Some(event) = demux.next_event() {
+//!     if let Event::Content(text) = event.event {
+//!         texts.push(text.to_owned()); // in the order of the wire
+//!     }
+//! }
+//! assert_eq!(texts, ["World", "Hello"]);
 //! assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().content, "Hello");
 //! assert_eq!(demux.choice(ChoiceIndex(1)).unwrap().message().content, "World");
 //! ```
 //!
-//! Nothing that comes from the wire panics, and nothing grows without a bound: see [`limits`].
+//! # Concepts
+//!
+//! The stages, in the order a byte travels:
+//!
+//! | stage | does |
+//! |---|---|
+//! | frame | finds complete events in the bytes |
+//! | decode | turns an event's JSON into [`Update`]s |
+//! | route | assigns updates to choices; decides limits, and ends that depend on other choices |
+//! | choice | turns the updates of one choice into [`Event`]s |
+//! | transcript | keeps everything that one choice has produced ([`Transcript`]) |
+//!
+//! - The same bytes yield the same events, however they are split into calls of [`Demux::feed`].
+//! - Events have one total order ([`Sequenced::sort_key`]). One wire delta is one event.
+//! - An [`Update`] from another provider's format can be fed with [`Demux::feed_update`].
+//!
+//! # Ends and idleness
+//!
+//! A choice ends in one of nine ways ([`ChoiceEnd`]). The core has no clock: call [`Demux::handle_idle`] when no bytes have
+//! arrived for a while, so that choices with a finish reason end. [`Demux::finish`] closes the stream, [`Demux::abort`]
+//! closes it with an error of the transport, and [`Demux::cancel`] ends one choice. [`Demux::result`] is the outcome of a choice, and
+//! [`Demux::aggregate`] the response that the server would have sent without streaming.
+//!
+//! # JSON
+//!
+//! [`json`] reads a call's arguments as they arrive, in one pass: [`json::Partial`] values, one [`json::Field`], the
+//! [`json::check`] that decides a call's [`CallStatus`], and [`json::repair`]. [`parse_json`] is strict.
+//!
+//! # Errors and limits
+//!
+//! No input can panic, and nothing grows without a bound: see [`limits`]. [`StreamError`] ends everything, [`ChoiceError`] one choice.
+//! Error messages and `Debug` output carry positions and lengths, never payload. A deviation that was tolerated is a
+//! [`Warning`], whose code is a rule of [edge-cases.md](https://github.com/unbraid/unbraid/blob/main/docs/edge-cases.md).
+//!
+//! # Usage
+//!
+//! [`Demux::usage`] is what the server reported. [`Demux::estimated_usage`] counts the rest with any [`Tokenizer`].
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
 mod aggregate;

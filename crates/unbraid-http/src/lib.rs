@@ -1,17 +1,25 @@
-//! The whole way from a question to independent answers: requests over HTTP for [`unbraid`].
+//! Requests over HTTP for [`unbraid`]: from a question to one independent stream per answer.
 //!
-//! A [`Client`] sends a [`Request`] to any endpoint that speaks the OpenAI format, and gives
+//! # Five minutes
+//!
+//! A [`Client`] sends a [`Request`] to any endpoint in the OpenAI format, and returns
 //! [`Completions`](unbraid::Completions) as soon as the answer begins.
 //!
 //! ```no_run
 //! use tokio::task::JoinSet;
-//! use unbraid_http::{Client, Request};
+//! use unbraid_http::{Client, HttpError, Request};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::from_env()?; // OPENAI_BASE_URL, OPENAI_API_KEY
-//! let request = Request::chat("gpt-4o-mini").user("Tell me a joke.").n(3);
-//! let completions = client.send(&request).await?;
+//! let request = Request::chat("gpt-4o-mini").user("Write a haiku on rain.").n(3);
+//! let completions = match client.send(&request).await {
+//!     Err(HttpError::Status(refused)) => {
+//!         eprintln!("{refused}: {}", refused.message().unwrap_or("no message"));
+//!         return Ok(());
+//!     }
+//!     sent => sent?,
+//! };
 //! let mut choices = completions.choices();
 //! let mut tasks = JoinSet::new();
 //! while let Some(choice) = choices.next().await {
@@ -26,25 +34,53 @@
 //! # }
 //! ```
 //!
-//! # What holds
+//! # Concepts
 //!
-//! - The key is in no error, whether of a refusal or inside a stream, in no log and no `Debug`, and neither are the values of other headers. Redirects are not followed, so that it goes nowhere else.
-//! - A status other than success is a [`StatusError`], never a stream.
-//! - A request is sent again only where it surely brought no answer: on the statuses 408, 409, 429 and 5xx, where no
-//!   connection came about, and where a server of HTTP/2 guarantees that it did not process it. Once an answer has begun, never: it would be billed twice.
-//! - Dropping the last handle of a completion closes its connection; after an answer's end it is used again.
+//! - A [`Client`] is an address, a key and a connection pool. Create one with [`Client::builder`] and clone it.
+//! - A [`Request`] has methods for the usual fields, passes any other field through ([`Request::field`]), and accepts the request types
+//!   of other crates ([`Request::from_serialize`]).
+//! - [`ChoiceStrategy`] decides how `n` choices are requested: by the provider's `n`, by one request per choice, or by
+//!   whichever works. [`Client::fan_out`] always sends one request per choice.
+//! - [`Client::open`] returns the [`Body`] instead, as bytes to be recorded or forwarded.
+//! - [`ResponseExt`] reads a response of your own reqwest client.
 //!
-//! Whoever has a client already needs [`ResponseExt`] only.
+//! # Errors and retries
+//!
+//! - An error status is a [`StatusError`], never a stream. [`HttpError`] covers everything before the answer; after it has begun, the
+//!   errors are those of [`unbraid`].
+//! - A request is sent again only if no answer can have begun: on the statuses 408, 409, 429 and 5xx, if no
+//!   connection was established, or if an HTTP/2 server guarantees that it did not process the request. An answer that has begun is never
+//!   requested again, because it would be billed twice.
+//!
+//! # Cancel
+//!
+//! Dropping the last handle of a completion closes its connection, which makes the server stop. After the end of an answer the connection is
+//! reused. With a fan-out, cancelling one choice closes the connection of that choice.
+//!
+//! # Limits and secrets
+//!
+//! Timeouts for connecting, the first byte, silence and the whole request are set on [`ClientBuilder`]; [`limits`] has the
+//! constants. The key and the values of other headers appear in no error, no log and no `Debug` output. Redirects are not followed,
+//! so the key is sent nowhere else.
+//!
+//! # Guides
+//!
+//! [Requests](https://github.com/unbraid/unbraid/blob/main/docs/requests.md) describes every setting and response;
+//! the [cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md) has twelve jobs of 10 to 30 lines.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
-/// The README's programs compile and run. They stand here because this crate sees all libraries.
+// The programs of these pages are doc tests here, because this crate depends on all libraries.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The programs of the guide compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/requests.md")]
-struct Guide;
+struct Requests;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/cookbook.md")]
+struct Cookbook;
 
 mod body;
 mod client;

@@ -266,7 +266,7 @@ impl CompletionsBuilder {
         self.read(Source::from_reader(reader))
     }
 
-    /// Reads updates that were decoded elsewhere (R64): by [`updates`](crate::updates()), or from another provider's format.
+    /// Reads updates that were decoded elsewhere (R64): by [`Updates`](crate::Updates), or from another provider's format.
     ///
     /// Updates of one event share their `at`, which never falls, and the last of them has `last` set: by that a choice
     /// with a finish reason ends at its event's boundary. Limits on lines and events do not apply, nor does `strict`. Fails as [`from_byte_stream`](Self::from_byte_stream) does.

@@ -1,13 +1,19 @@
-//! Takes a braided LLM answer stream apart: one independent stream per choice.
+//! Separates an interleaved LLM answer stream: one independent stream per choice.
 //!
-//! One request can ask for several answers (`n` choices). The server sends them as one stream of small pieces, each
+//! One request can ask for several answers (`n` choices). The server sends them as one stream of small deltas, each
 //! tagged with a choice index, in any order. [`Completions`] reads that stream with actors and gives every choice a
-//! stream of its own, so that nobody tracks an index by hand.
+//! stream of its own, so that no caller tracks an index.
+//!
+//! # Five minutes
+//!
+//! A [`Completions`] reads any stream of byte chunks, such as the body of a response. [`choices`](Completions::choices)
+//! yields each [`Choice`] as soon as it appears; [`content`](Choice::content) is its text, and
+//! [`finished`](Choice::finished) its outcome.
 //!
 //! ```
 //! use futures::stream;
 //! use tokio::task::JoinSet;
-//! use unbraid::{ChoiceError, Completions};
+//! use unbraid::Completions;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,13 +27,13 @@
 //! let mut choices = completions.choices();
 //! let mut tasks = JoinSet::new();
 //! while let Some(choice) = choices.next().await {
-//!     let choice = choice?; // as each one appears
+//!     let choice = choice?; // each one as soon as it appears
 //!     tasks.spawn(async move {
-//!         let mut content = choice.content(); // its text, from its first delta
+//!         let mut content = choice.content(); // its text, from the first delta
 //!         while let Some(delta) = content.next().await {
 //!             print!("{}", delta?);
 //!         }
-//!         choice.finished().await // its own end
+//!         choice.finished().await // its own outcome
 //!     });
 //! }
 //! while let Some(answer) = tasks.join_next().await {
@@ -38,23 +44,133 @@
 //! # }
 //! ```
 //!
-//! # What holds for every handle and stream
+//! One choice needs no loop:
 //!
-//! - Streams are named, owned cursors: `Clone + Send + Unpin + 'static`, fused, with an inherent `next()` that is
-//!   cancel safe. Each starts at the first delta, whenever it is taken: before, during or after the stream.
-//! - Nobody waits for a slow consumer. What has come is kept until the handles are dropped, within [`Limits`].
-//! - Nobody is left waiting: whatever dies, every stream comes to its end. A choice's streams give `None` after the
-//!   ends `finished` and `done_without_finish`; after any other, exactly one error, then `None`.
-//! - Dropping the last handle of a completion closes its source. Dropping any other frees and cancels nothing. The waker
-//!   of a dropped stream's task is released with the next delta or the end of its choice at the latest.
-//! - `Debug` of every type shows counts and lengths, never what a model or a server wrote.
+//! ```
+//! # use unbraid::{Completions, Error};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Error> {
+//! # let body = &b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"[..];
+//! let text = Completions::from_reader(body).first().await?.text().await?;
+//! assert_eq!(text, "Hi");
+//! # Ok(())
+//! # }
+//! ```
 //!
-//! The synchronous half, without a runtime, is [`Demux`]; its crate, `unbraid-core`, is re-exported here.
+//! Function calls are streams, too. A call is available as soon as its name is known, can be read while the model
+//! writes it, and is parsed only when it is complete:
+//!
+//! ```
+//! # use unbraid::{Completions, Error};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Error> {
+//! # let body = &br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},"finish_reason":"tool_calls"}]}"#[..];
+//! # let choice = Completions::from_reader(body).first().await?;
+//! let mut calls = choice.tool_calls();
+//! while let Some(call) = calls.next().await {
+//!     let call = call?;
+//!     let mut city = call.field("/city"); // one string, as the model types it
+//!     while let Some(delta) = city.next().await {
+//!         print!("{}", delta?);
+//!     }
+//!     let arguments: serde_json::Value = call.parse().await?; // strict, at the end of the choice
+//!     assert_eq!(arguments["city"], "Oslo");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The crate [`unbraid-http`](https://docs.rs/unbraid-http) sends the request.
+//!
+//! # Concepts
+//!
+//! - A **completion** is the answers of one request. Reading starts at once, on the current tokio runtime, and
+//!   continues whether or not anybody consumes.
+//! - A **handle** ([`Completions`], [`Choice`], [`ToolCallHandle`], [`ContentJson`]) is cheap to clone and can be moved
+//!   into a task.
+//! - A **cursor** ([`Choices`], [`Content`], [`ToolCalls`], [`Events`] and others) is a named, owned stream:
+//!   `Clone + Send + Unpin + 'static`, fused, with an inherent `next()` that is cancel safe. A cursor starts at the first delta,
+//!   whenever it is created: before, during or after the stream, and any number of times.
+//! - One item of a cursor is one delta of the wire, verbatim. [`Content::coalesced`] combines the deltas that have
+//!   accumulated, for consumers that are slower than the model.
+//! - No consumer delays another. Everything that arrived is kept until the handles are dropped, within [`Limits`].
+//! - [`Completions::merge`] reads several sources as one completion, for example n requests of one choice each.
+//! - [`Updates`] is the flat view without actors: every delta with its choice index. [`Demux`] does the same as the
+//!   handles without a runtime; it belongs to `unbraid-core`, whose types are re-exported here.
+//!
+//! Two kinds of actors do the work. The reader actor owns the source, decodes it, and routes the deltas. A choice actor owns
+//! its choice's log and its end: it is the unit of kill, panic and supervision, and applies the batches that no consumer
+//! has applied first. No actor type is part of the API.
+//!
+//! # Ends
+//!
+//! A choice has one of nine ends ([`ChoiceEnd`]). Its cursors return `None` after `Finished` (a finish reason arrived) and
+//! `DoneWithoutFinish` (`[DONE]` arrived, but no reason). After every other end (`Interrupted`, `ServerError`,
+//! `Transport`, `Cancelled`, `TimedOut`, `LimitExceeded`, `Lost`) they return exactly one error, then `None`. A reason that has arrived
+//! stays: an error of the stream does not take back a finished answer. `length` and `content_filter` are reasons, not
+//! errors. Arguments that parse are never a sign that a call is complete, so a call gets its [`CallStatus`] when its choice ends.
+//!
+//! Whatever dies, every stream ends: a panic in a choice, a panic in the source, or a runtime that shuts down ends the
+//! choices as `Lost`.
+//!
+//! # Cancel
+//!
+//! - [`Choice::cancel`] ends one choice and keeps what had arrived. In a request with native `n` the server continues to generate
+//!   it; the connection closes when all choices are cancelled.
+//! - [`Choice::discard`] also frees the text.
+//! - [`Completions::cancel`] ends all choices and closes the source.
+//! - [`Completions::first_finished`] and [`Completions::first_where`] cancel the choices that did not win.
+//! - Dropping the last handle or cursor of a completion closes its source at once. Dropping any other frees and cancels nothing.
+//!   The waker of a dropped cursor's task is released with the next delta or the end of its choice at the latest.
+//!
+//! # Errors
+//!
+//! There is one type per scope: [`StreamError`] ends everything, [`ChoiceError`] ends one choice and holds what had
+//! arrived, [`JsonError`] is about one call's arguments or JSON content. [`Error`] is any of them. All are `Clone`, and say where
+//! they happened. `Display` and `Debug` of errors, events and handles show counts and lengths, never what a model or a server
+//! wrote; [`ServerError::message`] must be called explicitly.
+//!
+//! A deviation that was tolerated is a [`Warning`] with the id of its rule in
+//! [edge-cases.md](https://github.com/unbraid/unbraid/blob/main/docs/edge-cases.md).
+//!
+//! # Limits
+//!
+//! [`Limits`] bounds everything that a server can make the client buffer, with defaults that suit real answers: 32 MiB per event,
+//! 64 MiB per choice, 256 MiB per completion, 128 choices. Exceeding a limit is a typed error on the narrowest scope. Timeouts are off
+//! until they are set with [`Completions::builder`].
+//!
+//! ```
+//! use std::time::Duration;
+//! use unbraid::{Completions, Limits};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! # let body = &b"data: [DONE]\n\n"[..];
+//! let mut limits = Limits::default();
+//! limits.choice_bytes = 1 << 20;
+//! let completions = Completions::builder()
+//!     .expect_choices(4)
+//!     .limits(limits)
+//!     .idle_timeout(Duration::from_secs(30))
+//!     .from_reader(body);
+//! # assert!(completions.closed().await.is_err());
+//! # }
+//! ```
 //!
 //! # Features
 //!
-//! `tokens`, off by default: [`Completions::usage`] counts the tokens that the server did not report, with tiktoken-rs.
-//! It adds about 8 MB of tables to a binary.
+//! `tokens`, off by default: [`Completions::usage`] counts the tokens that the server did not report, with tiktoken-rs, and
+//! marks them. It adds about 8 MB of tables to a binary.
+//!
+//! # Guides
+//!
+//! - [Cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md): twelve jobs of 10 to 30 lines, among them best of
+//!   n, majority vote, an agent loop, and a proxy.
+//! - [Function calls](https://github.com/unbraid/unbraid/blob/main/docs/function-calls.md): how fragments are assigned to calls, and every status.
+//! - [Usage](https://github.com/unbraid/unbraid/blob/main/docs/usage.md): what is reported, and what is counted.
+//! - Migration from [async-openai](https://github.com/unbraid/unbraid/blob/main/docs/from-async-openai.md) and from
+//!   [eventsource-stream](https://github.com/unbraid/unbraid/blob/main/docs/from-eventsource-stream.md).
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod apart;
 mod batch;
@@ -73,6 +189,7 @@ mod shared;
 mod source;
 mod sync;
 #[cfg(feature = "tokens")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokens")))]
 pub mod tokens;
 mod updates;
 mod waiting;
