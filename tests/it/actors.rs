@@ -1,4 +1,4 @@
-//! The actors against `Demux`: on every fixture, at every cut, on both kinds of runtime, the same events.
+//! The actors against `Demux`: the same events for every fixture and split, on both kinds of runtime.
 
 use futures::{StreamExt, stream};
 use unbraid::{Completions, CompletionsBuilder, Demux, Sequenced};
@@ -7,10 +7,10 @@ use unbraid_testkit::fixture::Fixture;
 
 use crate::support::{options, strided};
 
-/// Cuts in two of one fixture; longer streams are cut at this many places, evenly.
+/// The number of cuts in two of one fixture, evenly distributed.
 const CUTS: usize = 100;
 
-/// The lines of a stream, once for each of three orders.
+/// The events of a stream as lines, in three orders.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Lists {
     whole: Vec<String>,
@@ -24,7 +24,7 @@ fn builder(fixture: &Fixture) -> CompletionsBuilder {
     Completions::builder().config(options(&fixture.options))
 }
 
-/// What `Demux` makes of a stream.
+/// The events that `Demux` emits.
 pub(crate) fn expected(fixture: &Fixture) -> Lists {
     let mut demux = Demux::new(options(&fixture.options));
     demux.feed(&fixture.bytes);
@@ -50,7 +50,7 @@ pub(crate) fn expected(fixture: &Fixture) -> Lists {
     }
 }
 
-/// What the actors make of the same bytes, cut into these reads.
+/// The events that the actors emit for the same bytes, split into these reads.
 pub(crate) async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
     let source = stream::iter(reads.into_iter().map(Ok::<_, std::io::Error>));
     let completions = builder(fixture).from_byte_stream(source);
@@ -88,8 +88,8 @@ pub(crate) async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
     }
 }
 
-pub(crate) fn owned<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<Vec<u8>> {
-    pieces.into_iter().map(<[u8]>::to_vec).collect()
+pub(crate) fn owned<'p>(reads: impl IntoIterator<Item = &'p [u8]>) -> Vec<Vec<u8>> {
+    reads.into_iter().map(<[u8]>::to_vec).collect()
 }
 
 pub(crate) fn runtimes() -> [tokio::runtime::Runtime; 2] {
@@ -136,11 +136,11 @@ fn the_actors_give_the_events_of_demux_on_every_fixture() {
     }
 }
 
-/// Streams are cut in two at many places, and each read of the whole stream cuts at every `step`-th byte, each time from
-/// another first byte: so every cut is made, on both kinds of runtime.
+/// Streams are cut in two at many bytes, and at every `step`-th byte, once for each first byte, so that every cut is tested
+/// on both kinds of runtime.
 #[test]
 fn the_actors_give_the_events_of_demux_at_every_cut() {
-    const BUDGET: usize = 100_000; // bytes a fixture
+    const BUDGET: usize = 100_000; // bytes per fixture
     let runtimes = runtimes();
     for fixture in &Fixture::all() {
         let expected = expected(fixture);

@@ -6,28 +6,28 @@ use super::text;
 
 /// The whole chunk if it reports an error (X1 to X9).
 pub(super) fn in_chunk(chunk: &Value) -> Option<Value> {
-    let says = |key| chunk.get(key).is_some_and(says_something);
+    let has = |key| chunk.get(key).is_some_and(is_present);
     let has_choices = chunk
         .get("choices")
         .and_then(Value::as_array)
         .is_some_and(|choices| !choices.is_empty());
     let refused = chunk.get("success") == Some(&Value::Bool(false));
-    let coded = text(chunk, "msg").is_some() && chunk.get("code").is_some_and(is_a_code);
+    let coded = text(chunk, "msg").is_some() && chunk.get("code").is_some_and(is_error_code);
 
-    let is_error = says("error")
+    let is_error = has("error")
         || text(chunk, "object") == Some("error")
-        || chunk.pointer("/base_resp/status_code").is_some_and(is_a_code)
-        // These keys may also stand in a good chunk.
-        || !has_choices && (refused || coded || says("error_message") || says("detail"));
+        || chunk.pointer("/base_resp/status_code").is_some_and(is_error_code)
+        // A chunk with choices may also contain these keys.
+        || !has_choices && (refused || coded || has("error_message") || has("detail"));
     is_error.then(|| chunk.clone())
 }
 
-/// Gateways that write out every field send null, false or `""` where there is no error (X3).
-pub(super) fn says_something(value: &Value) -> bool {
+/// Gateways that serialize every field send null, false or `""` where there is no error (X3).
+pub(super) fn is_present(value: &Value) -> bool {
     !value.is_null() && value != false && value != ""
 }
 
-/// Zero and nothing mean that all is well.
-fn is_a_code(value: &Value) -> bool {
-    says_something(value) && value != 0 && value != "0"
+/// Zero and an absent code mean success.
+fn is_error_code(value: &Value) -> bool {
+    is_present(value) && value != 0 && value != "0"
 }
