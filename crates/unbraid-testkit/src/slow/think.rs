@@ -1,4 +1,4 @@
-//! Reasoning between tags in the content (C18), found in the whole content offset its end.
+//! Reasoning between tags in the content (C18), found in the complete content at its end.
 
 use crate::fixture::SplitThink;
 
