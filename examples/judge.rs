@@ -41,15 +41,10 @@ async fn judge(choice: Choice) -> (ChoiceOutcome, String) {
     let mut content = choice.content();
     while let Some(Ok(delta)) = content.next().await {
         text.push_str(&delta);
-        if let Some(line) = text
-            .lines()
-            .position(|line| line.chars().count() > MAX_LINE)
-        {
+        if let Some(line) = text.lines().position(is_too_long) {
             choice.cancel(); // the other choices continue
-            return (
-                choice.outcome().await,
-                format!("rejected at line {}", line + 1),
-            );
+            let verdict = format!("rejected at line {}", line + 1);
+            return (choice.outcome().await, verdict);
         }
     }
     let answer = choice.outcome().await;
@@ -57,4 +52,8 @@ async fn judge(choice: Choice) -> (ChoiceOutcome, String) {
     let is_complete = reason.is_some_and(|reason| reason.as_str() == "stop");
     let verdict = if is_complete { ACCEPTED } else { "incomplete" };
     (answer, verdict.to_owned())
+}
+
+fn is_too_long(line: &str) -> bool {
+    line.chars().count() > MAX_LINE
 }

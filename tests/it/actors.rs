@@ -13,7 +13,7 @@ const CUTS: usize = 100;
 /// The events of a stream as lines, in three orders.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Lists {
-    whole: Vec<String>,
+    all_events: Vec<String>,
     /// By choice, in order of appearance.
     choices: Vec<Vec<String>>,
     stream: Vec<String>,
@@ -29,13 +29,13 @@ pub(crate) fn expected(fixture: &Fixture) -> Lists {
     let mut demux = Demux::new(options(&fixture.options));
     demux.feed(&fixture.bytes);
     demux.finish();
-    let (mut whole, mut stream) = (Vec::new(), Vec::new());
+    let (mut all_events, mut stream) = (Vec::new(), Vec::new());
     while let Some(event) = demux.next_event() {
         let line = event.to_string();
         if event.choice.is_none() {
             stream.push(line.clone());
         }
-        whole.push(line);
+        all_events.push(line);
     }
     let choices = demux.choices().map(|transcript| {
         let events = (0..transcript.event_count()).filter_map(|seq| transcript.event(seq));
@@ -43,7 +43,7 @@ pub(crate) fn expected(fixture: &Fixture) -> Lists {
     });
     let choices = choices.collect();
     Lists {
-        whole,
+        all_events,
         choices,
         stream,
         aggregate: format!("{}\n{}", demux.aggregate(), demux.aggregate_json()),
@@ -81,7 +81,7 @@ pub(crate) async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
         completions.aggregate_json().await
     );
     Lists {
-        whole: lines(&events),
+        all_events: lines(&events),
         choices,
         stream: lines(&stream),
         aggregate,
@@ -108,7 +108,11 @@ pub(crate) fn runtimes() -> [tokio::runtime::Runtime; 2] {
 
 #[track_caller]
 pub(crate) fn check(fixture: &Fixture, how: &str, actual: &Lists, expected: &Lists) {
-    assert_eq!(actual.whole, expected.whole, "{}: {how}", fixture.name);
+    assert_eq!(
+        actual.all_events, expected.all_events,
+        "{}: {how}",
+        fixture.name
+    );
     assert_eq!(actual.choices, expected.choices, "{}: {how}", fixture.name);
     assert_eq!(actual.stream, expected.stream, "{}: {how}", fixture.name);
     assert_eq!(
@@ -125,10 +129,10 @@ fn the_actors_give_the_events_of_demux_on_every_fixture() {
         for fixture in &fixtures {
             let expected = expected(fixture);
             runtime.block_on(async {
-                let whole = actual(fixture, vec![fixture.bytes.clone()]).await;
-                check(fixture, "in one read", &whole, &expected);
-                let single = actual(fixture, owned(bytewise(&fixture.bytes))).await;
-                check(fixture, "byte by byte", &single, &expected);
+                let single_read = actual(fixture, vec![fixture.bytes.clone()]).await;
+                check(fixture, "in one read", &single_read, &expected);
+                let bytewise_reads = actual(fixture, owned(bytewise(&fixture.bytes))).await;
+                check(fixture, "byte by byte", &bytewise_reads, &expected);
                 let random = actual(fixture, owned(random_cuts(&fixture.bytes, 7, 200))).await;
                 check(fixture, "cut at random", &random, &expected);
             });

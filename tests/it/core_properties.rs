@@ -10,12 +10,12 @@ use crate::support::{bare, demux, lines};
 /// The fields of a choice's entry in the `choices` of one chunk.
 fn entry_fields() -> impl Strategy<Value = Value> {
     let text = "[a-zé😀 \"\\\\\n]{0,6}";
-    let piece = prop_oneof![
+    let fragment = prop_oneof![
         "[0-9,]{0,3}",
         Just("{\"a\":".to_owned()),
         Just("}".to_owned())
     ];
-    let call = (0..3_u8, any::<bool>(), piece.clone()).prop_map(|(index, named, arguments)| {
+    let call = (0..3_u8, any::<bool>(), fragment.clone()).prop_map(|(index, named, arguments)| {
         let mut entry = json!({ "index": index, "function": { "arguments": arguments } });
         if named {
             entry["id"] = json!(format!("call_{index}"));
@@ -28,7 +28,7 @@ fn entry_fields() -> impl Strategy<Value = Value> {
         2 => text.prop_map(|text| json!({ "delta": { "reasoning_content": text } })),
         1 => text.prop_map(|text| json!({ "delta": { "refusal": text } })),
         2 => call,
-        1 => piece.prop_map(|piece| json!({ "delta": { "function_call": { "name": "old", "arguments": piece } } })),
+        1 => fragment.prop_map(|fragment| json!({ "delta": { "function_call": { "name": "old", "arguments": fragment } } })),
         1 => prop::sample::select(vec!["assistant", "tool", ""]).prop_map(|role| json!({ "delta": { "role": role } })),
         1 => Just(json!({ "delta": {}, "logprobs": { "content": [{ "token": "t", "logprob": -1.5 }] } })),
         1 => (0..3_u8).prop_map(|score| json!({ "delta": {}, "score": score })),
@@ -80,10 +80,10 @@ fn interleave(answers: &[(u32, Vec<Value>)], turns: &[prop::sample::Index]) -> S
 
 /// The events of a choice, without their position in the stream.
 fn events_of(events: &[Sequenced<Text>], index: u32) -> Vec<String> {
-    let of_choice = events
+    let events = events
         .iter()
         .filter(|event| event.choice == Some(ChoiceIndex(index)));
-    of_choice
+    events
         .map(|event| match &event.event {
             Event::Warning(warning) => format!("{} {}", warning.code, warning.message),
             event => bare(event),
@@ -128,19 +128,19 @@ fn by_updates(mut bytes: &[u8]) -> Vec<String> {
 /// A stream gives the same events for every split of its bytes and when fed as updates, and never panics.
 #[track_caller]
 fn check(bytes: &[u8], seed: u64) -> Demux {
-    let (whole, expected) = demux([bytes], Config::default());
+    let (unsplit, expected) = demux([bytes], Config::default());
     for max in [1, 5, 90] {
-        let (_, given) = demux(random_cuts(bytes, seed, max), Config::default());
+        let (_, actual) = demux(random_cuts(bytes, seed, max), Config::default());
         assert_eq!(
-            lines(&given),
+            lines(&actual),
             lines(&expected),
             "reads of up to {max} bytes"
         );
     }
-    if whole.choices().next().is_some() {
+    if unsplit.choices().next().is_some() {
         assert_eq!(by_updates(bytes), lines(&expected), "as updates");
     }
-    whole
+    unsplit
 }
 
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
@@ -162,11 +162,11 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
         "null",
         "\u{FEFF}",
     ];
-    let piece = prop_oneof![
-        prop::sample::select(TOKENS.to_vec()).prop_map(|piece| piece.as_bytes().to_vec()),
+    let fragment = prop_oneof![
+        prop::sample::select(TOKENS.to_vec()).prop_map(|fragment| fragment.as_bytes().to_vec()),
         prop::collection::vec(any::<u8>(), 0..4),
     ];
-    let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..20_usize, piece), 1..6);
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..20_usize, fragment), 1..6);
     let fixtures: Vec<Vec<u8>> = Fixture::all()
         .into_iter()
         .map(|fixture| fixture.bytes)

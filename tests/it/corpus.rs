@@ -11,7 +11,7 @@ use unbraid_core::{
 };
 use unbraid_testkit::{
     fixture::{Corpus, Fixture, Options, SplitThink, corpus},
-    slow::{self, Outcome},
+    reference::{self, Outcome},
 };
 
 use crate::support::{demux, options};
@@ -22,9 +22,9 @@ type Facts = BTreeMap<String, Value>;
 #[track_caller]
 pub(crate) fn check(name: &str, bytes: &[u8], fixture_options: &Options) -> Result<(), String> {
     let (demux, _) = demux([bytes], options(fixture_options));
-    let mut expected = expected(&slow::accumulate(bytes, fixture_options));
-    let mut given = given(&demux);
-    mask_statuses(&mut expected, &mut given);
+    let mut expected = expected(&reference::accumulate(bytes, fixture_options));
+    let mut actual = actual(&demux);
+    mask_statuses(&mut expected, &mut actual);
     if matches!(
         demux.closed(),
         Some(Err(
@@ -33,11 +33,11 @@ pub(crate) fn check(name: &str, bytes: &[u8], fixture_options: &Options) -> Resu
     ) {
         // Neither client has choices. The number of lost events of a body that is not a stream does not matter.
         expected.remove("lost");
-        given.remove("lost");
+        actual.remove("lost");
     }
-    let keys = expected.keys().chain(given.keys());
+    let keys = expected.keys().chain(actual.keys());
     let mut differ: Vec<&String> = keys
-        .filter(|key| expected.get(*key) != given.get(*key))
+        .filter(|key| expected.get(*key) != actual.get(*key))
         .collect();
     differ.sort();
     differ.dedup();
@@ -47,8 +47,8 @@ pub(crate) fn check(name: &str, bytes: &[u8], fixture_options: &Options) -> Resu
             .map_or_else(|| "-".to_owned(), Value::to_string)
     };
     let lines = differ.into_iter().map(|key| {
-        let (expected, given) = (show(&expected, key), show(&given, key));
-        format!("  {key}\n    slow    {expected}\n    unbraid {given}\n")
+        let (expected, actual) = (show(&expected, key), show(&actual, key));
+        format!("  {key}\n    reference {expected}\n    unbraid   {actual}\n")
     });
     let report: String = lines.collect();
     if report.is_empty() {
@@ -59,23 +59,23 @@ pub(crate) fn check(name: &str, bytes: &[u8], fixture_options: &Options) -> Resu
 }
 
 /// Removes the statuses that the reference client cannot decide.
-fn mask_statuses(expected: &mut Facts, given: &mut Facts) {
+fn mask_statuses(expected: &mut Facts, actual: &mut Facts) {
     for (key, expected) in expected
         .iter_mut()
         .filter(|(key, _)| key.ends_with(" statuses"))
     {
-        let (Some(expected), Some(given)) = (
+        let (Some(expected), Some(actual)) = (
             expected.as_array(),
-            given.get_mut(key).and_then(Value::as_array_mut),
+            actual.get_mut(key).and_then(Value::as_array_mut),
         ) else {
             continue;
         };
-        for (_, given) in expected
+        for (_, actual) in expected
             .iter()
-            .zip(given)
+            .zip(actual)
             .filter(|(expected, _)| expected.is_null())
         {
-            *given = Value::Null;
+            *actual = Value::Null;
         }
     }
 }
@@ -146,7 +146,7 @@ fn choice_facts<const N: usize>(index: u32, facts: [(&str, Value); N]) -> Facts 
         .collect()
 }
 
-fn given(demux: &Demux) -> Facts {
+fn actual(demux: &Demux) -> Facts {
     let order: Vec<u32> = demux.choices().map(|choice| choice.index().0).collect();
     let error = matches!(demux.closed(), Some(Err(StreamError::Server(_))));
     let refused = matches!(demux.closed(), Some(Err(StreamError::Malformed { .. })));
@@ -181,8 +181,8 @@ fn given(demux: &Demux) -> Facts {
 /// The warnings of the library about the choices as a whole.
 fn codes(demux: &Demux) -> BTreeSet<&'static str> {
     let warnings = demux.warnings().into_iter();
-    let of_stream = warnings.filter(|warning| warning.choice.is_none());
-    let codes = of_stream.map(|warning| warning.code);
+    let stream_warnings = warnings.filter(|warning| warning.choice.is_none());
+    let codes = stream_warnings.map(|warning| warning.code);
     codes
         .filter(|code| matches!(*code, "E12" | "E13" | "E30"))
         .collect()

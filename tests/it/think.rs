@@ -80,13 +80,13 @@ fn c18_every_split_of_the_bytes_gives_the_same_events() {
         let events = |reads: Vec<&[u8]>| lines(&demux(reads, options(&fixture.options)).1);
         let expected = events(vec![bytes]);
         for max in [1, 7, 90] {
-            let given = events(random_cuts(bytes, seed, max));
-            assert_eq!(given, expected, "{}: up to {max} bytes", fixture.name);
+            let actual = events(random_cuts(bytes, seed, max));
+            assert_eq!(actual, expected, "{}: up to {max} bytes", fixture.name);
         }
         if seed < 20 {
             for (head, tail) in every_cut_in_two(bytes) {
-                let given = events(vec![head, tail]);
-                assert_eq!(given, expected, "{}: at {}", fixture.name, head.len());
+                let actual = events(vec![head, tail]);
+                assert_eq!(actual, expected, "{}: at {}", fixture.name, head.len());
             }
         }
     }

@@ -94,8 +94,8 @@ fn check_choice(demux: &Demux, choice: u32, events: &str, calls: &[&str]) {
         .expect("the choice exists");
     assert_eq!(format_events(choice), unindented(events));
     let message = choice.message();
-    let given: Vec<String> = message.tool_calls.iter().map(call).collect();
-    assert_eq!(given, calls);
+    let actual: Vec<String> = message.tool_calls.iter().map(call).collect();
+    assert_eq!(actual, calls);
     for call in &message.tool_calls {
         assert_eq!(
             choice.call(call.call_index).as_ref(),

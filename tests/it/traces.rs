@@ -14,9 +14,9 @@ use crate::support::{demux, lines, options, same, strided, trace};
 
 #[track_caller]
 fn check(fixture: &Fixture) -> Result<(), String> {
-    let given = trace(fixture).join("\n") + "\n";
+    let actual = trace(fixture).join("\n") + "\n";
     if std::env::var_os("UNBRAID_BLESS").is_some() {
-        return fs::write(fixture.trace_path(), given).map_err(|error| error.to_string());
+        return fs::write(fixture.trace_path(), actual).map_err(|error| error.to_string());
     }
     let Some(expected) = fixture.expected_trace() else {
         return Err(format!(
@@ -24,29 +24,32 @@ fn check(fixture: &Fixture) -> Result<(), String> {
             fixture.name
         ));
     };
-    if given == expected {
+    if actual == expected {
         return Ok(());
     }
-    Err(format!("{}\n{}", fixture.name, diff(&expected, &given)))
+    Err(format!("{}\n{}", fixture.name, diff(&expected, &actual)))
 }
 
 /// The lines that differ, with one line of context before and after.
-fn diff(expected: &str, given: &str) -> String {
-    let (expected, given): (Vec<_>, Vec<_>) = (expected.lines().collect(), given.lines().collect());
-    let both = expected.iter().zip(&given);
+fn diff(expected: &str, actual: &str) -> String {
+    let (expected, actual): (Vec<_>, Vec<_>) =
+        (expected.lines().collect(), actual.lines().collect());
+    let both = expected.iter().zip(&actual);
     let head = both.take_while(|(e, g)| e == g).count();
-    let rest = expected.len().min(given.len()) - head;
-    let both = expected.iter().rev().zip(given.iter().rev()).take(rest);
+    let rest = expected.len().min(actual.len()) - head;
+    let both = expected.iter().rev().zip(actual.iter().rev()).take(rest);
     let tail = both.take_while(|(e, g)| e == g).count();
     let before = head.checked_sub(1).and_then(|index| expected.get(index));
     let after = expected.get(expected.len() - tail);
     let line = |mark: &str, line: &&str| format!("  {mark} {line}\n");
-    let gone = expected[head..expected.len() - tail]
+    let removed = expected[head..expected.len() - tail]
         .iter()
         .map(|l| line("-", l));
-    let new = given[head..given.len() - tail].iter().map(|l| line("+", l));
+    let added = actual[head..actual.len() - tail]
+        .iter()
+        .map(|l| line("+", l));
     let context = |text: Option<&&str>| text.map(|l| line(" ", l));
-    let lines = context(before).into_iter().chain(gone).chain(new);
+    let lines = context(before).into_iter().chain(removed).chain(added);
     lines.chain(context(after)).collect()
 }
 
@@ -94,7 +97,7 @@ fn every_trace_is_sorted_by_position() {
 #[track_caller]
 fn check_reads<'p>(
     fixture: &Fixture,
-    whole: &[Sequenced<Text>],
+    unsplit: &[Sequenced<Text>],
     how: &str,
     reads: impl IntoIterator<Item = &'p [u8]>,
 ) {
@@ -102,7 +105,7 @@ fn check_reads<'p>(
     let mut seen = 0;
     let mut drain = |demux: &mut Demux| {
         while let Some(event) = demux.next_event() {
-            let expected = whole.get(seen);
+            let expected = unsplit.get(seen);
             assert!(
                 expected.is_some_and(|expected| same(&event, expected)),
                 "{}, {how}: event {seen}\n  whole {}\n  cut   {event}",
@@ -120,7 +123,7 @@ fn check_reads<'p>(
     drain(&mut demux);
     assert_eq!(
         seen,
-        whole.len(),
+        unsplit.len(),
         "{}, {how}: events are missing",
         fixture.name
     );
@@ -133,17 +136,17 @@ fn every_split_gives_the_same_events() {
     const BUDGET: usize = 200_000; // bytes per fixture, so that the test takes seconds, not minutes
     for fixture in Fixture::all() {
         let bytes = fixture.bytes.as_slice();
-        let (_, whole) = demux([bytes], options(&fixture.options));
-        check_reads(&fixture, &whole, "byte by byte", bytewise(bytes));
+        let (_, unsplit) = demux([bytes], options(&fixture.options));
+        check_reads(&fixture, &unsplit, "byte by byte", bytewise(bytes));
         let step = (BUDGET / bytes.len().max(1)).clamp(8, bytes.len().max(8));
         for first in 0..=step {
             let how = format!("cut at {first} and every {step} bytes");
-            check_reads(&fixture, &whole, &how, strided(bytes, first, step));
+            check_reads(&fixture, &unsplit, &how, strided(bytes, first, step));
         }
         for seed in 0..3 {
             let max = [3, 40, 700][seed as usize];
             let how = format!("random cuts, seed {seed}");
-            check_reads(&fixture, &whole, &how, random_cuts(bytes, seed, max));
+            check_reads(&fixture, &unsplit, &how, random_cuts(bytes, seed, max));
         }
     }
 }

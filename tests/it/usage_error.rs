@@ -57,7 +57,7 @@ fn synthetic(streams: &[(PathBuf, Vec<u8>)]) -> BTreeSet<PathBuf> {
         .chain(folders.iter().filter_map(|f| f.parent()))
     {
         let manifest = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap_or_default();
-        let odd = [
+        let uncounted = [
             "synthetic",
             "hand-written",
             "inline-recorded?",
@@ -65,7 +65,7 @@ fn synthetic(streams: &[(PathBuf, Vec<u8>)]) -> BTreeSet<PathBuf> {
             "\tmockllm\t",
         ];
         let lines = manifest.lines();
-        let lines = lines.filter(|line| odd.iter().any(|word| line.contains(word)));
+        let lines = lines.filter(|line| uncounted.iter().any(|word| line.contains(word)));
         synthetic.extend(lines.filter_map(|line| Some(folder.join(line.split('\t').next()?))));
     }
     synthetic
@@ -130,11 +130,11 @@ fn add_prompt(groups: &mut Groups, name: &str, demux: &Demux, request: &Value) {
     let tokens = prompt.tokens(&counter);
     let text = request.to_string();
     // Not counted: images, audio, files, and the schema of the answer.
-    let odd = ["image_url", "input_audio", "\"file\"", "response_format"];
+    let uncounted = ["image_url", "input_audio", "\"file\"", "response_format"];
     let (Some(reported), Some(counted)) = (demux.usage().prompt_tokens, tokens) else {
         return;
     };
-    if odd.iter().any(|word| text.contains(word)) {
+    if uncounted.iter().any(|word| text.contains(word)) {
         return;
     }
     let called = text.contains("\"tool_calls\":[{");
@@ -218,8 +218,8 @@ fn half_of_the_estimates_for_openai_models_are_off_by_two_tokens_at_most() {
             writeln!(out, "{group:<44}{}", line(&halves[which])).unwrap();
         }
     }
-    let of_openai = groups.iter().filter(|(group, _)| group.contains("openai"));
-    let held_out: Vec<Sample> = of_openai.flat_map(|(_, [_, held])| held.clone()).collect();
+    let openai = groups.iter().filter(|(group, _)| group.contains("openai"));
+    let held_out: Vec<Sample> = openai.flat_map(|(_, [_, held])| held.clone()).collect();
     let near = |sample: &&Sample| sample.error().abs() <= 2;
     let within = held_out.iter().filter(near).count();
     assert!(

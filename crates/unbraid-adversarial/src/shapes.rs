@@ -235,7 +235,7 @@ impl Server {
             _ => {
                 let names = ["a", "content", "index", "é", "nested"];
                 let fields = (0..rng.below(4))
-                    .map(|at| (names[at], self.value(levels - 1, rng)))
+                    .map(|index| (names[index], self.value(levels - 1, rng)))
                     .collect();
                 self.object(fields, rng)
             }
@@ -258,18 +258,18 @@ impl Server {
             return;
         }
         // A repeated field, or another value in its place.
-        let at = rng.below(fields.len());
+        let index = rng.below(fields.len());
         let other = WRONG[rng.below(WRONG.len())].to_owned();
         if rng.chance(0.5) {
-            fields.push((fields[at].0, other));
+            fields.push((fields[index].0, other));
         } else {
-            fields[at].1 = other;
+            fields[index].1 = other;
         }
     }
 
     fn object(&self, mut fields: Vec<(&'static str, String)>, rng: &mut Rng) -> String {
-        for at in (1..fields.len()).rev() {
-            fields.swap(at, rng.below(at + 1));
+        for index in (1..fields.len()).rev() {
+            fields.swap(index, rng.below(index + 1));
         }
         let [before, after] = self.space;
         let fields: Vec<String> = fields

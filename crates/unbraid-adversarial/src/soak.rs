@@ -227,8 +227,8 @@ fn script(rng: &mut Rng, fault: Fault, choices: u32) -> Vec<Step> {
         wire.push_str(DONE);
     }
     let mut steps: Vec<Step> = Vec::new();
-    for piece in random_cuts(wire.as_bytes(), rng.next_u64(), 400) {
-        steps.push(bytes(piece));
+    for read in random_cuts(wire.as_bytes(), rng.next_u64(), 400) {
+        steps.push(bytes(read));
         if rng.chance(0.2) {
             steps.push(Step::Yield);
         }

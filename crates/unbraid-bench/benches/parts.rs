@@ -69,7 +69,7 @@ fn stream_by_bytes(criterion: &mut Criterion, body: &Bytes) {
         });
     });
     group.bench_function("framing", |bencher| bencher.iter(|| frames(body)));
-    group.bench_function("intake", |bencher| {
+    group.bench_function("update reader", |bencher| {
         bencher.iter(|| {
             let mut updates = 0;
             decode(body, &mut |update| {
@@ -142,7 +142,7 @@ fn choices_by_updates(criterion: &mut Criterion, body: &Bytes) {
         });
     });
     let deltas: Vec<Option<TextDelta<'_>>> = updates.iter().map(text_delta).collect();
-    group.bench_function("pieces", |bencher| {
+    group.bench_function("text deltas", |bencher| {
         bencher.iter(|| {
             let mut choices = Choices::default();
             for (update, delta) in updates.iter().zip(&deltas) {

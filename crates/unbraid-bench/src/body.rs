@@ -49,10 +49,10 @@ impl Answer {
     }
 
     /// Adds a delta of a choice's text, or of its call's arguments.
-    pub(crate) fn keep(&mut self, choice: Option<ChoiceIndex>, of_call: bool, text: &str) {
+    pub(crate) fn keep(&mut self, choice: Option<ChoiceIndex>, is_arguments: bool, text: &str) {
         let choice = choice.map_or(0, |choice| choice.0 as usize);
         self.grow_to(choice);
-        let texts = if of_call {
+        let texts = if is_arguments {
             &mut self.arguments
         } else {
             &mut self.texts

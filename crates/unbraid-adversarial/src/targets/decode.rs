@@ -45,19 +45,19 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
     let mut hits = Hits::default();
     for data in events {
         let before = (decoder.fitted(), decoder.scanned());
-        let (given, error) = read(&mut decoder, data);
-        let shown = || String::from_utf8_lossy(data);
+        let (actual, error) = read(&mut decoder, data);
+        let display = || String::from_utf8_lossy(data);
         for other in [&mut reference, &mut by_field] {
             let (expected, rejected) = read(other, data);
-            assert_eq!(error, rejected, "{}", shown());
-            assert_eq!(given, expected, "{}", shown());
-            assert_eq!(decoder.events(), other.events(), "{}", shown());
+            assert_eq!(error, rejected, "{}", display());
+            assert_eq!(actual, expected, "{}", display());
+            assert_eq!(decoder.events(), other.events(), "{}", display());
         }
         hits.scanned.push(decoder.scanned() > before.1);
         let is_template = decoder.fitted() > before.0;
         if is_template {
-            let [update] = given.as_slice() else {
-                panic!("{} updates: {}", given.len(), shown());
+            let [update] = actual.as_slice() else {
+                panic!("{} updates: {}", actual.len(), display());
             };
             check(update, data);
         }
@@ -84,26 +84,26 @@ fn compare_demux(events: &[&[u8]], options: Config) {
         return; // a carriage return would end the line
     }
     let strict = options.strict;
-    let mut given = Demux::new(options.clone());
+    let mut actual = Demux::new(options.clone());
     let mut expected = Demux::new(options);
     let mut reference = Decoder::reference(strict, MAX_JSON_DEPTH);
     let mut offset = 0;
     for data in events {
         let event = [b"data: ", *data, b"\n\n"].concat();
-        given.feed(&event);
+        actual.feed(&event);
         let decoded = reference.decode(frame(data, offset), &mut |update| {
             expected.feed_update(update)
         });
         decoded.unwrap_or_else(|error| expected.abort(error));
         offset += event.len() as u64;
     }
-    given.finish();
+    actual.finish();
     expected.finish();
-    if given.choices().next().is_some() {
-        assert_eq!(lines(&mut given), lines(&mut expected), "a demux of bytes");
-        assert_eq!(given.aggregate(), expected.aggregate(), "a demux of bytes");
-        let (given, expected) = (given.aggregate_json(), expected.aggregate_json());
-        assert_eq!(given, expected, "a demux of bytes");
+    if actual.choices().next().is_some() {
+        assert_eq!(lines(&mut actual), lines(&mut expected), "a demux of bytes");
+        assert_eq!(actual.aggregate(), expected.aggregate(), "a demux of bytes");
+        let (actual, expected) = (actual.aggregate_json(), expected.aggregate_json());
+        assert_eq!(actual, expected, "a demux of bytes");
     }
 }
 
@@ -134,26 +134,26 @@ fn read(decoder: &mut Decoder, data: &[u8]) -> (Vec<Update<'static>>, Option<Str
 
 /// Compares the update with a simple reading of the chunk that shares no code with the library.
 fn check(update: &Update<'_>, data: &[u8]) {
-    let shown = String::from_utf8_lossy(data);
+    let display = String::from_utf8_lossy(data);
     let chunk: Value = match serde_json::from_slice(data) {
         Ok(chunk) => chunk,
         // Raw fields keep numbers that a `Value` cannot represent.
         Err(error) if error.to_string().starts_with("number out of range") => return,
-        Err(error) => panic!("matched a template, but serde_json fails with {error}: {shown}"),
+        Err(error) => panic!("matched a template, but serde_json fails with {error}: {display}"),
     };
     let [choice] = chunk["choices"].as_array().map_or(&[][..], Vec::as_slice) else {
-        panic!("matched a template, but does not have exactly one choice: {shown}");
+        panic!("matched a template, but does not have exactly one choice: {display}");
     };
     assert_eq!(
         update.choice.map(|index| u64::from(index.0)),
         choice["index"].as_u64(),
-        "{shown}"
+        "{display}"
     );
     let delta = &choice["delta"];
     let arguments = &delta["tool_calls"][0]["function"]["arguments"];
     let reasoning = REASONING.iter().find_map(|name| text(&delta[name]));
     let call = update.tool_calls.first();
-    let given = [
+    let actual = [
         update.content.as_ref(),
         update.reasoning.as_ref(),
         update.refusal.as_ref(),
@@ -166,12 +166,16 @@ fn check(update: &Update<'_>, data: &[u8]) {
         text(&delta["refusal"]),
         text(arguments),
     ];
-    assert_eq!(given, expected, "{shown}");
-    assert_eq!(update.id.as_deref(), chunk["id"].as_str(), "{shown}");
-    assert_eq!(update.model.as_deref(), chunk["model"].as_str(), "{shown}");
-    assert_eq!(update.created, chunk["created"].as_u64(), "{shown}");
-    assert_eq!(update.role.as_deref(), text(&delta["role"]), "{shown}");
-    assert!(choice["finish_reason"].as_str().is_none(), "{shown}");
+    assert_eq!(actual, expected, "{display}");
+    assert_eq!(update.id.as_deref(), chunk["id"].as_str(), "{display}");
+    assert_eq!(
+        update.model.as_deref(),
+        chunk["model"].as_str(),
+        "{display}"
+    );
+    assert_eq!(update.created, chunk["created"].as_u64(), "{display}");
+    assert_eq!(update.role.as_deref(), text(&delta["role"]), "{display}");
+    assert!(choice["finish_reason"].as_str().is_none(), "{display}");
 }
 
 fn text(value: &Value) -> Option<&str> {

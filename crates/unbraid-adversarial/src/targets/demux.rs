@@ -25,18 +25,18 @@ pub fn demux(input: &[u8]) {
         options: config(*options),
         body,
     };
-    let whole = scenario.run(&operations, None);
-    whole.check(&scenario.options);
+    let large_reads = scenario.run(&operations, None);
+    large_reads.check(&scenario.options);
     let small_reads = scenario.run(&operations, Some(u64::from(*seed)));
     assert_eq!(
-        small_reads.lines, whole.lines,
+        small_reads.lines, large_reads.lines,
         "small reads change the events"
     );
     assert_eq!(
-        small_reads.drawn, whole.drawn,
+        small_reads.drawn, large_reads.drawn,
         "small reads change when events are available"
     );
-    whole.check_siblings(&scenario, &operations);
+    large_reads.check_siblings(&scenario, &operations);
 }
 
 /// The maximum number of operations.

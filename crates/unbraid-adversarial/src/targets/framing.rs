@@ -13,17 +13,17 @@ pub fn framing(input: &[u8]) {
     let [flags, seed, body @ ..] = input else {
         return;
     };
-    let whole = read([body], *flags);
-    assert_eq!(whole.bytes, body.len() as u64, "the byte count is wrong");
-    whole.check();
-    assert_eq!(read(bytewise(body), *flags), whole, "byte by byte");
+    let unsplit = read([body], *flags);
+    assert_eq!(unsplit.bytes, body.len() as u64, "the byte count is wrong");
+    unsplit.check();
+    assert_eq!(read(bytewise(body), *flags), unsplit, "byte by byte");
     for max in [3, 40] {
         let reads = random_cuts(body, u64::from(*seed), max);
-        assert_eq!(read(reads, *flags), whole, "reads of up to {max} bytes");
+        assert_eq!(read(reads, *flags), unsplit, "reads of up to {max} bytes");
     }
     if body.len() <= SHORT {
         for (head, tail) in every_cut_in_two(body) {
-            assert_eq!(read([head, tail], *flags), whole, "cut at {}", head.len());
+            assert_eq!(read([head, tail], *flags), unsplit, "cut at {}", head.len());
         }
     }
 }

@@ -137,17 +137,17 @@ fn field(text: &str, pointer: &str, fragments: &[&str]) {
     let Ok(pointer) = Pointer::parse(pointer) else {
         return;
     };
-    let whole = read_field(&pointer, [text]);
+    let unsplit = read_field(&pointer, [text]);
     let cut = read_field(&pointer, fragments.iter().copied());
-    assert_eq!(cut, whole, "{pointer:?} in {text:?}");
+    assert_eq!(cut, unsplit, "{pointer:?} in {text:?}");
     let received: String = fragments
         .iter()
         .take(fragments.len() / 2)
         .copied()
         .collect();
     let (beginning, ..) = read_field(&pointer, [&*received]);
-    assert!(whole.0.starts_with(&beginning), "{pointer:?} in {text:?}");
-    assert_eq!(whole.1 == FieldState::Done, whole.2.is_ok(), "{text:?}");
+    assert!(unsplit.0.starts_with(&beginning), "{pointer:?} in {text:?}");
+    assert_eq!(unsplit.1 == FieldState::Done, unsplit.2.is_ok(), "{text:?}");
     // Serialized again without duplicate keys, for which `field` reads the first value and `value` the last.
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         agrees(&value, &pointer);

@@ -55,9 +55,9 @@ fn one_read(event: Event) {
         return;
     }
     on_two_workers(async {
-        let mut whole = Vec::with_capacity(length);
-        event.parts().for_each(|part| whole.extend(part));
-        let reads = stream::iter([Ok::<_, std::io::Error>(whole)]);
+        let mut bytes = Vec::with_capacity(length);
+        event.parts().for_each(|part| bytes.extend(part));
+        let reads = stream::iter([Ok::<_, std::io::Error>(bytes)]);
         read_all(Completions::builder().from_byte_stream(reads)).await;
     });
 }

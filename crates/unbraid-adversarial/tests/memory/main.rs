@@ -66,12 +66,12 @@ fn peak(work: impl FnOnce()) -> f64 {
 fn read(stream: Parts) {
     let mut demux = Demux::new(Config::default());
     let mut buffer = String::with_capacity(2 * READ);
-    for piece in stream {
-        if piece.len() > READ {
-            feed(&mut demux, &piece);
+    for part in stream {
+        if part.len() > READ {
+            feed(&mut demux, &part);
             continue;
         }
-        buffer.push_str(&piece);
+        buffer.push_str(&part);
         if buffer.len() >= READ {
             feed(&mut demux, &buffer);
             buffer.clear();

@@ -24,14 +24,14 @@ pub(super) async fn run(mut feed: Feed, tally: Tally) -> Answer {
 
 fn read_events(demux: &mut Demux, answer: &mut Answer, tally: &Tally) {
     while let Some(record) = &demux.next_event() {
-        let (text, of_call) = match record.event {
+        let (text, is_arguments) = match record.event {
             Event::Content(text) => (text, false),
             Event::ToolCallArguments { text, .. } => (text, true),
             _ => continue,
         };
         answer.items += 1;
         if tally.keeps() {
-            answer.keep(record.choice, of_call, text);
+            answer.keep(record.choice, is_arguments, text);
         }
         tally.observe(text);
     }

@@ -13,7 +13,7 @@ use crate::{
 fn every_peer_reads_what_was_sent() {
     let body = body(400, BRAIDED);
     for delivery in throughput::DELIVERIES {
-        let server = Server::start(throughput::whole(&body, delivery)).unwrap();
+        let server = Server::start(throughput::script(&body, delivery)).unwrap();
         for name in RUNTIMES {
             let clients = Clients::new(server.address).unwrap();
             throughput::compare(&runtime(name).unwrap(), &clients, &body).unwrap();

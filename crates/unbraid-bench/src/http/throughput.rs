@@ -61,7 +61,7 @@ pub(super) fn measure(quick: bool) -> io::Result<Vec<Row>> {
     let body = body(chunks, BRAIDED);
     let mut rows = Vec::new();
     for delivery in DELIVERIES {
-        let server = Server::start(whole(&body, delivery))?;
+        let server = Server::start(script(&body, delivery))?;
         for runtime_name in RUNTIMES {
             let runtime = runtime(runtime_name)?;
             let clients = Clients::new(server.address)?;
@@ -75,7 +75,7 @@ pub(super) fn measure(quick: bool) -> io::Result<Vec<Row>> {
     Ok(rows)
 }
 
-pub(super) fn whole(body: &Body, delivery: Delivery) -> Script {
+pub(super) fn script(body: &Body, delivery: Delivery) -> Script {
     let reads = delivery.cut(body);
     Script::Whole(reads.bytes().map(Bytes::copy_from_slice).collect())
 }
@@ -109,10 +109,10 @@ fn turns(runtime: &Runtime, server: &Server, clients: &Clients, round: usize) ->
 fn time(runtime: &Runtime, server: &Server, clients: &Clients, peer: Peer) -> io::Result<Times> {
     let (_feed, tally) = Reads::new(Vec::new()).feed(false);
     let served = server.cpu()?;
-    let (started, begun) = (ProcessTime::now(), now());
+    let (cpu_start, wall_start) = (ProcessTime::now(), now());
     let answer = runtime.spawn(clients.clone().run(peer, tally));
     let answer = runtime.block_on(answer).map_err(io::Error::other)?;
-    let (cpu, wall) = (started.elapsed(), begun.elapsed());
+    let (cpu, wall) = (cpu_start.elapsed(), wall_start.elapsed());
     answer.map_err(|error| peer_error(peer, error))?;
     let served = server.cpu()?.saturating_sub(served);
     Ok(Times {

@@ -2,7 +2,7 @@
 
 use super::format_outcome;
 use crate::fixture::{Corpus, Fixture, Options, corpus};
-use crate::slow::accumulate;
+use crate::reference::accumulate;
 
 #[test]
 fn every_fixture_reads_the_same_with_other_line_ends() {
@@ -30,8 +30,8 @@ fn a_cut_short_fixture_does_not_panic() {
         .iter()
         .filter(|fixture| fixture.bytes.len() < 3000)
     {
-        for at in (0..fixture.bytes.len()).step_by(17) {
-            accumulate(&fixture.bytes[..at], &fixture.options);
+        for length in (0..fixture.bytes.len()).step_by(17) {
+            accumulate(&fixture.bytes[..length], &fixture.options);
         }
     }
 }

@@ -19,21 +19,21 @@ fn values_as_text(json: &str) -> String {
     const KEY: &str = "\"arguments\"";
     let tokens = tokens(json);
     let mut out = String::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        out.push_str(tokens[at]);
-        let is_key = tokens[at] == KEY && tokens.get(at + 1) == Some(&":");
-        at += 1;
+    let mut index = 0;
+    while index < tokens.len() {
+        out.push_str(tokens[index]);
+        let is_key = tokens[index] == KEY && tokens.get(index + 1) == Some(&":");
+        index += 1;
         if !is_key {
             continue;
         }
         out.push(':');
-        at += 1;
-        let value = value_length(&tokens[at..]);
-        let text = tokens[at..at + value].concat();
+        index += 1;
+        let value = value_length(&tokens[index..]);
+        let text = tokens[index..index + value].concat();
         if value > 0 && text != "{}" && text != "null" && !text.starts_with('"') {
             out.push_str(&Value::from(text).to_string());
-            at += value;
+            index += value;
         }
     }
     out
@@ -42,7 +42,7 @@ fn values_as_text(json: &str) -> String {
 /// The number of tokens of the first value; 0 if the value is cut off.
 fn value_length(tokens: &[&str]) -> usize {
     let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate() {
+    for (index, token) in tokens.iter().enumerate() {
         match *token {
             "{" | "[" => depth += 1,
             "}" | "]" if depth == 0 => return 0,
@@ -50,7 +50,7 @@ fn value_length(tokens: &[&str]) -> usize {
             _ => {}
         }
         if depth == 0 {
-            return at + 1;
+            return index + 1;
         }
     }
     0
@@ -78,11 +78,11 @@ const DELIMITERS: [char; 11] = [' ', '\n', '\r', '\t', '"', '{', '}', '[', ']', 
 
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
-    for (at, character) in text.char_indices().skip(1) {
+    for (index, character) in text.char_indices().skip(1) {
         match character {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
-            '"' => return at + 1,
+            '"' => return index + 1,
             _ => {}
         }
     }

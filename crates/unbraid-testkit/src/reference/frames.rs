@@ -42,7 +42,7 @@ fn body(text: &str) -> Vec<Frame> {
         Ok(values) => values.into_iter().flat_map(chunks).collect(),
         Err(_) => text
             .lines()
-            .flat_map(|line| whole(line).unwrap_or_else(|| vec![Frame::Lost]))
+            .flat_map(|line| single_item(line).unwrap_or_else(|| vec![Frame::Lost]))
             .collect(),
     }
 }
@@ -108,8 +108,11 @@ impl Event {
     fn read_cut(&self, strict: bool, last_line_ended: bool) -> Vec<Frame> {
         let data = self.data.join("\n");
         if strict || self.name == "error" {
-            let last = self.data.last().is_some_and(|line| whole(line).is_some());
-            let counts = whole(&data).is_some() || (last && !strict);
+            let last = self
+                .data
+                .last()
+                .is_some_and(|line| single_item(line).is_some());
+            let counts = single_item(&data).is_some() || (last && !strict);
             return if counts {
                 self.read(strict)
             } else {
@@ -154,7 +157,7 @@ impl Event {
         };
         let before = before.iter().filter(|line| !line.trim().is_empty());
         let mut frames: Vec<_> = before
-            .flat_map(|line| whole(line).unwrap_or_else(|| vec![Frame::Lost]))
+            .flat_map(|line| single_item(line).unwrap_or_else(|| vec![Frame::Lost]))
             .collect();
         let error = lenient::parse(last).unwrap_or_else(|| last.as_str().into());
         frames.push(Frame::Error(error));
@@ -173,7 +176,7 @@ fn strictly(data: &str) -> Vec<Frame> {
 }
 
 /// Reads data that is a single item: the end, something to skip, or a JSON value.
-fn whole(data: &str) -> Option<Vec<Frame>> {
+fn single_item(data: &str) -> Option<Vec<Frame>> {
     match data.trim() {
         "[DONE]" | "\"[DONE]\"" => Some(vec![Frame::Done]),
         "" | "ping" => Some(Vec::new()),
@@ -192,32 +195,32 @@ struct Part {
 impl Part {
     /// The lines of the first value, or the lines that begin a value which the next line does not continue.
     fn first_of(lines: &[String]) -> (Self, usize) {
-        let apart = |count: usize, is_begun: bool| {
-            let frames = lines[..count].iter().flat_map(|line| alone(line));
+        let separate = |count: usize, is_begun: bool| {
+            let frames = lines[..count].iter().flat_map(|line| line_frames(line));
             let frames = frames.collect();
             (Self { frames, is_begun }, count)
         };
         for count in 1..=lines.len() {
             let joined = lines[..count].join("\n");
-            let one = whole(&joined).or_else(|| several(&joined).filter(|_| count > 1));
+            let one = single_item(&joined).or_else(|| several(&joined).filter(|_| count > 1));
             if let Some(frames) = one {
                 let is_begun = false;
                 return (Self { frames, is_begun }, count);
             }
             if !lenient::begins(&joined) {
-                return apart(usize::max(count - 1, 1), false);
+                return separate(usize::max(count - 1, 1), false);
             }
             if lines.get(count).is_some_and(|next| next.trim() == "[DONE]") {
-                return apart(count, false);
+                return separate(count, false);
             }
         }
-        apart(lines.len(), true)
+        separate(lines.len(), true)
     }
 }
 
 /// Reads a single line.
-fn alone(line: &str) -> Vec<Frame> {
-    whole(line)
+fn line_frames(line: &str) -> Vec<Frame> {
+    single_item(line)
         .or_else(|| several(line))
         .or_else(|| fused(line))
         .unwrap_or_else(|| vec![Frame::Lost])
@@ -245,7 +248,7 @@ fn several(data: &str) -> Option<Vec<Frame>> {
 fn fused(data: &str) -> Option<Vec<Frame>> {
     let (_, last) = data.rsplit_once("data: ")?;
     let mut frames = vec![Frame::Lost];
-    frames.extend(whole(last)?);
+    frames.extend(single_item(last)?);
     Some(frames)
 }
 

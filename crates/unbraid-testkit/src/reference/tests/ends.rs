@@ -1,7 +1,7 @@
 //! How choices end, the status of their calls, and the warnings about indices.
 
 use crate::fixture::Options;
-use crate::slow::accumulate;
+use crate::reference::accumulate;
 
 /// A chunk of one choice.
 fn chunk(index: u32, fields: &str) -> String {

@@ -124,10 +124,10 @@ fn reasoning_counts_once() {
 
 #[test]
 fn a_message_replaces_the_delta_only_while_the_choice_is_empty() {
-    let whole =
+    let chunk =
         "data: {\"choices\":[{\"message\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
     check(
-        &format!("{whole}{whole}"),
+        &format!("{chunk}{chunk}"),
         &["c0 text \"a\"", "c0 finish stop"],
     );
 }

@@ -195,7 +195,7 @@ pub(super) fn finish_reason(element: &Value) -> Option<String> {
     match element.get("finish_reason")? {
         Value::Null => None,
         Value::String(reason) => Some(reason.clone()).filter(|reason| !reason.is_empty()),
-        odd => Some(odd.to_string()),
+        other => Some(other.to_string()),
     }
 }
 

@@ -222,8 +222,10 @@ fn count(value: &Value) -> Option<u64> {
         Value::String(digits) => serde_json::from_str(digits.trim()).ok()?,
         _ => value.clone(),
     };
-    let whole = number
+    let integer = number
         .as_f64()
         .filter(|float| *float >= 0.0 && float.fract() == 0.0);
-    number.as_u64().or_else(|| whole.map(|float| float as u64))
+    number
+        .as_u64()
+        .or_else(|| integer.map(|float| float as u64))
 }

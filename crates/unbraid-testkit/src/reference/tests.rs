@@ -2,8 +2,8 @@
 
 mod calls;
 mod ends;
+mod files;
 mod rules;
-mod whole;
 
 use super::{Options, Outcome, accumulate};
 
