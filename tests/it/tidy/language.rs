@@ -236,6 +236,7 @@ mod tests {
         rejects("// Applied by a\n// look at the log.");
         rejects("// A waker for who waits.");
         rejects("// A line that is no JSON.");
+        rejects("fn who_is_woken_and_does_not_poll_blocks_nobody() {}");
         accepts("// There is no choice, and it is no longer open.");
         accepts("// The runtime shuts down. They look up the way to it.");
     }

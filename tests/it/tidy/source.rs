@@ -89,7 +89,7 @@ pub(super) fn spans(source: &str) -> Vec<Span<'_>> {
             offset += length;
             push(offset, kind);
         } else {
-            offset += char_literal(&source[offset..]).unwrap_or(first.len_utf8());
+            offset += char_literal(&source[offset..]).unwrap_or_else(|| first.len_utf8());
         }
     }
     push(source.len(), SpanKind::Code);

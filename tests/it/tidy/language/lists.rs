@@ -44,15 +44,22 @@ pub(super) const WORDS: [&str; 36] = [
 pub(super) const IN_IDENTIFIERS: [&str; 6] = ["look", "looks", "plain", "stand in", "way", "ways"];
 
 /// Sequences of words that use an ordinary word for a concept of the code, or an inverted sentence.
-pub(super) const PHRASES: [&str; 50] = [
+pub(super) const PHRASES: [&str; 57] = [
     "a look",
     "another look",
     "be it",
+    "behind the end",
+    "comes whole",
     "each look",
     "every look",
     "fast way",
     "fast ways",
     "first look",
+    "fn what",
+    "fn who",
+    "for ever",
+    "had come",
+    "has come",
     "next look",
     "no look",
     "of whatever",
