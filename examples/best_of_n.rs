@@ -1,4 +1,4 @@
-//! Takes the first of several answers that finishes, and cancels the others.
+//! Takes the first answer that finishes and cancels the others.
 //!
 //! `cargo run --example best_of_n`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -19,33 +19,33 @@ async fn main() -> Result<(), Box<dyn Error>> {
         );
     }
 
-    // Nobody was left to read for, so the source was closed: the server may stop, too.
+    // With every choice ended or cancelled, the source is closed, and the server can stop generating.
     match completions.closed().await {
         Err(StreamError::Cancelled) => println!("the stream was cancelled"),
-        other => println!("the stream closed before that: {other:?}"),
+        other => println!("the stream closed earlier: {other:?}"),
     }
 
-    // What had come of the others is still there.
+    // Cancelled choices keep what they received.
     let mut ends = Vec::new();
     let mut choices = completions.choices();
     while let Some(Ok(choice)) = choices.next().await {
         match choice.finished().await {
             Ok(answer) => ends.push((answer.choice, "finished", answer.message)),
-            Err(cut) => ends.push((
-                cut.choice(),
-                cut.end().as_str(),
-                cut.partial().message.clone(),
+            Err(error) => ends.push((
+                error.choice(),
+                error.end().as_str(),
+                error.partial().message.clone(),
             )),
         }
     }
-    ends.sort_by_key(|(index, ..)| *index);
-    for (index, end, message) in ends {
-        let begun = if message.content.is_empty() {
+    ends.sort_by_key(|(choice, ..)| *choice);
+    for (choice, end, message) in ends {
+        let received = if message.content.is_empty() {
             "no text"
         } else {
             "some text"
         };
-        println!("choice {index}: {end}, {begun}");
+        println!("choice {choice}: {end}, {received}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A task for each choice, started as the choice appears: no task knows of an index but its own.
+//! Spawns a task for each choice when the choice appears. Each task reads only its own choice.
 //!
 //! `cargo run --example concurrent`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let mut answers = Vec::new();
     while let Some(answer) = tasks.join_next().await {
-        answers.push(answer??); // as each one ends
+        answers.push(answer??); // in the order in which the tasks end
     }
 
     answers.sort_by_key(|(answer, _)| answer.choice);
@@ -30,12 +30,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("choice {}: {deltas} deltas, \"{first} ..\"", answer.choice);
     }
     if let Some(tokens) = completions.usage().await.completion_tokens {
-        println!("{tokens} tokens in all");
+        println!("{tokens} tokens in total");
     }
     Ok(())
 }
 
-/// Works on one answer while it is being written.
+/// Reads one answer while the model writes it.
 async fn handle(choice: Choice) -> Result<(ChoiceOutcome, usize), ChoiceError> {
     let mut deltas = 0;
     let mut content = choice.content();

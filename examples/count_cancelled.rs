@@ -1,4 +1,4 @@
-//! Counts the tokens of a stream that is cancelled: its usage, at the very end, never comes.
+//! Counts the tokens of a cancelled stream, whose usage report at the end is never received.
 //!
 //! `cargo run --example count_cancelled`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -14,7 +14,7 @@ use unbraid_examples::{HAIKUS, body};
 async fn main() -> Result<(), Box<dyn Error>> {
     let question = json!({ "role": "user", "content": "Write a haiku about rain" });
     let request = json!({ "model": "gpt-4o", "n": 4, "messages": [question] });
-    // Without the request, the prompt's tokens would be unknown.
+    // The prompt's tokens can only be counted if the request is known.
     let completions = Completions::builder()
         .request(&request)
         .from_byte_stream(body(until_first_finish()).chain(stream::pending()));
@@ -25,15 +25,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{} answer is enough", first.len());
     }
 
-    let usage = completions.usage().await; // counted now, by the encoding of the model
+    let usage = completions.usage().await; // counted here, with the encoding of the model
     println!("source: {}", usage.source.as_str());
-    let figures = [
+    let counts = [
         ("prompt", usage.prompt_tokens),
         ("completion", usage.completion_tokens),
         ("total", usage.total_tokens),
     ];
-    for (what, tokens) in figures {
-        println!("{what}: {tokens:?}");
+    for (name, tokens) in counts {
+        println!("{name}: {tokens:?}");
     }
     for (choice, tokens) in usage.per_choice {
         println!("choice {choice}: {tokens}");
@@ -41,9 +41,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The recorded answers, up to where the first of the four is complete.
+/// The recording up to the chunk that completes the first of the four answers.
 fn until_first_finish() -> &'static str {
     let finish = "\"finish_reason\":\"stop\"}]}\n\n";
-    let end = HAIKUS.find(finish).map(|at| at + finish.len());
+    let end = HAIKUS.find(finish).map(|start| start + finish.len());
     HAIKUS.split_at(end.unwrap_or(HAIKUS.len())).0
 }

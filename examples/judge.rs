@@ -1,4 +1,4 @@
-//! Best of n by a judge that reads along: it gives an answer up in the middle of the line that is too long.
+//! Best of n with a judge that reads each answer while it is written, and cancels it at the first line that is too long.
 //!
 //! `cargo run --example judge`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -9,8 +9,10 @@ use tokio::task::JoinSet;
 use unbraid::{Choice, ChoiceOutcome, Completions};
 use unbraid_examples::{HAIKUS, body};
 
-/// Letters of the longest line that the judge likes.
-const LONGEST: usize = 31;
+/// The longest line that the judge accepts, in characters.
+const MAX_LINE: usize = 31;
+
+const ACCEPTED: &str = "accepted";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -22,41 +24,36 @@ async fn main() -> Result<(), Box<dyn Error>> {
         judges.spawn(judge(choice?));
     }
 
-    let mut liked = judges.join_all().await;
-    liked.sort_by_key(|(answer, _)| answer.choice);
-    for (answer, verdict) in liked {
+    let mut judged = judges.join_all().await;
+    judged.sort_by_key(|(answer, _)| answer.choice);
+    for (answer, verdict) in judged {
         println!("choice {}: {verdict}", answer.choice);
-        if verdict == "liked" {
+        if verdict == ACCEPTED {
             println!("{}", answer.message.content);
         }
     }
     Ok(())
 }
 
-/// Reads an answer while it is written.
+/// Reads an answer while the model writes it.
 async fn judge(choice: Choice) -> (ChoiceOutcome, String) {
-    let mut line = (1, 0);
+    let mut text = String::new();
     let mut content = choice.content();
     while let Some(Ok(delta)) = content.next().await {
-        for letter in delta.chars() {
-            line = if letter == '\n' {
-                (line.0 + 1, 0)
-            } else {
-                (line.0, line.1 + 1)
-            };
-        }
-        if line.1 > LONGEST {
-            choice.cancel(); // nobody reads the rest of it
-            return (
-                choice.outcome().await,
-                format!("given up in line {}", line.0),
-            );
+        text.push_str(&delta);
+        if let Some(line) = text.lines().position(is_too_long) {
+            choice.cancel(); // the other choices continue
+            let verdict = format!("rejected at line {}", line + 1);
+            return (choice.outcome().await, verdict);
         }
     }
     let answer = choice.outcome().await;
-    let whole = answer
-        .finish_reason
-        .as_ref()
-        .is_some_and(|reason| reason.as_str() == "stop");
-    (answer, if whole { "liked" } else { "not whole" }.to_owned())
+    let reason = answer.finish_reason.as_ref();
+    let is_complete = reason.is_some_and(|reason| reason.as_str() == "stop");
+    let verdict = if is_complete { ACCEPTED } else { "incomplete" };
+    (answer, verdict.to_owned())
+}
+
+fn is_too_long(line: &str) -> bool {
+    line.chars().count() > MAX_LINE
 }

@@ -1,4 +1,4 @@
-//! Subscribes when everything is over, and still gets every piece from the first.
+//! Subscribes after the stream has closed, and still receives every delta from the first.
 //!
 //! `cargo run --example late_subscriber`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -11,13 +11,13 @@ use unbraid_examples::{WEATHER, body};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let completions = Completions::from_byte_stream(body(WEATHER));
-    completions.closed().await?; // the source has ended, and so have the actors
+    completions.closed().await?; // the source and all actors have ended
 
     let Some(choice) = completions.choice(0).await else {
         return Err("there is no choice 0".into());
     };
     let mut messages = choice.messages();
-    let mut again = choice.messages(); // a second subscriber has a place of its own
+    let mut second = choice.messages(); // each subscriber has its own position
     while let Some(message) = messages.next().await {
         let message = message?;
         let role = message.role.as_deref().unwrap_or("?");
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
             _ => {}
         }
-        assert_eq!(again.next().await.transpose()?, Some(message));
+        assert_eq!(second.next().await.transpose()?, Some(message));
     }
 
     for call in choice.finished().await?.message.tool_calls {

@@ -1,8 +1,8 @@
-//! Prints all choices at once, line by line, each line marked with its choice.
+//! Prints all choices as they arrive, line by line, each line prefixed with its choice.
 //!
 //! `cargo run --example print_choices`
 //!
-//! One loop reads the events of all choices, so that one place writes to the terminal.
+//! A single loop reads the events of all choices, so only one task writes to the terminal.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::{collections::BTreeMap, error::Error};
@@ -16,17 +16,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut lines: BTreeMap<ChoiceIndex, String> = BTreeMap::new();
 
     let mut events = completions.events();
-    while let Some(stamped) = events.next().await {
-        let stamped = stamped?;
-        let Some(choice) = stamped.choice else {
-            continue; // news of the stream itself
+    while let Some(record) = events.next().await {
+        let record = record?;
+        let Some(choice) = record.choice else {
+            continue; // an event of the stream itself
         };
         let line = lines.entry(choice).or_default();
-        match stamped.event {
+        match record.event {
             Event::Content(delta) => {
                 line.push_str(&delta);
-                while let Some((whole, rest)) = line.split_once('\n') {
-                    println!("{choice} | {whole}");
+                while let Some((complete, rest)) = line.split_once('\n') {
+                    println!("{choice} | {complete}");
                     *line = rest.to_owned();
                 }
             }

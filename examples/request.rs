@@ -1,4 +1,4 @@
-//! The whole way: a question, its request, four independent answers.
+//! Sends a request with `n = 4` and reads four independent answers.
 //!
 //! `cargo run --example request`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -11,21 +11,21 @@ use unbraid_http::{Client, HttpError, Request};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // For a real provider: its address, and a key. `Client::from_env()` takes both from the environment.
+    // A real provider needs its URL and a key. `Client::from_env()` reads both from the environment.
     let provider = Client::builder()
         .base_url(serve(HAIKUS).await?)
-        .proxy_from_env(false) // the provider is in this process
+        .proxy_from_env(false) // the server runs in this process
         .idle_timeout(Duration::from_secs(30));
     let request = Request::chat("gpt-4o-mini")
         .system("You are a poet.")
         .user("Write a haiku on rain.")
         .n(4)
         .temperature(1.1)
-        .field("service_tier", "flex"); // whatever the provider knows
+        .field("service_tier", "flex"); // any field that the provider accepts
 
-    // Without a key there is no stream, but an error that can be matched.
+    // Without a key the server refuses the request, with an error that can be matched.
     match provider.clone().build()?.send(&request).await {
-        Err(HttpError::Status(refused)) => println!("{refused}: {:?}", refused.message()),
+        Err(HttpError::Status(error)) => println!("{error}: {:?}", error.message()),
         other => println!("{other:?}"),
     }
 

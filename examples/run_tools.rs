@@ -1,4 +1,4 @@
-//! Runs each tool the moment its call is complete, while other choices are still being written.
+//! Runs each tool as soon as its call is complete, while the other choices are still streaming.
 //!
 //! `cargo run --example run_tools`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -17,24 +17,24 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut tasks = JoinSet::new();
     let mut choices = completions.choices();
     while let Some(choice) = choices.next().await {
-        tasks.spawn(run_calls(choice?)); // before it has said anything
+        tasks.spawn(run_calls(choice?)); // when the choice appears, before its first call
     }
     while let Some(results) = tasks.join_next().await {
         for result in results?? {
             println!("{result}");
         }
-        println!("  {} choices are still at it", tasks.len());
+        println!("  choices still running: {}", tasks.len());
     }
     Ok(())
 }
 
-/// Runs all calls of a choice, and waits for nothing but them.
+/// Runs the tool calls of one choice.
 async fn run_calls(choice: Choice) -> Result<Vec<String>, unbraid::Error> {
     let mut results = Vec::new();
     let mut calls = choice.tool_calls();
     while let Some(call) = calls.next().await {
         let call = call?;
-        // Arguments that parse may still go on: only the end of the choice makes them whole.
+        // Waits for the end of the choice. Until then, even arguments that parse may be incomplete.
         let arguments: Value = call.parse().await?;
         let result = tool(&call.name(), &arguments).await;
         results.push(format!("choice {}: {result}", choice.index()));
@@ -42,7 +42,7 @@ async fn run_calls(choice: Choice) -> Result<Vec<String>, unbraid::Error> {
     Ok(results)
 }
 
-/// Stands for a tool.
+/// A placeholder for a real tool.
 async fn tool(name: &str, arguments: &Value) -> String {
     tokio::time::sleep(Duration::from_millis(1)).await;
     format!("{name} was run with minutes = {}", arguments["minutes"])

@@ -1,8 +1,8 @@
-//! Reads one choice after the other, as if each had come alone.
+//! Reads one choice after the other, as if each had its own stream.
 //!
 //! `cargo run --example sequential`
 //!
-//! Nothing is lost while a choice waits for its turn: its text is kept until it is read.
+//! All choices are received at the same time. The text of a choice is kept until it is read.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::error::Error;
@@ -24,8 +24,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             print!("{}", delta?); // an error says why the text ends here
         }
 
-        let finished = choice.finished().await?;
-        match finished.finish_reason {
+        let outcome = choice.finished().await?;
+        match outcome.finish_reason {
             Some(reason) => println!("\n-- {reason}\n"),
             None => println!("\n-- no reason given\n"),
         }

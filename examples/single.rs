@@ -1,4 +1,4 @@
-//! One choice, the usual case: nothing to iterate over.
+//! Reads the only choice of a stream, without a loop over choices.
 //!
 //! `cargo run --example single`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let completions = Completions::from_byte_stream(body(ANSWER));
     let choice = completions.first().await?;
 
-    // As it is written. For the whole text alone, `choice.text().await?` is enough.
+    // Prints each delta as it arrives. `choice.text().await?` returns the complete text instead.
     let mut content = choice.content();
     while let Some(delta) = content.next().await {
         print!("{}", delta?);

@@ -1,4 +1,4 @@
-//! One field of a call's arguments, printed as the model types it: nobody waits for the closing brace.
+//! Prints one field of a tool call's arguments while the model writes it, before the JSON is complete.
 //!
 //! `cargo run --example stream_field`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -19,16 +19,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut calls = choice.tool_calls();
     while let Some(call) = calls.next().await {
         let call = call?;
-        println!("{}, as it is typed:", call.name());
-        let mut pieces = 0;
+        println!("{}:", call.name());
+        let mut deltas = 0;
         let mut answer = call.field("/answer"); // decoded: no quotes, no escapes
         while let Some(delta) = answer.next().await {
             print!("{}", delta?);
             io::stdout().flush()?;
-            pieces += 1;
+            deltas += 1;
         }
-        println!("\n({pieces} pieces)");
-        // The field has ended; the call has not.
+        println!("\n({deltas} deltas)");
+        // The field is complete here, but the call may not be: `parse` waits for its end.
         let arguments: serde_json::Value = call.parse().await?;
         println!("minutes: {}", arguments["minutes"]);
     }

@@ -1,4 +1,4 @@
-//! Arguments as a type of one's own. What does not fit is an error that says where, and the raw text is still there.
+//! Parses tool call arguments into a type. An error gives the position of the mismatch and keeps the raw text.
 //!
 //! `cargo run --example typed_arguments`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -21,7 +21,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     completions.closed().await?;
 
     for index in 0..3 {
-        let choice = completions.choice(index).await.ok_or("a choice lacks")?;
+        let choice = completions
+            .choice(index)
+            .await
+            .ok_or("a choice is missing")?;
         let mut calls = choice.tool_calls();
         while let Some(call) = calls.next().await {
             match call?.parse::<Answer>().await {
@@ -33,14 +36,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a model could be told, so that it tries again.
+/// Prints what a model needs to correct its call.
 fn explain(error: &unbraid::JsonError) {
-    println!("{error}"); // harmless: it never quotes what the model wrote
+    println!("{error}"); // safe to log: it never contains the payload
     match error.kind() {
-        JsonErrorKind::TypeMismatch(shape) => println!("  serde says: {}", shape.detail()),
-        fault => println!("  the text: {fault}"),
-        JsonErrorKind::Choice(cut) => println!("  the choice: {cut}"),
-        _ => {}
+        JsonErrorKind::TypeMismatch(mismatch) => println!("  serde: {}", mismatch.detail()),
+        JsonErrorKind::Choice(error) => println!("  the choice: {error}"),
+        kind => println!("  the text: {kind}"),
     }
     println!("  the model wrote: {}", error.raw());
 }

@@ -1,4 +1,4 @@
-//! A request made of async-openai's types goes out as it is; only `stream` and its options are added.
+//! Sends a request built with async-openai's types. Only `stream` and `stream_options` are added to it.
 //!
 //! `cargo run --example typed_request`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let client = Client::builder()
         .base_url(serve(ANSWER).await?)
-        .proxy_from_env(false) // the provider is in this process
+        .proxy_from_env(false) // the server runs in this process
         .api_key("a key")
         .build()?;
     let completions = client.send(&request).await?;

@@ -1,4 +1,4 @@
-//! The synchronous half: bytes in, events out, no runtime. It needs the crate `unbraid-core` only.
+//! Uses the synchronous core without a runtime: bytes in, events out. The crate `unbraid-core` alone is enough.
 //!
 //! `cargo run --example without_tokio`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -10,10 +10,10 @@ fn main() {
     let mut demux = Demux::new(Config::default());
     for read in reads(WEATHER) {
         demux.feed(read);
-        tell(&mut demux);
+        print_events(&mut demux);
     }
     demux.finish();
-    tell(&mut demux);
+    print_events(&mut demux);
 
     println!();
     for choice in demux.choices() {
@@ -29,36 +29,24 @@ fn main() {
     println!("closed: {:?}", demux.closed());
 }
 
-/// Prints what the last read brought, in the order of the stream.
-fn tell(demux: &mut Demux) {
-    while let Some(stamped) = demux.next_event() {
-        let Some(choice) = stamped.choice else {
+/// Prints the events of the last read, in stream order.
+fn print_events(demux: &mut Demux) {
+    while let Some(record) = demux.next_event() {
+        let Some(choice) = record.choice else {
             continue;
         };
-        match stamped.event {
-            Event::Content(text) => println!("choice {choice} says {text:?}"),
+        match record.event {
+            Event::Content(text) => println!("choice {choice} content {text:?}"),
             Event::ToolCallStart {
-                call_index: call,
-                id,
-                name,
-                ..
+                call_index, name, ..
             } => {
-                println!(
-                    "choice {choice} call {call} is {name}, id {}",
-                    id.unwrap_or("unknown")
-                );
+                println!("choice {choice} call {call_index} is {name}");
             }
-            Event::ToolCallArguments {
-                call_index: call,
-                text,
-            } => {
-                println!("choice {choice} call {call} + {text:?}");
+            Event::ToolCallArguments { call_index, text } => {
+                println!("choice {choice} call {call_index} + {text:?}");
             }
-            Event::ToolCallDone {
-                call_index: call,
-                status,
-            } => {
-                println!("choice {choice} call {call} is {status}")
+            Event::ToolCallDone { call_index, status } => {
+                println!("choice {choice} call {call_index} is {status}");
             }
             _ => {}
         }

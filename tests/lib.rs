@@ -1,1 +1,1 @@
-//! Nothing lives here: the tests are in `it`.
+//! An empty library: the tests are in `it`.

@@ -1,4 +1,4 @@
-//! What the examples share: recorded answers, and a body that brings one as a network would.
+//! Shared code of the examples: recorded answers, and a response body that replays one in small reads.
 
 mod server;
 
@@ -8,36 +8,36 @@ pub use server::serve;
 
 use futures::{Stream, StreamExt, stream};
 
-/// Four haikus on rain (`n=4`). The choices appear as 2, 0, 3, 1, and choice 3 is cut at the token limit.
+/// Four haikus about rain (`n=4`). The choices appear in the order 2, 0, 3, 1. Choice 3 stops at the token limit.
 pub const HAIKUS: &str = include_str!("../streams/haikus.sse");
 
-/// One answer of one sentence (`n=1`).
+/// One answer with a single sentence (`n=1`).
 pub const ANSWER: &str = include_str!("../streams/answer.sse");
 
-/// Two answers (`n=2`) that call a tool twice each, the fragments of all four calls interleaved.
+/// Two answers (`n=2`) with two tool calls each. The fragments of all four calls are interleaved.
 pub const WEATHER: &str = include_str!("../streams/weather.sse");
 
-/// Three answers (`n=3`), each a call of the tool `answer`. Choice 0 is done first; choice 1 gives its minutes in words.
+/// Three answers (`n=3`), each a call of the tool `answer`. Choice 0 ends first. Choice 1 sends its minutes as a string.
 pub const SNAIL: &str = include_str!("../streams/snail.sse");
 
-/// Five ways to one sum (`n=5`), each with its answer in the last line. Choice 0 is wrong; choice 2 takes its time.
+/// Five calculations of one sum (`n=5`), each with its result in the last line. Choice 0 is wrong; choice 2 is slow.
 pub const SUM: &str = include_str!("../streams/sum.sse");
 
-/// Time between two reads.
+/// The time between two reads.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Cuts a recorded answer into reads that heed neither lines nor characters.
+/// Splits a recorded answer into reads, regardless of line and character boundaries.
 pub fn reads(recorded: &'static str) -> impl Iterator<Item = &'static [u8]> {
     const SIZES: [usize; 5] = [173, 7, 256, 1, 89];
     let mut rest = recorded.as_bytes();
     SIZES.into_iter().cycle().map_while(move |size| {
-        let (read, behind) = rest.split_at(size.min(rest.len()));
-        rest = behind;
+        let (read, remaining) = rest.split_at(size.min(rest.len()));
+        rest = remaining;
         (!read.is_empty()).then_some(read)
     })
 }
 
-/// A recorded answer as the body of a response: the same type of stream that an HTTP client gives, no network.
+/// A recorded answer as a response body: the type of stream that an HTTP client returns, without a network.
 pub fn body(
     recorded: &'static str,
 ) -> impl Stream<Item = io::Result<&'static [u8]>> + Send + 'static {

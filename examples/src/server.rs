@@ -1,4 +1,4 @@
-//! A provider on the loopback interface, for the examples that send a request.
+//! A server on the loopback interface for the examples that send a request.
 
 use std::{convert::Infallible, io, net::Ipv4Addr};
 
@@ -17,11 +17,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::body;
 
-/// Answers every request that has a key with a recorded answer, and gives the base URL to ask.
+/// Starts a server that replies to every request that has a key with a recorded answer, and returns its base URL.
 ///
 /// # Errors
 ///
-/// No port is free.
+/// Returns an error if the server cannot bind a port.
 pub async fn serve(recorded: &'static str) -> io::Result<String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let base_url = format!("http://{}/v1", listener.local_addr()?);
@@ -36,8 +36,8 @@ pub async fn serve(recorded: &'static str) -> io::Result<String> {
 async fn connection(socket: TcpStream, recorded: &'static str) {
     let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, recorded)));
     let serving = http1::Builder::new().serve_connection(TokioIo::new(socket), service);
-    // Clients hang up as they like.
-    let _hung_up: hyper::Result<()> = serving.await;
+    // A client may close its connection at any time.
+    let _closed: hyper::Result<()> = serving.await;
 }
 
 fn answer(
@@ -45,8 +45,8 @@ fn answer(
     recorded: &'static str,
 ) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
     let (status, kind, body) = if request.headers().contains_key(AUTHORIZATION) {
-        let pieces = body(recorded).map_ok(|read| Frame::data(Bytes::from_static(read)));
-        let body = UnsyncBoxBody::new(StreamBody::new(pieces));
+        let frames = body(recorded).map_ok(|read| Frame::data(Bytes::from_static(read)));
+        let body = UnsyncBoxBody::new(StreamBody::new(frames));
         (StatusCode::OK, "text/event-stream", body)
     } else {
         let error = r#"{"error":{"message":"You have no key.","code":"no_key"}}"#;

@@ -1,4 +1,4 @@
-//! Every example prints what `README.md` says that it prints.
+//! Every example prints the output that `README.md` documents.
 #![cfg(test)]
 
 use std::{
@@ -7,27 +7,29 @@ use std::{
     process::Command,
 };
 
-/// Runs the built example and compares its output with the block under its heading.
+/// Runs an example and compares its output with the block under its heading.
 #[track_caller]
 fn check(name: &str) {
-    assert_eq!(printed(name), promised(name), "{name}");
+    assert_eq!(printed(name), documented(name), "{name}");
 }
 
 #[track_caller]
 fn printed(name: &str) -> String {
-    let output = Command::new(built(name)).output().expect("it can be run");
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {complaint}");
-    String::from_utf8(output.stdout).expect("it prints UTF-8")
+    let output = Command::new(binary(name))
+        .output()
+        .expect("the example runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {stderr}");
+    String::from_utf8(output.stdout).expect("the output is UTF-8")
 }
 
-/// Where cargo puts an example: beside the directory of the test's own binary.
-fn built(name: &str) -> PathBuf {
-    let test = env::current_exe().expect("a test knows its own path");
+/// The path of an example's binary: `examples` is next to the directory of the test's own binary.
+fn binary(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("the path of this test");
     let profile = test
         .parent()
         .and_then(Path::parent)
-        .expect("it lies in <profile>/deps");
+        .expect("the test is in <profile>/deps");
     let example = profile
         .join("examples")
         .join(format!("{name}{}", env::consts::EXE_SUFFIX));
@@ -43,8 +45,8 @@ fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The block in the section of an example.
-fn promised(name: &str) -> String {
+/// The output block in the section of an example.
+fn documented(name: &str) -> String {
     let readme = fs::read_to_string(package().join("README.md")).expect("the README can be read");
     let readme = readme.replace("\r\n", "\n");
     let section = readme
@@ -58,8 +60,8 @@ fn promised(name: &str) -> String {
     );
     let (_, block) = section
         .split_once("```text\n")
-        .expect("a section shows the output");
-    let (block, _) = block.split_once("```").expect("a block ends");
+        .expect("the section has an output block");
+    let (block, _) = block.split_once("```").expect("the block is closed");
     block.to_owned()
 }
 
@@ -154,17 +156,17 @@ fn majority() {
 }
 
 #[test]
-fn examples_are_short_and_have_a_test() {
+fn every_example_is_short_and_has_a_test() {
     let tests = fs::read_to_string(package().join("tests/outputs.rs")).expect("this file");
     for entry in fs::read_dir(package()).expect("the package can be listed") {
-        let path = entry.expect("it can be listed").path();
+        let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "rs") {
             let name = path
                 .file_stem()
                 .and_then(|name| name.to_str())
-                .expect("a plain name");
+                .expect("the name is UTF-8");
             let lines = fs::read_to_string(&path)
-                .expect("it can be read")
+                .expect("the example can be read")
                 .lines()
                 .count();
             assert!(lines < 60, "{name} has {lines} lines");

@@ -1,10 +1,10 @@
-"""Writes the model that the tests ask: `model.py FILE.gguf`.
+"""Writes the model that the tests use: `model.py FILE.gguf`.
 
-A Llama of one layer that adds nothing, between an embedding that marks the last token and an output layer that holds the logarithm of
-what may follow it. So it is a table of word pairs, of 1.5 MB, the same in every run. Nothing in it was learned from anyone.
+The model is a Llama with a single layer that adds nothing, between an embedding that marks the last token and an output layer with the
+log probabilities of the next one. This makes it a table of word pairs of 1.5 MB, the same in every run. It is not trained on any data.
 
-At temperature 1 its choices go apart, stop by themselves at different lengths, cut characters between tokens, think if the template
-lets them, and where there are tools, some choices call one, some several, and some none.
+At temperature 1 its choices differ, finish at different lengths, split characters between tokens, and emit reasoning if the template
+allows it. With tools, some choices call one, some several, and some none.
 """
 
 import re
@@ -13,7 +13,7 @@ import sys
 import gguf
 import numpy
 
-# Words recur, so that a walk over pairs of words leaves one sentence for another.
+# Words occur in several sentences, so that a walk over word pairs switches between sentences.
 SENTENCES = [
     "The harbour of Skagen is the harbour of the north.",
     "A boat leaves the harbour in the morning, and a boat comes back in the evening.",
@@ -30,9 +30,9 @@ SENTENCES = [
     "ø is an island.",
 ]
 
-# A bar parts the tokens. None may stand in another call or in a sentence, or a call would leave for it half-way.
+# A bar separates the tokens. No token may occur in another call or sentence, or a call would switch to it.
 CALLS = {
-    # Text before the values, the values, text behind them, and how often it is called.
+    # The text before the values, the values, the text after them, and the weight of the call.
     "get_wind": ('\n{"name|": "get_wind|", "argum|ents": {"harb|our": "', ["Ska|gen", "K\udcc3|\udcb8ge", "東|港", "Ny|borg"], '", "un|it": "kn|ots"|}}\n', 3),
     "get_tide": ('\n{"na|me": "get_tide|", "arg|uments": {"da|y": "', ["to|day", "to|morrow"], '"}|}\n', 2),
     "ring_bell": ('\n{"nam|e": "ring_bell|", "arguments|": {', [""], '}|} \n', 1),
@@ -58,15 +58,15 @@ TEMPLATE = """\
 {%- if add_generation_prompt %}<|assistant|>{% if enable_thinking %}<think>{% elif tools %}<|act|>{% endif %}{% endif -%}
 """
 
-# What never follows is not quite impossible: a grammar may forbid all that does.
+# Every pair has a nonzero probability, because a grammar may forbid all others.
 RARE = 1e-9
 
 
-def spelled(piece: bytes) -> str:
-    """Bytes in the alphabet of GPT-2, where each is one printable character."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return "".join(chr(byte if byte in plain else 256 + others.index(byte)) for byte in piece)
+def byte_level(piece: bytes) -> str:
+    """Encodes bytes in the alphabet of GPT-2, where each byte is one printable character."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return "".join(chr(byte if byte in printable else 256 + others.index(byte)) for byte in piece)
 
 
 def raw(text: str) -> bytes:
@@ -74,7 +74,7 @@ def raw(text: str) -> bytes:
 
 
 def pieces_of(sentence: str) -> list[bytes]:
-    """Words, marks, and other characters in two halves: all but the last byte, and the last."""
+    """Splits a sentence into words and punctuation. Other characters are split before their last byte."""
     pieces = []
     for word in re.findall(r" ?[A-Za-z]+|.", sentence, re.DOTALL):
         whole = raw(word)
@@ -83,7 +83,7 @@ def pieces_of(sentence: str) -> list[bytes]:
 
 
 class Table:
-    """The tokens, and how often one follows another."""
+    """The tokens, and how often each one follows another."""
 
     def __init__(self) -> None:
         self.special = {name: at for at, name in enumerate(SPECIAL + MARKS)}
@@ -106,7 +106,7 @@ class Table:
         table = numpy.full((size, size), RARE)
         for (before, after), weight in self.weights.items():
             table[before, after] += weight
-        # Control tokens that are no end are never said, nor are the unused ones.
+        # Control tokens other than the end, and unused tokens, are never generated.
         table[:, 1 : len(SPECIAL)] = table[:, len(self.special) + len(self.bytes) :] = 1e-15
         return numpy.log(table / table.sum(axis=1, keepdims=True)).astype(numpy.float32)
 
@@ -170,7 +170,7 @@ def write(path: str) -> None:
 
 
 def vocabulary(out: gguf.GGUFWriter, table: Table, size: int) -> None:
-    names = SPECIAL + MARKS + [spelled(piece) for piece in table.bytes]
+    names = SPECIAL + MARKS + [byte_level(piece) for piece in table.bytes]
     unused = size - len(names)
     kind = gguf.TokenType
     kinds = [kind.CONTROL] * len(SPECIAL) + [kind.USER_DEFINED] * len(MARKS) + [kind.NORMAL] * len(table.bytes) + [kind.UNUSED] * unused
@@ -178,7 +178,7 @@ def vocabulary(out: gguf.GGUFWriter, table: Table, size: int) -> None:
     out.add_tokenizer_pre("gpt-2")
     out.add_token_list(names + [f"<unused{at}>" for at in range(unused)])
     out.add_token_types(kinds)
-    # The format asks for one. A prompt is read byte by byte; the model sees but its last token.
+    # The format requires a merge. A prompt is tokenized byte by byte, and the model uses only its last token.
     out.add_token_merges(["T h"])
     out.add_bos_token_id(table.token(END))
     out.add_eos_token_id(table.token(END))
@@ -191,7 +191,7 @@ def tensors(out: gguf.GGUFWriter, table: Table, size: int, head: int) -> None:
         return numpy.zeros(shape, numpy.float32)
 
     ones = numpy.ones(size, numpy.float32)
-    # The norm makes a lone 1 the square root of the size.
+    # The norm scales a single 1 to the square root of the size.
     output = table.logarithms(size).T / numpy.sqrt(size, dtype=numpy.float32)
     layer = {
         "attn_norm": ones,

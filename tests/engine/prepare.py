@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prepares the engine and the model for the tests that need them: `tests/engine/prepare.py`, below `target/engine`.
+"""Installs the engine and writes the model for the tests that need them, in `target/engine`: `tests/engine/prepare.py`.
 
-Where packages cannot be had, that is said and the tests skip. What is installed stays.
+If the packages cannot be installed, it prints the reason, and the tests skip. Installed packages are reused.
 """
 
 import os
@@ -13,11 +13,11 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[1] / "target")
 ENGINE = TARGET.resolve() / "engine"
-PATIENCE = 240
+TIMEOUT = 240
 
 
 class Skip(Exception):
-    """Why there will be no engine."""
+    """The reason why the engine is not available."""
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
         python = installed()
     except Skip as reason:
         skipped.write_text(f"{reason}\n")
-        print(f"skipped: {reason}; so will be the tests against a real engine")
+        print(f"skipped: {reason}; the tests against a real engine will skip as well")
         return
     subprocess.run([python, HERE / "model.py", ENGINE / "model.gguf"], check=True)
     skipped.unlink(missing_ok=True)
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def installed() -> pathlib.Path:
-    """The interpreter that has the packages. A half-made environment is made anew."""
+    """Returns the interpreter with the packages. An incomplete environment is recreated."""
     venv, ready = ENGINE / "venv", ENGINE / "installed"
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     wanted = f"{sys.version}\n{(HERE / 'requirements.txt').read_text()}"
@@ -52,12 +52,12 @@ def installed() -> pathlib.Path:
 
 def run(failure: str, command: list) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Skip(f"{failure}: {error}") from error
     if done.returncode != 0:
-        said = (done.stderr + done.stdout).strip().splitlines() or ["no reason given"]
-        raise Skip(f"{failure}: {said[-1]}")
+        output = (done.stderr + done.stdout).strip().splitlines() or ["no reason given"]
+        raise Skip(f"{failure}: {output[-1]}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Asks OpenAI's own library what a stream says.
+"""Reads streams with OpenAI's library.
 
-Each line of the standard input is `{"kind": "chat" | "text", "request": {..}, "source": FILE | URL}`; for each, a line of output holds
-the response that the library makes of it, or `{"died": ".."}`. A file is served from here, byte for byte.
+Each line of the standard input is `{"kind": "chat" | "text", "request": {..}, "source": FILE | URL}`. For each one, a line of output has
+the response that the library accumulates, or `{"died": ".."}`. This script serves files itself, byte for byte.
 """
 
 import http.server
@@ -31,7 +31,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 
 
 def chat(client: openai.OpenAI, request: dict) -> list:
-    """One accumulator for each choice: the library's own takes an index for a place in a list, and mixes choices up that come out of order."""
+    """Uses an accumulator for each choice. The library's own uses an index as a position in a list, and mixes up choices that open out of order."""
     states: dict[int, ChatCompletionStreamState] = {}
     for chunk in client.chat.completions.create(model="tiny", messages=[], stream=True, extra_body=request):
         for choice in chunk.choices:
@@ -40,14 +40,14 @@ def chat(client: openai.OpenAI, request: dict) -> list:
             state.handle_chunk(chunk.model_copy(update={"choices": [alone], "usage": None}))
     choices = []
     for index, state in sorted(states.items()):
-        # Not the final one: that raises for what was cut by `max_tokens`.
+        # Not the final completion, which raises if `max_tokens` cut the answer.
         whole = state.current_completion_snapshot.choices[0].to_dict()
         choices.append(whole | {"index": index})
     return choices
 
 
 def text(client: openai.OpenAI, request: dict) -> list:
-    """The library adds no texts up."""
+    """Concatenates the texts, which the library does not."""
     choices: dict[int, dict] = {}
     for chunk in client.completions.create(model="tiny", prompt="", stream=True, extra_body=request):
         for choice in chunk.choices:
@@ -57,16 +57,16 @@ def text(client: openai.OpenAI, request: dict) -> list:
     return [choices[index] for index in sorted(choices)]
 
 
-def asked(question: dict, here: str) -> dict:
-    source = question["source"]
+def response_to(query: dict, here: str) -> dict:
+    source = query["source"]
     if not source.startswith("http://"):
         Server.recording = pathlib.Path(source).read_bytes()
         source = here
     client = openai.OpenAI(base_url=source, api_key="none", max_retries=0, timeout=60)
-    read = chat if question["kind"] == "chat" else text
+    read = chat if query["kind"] == "chat" else text
     try:
-        return {"choices": read(client, question["request"])}
-    except Exception as error:  # The streams that it does not survive are its own affair.
+        return {"choices": read(client, query["request"])}
+    except Exception as error:  # Reported, because the library fails on some streams.
         return {"died": f"{type(error).__name__}: {error}"}
 
 
@@ -76,8 +76,8 @@ def main() -> None:
     here = f"http://127.0.0.1:{server.server_port}/v1"
     sys.stdout.reconfigure(encoding="utf-8")
     for line in sys.stdin:
-        answer = json.dumps(asked(json.loads(line), here), ensure_ascii=False)
-        # It keeps halves of surrogate pairs apart, also of one that came in two pieces.
+        answer = json.dumps(response_to(json.loads(line), here), ensure_ascii=False)
+        # The library does not join surrogate halves, not even those of one pair in two deltas.
         print(answer.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), flush=True)
 
 

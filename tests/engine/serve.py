@@ -1,4 +1,4 @@
-"""Serves a model: `serve.py FILE.gguf`. The first line out is the base URL. The end of the standard input ends it, so that no server is left behind."""
+"""Serves a model: `serve.py FILE.gguf`. Prints the base URL, and exits at the end of the standard input, so that no server is left running."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ settings.use_jinja = True
 settings.warmup = False
 settings.offline = True
 settings.ui = False
-# An answer may go on forever, so that a test can end it.
+# Answers may be endless, so that a test can end one.
 settings.ctx_shift = True
 server = xllamacpp.Server(settings)
 print(f"{server.listening_address}/v1", flush=True)

@@ -1,4 +1,4 @@
-//! The actors against `Demux`: on every fixture, at every cut, on both kinds of runtime, the same events.
+//! The actors against `Demux`: the same events for every fixture and split, on both kinds of runtime.
 
 use futures::{StreamExt, stream};
 use unbraid::{Completions, CompletionsBuilder, Demux, Sequenced};
@@ -7,13 +7,13 @@ use unbraid_testkit::fixture::Fixture;
 
 use crate::support::{options, strided};
 
-/// Cuts in two of one fixture; longer streams are cut at this many places, evenly.
+/// The number of cuts in two of one fixture, evenly distributed.
 const CUTS: usize = 100;
 
-/// The lines of a stream, once for each of three orders.
+/// The events of a stream as lines, in three orders.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Lists {
-    whole: Vec<String>,
+    all_events: Vec<String>,
     /// By choice, in order of appearance.
     choices: Vec<Vec<String>>,
     stream: Vec<String>,
@@ -24,18 +24,18 @@ fn builder(fixture: &Fixture) -> CompletionsBuilder {
     Completions::builder().config(options(&fixture.options))
 }
 
-/// What `Demux` makes of a stream.
+/// The events that `Demux` emits.
 pub(crate) fn expected(fixture: &Fixture) -> Lists {
     let mut demux = Demux::new(options(&fixture.options));
     demux.feed(&fixture.bytes);
     demux.finish();
-    let (mut whole, mut stream) = (Vec::new(), Vec::new());
+    let (mut all_events, mut stream) = (Vec::new(), Vec::new());
     while let Some(event) = demux.next_event() {
         let line = event.to_string();
         if event.choice.is_none() {
             stream.push(line.clone());
         }
-        whole.push(line);
+        all_events.push(line);
     }
     let choices = demux.choices().map(|transcript| {
         let events = (0..transcript.event_count()).filter_map(|seq| transcript.event(seq));
@@ -43,14 +43,14 @@ pub(crate) fn expected(fixture: &Fixture) -> Lists {
     });
     let choices = choices.collect();
     Lists {
-        whole,
+        all_events,
         choices,
         stream,
         aggregate: format!("{}\n{}", demux.aggregate(), demux.aggregate_json()),
     }
 }
 
-/// What the actors make of the same bytes, cut into these reads.
+/// The events that the actors emit for the same bytes, split into these reads.
 pub(crate) async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
     let source = stream::iter(reads.into_iter().map(Ok::<_, std::io::Error>));
     let completions = builder(fixture).from_byte_stream(source);
@@ -81,15 +81,15 @@ pub(crate) async fn actual(fixture: &Fixture, reads: Vec<Vec<u8>>) -> Lists {
         completions.aggregate_json().await
     );
     Lists {
-        whole: lines(&events),
+        all_events: lines(&events),
         choices,
         stream: lines(&stream),
         aggregate,
     }
 }
 
-pub(crate) fn owned<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<Vec<u8>> {
-    pieces.into_iter().map(<[u8]>::to_vec).collect()
+pub(crate) fn owned<'p>(reads: impl IntoIterator<Item = &'p [u8]>) -> Vec<Vec<u8>> {
+    reads.into_iter().map(<[u8]>::to_vec).collect()
 }
 
 pub(crate) fn runtimes() -> [tokio::runtime::Runtime; 2] {
@@ -108,7 +108,11 @@ pub(crate) fn runtimes() -> [tokio::runtime::Runtime; 2] {
 
 #[track_caller]
 pub(crate) fn check(fixture: &Fixture, how: &str, actual: &Lists, expected: &Lists) {
-    assert_eq!(actual.whole, expected.whole, "{}: {how}", fixture.name);
+    assert_eq!(
+        actual.all_events, expected.all_events,
+        "{}: {how}",
+        fixture.name
+    );
     assert_eq!(actual.choices, expected.choices, "{}: {how}", fixture.name);
     assert_eq!(actual.stream, expected.stream, "{}: {how}", fixture.name);
     assert_eq!(
@@ -125,10 +129,10 @@ fn the_actors_give_the_events_of_demux_on_every_fixture() {
         for fixture in &fixtures {
             let expected = expected(fixture);
             runtime.block_on(async {
-                let whole = actual(fixture, vec![fixture.bytes.clone()]).await;
-                check(fixture, "in one read", &whole, &expected);
-                let single = actual(fixture, owned(bytewise(&fixture.bytes))).await;
-                check(fixture, "byte by byte", &single, &expected);
+                let single_read = actual(fixture, vec![fixture.bytes.clone()]).await;
+                check(fixture, "in one read", &single_read, &expected);
+                let bytewise_reads = actual(fixture, owned(bytewise(&fixture.bytes))).await;
+                check(fixture, "byte by byte", &bytewise_reads, &expected);
                 let random = actual(fixture, owned(random_cuts(&fixture.bytes, 7, 200))).await;
                 check(fixture, "cut at random", &random, &expected);
             });
@@ -136,11 +140,11 @@ fn the_actors_give_the_events_of_demux_on_every_fixture() {
     }
 }
 
-/// Streams are cut in two at many places, and each read of the whole stream cuts at every `step`-th byte, each time from
-/// another first byte: so every cut is made, on both kinds of runtime.
+/// Streams are cut in two at many bytes, and at every `step`-th byte, once for each first byte, so that every cut is tested
+/// on both kinds of runtime.
 #[test]
 fn the_actors_give_the_events_of_demux_at_every_cut() {
-    const BUDGET: usize = 100_000; // bytes a fixture
+    const BUDGET: usize = 100_000; // bytes per fixture
     let runtimes = runtimes();
     for fixture in &Fixture::all() {
         let expected = expected(fixture);

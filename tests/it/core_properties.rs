@@ -1,4 +1,4 @@
-//! Properties of the core on made-up streams.
+//! Properties of the core on generated streams.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,15 +7,15 @@ use unbraid_testkit::{cut::random_cuts, fixture::Fixture};
 
 use crate::support::{bare, demux, lines};
 
-/// One chunk's news of a choice: the fields of its entry in `choices`.
-fn news() -> impl Strategy<Value = Value> {
+/// The fields of a choice's entry in the `choices` of one chunk.
+fn entry_fields() -> impl Strategy<Value = Value> {
     let text = "[a-zé😀 \"\\\\\n]{0,6}";
-    let piece = prop_oneof![
+    let fragment = prop_oneof![
         "[0-9,]{0,3}",
         Just("{\"a\":".to_owned()),
         Just("}".to_owned())
     ];
-    let call = (0..3_u8, any::<bool>(), piece.clone()).prop_map(|(index, named, arguments)| {
+    let call = (0..3_u8, any::<bool>(), fragment.clone()).prop_map(|(index, named, arguments)| {
         let mut entry = json!({ "index": index, "function": { "arguments": arguments } });
         if named {
             entry["id"] = json!(format!("call_{index}"));
@@ -28,7 +28,7 @@ fn news() -> impl Strategy<Value = Value> {
         2 => text.prop_map(|text| json!({ "delta": { "reasoning_content": text } })),
         1 => text.prop_map(|text| json!({ "delta": { "refusal": text } })),
         2 => call,
-        1 => piece.prop_map(|piece| json!({ "delta": { "function_call": { "name": "old", "arguments": piece } } })),
+        1 => fragment.prop_map(|fragment| json!({ "delta": { "function_call": { "name": "old", "arguments": fragment } } })),
         1 => prop::sample::select(vec!["assistant", "tool", ""]).prop_map(|role| json!({ "delta": { "role": role } })),
         1 => Just(json!({ "delta": {}, "logprobs": { "content": [{ "token": "t", "logprob": -1.5 }] } })),
         1 => (0..3_u8).prop_map(|score| json!({ "delta": {}, "score": score })),
@@ -36,7 +36,7 @@ fn news() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// What one choice is sent: its news, and perhaps its finish reason at the end.
+/// The chunks of one choice, which may end with a finish reason.
 fn answer() -> impl Strategy<Value = Vec<Value>> {
     let finish = prop::option::of(prop::sample::select(vec![
         "stop",
@@ -44,23 +44,23 @@ fn answer() -> impl Strategy<Value = Vec<Value>> {
         "length",
         "eos",
     ]));
-    (prop::collection::vec(news(), 1..12), finish).prop_map(|(mut chunks, finish)| {
+    (prop::collection::vec(entry_fields(), 1..12), finish).prop_map(|(mut chunks, finish)| {
         chunks.extend(finish.map(|reason| json!({ "delta": {}, "finish_reason": reason })));
         chunks
     })
 }
 
-fn event(index: u32, news: &Value) -> String {
+fn event(index: u32, fields: &Value) -> String {
     let mut entry = json!({ "index": index });
-    let (Value::Object(entry_fields), Value::Object(fields)) = (&mut entry, news) else {
-        unreachable!("news is an object");
+    let (Value::Object(object), Value::Object(fields)) = (&mut entry, fields) else {
+        unreachable!("entries are objects");
     };
-    entry_fields.extend(fields.clone());
+    object.extend(fields.clone());
     format!("data: {}\n\n", json!({ "id": "c", "choices": [entry] }))
 }
 
-/// Sends the answers in the order that `turns` draws, one choice a chunk.
-fn braid(answers: &[(u32, Vec<Value>)], turns: &[prop::sample::Index]) -> String {
+/// Interleaves the answers in the order that `turns` selects, with one choice per chunk.
+fn interleave(answers: &[(u32, Vec<Value>)], turns: &[prop::sample::Index]) -> String {
     let mut rest: Vec<_> = answers
         .iter()
         .map(|(index, chunks)| (*index, chunks.iter()))
@@ -68,22 +68,22 @@ fn braid(answers: &[(u32, Vec<Value>)], turns: &[prop::sample::Index]) -> String
     let mut stream = String::new();
     let mut turns = turns.iter().cycle();
     while !rest.is_empty() {
-        let at = turns.next().map_or(0, |turn| turn.index(rest.len()));
-        let (index, chunks) = &mut rest[at];
+        let next = turns.next().map_or(0, |turn| turn.index(rest.len()));
+        let (index, chunks) = &mut rest[next];
         match chunks.next() {
-            Some(news) => stream += &event(*index, news),
-            None => drop(rest.remove(at)),
+            Some(fields) => stream += &event(*index, fields),
+            None => drop(rest.remove(next)),
         }
     }
     stream + "data: [DONE]\n\n"
 }
 
-/// A choice's own events, without where in the stream they stood.
-fn own(events: &[Sequenced<Text>], index: u32) -> Vec<String> {
-    let of_choice = events
+/// The events of a choice, without their position in the stream.
+fn events_of(events: &[Sequenced<Text>], index: u32) -> Vec<String> {
+    let events = events
         .iter()
         .filter(|event| event.choice == Some(ChoiceIndex(index)));
-    of_choice
+    events
         .map(|event| match &event.event {
             Event::Warning(warning) => format!("{} {}", warning.code, warning.message),
             event => bare(event),
@@ -99,21 +99,21 @@ fn sum(events: &[Sequenced<Text>], pick: impl Fn(&Event) -> Option<&Text>) -> St
         .collect()
 }
 
-/// The same stream as updates, so that none of it comes as a mere piece of text.
+/// The events of the same stream fed as updates, without the text-only path.
 fn by_updates(mut bytes: &[u8]) -> Vec<String> {
     let options = Config::default();
-    let mut intake = UpdateReader::new(&options);
+    let mut reader = UpdateReader::new(&options);
     let mut demux = Demux::new(options);
     let mut failed = None;
     while failed.is_none()
-        && let Some(event) = intake.next(&mut bytes, &mut |update| demux.feed_update(update))
+        && let Some(event) = reader.next(&mut bytes, &mut |update| demux.feed_update(update))
     {
         failed = event.err();
     }
     match failed {
         Some(error) => demux.abort(error),
         None => {
-            let last = intake.finish(&mut |update| demux.feed_update(update));
+            let last = reader.finish(&mut |update| demux.feed_update(update));
             assert!(last.is_none_or(|last| last.is_ok()));
             demux.finish();
         }
@@ -125,26 +125,26 @@ fn by_updates(mut bytes: &[u8]) -> Vec<String> {
     lines(&events)
 }
 
-/// However its bytes are cut, a stream gives the same events, and so do its updates; and nothing in it panics.
+/// A stream gives the same events for every split of its bytes and when fed as updates, and never panics.
 #[track_caller]
 fn check(bytes: &[u8], seed: u64) -> Demux {
-    let (whole, expected) = demux([bytes], Config::default());
+    let (unsplit, expected) = demux([bytes], Config::default());
     for max in [1, 5, 90] {
-        let (_, given) = demux(random_cuts(bytes, seed, max), Config::default());
+        let (_, actual) = demux(random_cuts(bytes, seed, max), Config::default());
         assert_eq!(
-            lines(&given),
+            lines(&actual),
             lines(&expected),
             "reads of up to {max} bytes"
         );
     }
-    if whole.choices().next().is_some() {
+    if unsplit.choices().next().is_some() {
         assert_eq!(by_updates(bytes), lines(&expected), "as updates");
     }
-    whole
+    unsplit
 }
 
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
-    const PIECES: [&str; 16] = [
+    const TOKENS: [&str; 16] = [
         "\n",
         "\r",
         "\n\n",
@@ -162,21 +162,21 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
         "null",
         "\u{FEFF}",
     ];
-    let piece = prop_oneof![
-        prop::sample::select(PIECES.to_vec()).prop_map(|piece| piece.as_bytes().to_vec()),
+    let fragment = prop_oneof![
+        prop::sample::select(TOKENS.to_vec()).prop_map(|fragment| fragment.as_bytes().to_vec()),
         prop::collection::vec(any::<u8>(), 0..4),
     ];
-    let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..20_usize, piece), 1..6);
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..20_usize, fragment), 1..6);
     let fixtures: Vec<Vec<u8>> = Fixture::all()
         .into_iter()
         .map(|fixture| fixture.bytes)
         .filter(|bytes| bytes.len() < 8_000)
         .collect();
     (prop::sample::select(fixtures), edits).prop_map(|(mut bytes, edits)| {
-        for (at, cut, piece) in edits {
-            let at = at.index(bytes.len() + 1);
-            let end = bytes.len().min(at + cut);
-            bytes.splice(at..end, piece);
+        for (start, length, insertion) in edits {
+            let start = start.index(bytes.len() + 1);
+            let end = bytes.len().min(start + length);
+            bytes.splice(start..end, insertion);
         }
         bytes
     })
@@ -194,50 +194,50 @@ proptest! {
     #![proptest_config(config(192))]
 
     #[test]
-    fn e05_braiding_leaves_each_choice_its_own_events(
+    fn e05_interleaving_does_not_change_the_events_of_a_choice(
         answers in prop::collection::vec(answer(), 1..6),
         turns in prop::collection::vec(any::<prop::sample::Index>(), 1..40),
     ) {
         let answers: Vec<(u32, Vec<Value>)> = (0..).step_by(3).zip(answers).collect();
-        let (_, braided) = demux([braid(&answers, &turns).as_bytes()], Config::default());
+        let (_, interleaved) = demux([interleave(&answers, &turns).as_bytes()], Config::default());
         for answer in &answers {
-            let alone = braid(std::slice::from_ref(answer), &turns);
+            let alone = interleave(std::slice::from_ref(answer), &turns);
             let (_, alone) = demux([alone.as_bytes()], Config::default());
-            prop_assert_eq!(own(&braided, answer.0), own(&alone, answer.0));
+            prop_assert_eq!(events_of(&interleaved, answer.0), events_of(&alone, answer.0));
         }
     }
 
     #[test]
-    fn f06_a_message_is_the_sum_of_its_deltas_and_of_what_came_late(
-        chunks in prop::collection::vec((news(), prop::bool::weighted(0.1)), 1..30),
+    fn f06_a_message_is_the_sum_of_its_deltas_and_its_late_deltas(
+        chunks in prop::collection::vec((entry_fields(), prop::bool::weighted(0.1)), 1..30),
     ) {
         let mut stream = String::new();
         let (mut content, mut reasoning) = (String::new(), String::new());
-        for (news, finishes) in &chunks {
-            stream += &event(0, news);
-            content += news["delta"]["content"].as_str().unwrap_or("");
-            reasoning += news["delta"]["reasoning_content"].as_str().unwrap_or("");
+        for (fields, finishes) in &chunks {
+            stream += &event(0, fields);
+            content += fields["delta"]["content"].as_str().unwrap_or("");
+            reasoning += fields["delta"]["reasoning_content"].as_str().unwrap_or("");
             if *finishes {
                 stream += &event(0, &json!({ "delta": {}, "finish_reason": "stop" }));
-                stream += &event(1, &json!({ "delta": {} })); // the first event without a delta for it ends it
+                stream += &event(1, &json!({ "delta": {} })); // the next event without a delta for the choice ends it
             }
         }
         let (demux, events) = demux([stream.as_bytes()], Config::default());
-        let message = demux.choice(ChoiceIndex(0)).expect("it has come").message();
-        let told = sum(&events, |event| match event {
+        let message = demux.choice(ChoiceIndex(0)).expect("the choice exists").message();
+        let emitted = sum(&events, |event| match event {
             Event::Content(text) => Some(text),
             _ => None,
         });
         prop_assert_eq!(&message.content, &content);
         prop_assert_eq!(&message.reasoning, &reasoning);
-        prop_assert!(content.starts_with(&told));
-        for (number, call) in message.tool_calls.iter().enumerate() {
-            let told = sum(&events, |event| match event {
-                Event::ToolCallArguments { call_index: call, text } if *call as usize == number => Some(text),
+        prop_assert!(content.starts_with(&emitted));
+        for (position, call) in message.tool_calls.iter().enumerate() {
+            let emitted = sum(&events, |event| match event {
+                Event::ToolCallArguments { call_index, text } if *call_index as usize == position => Some(text),
                 _ => None,
             });
-            prop_assert!(chunks.iter().any(|(_, f)| *f) || call.arguments == told);
-            prop_assert!(call.arguments.starts_with(&told));
+            prop_assert!(chunks.iter().any(|(_, f)| *f) || call.arguments == emitted);
+            prop_assert!(call.arguments.starts_with(&emitted));
         }
     }
 

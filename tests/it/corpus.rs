@@ -1,4 +1,4 @@
-//! Every stream that we have gives what an honest but slow client gets from it.
+//! Every available stream gives the same results as the reference client.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,33 +11,33 @@ use unbraid_core::{
 };
 use unbraid_testkit::{
     fixture::{Corpus, Fixture, Options, SplitThink, corpus},
-    slow::{self, Outcome},
+    reference::{self, Outcome},
 };
 
 use crate::support::{demux, options};
 
-/// What of a stream both sides must agree on, as one JSON value a field.
+/// The results that both clients must agree on: one JSON value per field.
 type Facts = BTreeMap<String, Value>;
 
 #[track_caller]
-pub(crate) fn check(name: &str, bytes: &[u8], told: &Options) -> Result<(), String> {
-    let (demux, _) = demux([bytes], options(told));
-    let mut expected = expected(&slow::accumulate(bytes, told));
-    let mut given = given(&demux);
-    mask_statuses(&mut expected, &mut given);
+pub(crate) fn check(name: &str, bytes: &[u8], fixture_options: &Options) -> Result<(), String> {
+    let (demux, _) = demux([bytes], options(fixture_options));
+    let mut expected = expected(&reference::accumulate(bytes, fixture_options));
+    let mut actual = actual(&demux);
+    mask_statuses(&mut expected, &mut actual);
     if matches!(
         demux.closed(),
         Some(Err(
             StreamError::NotAStream { .. } | StreamError::UnsupportedFormat { .. }
         ))
     ) {
-        // Nothing came on either side; into how many lost pieces a body falls that is no stream is nobody's concern.
+        // Neither client has choices. The number of lost events of a body that is not a stream does not matter.
         expected.remove("lost");
-        given.remove("lost");
+        actual.remove("lost");
     }
-    let keys = expected.keys().chain(given.keys());
+    let keys = expected.keys().chain(actual.keys());
     let mut differ: Vec<&String> = keys
-        .filter(|key| expected.get(*key) != given.get(*key))
+        .filter(|key| expected.get(*key) != actual.get(*key))
         .collect();
     differ.sort();
     differ.dedup();
@@ -47,8 +47,8 @@ pub(crate) fn check(name: &str, bytes: &[u8], told: &Options) -> Result<(), Stri
             .map_or_else(|| "-".to_owned(), Value::to_string)
     };
     let lines = differ.into_iter().map(|key| {
-        let (expected, given) = (show(&expected, key), show(&given, key));
-        format!("  {key}\n    slow    {expected}\n    unbraid {given}\n")
+        let (expected, actual) = (show(&expected, key), show(&actual, key));
+        format!("  {key}\n    reference {expected}\n    unbraid   {actual}\n")
     });
     let report: String = lines.collect();
     if report.is_empty() {
@@ -58,24 +58,24 @@ pub(crate) fn check(name: &str, bytes: &[u8], told: &Options) -> Result<(), Stri
     }
 }
 
-/// Leaves out the statuses that the slow client cannot decide.
-fn mask_statuses(expected: &mut Facts, given: &mut Facts) {
+/// Removes the statuses that the reference client cannot decide.
+fn mask_statuses(expected: &mut Facts, actual: &mut Facts) {
     for (key, expected) in expected
         .iter_mut()
         .filter(|(key, _)| key.ends_with(" statuses"))
     {
-        let (Some(expected), Some(given)) = (
+        let (Some(expected), Some(actual)) = (
             expected.as_array(),
-            given.get_mut(key).and_then(Value::as_array_mut),
+            actual.get_mut(key).and_then(Value::as_array_mut),
         ) else {
             continue;
         };
-        for (_, given) in expected
+        for (_, actual) in expected
             .iter()
-            .zip(given)
+            .zip(actual)
             .filter(|(expected, _)| expected.is_null())
         {
-            *given = Value::Null;
+            *actual = Value::Null;
         }
     }
 }
@@ -146,7 +146,7 @@ fn choice_facts<const N: usize>(index: u32, facts: [(&str, Value); N]) -> Facts 
         .collect()
 }
 
-fn given(demux: &Demux) -> Facts {
+fn actual(demux: &Demux) -> Facts {
     let order: Vec<u32> = demux.choices().map(|choice| choice.index().0).collect();
     let error = matches!(demux.closed(), Some(Err(StreamError::Server(_))));
     let refused = matches!(demux.closed(), Some(Err(StreamError::Malformed { .. })));
@@ -169,26 +169,26 @@ fn given(demux: &Demux) -> Facts {
         let entries = aggregate["choices"]
             .as_array()
             .expect("an aggregate lists its choices");
-        let whole = entries
+        let entry = entries
             .iter()
             .find(|entry| entry["index"] == index)
             .expect("every choice");
-        facts.extend(one(choice, whole, error));
+        facts.extend(choice_results(choice, entry, error));
     }
     facts
 }
 
-/// What the library says of the choices as a whole.
+/// The warnings of the library about the choices as a whole.
 fn codes(demux: &Demux) -> BTreeSet<&'static str> {
     let warnings = demux.warnings().into_iter();
-    let of_stream = warnings.filter(|warning| warning.choice.is_none());
-    let codes = of_stream.map(|warning| warning.code);
+    let stream_warnings = warnings.filter(|warning| warning.choice.is_none());
+    let codes = stream_warnings.map(|warning| warning.code);
     codes
         .filter(|code| matches!(*code, "E12" | "E13" | "E30"))
         .collect()
 }
 
-fn one(choice: &Transcript, whole: &Value, failed: bool) -> Facts {
+fn choice_results(choice: &Transcript, entry: &Value, failed: bool) -> Facts {
     let message = choice.message();
     let calls: Vec<Value> = message
         .tool_calls
@@ -207,7 +207,7 @@ fn one(choice: &Transcript, whole: &Value, failed: bool) -> Facts {
         .tool_calls
         .iter()
         .find(|call| call.kind == CallKind::LegacyFunction);
-    // In the order of the slow client: the legacy call comes last.
+    // In the order of the reference client: the legacy call is last.
     let (functions, legacy_calls): (Vec<_>, Vec<_>) = message
         .tool_calls
         .iter()
@@ -216,14 +216,14 @@ fn one(choice: &Transcript, whole: &Value, failed: bool) -> Facts {
     let statuses: Vec<_> = statuses
         .map(|call| call.status.map(CallStatus::as_str))
         .collect();
-    let len = |key: &str| whole["logprobs"][key].as_array().map_or(0, Vec::len);
-    let shape = if choice.kind() == CompletionKind::Text {
-        &whole["text"]
+    let len = |key: &str| entry["logprobs"][key].as_array().map_or(0, Vec::len);
+    let text = if choice.kind() == CompletionKind::Text {
+        &entry["text"]
     } else {
-        &whole["message"]["content"]
+        &entry["message"]["content"]
     };
     assert_eq!(
-        shape.as_str().unwrap_or(""),
+        text.as_str().unwrap_or(""),
         message.content,
         "aggregate and message agree"
     );
@@ -256,7 +256,7 @@ fn one(choice: &Transcript, whole: &Value, failed: bool) -> Facts {
 }
 
 #[test]
-fn fixtures_agree_with_the_slow_client() {
+fn fixtures_agree_with_the_reference_client() {
     let failures: Vec<String> = Fixture::all()
         .iter()
         .filter_map(|fixture| check(&fixture.name, &fixture.bytes, &fixture.options).err())
@@ -269,19 +269,19 @@ fn fixtures_agree_with_the_slow_client() {
     );
 }
 
-/// Says it past the test harness, which shows a test's own output only when it fails.
-fn say(line: &str) {
+/// Prints a line directly, because the test harness captures the output of tests that pass.
+fn print_uncaptured(line: &str) {
     let mut stderr = std::io::stderr();
-    writeln!(stderr, "{line}").expect("the terminal takes a line");
+    writeln!(stderr, "{line}").expect("stderr is writable");
 }
 
 #[test]
-fn the_corpus_agrees_with_the_slow_client() {
+fn the_corpus_agrees_with_the_reference_client() {
     agree_on_the_corpus(&Options::default());
 }
 
 #[test]
-fn c18_the_corpus_agrees_with_the_slow_client_when_tags_are_separated() {
+fn c18_the_corpus_agrees_with_the_reference_client_when_tags_are_separated() {
     for split_think in [SplitThink::AtTag, SplitThink::AtStart] {
         agree_on_the_corpus(&Options {
             split_think,
@@ -296,18 +296,18 @@ fn agree_on_the_corpus(options: &Options) {
         Corpus::Streams(streams) => streams,
         Corpus::NotSet(path) => {
             let path = path.display();
-            return say(&format!(
-                "corpus: skipped, nothing at {path}; UNBRAID_CORPUS tells where it is"
+            return print_uncaptured(&format!(
+                "corpus: skipped, no streams in {path}; set UNBRAID_CORPUS to its path"
             ));
         }
         Corpus::Missing(path) => {
             panic!(
-                "UNBRAID_CORPUS is set, but no stream lies at {}",
+                "UNBRAID_CORPUS is set, but there are no streams in {}",
                 path.display()
             )
         }
     };
-    say(&format!("corpus: {} streams", streams.len()));
+    print_uncaptured(&format!("corpus: {} streams", streams.len()));
     let failures: Vec<String> = streams
         .iter()
         .filter_map(|(path, bytes)| check(&path.display().to_string(), bytes, options).err())

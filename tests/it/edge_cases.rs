@@ -1,10 +1,10 @@
-//! `docs/edge-cases.md` explains every warning that the library gives, and no other.
+//! `docs/edge-cases.md` explains every warning that the library emits, and no other.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use unbraid_testkit::fixture::workspace_root;
 
-/// The codes in the string literals of a source: a letter of the catalogue and a number.
+/// The codes in the string literals of a source: the letter of a family and a number.
 fn codes(source: &str) -> BTreeSet<String> {
     let literals = source.split('"').skip(1).step_by(2);
     let is_code = |text: &&str| {
@@ -18,7 +18,7 @@ fn codes(source: &str) -> BTreeSet<String> {
 
 fn sources(dir: &Path, found: &mut BTreeSet<String>) {
     for path in fs::read_dir(dir)
-        .expect("the sources are there")
+        .expect("the sources can be listed")
         .flatten()
         .map(|entry| entry.path())
     {
@@ -32,8 +32,8 @@ fn sources(dir: &Path, found: &mut BTreeSet<String>) {
                 sources(&path, found);
             }
         } else if name.ends_with(".rs") && name != "tests.rs" {
-            // Character literals of a quote would swap inside and outside.
-            let source = fs::read_to_string(&path).expect("a source is text");
+            // Line by line, so that a quote in a character literal only affects its line.
+            let source = fs::read_to_string(&path).expect("sources are UTF-8");
             for line in source.lines() {
                 found.extend(codes(line));
             }
@@ -42,31 +42,31 @@ fn sources(dir: &Path, found: &mut BTreeSet<String>) {
 }
 
 #[track_caller]
-fn check(folder: &str, told: &BTreeSet<String>) -> BTreeSet<String> {
+fn check(folder: &str, explained: &BTreeSet<String>) -> BTreeSet<String> {
     let mut emitted = BTreeSet::new();
     sources(&workspace_root().join(folder), &mut emitted);
-    let untold: Vec<&String> = emitted.difference(told).collect();
+    let missing: Vec<&String> = emitted.difference(explained).collect();
     assert!(
-        untold.is_empty(),
-        "{folder} warns of {untold:?}, which docs/edge-cases.md does not explain"
+        missing.is_empty(),
+        "{folder} emits {missing:?}, which docs/edge-cases.md does not explain"
     );
     emitted
 }
 
 #[test]
-fn every_warning_has_its_row_and_every_row_its_warning() {
+fn every_warning_has_a_row_and_every_row_a_warning() {
     let table = fs::read_to_string(workspace_root().join("docs/edge-cases.md"));
-    let table = table.expect("the rules are told");
+    let table = table.expect("the page exists");
     let (_, table) = table
         .split_once("\n## Warnings\n")
-        .expect("it has a section");
+        .expect("the page has the section");
     let rows = table
         .lines()
         .take_while(|line| !line.starts_with("## "))
         .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    let told: BTreeSet<String> = rows.map(str::to_owned).collect();
-    let mut emitted = check("crates/unbraid-core/src", &told);
-    emitted.append(&mut check("crates/unbraid/src", &told));
-    let idle: Vec<&String> = told.difference(&emitted).collect();
-    assert!(idle.is_empty(), "nothing warns of {idle:?}");
+    let explained: BTreeSet<String> = rows.map(str::to_owned).collect();
+    let mut emitted = check("crates/unbraid-core/src", &explained);
+    emitted.append(&mut check("crates/unbraid/src", &explained));
+    let unused: Vec<&String> = explained.difference(&emitted).collect();
+    assert!(unused.is_empty(), "no code emits {unused:?}");
 }

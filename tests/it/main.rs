@@ -1,4 +1,4 @@
-//! The integration tests, one binary.
+//! The integration tests, in one binary.
 #![cfg(test)]
 
 mod actors;

@@ -1,4 +1,4 @@
-//! Streams whose blank lines were lost on the way (S10) give the same events as with them.
+//! Streams that lost their blank lines in transit (S10) give the same events as with them.
 
 use unbraid_testkit::{
     cut::Rng,
@@ -10,15 +10,15 @@ use crate::{
     support::{demux, lines, options},
 };
 
-/// The lines of a stream that has one data line for each event and nothing else but comments.
-fn plain_lines(bytes: &[u8]) -> Option<Vec<String>> {
+/// The lines of a stream that has one data line per event and otherwise only comments.
+fn simple_lines(bytes: &[u8]) -> Option<Vec<String>> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let plain = |event: &str| {
+    let is_simple = |event: &str| {
         let data = event.lines().filter(|line| line.starts_with("data:"));
         data.count() <= 1 && event.lines().all(|line| line.starts_with(['d', ':']))
     };
-    let whole = !text.contains('\r') && text.ends_with("\n\n");
-    (whole && text.split("\n\n").all(plain)).then(|| {
+    let is_complete = !text.contains('\r') && text.ends_with("\n\n");
+    (is_complete && text.split("\n\n").all(is_simple)).then(|| {
         let lines = text.lines().filter(|line| !line.is_empty());
         lines.map(|line| format!("{line}\n")).collect()
     })
@@ -39,26 +39,30 @@ fn streams() -> Vec<(String, Vec<u8>, Options)> {
 }
 
 #[test]
-fn s10_without_its_blank_lines_a_stream_tells_the_same_of_its_choices() {
+fn s10_a_stream_without_blank_lines_gives_the_same_events_choice_events() {
     let mut count = 0;
-    for (name, bytes, told) in streams() {
-        let Some(bare) = plain_lines(&bytes) else {
+    for (name, bytes, fixture_options) in streams() {
+        let Some(bare) = simple_lines(&bytes) else {
             continue;
         };
-        let of_choices = |body: &[u8]| -> Vec<String> {
-            let (_, mut events) = demux([body], options(&told));
-            events.retain(|event| event.choice.is_some()); // the stream's own are counted with the warning
+        let choice_events = |body: &[u8]| -> Vec<String> {
+            let (_, mut events) = demux([body], options(&fixture_options));
+            events.retain(|event| event.choice.is_some()); // the stream's own events include the warning of S10
             lines(&events)
         };
         let bare = bare.concat();
-        assert_eq!(of_choices(bare.as_bytes()), of_choices(&bytes), "{name}");
+        assert_eq!(
+            choice_events(bare.as_bytes()),
+            choice_events(&bytes),
+            "{name}"
+        );
         count += 1;
     }
     assert!(count > 100, "{count} streams");
 }
 
 #[test]
-fn s10_a_broken_line_costs_nothing_but_itself() {
+fn s10_an_invalid_line_does_not_affect_other_lines() {
     let bad = [
         "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"He",
         "{\"choices\":[",
@@ -69,24 +73,24 @@ fn s10_a_broken_line_costs_nothing_but_itself() {
         "\"",
     ];
     let mut rng = Rng::new(15);
-    for (name, bytes, told) in streams() {
-        let Some(mut bare) = plain_lines(&bytes) else {
+    for (name, bytes, fixture_options) in streams() {
+        let Some(mut bare) = simple_lines(&bytes) else {
             continue;
         };
         let texts = |body: &[u8]| -> Vec<String> {
-            let (demux, _) = demux([body], options(&told));
+            let (demux, _) = demux([body], options(&fixture_options));
             let texts = demux
                 .choices()
                 .map(|choice| format!("{:?}", choice.message()));
             texts.collect()
         };
         let good = texts(&bytes);
-        let at = rng.below(bare.len());
-        bare.insert(at, format!("data: {}\n", bad[rng.below(bad.len())]));
+        let line = rng.below(bare.len());
+        bare.insert(line, format!("data: {}\n", bad[rng.below(bad.len())]));
         let broken = bare.concat();
-        assert_eq!(texts(broken.as_bytes()), good, "{name}, line {at}");
-        if let Err(report) = check(&name, broken.as_bytes(), &told) {
-            panic!("line {at}: {report}");
+        assert_eq!(texts(broken.as_bytes()), good, "{name}, line {line}");
+        if let Err(report) = check(&name, broken.as_bytes(), &fixture_options) {
+            panic!("line {line}: {report}");
         }
     }
 }

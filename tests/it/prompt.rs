@@ -1,5 +1,5 @@
-//! Every stream of a choice has what has come as soon as it has come, whoever else looks at the choice: who waits is woken
-//! for what it waits for, and nobody's look takes another's news.
+//! Every stream of a choice delivers a delta as soon as it is received, regardless of other consumers of the choice. Each
+//! waiter is woken for its own deltas, and a read by one consumer takes nothing from another.
 
 use std::{
     collections::BTreeMap,
@@ -15,19 +15,19 @@ use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
 use crate::support::options;
 
-/// Which text, of which choice.
-type Lane = (u32, &'static str, u32);
+/// A choice, the name of one of its texts, and a number.
+type TextKey = (u32, &'static str, u32);
 
-/// All texts so far.
-type Texts = BTreeMap<Lane, String>;
+/// All texts received so far.
+type Texts = BTreeMap<TextKey, String>;
 
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Texts>>);
 
 impl Seen {
-    fn add(&self, lane: Lane, text: &str) {
+    fn add(&self, key: TextKey, text: &str) {
         let mut texts = self.0.lock().unwrap();
-        texts.entry(lane).or_default().push_str(text);
+        texts.entry(key).or_default().push_str(text);
     }
 
     fn texts(&self) -> Texts {
@@ -35,11 +35,11 @@ impl Seen {
     }
 }
 
-/// What `Demux` has told so far, twice where two tasks look.
-fn tell(demux: &mut Demux, seen: &Seen) {
-    while let Some(stamped) = demux.next_event() {
-        let choice = stamped.choice.map_or(0, |choice| choice.0);
-        match stamped.event {
+/// Records the events of `Demux`, twice where two tasks read them.
+fn record_events(demux: &mut Demux, seen: &Seen) {
+    while let Some(record) = demux.next_event() {
+        let choice = record.choice.map_or(0, |choice| choice.0);
+        match record.event {
             Event::Content(text) => {
                 seen.add((choice, "content", 0), text);
                 seen.add((choice, "both", 0), text);
@@ -48,17 +48,12 @@ fn tell(demux: &mut Demux, seen: &Seen) {
             Event::Reasoning(text) => seen.add((choice, "reasoning", 0), text),
             Event::Refusal(text) => seen.add((choice, "refusal", 0), text),
             Event::ToolCallStart {
-                call_index: call,
-                name,
-                ..
-            } => seen.add((choice, "call", call), name),
-            Event::ToolCallArguments {
-                call_index: call,
-                text,
-            } => {
-                seen.add((choice, "arguments", call), text);
+                call_index, name, ..
+            } => seen.add((choice, "call", call_index), name),
+            Event::ToolCallArguments { call_index, text } => {
+                seen.add((choice, "arguments", call_index), text);
                 seen.add((choice, "events", 2), text);
-                if call == 0 {
+                if call_index == 0 {
                     seen.add((choice, "both", 1), text);
                 }
             }
@@ -73,15 +68,15 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(task));
 }
 
-/// A task for each text of a choice, one for two of them together, one for all events, and one for the end.
-fn look(choice: &Choice, seen: &Seen) {
+/// Spawns a task for each text of a choice, one for two texts together, one for all events, and one for the end.
+fn spawn_consumers(choice: &Choice, seen: &Seen) {
     let index = choice.index().0;
     macro_rules! text {
-        ($name:ident, $lane:expr) => {
-            let (mut text, seen, lane) = (choice.$name(), seen.clone(), $lane);
+        ($name:ident, $key:expr) => {
+            let (mut text, seen, key) = (choice.$name(), seen.clone(), $key);
             spawn(async move {
-                while let Some(Ok(piece)) = text.next().await {
-                    seen.add(lane, &piece);
+                while let Some(Ok(delta)) = text.next().await {
+                    seen.add(key, &delta);
                 }
             });
         };
@@ -89,26 +84,28 @@ fn look(choice: &Choice, seen: &Seen) {
     text!(content, (index, "content", 0));
     text!(reasoning, (index, "reasoning", 0));
     text!(refusal, (index, "refusal", 0));
-    let (mut calls, of_calls) = (choice.tool_calls(), seen.clone());
+    let (mut calls, call_texts) = (choice.tool_calls(), seen.clone());
     spawn(async move {
         while let Some(Ok(call)) = calls.next().await {
-            of_calls.add((index, "call", call.call_index()), &call.name());
-            let (mut arguments, seen) = (call.arguments(), of_calls.clone());
+            call_texts.add((index, "call", call.call_index()), &call.name());
+            let (mut arguments, seen) = (call.arguments(), call_texts.clone());
             spawn(async move {
-                while let Some(Ok(piece)) = arguments.next().await {
-                    seen.add((index, "arguments", call.call_index()), &piece);
+                while let Some(Ok(delta)) = arguments.next().await {
+                    seen.add((index, "arguments", call.call_index()), &delta);
                 }
             });
         }
     });
     spawn(both(choice.clone(), seen.clone()));
-    let (mut events, of_events) = (choice.events(), seen.clone());
+    let (mut events, event_texts) = (choice.events(), seen.clone());
     spawn(async move {
-        while let Some(Ok(stamped)) = events.next().await {
-            match stamped.event {
-                Event::Content(text) => of_events.add((index, "events", 0), &text),
-                Event::Finish(_) => of_events.add((index, "events", 1), "finish"),
-                Event::ToolCallArguments { text, .. } => of_events.add((index, "events", 2), &text),
+        while let Some(Ok(record)) = events.next().await {
+            match record.event {
+                Event::Content(text) => event_texts.add((index, "events", 0), &text),
+                Event::Finish(_) => event_texts.add((index, "events", 1), "finish"),
+                Event::ToolCallArguments { text, .. } => {
+                    event_texts.add((index, "events", 2), &text)
+                }
                 _ => {}
             }
         }
@@ -120,13 +117,13 @@ fn look(choice: &Choice, seen: &Seen) {
     });
 }
 
-/// The content and the first call's arguments, read by one task.
+/// Reads the content and the arguments of the first call in one task.
 async fn both(choice: Choice, seen: Seen) {
     let index = choice.index().0;
     let (mut content, mut calls) = (choice.content(), choice.tool_calls());
     let texts = async {
-        while let Some(Ok(piece)) = content.next().await {
-            seen.add((index, "both", 0), &piece);
+        while let Some(Ok(delta)) = content.next().await {
+            seen.add((index, "both", 0), &delta);
         }
     };
     let arguments = async {
@@ -135,17 +132,17 @@ async fn both(choice: Choice, seen: Seen) {
                 continue;
             }
             let mut arguments = call.arguments();
-            while let Some(Ok(piece)) = arguments.next().await {
-                seen.add((index, "both", 1), &piece);
+            while let Some(Ok(delta)) = arguments.next().await {
+                seen.add((index, "both", 1), &delta);
             }
         }
     };
     join(texts, arguments).await;
 }
 
-/// Gives a stream read by read, and compares after each what the tasks have with what `Demux` has told.
+/// Delivers a stream read by read. After each read, the tasks must have received what `Demux` has emitted.
 async fn check(fixture: &Fixture, reads: &[&[u8]], how: &str) {
-    let told = Seen::default();
+    let expected = Seen::default();
     let mut demux = Demux::new(options(&fixture.options));
     let (reader, mut source) = mpsc::unbounded_channel::<Result<Vec<u8>, Infallible>>();
     let source = stream::poll_fn(move |cx| source.poll_recv(cx));
@@ -154,57 +151,62 @@ async fn check(fixture: &Fixture, reads: &[&[u8]], how: &str) {
         .implicit_timers(false);
     let completions = builder.from_byte_stream(source);
     let (mut choices, seen) = (completions.choices(), Seen::default());
-    let of_choices = seen.clone();
+    let choice_texts = seen.clone();
     spawn(async move {
         while let Some(Ok(choice)) = choices.next().await {
-            look(&choice, &of_choices);
+            spawn_consumers(&choice, &choice_texts);
         }
     });
-    for (at, read) in reads.iter().enumerate() {
+    for (index, read) in reads.iter().enumerate() {
         demux.feed(read);
-        tell(&mut demux, &told);
-        let _over = reader.send(Ok(read.to_vec()));
-        soon(&told, &seen, &format!("{}, {how}, read {at}", fixture.name)).await;
+        record_events(&mut demux, &expected);
+        let _closed = reader.send(Ok(read.to_vec()));
+        catch_up(
+            &expected,
+            &seen,
+            &format!("{}, {how}, read {index}", fixture.name),
+        )
+        .await;
     }
     demux.finish();
-    tell(&mut demux, &told);
+    record_events(&mut demux, &expected);
     drop(reader);
-    soon(
-        &told,
+    catch_up(
+        &expected,
         &seen,
         &format!("{}, {how}, at the end", fixture.name),
     )
     .await;
 }
 
-/// Nothing but other tasks' turns is needed until both are the same.
-async fn soon(told: &Seen, seen: &Seen, how: &str) {
+/// Yields until both are equal: the tasks need no other event to continue.
+async fn catch_up(expected: &Seen, seen: &Seen, how: &str) {
     for _ in 0..200 {
-        if told.texts() == seen.texts() {
+        if expected.texts() == seen.texts() {
             return;
         }
         tokio::task::yield_now().await;
     }
-    assert_eq!(seen.texts(), told.texts(), "{how}");
+    assert_eq!(seen.texts(), expected.texts(), "{how}");
 }
 
 fn events(bytes: &[u8]) -> Vec<&[u8]> {
     let mut events = Vec::new();
-    let (mut start, mut at) = (0, 0);
-    while at < bytes.len() {
-        let blank = bytes[at..].starts_with(b"\n\n");
-        at += if blank { 2 } else { 1 };
+    let (mut start, mut end) = (0, 0);
+    while end < bytes.len() {
+        let blank = bytes[end..].starts_with(b"\n\n");
+        end += if blank { 2 } else { 1 };
         if blank {
-            events.push(&bytes[start..at]);
-            start = at;
+            events.push(&bytes[start..end]);
+            start = end;
         }
     }
     events.push(&bytes[start..]);
     events
 }
 
-/// Drops, doubles and swaps some of the events.
-fn spoil(events: &mut Vec<&[u8]>, rng: &mut Rng) {
+/// Removes, duplicates and swaps some of the events.
+fn corrupt(events: &mut Vec<&[u8]>, rng: &mut Rng) {
     for _ in 0..=rng.below(4) {
         if events.is_empty() {
             return;
@@ -219,12 +221,12 @@ fn spoil(events: &mut Vec<&[u8]>, rng: &mut Rng) {
 }
 
 #[test]
-fn who_waits_has_each_read_before_the_next() {
+fn waiters_receive_each_read_before_the_next() {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.unwrap();
     for fixture in Fixture::all() {
         if fixture.bytes.len() > 64 * 1024 {
-            continue; // hundreds of events of the same kind
+            continue; // hundreds of similar events
         }
         let events = events(&fixture.bytes);
         runtime.block_on(check(&fixture, &events, "by event"));
@@ -234,9 +236,9 @@ fn who_waits_has_each_read_before_the_next() {
             runtime.block_on(check(&fixture, &reads, &format!("{size} events a read")));
         }
         for seed in 0..4 {
-            let mut spoilt = events.clone();
-            spoil(&mut spoilt, &mut Rng::new(seed));
-            runtime.block_on(check(&fixture, &spoilt, &format!("spoilt {seed}")));
+            let mut corrupted = events.clone();
+            corrupt(&mut corrupted, &mut Rng::new(seed));
+            runtime.block_on(check(&fixture, &corrupted, &format!("corrupted {seed}")));
         }
     }
 }

@@ -1,21 +1,21 @@
-//! What several of the tests need: a fixture's options, and the trace of a stream.
+//! Shared by several tests: the options of a fixture, and the trace of a stream.
 
 use unbraid_core::{Config, Demux, Event, Sequenced, Text, ThinkTags};
 use unbraid_testkit::fixture::{self, Fixture, SplitThink};
 
-/// The options that a fixture names, for the library.
-pub(crate) fn options(told: &fixture::Options) -> Config {
+/// The library's configuration for the options of a fixture.
+pub(crate) fn options(options: &fixture::Options) -> Config {
     let default = Config::default();
-    let keys = told.reasoning_keys.as_ref();
+    let keys = options.reasoning_keys.as_ref();
     Config {
-        strict: told.strict,
-        expect_choices: told.expect_choices,
-        think_tags: match told.split_think {
+        strict: options.strict,
+        expect_choices: options.expect_choices,
+        think_tags: match options.split_think {
             SplitThink::Never => ThinkTags::Off,
             SplitThink::AtTag => ThinkTags::Split,
             SplitThink::AtStart => ThinkTags::SplitOpen,
         },
-        usage_after_done: told.usage_after_done,
+        usage_after_done: options.usage_after_done,
         reasoning_keys: keys.map_or(default.reasoning_keys, |keys| {
             keys.iter().map(|key| key.as_str().into()).collect()
         }),
@@ -23,29 +23,29 @@ pub(crate) fn options(told: &fixture::Options) -> Config {
     }
 }
 
-/// A whole stream, read in these pieces, as it stands at its end.
+/// The `Demux` and the events of a stream, read in these reads to its end.
 pub(crate) fn demux<'p>(
-    pieces: impl IntoIterator<Item = &'p [u8]>,
-    options: Config,
+    reads: impl IntoIterator<Item = &'p [u8]>,
+    config: Config,
 ) -> (Demux, Vec<Sequenced<Text>>) {
-    let mut demux = Demux::new(options);
+    let mut demux = Demux::new(config);
     let mut events = Vec::new();
-    for piece in pieces {
-        demux.feed(piece);
-        take(&mut demux, &mut events);
+    for read in reads {
+        demux.feed(read);
+        drain(&mut demux, &mut events);
     }
     demux.finish();
-    take(&mut demux, &mut events);
+    drain(&mut demux, &mut events);
     (demux, events)
 }
 
-fn take(demux: &mut Demux, events: &mut Vec<Sequenced<Text>>) {
+fn drain(demux: &mut Demux, events: &mut Vec<Sequenced<Text>>) {
     while let Some(event) = demux.next_event() {
         events.push(event.map(Text::from));
     }
 }
 
-/// The trace of a fixture: one line an event, in `Demux`'s order.
+/// The trace of a fixture: one line per event, in the order of `Demux`.
 pub(crate) fn trace(fixture: &Fixture) -> Vec<String> {
     let (_, events) = demux([fixture.bytes.as_slice()], options(&fixture.options));
     lines(&events)
@@ -55,7 +55,7 @@ pub(crate) fn lines<T: AsRef<str>>(events: &[Sequenced<T>]) -> Vec<String> {
     events.iter().map(ToString::to_string).collect()
 }
 
-/// Whether two events are the same, without printing them where that can be told.
+/// Whether two events are equal, without formatting them where possible.
 pub(crate) fn same<T: AsRef<str>, U: AsRef<str>>(
     left: &Sequenced<T>,
     right: &Sequenced<U>,
@@ -79,7 +79,7 @@ fn same_event<T: AsRef<str>, U: AsRef<str>>(left: &Event<T>, right: &Event<U>) -
     }
 }
 
-/// An event without its stamp, as its trace line has it.
+/// The trace line of an event without its position.
 pub(crate) fn bare<T: AsRef<str>>(event: &Event<T>) -> String {
     let event = Sequenced {
         choice: None,
@@ -97,37 +97,34 @@ fn copy<T: AsRef<str>>(event: &Event<T>) -> Event<Text> {
             role: role.as_ref().map(text),
         },
         Event::Role(role) => Event::Role(text(role)),
-        Event::Content(piece) => Event::Content(text(piece)),
+        Event::Content(delta) => Event::Content(text(delta)),
         Event::ContentDone => Event::ContentDone,
-        Event::Reasoning(piece) => Event::Reasoning(text(piece)),
+        Event::Reasoning(delta) => Event::Reasoning(text(delta)),
         Event::ReasoningDone => Event::ReasoningDone,
-        Event::Refusal(piece) => Event::Refusal(text(piece)),
+        Event::Refusal(delta) => Event::Refusal(text(delta)),
         Event::RefusalDone => Event::RefusalDone,
         Event::ToolCallStart {
-            call_index: call,
-            wire_index: index,
+            call_index,
+            wire_index,
             id,
             name,
             kind,
         } => Event::ToolCallStart {
-            call_index: *call,
-            wire_index: *index,
+            call_index: *call_index,
+            wire_index: *wire_index,
             id: id.as_ref().map(text),
             name: text(name),
             kind: *kind,
         },
         Event::ToolCallArguments {
-            call_index: call,
-            text: piece,
+            call_index,
+            text: fragment,
         } => Event::ToolCallArguments {
-            call_index: *call,
-            text: text(piece),
+            call_index: *call_index,
+            text: text(fragment),
         },
-        Event::ToolCallDone {
-            call_index: call,
-            status,
-        } => Event::ToolCallDone {
-            call_index: *call,
+        Event::ToolCallDone { call_index, status } => Event::ToolCallDone {
+            call_index: *call_index,
             status: *status,
         },
         Event::Audio(raw) => Event::Audio(text(raw)),
@@ -138,11 +135,11 @@ fn copy<T: AsRef<str>>(event: &Event<T>) -> Event<Text> {
         Event::End(end) => Event::End(end.clone()),
         Event::Usage(usage) => Event::Usage(usage.clone()),
         Event::Error(error) => Event::Error(error.clone()),
-        _ => unreachable!("every event of the library stands above"),
+        _ => unreachable!("all events of the library are listed above"),
     }
 }
 
-/// The pieces between cuts at `first`, `first + step`, and so on.
+/// The reads between cuts at `first`, `first + step`, and so on.
 pub(crate) fn strided(bytes: &[u8], first: usize, step: usize) -> impl Iterator<Item = &[u8]> {
     let (head, rest) = bytes.split_at(first.min(bytes.len()));
     std::iter::once(head).chain(rest.chunks(step))

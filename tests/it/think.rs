@@ -1,4 +1,4 @@
-//! `<think>` tags in the content (C18): made-up streams, by `Demux`, by the actors and by the slow client.
+//! `<think>` tags in the content (C18): generated streams, read by `Demux`, the actors and the reference client.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ const PARTS: [&str; 12] = [
     "<think>", "</think>", "<", "</", "<thi", "nk>", "think>", "\n", "\r\n", "é😀", " text", ">",
 ];
 
-/// A content of tags, halves of tags, and text.
+/// Content made of tags, parts of tags, and text.
 fn content(rng: &mut Rng) -> Vec<char> {
     let parts = 1 + rng.below(14);
     let parts = (0..parts).map(|_| PARTS[rng.below(PARTS.len())]);
@@ -31,15 +31,15 @@ fn event(choice: usize, entry: &Value) -> String {
     format!("data: {}\n\n", json!({ "id": "c", "choices": [entry] }))
 }
 
-/// Up to three choices whose deltas come in any order, cut anywhere; if `mixed`, some also reason under a field of its own.
+/// Up to three choices with interleaved deltas. If `mixed`, some deltas also have reasoning in its own field.
 fn stream(rng: &mut Rng, mixed: bool) -> Vec<u8> {
     let mut rest: Vec<(usize, Vec<char>)> = (0..1 + rng.below(3))
         .map(|choice| (choice, content(rng)))
         .collect();
     let mut stream = String::new();
     while !rest.is_empty() {
-        let at = rng.below(rest.len());
-        let (choice, text) = &mut rest[at];
+        let next = rng.below(rest.len());
+        let (choice, text) = &mut rest[next];
         let length = (1 + rng.below(5)).min(text.len());
         let delta: String = text.drain(..length).collect();
         let entry = if mixed && rng.chance(0.1) {
@@ -52,13 +52,13 @@ fn stream(rng: &mut Rng, mixed: bool) -> Vec<u8> {
             if rng.chance(0.8) {
                 stream += &event(*choice, &json!({ "delta": {}, "finish_reason": "stop" }));
             }
-            rest.remove(at);
+            rest.remove(next);
         }
     }
     (stream + "data: [DONE]\n\n").into_bytes()
 }
 
-fn made_up(seed: u64, mixed: bool) -> Fixture {
+fn generated(seed: u64, mixed: bool) -> Fixture {
     let rng = &mut Rng::new(seed);
     let split_think = [SplitThink::AtTag, SplitThink::AtStart][rng.below(2)];
     Fixture {
@@ -73,30 +73,30 @@ fn made_up(seed: u64, mixed: bool) -> Fixture {
 }
 
 #[test]
-fn c18_every_cut_of_the_bytes_gives_the_same_events() {
+fn c18_every_split_of_the_bytes_gives_the_same_events() {
     for seed in 0..300 {
-        let fixture = made_up(seed, true);
+        let fixture = generated(seed, true);
         let bytes = fixture.bytes.as_slice();
-        let events = |pieces: Vec<&[u8]>| lines(&demux(pieces, options(&fixture.options)).1);
+        let events = |reads: Vec<&[u8]>| lines(&demux(reads, options(&fixture.options)).1);
         let expected = events(vec![bytes]);
         for max in [1, 7, 90] {
-            let given = events(random_cuts(bytes, seed, max));
-            assert_eq!(given, expected, "{}: up to {max} bytes", fixture.name);
+            let actual = events(random_cuts(bytes, seed, max));
+            assert_eq!(actual, expected, "{}: up to {max} bytes", fixture.name);
         }
         if seed < 20 {
             for (head, tail) in every_cut_in_two(bytes) {
-                let given = events(vec![head, tail]);
-                assert_eq!(given, expected, "{}: at {}", fixture.name, head.len());
+                let actual = events(vec![head, tail]);
+                assert_eq!(actual, expected, "{}: at {}", fixture.name, head.len());
             }
         }
     }
 }
 
 #[test]
-fn c18_the_slow_client_separates_the_same_text() {
+fn c18_the_reference_client_separates_the_same_text() {
     let failures: Vec<String> = (0..3000)
-        // Where text that is held back meets reasoning of another field, only the order within the reasoning differs.
-        .map(|seed| made_up(seed, false))
+        // Not mixed: next to reasoning in its own field, held back text may change its place within the reasoning.
+        .map(|seed| generated(seed, false))
         .filter_map(|fixture| corpus::check(&fixture.name, &fixture.bytes, &fixture.options).err())
         .collect();
     assert!(
@@ -111,7 +111,7 @@ fn c18_the_slow_client_separates_the_same_text() {
 fn c18_the_actors_give_the_events_of_demux() {
     for runtime in runtimes() {
         for seed in 0..150 {
-            let fixture = made_up(seed, true);
+            let fixture = generated(seed, true);
             let expected = expected(&fixture);
             runtime.block_on(async {
                 for max in [1, 60, 1000] {

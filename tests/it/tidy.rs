@@ -1,33 +1,27 @@
-//! What the project promises about its own files.
+//! Rules about the repository's own files: their size, language, links, documentation and fixtures.
+
+mod doc_examples;
+mod language;
+mod links;
+mod rule_ids;
+mod source;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use unbraid_testkit::fixture::{Fixture, workspace_root};
 
-/// Files of Rust below a directory of the workspace.
-fn rust_files(below: &str) -> Vec<(PathBuf, String)> {
-    let mut pending = vec![workspace_root().join(below)];
-    let mut files = Vec::new();
-    while let Some(path) = pending.pop() {
-        if path.is_dir() {
-            let entries = fs::read_dir(&path).unwrap();
-            pending.extend(
-                entries
-                    .map(|entry| entry.unwrap().path())
-                    .filter(|path| !path.ends_with("target")),
-            );
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).unwrap();
-            files.push((path, text));
-        }
-    }
-    assert!(!files.is_empty(), "no files below {below}");
+use source::{File, files};
+
+/// The Rust files of the published and unpublished crates, without tests.
+fn shipped() -> Vec<File> {
+    let mut files = files("crates", &["rs"]);
+    files.retain(|file| !is_test(&file.path));
+    assert!(!files.is_empty(), "the crates have sources");
     files
 }
 
-fn is_test(path: &Path) -> bool {
-    path.iter()
+fn is_test(path: &str) -> bool {
+    path.split('/')
         .any(|part| part == "tests" || part == "tests.rs" || part == "it")
 }
 
@@ -37,58 +31,56 @@ fn lines_of_code(text: &str) -> usize {
         .split("#[cfg(test)]\nmod tests")
         .next()
         .unwrap_or_default();
-    let code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("//");
-    shipped.lines().filter(code).count()
+    code_lines(shipped).count()
+}
+
+fn code_lines(text: &str) -> impl Iterator<Item = &str> + Clone {
+    text.lines()
+        .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with("//"))
 }
 
 #[test]
-fn no_file_outgrows_its_reader() {
+fn no_file_has_more_than_400_lines_of_code() {
     const LINES: usize = 400;
-    for (path, text) in rust_files("crates")
-        .iter()
-        .filter(|(path, _)| !is_test(path))
-    {
-        let lines = lines_of_code(text);
+    for file in shipped() {
+        let lines = lines_of_code(&file.text);
         assert!(
             lines <= LINES,
             "{}: {lines} lines of code; split it by role",
-            path.display()
+            file.path
         );
     }
 }
 
 #[test]
-fn ractor_stays_in_the_files_that_run_actors() {
-    const ACTORS: [&str; 4] = [
-        "reader.rs",
-        "reader/outbox.rs",
-        "choice_actor.rs",
-        "control.rs",
+fn ractor_is_used_only_in_the_files_that_run_actors() {
+    const ACTORS: [&str; 5] = [
+        "crates/unbraid/src/reader.rs",
+        "crates/unbraid/src/reader/choice_actor.rs",
+        "crates/unbraid/src/reader/outbox.rs",
+        "crates/unbraid/src/choice_actor.rs",
+        "crates/unbraid/src/control.rs",
     ];
-    for (path, text) in rust_files("crates")
-        .iter()
-        .filter(|(path, _)| !is_test(path))
-    {
-        let named = ACTORS
-            .iter()
-            .any(|file| path.ends_with(Path::new("crates/unbraid/src").join(file)));
-        let code = text
-            .lines()
-            .filter(|line| !line.trim_start().starts_with("//"));
-        let uses = code
-            .clone()
+    for file in shipped() {
+        let is_actor = ACTORS.contains(&file.path.as_str());
+        let uses = code_lines(&file.text)
             .any(|line| line.contains("ractor::") && !line.contains("#[cfg(test)]"));
-        let tested = text.contains("pub(crate) fn reader(&self) -> Option<ractor::ActorCell>");
-        assert!(named || tested || !uses, "{}: uses ractor", path.display());
-        let public = code.clone().find(|line| {
+        let only_in_tests = file
+            .text
+            .contains("pub(crate) fn reader(&self) -> Option<ractor::ActorCell>");
+        assert!(
+            is_actor || only_in_tests || !uses,
+            "{}: uses ractor",
+            file.path
+        );
+        let public = code_lines(&file.text).find(|line| {
             line.trim_start().starts_with("pub ")
                 && (line.contains("Actor") || line.contains("ractor"))
         });
         assert_eq!(
-            public,
-            None,
+            public, None,
             "{}: an actor in a public signature",
-            path.display()
+            file.path
         );
     }
 }
@@ -96,33 +88,22 @@ fn ractor_stays_in_the_files_that_run_actors() {
 #[test]
 fn every_fixture_has_a_trace_and_every_trace_a_fixture() {
     for fixture in Fixture::all() {
-        assert!(fixture.trace_path().is_file(), "{}: bless it", fixture.name);
+        assert!(
+            fixture.trace_path().is_file(),
+            "{}: run the traces with UNBRAID_BLESS=1",
+            fixture.name
+        );
     }
-    let mut pending = vec![workspace_root().join("tests/fixtures")];
-    while let Some(path) = pending.pop() {
-        if path.is_dir() {
-            pending.extend(
-                fs::read_dir(&path)
-                    .unwrap()
-                    .map(|entry| entry.unwrap().path()),
-            );
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == "events")
-        {
-            assert!(
-                path.with_extension("sse").is_file(),
-                "{}: its stream is gone",
-                path.display()
-            );
-        }
+    for trace in files("tests/fixtures", &["events"]) {
+        let stream = workspace_root().join(&trace.path).with_extension("sse");
+        assert!(stream.is_file(), "{}: its stream is missing", trace.path);
     }
 }
 
 #[test]
 fn every_limit_has_a_test() {
-    let limits =
-        fs::read_to_string(workspace_root().join("crates/unbraid-core/src/limits.rs")).unwrap();
+    let limits = fs::read_to_string(workspace_root().join("crates/unbraid-core/src/limits.rs"));
+    let limits = limits.expect("the limits of the core");
     let fields: Vec<&str> = limits
         .split("pub struct Limits {")
         .nth(1)
@@ -136,9 +117,9 @@ fn every_limit_has_a_test() {
     assert!(fields.len() >= 8, "{fields:?}");
     let tests: String = ["crates", "tests"]
         .iter()
-        .flat_map(|below| rust_files(below))
-        .filter(|(path, _)| is_test(path))
-        .map(|(_, text)| text)
+        .flat_map(|dir| files(dir, &["rs"]))
+        .filter(|file| is_test(&file.path))
+        .map(|file| file.text)
         .collect();
     for field in fields {
         assert!(tests.contains(field), "no test sets the limit {field}");
@@ -146,30 +127,25 @@ fn every_limit_has_a_test() {
 }
 
 #[test]
-fn versions_are_stated_once() {
+fn the_minimum_rust_version_is_stated_once() {
     let manifest = fs::read_to_string(workspace_root().join("Cargo.toml")).unwrap();
     assert_eq!(manifest.matches("rust-version = ").count(), 1);
-    for (path, text) in fs::read_dir(workspace_root().join("crates"))
-        .unwrap()
-        .map(|entry| {
-            let path = entry.unwrap().path().join("Cargo.toml");
-            let text = fs::read_to_string(&path).unwrap();
-            (path, text)
-        })
-    {
-        assert!(!text.contains("rust-version = "), "{}", path.display());
+    for manifest in files("crates", &["toml"]) {
+        assert!(
+            !manifest.text.contains("rust-version = "),
+            "{}",
+            manifest.path
+        );
     }
 }
 
 #[test]
-fn no_todo_is_left_behind() {
+fn no_source_has_a_todo() {
+    // Assembled, so that this file does not contain them.
     let marks = [["TO", "DO"].concat(), ["FIX", "ME"].concat()];
-    for (path, text) in ["crates", "tests", "examples"]
-        .iter()
-        .flat_map(|below| rust_files(below))
-    {
+    for file in files("", &["rs"]) {
         for mark in &marks {
-            assert!(!text.contains(mark.as_str()), "{}: {mark}", path.display());
+            assert!(!file.text.contains(mark.as_str()), "{}: {mark}", file.path);
         }
     }
 }

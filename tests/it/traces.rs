@@ -1,6 +1,6 @@
-//! Every fixture gives the trace that lies beside it, however its bytes are cut.
+//! Every fixture gives its expected trace, for every split of its bytes.
 //!
-//! `UNBRAID_BLESS=1 cargo test -p unbraid-tests traces` writes the traces anew; a human reads what changed.
+//! `UNBRAID_BLESS=1 cargo test -p unbraid-tests traces` rewrites the expected traces. Read the diff.
 
 use std::fs;
 
@@ -14,36 +14,42 @@ use crate::support::{demux, lines, options, same, strided, trace};
 
 #[track_caller]
 fn check(fixture: &Fixture) -> Result<(), String> {
-    let given = trace(fixture).join("\n") + "\n";
+    let actual = trace(fixture).join("\n") + "\n";
     if std::env::var_os("UNBRAID_BLESS").is_some() {
-        return fs::write(fixture.trace_path(), given).map_err(|error| error.to_string());
+        return fs::write(fixture.trace_path(), actual).map_err(|error| error.to_string());
     }
     let Some(expected) = fixture.expected_trace() else {
-        return Err(format!("{}: no trace has been blessed", fixture.name));
+        return Err(format!(
+            "{}: no expected trace; run with UNBRAID_BLESS=1",
+            fixture.name
+        ));
     };
-    if given == expected {
+    if actual == expected {
         return Ok(());
     }
-    Err(format!("{}\n{}", fixture.name, diff(&expected, &given)))
+    Err(format!("{}\n{}", fixture.name, diff(&expected, &actual)))
 }
 
-/// The lines that differ, with one equal line before and after for the place.
-fn diff(expected: &str, given: &str) -> String {
-    let (expected, given): (Vec<_>, Vec<_>) = (expected.lines().collect(), given.lines().collect());
-    let both = expected.iter().zip(&given);
+/// The lines that differ, with one line of context before and after.
+fn diff(expected: &str, actual: &str) -> String {
+    let (expected, actual): (Vec<_>, Vec<_>) =
+        (expected.lines().collect(), actual.lines().collect());
+    let both = expected.iter().zip(&actual);
     let head = both.take_while(|(e, g)| e == g).count();
-    let rest = expected.len().min(given.len()) - head;
-    let both = expected.iter().rev().zip(given.iter().rev()).take(rest);
+    let rest = expected.len().min(actual.len()) - head;
+    let both = expected.iter().rev().zip(actual.iter().rev()).take(rest);
     let tail = both.take_while(|(e, g)| e == g).count();
-    let before = head.checked_sub(1).and_then(|at| expected.get(at));
+    let before = head.checked_sub(1).and_then(|index| expected.get(index));
     let after = expected.get(expected.len() - tail);
     let line = |mark: &str, line: &&str| format!("  {mark} {line}\n");
-    let gone = expected[head..expected.len() - tail]
+    let removed = expected[head..expected.len() - tail]
         .iter()
         .map(|l| line("-", l));
-    let new = given[head..given.len() - tail].iter().map(|l| line("+", l));
-    let context = |at: Option<&&str>| at.map(|l| line(" ", l));
-    let lines = context(before).into_iter().chain(gone).chain(new);
+    let added = actual[head..actual.len() - tail]
+        .iter()
+        .map(|l| line("+", l));
+    let context = |text: Option<&&str>| text.map(|l| line(" ", l));
+    let lines = context(before).into_iter().chain(removed).chain(added);
     lines.chain(context(after)).collect()
 }
 
@@ -75,7 +81,7 @@ fn there_are_enough_fixtures() {
 }
 
 #[test]
-fn every_trace_is_sorted_by_its_order() {
+fn every_trace_is_sorted_by_position() {
     for fixture in Fixture::all() {
         let (_, events) = demux([fixture.bytes.as_slice()], options(&fixture.options));
         assert!(
@@ -87,19 +93,19 @@ fn every_trace_is_sorted_by_its_order() {
     }
 }
 
-/// Reads in these pieces give exactly the events of the whole.
+/// Checks that these reads give exactly the events of a single read.
 #[track_caller]
-fn check_pieces<'p>(
+fn check_reads<'p>(
     fixture: &Fixture,
-    whole: &[Sequenced<Text>],
+    unsplit: &[Sequenced<Text>],
     how: &str,
-    pieces: impl IntoIterator<Item = &'p [u8]>,
+    reads: impl IntoIterator<Item = &'p [u8]>,
 ) {
     let mut demux = Demux::new(options(&fixture.options));
     let mut seen = 0;
     let mut drain = |demux: &mut Demux| {
         while let Some(event) = demux.next_event() {
-            let expected = whole.get(seen);
+            let expected = unsplit.get(seen);
             assert!(
                 expected.is_some_and(|expected| same(&event, expected)),
                 "{}, {how}: event {seen}\n  whole {}\n  cut   {event}",
@@ -109,38 +115,38 @@ fn check_pieces<'p>(
             seen += 1;
         }
     };
-    for piece in pieces {
-        demux.feed(piece);
+    for read in reads {
+        demux.feed(read);
         drain(&mut demux);
     }
     demux.finish();
     drain(&mut demux);
     assert_eq!(
         seen,
-        whole.len(),
+        unsplit.len(),
         "{}, {how}: events are missing",
         fixture.name
     );
 }
 
-/// Small streams are cut in two at every byte. In a larger one each read of the whole stream cuts at every `step`-th
-/// byte, each time from another first byte, so that every cut is made as well.
+/// Small streams are cut in two at every byte. A larger one is cut at every `step`-th byte, once for each first byte, so
+/// that every cut is tested as well.
 #[test]
-fn every_cut_gives_the_same_events() {
-    const BUDGET: usize = 200_000; // bytes a fixture: the whole test takes seconds, not minutes
+fn every_split_gives_the_same_events() {
+    const BUDGET: usize = 200_000; // bytes per fixture, so that the test takes seconds, not minutes
     for fixture in Fixture::all() {
         let bytes = fixture.bytes.as_slice();
-        let (_, whole) = demux([bytes], options(&fixture.options));
-        check_pieces(&fixture, &whole, "byte by byte", bytewise(bytes));
+        let (_, unsplit) = demux([bytes], options(&fixture.options));
+        check_reads(&fixture, &unsplit, "byte by byte", bytewise(bytes));
         let step = (BUDGET / bytes.len().max(1)).clamp(8, bytes.len().max(8));
         for first in 0..=step {
             let how = format!("cut at {first} and every {step} bytes");
-            check_pieces(&fixture, &whole, &how, strided(bytes, first, step));
+            check_reads(&fixture, &unsplit, &how, strided(bytes, first, step));
         }
         for seed in 0..3 {
             let max = [3, 40, 700][seed as usize];
             let how = format!("random cuts, seed {seed}");
-            check_pieces(&fixture, &whole, &how, random_cuts(bytes, seed, max));
+            check_reads(&fixture, &unsplit, &how, random_cuts(bytes, seed, max));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! How far the estimate of a usage is from what the server reported, over all recordings.
+//! The error of estimated usage against the usage that servers reported, over all recordings.
 //!
-//! `cargo test -p unbraid-tests --test it usage_error -- --nocapture` prints it. The recordings are split in halves by a
-//! hash of their names: the constants of the estimate were checked on one, and the other shows how good they are.
+//! `cargo test -p unbraid-tests --test it usage_error -- --nocapture` prints it. A hash of the names splits the recordings in
+//! two halves. The constants of the estimate were fitted on one half and are validated on the other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use unbraid_testkit::fixture::{Corpus, Options, corpus};
 
 use crate::support::{demux, options};
 
-/// A count, and what the server reported.
+/// An estimated count, and the reported one.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     counted: u64,
@@ -33,10 +33,10 @@ impl Sample {
     }
 }
 
-/// The samples of each group, apart by half: fitted, held out.
+/// The samples of each group, by half: fitted, held out.
 type Groups = BTreeMap<String, [Vec<Sample>; 2]>;
 
-/// FNV-1a, folded to one bit: it is the same on every machine and in every version.
+/// FNV-1a, folded to one bit, because it is the same on every machine and in every version.
 fn half(name: &str) -> usize {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -44,9 +44,9 @@ fn half(name: &str) -> usize {
     (hash.count_ones() % 2) as usize
 }
 
-/// Recordings whose usage nobody charged: mock servers, and streams that were written by hand, as a manifest says.
-fn made_up(streams: &[(PathBuf, Vec<u8>)]) -> BTreeSet<PathBuf> {
-    let mut made_up = BTreeSet::new();
+/// Recordings without real usage, according to their manifests: mock servers and handwritten streams.
+fn synthetic(streams: &[(PathBuf, Vec<u8>)]) -> BTreeSet<PathBuf> {
+    let mut synthetic = BTreeSet::new();
     let folders: BTreeSet<&Path> = streams
         .iter()
         .filter_map(|(path, _)| path.parent())
@@ -57,7 +57,7 @@ fn made_up(streams: &[(PathBuf, Vec<u8>)]) -> BTreeSet<PathBuf> {
         .chain(folders.iter().filter_map(|f| f.parent()))
     {
         let manifest = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap_or_default();
-        let odd = [
+        let uncounted = [
             "synthetic",
             "hand-written",
             "inline-recorded?",
@@ -65,13 +65,13 @@ fn made_up(streams: &[(PathBuf, Vec<u8>)]) -> BTreeSet<PathBuf> {
             "\tmockllm\t",
         ];
         let lines = manifest.lines();
-        let lines = lines.filter(|line| odd.iter().any(|word| line.contains(word)));
-        made_up.extend(lines.filter_map(|line| Some(folder.join(line.split('\t').next()?))));
+        let lines = lines.filter(|line| uncounted.iter().any(|word| line.contains(word)));
+        synthetic.extend(lines.filter_map(|line| Some(folder.join(line.split('\t').next()?))));
     }
-    made_up
+    synthetic
 }
 
-/// The request beside a recording, where it is known.
+/// The request of a recording, if it is known.
 fn request(path: &Path) -> Option<Value> {
     let text = fs::read(path.with_extension("req.json")).ok()?;
     serde_json::from_slice(&text).ok()
@@ -84,20 +84,20 @@ fn family(counter: Counter) -> &'static str {
     }
 }
 
-/// Hidden reasoning cannot be counted, and neither can sound or a stream that was cut.
+/// Whether the tokens can be counted: not with hidden reasoning, with audio, or for a stream that was cut.
 fn is_countable(demux: &Demux) -> bool {
     let usage = demux.usage();
     let reasoning = usage
         .raw
         .pointer("/completion_tokens_details/reasoning_tokens");
     let hidden = reasoning.and_then(Value::as_u64).unwrap_or(0) > 0;
-    let plain = |message: &unbraid::Message| message.audio.is_none();
+    let has_audio = |message: &unbraid::Message| message.audio.is_some();
     let ended = demux.choices().all(|choice| {
         let outcome = choice.outcome();
         outcome.is_some_and(|outcome| outcome.end.as_str() == "finished")
     });
-    let spoken = demux.choices().all(|choice| plain(&choice.message()));
-    ended && spoken && !hidden && !usage.below_received && demux.choices().count() > 0
+    let audio = demux.choices().any(|choice| has_audio(&choice.message()));
+    ended && !audio && !hidden && !usage.below_received && demux.choices().count() > 0
 }
 
 fn add_completion(groups: &mut Groups, name: &str, demux: &Demux, prompt: &Prompt) {
@@ -129,12 +129,12 @@ fn add_prompt(groups: &mut Groups, name: &str, demux: &Demux, request: &Value) {
     let counter = Counter::for_response(demux.metadata(), &prompt);
     let tokens = prompt.tokens(&counter);
     let text = request.to_string();
-    // What is not counted: images, sound, files, and the schema of the answer.
-    let odd = ["image_url", "input_audio", "\"file\"", "response_format"];
+    // Not counted: images, audio, files, and the schema of the answer.
+    let uncounted = ["image_url", "input_audio", "\"file\"", "response_format"];
     let (Some(reported), Some(counted)) = (demux.usage().prompt_tokens, tokens) else {
         return;
     };
-    if odd.iter().any(|word| text.contains(word)) {
+    if uncounted.iter().any(|word| text.contains(word)) {
         return;
     }
     let called = text.contains("\"tool_calls\":[{");
@@ -153,10 +153,10 @@ fn add_prompt(groups: &mut Groups, name: &str, demux: &Demux, request: &Value) {
     groups.entry(group).or_default()[half(name)].push(sample);
 }
 
-/// The value below which this share of sorted values lies.
+/// The quantile of sorted values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let at = (sorted.len().saturating_sub(1)) as f64 * share;
-    sorted[at.round() as usize]
+    let rank = (sorted.len().saturating_sub(1)) as f64 * share;
+    sorted[rank.round() as usize]
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
@@ -191,14 +191,14 @@ fn line(samples: &[Sample]) -> String {
 #[test]
 fn half_of_the_estimates_for_openai_models_are_off_by_two_tokens_at_most() {
     let Corpus::Streams(streams) = corpus() else {
-        return; // tests/it/corpus.rs says that it is not there, or fails
+        return; // tests/it/corpus.rs reports a missing corpus
     };
     let mut groups = Groups::new();
-    let made_up = made_up(&streams);
+    let synthetic = synthetic(&streams);
     for (path, bytes) in &streams {
         let (demux, _) = demux([bytes.as_slice()], options(&Options::default()));
         let request = request(path);
-        if made_up.contains(path) || !is_countable(&demux) {
+        if synthetic.contains(path) || !is_countable(&demux) {
             continue;
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -218,8 +218,8 @@ fn half_of_the_estimates_for_openai_models_are_off_by_two_tokens_at_most() {
             writeln!(out, "{group:<44}{}", line(&halves[which])).unwrap();
         }
     }
-    let of_openai = groups.iter().filter(|(group, _)| group.contains("openai"));
-    let held_out: Vec<Sample> = of_openai.flat_map(|(_, [_, held])| held.clone()).collect();
+    let openai = groups.iter().filter(|(group, _)| group.contains("openai"));
+    let held_out: Vec<Sample> = openai.flat_map(|(_, [_, held])| held.clone()).collect();
     let near = |sample: &&Sample| sample.error().abs() <= 2;
     let within = held_out.iter().filter(near).count();
     assert!(

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Takes requests and their answers out of recorded HTTP traffic: usage: pairs.py OUT REPOSITORY...
+"""Extracts requests and their answers from recorded HTTP traffic. Usage: pairs.py OUT REPOSITORY...
 
 Each REPOSITORY is a git directory whose newest commit has YAML recordings ("cassettes") of chat completions, as vcr.py and
-httpmock write them. For each one that reports usage OUT gets NAME.sse, the answer as it was sent, and NAME.req.json, the
-request. They are what `cargo test -p unbraid-tests --test it usage_error` measures, given UNBRAID_CORPUS=OUT.
+httpmock write them. For each one that reports usage, writes NAME.sse, the answer as it was sent, and NAME.req.json, the
+request, to OUT. `cargo test -p unbraid-tests --test it usage_error` reads them with UNBRAID_CORPUS=OUT.
 """
 
 import json
@@ -16,7 +16,7 @@ import yaml
 
 
 class Loader(yaml.CSafeLoader):
-    """Reads Python's tagged scalars as plain ones."""
+    """Ignores the tags of Python scalars."""
 
 
 Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, _, node: loader.construct_scalar(node))
@@ -28,7 +28,7 @@ def git(repository, *words):
 
 
 def text(body):
-    """A body as text: recordings keep it plain, or below a key."""
+    """Returns a body as text. Recordings store it directly or under a key."""
     if isinstance(body, dict):
         body = body.get("string") or body.get("body")
     if isinstance(body, bytes):
@@ -37,7 +37,7 @@ def text(body):
 
 
 def exchanges(documents):
-    """URL, request and answer of everything in a recording."""
+    """Yields the URL, request and answer of every exchange in a recording."""
     for document in documents:
         if not isinstance(document, dict):
             continue

@@ -1,21 +1,21 @@
-//! Ordinary chunks as servers send them, and the same chunks spoilt: for the decoder's short way.
+//! Common chunks as servers send them, and corrupted ones, for the decoder's template path.
 
 use serde_json::{Value, json};
 use unbraid_testkit::cut::Rng;
 
 use crate::mutate::edit;
 
-/// One server's way to write a chunk.
+/// A server with one format of chunks.
 #[derive(Debug)]
 pub struct Producer {
     style: usize,
-    pieces: Pieces,
+    payload: Payload,
     id: String,
 }
 
-/// What a producer's chunks bring.
+/// The field that the chunks of a producer carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pieces {
+enum Payload {
     Content,
     Reasoning,
     Refusal,
@@ -23,34 +23,34 @@ enum Pieces {
     Text,
 }
 
-const PIECES: [Pieces; 5] = [
-    Pieces::Content,
-    Pieces::Reasoning,
-    Pieces::Refusal,
-    Pieces::Arguments,
-    Pieces::Text,
+const PAYLOADS: [Payload; 5] = [
+    Payload::Content,
+    Payload::Reasoning,
+    Payload::Refusal,
+    Payload::Arguments,
+    Payload::Text,
 ];
 
-/// Ways to write a chunk.
+/// The number of formats.
 const STYLES: usize = 6;
 
 impl Producer {
-    /// A producer, drawn at random; most of them send plain text.
+    /// A random producer. Most producers send content.
     pub fn new(rng: &mut Rng) -> Self {
-        let pieces = if rng.chance(0.4) {
-            Pieces::Content
+        let payload = if rng.chance(0.4) {
+            Payload::Content
         } else {
-            PIECES[rng.below(PIECES.len())]
+            PAYLOADS[rng.below(PAYLOADS.len())]
         };
-        // A call has an index of its own; then only these say which is the choice's by standing in front.
-        let style = if pieces == Pieces::Arguments {
+        // The index of a call could be taken for that of the choice, so only styles with the choice's index first are used.
+        let style = if payload == Payload::Arguments {
             [0, 1, 3][rng.below(3)]
         } else {
             rng.below(STYLES)
         };
         Self {
             style,
-            pieces,
+            payload,
             id: format!("chatcmpl-{:x}", rng.next_u64()),
         }
     }
@@ -58,20 +58,22 @@ impl Producer {
     /// The next chunk.
     pub fn chunk(&self, rng: &mut Rng) -> String {
         let index = rng.below(8);
-        let piece = escaped(&words(rng), rng);
-        self.chunk_of(&index.to_string(), &piece, rng)
+        let text_in_quotes = escaped(&words(rng), rng);
+        self.chunk_of(&index.to_string(), &text_in_quotes, rng)
     }
 
-    /// A chunk with this text for its index, and this text inside the quotes of its piece.
-    fn chunk_of(&self, index: &str, piece: &str, rng: &mut Rng) -> String {
-        let delta = match self.pieces {
-            Pieces::Content => format!("\"delta\":{{\"content\":\"{piece}\"}}"),
-            Pieces::Reasoning => format!("\"delta\":{{\"reasoning_content\":\"{piece}\"}}"),
-            Pieces::Refusal => format!("\"delta\":{{\"refusal\":\"{piece}\"}}"),
-            Pieces::Arguments => format!(
-                "\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{piece}\"}}}}]}}"
+    /// A chunk with this text as its index, and this text inside the quotes of its payload.
+    fn chunk_of(&self, index: &str, text_in_quotes: &str, rng: &mut Rng) -> String {
+        let delta = match self.payload {
+            Payload::Content => format!("\"delta\":{{\"content\":\"{text_in_quotes}\"}}"),
+            Payload::Reasoning => {
+                format!("\"delta\":{{\"reasoning_content\":\"{text_in_quotes}\"}}")
+            }
+            Payload::Refusal => format!("\"delta\":{{\"refusal\":\"{text_in_quotes}\"}}"),
+            Payload::Arguments => format!(
+                "\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{text_in_quotes}\"}}}}]}}"
             ),
-            Pieces::Text => format!("\"text\":\"{piece}\""),
+            Payload::Text => format!("\"text\":\"{text_in_quotes}\""),
         };
         self.envelope(index, &delta, rng)
     }
@@ -101,17 +103,17 @@ impl Producer {
         }
     }
 
-    /// A chunk that may no longer be one: with another value, another structure, or other bytes.
-    pub fn spoilt(&self, rng: &mut Rng) -> Vec<u8> {
+    /// A corrupted chunk: with another value, another structure, or other bytes.
+    pub fn corrupted(&self, rng: &mut Rng) -> Vec<u8> {
         match rng.below(10) {
-            // What is no escape, no character, or no string any more.
+            // Invalid escapes and characters, and strings that end early.
             0..7 => {
-                let mut piece = escaped(&words(rng), rng);
+                let mut text_in_quotes = escaped(&words(rng), rng);
                 for _ in 0..1 + rng.below(2) * rng.below(2) {
-                    let at = boundary(&piece, rng.below(piece.len() + 1));
-                    piece.insert_str(at, ODD[rng.below(ODD.len())]);
+                    let offset = boundary(&text_in_quotes, rng.below(text_in_quotes.len() + 1));
+                    text_in_quotes.insert_str(offset, ODD[rng.below(ODD.len())]);
                 }
-                self.chunk_of("1", &piece, rng).into_bytes()
+                self.chunk_of("1", &text_in_quotes, rng).into_bytes()
             }
             7 => {
                 let index = INDICES[rng.below(INDICES.len())];
@@ -120,8 +122,8 @@ impl Producer {
             }
             8 => {
                 let mut chunk = self.chunk(rng);
-                let at = structural(&chunk, rng);
-                chunk.insert_str(at, FIELDS[rng.below(FIELDS.len())]);
+                let offset = structural(&chunk, rng);
+                chunk.insert_str(offset, FIELDS[rng.below(FIELDS.len())]);
                 chunk.into_bytes()
             }
             _ => {
@@ -136,7 +138,7 @@ impl Producer {
     }
 }
 
-/// Inside the quotes of a piece of text.
+/// Inserted inside the quotes of a text.
 pub(crate) const ODD: [&str; 28] = [
     "\\n",
     "\\\"",
@@ -168,7 +170,7 @@ pub(crate) const ODD: [&str; 28] = [
     "\\u0022",
 ];
 
-/// In place of an index.
+/// Replacements of an index.
 const INDICES: [&str; 22] = [
     "0",
     "7",
@@ -194,7 +196,7 @@ const INDICES: [&str; 22] = [
     "0x1",
 ];
 
-/// Where a new field may stand, and where not.
+/// Fields inserted at valid and invalid positions.
 const FIELDS: [&str; 24] = [
     "\"index\":3,",
     ",\"index\":3",
@@ -222,24 +224,27 @@ const FIELDS: [&str; 24] = [
     "\"logprobs\":{\"content\":[]},",
 ];
 
-/// A place behind a bracket or a comma.
+/// A position after a bracket or a comma.
 pub(crate) fn structural(chunk: &str, rng: &mut Rng) -> usize {
-    let places: Vec<usize> = chunk
+    let positions: Vec<usize> = chunk
         .match_indices(['{', '[', ',', '}'])
-        .map(|(at, _)| at + 1)
+        .map(|(offset, _)| offset + 1)
         .collect();
-    places.get(rng.below(places.len())).copied().unwrap_or(0)
-}
-
-/// The last place up to `at` that lies between characters.
-pub(crate) fn boundary(text: &str, at: usize) -> usize {
-    (0..=at)
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
+    positions
+        .get(rng.below(positions.len()))
+        .copied()
         .unwrap_or(0)
 }
 
-/// Some text as a model writes it, a quarter of it not in ASCII or in need of escapes. It is never empty.
+/// The last character boundary up to `offset`.
+pub(crate) fn boundary(text: &str, offset: usize) -> usize {
+    (0..=offset)
+        .rev()
+        .find(|offset| text.is_char_boundary(*offset))
+        .unwrap_or(0)
+}
+
+/// Some text as a model writes it, a quarter of it outside ASCII or with escapes. It is never empty.
 pub(crate) fn words(rng: &mut Rng) -> String {
     const WORDS: [&str; 12] = [
         " the", " answer", "s", ",", " 42", " é", "中文", "😀", "\n", " \"so\"", "{\"a\":", "\\",
@@ -248,7 +253,7 @@ pub(crate) fn words(rng: &mut Rng) -> String {
     (0..count).map(|_| WORDS[rng.below(WORDS.len())]).collect()
 }
 
-/// The text as JSON has it between quotes, some of it in ASCII only.
+/// The text as inside a JSON string, sometimes in ASCII only.
 pub(crate) fn escaped(text: &str, rng: &mut Rng) -> String {
     let quoted = Value::from(text).to_string();
     let inside = quoted[1..quoted.len() - 1].to_owned();
@@ -267,8 +272,8 @@ pub(crate) fn escaped(text: &str, rng: &mut Rng) -> String {
     ascii
 }
 
-/// A whole body of a faithful server: the roles, many chunks in turn, a quarter of them pieces of arguments, the ends.
-pub fn faithful(chunks: usize, seed: u64) -> Vec<String> {
+/// A complete body of a correct server: roles, interleaved chunks, a quarter of them with arguments, and finishes.
+pub fn correct_body(chunks: usize, seed: u64) -> Vec<String> {
     const CHOICES: usize = 8;
     let mut rng = Rng::new(seed);
     let head = "\"id\":\"chatcmpl-9\",\"object\":\"chat.completion.chunk\",\"created\":1795216167,\"model\":\"m\"";

@@ -1,4 +1,4 @@
-//! Streams of a peer who wants our memory or our time.
+//! Streams of a peer that tries to exhaust memory or time.
 
 pub mod event;
 
@@ -9,140 +9,140 @@ use unbraid_core::limits::{
     MAX_VALUES,
 };
 
-/// A stream that sits at a limit: its name in `docs/limits.md`, and its pieces.
+/// A stream that reaches a limit.
 #[derive(Debug, Clone, Copy)]
-pub struct Siege {
-    /// The row of the table.
+pub struct LimitStream {
+    /// The name of its row in `docs/limits.md`.
     pub name: &'static str,
-    /// The stream, without an end mark; the pieces are cut further when they are read.
-    pub stream: fn() -> Pieces,
+    /// The stream, without an end mark. Its parts are split further when they are read.
+    pub stream: fn() -> Parts,
 }
 
-/// A stream, a piece at a time, so that it takes no memory of its own.
-pub type Pieces = Box<dyn Iterator<Item = String>>;
+/// A stream in parts, generated on demand so that it takes no memory itself.
+pub type Parts = Box<dyn Iterator<Item = String>>;
 
-/// What sits at a limit, in the order of the table.
-pub const SIEGES: [Siege; 16] = [
-    Siege {
+/// The streams that reach a limit, in the order of the table.
+pub const LIMIT_STREAMS: [LimitStream; 16] = [
+    LimitStream {
         name: "line_bytes",
         stream: one_line,
     },
-    Siege {
+    LimitStream {
         name: "event_bytes",
         stream: joined_lines,
     },
-    Siege {
+    LimitStream {
         name: "event_bytes, escaped",
         stream: escaped_event,
     },
-    Siege {
+    LimitStream {
         name: "MAX_VALUES",
         stream: values,
     },
-    Siege {
+    LimitStream {
         name: "MAX_ENTRIES",
         stream: entries,
     },
-    Siege {
+    LimitStream {
         name: "choices",
         stream: choices,
     },
-    Siege {
+    LimitStream {
         name: "tool_calls",
         stream: calls,
     },
-    Siege {
+    LimitStream {
         name: "MAX_FIELDS",
         stream: fields,
     },
-    Siege {
+    LimitStream {
         name: "json_depth",
         stream: depth,
     },
-    Siege {
+    LimitStream {
         name: "warnings",
         stream: warnings,
     },
-    Siege {
+    LimitStream {
         name: "choice_bytes, by one byte",
         stream: one_byte_deltas,
     },
-    Siege {
+    LimitStream {
         name: "completion_bytes, by one byte",
         stream: one_byte_deltas_of_all,
     },
-    Siege {
+    LimitStream {
         name: "completion_bytes, by metadata",
         stream: metadata_of_all,
     },
-    Siege {
+    LimitStream {
         name: "completion_bytes, by calls",
         stream: calls_of_all,
     },
-    Siege {
+    LimitStream {
         name: "completion_bytes, by large fields",
         stream: large_fields,
     },
-    Siege {
+    LimitStream {
         name: "completion_bytes, by large fields of choices",
         stream: large_fields_of_choices,
     },
 ];
 
-/// A stream that goes on for as long as one listens: its name, and what it repeats.
+/// An endless stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Flood {
-    /// What it is made of.
+    /// What it consists of.
     pub name: &'static str,
-    /// The piece of a number, from 0.
-    pub piece: fn(u64) -> String,
+    /// Generates the part with this number, counted from 0.
+    pub part: fn(u64) -> String,
 }
 
-/// What never reaches a limit, and must cost next to nothing.
+/// Streams that never reach a limit and must not accumulate memory.
 pub const FLOODS: [Flood; 16] = [
     Flood {
         name: "comments",
-        piece: |_| ": keep-alive\n\n".to_owned(),
+        part: |_| ": keep-alive\n\n".to_owned(),
     },
     Flood {
         name: "blank lines",
-        piece: |_| "\n\r\n\r".repeat(20),
+        part: |_| "\n\r\n\r".repeat(20),
     },
     Flood {
         name: "empty events",
-        piece: |_| "data:\n\nevent: x\n\n".to_owned(),
+        part: |_| "data:\n\nevent: x\n\n".to_owned(),
     },
     Flood {
         name: "names and ids",
-        piece: |n| format!("event: {n}\nid: {n}\nretry: 1\n"),
+        part: |n| format!("event: {n}\nid: {n}\nretry: 1\n"),
     },
     Flood {
         name: "lines of no field",
-        piece: |n| format!("{n} nothing of the standard\n"),
+        part: |n| format!("{n} nothing of the standard\n"),
     },
     Flood {
         name: "no JSON",
-        piece: |n| event(&format!("{{\"choices\":[{n}")),
+        part: |n| event(&format!("{{\"choices\":[{n}")),
     },
     Flood {
         name: "foreign JSON",
-        piece: |n| event(&format!("{{\"n\":{n},\"x\":[{{}},{{}}]}}")),
+        part: |n| event(&format!("{{\"n\":{n},\"x\":[{{}},{{}}]}}")),
     },
     Flood {
         name: "refused choices",
-        piece: |n| text(200 + (n % 100_000) as u32, "a"),
+        part: |n| text(200 + (n % 100_000) as u32, "a"),
     },
     Flood {
         name: "no usable index",
-        piece: |_| event("{\"choices\":[{\"index\":-1,\"delta\":{\"content\":\"a\"}}]}"),
+        part: |_| event("{\"choices\":[{\"index\":-1,\"delta\":{\"content\":\"a\"}}]}"),
     },
     Flood {
         name: "nothing for a choice",
-        piece: |_| event("{\"choices\":[{\"index\":0,\"delta\":{}}]}"),
+        part: |_| event("{\"choices\":[{\"index\":0,\"delta\":{}}]}"),
     },
     Flood {
         name: "changing ids",
-        piece: |n| {
+        part: |n| {
             event(&format!(
                 "{{\"id\":\"{n}\",\"created\":{n},\"model\":\"{n}\",\"choices\":[]}}"
             ))
@@ -150,7 +150,7 @@ pub const FLOODS: [Flood; 16] = [
     },
     Flood {
         name: "usage again and again",
-        piece: |n| {
+        part: |n| {
             event(&format!(
                 "{{\"choices\":[],\"usage\":{{\"total_tokens\":{n}}}}}"
             ))
@@ -158,7 +158,7 @@ pub const FLOODS: [Flood; 16] = [
     },
     Flood {
         name: "changing roles",
-        piece: |n| {
+        part: |n| {
             event(&format!(
                 "{{\"choices\":[{{\"index\":0,\"delta\":{{\"role\":\"{n:0>900}\"}}}}]}}"
             ))
@@ -166,7 +166,7 @@ pub const FLOODS: [Flood; 16] = [
     },
     Flood {
         name: "usage of choices",
-        piece: |n| {
+        part: |n| {
             event(&format!(
                 "{{\"choices\":[{{\"index\":0,\"delta\":{{}},\"usage\":{{\"total_tokens\":{n}}}}}]}}"
             ))
@@ -174,7 +174,7 @@ pub const FLOODS: [Flood; 16] = [
     },
     Flood {
         name: "padding",
-        piece: |n| {
+        part: |n| {
             event(&format!(
                 "{{\"choices\":[{{\"index\":0,\"delta\":{{\"nonce\":{n}}}}}],\"obfuscation\":\"{n:0>900}\"}}"
             ))
@@ -182,16 +182,16 @@ pub const FLOODS: [Flood; 16] = [
     },
     Flood {
         name: "deep JSON",
-        piece: |_| event(&nested(4_000)),
+        part: |_| event(&nested(4_000)),
     },
 ];
 
-/// One event with this data.
+/// An event with this data.
 pub fn event(data: &str) -> String {
     format!("data: {data}\n\n")
 }
 
-/// A chunk with one choice's text.
+/// A chunk with text of one choice.
 pub fn text(choice: u32, text: &str) -> String {
     event(&format!(
         "{{\"choices\":[{{\"index\":{choice},\"delta\":{{\"content\":\"{text}\"}}}}]}}"
@@ -202,22 +202,22 @@ fn nested(depth: usize) -> String {
     format!("{{\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth))
 }
 
-/// So many bytes, in pieces.
+/// `bytes` bytes, in parts.
 fn bulk(byte: &'static str, bytes: usize) -> impl Iterator<Item = String> {
-    const PIECE: usize = 16 * 1024;
-    repeat_n(byte.repeat(PIECE / byte.len()), bytes / PIECE)
+    const PART: usize = 16 * 1024;
+    repeat_n(byte.repeat(PART / byte.len()), bytes / PART)
 }
 
-/// Room for what stands around the bulk of a line.
+/// Space for the rest of the line around the bulk.
 const MARGIN: usize = 32 * 1024;
 
-fn one_line() -> Pieces {
+fn one_line() -> Parts {
     let head = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"".to_owned();
     let all = once(head).chain(bulk("a", MAX_LINE_BYTES - MARGIN));
     Box::new(all.chain(once("\"}}]}\n\n".to_owned())))
 }
 
-fn joined_lines() -> Pieces {
+fn joined_lines() -> Parts {
     let head = "data: {\"choices\":[],\"x\":[\n".to_owned();
     let line = format!("data: \"{}\",\n", "a".repeat(16_000));
     let all = once(head).chain(repeat_n(line, (MAX_LINE_BYTES - MARGIN) / 16_010));
@@ -225,14 +225,14 @@ fn joined_lines() -> Pieces {
 }
 
 /// Every byte of the text has to be unescaped.
-fn escaped_event() -> Pieces {
+fn escaped_event() -> Parts {
     let head = "data: {\"choices\":[{\"delta\":{\"content\":\"".to_owned();
     let all = once(head).chain(bulk("\\n", MAX_LINE_BYTES - MARGIN));
     Box::new(all.chain(once("\"}}]}\n\n".to_owned())))
 }
 
-/// As many values as one chunk may hold, read field by field.
-fn values() -> Pieces {
+/// The maximum number of values of a chunk, read field by field.
+fn values() -> Parts {
     let chunk = format!(
         "{{\"choices\":{{}},\"x\":[{}1]}}",
         "{},".repeat(MAX_VALUES - 16)
@@ -240,8 +240,8 @@ fn values() -> Pieces {
     Box::new(once(event(&chunk)))
 }
 
-/// As many entries as one chunk may hold, of as many calls, each of which takes 3 bytes.
-fn entries() -> Pieces {
+/// The maximum number of entries of a chunk, each with the maximum number of calls of 3 bytes.
+fn entries() -> Parts {
     let calls = vec!["{}"; MAX_ENTRIES].join(",");
     let entry = move |n: usize| {
         let index = n % MAX_CHOICES;
@@ -251,7 +251,7 @@ fn entries() -> Pieces {
     Box::new(all.chain(once("{\"index\":0}]}\n\n".to_owned())))
 }
 
-fn choices() -> Pieces {
+fn choices() -> Parts {
     let open = (0..MAX_CHOICES as u32).map(|index| text(index * 31, "a"));
     let refused = (0..10_000).map(|index| text(1_000_000 + index, "a"));
     Box::new(open.chain(refused))
@@ -263,14 +263,14 @@ fn call(choice: usize, index: usize) -> String {
     ))
 }
 
-fn calls() -> Pieces {
+fn calls() -> Parts {
     let all = (0..MAX_CHOICES)
         .flat_map(|choice| (0..MAX_TOOL_CALLS).map(move |index| call(choice, index)));
     Box::new(all)
 }
 
-/// As many unknown fields as are kept: of the stream, of each choice, and of each delta.
-fn fields() -> Pieces {
+/// The maximum number of unknown fields of the stream, of each choice, and of each delta.
+fn fields() -> Parts {
     let pairs = |kind: &str| -> String {
         let fields = (0..MAX_FIELDS).map(|n| format!("\"{kind}{n}\":{{\"a\":{n}}},"));
         fields.collect()
@@ -284,7 +284,7 @@ fn fields() -> Pieces {
     Box::new((0..MAX_CHOICES).map(chunk))
 }
 
-fn depth() -> Pieces {
+fn depth() -> Parts {
     let chunk = |n: usize| {
         let value = nested(MAX_JSON_DEPTH - 1);
         event(&value.replacen('{', &format!("{{\"choices\":[],\"n\":{n},"), 1))
@@ -292,8 +292,8 @@ fn depth() -> Pieces {
     Box::new((0..1_000).map(chunk))
 }
 
-/// Every chunk deviates in several ways.
-fn warnings() -> Pieces {
+/// Every chunk violates the format several times.
+fn warnings() -> Parts {
     let chunk = |n: usize| {
         event(&format!(
             "{{\"id\":\"{n}\",\"choices\":[{{\"index\":{},\"delta\":{{\"content\":{n},\"tool_calls\":[{{\"id\":{n}}}]}}}},{{\"delta\":7}},{{\"index\":\"x\"}}]}}",
@@ -303,16 +303,16 @@ fn warnings() -> Pieces {
     Box::new((0..50_000).map(chunk))
 }
 
-fn one_byte_deltas() -> Pieces {
+fn one_byte_deltas() -> Parts {
     Box::new((0..1_100_000).map(|_| text(0, "a")))
 }
 
-fn one_byte_deltas_of_all() -> Pieces {
+fn one_byte_deltas_of_all() -> Parts {
     Box::new((0..4_400_000_u32).map(|n| text(n % MAX_CHOICES as u32, "a")))
 }
 
-/// A new value for the same field each time: the smallest piece of news that is no text.
-fn metadata_of_all() -> Pieces {
+/// A new value of the same field in each chunk: the smallest update that is not text.
+fn metadata_of_all() -> Parts {
     let chunk = |n: usize| {
         let index = n % MAX_CHOICES;
         event(&format!(
@@ -322,23 +322,23 @@ fn metadata_of_all() -> Pieces {
     Box::new((0..4_400_000).map(chunk))
 }
 
-/// Pieces of arguments in turn, each with a field of its own.
-fn calls_of_all() -> Pieces {
+/// Fragments of the arguments of all choices in turn.
+fn calls_of_all() -> Parts {
     let opened = (0..MAX_CHOICES).map(|choice| call(choice, 0));
-    let piece = |n: usize| {
+    let fragment = |n: usize| {
         let index = n % MAX_CHOICES;
         event(&format!(
             "{{\"choices\":[{{\"index\":{index},\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"1\"}}}}]}}}}]}}"
         ))
     };
-    Box::new(opened.chain((0..2_200_000).map(piece)))
+    Box::new(opened.chain((0..2_200_000).map(fragment)))
 }
 
-/// Bytes of one large field.
+/// The size of a large field.
 const LARGE: usize = 4 * 1024 * 1024;
 
-/// A field of its own in each chunk, which the envelope keeps.
-fn large_fields() -> Pieces {
+/// A new field in the envelope of each chunk. The stream keeps all of them.
+fn large_fields() -> Parts {
     let chunk = |n: usize| {
         let head = once(format!("data: {{\"choices\":[],\"s{n}\":\""));
         let tail = once("\"}\n\n".to_owned());
@@ -347,8 +347,8 @@ fn large_fields() -> Pieces {
     Box::new((0..70).flat_map(chunk))
 }
 
-/// The same for each of a few choices.
-fn large_fields_of_choices() -> Pieces {
+/// New fields in a few choices.
+fn large_fields_of_choices() -> Parts {
     let chunk = |n: usize| {
         let head = format!(
             "data: {{\"choices\":[{{\"index\":{},\"delta\":{{}},\"c{n}\":\"",

@@ -1,8 +1,9 @@
-//! Attacks on unbraid, which the tests, the fuzzers and the soak share.
+//! Adversarial inputs for unbraid, shared by the tests, the fuzzers and the soak test.
 //!
-//! [`targets`] holds what the fuzzers in `fuzz/` run; being plain functions, they run on stable Rust, too, on inputs that
-//! [`mutate`] makes of [`seeds`]. [`chunks`] makes ordinary chunks and spoils them, for the decoder's short way, [`shapes`]
-//! chunks of every other kind, for its scanner. [`hostile`] makes the streams of a peer who wants memory or time, [`soak`] completions with every fault there is.
+//! [`targets`] contains the functions that the fuzzers in `fuzz/` run. They also run on stable Rust, with inputs that
+//! [`mutate`] derives from [`seeds`]. [`chunks`] generates common chunks and corrupted ones for the decoder's template
+//! path, and [`shapes`] generates all other chunks for its scanner. [`hostile`] generates streams that cost as much memory
+//! or time as possible, and [`soak`] runs completions with every fault.
 
 pub mod chunks;
 pub mod hostile;

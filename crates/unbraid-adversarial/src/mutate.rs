@@ -1,8 +1,8 @@
-//! Inputs made of other inputs, the same for the same seed.
+//! Inputs derived from other inputs. The same seed gives the same inputs.
 
 use unbraid_testkit::cut::Rng;
 
-/// Makes inputs of a corpus and of words.
+/// Derives inputs from a corpus and a list of words.
 #[derive(Debug)]
 pub struct Mutator<'a> {
     corpus: &'a [Vec<u8>],
@@ -11,7 +11,7 @@ pub struct Mutator<'a> {
 }
 
 impl<'a> Mutator<'a> {
-    /// A mutator whose inputs depend on the seed alone.
+    /// Creates a mutator whose inputs depend only on the seed.
     pub fn new(corpus: &'a [Vec<u8>], words: &'a [&'a str], seed: u64) -> Self {
         Self {
             corpus,
@@ -20,20 +20,20 @@ impl<'a> Mutator<'a> {
         }
     }
 
-    /// The next input: one of the corpus with a few edits, or words in a row.
+    /// The next input: one of the corpus with a few edits, or a sequence of words.
     pub fn input(&mut self) -> Vec<u8> {
         if self.corpus.is_empty() || self.rng.chance(0.15) {
             return self.sentence();
         }
-        let at = self.rng.below(self.corpus.len());
-        let mut input = self.window(&self.corpus[at]);
+        let index = self.rng.below(self.corpus.len());
+        let mut input = self.window(&self.corpus[index]);
         for _ in 0..1 + self.rng.below(5) {
             edit(&mut input, self.words, self.corpus, &mut self.rng);
         }
         input
     }
 
-    /// A long seed costs time at every cut: mostly a part of it will do.
+    /// Usually returns only part of a long seed, because every cut of it costs time.
     fn window(&mut self, seed: &[u8]) -> Vec<u8> {
         if seed.len() <= WINDOW || self.rng.chance(0.02) {
             return seed.to_vec();
@@ -61,34 +61,34 @@ impl<'a> Mutator<'a> {
 /// Long enough for several events.
 const WINDOW: usize = 500;
 
-/// Bytes at an input's start that are no body: flags, seeds, operations.
+/// Bytes at the start of an input that are not its body: flags, seeds, operations.
 const HEAD: usize = 16;
 
-/// Changes an input in one place.
+/// Changes an input at one position.
 pub fn edit(input: &mut Vec<u8>, words: &[&str], corpus: &[Vec<u8>], rng: &mut Rng) {
-    let at = rng.below(input.len() + 1);
-    let end = input.len().min(at + rng.below(20));
+    let start = rng.below(input.len() + 1);
+    let end = input.len().min(start + rng.below(20));
     match rng.below(8) {
-        0 => drop(input.drain(at..end)),
+        0 => drop(input.drain(start..end)),
         1 => {
-            let copy = input[at..end].to_vec();
+            let copy = input[start..end].to_vec();
             let to = rng.below(input.len() + 1);
             input.splice(to..to, copy);
         }
-        2 if at < input.len() => input[at] ^= 1 << rng.below(8),
-        3 if at < input.len() => input[at] = rng.next_u64() as u8,
+        2 if start < input.len() => input[start] ^= 1 << rng.below(8),
+        3 if start < input.len() => input[start] = rng.next_u64() as u8,
         4 if !corpus.is_empty() => {
             let other = &corpus[rng.below(corpus.len())];
             let from = rng.below(other.len() + 1);
-            let piece = &other[from..other.len().min(from + 40)];
-            input.splice(at..at, piece.iter().copied());
+            let excerpt = &other[from..other.len().min(from + 40)];
+            input.splice(start..start, excerpt.iter().copied());
         }
-        5 => input.truncate(at),
-        _ if words.is_empty() => input.insert(at, rng.next_u64() as u8),
+        5 => input.truncate(start),
+        _ if words.is_empty() => input.insert(start, rng.next_u64() as u8),
         _ => {
             let word = words[rng.below(words.len())].as_bytes();
-            let end = if rng.chance(0.5) { end } else { at };
-            input.splice(at..end, word.iter().copied());
+            let end = if rng.chance(0.5) { end } else { start };
+            input.splice(start..end, word.iter().copied());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The inputs that a search starts from: every fixture, in each target's own form.
+//! The inputs that fuzzing starts from: every fixture, in the form of each target.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +8,21 @@ use unbraid_core::{
 };
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
-/// Fixtures above this size only slow a search down.
-const SMALL: usize = 8_000;
+/// Larger fixtures would only slow fuzzing down.
+const MAX_BYTES: usize = 8_000;
 
-/// Bodies, each under several limits and seeds.
+/// Bodies, each with several limits and seeds.
 pub fn framing() -> Vec<Vec<u8>> {
-    let headed = |bytes: Vec<u8>| [0_u8, 1, 4, 6].map(|flags| joined(&[&[flags, 7], &bytes]));
-    small().into_iter().flat_map(headed).collect()
+    let with_header = |bytes: Vec<u8>| [0_u8, 1, 4, 6].map(|flags| concat(&[&[flags, 7], &bytes]));
+    small().into_iter().flat_map(with_header).collect()
 }
 
 /// The events of a body, one on each line.
 pub fn decode() -> Vec<Vec<u8>> {
     let lines = |bytes: &Vec<u8>| {
         let events = events(bytes);
-        let single = events.iter().map(|event| joined(&[&[0], event]));
-        let all = joined(&[&[0], &events.join(&b'\n')]);
+        let single = events.iter().map(|event| concat(&[&[0], event]));
+        let all = concat(&[&[0], &events.join(&b'\n')]);
         single.chain([all]).collect::<Vec<_>>()
     };
     let unique: BTreeSet<Vec<u8>> = small().iter().flat_map(lines).collect();
@@ -34,16 +34,16 @@ pub fn demux() -> Vec<Vec<u8>> {
     let mut rng = Rng::new(5);
     let mut inputs = Vec::new();
     for bytes in small() {
-        inputs.push(joined(&[&[0, 0, 1], &bytes]));
+        inputs.push(concat(&[&[0, 0, 1], &bytes]));
         for options in [0, 16, 0x62] {
             let operations: Vec<u8> = (0..12).map(|_| rng.below(256) as u8).collect();
-            inputs.push(joined(&[&[12, options, 3], &operations, &bytes]));
+            inputs.push(concat(&[&[12, options, 3], &operations, &bytes]));
         }
     }
     inputs
 }
 
-/// The arguments of every call, and texts that are nearly JSON.
+/// The arguments of every call, and texts that are almost JSON.
 pub fn json() -> Vec<Vec<u8>> {
     let mut texts = BTreeSet::new();
     for bytes in small() {
@@ -54,12 +54,12 @@ pub fn json() -> Vec<Vec<u8>> {
         let calls = messages.flat_map(|message| message.tool_calls);
         texts.extend(calls.map(|call| call.arguments.into_bytes()));
     }
-    texts.extend(NEARLY.iter().map(|text| text.as_bytes().to_vec()));
-    let headed = |text: Vec<u8>| joined(&[&[9], &text]);
-    texts.into_iter().map(headed).collect()
+    texts.extend(ALMOST_JSON.iter().map(|text| text.as_bytes().to_vec()));
+    let with_header = |text: Vec<u8>| concat(&[&[9], &text]);
+    texts.into_iter().map(with_header).collect()
 }
 
-const NEARLY: &[&str] = &[
+const ALMOST_JSON: &[&str] = &[
     "{\"a\":{\"b\":[1,2.5e3,-0,null,true,\"x\\u00e9\\ud83d\\ude00\"]},\"answer\":\"caf\\n\"}",
     "{\"a\":\"first\",\"a\":\"second\",\"answer\":[\"x\",{\"a\":\"y\"}]}",
     "[[\"a\",{\"a\":\"b\"}],[],{}, 12 ]",
@@ -73,13 +73,13 @@ const NEARLY: &[&str] = &[
 
 fn small() -> Vec<Vec<u8>> {
     let fixtures = Fixture::all().into_iter().map(|fixture| fixture.bytes);
-    fixtures.filter(|bytes| bytes.len() < SMALL).collect()
+    fixtures.filter(|bytes| bytes.len() < MAX_BYTES).collect()
 }
 
 fn events(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let limits = FrameLimits {
-        line: SMALL,
-        event: SMALL,
+        line: MAX_BYTES,
+        event: MAX_BYTES,
     };
     let mut framer = Framer::new(limits, false);
     let mut events = Vec::new();
@@ -91,6 +91,6 @@ fn events(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     events
 }
 
-fn joined(parts: &[&[u8]]) -> Vec<u8> {
+fn concat(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }

@@ -1,4 +1,4 @@
-//! Chunks of every shape that a server might give them, right and wrong: for the decoder's scanner.
+//! Chunks with any structure that a server might send, valid and invalid, for the decoder's scanner.
 
 use unbraid_testkit::cut::Rng;
 
@@ -7,19 +7,19 @@ use crate::{
     mutate::edit,
 };
 
-/// One server's chunks: what a draw decides for all of them.
+/// A server whose chunks have some random properties in common.
 #[derive(Debug)]
 pub struct Server {
     space: [&'static str; 2],
     id: String,
-    /// Per cent of the optional fields that come.
-    rich: usize,
-    /// How often something stands where it does not belong.
-    odd: f64,
+    /// The percentage of the optional fields that it sends.
+    optional_percent: usize,
+    /// The probability of a wrong or repeated field.
+    error_rate: f64,
 }
 
 impl Server {
-    /// A server, drawn at random; half of them never err.
+    /// A random server. Half of the servers send only valid chunks.
     pub fn new(rng: &mut Rng) -> Self {
         const SPACES: [[&str; 2]; 6] = [
             ["", ""],
@@ -32,29 +32,29 @@ impl Server {
         Self {
             space: SPACES[rng.below(SPACES.len())],
             id: format!("\"gen-{:x}\"", rng.next_u64()),
-            rich: 10 + rng.below(60),
-            odd: [0.0, 0.0, 0.01, 0.05][rng.below(4)],
+            optional_percent: 10 + rng.below(60),
+            error_rate: [0.0, 0.0, 0.01, 0.05][rng.below(4)],
         }
     }
 
     /// The next chunk.
     pub fn chunk(&self, rng: &mut Rng) -> String {
         let count = [1, 1, 1, 1, 0, 2, 3][rng.below(7)];
-        let choices: Vec<String> = (0..count).map(|at| self.choice(at, rng)).collect();
+        let choices: Vec<String> = (0..count).map(|index| self.choice(index, rng)).collect();
         let mut fields = vec![("choices", self.list(&choices))];
         if rng.chance(0.1) {
-            fields.clear(); // foreign JSON
+            fields.clear(); // JSON that is not a chunk
         }
         let id = if rng.chance(0.5) {
             self.id.clone()
         } else {
             string(rng)
         };
-        self.some(&mut fields, rng, |rng| {
+        self.add_some(&mut fields, rng, |rng| {
             vec![
                 ("id", id),
                 ("object", "\"chat.completion.chunk\"".into()),
-                ("created", whole(rng)),
+                ("created", integer(rng)),
                 (
                     "model",
                     ["\"m\"", "\"m\"", "null", "\"n\""][rng.below(4)].into(),
@@ -73,13 +73,13 @@ impl Server {
         self.object(fields, rng)
     }
 
-    /// A chunk that may no longer be one.
-    pub fn spoilt(&self, rng: &mut Rng) -> Vec<u8> {
+    /// A corrupted chunk.
+    pub fn corrupted(&self, rng: &mut Rng) -> Vec<u8> {
         let mut chunk = self.chunk(rng);
         if rng.chance(0.6) {
             let word = if rng.chance(0.5) {
-                let at = boundary(&chunk, rng.below(chunk.len() + 1));
-                chunk.insert_str(at, ODD[rng.below(ODD.len())]);
+                let offset = boundary(&chunk, rng.below(chunk.len() + 1));
+                chunk.insert_str(offset, ODD[rng.below(ODD.len())]);
                 ""
             } else {
                 WORDS[rng.below(WORDS.len())]
@@ -94,17 +94,17 @@ impl Server {
         line(chunk)
     }
 
-    fn choice(&self, at: usize, rng: &mut Rng) -> String {
+    fn choice(&self, index: usize, rng: &mut Rng) -> String {
         let mut fields = Vec::new();
         if rng.chance(0.95) {
-            fields.push(("index", at.to_string()));
+            fields.push(("index", index.to_string()));
         }
         match rng.below(10) {
             0 => fields.push(("text", string(rng))),
             1 => {}
             _ => fields.push(("delta", self.delta(rng))),
         }
-        self.some(&mut fields, rng, |rng| {
+        self.add_some(&mut fields, rng, |rng| {
             let reason = ["null", "null", "\"stop\"", "\"\"", "\"tool_calls\""][rng.below(5)];
             vec![
                 ("finish_reason", reason.into()),
@@ -130,10 +130,12 @@ impl Server {
             fields.push(("content", string(rng)));
         }
         if rng.chance(0.3) {
-            let calls: Vec<String> = (0..rng.below(3)).map(|at| self.call(at, rng)).collect();
+            let calls: Vec<String> = (0..rng.below(3))
+                .map(|index| self.call(index, rng))
+                .collect();
             fields.push(("tool_calls", self.list(&calls)));
         }
-        self.some(&mut fields, rng, |rng| {
+        self.add_some(&mut fields, rng, |rng| {
             let details = format!(
                 "[{{\"type\":\"reasoning.text\",\"text\":{},\"index\":0}}]",
                 string(rng)
@@ -159,12 +161,12 @@ impl Server {
         self.object(fields, rng)
     }
 
-    fn call(&self, at: usize, rng: &mut Rng) -> String {
+    fn call(&self, index: usize, rng: &mut Rng) -> String {
         let mut fields = vec![("function", self.function(rng))];
         if rng.chance(0.9) {
-            fields.push(("index", at.to_string()));
+            fields.push(("index", index.to_string()));
         }
-        self.some(&mut fields, rng, |rng| {
+        self.add_some(&mut fields, rng, |rng| {
             vec![
                 ("id", string(rng)),
                 ("type", "\"function\"".into()),
@@ -177,7 +179,7 @@ impl Server {
 
     fn function(&self, rng: &mut Rng) -> String {
         let mut fields = vec![("arguments", string(rng))];
-        self.some(&mut fields, rng, |rng| {
+        self.add_some(&mut fields, rng, |rng| {
             vec![
                 ("name", ["\"f\"", "null", "\"\""][rng.below(3)].into()),
                 ("parsed", self.value(1, rng)),
@@ -203,7 +205,7 @@ impl Server {
         ];
         let name = ["content", "refusal", "tokens", "token_logprobs"][rng.below(4)];
         let mut fields = vec![(name, list[rng.below(list.len())].clone())];
-        self.some(&mut fields, rng, |_| vec![("refusal", "null".into())]);
+        self.add_some(&mut fields, rng, |_| vec![("refusal", "null".into())]);
         self.object(fields, rng)
     }
 
@@ -218,7 +220,7 @@ impl Server {
         )
     }
 
-    /// Any JSON value, so many levels deep at most.
+    /// A random JSON value, at most `levels` deep.
     fn value(&self, levels: usize, rng: &mut Rng) -> String {
         match rng.below(if levels == 0 { 4 } else { 7 }) {
             0 => ["null", "true", "false", "{}", "[]"][rng.below(5)].into(),
@@ -233,7 +235,7 @@ impl Server {
             _ => {
                 let names = ["a", "content", "index", "é", "nested"];
                 let fields = (0..rng.below(4))
-                    .map(|at| (names[at], self.value(levels - 1, rng)))
+                    .map(|index| (names[index], self.value(levels - 1, rng)))
                     .collect();
                 self.object(fields, rng)
             }
@@ -241,55 +243,55 @@ impl Server {
     }
 
     /// Adds some of the fields.
-    fn some(
+    fn add_some(
         &self,
         fields: &mut Vec<(&'static str, String)>,
         rng: &mut Rng,
         all: impl FnOnce(&mut Rng) -> Vec<(&'static str, String)>,
     ) {
         for field in all(rng) {
-            if rng.below(100) < self.rich {
+            if rng.below(100) < self.optional_percent {
                 fields.push(field);
             }
         }
-        if fields.is_empty() || !rng.chance(self.odd) {
+        if fields.is_empty() || !rng.chance(self.error_rate) {
             return;
         }
-        // The same name again, or something else in its place.
-        let at = rng.below(fields.len());
+        // A repeated field, or another value in its place.
+        let index = rng.below(fields.len());
         let other = WRONG[rng.below(WRONG.len())].to_owned();
         if rng.chance(0.5) {
-            fields.push((fields[at].0, other));
+            fields.push((fields[index].0, other));
         } else {
-            fields[at].1 = other;
+            fields[index].1 = other;
         }
     }
 
     fn object(&self, mut fields: Vec<(&'static str, String)>, rng: &mut Rng) -> String {
-        for at in (1..fields.len()).rev() {
-            fields.swap(at, rng.below(at + 1));
+        for index in (1..fields.len()).rev() {
+            fields.swap(index, rng.below(index + 1));
         }
-        let [before, behind] = self.space;
+        let [before, after] = self.space;
         let fields: Vec<String> = fields
             .iter()
-            .map(|(name, value)| format!("\"{name}\"{before}:{behind}{value}"))
+            .map(|(name, value)| format!("\"{name}\"{before}:{after}{value}"))
             .collect();
         format!(
             "{{{before}{}{before}}}",
-            fields.join(&format!("{before},{behind}"))
+            fields.join(&format!("{before},{after}"))
         )
     }
 
     fn list(&self, items: &[String]) -> String {
-        let [before, behind] = self.space;
+        let [before, after] = self.space;
         format!(
             "[{before}{}{before}]",
-            items.join(&format!("{before},{behind}"))
+            items.join(&format!("{before},{after}"))
         )
     }
 }
 
-/// In place of a value.
+/// Replacements of a value.
 const WRONG: [&str; 26] = [
     "null",
     "true",
@@ -319,7 +321,7 @@ const WRONG: [&str; 26] = [
     "{\"content\":[1],\"content\":[]}",
 ];
 
-/// Where a new field may stand, and where not.
+/// Fields inserted at valid and invalid positions.
 const WORDS: [&str; 30] = [
     "\"index\":3,",
     "\"index\":null,",
@@ -370,7 +372,7 @@ fn string(rng: &mut Rng) -> String {
     format!("\"{text}\"")
 }
 
-fn whole(rng: &mut Rng) -> String {
+fn integer(rng: &mut Rng) -> String {
     const NUMBERS: [&str; 6] = [
         "0",
         "1795216167",

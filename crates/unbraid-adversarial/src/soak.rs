@@ -1,4 +1,4 @@
-//! Completions with every fault there is, one seed each.
+//! Completions with every kind of fault, one for each seed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,24 +9,24 @@ use unbraid::{Choice, Completions, CompletionsBuilder, Limits};
 use unbraid_testkit::cut::{Rng, random_cuts};
 use unbraid_testkit::script::{DONE, ON_PURPOSE, Probe, Script, Step, bytes, content, finish};
 
-/// Far beyond what any of them needs: reaching it is a hang.
+/// Much longer than any completion takes. Reaching it counts as a hang.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Completions that run side by side.
-const AT_ONCE: usize = 64;
+/// Completions that run concurrently.
+const CONCURRENT: usize = 64;
 
-/// What became of completions.
+/// The results of completions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Completions that were opened.
+    /// The number of completions that were opened.
     pub opened: u64,
-    /// Those that came to what they should.
+    /// Those that ended as expected.
     pub ended: u64,
-    /// Those that did not come to an end before the deadline.
+    /// Those that did not end before the deadline.
     pub hung: u64,
-    /// Sources that nobody dropped.
+    /// Sources that were not dropped.
     pub unclosed: u64,
-    /// Ends of choices, by name.
+    /// The number of choices by their end.
     pub ends: BTreeMap<String, u64>,
 }
 
@@ -43,11 +43,11 @@ impl Tally {
     }
 }
 
-/// Runs one completion for each seed, many at once.
+/// Runs one completion for each seed, many of them concurrently.
 ///
 /// # Panics
 ///
-/// Panics where a completion gives its consumers something else than it should.
+/// Panics if a consumer receives an unexpected result.
 pub async fn soak(seeds: Range<u64>) -> Tally {
     let one = |seed| async move {
         let (script, run) = plan(seed);
@@ -55,7 +55,7 @@ pub async fn soak(seeds: Range<u64>) -> Tally {
         let ends = tokio::time::timeout(DEADLINE, tokio::spawn(run.completion(script))).await;
         (ends, probe)
     };
-    let mut running = stream::iter(seeds.map(one)).buffer_unordered(AT_ONCE);
+    let mut running = stream::iter(seeds.map(one)).buffer_unordered(CONCURRENT);
     let mut tally = Tally::default();
     let mut probes: Vec<Probe> = Vec::new();
     while let Some((ends, probe)) = running.next().await {
@@ -66,17 +66,17 @@ pub async fn soak(seeds: Range<u64>) -> Tally {
             continue;
         };
         tally.ended += 1;
-        for end in ends.expect("a consumer found something else than it should") {
+        for end in ends.expect("a consumer received an unexpected result") {
             *tally.ends.entry(end).or_default() += 1;
         }
     }
-    all_quiet().await;
+    wait_for_tasks().await;
     tally.unclosed = probes.iter().filter(|probe| !probe.closed()).count() as u64;
     tally
 }
 
-/// Waits until no task is left but those that were there before any completion; gives up after a while.
-async fn all_quiet() {
+/// Waits until no task of a completion is alive, for a limited time.
+async fn wait_for_tasks() {
     let runtime = tokio::runtime::Handle::current();
     for _ in 0..1_000 {
         if runtime.metrics().num_alive_tasks() == 0 {
@@ -86,8 +86,8 @@ async fn all_quiet() {
     }
 }
 
-/// A panic that a script was told to make is no news.
-pub fn silence_panics_on_purpose() {
+/// Suppresses the output of panics that a script causes on purpose.
+pub fn silence_scripted_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let text = info.payload().downcast_ref::<String>().map(String::as_str);
@@ -97,7 +97,7 @@ pub fn silence_panics_on_purpose() {
     }));
 }
 
-/// How a completion goes wrong.
+/// A fault of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -127,7 +127,7 @@ const FAULTS: [Fault; 11] = [
     Fault::Dropped,
 ];
 
-/// What one seed stands for: a script, and what is done with it.
+/// The script of a seed, and how it is consumed.
 fn plan(seed: u64) -> (Script, Run) {
     let mut rng = Rng::new(seed);
     let fault = FAULTS[rng.below(FAULTS.len())];
@@ -142,9 +142,9 @@ struct Run {
 }
 
 impl Run {
-    /// One completion with one fault; the end of each of its choices.
+    /// Runs a completion with one fault and returns the ends of its choices.
     async fn completion(mut self, script: Script) -> Vec<String> {
-        let completions = settings(self.fault).from_byte_stream(script);
+        let completions = builder(self.fault).from_byte_stream(script);
         let mut all = completions.choices();
         let mut tasks = Vec::new();
         while let Some(Ok(choice)) = all.next().await {
@@ -166,7 +166,7 @@ impl Run {
     }
 }
 
-fn settings(fault: Fault) -> CompletionsBuilder {
+fn builder(fault: Fault) -> CompletionsBuilder {
     match fault {
         Fault::Stalled => Completions::builder().idle_timeout(Duration::from_millis(20)),
         Fault::TooLong => Completions::builder().limits(Limits {
@@ -177,7 +177,7 @@ fn settings(fault: Fault) -> CompletionsBuilder {
     }
 }
 
-/// Reads a choice as a caller would, and checks that its stream says what its end says.
+/// Reads a choice as a caller would, and checks that its stream agrees with its end.
 async fn consume(choice: Choice, slow: bool) -> String {
     let mut content = choice.content();
     let mut text = String::new();
@@ -191,17 +191,17 @@ async fn consume(choice: Choice, slow: bool) -> String {
             tokio::task::yield_now().await;
         }
     }
-    let finished = match choice.finished().await {
-        Ok(finished) => finished,
+    let outcome = match choice.finished().await {
+        Ok(outcome) => outcome,
         Err(error) => error.partial().clone(),
     };
-    assert_eq!(errors, usize::from(finished.end.is_error()));
-    assert!(finished.message.content.starts_with(&text));
-    finished.end.as_str().to_owned()
+    assert_eq!(errors, usize::from(outcome.end.is_error()));
+    assert!(outcome.message.content.starts_with(&text));
+    outcome.end.as_str().to_owned()
 }
 
 fn script(rng: &mut Rng, fault: Fault, choices: u32) -> Vec<Step> {
-    // One choice at least: a caller who waits for a choice of a stalled stream, to cancel it, waits for ever.
+    // At least one choice: a caller that waits for a choice in order to cancel a stalled stream would wait forever.
     let mut wire = content(0, "");
     let rounds = 1 + rng.below(12);
     for _ in 0..rounds {
@@ -219,16 +219,16 @@ fn script(rng: &mut Rng, fault: Fault, choices: u32) -> Vec<Step> {
     for choice in 0..finished {
         wire.push_str(&finish(choice, "stop"));
     }
-    let whole = matches!(
+    let is_complete = matches!(
         fault,
         Fault::None | Fault::NoReasons | Fault::TooLong | Fault::OneCancelled
     );
-    if whole {
+    if is_complete {
         wire.push_str(DONE);
     }
     let mut steps: Vec<Step> = Vec::new();
-    for piece in random_cuts(wire.as_bytes(), rng.next_u64(), 400) {
-        steps.push(bytes(piece));
+    for read in random_cuts(wire.as_bytes(), rng.next_u64(), 400) {
+        steps.push(bytes(read));
         if rng.chance(0.2) {
             steps.push(Step::Yield);
         }

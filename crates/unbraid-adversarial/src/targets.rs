@@ -1,4 +1,4 @@
-//! What the fuzzers run: functions that take any bytes, and panic where unbraid breaks a promise.
+//! The functions that the fuzzers run. They accept any bytes and panic if unbraid violates an invariant.
 
 mod decode;
 mod demux;
@@ -12,16 +12,16 @@ pub use json::json;
 
 use crate::seeds;
 
-/// One target: its name, what it runs, and the inputs that a search starts from.
+/// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// As the binary in `fuzz/fuzz_targets` is called.
+    /// The name of its binary in `fuzz/fuzz_targets`.
     pub name: &'static str,
-    /// Panics where a promise is broken.
+    /// The function, which panics if an invariant is violated.
     pub run: fn(&[u8]),
-    /// Its corpus, made of the fixtures.
+    /// Its corpus, derived from the fixtures.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Pieces that are worth inserting.
+    /// Words to insert.
     pub words: &'static [&'static str],
 }
 

@@ -1,43 +1,43 @@
-//! The decoder's short way against the parser: equal on ordinary chunks and on spoilt ones, and taken by most.
+//! The decoder's template path against the parser: equal on common and on corrupted chunks, and taken by most chunks.
 #![cfg(test)]
 
 use unbraid_adversarial::{
-    chunks::{Producer, faithful},
+    chunks::{Producer, correct_body},
     shapes::Server,
     targets::compare,
 };
 use unbraid_testkit::cut::Rng;
 
-/// Spoilt chunks that are compared; another number in `UNBRAID_CHUNKS`.
+/// The number of corrupted chunks to compare; `UNBRAID_CHUNKS` overrides it.
 const CHUNKS: usize = 100_000;
 
-/// Chunks of one stream: a producer's own, with spoilt ones among them.
+/// The number of chunks of one stream.
 const STREAM: usize = 400;
 
-/// Per cent of a faithful body that take the short way at least: its text and its arguments come in turn, and each of them
-/// needs a template.
-const FAITHFUL: usize = 99;
+/// The minimum percentage of a correct body on the template path. Its text and its arguments are interleaved, and each of
+/// them needs a template.
+const MIN_PERCENT: usize = 99;
 
 fn chunks() -> usize {
-    let told = std::env::var("UNBRAID_CHUNKS").ok();
-    told.map_or(CHUNKS, |n| n.parse().expect("UNBRAID_CHUNKS is a number"))
+    let number = std::env::var("UNBRAID_CHUNKS").ok();
+    number.map_or(CHUNKS, |n| n.parse().expect("UNBRAID_CHUNKS is a number"))
 }
 
-/// A stream, and for each of its chunks whether it was spoilt.
-fn stream(rng: &mut Rng, spoil: f64) -> (Vec<Vec<u8>>, Vec<bool>) {
+/// A stream, and whether each of its chunks is corrupted.
+fn stream(rng: &mut Rng, corruption: f64) -> (Vec<Vec<u8>>, Vec<bool>) {
     let producer = Producer::new(rng);
     let mut events = vec![producer.chunk(rng).into_bytes()];
-    let mut spoilt = vec![false];
+    let mut corrupted = vec![false];
     for _ in 1..STREAM {
-        let spoils = rng.chance(spoil);
-        events.push(if spoils {
-            producer.spoilt(rng)
+        let is_corrupted = rng.chance(corruption);
+        events.push(if is_corrupted {
+            producer.corrupted(rng)
         } else {
             producer.chunk(rng).into_bytes()
         });
-        spoilt.push(spoils);
+        corrupted.push(is_corrupted);
     }
-    (events, spoilt)
+    (events, corrupted)
 }
 
 fn slices<E: AsRef<[u8]>>(events: &[E]) -> Vec<&[u8]> {
@@ -45,74 +45,79 @@ fn slices<E: AsRef<[u8]>>(events: &[E]) -> Vec<&[u8]> {
 }
 
 #[test]
-fn a_spoilt_chunk_is_read_as_the_parser_reads_it_or_left_to_it() {
+fn a_corrupted_chunk_gives_the_same_updates_as_the_parser() {
     let mut rng = Rng::new(11);
     let (mut all, mut taken) = (0, 0);
     while all < chunks() {
-        let (events, spoilt) = stream(&mut rng, 0.2);
+        let (events, corrupted) = stream(&mut rng, 0.2);
         let hits = compare(&slices(&events), false);
-        for (hit, spoilt) in hits.taken.iter().zip(&spoilt) {
-            all += usize::from(*spoilt);
-            taken += usize::from(*spoilt && *hit);
+        for (hit, is_corrupted) in hits.templates.iter().zip(&corrupted) {
+            all += usize::from(*is_corrupted);
+            taken += usize::from(*is_corrupted && *hit);
         }
     }
-    println!("{taken} of {all} spoilt chunks took the short way");
+    println!("{taken} of {all} corrupted chunks matched a template");
     assert!(taken * 10 >= all * 3, "{taken} of {all}");
 }
 
 #[test]
-fn a_producers_own_chunks_take_the_short_way() {
+fn generated_chunks_match_a_template() {
     let mut rng = Rng::new(12);
     let (mut all, mut taken) = (0, 0);
     while all < chunks() / 4 {
         let (events, _) = stream(&mut rng, 0.0);
         let hits = compare(&slices(&events), false);
-        // The first one is what the others are like.
-        all += hits.taken.len() - 1;
-        taken += hits.taken.iter().skip(1).filter(|hit| **hit).count();
+        // The first chunk becomes the template of the others.
+        all += hits.templates.len() - 1;
+        taken += hits.templates.iter().skip(1).filter(|hit| **hit).count();
     }
-    println!("{taken} of {all} generated chunks took the short way");
+    println!("{taken} of {all} generated chunks matched a template");
     assert!(taken * 100 >= all * 99, "{taken} of {all}");
 }
 
 #[test]
-fn a_faithful_body_takes_the_short_way() {
-    let events = faithful(chunks() / 4, 13);
+fn a_correct_body_matches_templates() {
+    let events = correct_body(chunks() / 4, 13);
     let hits = compare(&slices(&events), true);
     let (all, taken) = (
-        hits.taken.len(),
-        hits.taken.iter().filter(|hit| **hit).count(),
+        hits.templates.len(),
+        hits.templates.iter().filter(|hit| **hit).count(),
     );
-    println!("{taken} of {all} chunks of a faithful body took the short way");
-    assert!(taken * 100 >= all * FAITHFUL, "{taken} of {all}");
+    println!("{taken} of {all} chunks of a correct body matched a template");
+    assert!(taken * 100 >= all * MIN_PERCENT, "{taken} of {all}");
 }
 
 #[test]
-fn chunks_of_every_shape_are_read_as_the_parser_reads_them() {
+fn chunks_of_any_structure_give_the_same_updates_as_the_parser() {
     const STREAM: usize = 40;
     let mut rng = Rng::new(14);
-    let [mut right, mut spoilt] = [(0, 0); 2];
-    while right.1 + spoilt.1 < chunks() {
+    let [mut valid, mut corrupted] = [(0, 0); 2];
+    while valid.1 + corrupted.1 < chunks() {
         let server = Server::new(&mut rng);
-        let spoils: Vec<bool> = (0..STREAM).map(|_| rng.chance(0.4)).collect();
-        let event = |spoils: &bool| match spoils {
-            true => server.spoilt(&mut rng),
+        let is_corrupted: Vec<bool> = (0..STREAM).map(|_| rng.chance(0.4)).collect();
+        let event = |is_corrupted: &bool| match is_corrupted {
+            true => server.corrupted(&mut rng),
             false => server.chunk(&mut rng).into_bytes(),
         };
-        let events: Vec<Vec<u8>> = spoils.iter().map(event).collect();
+        let events: Vec<Vec<u8>> = is_corrupted.iter().map(event).collect();
         let hits = compare(&slices(&events), false);
-        for (scanned, spoils) in hits.scanned.iter().zip(&spoils) {
-            let (taken, all) = if *spoils { &mut spoilt } else { &mut right };
+        for (scanned, is_corrupted) in hits.scanned.iter().zip(&is_corrupted) {
+            let counts = if *is_corrupted {
+                &mut corrupted
+            } else {
+                &mut valid
+            };
+            let (taken, all) = counts;
             *taken += usize::from(*scanned);
             *all += 1;
         }
     }
-    let ((taken, all), (despite, some)) = (right, spoilt);
+    let ((taken, all), (taken_corrupted, all_corrupted)) = (valid, corrupted);
     println!(
-        "{taken} of {all} chunks of every shape were scanned, {despite} of {some} spoilt ones"
+        "{taken} of {all} valid chunks were scanned, and {taken_corrupted} of {all_corrupted} corrupted ones"
     );
     assert!(
-        taken * 10 >= all * 7 && despite * 10 >= some,
-        "{right:?} {spoilt:?}"
+        taken * 10 >= all * 7 && taken_corrupted * 10 >= all_corrupted,
+        "{valid:?} {corrupted:?}"
     );
 }

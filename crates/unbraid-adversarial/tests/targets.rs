@@ -1,16 +1,16 @@
-//! The fuzz targets on stable Rust: their corpora, and inputs made of them.
+//! The fuzz targets on stable Rust: their corpora, and inputs derived from them.
 #![cfg(test)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use unbraid_adversarial::{mutate::Mutator, targets::TARGETS};
 
-/// Inputs that are made for each target; another number in `UNBRAID_INPUTS`.
+/// The number of inputs for each target; `UNBRAID_INPUTS` overrides it.
 const INPUTS: u64 = 100_000;
 
 fn inputs() -> u64 {
-    let told = std::env::var("UNBRAID_INPUTS").ok();
-    told.map_or(INPUTS, |n| n.parse().expect("UNBRAID_INPUTS is a number"))
+    let number = std::env::var("UNBRAID_INPUTS").ok();
+    number.map_or(INPUTS, |n| n.parse().expect("UNBRAID_INPUTS is a number"))
 }
 
 #[track_caller]
@@ -25,7 +25,7 @@ fn check(name: &str) {
     }
 }
 
-/// Names the input that breaks a promise, so that it can become a test.
+/// Prints an input that violates an invariant, so that it can become a test.
 fn run(target: fn(&[u8]), input: &[u8]) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| target(input))) {
         println!("input: b\"{}\"", input.escape_ascii());
@@ -34,21 +34,21 @@ fn run(target: fn(&[u8]), input: &[u8]) {
 }
 
 #[test]
-fn framing_gives_the_same_at_every_cut() {
+fn frames_do_not_depend_on_the_reads() {
     check("framing");
 }
 
 #[test]
-fn decoding_is_the_parsers() {
+fn all_decode_paths_agree() {
     check("decode");
 }
 
 #[test]
-fn demultiplexing_keeps_its_promises() {
+fn the_invariants_of_demux_hold() {
     check("demux");
 }
 
 #[test]
-fn arguments_are_what_serde_json_says() {
+fn arguments_agree_with_serde_json() {
     check("json");
 }

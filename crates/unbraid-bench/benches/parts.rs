@@ -1,6 +1,6 @@
 //! `cargo bench -p unbraid-bench`
 //!
-//! The parts of the core one by one, in the order in which a byte travels, and `memchr` as the floor. Times are CPU times
+//! Benchmarks the parts of the core in the order in which bytes pass them, with `memchr` as the minimum. Times are CPU times
 //! of the process.
 
 use std::{hint::black_box, time::Duration};
@@ -48,7 +48,7 @@ fn reads(body: &Bytes) -> impl Iterator<Item = &[u8]> {
 
 /// From bytes to events, in reads of 16 KiB.
 ///
-/// The intake alone tells whole updates; within the demultiplexer it tells pieces, which costs less.
+/// The update reader alone emits updates. Inside the demultiplexer it emits text deltas, which cost less.
 fn stream_by_bytes(criterion: &mut Criterion, body: &Bytes) {
     let mut group = criterion.benchmark_group("stream");
     group.throughput(Throughput::ElementsAndBytes {
@@ -69,7 +69,7 @@ fn stream_by_bytes(criterion: &mut Criterion, body: &Bytes) {
         });
     });
     group.bench_function("framing", |bencher| bencher.iter(|| frames(body)));
-    group.bench_function("intake", |bencher| {
+    group.bench_function("update reader", |bencher| {
         bencher.iter(|| {
             let mut updates = 0;
             decode(body, &mut |update| {
@@ -113,16 +113,16 @@ fn frames(body: &Bytes) -> usize {
 }
 
 fn decode(body: &Bytes, sink: &mut dyn FnMut(&Update<'_>)) {
-    let mut intake = UpdateReader::new(&Config::default());
+    let mut reader = UpdateReader::new(&Config::default());
     for mut read in reads(body) {
-        while intake
+        while reader
             .next(&mut read, sink)
             .is_some_and(|event| event.is_ok())
         {}
     }
 }
 
-/// From what was decoded to transcripts: by whole updates, and by pieces where nothing else has to be looked at.
+/// From decoded updates to transcripts: with updates, and with text deltas where an update has nothing else.
 fn choices_by_updates(criterion: &mut Criterion, body: &Bytes) {
     let mut updates: Vec<Update<'static>> = Vec::new();
     decode(body, &mut |update| {
@@ -134,21 +134,21 @@ fn choices_by_updates(criterion: &mut Criterion, body: &Bytes) {
         bencher.iter(|| {
             let mut choices = Choices::default();
             for update in &updates {
-                choices.with(update.choice, |machine, log| {
-                    machine.apply(update, place(update), log);
+                choices.with(update.choice, |machine, transcript| {
+                    machine.apply(update, position(update), transcript);
                 });
             }
             choices
         });
     });
-    let pieces: Vec<Option<TextDelta<'_>>> = updates.iter().map(piece).collect();
-    group.bench_function("pieces", |bencher| {
+    let deltas: Vec<Option<TextDelta<'_>>> = updates.iter().map(text_delta).collect();
+    group.bench_function("text deltas", |bencher| {
         bencher.iter(|| {
             let mut choices = Choices::default();
-            for (update, piece) in updates.iter().zip(&pieces) {
-                choices.with(update.choice, |machine, log| match piece {
-                    Some(piece) => machine.apply_text(piece, place(update), log),
-                    None => machine.apply(update, place(update), log),
+            for (update, delta) in updates.iter().zip(&deltas) {
+                choices.with(update.choice, |machine, transcript| match delta {
+                    Some(delta) => machine.apply_text(delta, position(update), transcript),
+                    None => machine.apply(update, position(update), transcript),
                 });
             }
             choices
@@ -170,28 +170,29 @@ impl Choices {
         let Some(choice) = choice else {
             return;
         };
-        let at = choice.0 as usize;
-        while self.0.len() <= at {
+        let slot = choice.0 as usize;
+        while self.0.len() <= slot {
             let index = ChoiceIndex(u32::try_from(self.0.len()).unwrap_or(u32::MAX));
-            let log = Transcript::new(index, CompletionKind::Chat);
-            self.0.push((ChoiceMachine::new(&Config::default()), log));
+            let transcript = Transcript::new(index, CompletionKind::Chat);
+            self.0
+                .push((ChoiceMachine::new(&Config::default()), transcript));
         }
-        if let Some((machine, log)) = self.0.get_mut(at) {
-            work(machine, log);
+        if let Some((machine, transcript)) = self.0.get_mut(slot) {
+            work(machine, transcript);
         }
     }
 }
 
-fn place(update: &Update<'_>) -> Position {
+fn position(update: &Update<'_>) -> Position {
     Position {
         event: update.event_index,
         ..Position::default()
     }
 }
 
-/// The piece that says what an update says, as the decoder tells it.
-fn piece<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
-    let (lane, text) = match (&update.content, &*update.tool_calls) {
+/// The text delta that is equivalent to an update, as the decoder emits it.
+fn text_delta<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
+    let (text_kind, text) = match (&update.content, &*update.tool_calls) {
         (Some(content), []) => (DeltaKind::Content, content),
         (None, [call]) if call.name.is_none() => (
             DeltaKind::Arguments(call.wire_index?),
@@ -199,13 +200,13 @@ fn piece<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
         ),
         _ => return None,
     };
-    let plain = update.finish_reason.is_none() && !text.text.is_empty();
-    plain.then_some(TextDelta {
+    let is_text_only = update.finish_reason.is_none() && !text.text.is_empty();
+    is_text_only.then_some(TextDelta {
         event_index: update.event_index,
         choice: update.choice?,
         kind: update.kind,
         role: update.role.as_deref(),
-        text_kind: lane,
+        text_kind,
         text: &text.text,
     })
 }
@@ -225,11 +226,11 @@ fn json_by_bytes(criterion: &mut Criterion) {
         group.bench_function(format!("field {path}"), |bencher| {
             bencher.iter(|| {
                 let mut field = Field::new(pointer.clone());
-                let mut typed = 0;
+                let mut length = 0;
                 for fragment in fragments(&arguments) {
-                    field.feed(fragment, &mut |text| typed += text.len());
+                    field.feed(fragment, &mut |text| length += text.len());
                 }
-                typed
+                length
             });
         });
     }
@@ -245,7 +246,7 @@ fn json_by_bytes(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The response that a server would have sent without streaming, out of a finished completion.
+/// The non-streamed response of a finished completion.
 fn aggregate_by_bytes(criterion: &mut Criterion, body: &Bytes) {
     let mut demux = Demux::new(Config::default());
     demux.feed(body);
@@ -256,7 +257,7 @@ fn aggregate_by_bytes(criterion: &mut Criterion, body: &Bytes) {
     group.finish();
 }
 
-/// CPU time of the process, as in the tables: the clock on the wall would count what others do on a shared machine.
+/// CPU time of the process, as in the tables. Wall-clock time would include other processes of a shared machine.
 struct Cpu;
 
 impl Measurement for Cpu {

@@ -1,5 +1,5 @@
-//! A faithful answer stream: eight choices braided at random, a quarter of the chunks tool-call fragments, with escapes
-//! and text beyond ASCII, in the byte shape of the API.
+//! A realistic answer stream: eight randomly interleaved choices, a quarter of the chunks with tool call fragments, with
+//! escapes and text outside ASCII, in the byte layout of the API.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use unbraid_core::ChoiceIndex;
 
 use crate::random::Random;
 
-/// What a body looks like beside its length.
+/// The properties of a body besides its length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) choices: usize,
-    /// Whether each chunk ends in `"usage":null,"obfuscation":".."`, which the API sends unless told not to.
+    /// Whether each chunk ends with `"usage":null,"obfuscation":".."`, which the API sends by default.
     pub(crate) padded: bool,
 }
 
@@ -21,17 +21,17 @@ pub(crate) const BRAIDED: Shape = Shape {
     padded: false,
 };
 
-/// A whole body, and what every reader of it has to come to.
+/// A complete body, and the answer that every reader has to return.
 #[derive(Debug)]
 pub(crate) struct Body {
     pub(crate) bytes: Bytes,
     pub(crate) answer: Answer,
     pub(crate) chunks: usize,
-    /// Where each event ends, and how many items consumers get of it.
+    /// The end of each event, and the number of items that consumers receive from it.
     pub(crate) events: Vec<(usize, usize)>,
 }
 
-/// What came of a stream: per choice its text and its arguments, and how many pieces they came in.
+/// The result of a stream: the text and the arguments of each choice, and the number of deltas.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) texts: Vec<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn of(choices: usize) -> Self {
+    pub(crate) fn new(choices: usize) -> Self {
         Self {
             texts: vec![String::new(); choices],
             arguments: vec![String::new(); choices],
@@ -48,11 +48,11 @@ impl Answer {
         }
     }
 
-    /// Adds a piece of a choice's text, or of its call's arguments.
-    pub(crate) fn keep(&mut self, choice: Option<ChoiceIndex>, of_call: bool, text: &str) {
+    /// Adds a delta of a choice's text, or of its call's arguments.
+    pub(crate) fn keep(&mut self, choice: Option<ChoiceIndex>, is_arguments: bool, text: &str) {
         let choice = choice.map_or(0, |choice| choice.0 as usize);
-        self.reach(choice);
-        let texts = if of_call {
+        self.grow_to(choice);
+        let texts = if is_arguments {
             &mut self.arguments
         } else {
             &mut self.texts
@@ -62,16 +62,16 @@ impl Answer {
         }
     }
 
-    fn reach(&mut self, choice: usize) {
+    fn grow_to(&mut self, choice: usize) {
         if choice >= self.texts.len() {
             self.texts.resize(choice + 1, String::new());
             self.arguments.resize(choice + 1, String::new());
         }
     }
 
-    /// Puts one choice's part into its place.
+    /// Sets the part of one choice.
     pub(crate) fn add(&mut self, choice: usize, part: Part) {
-        self.reach(choice);
+        self.grow_to(choice);
         if let (Some(text), Some(arguments)) =
             (self.texts.get_mut(choice), self.arguments.get_mut(choice))
         {
@@ -90,17 +90,17 @@ pub(crate) struct Part {
     pub(crate) items: usize,
 }
 
-/// Writes chunks of one stream, choice by choice at random.
+/// Writes the chunks of a stream, each for a random choice.
 pub(crate) struct Writer {
     shape: Shape,
     random: Random,
-    /// Chunks that each choice has yet to send.
+    /// The number of chunks that each choice still has to send.
     left: Vec<usize>,
     planned: usize,
     answer: Answer,
 }
 
-/// How often text turns into arguments: the last three choices call a tool after a third of their chunks.
+/// The number of choices with a tool call. They are the last ones, and call the tool after a third of their chunks.
 const CALLERS: usize = 3;
 
 impl Writer {
@@ -110,11 +110,11 @@ impl Writer {
             random: Random::new(7),
             left: vec![chunks / shape.choices; shape.choices],
             planned: chunks / shape.choices,
-            answer: Answer::of(shape.choices),
+            answer: Answer::new(shape.choices),
         }
     }
 
-    /// The next event, and whether it brings an item; `None` when every choice has finished.
+    /// Writes the next event and returns its number of items, or `None` when every choice has finished.
     pub(crate) fn event(&mut self, out: &mut String) -> Option<usize> {
         let open = self.left.iter().filter(|left| **left > 0).count();
         if open == 0 {
@@ -122,7 +122,7 @@ impl Writer {
         }
         let nth = self.random.below(open);
         let choice = (0..self.left.len())
-            .filter(|at| self.left.get(*at).is_some_and(|left| *left > 0))
+            .filter(|choice| self.left.get(*choice).is_some_and(|left| *left > 0))
             .nth(nth)?;
         let left = self.left.get_mut(choice)?;
         *left -= 1;
@@ -149,36 +149,36 @@ impl Writer {
     }
 
     fn text(&mut self, choice: usize) -> String {
-        let piece = self.piece();
+        let delta = self.random_delta();
         if let Some(text) = self.answer.texts.get_mut(choice) {
-            text.push_str(piece.0);
+            text.push_str(delta.0);
         }
-        format!("{{\"content\":\"{}\"}}", piece.1)
+        format!("{{\"content\":\"{}\"}}", delta.1)
     }
 
-    /// A piece of `{"text":".."}`.
+    /// A fragment of `{"text":".."}`.
     fn fragment(&mut self, choice: usize, nth: usize, left: usize) -> String {
-        let piece = match (nth, left) {
+        let delta = match (nth, left) {
             (1, _) => ("{\"text\":\"", "{\\\"text\\\":\\\""),
             (_, 1) => ("\"}", "\\\"}"),
             _ if self.random.below(5) == 0 => ("\\n\\\"", "\\\\n\\\\\\\""),
-            _ => WORDS[self.random.below(PLAIN)],
+            _ => WORDS[self.random.below(ASCII)],
         };
         if let Some(arguments) = self.answer.arguments.get_mut(choice) {
-            arguments.push_str(piece.0);
+            arguments.push_str(delta.0);
         }
         format!(
             "{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{}\"}}}}]}}",
-            piece.1
+            delta.1
         )
     }
 
-    fn piece(&mut self) -> (&'static str, &'static str) {
+    fn random_delta(&mut self) -> (&'static str, &'static str) {
         let rare = self.random.below(100);
         let (start, count) = match rare {
-            0..80 => (0, PLAIN),
-            80..90 => (PLAIN, WIDE),
-            _ => (PLAIN + WIDE, WORDS.len() - PLAIN - WIDE),
+            0..80 => (0, ASCII),
+            80..90 => (ASCII, NON_ASCII),
+            _ => (ASCII + NON_ASCII, WORDS.len() - ASCII - NON_ASCII),
         };
         WORDS[start + self.random.below(count)]
     }
@@ -203,18 +203,18 @@ impl Writer {
     }
 }
 
-/// One event of a stream whose texts are the numbers of its pieces.
+/// An event of a stream in which the text of each delta is its number.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbered {
     pub(crate) bytes: Bytes,
     pub(crate) choice: usize,
-    /// `None` where the event brings no piece.
+    /// `None` if the event has no delta.
     pub(crate) number: Option<usize>,
 }
 
-/// A stream of so many pieces: all roles, then the choices in turns of a random order, then all finish reasons.
-pub(crate) fn numbered(pieces: usize, shape: Shape) -> Vec<Numbered> {
-    let mut writer = Writer::new(pieces, shape);
+/// A stream of `deltas` deltas: all roles, then rounds of all choices in random order, then all finish reasons.
+pub(crate) fn numbered(deltas: usize, shape: Shape) -> Vec<Numbered> {
+    let mut writer = Writer::new(deltas, shape);
     let mut event = |choice, number, delta: &str, reason| {
         let mut text = String::new();
         writer.chunk(choice, delta, reason, &mut text);
@@ -232,11 +232,11 @@ pub(crate) fn numbered(pieces: usize, shape: Shape) -> Vec<Numbered> {
         .map(|choice| event(*choice, None, role, "null"))
         .collect();
     let mut number = 0;
-    while number < pieces {
-        for at in 1..order.len() {
-            order.swap(at, random.below(at + 1));
+    while number < deltas {
+        for index in 1..order.len() {
+            order.swap(index, random.below(index + 1));
         }
-        for choice in order.iter().take(pieces - number) {
+        for choice in order.iter().take(deltas - number) {
             let delta = format!("{{\"content\":\"{number}\"}}");
             events.push(event(*choice, Some(number), &delta, "null"));
             number += 1;
@@ -251,7 +251,7 @@ pub(crate) fn numbered(pieces: usize, shape: Shape) -> Vec<Numbered> {
     events
 }
 
-/// A body of about so many chunks.
+/// A body of about `chunks` chunks.
 pub(crate) fn body(chunks: usize, shape: Shape) -> Body {
     let mut writer = Writer::new(chunks, shape);
     let (mut text, mut events) = (String::new(), Vec::new());
@@ -269,7 +269,7 @@ pub(crate) fn body(chunks: usize, shape: Shape) -> Body {
     }
 }
 
-/// Pieces of text as they are and as they stand on the wire: plain ones, then wide ones, then escaped ones.
+/// Deltas as text and as JSON: ASCII without escapes, then other characters, then escapes.
 const WORDS: [(&str, &str); 28] = [
     (" the", " the"),
     (" answer", " answer"),
@@ -300,5 +300,5 @@ const WORDS: [(&str, &str); 28] = [
     (" 🚀", " \\ud83d\\ude80"),
     ("\",", "\\\","),
 ];
-const PLAIN: usize = 16;
-const WIDE: usize = 4;
+const ASCII: usize = 16;
+const NON_ASCII: usize = 4;

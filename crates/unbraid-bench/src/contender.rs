@@ -1,4 +1,4 @@
-//! The contenders, each from reads to what eight consumers have in their hands.
+//! The contenders. Each one turns reads into the texts of eight consumers.
 
 pub(crate) mod actors;
 mod demux;
@@ -15,7 +15,7 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contender {
-    /// The source alone; its cost is taken off every other.
+    /// The source alone. Its cost is subtracted from that of the others.
     Source,
     Today,
     SseCore,
@@ -45,7 +45,7 @@ impl Contender {
         }
     }
 
-    /// Reads the source to its end; `None` from those that take nothing apart.
+    /// Reads the source to its end. Returns `None` for those that do not separate the choices.
     pub(crate) async fn run(self, feed: Feed, tally: Tally) -> Option<Answer> {
         match self {
             Self::Source => floor::source(feed, tally).await,
@@ -59,31 +59,31 @@ impl Contender {
     }
 }
 
-/// Where a consumer tells that it has a piece of text in its hand.
-pub(crate) trait Take: Clone + Send + Sync + 'static {
-    fn take(&self, piece: &str, kept: &mut String);
+/// Records that a consumer has received text.
+pub(crate) trait Record: Clone + Send + Sync + 'static {
+    fn record(&self, text: &str, kept: &mut String);
 }
 
-impl Take for Tally {
-    fn take(&self, piece: &str, kept: &mut String) {
-        Self::take(self, piece, kept);
+impl Record for Tally {
+    fn record(&self, text: &str, kept: &mut String) {
+        Self::record(self, text, kept);
     }
 }
 
-/// One piece, on its way through a hand-written demultiplexer.
+/// A delta inside a handwritten demultiplexer.
 #[derive(Debug)]
 pub(crate) enum Item {
     Text(String),
     Arguments(String),
 }
 
-/// A hand-written demultiplexer: a channel and a task for each choice.
-pub(crate) struct Hand<T> {
+/// A handwritten demultiplexer: a channel and a task for each choice.
+pub(crate) struct ManualDemux<T> {
     tally: T,
     choices: Vec<Option<(mpsc::UnboundedSender<Item>, JoinHandle<Part>)>>,
 }
 
-impl<T: Take> Hand<T> {
+impl<T: Record> ManualDemux<T> {
     pub(crate) fn new(tally: T) -> Self {
         Self {
             tally,
@@ -91,7 +91,7 @@ impl<T: Take> Hand<T> {
         }
     }
 
-    pub(crate) fn give(&mut self, choice: u32, item: Item) {
+    pub(crate) fn send(&mut self, choice: u32, item: Item) {
         let choice = choice as usize;
         if self.choices.len() <= choice {
             self.choices.resize_with(choice + 1, || None);
@@ -101,30 +101,30 @@ impl<T: Take> Hand<T> {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 (sender, tokio::spawn(consume(receiver, self.tally.clone())))
             });
-            let _gone = sender.send(item);
+            let _closed = sender.send(item);
         }
     }
 
     pub(crate) async fn finish(self) -> Answer {
         let mut answer = Answer::default();
-        for (at, choice) in self.choices.into_iter().enumerate() {
+        for (index, choice) in self.choices.into_iter().enumerate() {
             let Some((sender, task)) = choice else {
                 continue;
             };
             drop(sender);
-            answer.add(at, task.await.unwrap_or_default());
+            answer.add(index, task.await.unwrap_or_default());
         }
         answer
     }
 }
 
-async fn consume(mut receiver: mpsc::UnboundedReceiver<Item>, tally: impl Take) -> Part {
+async fn consume(mut receiver: mpsc::UnboundedReceiver<Item>, tally: impl Record) -> Part {
     let mut part = Part::default();
     while let Some(item) = receiver.recv().await {
         part.items += 1;
         match item {
-            Item::Text(text) => tally.take(&text, &mut part.text),
-            Item::Arguments(text) => tally.take(&text, &mut part.arguments),
+            Item::Text(text) => tally.record(&text, &mut part.text),
+            Item::Arguments(text) => tally.record(&text, &mut part.arguments),
         }
     }
     part

@@ -1,4 +1,4 @@
-//! Recorded streams, a row for each producer: its ratio, and how many of its events are read without parsing.
+//! Recorded streams, with a row for each producer: the ratios, and the share of events that match a template.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use crate::{
 const READ_BYTES: usize = 16 * 1024;
 const ROUNDS: usize = 5;
 
-/// Recordings are short: each is read so often in a row that a round has about this many bytes.
+/// Recordings are short, so each is repeated until a round has about this many bytes.
 const ROUND_BYTES: usize = 2_000_000;
 
 pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
@@ -47,7 +47,10 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
             row.ns[0] / row.ns[2]
         )?;
     }
-    writeln!(out, "ns of CPU an event, the opening of streams included")
+    writeln!(
+        out,
+        "ns of CPU per event, including the opening of the streams"
+    )
 }
 
 /// Every stream below a folder, by the part of its name before `__`.
@@ -75,13 +78,13 @@ struct Row {
 }
 
 fn row(streams: &[Vec<u8>]) -> io::Result<Row> {
-    let (mut events, mut fitted) = (0, 0);
+    let (mut events, mut matched) = (0, 0);
     for stream in streams {
         let mut demux = Demux::new(Config::default());
         demux.feed(stream);
         demux.finish();
         let (seen, fits) = demux.fitted();
-        (events, fitted) = (events + seen, fitted + fits);
+        (events, matched) = (events + seen, matched + fits);
     }
     let reads: Vec<Reads> = streams.iter().map(|stream| cut(stream)).collect();
     let bytes: usize = streams.iter().map(Vec::len).sum();
@@ -102,13 +105,13 @@ fn row(streams: &[Vec<u8>]) -> io::Result<Row> {
         }
     }
     let all = (events.max(1) as usize * times) as f64;
-    let net = |at: usize| {
-        let of = |round: &[f64; 4]| round.get(at).copied().unwrap_or_default() - round[0];
+    let net = |index: usize| {
+        let of = |round: &[f64; 4]| round.get(index).copied().unwrap_or_default() - round[0];
         median(rounds.iter().map(of)).max(1.0) / all
     };
     Ok(Row {
         events,
-        hits: fitted as f64 / events.max(1) as f64,
+        hits: matched as f64 / events.max(1) as f64,
         ns: [net(1), net(2), net(3)],
     })
 }
@@ -116,6 +119,6 @@ fn row(streams: &[Vec<u8>]) -> io::Result<Row> {
 fn cut(stream: &[u8]) -> Reads {
     let stream = Bytes::copy_from_slice(stream);
     let starts = (0..stream.len()).step_by(READ_BYTES);
-    let reads = starts.map(|at| stream.slice(at..stream.len().min(at + READ_BYTES)));
+    let reads = starts.map(|start| stream.slice(start..stream.len().min(start + READ_BYTES)));
     Reads::new(reads.collect())
 }

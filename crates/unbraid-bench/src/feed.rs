@@ -1,7 +1,7 @@
-//! The source that every contender reads: a network in miniature.
+//! The source that every contender reads. It simulates a network.
 //!
-//! It is `Pending` between any two reads. One event a read it gives the next only when consumers have had every item of
-//! the last.
+//! It returns `Pending` between two reads. With one event for each read, it returns the next read only when the consumers
+//! have received every item of the previous one.
 
 use std::{
     convert::Infallible,
@@ -20,7 +20,7 @@ use futures::{Stream, StreamExt, task::AtomicWaker};
 
 use crate::{body::Body, random::Random};
 
-/// How a body is cut into reads.
+/// How a body is split into reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Event,
@@ -39,26 +39,26 @@ impl Delivery {
         }
     }
 
-    /// The body's reads, and how many items stand in each if consumers are waited for.
+    /// The reads of a body, and the number of items in each if the source waits for the consumers.
     pub(crate) fn cut(self, body: &Body) -> Reads {
         let mut reads = Vec::new();
-        let (mut at, mut random) = (0, Random::new(3));
+        let (mut start, mut random) = (0, Random::new(3));
         match self {
             Self::Event => {
                 for (end, items) in &body.events {
-                    reads.push((body.bytes.slice(at..*end), *items));
-                    at = *end;
+                    reads.push((body.bytes.slice(start..*end), *items));
+                    start = *end;
                 }
             }
             Self::Read16k | Self::Random => {
-                while at < body.bytes.len() {
+                while start < body.bytes.len() {
                     let length = match self {
                         Self::Random => 1 + random.below(200),
                         Self::Event | Self::Read16k => 16 * 1024,
                     };
-                    let end = body.bytes.len().min(at + length);
-                    reads.push((body.bytes.slice(at..end), 0));
-                    at = end;
+                    let end = body.bytes.len().min(start + length);
+                    reads.push((body.bytes.slice(start..end), 0));
+                    start = end;
                 }
             }
         }
@@ -71,7 +71,7 @@ impl Delivery {
 pub(crate) struct Reads(Arc<[(Bytes, usize)]>);
 
 impl Reads {
-    /// A whole body in reads that nobody waits for.
+    /// The reads of a body. The source does not wait for the consumers.
     pub(crate) fn new(reads: Vec<Bytes>) -> Self {
         Self(reads.into_iter().map(|read| (read, 0)).collect())
     }
@@ -80,15 +80,15 @@ impl Reads {
         self.0.iter().map(|(read, _)| &**read)
     }
 
-    /// A source of the reads, and what its consumers tell their items to.
+    /// A source of the reads, and the tally of its consumers.
     pub(crate) fn feed(&self, keep: bool) -> (Feed, Tally) {
         let gate = Arc::new(Gate::default());
         let waits = self.0.iter().any(|(_, items)| *items > 0);
         let feed = Feed {
             reads: self.clone(),
-            at: 0,
+            next: 0,
             fed: 0,
-            rested: false,
+            was_pending: false,
             gate: Arc::clone(&gate),
         };
         let gate = waits.then_some(gate);
@@ -100,13 +100,13 @@ impl Reads {
 #[derive(Debug)]
 pub(crate) struct Feed {
     reads: Reads,
-    at: usize,
+    next: usize,
     fed: usize,
-    rested: bool,
+    was_pending: bool,
     gate: Arc<Gate>,
 }
 
-/// Counts what consumers have had.
+/// Counts the items that consumers have received.
 #[derive(Debug, Default)]
 struct Gate {
     consumed: AtomicUsize,
@@ -114,7 +114,7 @@ struct Gate {
     waker: AtomicWaker,
 }
 
-/// Where a consumer tells that it has an item in its hand.
+/// Records the items that consumers receive.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
     gate: Option<Arc<Gate>>,
@@ -122,12 +122,12 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// A consumer has a piece of text: it is kept where answers are compared, and only looked at where time is taken.
-    pub(crate) fn take(&self, piece: &str, kept: &mut String) {
+    /// Records a text. It is kept if answers are compared, and only observed if times are measured.
+    pub(crate) fn record(&self, text: &str, kept: &mut String) {
         if self.keep {
-            kept.push_str(piece);
+            kept.push_str(text);
         }
-        self.look(piece);
+        self.observe(text);
     }
 
     /// Whether answers are compared.
@@ -135,9 +135,9 @@ impl Tally {
         self.keep
     }
 
-    /// A consumer has looked at a piece of text.
-    pub(crate) fn look(&self, piece: &str) {
-        black_box(piece);
+    /// Records that a consumer has read a text.
+    pub(crate) fn observe(&self, text: &str) {
+        black_box(text);
         self.item();
     }
 
@@ -150,8 +150,8 @@ impl Tally {
         }
     }
 
-    /// Tells that all items of the last read were had.
-    pub(crate) fn all(&self, feed: &Feed) {
+    /// Records all items of the last read as received.
+    pub(crate) fn consume_all(&self, feed: &Feed) {
         while self.gate.is_some() && feed.gate.consumed.load(SeqCst) < feed.fed {
             self.item();
         }
@@ -159,8 +159,8 @@ impl Tally {
 }
 
 impl Feed {
-    /// The next read, for a contender of one task that does its work at `idle`, when there is nothing to read: it asks
-    /// the source as often, and waits at it in the same way, as those do whose work is other tasks'.
+    /// The next read, for a contender with a single task, which does its work in `idle` while the source is pending. It
+    /// polls the source as often as the contenders that work in other tasks.
     pub(crate) async fn read(&mut self, mut idle: impl FnMut(&Self)) -> Option<Bytes> {
         let read = poll_fn(|cx| {
             let read = self.poll_next_unpin(cx);
@@ -176,7 +176,7 @@ impl Feed {
         if self.gate.consumed.load(SeqCst) < self.fed {
             self.gate.waker.register(cx.waker());
             self.gate.wanted.store(self.fed, SeqCst);
-            self.rested = true;
+            self.was_pending = true;
             if self.gate.consumed.load(SeqCst) < self.fed {
                 return Poll::Pending;
             }
@@ -192,15 +192,15 @@ impl Stream for Feed {
         if self.poll_gate(cx).is_pending() {
             return Poll::Pending;
         }
-        if !std::mem::replace(&mut self.rested, true) {
+        if !std::mem::replace(&mut self.was_pending, true) {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.rested = false;
-        let Some((read, items)) = self.reads.0.get(self.at).cloned() else {
+        self.was_pending = false;
+        let Some((read, items)) = self.reads.0.get(self.next).cloned() else {
             return Poll::Ready(None);
         };
-        self.at += 1;
+        self.next += 1;
         self.fed += items;
         Poll::Ready(Some(Ok(read)))
     }

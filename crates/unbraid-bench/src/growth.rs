@@ -1,5 +1,5 @@
-//! Whether cost grows with the bytes and no faster: each line doubles or multiplies one thing, and a chunk (or byte)
-//! must go on costing the same.
+//! Checks that cost grows linearly with the input. Each line multiplies one dimension, and the cost of a chunk or byte must
+//! stay the same.
 
 use std::io::{self, Write};
 
@@ -27,10 +27,7 @@ pub(crate) fn run(quick: bool, out: &mut impl Write) -> io::Result<()> {
         let ns = stream_of(100_000, shape);
         writeln!(out, "  {choices:>6}    {ns:>10.1} ns a chunk")?;
     }
-    writeln!(
-        out,
-        "completions open at once, n = 8, opened, ended and dropped"
-    )?;
+    writeln!(out, "concurrent completions, n = 8: open, end and drop")?;
     for open in [1, 100, 10_000] {
         writeln!(out, "  {open:>6}    {:>10.1} us each", opened(open)?)?;
     }
@@ -42,7 +39,7 @@ pub(crate) fn run(quick: bool, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Nanoseconds of CPU a chunk; the stream is written as it is read, and the writing alone is taken off.
+/// CPU time for each chunk, in nanoseconds. The stream is generated while it is read; the cost of generating is subtracted.
 fn stream_of(chunks: usize, shape: Shape) -> f64 {
     let limits = Limits {
         completion_bytes: u64::MAX,
@@ -77,7 +74,7 @@ fn written(chunks: usize, shape: Shape, mut take: impl FnMut(&str)) -> f64 {
     started.elapsed().as_secs_f64() * 1e9
 }
 
-/// Microseconds of CPU to open a completion, see all its choices, end it and drop it.
+/// CPU time to open, end and drop a completion, in microseconds.
 fn opened(count: usize) -> io::Result<f64> {
     let runtime = runtime("current_thread")?;
     let body = crate::body::body(16, BRAIDED).bytes;

@@ -1,6 +1,6 @@
-//! Over HTTP on the loopback device: `unbraid-http` against the client of `async-openai` with a demultiplexer by hand.
+//! HTTP on the loopback interface: `unbraid-http` against the client of `async-openai` with a handwritten demultiplexer.
 //!
-//! The server has a thread and a runtime of its own, and its CPU time is taken off.
+//! The server runs in its own thread and runtime, and its CPU time is subtracted.
 
 mod latency;
 mod peer;
@@ -28,7 +28,7 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
     writeln!(out, "{report}")
 }
 
-/// As the other modes' runtimes, and with sockets.
+/// Like the runtimes of the other modes, with I/O enabled.
 fn runtime(name: &str) -> io::Result<Runtime> {
     if name == "two_workers" {
         Builder::new_multi_thread()

@@ -1,4 +1,4 @@
-//! Arguments that arrive in fragments of four bytes: one pass over each fragment against parsing every prefix again.
+//! Arguments in fragments of four bytes: one pass over each fragment, against parsing every prefix again.
 
 use std::{
     hint::black_box,
@@ -13,13 +13,13 @@ use unbraid_core::json::{Field, Partial, Pointer};
 const FRAGMENT: usize = 4;
 const ROUNDS: usize = 5;
 
-/// Parsing every prefix again takes minutes beyond this.
-const REPARSED: usize = 100_000;
+/// Above this size, parsing every prefix again takes minutes.
+const MAX_REPARSED: usize = 100_000;
 
-/// One way to follow arguments while they grow.
+/// A parser of growing arguments.
 struct Contender {
     name: &'static str,
-    /// Whether it is quadratic, and so left out for large texts.
+    /// Whether its cost is quadratic, so that it is skipped for large texts.
     quadratic: bool,
     run: fn(&str) -> usize,
 }
@@ -57,13 +57,13 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "\n{} bytes", text.len())?;
         let chosen: Vec<&Contender> = CONTENDERS
             .iter()
-            .filter(|c| !c.quadratic || size <= REPARSED)
+            .filter(|c| !c.quadratic || size <= MAX_REPARSED)
             .collect();
         let mut times: Vec<Vec<Duration>> = vec![Vec::new(); chosen.len()];
         for round in 0..ROUNDS {
             for turn in 0..chosen.len() {
-                let at = (turn + round) % chosen.len();
-                if let (Some(contender), Some(times)) = (chosen.get(at), times.get_mut(at)) {
+                let index = (turn + round) % chosen.len();
+                if let (Some(contender), Some(times)) = (chosen.get(index), times.get_mut(index)) {
                     let started = ProcessTime::now();
                     black_box((contender.run)(black_box(&text)));
                     times.push(started.elapsed());
@@ -114,11 +114,11 @@ pub(crate) fn document(size: usize) -> String {
 pub(crate) fn fragments(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let mut at = FRAGMENT.min(rest.len());
-        while !rest.is_char_boundary(at) {
-            at += 1;
+        let mut end = FRAGMENT.min(rest.len());
+        while !rest.is_char_boundary(end) {
+            end += 1;
         }
-        let (fragment, tail) = rest.split_at(at);
+        let (fragment, tail) = rest.split_at(end);
         rest = tail;
         (!fragment.is_empty()).then_some(fragment)
     })
@@ -129,11 +129,11 @@ fn follow(text: &str, pointer: &str) -> usize {
         return 0;
     };
     let mut field = Field::new(pointer);
-    let mut typed = 0;
+    let mut length = 0;
     for fragment in fragments(text) {
-        field.feed(fragment, &mut |text| typed += text.len());
+        field.feed(fragment, &mut |text| length += text.len());
     }
-    typed
+    length
 }
 
 fn field(text: &str) -> usize {

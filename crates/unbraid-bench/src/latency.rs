@@ -1,5 +1,5 @@
-//! How long one update takes from the hand that writes it to the hand that reads it, through the library and through
-//! a plain task with a channel: in a pipeline that is warm and idle, and at the pace of a model.
+//! The latency of one update from writer to consumer, through the library and through a task with a channel: in an idle
+//! pipeline after a warm-up, and at the pace of a model.
 
 mod paced;
 
@@ -19,22 +19,23 @@ use tokio::{
 use unbraid::Completions;
 
 use crate::{
-    stamps::{Spread, now},
+    stamps::{Percentiles, now},
     table::{RUNTIMES, runtime},
 };
 
 const UPDATES: usize = 20_000;
 
-/// Updates before the count begins.
-const WARM: usize = 2_000;
+/// Updates before the measurement starts.
+const WARM_UP: usize = 2_000;
 
+/// How an update reaches its consumer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Way {
+pub(crate) enum Pipeline {
     Channel,
     Actors,
 }
 
-impl Way {
+impl Pipeline {
     const ALL: [Self; 2] = [Self::Channel, Self::Actors];
 
     fn name(self) -> &'static str {
@@ -49,17 +50,17 @@ impl Way {
 struct Row {
     runtime: &'static str,
     pace: &'static str,
-    way: Way,
-    spread: Spread,
+    pipeline: Pipeline,
+    percentiles: Percentiles,
 }
 
 impl Row {
     fn to_json(&self) -> Value {
-        let mut row = self.spread.to_json();
+        let mut row = self.percentiles.to_json();
         if let Value::Object(row) = &mut row {
             row.insert("runtime".to_owned(), self.runtime.into());
             row.insert("pace".to_owned(), self.pace.into());
-            row.insert("way".to_owned(), self.way.name().into());
+            row.insert("way".to_owned(), self.pipeline.name().into());
         }
         row
     }
@@ -69,21 +70,24 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
     let mut rows = Vec::new();
     for name in RUNTIMES {
         let runtime = runtime(name)?;
-        for way in Way::ALL {
-            let spread = Spread::of(back_to_back(&runtime, way)?);
+        for pipeline in Pipeline::ALL {
+            let percentiles = Percentiles::from_times(measure_idle(&runtime, pipeline)?);
             rows.push(Row {
                 runtime: name,
                 pace: "warm",
-                way,
-                spread,
+                pipeline,
+                percentiles,
             });
         }
-        for (way, times) in Way::ALL.into_iter().zip(paced::measure(&runtime, quick)?) {
+        for (pipeline, times) in Pipeline::ALL
+            .into_iter()
+            .zip(paced::measure(&runtime, quick)?)
+        {
             rows.push(Row {
                 runtime: name,
                 pace: "100/s",
-                way,
-                spread: Spread::of(times),
+                pipeline,
+                percentiles: Percentiles::from_times(times),
             });
         }
     }
@@ -102,30 +106,30 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
             "{:<15} {:<8} {:<10} {:>10.2} {:>10.2} {:>10.2}",
             row.runtime,
             row.pace,
-            row.way.name(),
-            row.spread.p50,
-            row.spread.p99,
-            row.spread.max
+            row.pipeline.name(),
+            row.percentiles.p50,
+            row.percentiles.p99,
+            row.percentiles.max
         )?;
     }
     writeln!(
         out,
-        "warm: one choice, each update when the last was had; 100/s: {} choices, so many updates a second for each",
+        "warm: one choice, each update after the previous one is received; 100/s: {} choices, 100 updates per second for each",
         paced::CHOICES
     )
 }
 
-fn back_to_back(runtime: &Runtime, way: Way) -> io::Result<Vec<Duration>> {
+fn measure_idle(runtime: &Runtime, pipeline: Pipeline) -> io::Result<Vec<Duration>> {
     let measured = runtime.spawn(async move {
-        match way {
-            Way::Channel => channel().await,
-            Way::Actors => actors().await,
+        match pipeline {
+            Pipeline::Channel => channel().await,
+            Pipeline::Actors => actors().await,
         }
     });
     runtime.block_on(measured).map_err(io::Error::other)
 }
 
-/// What is sent into a channel, as the body of an answer.
+/// The reads sent into a channel, as the body of an answer.
 fn body(reads: UnboundedReceiver<Bytes>) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
     stream::unfold(reads, async |mut reads| {
         let read = reads.recv().await?;
@@ -133,16 +137,16 @@ fn body(reads: UnboundedReceiver<Bytes>) -> impl Stream<Item = Result<Bytes, Inf
     })
 }
 
-/// Sends one read at a time, each when the last has been had; how long each took.
-async fn times(send: UnboundedSender<Bytes>, mut had: UnboundedReceiver<()>) -> Vec<Duration> {
+/// Sends each read after the previous one is received, and returns the latencies.
+async fn times(send: UnboundedSender<Bytes>, mut received: UnboundedReceiver<()>) -> Vec<Duration> {
     let read = Bytes::from_static(READ);
     let mut times = Vec::with_capacity(UPDATES);
-    for nth in 0..WARM + UPDATES {
+    for nth in 0..WARM_UP + UPDATES {
         let started = now();
-        if send.send(read.clone()).is_err() || had.recv().await.is_none() {
+        if send.send(read.clone()).is_err() || received.recv().await.is_none() {
             break;
         }
-        if nth >= WARM {
+        if nth >= WARM_UP {
             times.push(started.elapsed());
         }
     }
@@ -151,29 +155,29 @@ async fn times(send: UnboundedSender<Bytes>, mut had: UnboundedReceiver<()>) -> 
 
 async fn channel() -> Vec<Duration> {
     let (send, mut reads) = mpsc::unbounded_channel::<Bytes>();
-    let (told, had) = mpsc::unbounded_channel();
+    let (notify, received) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while reads.recv().await.is_some() {
-            let _gone = told.send(());
+            let _closed = notify.send(());
         }
     });
-    times(send, had).await
+    times(send, received).await
 }
 
 async fn actors() -> Vec<Duration> {
     let (send, reads) = mpsc::unbounded_channel::<Bytes>();
-    let (told, had) = mpsc::unbounded_channel();
+    let (notify, received) = mpsc::unbounded_channel();
     let completions = Completions::from_byte_stream(body(reads));
     tokio::spawn(async move {
         let Ok(choice) = completions.first().await else {
             return;
         };
         let mut content = choice.content();
-        while let Some(Ok(_piece)) = content.next().await {
-            let _gone = told.send(());
+        while let Some(Ok(_delta)) = content.next().await {
+            let _closed = notify.send(());
         }
     });
-    times(send, had).await
+    times(send, received).await
 }
 
 const READ: &[u8] = b"data: {\"id\":\"chatcmpl-AbCdEfGhIjKlMnOpQrStUvWxYz012\",\"object\":\"chat.completion.chunk\",\"created\":1730000000,\"model\":\"gpt-4o-2024-08-06\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"logprobs\":null,\"finish_reason\":null}]}\n\n";

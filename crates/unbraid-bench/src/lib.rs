@@ -1,6 +1,6 @@
-//! Benchmarks of unbraid against what its users have today; see `docs/performance.md`.
+//! Benchmarks of unbraid against the libraries in use today; see `docs/performance.md`.
 //!
-//! Contenders run in one process, turn by turn; tables give medians, and ratios within one run.
+//! The contenders run alternately in one process. The tables show medians, and ratios within one run.
 
 // The migration guides are doc tests here, because this crate depends on the libraries that they migrate from.
 #[cfg(doctest)]
@@ -39,66 +39,66 @@ use table::Effort;
 
 const USAGE: &str = "usage: unbraid-bench [corpus | growth | http | json | latency | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
-/// What was asked for.
+/// The command-line arguments.
 #[derive(Debug, Default)]
-struct Asked {
-    what: Vec<String>,
+struct Args {
+    mode: Vec<String>,
     quick: bool,
     json: bool,
     padded: bool,
 }
 
-impl Asked {
+impl Args {
     fn read(arguments: impl Iterator<Item = String>) -> Option<Self> {
-        let mut asked = Self::default();
+        let mut args = Self::default();
         for argument in arguments {
             match &*argument {
-                "--quick" => asked.quick = true,
-                "--json" => asked.json = true,
-                "--padded" => asked.padded = true,
+                "--quick" => args.quick = true,
+                "--json" => args.json = true,
+                "--padded" => args.padded = true,
                 flag if flag.starts_with('-') => return None,
-                _ => asked.what.push(argument),
+                _ => args.mode.push(argument),
             }
         }
-        Some(asked)
+        Some(args)
     }
 }
 
 /// The command.
 pub fn main() -> ExitCode {
-    let Some(asked) = Asked::read(std::env::args().skip(1)) else {
+    let Some(args) = Args::read(std::env::args().skip(1)) else {
         return usage();
     };
     let mut out = io::stdout().lock();
-    let what: Vec<&str> = asked.what.iter().map(String::as_str).collect();
-    let printed = match *what {
-        [] => table(&asked, &mut out),
+    let mode: Vec<&str> = args.mode.iter().map(String::as_str).collect();
+    let result = match *mode {
+        [] => table(&args, &mut out),
         ["corpus"] => corpus::run(&mut out),
-        ["growth"] => growth::run(asked.quick, &mut out),
-        ["http"] => http::run(asked.quick, asked.json, &mut out),
-        ["latency"] => latency::run(asked.quick, asked.json, &mut out),
+        ["growth"] => growth::run(args.quick, &mut out),
+        ["http"] => http::run(args.quick, args.json, &mut out),
+        ["latency"] => latency::run(args.quick, args.json, &mut out),
         ["json"] => json::run(&mut out),
         ["profile", contender, delivery, runtime] => {
-            table::profile([contender, delivery, runtime], asked.quick, &mut out)
+            table::profile([contender, delivery, runtime], args.quick, &mut out)
         }
         _ => return usage(),
     };
-    match printed {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _told = writeln!(io::stderr(), "unbraid-bench: {error}");
+            let _result = writeln!(io::stderr(), "unbraid-bench: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
 fn usage() -> ExitCode {
-    let _told = writeln!(io::stderr(), "{USAGE}");
+    let _result = writeln!(io::stderr(), "{USAGE}");
     ExitCode::from(2)
 }
 
-fn table(asked: &Asked, out: &mut impl Write) -> io::Result<()> {
-    let effort = if asked.quick {
+fn table(args: &Args, out: &mut impl Write) -> io::Result<()> {
+    let effort = if args.quick {
         Effort {
             chunks: 20_000,
             rounds: 5,
@@ -110,11 +110,11 @@ fn table(asked: &Asked, out: &mut impl Write) -> io::Result<()> {
         }
     };
     let shape = Shape {
-        padded: asked.padded,
+        padded: args.padded,
         ..body::BRAIDED
     };
     let rows = table::measure(effort, shape)?;
-    if !asked.json {
+    if !args.json {
         return table::print(&rows, out);
     }
     let rows: Vec<_> = rows.iter().map(table::Row::to_json).collect();
@@ -122,7 +122,7 @@ fn table(asked: &Asked, out: &mut impl Write) -> io::Result<()> {
         "rows": rows,
         "chunks": effort.chunks,
         "rounds": effort.rounds,
-        "padded": asked.padded,
+        "padded": args.padded,
     });
     writeln!(out, "{report}")
 }

@@ -1,4 +1,4 @@
-//! What is allocated for a chunk, and what an open completion holds.
+//! The allocations of a chunk, and the memory of an open completion.
 
 mod resident;
 
@@ -19,32 +19,32 @@ use crate::{
     table::runtime,
 };
 
-/// What a counter of allocations counted while some work was done in this thread.
+/// The allocations that some work made in this thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
-    /// Allocations, reallocations not counted apart.
+    /// The number of allocations. Reallocations are not counted.
     pub allocations: u64,
-    /// Bytes that are still held.
+    /// The number of bytes that are still allocated.
     pub held: i64,
 }
 
-/// Counts allocations while the work is done.
+/// Counts the allocations of some work.
 pub type Measure = fn(&mut dyn FnMut()) -> Counted;
 
-/// Prints all figures, or the one that a process of its own was started for.
+/// Prints all measurements, or the one that a child process was started for.
 ///
 /// # Errors
 ///
-/// What writing, or starting a runtime or a process, comes to.
+/// Returns an error if writing, or starting a runtime or a process, fails.
 pub fn run(arguments: &[String], measure: Measure, out: &mut impl Write) -> io::Result<()> {
     match arguments {
-        [] => figures(measure, out),
+        [] => measurements(measure, out),
         [what, choices, open] if what == resident::COMMAND => resident::run(choices, open, out),
-        _ => Err(io::Error::other("it takes no arguments")),
+        _ => Err(io::Error::other("unexpected arguments")),
     }
 }
 
-fn figures(measure: Measure, out: &mut impl Write) -> io::Result<()> {
+fn measurements(measure: Measure, out: &mut impl Write) -> io::Result<()> {
     let body = body::body(100_000, BRAIDED);
     for delivery in Delivery::ALL {
         let reads = delivery.cut(&body);
@@ -76,7 +76,7 @@ fn figures(measure: Measure, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes that each of so many completions holds when all its choices have begun.
+/// The bytes on the heap for each of `open` completions when all its choices have started.
 fn held(measure: Measure, choices: usize, open: usize) -> io::Result<f64> {
     let runtime = runtime("current_thread")?;
     let mut all = Vec::with_capacity(open);
@@ -86,10 +86,10 @@ fn held(measure: Measure, choices: usize, open: usize) -> io::Result<f64> {
     Ok(counted.held as f64 / open as f64)
 }
 
-/// What a caller holds of a completion.
+/// The handles that a caller keeps of a completion.
 type Handles = (Completions, Vec<Choice>);
 
-/// Opens completions up to the capacity of what holds them, and sees all their choices begin.
+/// Opens completions up to the capacity of `all`, and waits for their choices to start.
 fn begin(runtime: &Runtime, read: &Bytes, choices: usize, all: &mut Vec<Handles>) {
     runtime.block_on(async {
         for _ in 0..all.capacity() {
@@ -109,7 +109,7 @@ fn begin(runtime: &Runtime, read: &Bytes, choices: usize, all: &mut Vec<Handles>
     });
 }
 
-/// One read that begins all choices.
+/// A read that starts all choices.
 fn roles(choices: usize) -> Bytes {
     let read: String = (0..choices).map(role).collect();
     Bytes::from(read)

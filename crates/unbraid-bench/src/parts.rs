@@ -1,4 +1,4 @@
-//! What the benches of the parts work on.
+//! The inputs of the benchmarks of single parts.
 
 use bytes::Bytes;
 
@@ -7,19 +7,19 @@ use crate::{
     json,
 };
 
-/// The body of about so many chunks, braided as in the tables.
+/// A body of about `chunks` chunks, interleaved as in the tables.
 #[must_use]
 pub fn braided(chunks: usize) -> Bytes {
     body::body(chunks, BRAIDED).bytes
 }
 
-/// The arguments of a call, of about so many bytes.
+/// The arguments of a call, of about `bytes` bytes.
 #[must_use]
 pub fn arguments(bytes: usize) -> String {
     json::document(bytes)
 }
 
-/// The same in fragments of four bytes.
+/// Splits arguments into fragments of four bytes.
 pub fn fragments(arguments: &str) -> impl Iterator<Item = &str> {
     json::fragments(arguments)
 }

@@ -1,4 +1,4 @@
-//! Numbers that are the same in every run.
+//! Pseudorandom numbers that are the same in every run.
 
 pub(crate) struct Random(u64);
 

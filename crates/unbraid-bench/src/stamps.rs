@@ -1,4 +1,4 @@
-//! When each piece was written, and when a consumer had it in its hand.
+//! The times when each delta was written and received.
 
 use std::{
     io,
@@ -11,60 +11,61 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{contender::Take, table::rounded};
+use crate::{contender::Record, table::rounded};
 
-/// A table by the number of a piece, which is also its text; its writer and its consumers share it.
+/// Times by the number of a delta, which is also its text. The writer and the consumers share the table.
 #[derive(Debug, Clone)]
-pub(crate) struct Stamps(Arc<Table>);
+pub(crate) struct Timestamps(Arc<Table>);
 
 #[derive(Debug)]
 struct Table {
     origin: Instant,
-    pieces: Vec<Piece>,
+    deltas: Vec<DeltaTimes>,
 }
 
-/// Nanoseconds since the origin; zero for what has not been.
+/// Nanoseconds since the origin, or zero for an event that has not happened.
 #[derive(Debug, Default)]
-struct Piece {
+struct DeltaTimes {
     written: AtomicU64,
-    had: AtomicU64,
+    received: AtomicU64,
 }
 
-impl Stamps {
-    pub(crate) fn new(pieces: usize) -> Self {
+impl Timestamps {
+    pub(crate) fn new(deltas: usize) -> Self {
         let mut all = Vec::new();
-        all.resize_with(pieces, Piece::default);
+        all.resize_with(deltas, DeltaTimes::default);
         Self(Arc::new(Table {
             origin: now(),
-            pieces: all,
+            deltas: all,
         }))
     }
 
-    /// The piece of this number is about to be written.
+    /// Records that the delta with this number is about to be written.
     pub(crate) fn written(&self, number: usize) {
-        if let Some(piece) = self.0.pieces.get(number) {
-            piece.written.store(self.elapsed(), SeqCst);
+        if let Some(delta) = self.0.deltas.get(number) {
+            delta.written.store(self.elapsed(), SeqCst);
         }
     }
 
-    /// A consumer has the piece of this number in its hand.
-    pub(crate) fn had(&self, number: usize) {
-        let at = self.elapsed();
-        if let Some(piece) = self.0.pieces.get(number) {
-            piece.had.store(at, SeqCst);
+    /// Records that a consumer has received the delta with this number.
+    pub(crate) fn received(&self, number: usize) {
+        let elapsed = self.elapsed();
+        if let Some(delta) = self.0.deltas.get(number) {
+            delta.received.store(elapsed, SeqCst);
         }
     }
 
-    /// How long each piece took, without the first ones; an error if one never arrived.
-    pub(crate) fn times(&self, warm: usize) -> io::Result<Vec<Duration>> {
-        let time = |piece: &Piece| {
-            let (written, had) = (piece.written.load(SeqCst), piece.had.load(SeqCst));
-            had.checked_sub(written)
+    /// The latency of each delta after the first `warm_up`, or an error if one never arrived.
+    pub(crate) fn times(&self, warm_up: usize) -> io::Result<Vec<Duration>> {
+        let time = |delta: &DeltaTimes| {
+            let (written, received) = (delta.written.load(SeqCst), delta.received.load(SeqCst));
+            received
+                .checked_sub(written)
                 .filter(|_| written > 0)
                 .map(Duration::from_nanos)
-                .ok_or_else(|| io::Error::other("a piece has not arrived"))
+                .ok_or_else(|| io::Error::other("a delta has not arrived"))
         };
-        self.0.pieces.iter().skip(warm).map(time).collect()
+        self.0.deltas.iter().skip(warm_up).map(time).collect()
     }
 
     fn elapsed(&self) -> u64 {
@@ -72,31 +73,31 @@ impl Stamps {
     }
 }
 
-impl Take for Stamps {
-    fn take(&self, piece: &str, _kept: &mut String) {
-        if let Ok(number) = piece.parse() {
-            self.had(number);
+impl Record for Timestamps {
+    fn record(&self, text: &str, _kept: &mut String) {
+        if let Ok(number) = text.parse() {
+            self.received(number);
         }
     }
 }
 
-/// What many times come to, in microseconds.
+/// Percentiles of latencies, in microseconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Spread {
+pub(crate) struct Percentiles {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) max: f64,
     count: usize,
 }
 
-impl Spread {
-    pub(crate) fn of(mut times: Vec<Duration>) -> Self {
+impl Percentiles {
+    pub(crate) fn from_times(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let us = |time: Option<&Duration>| time.map_or(0.0, |time| time.as_secs_f64() * 1e6);
-        let at = |share: usize| us(times.get(times.len() * share / 100));
+        let percentile = |percent: usize| us(times.get(times.len() * percent / 100));
         Self {
-            p50: at(50),
-            p99: at(99),
+            p50: percentile(50),
+            p99: percentile(99),
             max: us(times.last()),
             count: times.len(),
         }
@@ -114,7 +115,7 @@ impl Spread {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a benchmark wants the wall clock and never runs under paused time"
+    reason = "a benchmark measures wall-clock time and never runs with paused time"
 )]
 pub(crate) fn now() -> Instant {
     Instant::now()
@@ -125,18 +126,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_that_never_arrived_is_an_error() {
-        let stamps = Stamps::new(3);
-        (0..3).for_each(|number| stamps.written(number));
-        stamps.take("1", &mut String::new());
-        stamps.take("2", &mut String::new());
-        assert_eq!(stamps.times(1).unwrap().len(), 2);
-        assert!(stamps.times(0).is_err());
+    fn a_delta_that_never_arrived_is_an_error() {
+        let timestamps = Timestamps::new(3);
+        (0..3).for_each(|number| timestamps.written(number));
+        timestamps.record("1", &mut String::new());
+        timestamps.record("2", &mut String::new());
+        assert_eq!(timestamps.times(1).unwrap().len(), 2);
+        assert!(timestamps.times(0).is_err());
     }
 
     #[test]
-    fn a_spread_is_of_all_times() {
-        let spread = Spread::of((0..100).rev().map(Duration::from_micros).collect());
-        assert_eq!((spread.p50, spread.p99, spread.max), (50.0, 99.0, 99.0));
+    fn percentiles_cover_all_times() {
+        let percentiles =
+            Percentiles::from_times((0..100).rev().map(Duration::from_micros).collect());
+        assert_eq!(
+            (percentiles.p50, percentiles.p99, percentiles.max),
+            (50.0, 99.0, 99.0)
+        );
     }
 }

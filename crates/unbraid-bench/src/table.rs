@@ -1,4 +1,4 @@
-//! All contenders on all deliveries and runtimes: answers compared first, then times, medians and ratios.
+//! Measures all contenders with all deliveries and runtimes: compares their answers, then their times.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::{
     feed::{Delivery, Reads},
 };
 
-/// How much is measured.
+/// The size of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     pub(crate) chunks: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Row {
     contender: Contender,
     runtime: &'static str,
     delivery: Delivery,
-    /// Process CPU time without the source's.
+    /// CPU time of the process without that of the source.
     ns_per_chunk: f64,
     today_over_this: f64,
 }
@@ -59,7 +59,7 @@ pub(crate) fn runtime(name: &str) -> io::Result<Runtime> {
     }
 }
 
-/// Measures everything; an error if any two contenders disagree.
+/// Measures all contenders. Returns an error if any two disagree.
 pub(crate) fn measure(effort: Effort, shape: Shape) -> io::Result<Vec<Row>> {
     let body = body::body(effort.chunks, shape);
     let mut rows = Vec::new();
@@ -75,7 +75,7 @@ pub(crate) fn measure(effort: Effort, shape: Shape) -> io::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Runs a contender to its end, in a task of the runtime; the process CPU time in nanoseconds.
+/// Runs a contender to its end in a task of the runtime, and returns the CPU time of the process in nanoseconds.
 pub(crate) fn time(runtime: &Runtime, reads: &Reads, contender: Contender) -> f64 {
     let (feed, tally) = reads.feed(false);
     let started = ProcessTime::now();
@@ -84,7 +84,7 @@ pub(crate) fn time(runtime: &Runtime, reads: &Reads, contender: Contender) -> f6
     started.elapsed().as_secs_f64() * 1e9
 }
 
-/// Runs one contender for as long as a profiler needs.
+/// Runs one contender long enough for a profiler.
 pub(crate) fn profile(
     [contender, delivery, runtime_name]: [&str; 3],
     quick: bool,
@@ -107,7 +107,7 @@ pub(crate) fn profile(
         chunks += PROFILED;
     }
     let cost = spent / f64::from(chunks);
-    writeln!(out, "{cost:.0} ns a chunk, with the source's")
+    writeln!(out, "{cost:.0} ns per chunk, including the source")
 }
 
 fn compare(runtime: &Runtime, reads: &Reads, body: &Body) -> io::Result<()> {
@@ -116,22 +116,23 @@ fn compare(runtime: &Runtime, reads: &Reads, body: &Body) -> io::Result<()> {
         let task = runtime.spawn(contender.run(feed, tally));
         let answer = runtime.block_on(task).map_err(io::Error::other)?;
         if answer.is_some_and(|answer| answer != body.answer) {
-            let told = format!("{} gives another answer", contender.name());
-            return Err(io::Error::other(told));
+            let message = format!("{} gives another answer", contender.name());
+            return Err(io::Error::other(message));
         }
     }
     Ok(())
 }
 
-/// Times of every round, in the order of [`Contender::ALL`]; who begins moves on by one each round.
+/// The times of every round, in the order of [`Contender::ALL`]. Each round starts with the next contender.
 fn rounds(runtime: &Runtime, reads: &Reads, rounds: usize) -> Vec<[f64; Contender::ALL.len()]> {
     let count = Contender::ALL.len();
     let mut all = Vec::with_capacity(rounds);
     for round in 0..rounds {
         let mut times = [0.0; Contender::ALL.len()];
         for turn in 0..count {
-            let at = (turn + round) % count;
-            if let (Some(contender), Some(slot)) = (Contender::ALL.get(at), times.get_mut(at)) {
+            let index = (turn + round) % count;
+            if let (Some(contender), Some(slot)) = (Contender::ALL.get(index), times.get_mut(index))
+            {
                 *slot = time(runtime, reads, *contender);
             }
         }
@@ -146,9 +147,9 @@ fn evaluate(
     runtime: &'static str,
     delivery: Delivery,
 ) -> Vec<Row> {
-    let place = |wanted| Contender::ALL.iter().position(|known| *known == wanted);
+    let position = |wanted| Contender::ALL.iter().position(|known| *known == wanted);
     let net = |times: &[f64], contender| {
-        let of = |wanted| place(wanted).and_then(|at| times.get(at)).copied();
+        let of = |wanted| position(wanted).and_then(|index| times.get(index)).copied();
         let alone = of(Contender::Source).unwrap_or_default();
         (of(contender).unwrap_or_default() - alone).max(1.0)
     };

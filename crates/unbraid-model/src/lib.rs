@@ -1,7 +1,7 @@
-//! The synchronisation that is our own, under a model checker.
+//! Loom models of our own synchronization primitives.
 //!
-//! `unbraid`'s own source files are built here a second time, with the types of `loom` for those of the standard library.
-//! Each scene runs in every order that its threads can take; one in which somebody sleeps for ever is told as a deadlock.
+//! The source files of `unbraid` are compiled here a second time, with the types of `loom` instead of the standard library's.
+//! Each model runs in every interleaving of its threads. Loom reports a thread that sleeps forever as a deadlock.
 #![cfg(test)]
 
 #[path = "../../unbraid/src/requests.rs"]

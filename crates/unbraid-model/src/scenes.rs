@@ -1,4 +1,4 @@
-//! What every scene needs: a checker, and tasks.
+//! The models, and what they share: the checker and a minimal executor.
 
 mod ends;
 mod requests;
@@ -19,13 +19,13 @@ use crate::{
     watched::{Settle, Watched, Watcher},
 };
 
-/// Plays a scene in every order that its threads can take.
+/// Runs a model in every interleaving of its threads.
 fn check(scene: impl Fn() + Send + Sync + 'static) {
     play(None, scene);
 }
 
-/// As [`check`], where three threads have too much to do: only the orders with at most three preemptions, or with as many as
-/// `LOOM_MAX_PREEMPTIONS` says.
+/// Like [`check`], for models with too many interleavings: only those with at most three preemptions, or with the number
+/// in `LOOM_MAX_PREEMPTIONS`.
 fn check_most(scene: impl Fn() + Send + Sync + 'static) {
     play(Some(3), scene);
 }
@@ -34,15 +34,15 @@ fn play(preemptions: Option<usize>, scene: impl Fn() + Send + Sync + 'static) {
     let played = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&played);
     let mut builder = Builder::new();
-    builder.preemption_bound = preemptions.map(|most| builder.preemption_bound.unwrap_or(most));
+    builder.preemption_bound = preemptions.map(|limit| builder.preemption_bound.unwrap_or(limit));
     builder.check(move || {
         count.fetch_add(1, Ordering::Relaxed);
         scene();
     });
-    println!("{} orders", played.load(Ordering::Relaxed));
+    println!("{} interleavings", played.load(Ordering::Relaxed));
 }
 
-/// Wakes a task of the model.
+/// A waker of the minimal executor.
 #[derive(Default)]
 struct Bell(Notify);
 
@@ -56,7 +56,7 @@ impl Wake for Bell {
     }
 }
 
-/// Runs a task on this thread. It sleeps until it is woken, or is woken once for no reason.
+/// Runs a task on this thread, which sleeps until the task is woken. Loom also models one spurious wake-up.
 fn run<F: Future>(task: F) -> F::Output {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
@@ -69,7 +69,7 @@ fn run<F: Future>(task: F) -> F::Output {
     }
 }
 
-/// A watcher that is forgotten when a scene fails: then the checker gives no locks any more, and would abort the process.
+/// A watcher that is leaked if a model fails. Its drop would take a lock, which aborts the process after a failure.
 struct Seat<T: Settle>(Option<Watcher<T>>);
 
 impl<T: Settle> Seat<T> {
@@ -86,13 +86,13 @@ impl<T: Settle> Deref for Seat<T> {
     type Target = Watcher<T>;
 
     fn deref(&self) -> &Watcher<T> {
-        self.0.as_ref().expect("it is taken by the drop alone")
+        self.0.as_ref().expect("only the drop takes it")
     }
 }
 
 impl<T: Settle> DerefMut for Seat<T> {
     fn deref_mut(&mut self) -> &mut Watcher<T> {
-        self.0.as_mut().expect("it is taken by the drop alone")
+        self.0.as_mut().expect("only the drop takes it")
     }
 }
 

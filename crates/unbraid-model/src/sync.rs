@@ -1,8 +1,8 @@
-//! What stands in `unbraid`'s `sync`, as the model checker has it.
+//! The items of `unbraid`'s `sync` module, with the types of loom.
 
 use std::task::Waker;
 
-/// Nothing of ours is ordered by how its owners are counted, and counted by the checker each clone would multiply the orders.
+/// Not loom's `Arc`: no code depends on the order of reference counts, and each clone would multiply the interleavings.
 pub(crate) use std::sync::Arc;
 
 pub(crate) use loom::sync::{

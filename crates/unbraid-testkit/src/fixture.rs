@@ -1,20 +1,20 @@
-//! The streams that tests read: our own fixtures, and the corpus of recordings when it is at hand.
+//! The streams that tests read: our own fixtures, and the corpus of recordings where it is available.
 //!
-//! A fixture is `tests/fixtures/<dialect>/<producer>-<what>.sse` and, beside it, the trace it must give (`.events`).
-//! SSE comment lines at its head tell its provenance; one of them may hold options for the reader:
+//! A fixture is `tests/fixtures/<dialect>/<producer>-<what>.sse` and its expected trace (`.events`) in the same directory.
+//! SSE comment lines at its head state its provenance. One of them may contain options for the reader:
 //!
 //! ```text
 //! : synthetic, after vLLM: two choices, two parallel calls each
 //! : options expect-choices=1
 //! ```
 //!
-//! A stream whose first byte is what it tests, or one read in strict mode, holds no comments: a `.txt` beside it does.
+//! A stream that tests its first byte, or that is read in strict mode, has these lines in a `.txt` file instead.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The variable that says where the corpus lies.
+/// The environment variable with the path of the corpus.
 pub const CORPUS_VARIABLE: &str = "UNBRAID_CORPUS";
 
 /// One stream of `tests/fixtures`.
@@ -22,11 +22,11 @@ pub const CORPUS_VARIABLE: &str = "UNBRAID_CORPUS";
 pub struct Fixture {
     /// `dialect/producer-what`: the path below `tests/fixtures`, with `/`, without its extension.
     pub name: String,
-    /// Where the `.sse` file lies.
+    /// The path of the `.sse` file.
     pub path: PathBuf,
-    /// The whole stream, its comments included.
+    /// The whole stream, including its comments.
     pub bytes: Vec<u8>,
-    /// How the stream is to be read.
+    /// How to read the stream.
     pub options: Options,
 }
 
@@ -35,7 +35,7 @@ impl Fixture {
     ///
     /// # Panics
     ///
-    /// Panics when a file cannot be read or an option is not known: a test that silently reads nothing proves nothing.
+    /// Panics if a file cannot be read or an option is unknown, because a test that reads nothing would pass.
     pub fn all() -> Vec<Self> {
         let root = fixtures_root();
         let mut found: Vec<Self> = sse_files(&root)
@@ -50,19 +50,19 @@ impl Fixture {
     ///
     /// # Panics
     ///
-    /// Panics when there is no such fixture.
+    /// Panics if there is no such fixture.
     pub fn named(name: &str) -> Self {
         let root = fixtures_root();
         let path = root.join(format!("{name}.sse"));
         Self::load(&root, path)
     }
 
-    /// The trace beside the stream, if one has been blessed.
+    /// The expected trace, if it has been written.
     pub fn expected_trace(&self) -> Option<String> {
         fs::read_to_string(self.trace_path()).ok()
     }
 
-    /// Where that trace belongs.
+    /// The path of the expected trace.
     pub fn trace_path(&self) -> PathBuf {
         self.path.with_extension("events")
     }
@@ -86,22 +86,22 @@ impl Fixture {
     }
 }
 
-/// How a stream is to be read; the default is how unbraid reads without being told anything.
+/// How to read a stream. The default matches unbraid's default configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// `expect-choices=N`: how many choices were asked for; with 1 every index means choice 0 (E12).
+    /// `expect-choices=N`: how many choices were requested. With 1, every index means choice 0 (E12).
     pub expect_choices: Option<u32>,
-    /// `strict`: lines, payloads and deltas that the format does not allow are errors (R04, R07, R11, R14).
+    /// `strict`: lines, payloads and deltas that violate the format are errors (R04, R07, R11, R14).
     pub strict: bool,
     /// `split-think`, `split-think=start`: `<think>` tags separate reasoning from content (C18).
     pub split_think: SplitThink,
     /// `usage-after-done`: usage that follows `[DONE]` counts (U13).
     pub usage_after_done: bool,
-    /// `reasoning-keys=A,B`: the names under which reasoning comes, in the order of their priority (R5).
+    /// `reasoning-keys=A,B`: the field names of reasoning, in the order of their priority (R5).
     pub reasoning_keys: Option<Vec<String>>,
 }
 
-/// Where reasoning inside the content begins.
+/// Where reasoning inside the content starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SplitThink {
     /// Nowhere: tags are text.
@@ -114,11 +114,11 @@ pub enum SplitThink {
 }
 
 impl Options {
-    /// Reads the options from the comments at the head of a stream and from the `.txt` beside it.
+    /// Reads the options from the comments at the head of a stream and from its `.txt` file.
     ///
     /// # Errors
     ///
-    /// Gives back the first word that is no option.
+    /// Returns the first word that is not an option.
     pub fn read(stream: &[u8], notes: &str) -> Result<Self, String> {
         let head = String::from_utf8_lossy(stream);
         let comments = head.lines().map_while(|line| line.strip_prefix(':'));
@@ -151,32 +151,32 @@ impl Options {
     }
 }
 
-/// The corpus of recorded streams, which is not part of the repository.
+/// The corpus of recorded streams, which is not in the repository.
 #[derive(Debug, Clone)]
 pub enum Corpus {
-    /// The variable is not set and nothing lies at the default place, named here: a test skips.
+    /// The variable is not set, and the default directory, named here, has no streams. Tests skip.
     NotSet(PathBuf),
-    /// The variable is set and no stream lies where it points: a test fails, since someone asked for the corpus.
+    /// The variable is set, and its directory has no streams. Tests fail, because the corpus was requested.
     Missing(PathBuf),
-    /// The streams and where each was read, sorted by path.
+    /// The streams with their paths, sorted by path.
     Streams(Vec<(PathBuf, Vec<u8>)>),
 }
 
-/// Reads the corpus from [`CORPUS_VARIABLE`], by default `../shared/corpus` beside the workspace.
+/// Reads the corpus from [`CORPUS_VARIABLE`], by default from `../shared/corpus` relative to the workspace.
 ///
 /// # Panics
 ///
-/// Panics when a file that is there cannot be read.
+/// Panics if a file cannot be read.
 pub fn corpus() -> Corpus {
     corpus_at(env::var_os(CORPUS_VARIABLE).map(PathBuf::from))
 }
 
-fn corpus_at(told: Option<PathBuf>) -> Corpus {
-    let set = told.is_some();
-    let root = told.unwrap_or_else(|| workspace_root().join("../shared/corpus"));
+fn corpus_at(path: Option<PathBuf>) -> Corpus {
+    let is_set = path.is_some();
+    let root = path.unwrap_or_else(|| workspace_root().join("../shared/corpus"));
     let mut paths = sse_files(&root);
     paths.sort();
-    match (paths.is_empty(), set) {
+    match (paths.is_empty(), is_set) {
         (true, true) => Corpus::Missing(root),
         (true, false) => Corpus::NotSet(root),
         (false, _) => Corpus::Streams(
@@ -198,7 +198,7 @@ pub fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every `.sse` file below `dir`, in no order; none when there is no such directory.
+/// Every `.sse` file below `dir`, in any order. A missing directory has none.
 fn sse_files(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(dir) else {
         return Vec::new();
@@ -215,8 +215,8 @@ fn sse_files(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn name_below(root: &Path, path: &Path) -> String {
-    let below = path.strip_prefix(root).unwrap_or(path).with_extension("");
-    let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
+    let relative = path.strip_prefix(root).unwrap_or(path).with_extension("");
+    let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
     parts.join("/")
 }
 

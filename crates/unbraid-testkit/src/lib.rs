@@ -1,13 +1,13 @@
-//! Test material that every crate of the workspace shares.
+//! Shared test support of the workspace.
 //!
-//! [`cut`] cuts bytes the way a network does, [`fixture`] finds the streams to cut, [`script`] plays them with every fault
-//! that a source can have, and [`slow`] says what an honest
-//! but slow client would have got from them. Nothing here imports unbraid: a mistake made in the library cannot be
-//! repeated by its judge. With the feature `terminal`, `terminal` runs a program in a terminal and reads its screen.
+//! [`cut`] splits bytes into reads as a network does, [`fixture`] loads recorded streams, [`script`] replays them with
+//! every fault that a source can have, and [`reference`] is a simple reference client whose results the library must match.
+//! Nothing here depends on unbraid, so that a bug in the library cannot repeat in its reference. With the feature
+//! `terminal`, the module `terminal` runs a program in a terminal and reads its screen.
 
 pub mod cut;
 pub mod fixture;
+pub mod reference;
 pub mod script;
-pub mod slow;
 #[cfg(all(unix, feature = "terminal"))]
 pub mod terminal;

@@ -1,4 +1,4 @@
-//! A source that plays a script: bytes, pauses, and the ways in which a source goes wrong.
+//! A source that plays a script of bytes, pauses and faults.
 
 use std::io;
 use std::pin::Pin;
@@ -15,21 +15,21 @@ use tokio::time::{Sleep, sleep};
 pub enum Step {
     /// One read.
     Bytes(Vec<u8>),
-    /// Nothing for a while; needs a runtime with timers.
+    /// Pending for this long; needs a runtime with timers.
     Pause(Duration),
-    /// Nothing, once: the executor gets its turn.
+    /// Pending once, so that other tasks run.
     Yield,
-    /// Nothing, ever.
+    /// Pending forever.
     Stall,
-    /// The connection breaks.
+    /// The connection fails.
     Fail,
     /// The source panics when it is polled.
     Panic,
-    /// The source gives a read that panics when its bytes are looked at, as a decoder with a bug would.
+    /// The source returns a read that panics when its bytes are accessed, as a decoder with a bug would.
     PanicInRead,
 }
 
-/// What every panic of a script says, so that a test can tell it from a real one.
+/// The message of every panic of a script, which distinguishes it from a real one.
 pub const ON_PURPOSE: &str = "on purpose";
 
 /// One read of a script.
@@ -45,7 +45,7 @@ impl AsRef<[u8]> for Read {
     }
 }
 
-/// Plays a script; behind its last step the stream ends.
+/// Plays a script. The stream ends after its last step.
 #[derive(Debug)]
 pub struct Script {
     steps: std::vec::IntoIter<Step>,
@@ -55,7 +55,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// A source of these steps.
+    /// Creates a source that plays these steps.
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
         let steps: Vec<Step> = steps.into_iter().collect();
         Self {
@@ -66,23 +66,23 @@ impl Script {
         }
     }
 
-    /// A source of these reads, without any fault.
+    /// Creates a source of these reads, without faults.
     pub fn of<B: AsRef<[u8]>>(reads: impl IntoIterator<Item = B>) -> Self {
         Self::new(reads.into_iter().map(bytes))
     }
 
-    /// Whether the source has been dropped: what a server sees as a closed connection.
+    /// Returns a probe that shows when the source is dropped, which a server sees as a closed connection.
     pub fn probe(&self) -> Probe {
         Probe(Arc::clone(&self.closed))
     }
 }
 
-/// Tells whether a [`Script`] was dropped.
+/// Shows whether a [`Script`] was dropped.
 #[derive(Debug, Clone)]
 pub struct Probe(Arc<AtomicBool>);
 
 impl Probe {
-    /// Whether the source is gone.
+    /// Whether the source has been dropped.
     pub fn closed(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
@@ -112,7 +112,10 @@ impl Stream for Script {
             Some(Step::Bytes(bytes)) => Poll::Ready(Some(Ok(Read(Some(bytes))))),
             Some(Step::PanicInRead) => Poll::Ready(Some(Ok(Read(None)))),
             Some(Step::Fail) => {
-                let error = io::Error::new(io::ErrorKind::ConnectionReset, "the peer went away");
+                let error = io::Error::new(
+                    io::ErrorKind::ConnectionReset,
+                    "the peer closed the connection",
+                );
                 Poll::Ready(Some(Err(error)))
             }
             Some(Step::Panic) => panic!("{ON_PURPOSE}"),
@@ -137,7 +140,7 @@ pub fn bytes(bytes: impl AsRef<[u8]>) -> Step {
     Step::Bytes(bytes.as_ref().to_vec())
 }
 
-/// A chunk with one choice's text.
+/// A chunk with text of one choice.
 pub fn content(choice: u32, text: &str) -> String {
     let text = serde_json::Value::from(text);
     format!(
@@ -145,7 +148,7 @@ pub fn content(choice: u32, text: &str) -> String {
     )
 }
 
-/// A chunk with one choice's finish reason.
+/// A chunk with the finish reason of one choice.
 pub fn finish(choice: u32, reason: &str) -> String {
     format!(
         "data: {{\"id\":\"c\",\"choices\":[{{\"index\":{choice},\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\n"

@@ -1,4 +1,4 @@
-//! A terminal for a program under test: a pseudo-terminal, and a screen that understands what is written to it.
+//! A terminal for a program under test: a pseudo-terminal and a screen that interprets its output.
 
 use std::{
     ffi::OsStr,
@@ -17,13 +17,13 @@ use pty_process::{
 };
 use vt100::{Parser, Screen};
 
-/// Far beyond what any program takes to draw; a hang becomes a failure.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Much longer than any program takes to draw, so that a hang becomes a failure.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A program in a terminal. Dropping it kills the program.
 pub struct Terminal {
     pty: Arc<Pty>,
-    shown: Arc<Shown>,
+    output: Arc<Output>,
     child: Child,
 }
 
@@ -35,8 +35,8 @@ impl fmt::Debug for Terminal {
     }
 }
 
-/// What the program has written so far.
-struct Shown {
+/// The output of the program so far.
+struct Output {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -44,28 +44,28 @@ struct Shown {
 struct State {
     parser: Parser,
     written: Vec<u8>,
-    over: bool,
+    has_exited: bool,
 }
 
-/// What a program left behind.
+/// The result of a program that has exited.
 #[derive(Debug)]
 pub struct Left {
-    /// Its exit code; `None` if a signal ended it.
+    /// The exit code, or `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// Everything that it has written, escape sequences included.
+    /// Everything that it wrote, including escape sequences.
     pub written: String,
-    /// What stands on the screen.
+    /// The text on the screen.
     pub contents: String,
-    /// Whether the ordinary screen is shown again, with its cursor.
+    /// Whether the main screen is displayed again, with its cursor.
     pub restored: bool,
 }
 
 impl Terminal {
-    /// Runs a program in a terminal of so many rows and columns.
+    /// Runs a program in a terminal with `size` rows and columns.
     ///
     /// # Panics
     ///
-    /// If the system gives no pseudo-terminal, or the program does not start.
+    /// Panics if the system has no pseudo-terminal, or the program does not start.
     pub fn run<A: AsRef<OsStr>>(
         program: &str,
         args: impl IntoIterator<Item = A>,
@@ -74,11 +74,11 @@ impl Terminal {
         Self::run_with_stdin(program, args, size, None)
     }
 
-    /// The same, but the standard input is another one; the keys still come from the terminal.
+    /// Like [`run`](Self::run), with a separate standard input. The keys still come from the terminal.
     ///
     /// # Panics
     ///
-    /// If the system gives no pseudo-terminal, or the program does not start.
+    /// Panics if the system has no pseudo-terminal, or the program does not start.
     pub fn run_with_stdin<A: AsRef<OsStr>>(
         program: &str,
         args: impl IntoIterator<Item = A>,
@@ -86,7 +86,8 @@ impl Terminal {
         stdin: Option<Stdio>,
     ) -> Self {
         let (pty, pts) = open().expect("a pseudo-terminal");
-        pty.resize(Size::new(rows, columns)).expect("it has a size");
+        pty.resize(Size::new(rows, columns))
+            .expect("the terminal accepts its size");
         let mut command = Command::new(program)
             .args(args)
             .env("TERM", "xterm-256color");
@@ -98,20 +99,20 @@ impl Terminal {
         }
         let child = command.spawn(pts).expect("the program starts");
         let pty = Arc::new(pty);
-        let shown = Arc::new(Shown {
+        let output = Arc::new(Output {
             state: Mutex::new(State {
                 parser: Parser::new(cells(rows), cells(columns), 1000),
                 written: Vec::new(),
-                over: false,
+                has_exited: false,
             }),
             changed: Condvar::new(),
         });
-        let (reader, writer) = (Arc::clone(&pty), Arc::clone(&shown));
+        let (reader, writer) = (Arc::clone(&pty), Arc::clone(&output));
         thread::spawn(move || writer.read(&reader));
-        Self { pty, shown, child }
+        Self { pty, output, child }
     }
 
-    /// The other end of its standard input, if it is a pipe.
+    /// The write end of its standard input, if that is a pipe.
     pub fn stdin(&mut self) -> Option<std::process::ChildStdin> {
         self.child.stdin.take()
     }
@@ -126,75 +127,81 @@ impl Terminal {
     ///
     /// # Panics
     ///
-    /// If the terminal is gone.
+    /// Panics if the terminal is closed.
     pub fn press(&self, keys: &str) {
-        (&*self.pty).write_all(keys.as_bytes()).expect("a terminal");
+        (&*self.pty)
+            .write_all(keys.as_bytes())
+            .expect("the terminal is open");
     }
 
-    /// Makes the terminal larger or smaller.
+    /// Resizes the terminal.
     ///
     /// # Panics
     ///
-    /// If the terminal is gone.
+    /// Panics if the terminal is closed.
     pub fn resize(&self, (rows, columns): (u16, u16)) {
-        let mut state = self.shown.lock();
+        let mut state = self.output.lock();
         state.parser.set_size(cells(rows), cells(columns));
         self.pty
             .resize(Size::new(rows, columns))
-            .expect("a terminal");
+            .expect("the terminal is open");
     }
 
-    /// Waits until the screen shows what is wanted, and gives its text.
+    /// Waits until the screen satisfies a condition, and returns its text.
     ///
     /// # Panics
     ///
-    /// If it never does.
+    /// Panics if it never does.
     #[track_caller]
     pub fn wait(&self, wanted: impl Fn(&Screen) -> bool) -> String {
-        let state = self.shown.lock();
-        let waits = |state: &mut State| !wanted(state.parser.screen()) && !state.over;
+        let state = self.output.lock();
+        let is_waiting = |state: &mut State| !wanted(state.parser.screen()) && !state.has_exited;
         let waited = self
-            .shown
+            .output
             .changed
-            .wait_timeout_while(state, PATIENCE, waits);
+            .wait_timeout_while(state, TIMEOUT, is_waiting);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let screen = state.parser.screen();
-        assert!(wanted(screen), "never came:\n{}", screen.contents());
+        assert!(
+            wanted(screen),
+            "the screen never showed it:\n{}",
+            screen.contents()
+        );
         screen.contents()
     }
 
-    /// Waits until the screen has a text.
+    /// Waits until the screen contains a text.
     ///
     /// # Panics
     ///
-    /// If it never has.
+    /// Panics if it never does.
     #[track_caller]
     pub fn wait_for(&self, text: &str) -> String {
         self.wait(|screen| screen.contents().contains(text))
     }
 
-    /// Waits for the end of the program.
+    /// Waits until the program exits.
     ///
     /// # Panics
     ///
-    /// If it does not end.
+    /// Panics if it does not exit.
     #[track_caller]
     pub fn end(mut self) -> Left {
-        let state = self.shown.lock();
+        let state = self.output.lock();
         let waited = self
-            .shown
+            .output
             .changed
-            .wait_timeout_while(state, PATIENCE, |s| !s.over);
+            .wait_timeout_while(state, TIMEOUT, |state| !state.has_exited);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let screen = state.parser.screen();
-        assert!(state.over, "it goes on:\n{}", screen.contents());
+        assert!(state.has_exited, "still running:\n{}", screen.contents());
         let (contents, written) = (screen.contents(), String::from_utf8_lossy(&state.written));
         let (restored, written) = (
             !screen.alternate_screen() && !screen.hide_cursor(),
             written.into_owned(),
         );
         drop(state);
-        let code = self.child.wait().expect("it has ended").code();
+        let code = self.child.wait().expect("the program has exited").code();
         Left {
             code,
             written,
@@ -206,19 +213,19 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ended_before: std::io::Result<()> = self.child.kill();
+        let _already_exited: std::io::Result<()> = self.child.kill();
         let _reaped: std::io::Result<std::process::ExitStatus> = self.child.wait();
     }
 }
 
-impl Shown {
+impl Output {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self, mut pty: &Pty) {
         let mut buffer = [0; 4096];
-        // Linux reports the end of the last program as an error.
+        // Linux reports the exit of the last program as an error.
         while let Ok(n @ 1..) = pty.read(&mut buffer) {
             let read = buffer.get(..n).unwrap_or_default();
             let mut state = self.lock();
@@ -226,11 +233,11 @@ impl Shown {
             state.written.extend_from_slice(read);
             self.changed.notify_all();
         }
-        self.lock().over = true;
+        self.lock().has_exited = true;
         self.changed.notify_all();
     }
 }
 
 fn cells(n: u16) -> NonZeroU16 {
-    NonZeroU16::new(n).expect("a terminal has cells")
+    NonZeroU16::new(n).expect("a terminal has rows and columns")
 }

@@ -1,4 +1,4 @@
-//! T28 to T45: mixed fragments, other forms of a call, and what stands beside one.
+//! T28 to T45: mixed fragments, other forms of a call, and other fields next to a call.
 
 use unbraid_core::{ChoiceIndex, Config, Limits};
 
@@ -30,7 +30,7 @@ fn t28_t29_fragments_of_two_calls_may_be_mixed_in_one_chunk() {
 }
 
 #[test]
-fn t31_a_custom_tool_takes_text_and_no_json() {
+fn t31_the_input_of_a_custom_tool_is_text() {
     check(
         &calls(&[
             r#"{"index":0,"id":"c1","type":"custom","custom":{"name":"run","input":"ls {"}}"#,
@@ -47,7 +47,7 @@ fn t31_a_custom_tool_takes_text_and_no_json() {
 }
 
 #[test]
-fn t34_a_call_beside_the_finish_reason_comes_before_it() {
+fn t34_a_call_in_the_chunk_of_the_finish_reason_precedes_it() {
     let entry = r#"{"index":0,"id":"c1","function":{"name":"add","arguments":"{}"}}"#;
     check(
         &[format!(
@@ -88,7 +88,7 @@ fn t35_a_call_after_the_finish_reason_is_delivered_until_the_choice_ends() {
 }
 
 #[test]
-fn t36_t38_the_old_function_call_is_a_call_of_its_own_kind() {
+fn t36_t38_the_legacy_function_call_is_a_separate_kind() {
     check(
         &[
             delta(r#"{"function_call":null,"content":"a"}"#),
@@ -145,7 +145,7 @@ fn t37_a_call_in_both_forms_is_one_in_the_message_and_two_in_the_events() {
 }
 
 #[test]
-fn t39_text_behind_the_value_is_no_json() {
+fn t39_text_after_the_value_is_invalid_json() {
     check(
         &calls(&[
             r#"{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":1}<think>"}}"#,
@@ -160,7 +160,7 @@ fn t39_text_behind_the_value_is_no_json() {
 }
 
 #[test]
-fn t40_other_fields_of_a_call_are_kept_the_last_of_each() {
+fn t40_the_last_value_of_other_fields_of_a_call_is_kept() {
     let chunks = calls(&[
         r#"{"index":0,"id":"c1","function":{"name":"add","arguments":"{"},"extra_content":{"google":{"thought_signature":"Cp"}},"mark":1}"#,
         r#"{"index":0,"function":{"arguments":"}"},"mark":2}"#,
@@ -170,14 +170,14 @@ fn t40_other_fields_of_a_call_are_kept_the_last_of_each() {
     let call = demux
         .choice(ChoiceIndex(0))
         .and_then(|choice| choice.call(0));
-    let extra = call.expect("the call came").extra;
+    let extra = call.expect("the call exists").extra;
     let extra: Vec<(&str, &str)> = extra.iter().map(|(key, raw)| (&**key, &**raw)).collect();
     let signature = r#"{"google":{"thought_signature":"Cp"}}"#;
     assert_eq!(extra, [("extra_content", signature), ("mark", "3")]);
 }
 
 #[test]
-fn t41_t42_null_is_no_call_and_an_object_is_one_entry() {
+fn t41_t42_null_is_ignored_and_an_object_is_one_entry() {
     check(
         &[
             delta(r#"{"content":"a","tool_calls":null}"#),
@@ -226,7 +226,7 @@ fn t43_each_choice_has_its_own_index_0() {
 }
 
 #[test]
-fn t44_a_name_that_nobody_declared_is_delivered() {
+fn t44_an_undeclared_name_is_delivered() {
     let chunks = calls(&[r#"{"index":0,"id":"c1","function":{"name":"rm","arguments":"{}"}}"#]);
     let events = r#"
         |+0 #0 c1 "rm" function
@@ -242,7 +242,7 @@ fn t44_a_name_that_nobody_declared_is_delivered() {
 }
 
 #[test]
-fn t45_a_call_too_many_ends_its_choice_alone() {
+fn t45_exceeding_the_limit_on_calls_ends_only_its_choice() {
     let entry = |choice: u32, index: u32| {
         format!(
             r#"{{"index":{choice},"delta":{{"tool_calls":[{{"index":{index},"id":"c{index}","function":{{"name":"add","arguments":"{{}}"}}}}]}}}}"#

@@ -1,11 +1,11 @@
-//! T16 to T27: names and arguments out of pieces.
+//! T16 to T27: names and arguments in fragments.
 
 use unbraid_core::{CallStatus, ChoiceIndex, Config};
 
 use super::{HEADER, calls, check, check_declared, demux};
 
 #[test]
-fn t16_t17_a_call_is_announced_when_its_name_is_stable() {
+fn t16_t17_a_call_starts_when_its_name_is_complete() {
     let pieces = |first: &str, second: &str| {
         calls(&[
             &format!(r#"{{"index":0,"id":"c1","function":{{"name":"{first}"}}}}"#),
@@ -35,7 +35,7 @@ fn t16_t17_a_call_is_announced_when_its_name_is_stable() {
 }
 
 #[test]
-fn t16_declared_names_tell_a_piece_from_the_next_call_where_no_index_does() {
+fn t16_declared_names_distinguish_a_fragment_from_the_next_call_without_an_index() {
     let chunks = calls(&[
         r#"{"id":"c1","function":{"name":"edit_"}}"#,
         r#"{"function":{"name":"file","arguments":"{}"}}"#,
@@ -80,7 +80,7 @@ fn t18_arguments_wait_for_the_name() {
 }
 
 #[test]
-fn t20_t21_an_object_is_a_whole_value_and_an_empty_one_holds_the_place() {
+fn t20_t21_an_object_is_a_complete_value_and_an_empty_one_is_a_placeholder() {
     check(
         &calls(&[
             r#"{"index":0,"id":"c1","function":{"name":"add","arguments":{ "a": 1 }}}"#,
@@ -153,7 +153,7 @@ fn t24_t25_t26_fragments_are_appended_verbatim() {
         let call = demux
             .choice(ChoiceIndex(0))
             .and_then(|choice| choice.call(0));
-        let call = call.expect("the call came");
+        let call = call.expect("the call exists");
         (call.arguments.clone(), call.status)
     };
     let check = |texts: &[&str], arguments: &str, status| {
@@ -165,7 +165,7 @@ fn t24_t25_t26_fragments_are_appended_verbatim() {
 }
 
 #[test]
-fn t27_arguments_that_parse_are_no_end_of_the_call() {
+fn t27_arguments_that_parse_do_not_end_the_call() {
     check(
         &calls(&[
             r#"{"index":0,"id":"c1","function":{"name":"add","arguments":"1"}}"#,

@@ -1,4 +1,4 @@
-//! T1 to T15: which piece belongs to which call.
+//! T1 to T15: how entries are assigned to calls.
 
 use unbraid_core::{ChoiceIndex, Config};
 
@@ -22,7 +22,7 @@ fn t01_a_header_then_fragments() {
     );
 }
 
-/// A header with its index, then two fragments with the index alone, then the finish: one call, and no orphan.
+/// A header with its index and two fragments with only the index are one call.
 #[test]
 fn seed_a_fragmented_call_is_one_call() {
     check(
@@ -41,9 +41,9 @@ fn seed_a_fragmented_call_is_one_call() {
     );
 }
 
-/// A header that carries its arguments: one call, complete, and nothing follows.
+/// A header with complete arguments is one call.
 #[test]
-fn seed_a_call_in_a_single_shot_is_one_call() {
+fn seed_a_call_in_a_single_chunk_is_one_call() {
     check(
         &calls(&[
             r#"{"index":0,"id":"call_123","type":"function","function":{"name":"calculator","arguments":{"expression":"1+2"}}}"#,
@@ -57,7 +57,7 @@ fn seed_a_call_in_a_single_shot_is_one_call() {
     );
 }
 
-/// The header lost its index and the fragments have no id and no name: what ended as an orphan without name and id.
+/// A header without its index, and fragments without id and name, are one call.
 #[test]
 fn seed_fragments_with_an_index_continue_a_header_without() {
     check(
@@ -76,9 +76,9 @@ fn seed_fragments_with_an_index_continue_a_header_without() {
     );
 }
 
-/// Both headers lost their index; the fragments have it: it counts the headers.
+/// If no header has an index, the index of the fragments counts the headers.
 #[test]
-fn t02_an_index_that_no_call_has_counts_the_headers_without_one() {
+fn t02_an_unknown_index_counts_the_headers_without_an_index() {
     let [f, g] = ["f", "g"].map(|name| {
         format!(r#"{{"id":"c_{name}","function":{{"name":"{name}","arguments":""}}}}"#)
     });
@@ -107,13 +107,13 @@ fn t02_an_index_that_no_call_has_counts_the_headers_without_one() {
     let message = |chunks: &[&str]| {
         let demux = demux(&calls(chunks), Config::default());
         let message = demux.choice(ChoiceIndex(0)).map(|choice| choice.message());
-        let calls = message.expect("the choice came").tool_calls;
+        let calls = message.expect("the choice exists").tool_calls;
         calls
             .into_iter()
             .map(|call| call.arguments)
             .collect::<Vec<_>>()
     };
-    // In any order, in one chunk, and with headers that came by their position in a chunk.
+    // In any order, in one chunk, and with headers whose index is their position in a chunk.
     assert_eq!(
         message(&[&f, &g, &second, &first, &third, &fourth]),
         ["[1]", "[2]"]
@@ -127,7 +127,7 @@ fn t02_an_index_that_no_call_has_counts_the_headers_without_one() {
         message(&[&headers, &h, &both, &last, &third, &fourth]),
         ["[1]", "[2]", "{}"]
     );
-    // Fragments without index, several in a chunk, go by their position.
+    // Several fragments without an index in one chunk are assigned by position.
     let bare = r#"{"function":{"arguments":"1"}},{"function":{"arguments":"2"}}"#;
     assert_eq!(message(&[&f, &g, bare]), ["1", "2"]);
 }
@@ -174,7 +174,7 @@ fn t02_a_slot_without_header_adopts_the_next_one() {
 }
 
 #[test]
-fn t02_an_orphan_is_told_with_all_that_it_lacks() {
+fn t02_arguments_without_a_header_report_what_is_missing() {
     let chunks = calls(&[r#"{"index":0,"function":{"arguments":"{\"a\":1}"}}"#]);
     check(
         &chunks,
@@ -189,8 +189,8 @@ fn t02_an_orphan_is_told_with_all_that_it_lacks() {
     let call = demux
         .choice(ChoiceIndex(0))
         .and_then(|c| c.call(0))
-        .expect("the call");
-    let problem = call.problem().expect("it lacks both");
+        .expect("the call exists");
+    let problem = call.problem().expect("name and id are missing");
     assert_eq!(problem.missing, ["name", "id"]);
     assert_eq!(
         problem.to_string(),
@@ -308,7 +308,7 @@ fn t07_a_new_id_with_a_name_is_a_new_call_on_the_same_index() {
 }
 
 #[test]
-fn t08_two_values_in_one_call_are_told_at_the_end() {
+fn t08_two_values_in_one_call_are_reported_at_the_end() {
     check(
         &calls(&[
             r#"{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":1}"}}"#,
@@ -364,7 +364,7 @@ fn t10_a_new_id_without_a_name_continues_the_call_which_keeps_its_first() {
 }
 
 #[test]
-fn t11_t19_t33_empty_and_null_say_nothing() {
+fn t11_t19_t33_empty_and_null_count_as_absent() {
     check(
         &calls(&[
             r#"{"index":0,"id":"c1","function":{"name":"add","arguments":null}}"#,
@@ -409,7 +409,7 @@ fn t12_t30_t32_id_type_and_function_may_come_later() {
 }
 
 #[test]
-fn t13_an_id_that_never_came_is_a_status_and_none_is_made_up() {
+fn t13_a_missing_id_is_a_status_and_no_id_is_invented() {
     check(
         &calls(&[r#"{"index":0,"function":{"name":"add","arguments":"{}"}}"#]),
         r#"
@@ -422,7 +422,7 @@ fn t13_an_id_that_never_came_is_a_status_and_none_is_made_up() {
 }
 
 #[test]
-fn t14_one_id_on_two_indices_is_two_calls_where_a_name_comes_with_it() {
+fn t14_one_id_on_two_indices_is_two_calls_if_it_has_a_name() {
     check(
         &calls(&[
             r#"{"index":0,"id":"c","function":{"name":"add","arguments":"{}"}}"#,

@@ -1,4 +1,4 @@
-//! Writes the fuzzers' corpora: `seeds <directory>` makes a directory of files for each target, and its words.
+//! Writes the corpora of the fuzzers: `seeds <directory>` creates a directory of files and a dictionary for each target.
 
 use std::{
     env, fs,
@@ -35,7 +35,7 @@ fn write(root: &Path, target: &Target) -> io::Result<usize> {
     Ok(seeds.len())
 }
 
-/// A line of libFuzzer's dictionaries.
+/// Formats a line of a libFuzzer dictionary.
 fn quoted(word: &str) -> String {
     let escape = |byte: u8| match byte {
         b'"' | b'\\' => format!("\\{}", char::from(byte)),

@@ -1,7 +1,7 @@
-//! Opens completions with random faults for as long as it is told, and counts what is left of them:
+//! Opens completions with random faults for some minutes, and counts hangs and leaks:
 //! `cargo run --release -p unbraid-adversarial --bin soak -- [minutes [first seed]]`.
 //!
-//! An hour on a quiet machine is some ten million completions. It fails unless what hung, and what leaked, is zero and zero.
+//! An hour on an idle machine is about ten million completions. The program fails if a completion hangs or leaks.
 
 use std::{
     env,
@@ -12,7 +12,7 @@ use std::{
 
 use peak_alloc::PeakAlloc;
 use tokio::runtime::Runtime;
-use unbraid_adversarial::soak::{Tally, silence_panics_on_purpose, soak};
+use unbraid_adversarial::soak::{Tally, silence_scripted_panics, soak};
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
@@ -21,26 +21,26 @@ static HEAP: PeakAlloc = PeakAlloc;
 const ROUND: u64 = 20_000;
 
 fn main() -> io::Result<ExitCode> {
-    let mut told = env::args().skip(1).map(|number| number.parse::<u64>());
+    let mut args = env::args().skip(1).map(|number| number.parse::<u64>());
     let (Some(Ok(minutes)), Ok(first)) = (
-        told.next().or(Some(Ok(60))),
-        told.next().unwrap_or(Ok(10_000_000)),
+        args.next().or(Some(Ok(60))),
+        args.next().unwrap_or(Ok(10_000_000)),
     ) else {
         writeln!(io::stderr(), "usage: soak [minutes [first seed]]")?;
         return Ok(ExitCode::from(2));
     };
-    silence_panics_on_purpose();
-    let runtimes = [current()?, several()?];
+    silence_scripted_panics();
+    let runtimes = [current_thread()?, multi_thread()?];
     run(&runtimes, Duration::from_secs(minutes * 60), first)
 }
 
-#[expect(clippy::disallowed_methods, reason = "it runs for a time")]
+#[expect(clippy::disallowed_methods, reason = "it runs for a given time")]
 fn run(runtimes: &[Runtime; 2], length: Duration, first: u64) -> io::Result<ExitCode> {
     let mut out = io::stdout();
     let mut tally = Tally::default();
     let mut seed = first;
     let start = Instant::now();
-    // What is allocated once, by the library or below it, is there after a round.
+    // After the first round, everything that is allocated once is allocated.
     let mut warm = None;
     loop {
         for runtime in runtimes {
@@ -62,7 +62,7 @@ fn run(runtimes: &[Runtime; 2], length: Duration, first: u64) -> io::Result<Exit
         } = tally;
         writeln!(
             out,
-            "{:5} s: {opened} opened, {ended} ended, {hung} hung, {unclosed} sources open, {actors} actors left, {leaked} bytes more",
+            "{:5} s: {opened} opened, {ended} ended, {hung} hung, {unclosed} sources open, {actors} actors alive, {leaked} bytes more",
             start.elapsed().as_secs()
         )?;
         let failed = hung > 0 || unclosed > 0 || actors > 0 || opened != ended;
@@ -78,16 +78,16 @@ fn run(runtimes: &[Runtime; 2], length: Duration, first: u64) -> io::Result<Exit
     }
 }
 
-/// Bytes by which a quiet heap may differ from itself: tables of the runtime that grow with the busiest moment.
+/// How much an idle heap may grow without a leak, because the runtime's tables grow with the peak load.
 const SLACK: i64 = 256 * 1024;
 
-fn current() -> io::Result<Runtime> {
+fn current_thread() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
 }
 
-fn several() -> io::Result<Runtime> {
+fn multi_thread() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -1,17 +1,17 @@
-//! Single events, each as large as an event may be, that a peer made to cost as much as possible.
+//! Single events of the maximum size, built to cost as much as possible.
 
 use std::iter::{once, repeat_n};
 
 use unbraid_core::limits::MAX_EVENT_BYTES;
 
-/// An event, or a body of JSON, of at most [`MAX_EVENT_BYTES`]: its name in `docs/limits.md`, and its pieces.
+/// An event, or a body of JSON, of at most [`MAX_EVENT_BYTES`].
 #[derive(Debug, Clone, Copy)]
 pub struct Event {
-    /// The row of the table.
+    /// The name of its row in `docs/limits.md`.
     pub name: &'static str,
-    /// What stands before the part that is repeated.
+    /// The bytes before the repeated part.
     head: &'static str,
-    /// What is repeated for as long as there is room.
+    /// The part that is repeated up to the maximum size.
     unit: Unit,
     tail: &'static str,
 }
@@ -19,7 +19,7 @@ pub struct Event {
 #[derive(Debug, Clone, Copy)]
 enum Unit {
     Text(&'static str),
-    /// So many of one thing, between two texts.
+    /// A text before, a text to repeat, the number of repetitions, and a text after.
     Several(&'static str, &'static str, usize, &'static str),
     Bytes(u8),
 }
@@ -49,8 +49,8 @@ impl Event {
         }
     }
 
-    /// The event and its end, a piece at a time, so that it takes no memory of its own.
-    pub fn pieces(&self) -> impl Iterator<Item = Vec<u8>> + Send + 'static {
+    /// The event in parts, generated on demand so that it takes no memory itself.
+    pub fn parts(&self) -> impl Iterator<Item = Vec<u8>> + Send + 'static {
         let unit = match self.unit {
             Unit::Text(text) => text.as_bytes().to_vec(),
             Unit::Several(head, each, count, tail) => {
@@ -58,28 +58,28 @@ impl Event {
             }
             Unit::Bytes(byte) => vec![byte],
         };
-        // A line's field name does not count as data.
+        // The field name of a line does not count as data.
         let counted = unit.len() - if unit.starts_with(b"data:") { 5 } else { 0 };
-        let piece = unit.repeat((PIECE / unit.len()).max(1));
-        let pieces = ROOM / counted / (piece.len() / unit.len());
+        let part = unit.repeat((PART / unit.len()).max(1));
+        let parts = SPACE / counted / (part.len() / unit.len());
         let ends = [self.head, self.tail].map(|end| end.as_bytes().to_vec());
         let [head, tail] = ends;
         once(head)
-            .chain(repeat_n(piece, pieces))
+            .chain(repeat_n(part, parts))
             .chain(once(tail))
             .chain(once(b"\n\n".to_vec()))
     }
 }
 
-/// Bytes of a piece, about.
-const PIECE: usize = 16 * 1024;
+/// The approximate size of a part.
+const PART: usize = 16 * 1024;
 
-/// Bytes that are repeated.
-const ROOM: usize = MAX_EVENT_BYTES - 8 * PIECE;
+/// The total size of the repeated parts.
+const SPACE: usize = MAX_EVENT_BYTES - 8 * PART;
 
 const CHUNK: &str = "{\"choices\":[{}]}";
 
-/// All of them, in the order of the table.
+/// All events, in the order of the table.
 pub const EVENTS: [Event; 26] = [
     Event::new(
         "an error event of 16 million lines",

@@ -1,4 +1,4 @@
-//! Decoding: the short way reads what the parser reads, and takes nothing that it refuses.
+//! Decoding: the template path gives the same updates as the parser, and accepts nothing that the parser rejects.
 
 use serde_json::Value;
 use unbraid_core::{
@@ -8,11 +8,11 @@ use unbraid_core::{
     limits::MAX_JSON_DEPTH,
 };
 
-/// Decodes every line of the input as one event of a stream. The first byte chooses strict mode.
+/// Decodes every line of the input as one event of a stream. The first byte selects strict mode.
 ///
 /// # Panics
 ///
-/// Panics where the short way and the parser differ.
+/// Panics if the template path and the parser differ.
 pub fn decode(input: &[u8]) {
     let Some((flags, lines)) = input.split_first() else {
         return;
@@ -21,23 +21,23 @@ pub fn decode(input: &[u8]) {
     let _hits = compare(&events, flags & 1 == 1);
 }
 
-/// How many events there were, and which of them took the short way.
+/// The decode path of each event.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Hits {
-    /// For each event, whether it took the short way.
-    pub taken: Vec<bool>,
-    /// For each event, whether it was read by the scanner.
+    /// Whether each event matched a template.
+    pub templates: Vec<bool>,
+    /// Whether each event was read by the scanner.
     pub scanned: Vec<bool>,
 }
 
-/// Decodes events by a decoder, by one that has the parser read each of them, and by one that reads all field by field.
+/// Decodes events with a decoder, with one that uses only the parser, and with one that reads every event field by field.
 ///
-/// What took the short way is also compared with what `serde_json` makes of it, by itself; and what a `Demux` tells of all
-/// of them with what it tells of the parser's updates.
+/// Updates from the template path are also compared with a direct reading by `serde_json`, and the events of a `Demux` with
+/// those of a `Demux` that is fed the parser's updates.
 ///
 /// # Panics
 ///
-/// Panics where they differ.
+/// Panics if they differ.
 pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
     let mut decoder = Decoder::new(strict, MAX_JSON_DEPTH);
     let mut reference = Decoder::reference(strict, MAX_JSON_DEPTH);
@@ -45,23 +45,23 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
     let mut hits = Hits::default();
     for data in events {
         let before = (decoder.fitted(), decoder.scanned());
-        let (given, error) = read(&mut decoder, data);
-        let shown = || String::from_utf8_lossy(data);
+        let (actual, error) = read(&mut decoder, data);
+        let display = || String::from_utf8_lossy(data);
         for other in [&mut reference, &mut by_field] {
-            let (expected, refused) = read(other, data);
-            assert_eq!(error, refused, "{}", shown());
-            assert_eq!(given, expected, "{}", shown());
-            assert_eq!(decoder.events(), other.events(), "{}", shown());
+            let (expected, rejected) = read(other, data);
+            assert_eq!(error, rejected, "{}", display());
+            assert_eq!(actual, expected, "{}", display());
+            assert_eq!(decoder.events(), other.events(), "{}", display());
         }
         hits.scanned.push(decoder.scanned() > before.1);
-        let taken = decoder.fitted() > before.0;
-        if taken {
-            let [update] = given.as_slice() else {
-                panic!("{} updates: {}", given.len(), shown());
+        let is_template = decoder.fitted() > before.0;
+        if is_template {
+            let [update] = actual.as_slice() else {
+                panic!("{} updates: {}", actual.len(), display());
             };
             check(update, data);
         }
-        hits.taken.push(taken);
+        hits.templates.push(is_template);
         if error.is_some() {
             break;
         }
@@ -73,37 +73,37 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
             expect_choices,
             ..Config::default()
         };
-        compare_told(events, options);
+        compare_demux(events, options);
     }
     hits
 }
 
-/// A `Demux` of bytes against one that is given the parser's updates.
-fn compare_told(events: &[&[u8]], options: Config) {
+/// Compares a `Demux` of bytes with one that is fed the parser's updates.
+fn compare_demux(events: &[&[u8]], options: Config) {
     if events.iter().any(|data| data.contains(&b'\r')) {
-        return; // it would end a line
+        return; // a carriage return would end the line
     }
     let strict = options.strict;
-    let mut given = Demux::new(options.clone());
+    let mut actual = Demux::new(options.clone());
     let mut expected = Demux::new(options);
     let mut reference = Decoder::reference(strict, MAX_JSON_DEPTH);
     let mut offset = 0;
     for data in events {
         let event = [b"data: ", *data, b"\n\n"].concat();
-        given.feed(&event);
-        let told = reference.decode(frame(data, offset), &mut |update| {
+        actual.feed(&event);
+        let decoded = reference.decode(frame(data, offset), &mut |update| {
             expected.feed_update(update)
         });
-        told.unwrap_or_else(|error| expected.abort(error));
+        decoded.unwrap_or_else(|error| expected.abort(error));
         offset += event.len() as u64;
     }
-    given.finish();
+    actual.finish();
     expected.finish();
-    if given.choices().next().is_some() {
-        assert_eq!(lines(&mut given), lines(&mut expected), "a demux of bytes");
-        assert_eq!(given.aggregate(), expected.aggregate(), "a demux of bytes");
-        let (given, expected) = (given.aggregate_json(), expected.aggregate_json());
-        assert_eq!(given, expected, "a demux of bytes");
+    if actual.choices().next().is_some() {
+        assert_eq!(lines(&mut actual), lines(&mut expected), "a demux of bytes");
+        assert_eq!(actual.aggregate(), expected.aggregate(), "a demux of bytes");
+        let (actual, expected) = (actual.aggregate_json(), expected.aggregate_json());
+        assert_eq!(actual, expected, "a demux of bytes");
     }
 }
 
@@ -126,52 +126,56 @@ fn frame(data: &[u8], offset: u64) -> Frame<'_> {
 
 fn read(decoder: &mut Decoder, data: &[u8]) -> (Vec<Update<'static>>, Option<String>) {
     let mut updates = Vec::new();
-    let told: Result<(), StreamError> = decoder.decode(frame(data, 0), &mut |update| {
+    let decoded: Result<(), StreamError> = decoder.decode(frame(data, 0), &mut |update| {
         updates.push(update.clone().into_owned())
     });
-    (updates, told.err().map(|error| error.to_string()))
+    (updates, decoded.err().map(|error| error.to_string()))
 }
 
-/// The update against a plain reading of the chunk, which shares no code with the library.
+/// Compares the update with a simple reading of the chunk that shares no code with the library.
 fn check(update: &Update<'_>, data: &[u8]) {
-    let shown = String::from_utf8_lossy(data);
+    let display = String::from_utf8_lossy(data);
     let chunk: Value = match serde_json::from_slice(data) {
         Ok(chunk) => chunk,
-        // Raw fields keep numbers that a `Value` has no room for.
+        // Raw fields keep numbers that a `Value` cannot represent.
         Err(error) if error.to_string().starts_with("number out of range") => return,
-        Err(error) => panic!("taken, but serde_json says {error}: {shown}"),
+        Err(error) => panic!("matched a template, but serde_json fails with {error}: {display}"),
     };
     let [choice] = chunk["choices"].as_array().map_or(&[][..], Vec::as_slice) else {
-        panic!("taken, but it has not one choice: {shown}");
+        panic!("matched a template, but does not have exactly one choice: {display}");
     };
     assert_eq!(
         update.choice.map(|index| u64::from(index.0)),
         choice["index"].as_u64(),
-        "{shown}"
+        "{display}"
     );
     let delta = &choice["delta"];
     let arguments = &delta["tool_calls"][0]["function"]["arguments"];
     let reasoning = REASONING.iter().find_map(|name| text(&delta[name]));
     let call = update.tool_calls.first();
-    let told = [
+    let actual = [
         update.content.as_ref(),
         update.reasoning.as_ref(),
         update.refusal.as_ref(),
         call.and_then(|call| call.arguments.as_ref()),
     ]
-    .map(|piece| piece.map(|piece| &*piece.text));
-    let plain = [
+    .map(|delta| delta.map(|delta| &*delta.text));
+    let expected = [
         text(&delta["content"]).or_else(|| text(&choice["text"])),
         reasoning,
         text(&delta["refusal"]),
         text(arguments),
     ];
-    assert_eq!(told, plain, "{shown}");
-    assert_eq!(update.id.as_deref(), chunk["id"].as_str(), "{shown}");
-    assert_eq!(update.model.as_deref(), chunk["model"].as_str(), "{shown}");
-    assert_eq!(update.created, chunk["created"].as_u64(), "{shown}");
-    assert_eq!(update.role.as_deref(), text(&delta["role"]), "{shown}");
-    assert!(choice["finish_reason"].as_str().is_none(), "{shown}");
+    assert_eq!(actual, expected, "{display}");
+    assert_eq!(update.id.as_deref(), chunk["id"].as_str(), "{display}");
+    assert_eq!(
+        update.model.as_deref(),
+        chunk["model"].as_str(),
+        "{display}"
+    );
+    assert_eq!(update.created, chunk["created"].as_u64(), "{display}");
+    assert_eq!(update.role.as_deref(), text(&delta["role"]), "{display}");
+    assert!(choice["finish_reason"].as_str().is_none(), "{display}");
 }
 
 fn text(value: &Value) -> Option<&str> {

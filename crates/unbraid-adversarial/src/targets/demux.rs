@@ -1,4 +1,4 @@
-//! Demultiplexing: whatever is done to a `Demux`, in whatever order, its promises hold.
+//! Demultiplexing: the invariants of a `Demux` hold for every sequence of operations.
 
 use std::collections::BTreeMap;
 
@@ -8,45 +8,51 @@ use unbraid_core::{
 };
 use unbraid_testkit::cut::random_cuts;
 
-/// Carries out a list of operations on a body, whole, in pieces, and without its cancels.
+/// Runs a list of operations on a body: with large reads, with small reads, and without its cancellations.
 ///
-/// Bytes: how many operations, the options, a seed for the cuts, the operations, the body.
+/// The input is the number of operations, the options, a seed for the reads, the operations, and the body.
 ///
 /// # Panics
 ///
-/// Panics where a promise is broken.
+/// Panics if an invariant is violated.
 pub fn demux(input: &[u8]) {
     let [count, options, seed, rest @ ..] = input else {
         return;
     };
-    let (operations, body) = rest.split_at(usize::from(*count % MOST).min(rest.len()));
+    let (operations, body) = rest.split_at(usize::from(*count % MAX_OPERATIONS).min(rest.len()));
     let operations: Vec<Operation> = operations.iter().map(|byte| (*byte).into()).collect();
-    let attack = Attack {
-        options: settings(*options),
+    let scenario = Scenario {
+        options: config(*options),
         body,
     };
-    let whole = attack.run(&operations, None);
-    whole.check(&attack.options);
-    let pieces = attack.run(&operations, Some(u64::from(*seed)));
-    assert_eq!(pieces.lines, whole.lines, "a cut can be seen");
-    assert_eq!(pieces.drawn, whole.drawn, "a cut moves an event");
-    whole.check_siblings(&attack, &operations);
+    let large_reads = scenario.run(&operations, None);
+    large_reads.check(&scenario.options);
+    let small_reads = scenario.run(&operations, Some(u64::from(*seed)));
+    assert_eq!(
+        small_reads.lines, large_reads.lines,
+        "small reads change the events"
+    );
+    assert_eq!(
+        small_reads.drawn, large_reads.drawn,
+        "small reads change when events are available"
+    );
+    large_reads.check_siblings(&scenario, &operations);
 }
 
-/// Operations of one list.
-const MOST: u8 = 32;
+/// The maximum number of operations.
+const MAX_OPERATIONS: u8 = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Feed(usize),
     Cancel(u32),
-    Quiet,
-    /// Draws the events that are there.
+    Idle,
+    /// Takes the available events.
     Draw,
-    /// The body ends here, whatever is left of it.
+    /// The body ends here, and its rest is ignored.
     Finish,
     Fail,
-    /// The object is dropped as it is.
+    /// The `Demux` is dropped.
     Drop,
 }
 
@@ -57,7 +63,7 @@ impl From<u8> for Operation {
             (0 | 1, n) => Self::Feed(n + 1),
             (2 | 3, n) => Self::Feed((n + 1) * 32),
             (4, n) => Self::Cancel(n as u32 % 8),
-            (5, _) => Self::Quiet,
+            (5, _) => Self::Idle,
             (6, _) => Self::Draw,
             (_, 0) => Self::Finish,
             (_, 1) => Self::Fail,
@@ -67,7 +73,7 @@ impl From<u8> for Operation {
     }
 }
 
-fn settings(byte: u8) -> Config {
+fn config(byte: u8) -> Config {
     let tight = Limits {
         line_bytes: 400,
         event_bytes: 300,
@@ -104,28 +110,28 @@ fn settings(byte: u8) -> Config {
     }
 }
 
-struct Attack<'a> {
+struct Scenario<'a> {
     options: Config,
     body: &'a [u8],
 }
 
-impl Attack<'_> {
+impl Scenario<'_> {
     fn run(&self, operations: &[Operation], cuts: Option<u64>) -> Run {
         let mut run = Run::new(self.options.clone());
         let mut rest = self.body;
         for operation in operations {
             match *operation {
                 Operation::Feed(length) => {
-                    let (piece, tail) = rest.split_at(length.min(rest.len()));
+                    let (read, tail) = rest.split_at(length.min(rest.len()));
                     rest = tail;
-                    run.feed(piece, cuts);
+                    run.feed(read, cuts);
                 }
                 Operation::Cancel(index) => {
-                    run.asked = true;
+                    run.has_caller_ends = true;
                     run.demux.cancel(ChoiceIndex(index));
                 }
-                Operation::Quiet => {
-                    run.asked = true;
+                Operation::Idle => {
+                    run.has_caller_ends = true;
                     run.demux.handle_idle();
                 }
                 Operation::Draw => run.draw(),
@@ -140,16 +146,16 @@ impl Attack<'_> {
     }
 }
 
-/// One way through the list.
+/// One execution of the list.
 struct Run {
     demux: Demux,
     events: Vec<Sequenced<Text>>,
     /// The events as lines.
     lines: Vec<String>,
-    /// How many there were at each draw.
+    /// The number of events after each draw.
     drawn: Vec<usize>,
-    /// Whether the caller cancelled a choice, or spoke of silence.
-    asked: bool,
+    /// Whether the caller cancelled a choice or reported idleness.
+    has_caller_ends: bool,
     ended: bool,
 }
 
@@ -160,7 +166,7 @@ impl Run {
             events: Vec::new(),
             lines: Vec::new(),
             drawn: Vec::new(),
-            asked: false,
+            has_caller_ends: false,
             ended: false,
         }
     }
@@ -169,8 +175,8 @@ impl Run {
         match cuts {
             None => self.demux.feed(bytes),
             Some(seed) => {
-                for piece in random_cuts(bytes, seed, 24) {
-                    self.demux.feed(piece);
+                for read in random_cuts(bytes, seed, 24) {
+                    self.demux.feed(read);
                 }
             }
         }
@@ -193,20 +199,20 @@ impl Run {
         self.demux.cancel(ChoiceIndex(0));
         self.demux
             .feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"late\"}}]}\n\n");
-        assert!(self.demux.next_event().is_none(), "an event behind the end");
+        assert!(self.demux.next_event().is_none(), "an event after the end");
         self.ended = true;
     }
 
     fn check(&self, options: &Config) {
-        let _shown = self.demux.aggregate().to_string();
+        let _formatted = self.demux.aggregate().to_string();
         let _kept = self.demux.warnings();
         if !self.ended {
             return;
         }
         assert!(self.demux.closed().is_some(), "finished, but not closed");
         let orders: Vec<_> = self.events.iter().map(Sequenced::sort_key).collect();
-        // Ends that the caller asks for come when it asks for them.
-        let sorted = self.asked || orders.is_sorted();
+        // Ends that the caller causes are emitted immediately, out of order.
+        let sorted = self.has_caller_ends || orders.is_sorted();
         assert!(sorted, "events out of order: {:#?}", self.lines);
         for choice in self.demux.choices() {
             assert!(choice.end().is_some(), "a choice without an end");
@@ -223,9 +229,9 @@ impl Run {
 
     fn check_choice(&self, index: ChoiceIndex) {
         let events: Vec<_> = self.of(index).collect();
-        let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
+        let seqs: Vec<u64> = events.iter().map(|event| event.seq).collect();
         let expected: Vec<u64> = (0..events.len() as u64).collect();
-        assert_eq!(numbers, expected, "choice {index}");
+        assert_eq!(seqs, expected, "choice {index}");
         let ends = events
             .iter()
             .filter(|event| matches!(event.event, Event::End(_)));
@@ -238,10 +244,10 @@ impl Run {
         self.check_sums(index);
     }
 
-    /// The message begins with what its events told; what came late is behind that.
+    /// The message starts with the text of its events. Late text follows.
     fn check_sums(&self, index: ChoiceIndex) {
         let Some(choice) = self.demux.choice(index) else {
-            panic!("choice {index} has events, but no record");
+            panic!("choice {index} has events, but no transcript");
         };
         let message = choice.message();
         let (mut content, mut reasoning, mut refusal) =
@@ -252,11 +258,8 @@ impl Run {
                 Event::Content(text) => content.push_str(text),
                 Event::Reasoning(text) => reasoning.push_str(text),
                 Event::Refusal(text) => refusal.push_str(text),
-                Event::ToolCallArguments {
-                    call_index: call,
-                    text,
-                } => {
-                    arguments.entry(*call).or_default().push_str(text);
+                Event::ToolCallArguments { call_index, text } => {
+                    arguments.entry(*call_index).or_default().push_str(text);
                 }
                 _ => {}
             }
@@ -264,35 +267,39 @@ impl Run {
         assert!(message.content.starts_with(&content));
         assert!(message.reasoning.starts_with(&reasoning));
         assert!(message.refusal.starts_with(&refusal));
-        for (number, told) in arguments {
-            // T37: what came as a call and as a legacy call, too, has two numbers and one place.
+        for (call_index, received) in arguments {
+            // T37: a call that was also sent as a legacy call has two indices and one entry.
             let mut calls = message.tool_calls.iter();
             assert!(
-                calls.any(|call| call.arguments.starts_with(&told)),
-                "call {number} of choice {index}"
+                calls.any(|call| call.arguments.starts_with(&received)),
+                "call {call_index} of choice {index}"
             );
         }
     }
 
-    /// A choice that nobody cancelled is told the same if nobody cancels its siblings either.
-    fn check_siblings(&self, attack: &Attack<'_>, operations: &[Operation]) {
+    /// A choice that is not cancelled has the same events if its siblings are not cancelled either.
+    fn check_siblings(&self, scenario: &Scenario<'_>, operations: &[Operation]) {
         let cancels = |operation: &&Operation| matches!(operation, Operation::Cancel(_));
         let cancelled: Vec<&Operation> = operations.iter().filter(cancels).collect();
-        // The bytes of a completion are one purse: who is cancelled leaves more of them to the others.
-        let shared = attack.options.limits != Limits::default();
+        // The byte limit of a completion is shared, so a cancelled choice leaves more of it to the others.
+        let shared = scenario.options.limits != Limits::default();
         if cancelled.is_empty() || !self.ended || shared {
             return;
         }
         let kept: Vec<Operation> = operations.iter().filter(|o| !cancels(o)).copied().collect();
-        let left = attack.run(&kept, None);
-        for choice in left.demux.choices() {
+        let uncancelled = scenario.run(&kept, None);
+        for choice in uncancelled.demux.choices() {
             let index = choice.index();
             if cancelled.contains(&&Operation::Cancel(index.0)) {
                 continue;
             }
-            let told =
+            let events =
                 |run: &Self| -> Vec<String> { run.of(index).map(ToString::to_string).collect() };
-            assert_eq!(told(self), told(&left), "a sibling of {cancelled:?}");
+            assert_eq!(
+                events(self),
+                events(&uncancelled),
+                "a sibling of {cancelled:?}"
+            );
         }
     }
 }

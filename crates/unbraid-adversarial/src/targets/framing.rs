@@ -1,42 +1,43 @@
-//! Framing: the same bytes give the same frames, and the same error, at every cut.
+//! Framing: the same bytes give the same frames and the same error for every split into reads.
 
 use unbraid_core::frame::{FrameError, FrameKind, FrameLimits, Framer, Mode};
 use unbraid_testkit::cut::{bytewise, every_cut_in_two, random_cuts};
 
-/// Frames a body whole and in pieces. The first byte chooses the limits, the second the cuts; the rest is the body.
+/// Frames a body in one read and in several. The first byte selects the limits, the second seeds the reads, the rest is
+/// the body.
 ///
 /// # Panics
 ///
-/// Panics where a cut can be seen in the frames.
+/// Panics if the frames depend on the reads.
 pub fn framing(input: &[u8]) {
     let [flags, seed, body @ ..] = input else {
         return;
     };
-    let whole = read([body], *flags);
-    assert_eq!(whole.bytes, body.len() as u64, "bytes were lost count of");
-    whole.check();
-    assert_eq!(read(bytewise(body), *flags), whole, "byte by byte");
+    let unsplit = read([body], *flags);
+    assert_eq!(unsplit.bytes, body.len() as u64, "the byte count is wrong");
+    unsplit.check();
+    assert_eq!(read(bytewise(body), *flags), unsplit, "byte by byte");
     for max in [3, 40] {
-        let pieces = random_cuts(body, u64::from(*seed), max);
-        assert_eq!(read(pieces, *flags), whole, "reads of up to {max} bytes");
+        let reads = random_cuts(body, u64::from(*seed), max);
+        assert_eq!(read(reads, *flags), unsplit, "reads of up to {max} bytes");
     }
     if body.len() <= SHORT {
         for (head, tail) in every_cut_in_two(body) {
-            assert_eq!(read([head, tail], *flags), whole, "cut at {}", head.len());
+            assert_eq!(read([head, tail], *flags), unsplit, "cut at {}", head.len());
         }
     }
 }
 
-/// Bodies that are cut everywhere.
+/// Bodies up to this length are cut at every byte.
 const SHORT: usize = 64;
 
 /// The length of `[DONE]`.
 const DONE: usize = 6;
 
-/// What a framer made of a body.
+/// The result of framing a body.
 #[derive(Debug, PartialEq)]
 struct Body {
-    frames: Vec<Told>,
+    frames: Vec<OwnedFrame>,
     error: Option<FrameError>,
     bytes: u64,
     seen_field: bool,
@@ -44,20 +45,23 @@ struct Body {
 }
 
 /// One frame: kind, name, data and offset.
-type Told = (FrameKind, Option<Vec<u8>>, Vec<u8>, u64);
+type OwnedFrame = (FrameKind, Option<Vec<u8>>, Vec<u8>, u64);
 
 impl Body {
-    /// What holds for every body.
+    /// Checks the invariants of every body.
     fn check(&self) {
-        // A bare end mark may stand inside of an event that has begun, but has no data.
+        // A bare end mark may appear inside an event that has no data yet.
         let events = self.frames.iter().filter(|f| f.0 != FrameKind::BareDone);
-        let places: Vec<u64> = events.map(|frame| frame.3).collect();
-        assert!(places.is_sorted(), "frames out of order: {places:?}");
-        assert!(places.iter().all(|at| *at <= self.bytes), "{places:?}");
+        let offsets: Vec<u64> = events.map(|frame| frame.3).collect();
+        assert!(offsets.is_sorted(), "frames out of order: {offsets:?}");
+        assert!(
+            offsets.iter().all(|offset| *offset <= self.bytes),
+            "{offsets:?}"
+        );
     }
 }
 
-fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, flags: u8) -> Body {
+fn read<'p>(reads: impl IntoIterator<Item = &'p [u8]>, flags: u8) -> Body {
     let limits = match flags >> 1 & 3 {
         0 | 1 => (1 << 20, 1 << 20),
         2 => (40, 60),
@@ -72,25 +76,25 @@ fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, flags: u8) -> Body {
     let mut error = None;
     let mut keep = |frame: unbraid_core::frame::Frame<'_>| {
         let name = frame.event.map(<[u8]>::to_vec);
-        let most = match frame.kind {
-            FrameKind::Garbage => limits.line.max(limits.event), // it is a line, not a value
+        let max_length = match frame.kind {
+            FrameKind::Garbage => limits.line.max(limits.event), // a line, not a value
             _ => limits.event.max(DONE),
         };
-        assert!(frame.data.len() <= most, "an event over its limit");
+        assert!(frame.data.len() <= max_length, "an event over its limit");
         frames.push((frame.kind, name, frame.data.to_vec(), frame.offset));
     };
-    for mut piece in pieces {
-        while let Some(frame) = framer.next(&mut piece) {
-            assert_eq!(error, None, "a frame behind an error");
+    for mut read_bytes in reads {
+        while let Some(frame) = framer.next(&mut read_bytes) {
+            assert_eq!(error, None, "a frame after an error");
             frame.map_or_else(|e| error = Some(e), &mut keep);
         }
-        assert!(piece.is_empty(), "a read was not used up");
+        assert!(read_bytes.is_empty(), "a read was not consumed");
     }
     while let Some(frame) = framer.finish() {
-        assert_eq!(error, None, "a frame behind an error");
+        assert_eq!(error, None, "a frame after an error");
         frame.map_or_else(|e| error = Some(e), &mut keep);
     }
-    assert!(framer.finish().is_none(), "a frame behind the end");
+    assert!(framer.finish().is_none(), "a frame after the end");
     Body {
         frames,
         error,

@@ -1,4 +1,4 @@
-//! Arguments: judged, shown, typed and repaired, they are what `serde_json` says, at every cut.
+//! Arguments: their verdict, partial value, fields and repairs agree with `serde_json`, for every split.
 
 use serde_json::{Value, value::RawValue};
 use unbraid_core::json::{
@@ -6,18 +6,18 @@ use unbraid_core::json::{
 };
 use unbraid_testkit::cut::Rng;
 
-/// Reads a text in every way there is. The first byte seeds the cuts and chooses the repairs.
+/// Reads a text with every reader of `json`. The first byte seeds the split and selects the repairs.
 ///
 /// # Panics
 ///
-/// Panics where a promise is broken.
+/// Panics if an invariant is violated.
 pub fn json(input: &[u8]) {
     let Some((seed, text)) = input.split_first() else {
         return;
     };
     let text = &*String::from_utf8_lossy(text);
     let cuts = cuts(text, u64::from(*seed));
-    judged(text);
+    check_verdict(text);
     prefixes(text, &cuts);
     for pointer in POINTERS {
         field(text, pointer, &cuts);
@@ -30,64 +30,68 @@ pub fn json(input: &[u8]) {
 
 const POINTERS: [&str; 5] = ["", "/a", "/answer", "/0/a", "/a/1"];
 
-/// A text in pieces.
+/// Splits a text into fragments.
 fn cuts(text: &str, seed: u64) -> Vec<&str> {
     let mut rng = Rng::new(seed);
-    let mut pieces = Vec::new();
+    let mut fragments = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
         let wanted = rng.below(9);
-        let at = (wanted..=rest.len()).find(|at| rest.is_char_boundary(*at));
-        let (piece, tail) = rest.split_at(at.unwrap_or(rest.len()));
-        pieces.push(piece);
+        let end = (wanted..=rest.len()).find(|end| rest.is_char_boundary(*end));
+        let (fragment, tail) = rest.split_at(end.unwrap_or(rest.len()));
+        fragments.push(fragment);
         rest = tail;
     }
-    pieces
+    fragments
 }
 
-/// `serde_json` reads the text as JSON, whatever a number's size, surrogates' mates or the depth.
+/// Whether the text has the syntax of JSON, regardless of the size of numbers, lone surrogates and the depth.
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-fn judged(text: &str) {
-    let judged = check(text);
-    match judged {
-        Verdict::Complete => assert!(is_json(text), "complete, but no JSON: {text:?}"),
+fn check_verdict(text: &str) {
+    let verdict = check(text);
+    match verdict {
+        Verdict::Complete => assert!(is_json(text), "complete, but not JSON: {text:?}"),
         Verdict::TooDeep { offset } => {
             assert!(text.is_char_boundary(offset));
             assert!(serde_json::from_str::<Value>(text).is_err(), "{text:?}");
         }
         Verdict::Invalid { offset } => {
             assert!(text.is_char_boundary(offset) && offset < text.len());
-            assert!(!is_json(text), "JSON, but {judged:?}: {text:?}");
+            assert!(!is_json(text), "JSON, but {verdict:?}: {text:?}");
         }
-        // Half a surrogate pair is JSON by its form, but no text.
+        // A lone surrogate is valid syntax, but not valid text.
         Verdict::Repaired => assert!(
             serde_json::from_str::<Value>(text).is_err(),
-            "JSON, but {judged:?}: {text:?}"
+            "JSON, but {verdict:?}: {text:?}"
         ),
         Verdict::EmptyAsObject | Verdict::Truncated | Verdict::Concatenated { .. } => {
-            assert!(!is_json(text), "JSON, but {judged:?}: {text:?}")
+            assert!(!is_json(text), "JSON, but {verdict:?}: {text:?}")
         }
         _ => {}
     }
 }
 
-/// What is shown of a text depends on what has come, and not on how; in the end it is what `serde_json` reads.
-fn prefixes(text: &str, pieces: &[&str]) {
+/// The partial value depends on the received text, not on its fragments. At the end it is the value that `serde_json` reads.
+fn prefixes(text: &str, fragments: &[&str]) {
     let mut partial = Partial::default();
-    let mut come = String::new();
-    for piece in pieces {
-        partial.feed(piece);
-        come.push_str(piece);
+    let mut received = String::new();
+    for fragment in fragments {
+        partial.feed(fragment);
+        received.push_str(fragment);
         let mut at_once = Partial::default();
-        at_once.feed(&come);
-        assert_eq!(partial.judged(), at_once.judged(), "{come:?} of {text:?}");
-        if come.len() < LONG {
-            assert_eq!(partial.value(), at_once.value(), "{come:?} of {text:?}");
+        at_once.feed(&received);
+        assert_eq!(
+            partial.judged(),
+            at_once.judged(),
+            "{received:?} of {text:?}"
+        );
+        if received.len() < LONG {
+            assert_eq!(partial.value(), at_once.value(), "{received:?} of {text:?}");
         }
-        begins(text, &come);
+        check_prefix(text, &received);
     }
     assert_eq!(partial.finish(), check(text), "{text:?}");
     if let Ok(value) = serde_json::from_str::<Value>(text) {
@@ -99,48 +103,52 @@ fn prefixes(text: &str, pieces: &[&str]) {
     }
 }
 
-/// Beyond this length the values are compared at the end only: comparing all of them is quadratic.
+/// Above this length the values are compared only at the end, because comparing all of them is quadratic.
 const LONG: usize = 300;
 
-/// The beginning of JSON is no garbage.
-fn begins(text: &str, come: &str) {
+/// A prefix of JSON is not invalid.
+fn check_prefix(text: &str, received: &str) {
     if check(text) == Verdict::Complete {
-        let judged = check(come);
-        let fits = matches!(
-            judged,
+        let verdict = check(received);
+        let is_prefix = matches!(
+            verdict,
             Verdict::Complete | Verdict::Truncated | Verdict::EmptyAsObject
         );
-        assert!(fits, "{come:?} of {text:?} is {judged:?}");
+        assert!(is_prefix, "{received:?} of {text:?} is {verdict:?}");
     }
 }
 
-fn typed<'p>(pointer: &Pointer, pieces: impl IntoIterator<Item = &'p str>) -> Typed {
+fn read_field<'p>(pointer: &Pointer, fragments: impl IntoIterator<Item = &'p str>) -> FieldText {
     let mut field = Field::new(pointer.clone());
     let mut text = String::new();
-    for piece in pieces {
-        field.feed(piece, &mut |piece| {
-            assert!(!piece.is_empty(), "an empty piece");
-            text.push_str(piece);
+    for fragment in fragments {
+        field.feed(fragment, &mut |fragment| {
+            assert!(!fragment.is_empty(), "an empty delta");
+            text.push_str(fragment);
         });
     }
     (text, field.state(), field.finish())
 }
 
-/// What was typed of a field, its state, and its end.
-type Typed = (String, FieldState, Result<(), FieldError>);
+/// The text of a field, its state, and its result.
+type FieldText = (String, FieldState, Result<(), FieldError>);
 
-fn field(text: &str, pointer: &str, pieces: &[&str]) {
+fn field(text: &str, pointer: &str, fragments: &[&str]) {
     let Ok(pointer) = Pointer::parse(pointer) else {
         return;
     };
-    let whole = typed(&pointer, [text]);
-    let cut = typed(&pointer, pieces.iter().copied());
-    assert_eq!(cut, whole, "{pointer:?} in {text:?}");
-    let come: String = pieces.iter().take(pieces.len() / 2).copied().collect();
-    let (begun, ..) = typed(&pointer, [&*come]);
-    assert!(whole.0.starts_with(&begun), "{pointer:?} in {text:?}");
-    assert_eq!(whole.1 == FieldState::Done, whole.2.is_ok(), "{text:?}");
-    // Written anew, so that no key occurs twice: of such the field is the first, and the value the last.
+    let unsplit = read_field(&pointer, [text]);
+    let cut = read_field(&pointer, fragments.iter().copied());
+    assert_eq!(cut, unsplit, "{pointer:?} in {text:?}");
+    let received: String = fragments
+        .iter()
+        .take(fragments.len() / 2)
+        .copied()
+        .collect();
+    let (beginning, ..) = read_field(&pointer, [&*received]);
+    assert!(unsplit.0.starts_with(&beginning), "{pointer:?} in {text:?}");
+    assert_eq!(unsplit.1 == FieldState::Done, unsplit.2.is_ok(), "{text:?}");
+    // Serialized again without duplicate keys, for which `field` reads the first value and `value` the last.
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         agrees(&value, &pointer);
     }
@@ -148,25 +156,25 @@ fn field(text: &str, pointer: &str, pieces: &[&str]) {
 
 fn agrees(value: &Value, pointer: &Pointer) {
     let text = value.to_string();
-    let (typed, _, end) = typed(pointer, [&*text]);
+    let (read, _, end) = read_field(pointer, [&*text]);
     match value.pointer(pointer.as_str()) {
         Some(Value::String(string)) => {
-            assert_eq!((&typed, end), (string, Ok(())), "{pointer:?} in {text}");
+            assert_eq!((&read, end), (string, Ok(())), "{pointer:?} in {text}");
         }
         Some(_) => assert_eq!(end, Err(FieldError::NotAString), "{pointer:?} in {text}"),
         None => assert_eq!(end, Err(FieldError::Absent), "{pointer:?} in {text}"),
     }
 }
 
-/// The first key that a text has, whatever it is called.
-fn first_key(text: &str, pieces: &[&str]) {
+/// Reads the first key of a text as a field.
+fn first_key(text: &str, fragments: &[&str]) {
     let mut partial = Partial::default();
     partial.feed(text);
     let value = partial.value().unwrap_or_default();
     let key = value.as_object().and_then(|object| object.keys().next());
     if let Some(key) = key {
         let key = key.replace('~', "~0").replace('/', "~1");
-        field(text, &format!("/{key}"), pieces);
+        field(text, &format!("/{key}"), fragments);
     }
 }
 
@@ -182,11 +190,11 @@ fn subset(bits: u8) -> Repair {
     let chosen = REPAIRS
         .iter()
         .enumerate()
-        .filter(|(at, _)| bits >> at & 1 == 1);
+        .filter(|(bit, _)| bits >> bit & 1 == 1);
     chosen.fold(Repair::NONE, |all, (_, repair)| all | *repair)
 }
 
-/// Repairs are made where they are allowed and needed, and what was repaired is not repaired again.
+/// Repairs are applied only where they are allowed and needed, and a repaired text is not repaired again.
 fn repaired(text: &str, allowed: Repair) {
     let repaired = repair(text, allowed);
     assert!(allowed.contains(repaired.applied), "{text:?}");
@@ -201,8 +209,8 @@ fn repaired(text: &str, allowed: Repair) {
     let again = repair(&repaired.text, allowed);
     assert_eq!(again.text, repaired.text, "repaired twice: {text:?}");
     if check(text) == Verdict::Repaired && allowed.contains(Repair::CONTROLS) {
-        let judged = check(&repaired.text);
-        let fits = matches!(judged, Verdict::Complete | Verdict::Repaired);
-        assert!(fits, "{text:?} became {judged:?}");
+        let verdict = check(&repaired.text);
+        let is_readable = matches!(verdict, Verdict::Complete | Verdict::Repaired);
+        assert!(is_readable, "{text:?} became {verdict:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Many completions, and many consumers that sleep: what the actors hold for them.
+//! The memory of many completions, and of many consumers that do not read.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use unbraid_adversarial::hostile::text;
 use unbraid_core::limits::MAX_CHOICES;
 use unbraid_testkit::script::{DONE, Script, Step, bytes, finish};
 
-/// Every attack and its row in `docs/limits.md`.
+/// Every attack with the name of its row in `docs/limits.md`.
 pub(crate) const ALL: [(&str, fn()); 3] = [
     ("10,000 completions, all asleep", ten_thousand_asleep),
     ("one sleeper beside seven readers", one_sleeper),
-    ("completion_bytes, in actors", nobody_reads),
+    ("completion_bytes, in actors", no_consumer_reads),
 ];
 
 fn on_two_workers(work: impl Future<Output = ()>) {
@@ -25,20 +25,24 @@ fn on_two_workers(work: impl Future<Output = ()>) {
     runtime.block_on(work);
 }
 
-/// After all handles are gone, so are all actors: a connection is drained for 100 ms at most.
-async fn nobody_is_left() {
+/// Waits until all actors have stopped after the last handle was dropped. A connection is drained for 100 ms at most.
+async fn wait_for_actors() {
     const DEADLINE: Duration = Duration::from_secs(30);
     let metrics = tokio::runtime::Handle::current().metrics();
-    let gone = async {
+    let stopped = async {
         while metrics.num_alive_tasks() > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    let left = timeout(DEADLINE, gone).await;
-    assert!(left.is_ok(), "{} tasks are left", metrics.num_alive_tasks());
+    let result = timeout(DEADLINE, stopped).await;
+    assert!(
+        result.is_ok(),
+        "{} tasks are alive",
+        metrics.num_alive_tasks()
+    );
 }
 
-/// Each has sent its role and a word, and its consumer waits for the next one.
+/// Each one has sent a word, and its consumer waits for the next.
 fn ten_thousand_asleep() {
     const COMPLETIONS: usize = 10_000;
     on_two_workers(async {
@@ -54,20 +58,20 @@ fn ten_thousand_asleep() {
         }
         for (completions, choice, sleeper) in open {
             completions.cancel();
-            assert!(!sleeper.await.unwrap(), "it ends with an error");
+            assert!(!sleeper.await.unwrap(), "the stream ends with an error");
             assert!(choice.finished().await.is_err());
         }
-        nobody_is_left().await;
+        wait_for_actors().await;
     });
 }
 
-/// Seven read to the end; the eighth takes its stream and never polls it.
+/// Seven consumers read to the end. The eighth creates its stream and polls it only afterwards.
 fn one_sleeper() {
     const CHOICES: u32 = 8;
     const ROUNDS: usize = 50_000;
-    const PIECE: &str = "about twenty letters";
+    const DELTA: &str = "about twenty letters";
     on_two_workers(async {
-        let round: String = (0..CHOICES).map(|index| text(index, PIECE)).collect();
+        let round: String = (0..CHOICES).map(|index| text(index, DELTA)).collect();
         let ends: String = (0..CHOICES).map(|index| finish(index, "stop")).collect();
         let reads = stream::iter(0..ROUNDS).map(move |_| Ok::<_, std::io::Error>(round.clone()));
         let end = stream::iter([Ok(ends + DONE)]);
@@ -91,26 +95,26 @@ fn one_sleeper() {
             }));
         }
         for length in future::join_all(readers).await {
-            assert_eq!(length.unwrap(), ROUNDS * PIECE.len());
+            assert_eq!(length.unwrap(), ROUNDS * DELTA.len());
         }
-        // It has missed nothing.
+        // The late consumer receives everything.
         let late = sleeper.unwrap().map(|delta| delta.unwrap().len());
         assert_eq!(
             late.fold(0, |sum, length| future::ready(sum + length))
                 .await,
-            ROUNDS * PIECE.len()
+            ROUNDS * DELTA.len()
         );
         drop((all, completions));
-        nobody_is_left().await;
+        wait_for_actors().await;
     });
 }
 
-/// The smallest deltas, for every choice, up to the limit; every consumer has its cursor and sleeps.
-fn nobody_reads() {
+/// The smallest deltas for every choice, up to the limit. Every consumer has a stream and does not poll it.
+fn no_consumer_reads() {
     on_two_workers(async {
         let limits = Limits::default();
         let read = |n: u32| {
-            let choices = (0..200).map(|at| text((n + at) % MAX_CHOICES as u32, "a"));
+            let choices = (0..200).map(|i| text((n + i) % MAX_CHOICES as u32, "a"));
             Ok::<_, std::io::Error>(choices.collect::<String>())
         };
         let reads = stream::iter((0..25_000).map(move |n| read(n * 200)));
@@ -122,8 +126,11 @@ fn nobody_reads() {
         while let Some(Ok(choice)) = all.next().await {
             asleep.push(choice.content());
         }
-        assert!(completions.closed().await.is_err(), "the limit ends it");
+        assert!(
+            completions.closed().await.is_err(),
+            "the limit ends the stream"
+        );
         drop((all, asleep, completions));
-        nobody_is_left().await;
+        wait_for_actors().await;
     });
 }

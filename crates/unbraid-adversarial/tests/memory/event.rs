@@ -1,15 +1,15 @@
-//! What one event takes at most, by each of the ways that lead to its choices.
+//! The peak memory of a single event, for each reader of a stream.
 
 use futures::stream;
 use unbraid::{Completions, Updates};
 use unbraid_adversarial::hostile::event::Event;
 use unbraid_core::{Config, Demux, limits::MAX_EVENT_BYTES};
 
-/// A way and its name.
-type Way = (&'static str, fn(Event));
+/// The name of a reader, and its function.
+type Reader = (&'static str, fn(Event));
 
-/// All of them.
-pub(crate) const WAYS: [Way; 4] = [
+/// All readers.
+pub(crate) const READERS: [Reader; 4] = [
     ("Demux", demux),
     ("actors", actors),
     ("actors, one read", one_read),
@@ -18,8 +18,8 @@ pub(crate) const WAYS: [Way; 4] = [
 
 fn demux(event: Event) {
     let mut demux = Demux::new(Config::default());
-    for piece in event.pieces() {
-        demux.feed(&piece);
+    for part in event.parts() {
+        demux.feed(&part);
         while demux.next_event().is_some() {}
     }
     demux.finish();
@@ -43,28 +43,28 @@ async fn read_all(completions: Completions) {
 
 fn actors(event: Event) {
     on_two_workers(async {
-        let reads = stream::iter(event.pieces().map(Ok::<_, std::io::Error>));
+        let reads = stream::iter(event.parts().map(Ok::<_, std::io::Error>));
         read_all(Completions::builder().from_byte_stream(reads)).await;
     });
 }
 
-/// The read is counted, too; of an event that takes more than [`MAX_EVENT_BYTES`] on the wire it is not made.
+/// The read itself counts, too. Events of more than [`MAX_EVENT_BYTES`] on the wire are skipped.
 fn one_read(event: Event) {
-    let length = event.pieces().map(|piece| piece.len()).sum();
+    let length = event.parts().map(|part| part.len()).sum();
     if length > MAX_EVENT_BYTES {
         return;
     }
     on_two_workers(async {
-        let mut whole = Vec::with_capacity(length);
-        event.pieces().for_each(|piece| whole.extend(piece));
-        let reads = stream::iter([Ok::<_, std::io::Error>(whole)]);
+        let mut bytes = Vec::with_capacity(length);
+        event.parts().for_each(|part| bytes.extend(part));
+        let reads = stream::iter([Ok::<_, std::io::Error>(bytes)]);
         read_all(Completions::builder().from_byte_stream(reads)).await;
     });
 }
 
 fn flat(event: Event) {
     on_two_workers(async {
-        let reads = stream::iter(event.pieces().map(Ok::<_, std::io::Error>));
+        let reads = stream::iter(event.parts().map(Ok::<_, std::io::Error>));
         let mut updates = Updates::from_byte_stream(reads);
         while let Some(Ok(_update)) = updates.next().await {}
     });

@@ -1,4 +1,4 @@
-//! What the heap holds at most while someone attacks. One test, since its threads would count each other's bytes.
+//! The peak of the heap under attack. A single test, because concurrent tests would count each other's bytes.
 #![cfg(test)]
 
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use peak_alloc::PeakAlloc;
-use unbraid_adversarial::hostile::{FLOODS, Pieces, SIEGES, event::EVENTS};
+use unbraid_adversarial::hostile::{FLOODS, LIMIT_STREAMS, Parts, event::EVENTS};
 use unbraid_core::{Config, Demux, json::Partial, limits::MAX_ARGUMENT_DEPTH};
 use unbraid_testkit::fixture::workspace_root;
 
@@ -18,34 +18,34 @@ static HEAP: PeakAlloc = PeakAlloc;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Bytes of one read.
+/// The size of a read.
 const READ: usize = 16 * 1024;
 
 #[test]
-fn attackers_get_what_the_table_says_and_no_more() {
+fn no_attack_exceeds_the_documented_memory() {
     let table = Table::read();
     let mut report = String::new();
-    for siege in SIEGES {
-        let peak = peak(|| read((siege.stream)()));
-        table.check(siege.name, peak, &mut report);
+    for attack in LIMIT_STREAMS {
+        let peak = peak(|| read((attack.stream)()));
+        table.check(attack.name, peak, &mut report);
     }
     for event in EVENTS {
-        let peaks = event::WAYS.map(|(name, way)| (name, peak(|| way(event))));
-        let most = peaks.iter().map(|(_, peak)| *peak).fold(0.0, f64::max);
-        table.check(event.name, most, &mut report);
+        let peaks = event::READERS.map(|(name, read)| (name, peak(|| read(event))));
+        let max = peaks.iter().map(|(_, peak)| *peak).fold(0.0, f64::max);
+        table.check(event.name, max, &mut report);
         writeln!(report, "    {peaks:.0?}").unwrap();
     }
     table.check("MAX_PARTIAL_NODES", peak(partial), &mut report);
     table.check("MAX_ARGUMENT_DEPTH", peak(deep_arguments), &mut report);
     for flood in FLOODS {
-        let (peak, times) = flooded(flood.name, FLOOD, flood.piece);
+        let (peak, times) = flooded(flood.name, FLOOD, flood.part);
         table.check("a flood", peak, &mut report);
-        writeln!(report, "    {}: {}", flood.name, shown(&times)).unwrap();
+        writeln!(report, "    {}: {}", flood.name, format_times(&times)).unwrap();
     }
-    let all = |n: u64| (FLOODS[n as usize % FLOODS.len()].piece)(n);
-    let (peak_of_all, times) = flooded("every flood", great_flood(), all);
+    let all = |n: u64| (FLOODS[n as usize % FLOODS.len()].part)(n);
+    let (peak_of_all, times) = flooded("every flood", total_flood(), all);
     table.check("every flood at once", peak_of_all, &mut report);
-    writeln!(report, "    {}", shown(&times)).unwrap();
+    writeln!(report, "    {}", format_times(&times)).unwrap();
     for (name, attack) in crowd::ALL {
         table.check(name, peak(attack), &mut report);
     }
@@ -53,7 +53,7 @@ fn attackers_get_what_the_table_says_and_no_more() {
     assert!(!report.contains("TOO"), "{report}");
 }
 
-/// The most that is on the heap while something runs, over what was there before.
+/// The peak of the heap during `work`, in MiB, without what was allocated before.
 fn peak(work: impl FnOnce()) -> f64 {
     let before = HEAP.current_usage();
     HEAP.reset_peak_usage();
@@ -62,22 +62,22 @@ fn peak(work: impl FnOnce()) -> f64 {
     peak as f64 / MIB
 }
 
-/// Reads a stream to its end, drawing the events as they come.
-fn read(stream: Pieces) {
+/// Reads a stream to its end and takes the events of each read.
+fn read(stream: Parts) {
     let mut demux = Demux::new(Config::default());
     let mut buffer = String::with_capacity(2 * READ);
-    for piece in stream {
-        if piece.len() > READ {
-            feed(&mut demux, &piece);
+    for part in stream {
+        if part.len() > READ {
+            feed(&mut demux, &part);
             continue;
         }
-        buffer.push_str(&piece);
+        buffer.push_str(&part);
         if buffer.len() >= READ {
             feed(&mut demux, &buffer);
             buffer.clear();
         }
         if demux.closed().is_some() {
-            break; // the limit itself ends it
+            break; // the limit ends the stream
         }
     }
     feed(&mut demux, &buffer);
@@ -110,18 +110,18 @@ fn deep_arguments() {
     }
 }
 
-/// Bytes of a flood of one kind.
+/// The size of a flood of one kind.
 const FLOOD: usize = 8 * 1024 * 1024;
 
-/// Bytes of the flood of every kind: `UNBRAID_FLOOD_MIB`.
-fn great_flood() -> usize {
-    let told = std::env::var("UNBRAID_FLOOD_MIB").ok();
-    let mib: usize = told.map_or(64, |n| n.parse().expect("UNBRAID_FLOOD_MIB is a number"));
+/// The size of the flood of every kind, in bytes: `UNBRAID_FLOOD_MIB`.
+fn total_flood() -> usize {
+    let number = std::env::var("UNBRAID_FLOOD_MIB").ok();
+    let mib: usize = number.map_or(64, |n| n.parse().expect("UNBRAID_FLOOD_MIB is a number"));
     mib * 1024 * 1024
 }
 
-/// The peak of a flood, and the least that a read cost in each quarter of it.
-fn flooded(name: &str, bytes: usize, piece: impl Fn(u64) -> String) -> (f64, [Duration; 4]) {
+/// The peak of a flood, and the minimum time of a read in each quarter of it.
+fn flooded(name: &str, bytes: usize, part: impl Fn(u64) -> String) -> (f64, [Duration; 4]) {
     let mut times = [Duration::MAX; 4];
     let mut buffer = String::with_capacity(2 * READ);
     let peak = peak(|| {
@@ -130,9 +130,9 @@ fn flooded(name: &str, bytes: usize, piece: impl Fn(u64) -> String) -> (f64, [Du
         for time in &mut times {
             let mut fed = 0;
             while fed < bytes / 4 {
-                // Every kind of piece has its turn in one read, so that reads can be compared.
+                // Every read has all kinds of parts, so that the times can be compared.
                 while buffer.len() < READ || !n.is_multiple_of(FLOODS.len() as u64) {
-                    buffer.push_str(&piece(n));
+                    buffer.push_str(&part(n));
                     n += 1;
                 }
                 fed += buffer.len();
@@ -145,30 +145,27 @@ fn flooded(name: &str, bytes: usize, piece: impl Fn(u64) -> String) -> (f64, [Du
         demux.finish();
     });
     let [first, .., last] = times;
-    // What is quadratic takes seven times as long in the last quarter.
-    assert!(last < first * 3, "{name}: {}", shown(&times));
+    // With quadratic cost, the last quarter would take seven times as long as the first.
+    assert!(last < first * 3, "{name}: {}", format_times(&times));
     (peak, times)
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "it is time itself that is measured"
-)]
+#[expect(clippy::disallowed_methods, reason = "the test measures time")]
 fn timed(work: impl FnOnce()) -> Duration {
     let start = Instant::now();
     work();
     start.elapsed()
 }
 
-fn shown(times: &[Duration]) -> String {
-    let shown: Vec<String> = times
+fn format_times(times: &[Duration]) -> String {
+    let formatted: Vec<String> = times
         .iter()
         .map(|t| format!("{:.1}", t.as_secs_f64() * 1e6))
         .collect();
-    format!("{} us a read", shown.join(", "))
+    format!("{} us a read", formatted.join(", "))
 }
 
-/// The rows of `docs/limits.md`: the first cell's name, and the MiB that the last cell allows.
+/// The rows of `docs/limits.md`: the name in the first cell, and the limit in MiB in the last cell.
 struct Table(Vec<(String, f64)>);
 
 impl Table {
@@ -176,19 +173,19 @@ impl Table {
         let text = fs::read_to_string(workspace_root().join("docs/limits.md")).unwrap();
         let row = |line: &str| {
             let cells: Vec<&str> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
-            let most = cells
+            let max = cells
                 .iter()
                 .rev()
                 .find_map(|cell| cell.strip_suffix(" MiB"))?;
-            Some((cells.first()?.replace('`', ""), most.parse().ok()?))
+            Some((cells.first()?.replace('`', ""), max.parse().ok()?))
         };
         Self(text.lines().filter_map(row).collect())
     }
 
     fn check(&self, name: &str, peak: f64, report: &mut String) {
         let row = self.0.iter().find(|(known, _)| known == name);
-        let most = row.map_or(0.0, |(_, most)| *most);
-        let verdict = if peak > most { "TOO MUCH" } else { "" };
-        writeln!(report, "{name}: {peak:.1} of {most} MiB {verdict}").unwrap();
+        let max = row.map_or(0.0, |(_, max)| *max);
+        let verdict = if peak > max { "TOO MUCH" } else { "" };
+        writeln!(report, "{name}: {peak:.1} of {max} MiB {verdict}").unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! `cargo run --release -p unbraid-bench --bin memory`
 //!
-//! A command of its own: the counting allocator would slow whatever allocates, and so flatter the library.
+//! A separate command, because the counting allocator slows down code that allocates, which would favour the library.
 
 use std::{
     io::{self, Write},
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     match memory::run(&arguments, measure, &mut out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _told = writeln!(io::stderr(), "memory: {error}");
+            let _result = writeln!(io::stderr(), "memory: {error}");
             ExitCode::FAILURE
         }
     }

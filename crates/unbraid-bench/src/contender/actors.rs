@@ -4,7 +4,7 @@ use futures::future::join;
 use tokio::task::JoinSet;
 use unbraid::{Choice, Completions};
 
-use super::Take;
+use super::Record;
 use crate::{
     body::{Answer, Part},
     feed::{Feed, Tally},
@@ -15,7 +15,7 @@ pub(super) async fn run(feed: Feed, tally: Tally) -> Answer {
 }
 
 /// Reads all choices to their end, a task for each.
-pub(crate) async fn read(completions: Completions, tally: impl Take) -> Answer {
+pub(crate) async fn read(completions: Completions, tally: impl Record) -> Answer {
     let mut choices = completions.choices();
     let mut tasks = JoinSet::new();
     while let Some(Ok(choice)) = choices.next().await {
@@ -28,13 +28,13 @@ pub(crate) async fn read(completions: Completions, tally: impl Take) -> Answer {
     answer
 }
 
-/// Reads a choice's text and its calls' arguments side by side.
-async fn consume(choice: Choice, tally: impl Take) -> (usize, Part) {
+/// Reads the text of a choice and the arguments of its calls concurrently.
+async fn consume(choice: Choice, tally: impl Record) -> (usize, Part) {
     let (mut content, mut calls) = (choice.content(), choice.tool_calls());
     let texts = async {
         let (mut text, mut items) = (String::new(), 0);
-        while let Some(Ok(piece)) = content.next().await {
-            tally.take(&piece, &mut text);
+        while let Some(Ok(delta)) = content.next().await {
+            tally.record(&delta, &mut text);
             items += 1;
         }
         (text, items)
@@ -43,18 +43,18 @@ async fn consume(choice: Choice, tally: impl Take) -> (usize, Part) {
         let (mut text, mut items) = (String::new(), 0);
         while let Some(Ok(call)) = calls.next().await {
             let mut arguments = call.arguments();
-            while let Some(Ok(piece)) = arguments.next().await {
-                tally.take(&piece, &mut text);
+            while let Some(Ok(delta)) = arguments.next().await {
+                tally.record(&delta, &mut text);
                 items += 1;
             }
         }
         (text, items)
     };
-    let ((text, texts), (arguments, pieces)) = join(texts, arguments).await;
+    let ((text, texts), (arguments, fragments)) = join(texts, arguments).await;
     let part = Part {
         text,
         arguments,
-        items: texts + pieces,
+        items: texts + fragments,
     };
     (choice.index().0 as usize, part)
 }

@@ -1,4 +1,4 @@
-//! The synchronous core, every event looked at as it comes.
+//! The synchronous core. Every event is read immediately.
 
 use unbraid_core::{Config, Demux, Event};
 
@@ -11,28 +11,28 @@ pub(super) async fn run(mut feed: Feed, tally: Tally) -> Answer {
     let mut demux = Demux::new(Config::default());
     let mut answer = Answer::default();
     loop {
-        let idle = |_: &Feed| take(&mut demux, &mut answer, &tally);
+        let idle = |_: &Feed| read_events(&mut demux, &mut answer, &tally);
         let Some(read) = feed.read(idle).await else {
             break;
         };
         demux.feed(&read);
     }
     demux.finish();
-    take(&mut demux, &mut answer, &tally);
+    read_events(&mut demux, &mut answer, &tally);
     answer
 }
 
-fn take(demux: &mut Demux, answer: &mut Answer, tally: &Tally) {
-    while let Some(stamped) = &demux.next_event() {
-        let (text, of_call) = match stamped.event {
+fn read_events(demux: &mut Demux, answer: &mut Answer, tally: &Tally) {
+    while let Some(record) = &demux.next_event() {
+        let (text, is_arguments) = match record.event {
             Event::Content(text) => (text, false),
             Event::ToolCallArguments { text, .. } => (text, true),
             _ => continue,
         };
         answer.items += 1;
         if tally.keeps() {
-            answer.keep(stamped.choice, of_call, text);
+            answer.keep(record.choice, is_arguments, text);
         }
-        tally.look(text);
+        tally.observe(text);
     }
 }

@@ -1,10 +1,10 @@
-//! The fairest stronger peer: `sse-core`, chunk types with nothing but what is needed, and the same demultiplexer.
+//! A faster peer: `sse-core`, chunk types with only the required fields, and the same demultiplexer.
 
 use futures::StreamExt;
 use serde::Deserialize;
 use sse_core::{SseDecoder, SseEvent};
 
-use super::{Hand, Item};
+use super::{Item, ManualDemux};
 use crate::{
     body::Answer,
     feed::{Feed, Tally},
@@ -38,30 +38,30 @@ struct Function {
 }
 
 pub(super) async fn run(mut feed: Feed, tally: Tally) -> Answer {
-    let mut hand = Hand::new(tally);
+    let mut demux = ManualDemux::new(tally);
     let mut decoder = SseDecoder::new();
     while let Some(Ok(mut read)) = feed.next().await {
         while let Some(event) = decoder.next(&mut read) {
             if let Ok(SseEvent::Message(event)) = event {
-                give(&event.data, &mut hand);
+                send(&event.data, &mut demux);
             }
         }
     }
-    hand.finish().await
+    demux.finish().await
 }
 
-fn give(data: &str, hand: &mut Hand<Tally>) {
+fn send(data: &str, demux: &mut ManualDemux<Tally>) {
     let Ok(chunk) = serde_json::from_str::<Chunk>(data) else {
         return; // the end mark
     };
     for choice in chunk.choices {
         if let Some(text) = choice.delta.content.filter(|text| !text.is_empty()) {
-            hand.give(choice.index, Item::Text(text));
+            demux.send(choice.index, Item::Text(text));
         }
         for call in choice.delta.tool_calls.into_iter().flatten() {
             let arguments = call.function.and_then(|function| function.arguments);
             if let Some(text) = arguments.filter(|text| !text.is_empty()) {
-                hand.give(choice.index, Item::Arguments(text));
+                demux.send(choice.index, Item::Arguments(text));
             }
         }
     }

@@ -1,17 +1,17 @@
-//! What a Rust user has today: `eventsource-stream`, the chunk types of `async-openai`, and a demultiplexer by hand.
+//! The libraries in use today: `eventsource-stream`, the chunk types of `async-openai`, and a handwritten demultiplexer.
 
 use async_openai::types::chat::CreateChatCompletionStreamResponse;
 use eventsource_stream::Eventsource;
 use futures::StreamExt;
 
-use super::{Hand, Item};
+use super::{Item, ManualDemux};
 use crate::{
     body::Answer,
     feed::{Feed, Tally},
 };
 
 pub(super) async fn run(feed: Feed, tally: Tally) -> Answer {
-    let mut hand = Hand::new(tally);
+    let mut demux = ManualDemux::new(tally);
     let mut events = feed.eventsource();
     while let Some(Ok(event)) = events.next().await {
         if event.data == "[DONE]" {
@@ -21,15 +21,15 @@ pub(super) async fn run(feed: Feed, tally: Tally) -> Answer {
             serde_json::from_str(&event.data);
         for choice in chunk.into_iter().flat_map(|chunk| chunk.choices) {
             if let Some(text) = choice.delta.content.filter(|text| !text.is_empty()) {
-                hand.give(choice.index, Item::Text(text));
+                demux.send(choice.index, Item::Text(text));
             }
             for call in choice.delta.tool_calls.into_iter().flatten() {
                 let arguments = call.function.and_then(|function| function.arguments);
                 if let Some(text) = arguments.filter(|text| !text.is_empty()) {
-                    hand.give(choice.index, Item::Arguments(text));
+                    demux.send(choice.index, Item::Arguments(text));
                 }
             }
         }
     }
-    hand.finish().await
+    demux.finish().await
 }

@@ -1,4 +1,4 @@
-//! From the server's write to the consumer's hand, at a hundred updates a second for each of eight choices.
+//! The latency from the server's write to the consumer, at a hundred updates per second for each of eight choices.
 
 use std::{
     io::{self, Write},
@@ -10,31 +10,31 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::{
-    peer::{Clients, Peer, blamed},
+    peer::{Clients, Peer, peer_error},
     runtime,
     server::{Script, Server},
 };
 use crate::{
     body::{BRAIDED, Numbered, numbered},
     pace::PER_SECOND,
-    stamps::{Spread, Stamps},
+    stamps::{Percentiles, Timestamps},
     table::RUNTIMES,
 };
 
-/// Updates of each round before the count begins.
-const WARM: usize = PER_SECOND / 10;
+/// Updates of each round before the measurement starts.
+const WARM_UP: usize = PER_SECOND / 10;
 
 /// One line of the table.
 #[derive(Debug)]
 pub(super) struct Row {
     peer: Peer,
     runtime: &'static str,
-    spread: Spread,
+    percentiles: Percentiles,
 }
 
 impl Row {
     pub(super) fn to_json(&self) -> Value {
-        let mut row = self.spread.to_json();
+        let mut row = self.percentiles.to_json();
         if let Value::Object(row) = &mut row {
             row.insert("contender".to_owned(), self.peer.name().into());
             row.insert("runtime".to_owned(), self.runtime.into());
@@ -44,45 +44,47 @@ impl Row {
 }
 
 pub(super) fn measure(quick: bool) -> io::Result<Vec<Row>> {
-    let (rounds, pieces) = if quick {
-        (2, PER_SECOND + WARM)
+    let (rounds, deltas) = if quick {
+        (2, PER_SECOND + WARM_UP)
     } else {
-        (5, 2 * PER_SECOND + WARM)
+        (5, 2 * PER_SECOND + WARM_UP)
     };
-    let events: Arc<[Numbered]> = numbered(pieces, BRAIDED).into();
+    let events: Arc<[Numbered]> = numbered(deltas, BRAIDED).into();
     let mut rows = Vec::new();
     for runtime_name in RUNTIMES {
         let runtime = runtime(runtime_name)?;
         let mut all = [const { Vec::new() }; Peer::READERS.len()];
         for _ in 0..rounds {
             for (peer, times) in Peer::READERS.into_iter().zip(&mut all) {
-                times.extend(round(&runtime, peer, &events, WARM)?);
+                times.extend(round(&runtime, peer, &events, WARM_UP)?);
             }
         }
         rows.extend(Peer::READERS.into_iter().zip(all).map(|(peer, times)| Row {
             peer,
             runtime: runtime_name,
-            spread: Spread::of(times),
+            percentiles: Percentiles::from_times(times),
         }));
     }
     Ok(rows)
 }
 
-/// How long each update took, without the first ones.
+/// The latencies of the updates after the first `warm_up`.
 pub(super) fn round(
     runtime: &Runtime,
     peer: Peer,
     events: &Arc<[Numbered]>,
-    warm: usize,
+    warm_up: usize,
 ) -> io::Result<Vec<Duration>> {
-    let pieces = events.iter().filter(|event| event.number.is_some());
-    let stamps = Stamps::new(pieces.count());
-    let server = Server::start(Script::Paced(Arc::clone(events), stamps.clone()))?;
+    let deltas = events.iter().filter(|event| event.number.is_some());
+    let timestamps = Timestamps::new(deltas.count());
+    let server = Server::start(Script::Paced(Arc::clone(events), timestamps.clone()))?;
     let clients = Clients::new(server.address)?;
-    let answer = runtime.spawn(clients.ask(peer, stamps.clone()));
+    let answer = runtime.spawn(clients.run(peer, timestamps.clone()));
     let answer = runtime.block_on(answer).map_err(io::Error::other)?;
-    answer.map_err(|error| blamed(peer, error))?;
-    stamps.times(warm).map_err(|error| blamed(peer, error))
+    answer.map_err(|error| peer_error(peer, error))?;
+    timestamps
+        .times(warm_up)
+        .map_err(|error| peer_error(peer, error))
 }
 
 pub(super) fn print(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
@@ -97,14 +99,14 @@ pub(super) fn print(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
             "{:<15} {:<13} {:>10.1} {:>10.1} {:>10.1}",
             row.runtime,
             row.peer.name(),
-            row.spread.p50,
-            row.spread.p99,
-            row.spread.max
+            row.percentiles.p50,
+            row.percentiles.p99,
+            row.percentiles.max
         )?;
     }
     writeln!(
         out,
-        "from the server's write to the consumer's hand, {} choices, 100 updates a second for each",
+        "from the server's write to the consumer, {} choices, 100 updates per second for each",
         BRAIDED.choices
     )
 }

@@ -1,4 +1,4 @@
-//! The contenders, each from a request to what eight consumers have in their hands.
+//! The contenders. Each one turns a request into the texts of eight consumers.
 
 use std::{fmt::Display, io, net::SocketAddr};
 
@@ -15,17 +15,17 @@ use unbraid_http::Request;
 
 use crate::{
     body::{Answer, BRAIDED},
-    contender::{Hand, Item, Take, actors},
+    contender::{Item, ManualDemux, Record, actors},
 };
 
 const MODEL: &str = "gpt-4o";
-const QUESTION: &str = "Tell me about streams.";
+const PROMPT: &str = "Explain streams.";
 const KEY: &str = "sk-loopback";
 const N: u8 = BRAIDED.choices as u8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// The body read by both peers' HTTP client, and dropped: the floor of both.
+    /// Reads the body with the HTTP client of both peers and drops it: the minimum cost of both.
     Reqwest,
     AsyncOpenai,
     Unbraid,
@@ -34,7 +34,7 @@ pub(super) enum Peer {
 impl Peer {
     pub(super) const ALL: [Self; 3] = [Self::Reqwest, Self::AsyncOpenai, Self::Unbraid];
 
-    /// Those that take an answer apart.
+    /// Those that separate the choices.
     pub(super) const READERS: [Self; 2] = [Self::AsyncOpenai, Self::Unbraid];
 
     pub(super) fn name(self) -> &'static str {
@@ -46,7 +46,7 @@ impl Peer {
     }
 }
 
-/// A client for each peer, made once and used for all requests.
+/// A client for each peer, created once and used for all requests.
 #[derive(Debug, Clone)]
 pub(super) struct Clients {
     base: String,
@@ -57,11 +57,11 @@ pub(super) struct Clients {
 
 impl Clients {
     pub(super) fn new(server: SocketAddr) -> io::Result<Self> {
-        // reqwest wants to know a provider of TLS, although nothing is encrypted here.
-        let _chosen_before = rustls::crypto::ring::default_provider().install_default();
+        // reqwest requires a TLS provider, although nothing is encrypted here.
+        let _already_installed = rustls::crypto::ring::default_provider().install_default();
         let base = format!("http://{server}/v1");
         let config = OpenAIConfig::new().with_api_base(&base).with_api_key(KEY);
-        // What `with_config` makes, but for the proxies of the environment.
+        // The same as `with_config`, but without the proxies of the environment.
         let reqwest = || reqwest::Client::builder().no_proxy().build();
         let unbraid = unbraid_http::Client::builder().proxy_from_env(false);
         Ok(Self {
@@ -76,8 +76,8 @@ impl Clients {
         })
     }
 
-    /// Asks, and reads the answer to its end; `None` from who takes nothing apart.
-    pub(super) async fn ask(self, peer: Peer, tally: impl Take) -> io::Result<Option<Answer>> {
+    /// Sends the request and reads the answer to its end. Returns `None` for the peer that does not separate the choices.
+    pub(super) async fn run(self, peer: Peer, tally: impl Record) -> io::Result<Option<Answer>> {
         match peer {
             Peer::Reqwest => return self.floor().await.map(|()| None),
             Peer::AsyncOpenai => self.by_async_openai(tally).await,
@@ -96,19 +96,19 @@ impl Clients {
         Ok(())
     }
 
-    async fn by_async_openai(self, tally: impl Take) -> io::Result<Answer> {
+    async fn by_async_openai(self, tally: impl Record) -> io::Result<Answer> {
         let chat = self.async_openai.chat();
         let stream = chat.create_stream(request()?).await;
         let mut chunks = stream.map_err(io::Error::other)?;
-        let mut hand = Hand::new(tally);
+        let mut demux = ManualDemux::new(tally);
         while let Some(chunk) = chunks.next().await {
-            give(chunk.map_err(io::Error::other)?, &mut hand);
+            send(chunk.map_err(io::Error::other)?, &mut demux);
         }
-        Ok(hand.finish().await)
+        Ok(demux.finish().await)
     }
 
-    async fn by_unbraid(self, tally: impl Take) -> io::Result<Answer> {
-        let request = Request::chat(MODEL).user(QUESTION).n(N.into());
+    async fn by_unbraid(self, tally: impl Record) -> io::Result<Answer> {
+        let request = Request::chat(MODEL).user(PROMPT).n(N.into());
         let completions = self.unbraid.send(&request).await;
         Ok(actors::read(completions.map_err(io::Error::other)?, tally).await)
     }
@@ -118,26 +118,26 @@ fn request() -> io::Result<CreateChatCompletionRequest> {
     CreateChatCompletionRequestArgs::default()
         .model(MODEL)
         .n(N)
-        .messages([ChatCompletionRequestUserMessage::from(QUESTION).into()])
+        .messages([ChatCompletionRequestUserMessage::from(PROMPT).into()])
         .build()
         .map_err(io::Error::other)
 }
 
-fn give(chunk: CreateChatCompletionStreamResponse, hand: &mut Hand<impl Take>) {
+fn send(chunk: CreateChatCompletionStreamResponse, demux: &mut ManualDemux<impl Record>) {
     for choice in chunk.choices {
         if let Some(text) = choice.delta.content.filter(|text| !text.is_empty()) {
-            hand.give(choice.index, Item::Text(text));
+            demux.send(choice.index, Item::Text(text));
         }
         for call in choice.delta.tool_calls.into_iter().flatten() {
             let arguments = call.function.and_then(|function| function.arguments);
             if let Some(text) = arguments.filter(|text| !text.is_empty()) {
-                hand.give(choice.index, Item::Arguments(text));
+                demux.send(choice.index, Item::Arguments(text));
             }
         }
     }
 }
 
-/// An error that names the peer.
-pub(super) fn blamed(peer: Peer, what: impl Display) -> io::Error {
-    io::Error::other(format!("{}: {what}", peer.name()))
+/// An error with the name of the peer.
+pub(super) fn peer_error(peer: Peer, error: impl Display) -> io::Error {
+    io::Error::other(format!("{}: {error}", peer.name()))
 }

@@ -1,4 +1,4 @@
-//! A server of the API on the loopback device, with a thread and a runtime of its own.
+//! A server of the API on the loopback interface, in its own thread and runtime.
 
 use std::{
     convert::Infallible,
@@ -27,20 +27,20 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::{body::Numbered, pace::Pace, stamps::Stamps};
+use crate::{body::Numbered, pace::Pace, stamps::Timestamps};
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What is answered to every request.
+/// The answer to every request.
 #[derive(Debug, Clone)]
 pub(super) enum Script {
-    /// All at once: each of these is a chunk of the transfer encoding.
+    /// Everything immediately. Each item is a chunk of the transfer encoding.
     Whole(Arc<[Bytes]>),
-    /// Each event at its time, and flushed by itself.
-    Paced(Arc<[Numbered]>, Stamps),
+    /// Each event at its time, flushed separately.
+    Paced(Arc<[Numbered]>, Timestamps),
 }
 
-/// Serves until it is dropped.
+/// A server that runs until it is dropped.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) address: SocketAddr,
@@ -57,7 +57,7 @@ impl Server {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-                let _gone = started.send((listener.local_addr()?, Handle::current()));
+                let _closed = started.send((listener.local_addr()?, Handle::current()));
                 tokio::select! {
                     failed = accept(listener, script) => failed,
                     _ = stopped => Ok(()),
@@ -73,13 +73,13 @@ impl Server {
         })
     }
 
-    /// CPU time that its thread has taken so far.
+    /// The CPU time that its thread has used so far.
     pub(super) fn cpu(&self) -> io::Result<Duration> {
-        let (tell, told) = mpsc::channel();
+        let (send, receive) = mpsc::channel();
         self.handle.spawn(async move {
-            let _gone = tell.send(ThreadTime::now().as_duration());
+            let _closed = send.send(ThreadTime::now().as_duration());
         });
-        told.recv().map_err(io::Error::other)
+        receive.recv().map_err(io::Error::other)
     }
 }
 
@@ -98,20 +98,21 @@ async fn accept(listener: TcpListener, script: Script) -> io::Result<()> {
 }
 
 async fn serve(socket: TcpStream, script: Script) {
-    // Nagle's algorithm would hold a chunk back until the last one is acknowledged.
+    // Nagle's algorithm would delay a chunk until the previous one is acknowledged.
     let _slower: io::Result<()> = socket.set_nodelay(true);
     let service = service_fn(move |request| {
         let script = script.clone();
         async move { Ok::<_, Infallible>(answer(request, script).await) }
     });
     let connection = http1::Builder::new().serve_connection(TokioIo::new(socket), service);
-    let _client_hung_up = connection.await; // behind `[DONE]`, as clients do
+    let _closed = connection.await; // clients close the connection after `[DONE]`
 }
 
 async fn answer(request: Request<Incoming>, script: Script) -> Response<Body> {
-    let known = request.method() == Method::POST && request.uri().path() == "/v1/chat/completions";
-    let _question = request.into_body().collect().await;
-    if !known {
+    let is_known =
+        request.method() == Method::POST && request.uri().path() == "/v1/chat/completions";
+    let _body = request.into_body().collect().await;
+    if !is_known {
         let mut response = Response::new(Body::default());
         *response.status_mut() = StatusCode::NOT_FOUND;
         return response;
@@ -126,21 +127,21 @@ impl Script {
     fn body(self) -> Body {
         match self {
             Self::Whole(chunks) => {
-                let at = 0..chunks.len();
-                let chunks = at.filter_map(move |at| chunks.get(at).cloned());
-                streamed(stream::iter(chunks))
+                let indices = 0..chunks.len();
+                let chunks = indices.filter_map(move |index| chunks.get(index).cloned());
+                stream_body(stream::iter(chunks))
             }
-            Self::Paced(events, stamps) => {
-                let paced = (Pace::begin(), 0);
-                streamed(stream::unfold(paced, move |(mut pace, at)| {
-                    let (event, stamps) = (events.get(at).cloned(), stamps.clone());
+            Self::Paced(events, timestamps) => {
+                let paced = (Pace::start(), 0);
+                stream_body(stream::unfold(paced, move |(mut pace, index)| {
+                    let (event, timestamps) = (events.get(index).cloned(), timestamps.clone());
                     async move {
                         let event = event?;
                         if let Some(number) = event.number {
                             pace.next().await;
-                            stamps.written(number);
+                            timestamps.written(number);
                         }
-                        Some((event.bytes, (pace, at + 1)))
+                        Some((event.bytes, (pace, index + 1)))
                     }
                 }))
             }
@@ -148,7 +149,7 @@ impl Script {
     }
 }
 
-fn streamed(chunks: impl futures::Stream<Item = Bytes> + Send + 'static) -> Body {
+fn stream_body(chunks: impl futures::Stream<Item = Bytes> + Send + 'static) -> Body {
     let frames = chunks.map(|chunk| Ok(Frame::data(chunk)));
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{
     body::{BRAIDED, body, numbered},
-    stamps::Stamps,
+    stamps::Timestamps,
     table::RUNTIMES,
 };
 
@@ -13,7 +13,7 @@ use crate::{
 fn every_peer_reads_what_was_sent() {
     let body = body(400, BRAIDED);
     for delivery in throughput::DELIVERIES {
-        let server = Server::start(throughput::whole(&body, delivery)).unwrap();
+        let server = Server::start(throughput::script(&body, delivery)).unwrap();
         for name in RUNTIMES {
             let clients = Clients::new(server.address).unwrap();
             throughput::compare(&runtime(name).unwrap(), &clients, &body).unwrap();
@@ -32,15 +32,16 @@ fn every_update_is_timed() {
 }
 
 #[test]
-fn a_peer_that_reads_nothing_is_told() {
-    let stamps = Stamps::new(1);
-    let server = Server::start(Script::Paced(Vec::new().into(), stamps.clone())).unwrap();
+fn a_peer_that_reads_nothing_is_an_error() {
+    let timestamps = Timestamps::new(1);
+    let server = Server::start(Script::Paced(Vec::new().into(), timestamps.clone())).unwrap();
     let clients = Clients::new(server.address).unwrap();
     let runtime = runtime("current_thread").unwrap();
-    let answer = runtime.block_on(runtime.spawn(clients.ask(Peer::AsyncOpenai, stamps.clone())));
+    let answer =
+        runtime.block_on(runtime.spawn(clients.run(Peer::AsyncOpenai, timestamps.clone())));
     assert_eq!(
         answer.unwrap().unwrap(),
         Some(crate::body::Answer::default())
     );
-    assert!(stamps.times(0).is_err());
+    assert!(timestamps.times(0).is_err());
 }

@@ -1,4 +1,4 @@
-//! A whole answer as fast as the socket gives it: CPU time of the client, and the time on the clock.
+//! A complete answer as fast as the socket delivers it: CPU time of the client, and wall-clock time.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::{
-    peer::{Clients, Peer, blamed},
+    peer::{Clients, Peer, peer_error},
     runtime,
     server::{Script, Server},
 };
@@ -19,7 +19,7 @@ use crate::{
     table::{RUNTIMES, median, rounded},
 };
 
-/// An event a chunk of the transfer encoding, as servers of the API send them, and as a proxy may gather them.
+/// One event for each chunk of the transfer encoding, as API servers send them, and larger chunks as a proxy may send them.
 pub(super) const DELIVERIES: [Delivery; 2] = [Delivery::Event, Delivery::Read16k];
 
 /// One line of the table.
@@ -30,8 +30,8 @@ pub(super) struct Row {
     delivery: Delivery,
     cpu_ns_per_chunk: f64,
     wall_ns_per_chunk: f64,
-    /// How often async-openai's client takes as long.
-    theirs_over_this: f64,
+    /// The CPU time of async-openai's client divided by this one.
+    async_openai_over_this: f64,
 }
 
 impl Row {
@@ -42,7 +42,7 @@ impl Row {
             "chunks": self.delivery.name(),
             "cpu_ns_per_chunk": rounded(self.cpu_ns_per_chunk),
             "wall_ns_per_chunk": rounded(self.wall_ns_per_chunk),
-            "async_openai_over_this": rounded(self.theirs_over_this),
+            "async_openai_over_this": rounded(self.async_openai_over_this),
         })
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn measure(quick: bool) -> io::Result<Vec<Row>> {
     let body = body(chunks, BRAIDED);
     let mut rows = Vec::new();
     for delivery in DELIVERIES {
-        let server = Server::start(whole(&body, delivery))?;
+        let server = Server::start(script(&body, delivery))?;
         for runtime_name in RUNTIMES {
             let runtime = runtime(runtime_name)?;
             let clients = Clients::new(server.address)?;
@@ -75,31 +75,31 @@ pub(super) fn measure(quick: bool) -> io::Result<Vec<Row>> {
     Ok(rows)
 }
 
-pub(super) fn whole(body: &Body, delivery: Delivery) -> Script {
+pub(super) fn script(body: &Body, delivery: Delivery) -> Script {
     let reads = delivery.cut(body);
     Script::Whole(reads.bytes().map(Bytes::copy_from_slice).collect())
 }
 
-/// An error if any peer's texts and items are not the generator's.
+/// Returns an error if the texts and items of a peer differ from those of the generator.
 pub(super) fn compare(runtime: &Runtime, clients: &Clients, body: &Body) -> io::Result<()> {
     for peer in Peer::ALL {
         let (_feed, tally) = Reads::new(Vec::new()).feed(true);
-        let answer = runtime.spawn(clients.clone().ask(peer, tally));
+        let answer = runtime.spawn(clients.clone().run(peer, tally));
         let answer = runtime.block_on(answer).map_err(io::Error::other)?;
-        let answer = answer.map_err(|error| blamed(peer, error))?;
+        let answer = answer.map_err(|error| peer_error(peer, error))?;
         if answer.is_some_and(|answer| answer != body.answer) {
-            return Err(blamed(peer, "another answer than was sent"));
+            return Err(peer_error(peer, "the answer differs from what was sent"));
         }
     }
     Ok(())
 }
 
-/// The times of all peers, in their order; who begins moves on by one each round.
+/// The times of all peers, in the order of [`Peer::ALL`]. Each round starts with the next peer.
 fn turns(runtime: &Runtime, server: &Server, clients: &Clients, round: usize) -> io::Result<Round> {
     let mut times = Round::default();
     for turn in 0..times.len() {
-        let at = (turn + round) % times.len();
-        if let (Some(peer), Some(slot)) = (Peer::ALL.get(at), times.get_mut(at)) {
+        let index = (turn + round) % times.len();
+        if let (Some(peer), Some(slot)) = (Peer::ALL.get(index), times.get_mut(index)) {
             *slot = time(runtime, server, clients, *peer)?;
         }
     }
@@ -109,11 +109,11 @@ fn turns(runtime: &Runtime, server: &Server, clients: &Clients, round: usize) ->
 fn time(runtime: &Runtime, server: &Server, clients: &Clients, peer: Peer) -> io::Result<Times> {
     let (_feed, tally) = Reads::new(Vec::new()).feed(false);
     let served = server.cpu()?;
-    let (started, begun) = (ProcessTime::now(), now());
-    let answer = runtime.spawn(clients.clone().ask(peer, tally));
+    let (cpu_start, wall_start) = (ProcessTime::now(), now());
+    let answer = runtime.spawn(clients.clone().run(peer, tally));
     let answer = runtime.block_on(answer).map_err(io::Error::other)?;
-    let (cpu, wall) = (started.elapsed(), begun.elapsed());
-    answer.map_err(|error| blamed(peer, error))?;
+    let (cpu, wall) = (cpu_start.elapsed(), wall_start.elapsed());
+    answer.map_err(|error| peer_error(peer, error))?;
     let served = server.cpu()?.saturating_sub(served);
     Ok(Times {
         cpu: cpu.saturating_sub(served).as_secs_f64() * 1e9,
@@ -123,8 +123,8 @@ fn time(runtime: &Runtime, server: &Server, clients: &Clients, peer: Peer) -> io
 
 fn evaluate(rounds: &[Round], body: &Body, runtime: &'static str, delivery: Delivery) -> Vec<Row> {
     let of = |round: &Round, wanted| {
-        let place = Peer::ALL.iter().position(|peer| *peer == wanted);
-        let times = place.and_then(|at| round.get(at)).copied();
+        let position = Peer::ALL.iter().position(|peer| *peer == wanted);
+        let times = position.and_then(|index| round.get(index)).copied();
         times.unwrap_or_default()
     };
     let chunks = body.chunks as f64;
@@ -134,7 +134,7 @@ fn evaluate(rounds: &[Round], body: &Body, runtime: &'static str, delivery: Deli
         delivery,
         cpu_ns_per_chunk: median(rounds.iter().map(|round| of(round, peer).cpu / chunks)),
         wall_ns_per_chunk: median(rounds.iter().map(|round| of(round, peer).wall / chunks)),
-        theirs_over_this: median(
+        async_openai_over_this: median(
             rounds
                 .iter()
                 .map(|round| of(round, Peer::AsyncOpenai).cpu / of(round, peer).cpu.max(1.0)),
@@ -158,11 +158,11 @@ pub(super) fn print(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
             row.peer.name(),
             row.cpu_ns_per_chunk,
             row.wall_ns_per_chunk,
-            row.theirs_over_this
+            row.async_openai_over_this
         )?;
     }
     writeln!(
         out,
-        "the server's CPU is taken off; `reqwest` reads the body and drops it"
+        "the server's CPU time is subtracted; `reqwest` reads the body and drops it"
     )
 }

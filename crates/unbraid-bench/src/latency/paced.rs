@@ -1,4 +1,4 @@
-//! Updates at a model's pace: eight choices, a hundred updates a second for each, evenly spaced.
+//! Updates at the pace of a model: eight choices with a hundred evenly spaced updates per second each.
 
 use std::{io, time::Duration};
 
@@ -10,94 +10,94 @@ use tokio::{
 };
 use unbraid::Completions;
 
-use super::{Way, body};
+use super::{Pipeline, body};
 use crate::{
     body::{BRAIDED, Numbered, numbered},
     contender::actors,
     pace::{PER_SECOND, Pace},
-    stamps::Stamps,
+    stamps::Timestamps,
 };
 
 pub(super) const CHOICES: usize = BRAIDED.choices;
 
-/// Updates of each round before the count begins.
-const WARM: usize = PER_SECOND / 10;
+/// Updates of each round before the measurement starts.
+const WARM_UP: usize = PER_SECOND / 10;
 
-/// How long each update took, for each way; the ways take turns.
+/// The latencies of each pipeline. The pipelines run alternately.
 pub(super) fn measure(
     runtime: &Runtime,
     quick: bool,
-) -> io::Result<[Vec<Duration>; Way::ALL.len()]> {
-    let (rounds, pieces) = if quick {
-        (1, PER_SECOND + WARM)
+) -> io::Result<[Vec<Duration>; Pipeline::ALL.len()]> {
+    let (rounds, deltas) = if quick {
+        (1, PER_SECOND + WARM_UP)
     } else {
-        (4, 2 * PER_SECOND + WARM)
+        (4, 2 * PER_SECOND + WARM_UP)
     };
-    let events = numbered(pieces, BRAIDED);
-    let mut all = [const { Vec::new() }; Way::ALL.len()];
+    let events = numbered(deltas, BRAIDED);
+    let mut all = [const { Vec::new() }; Pipeline::ALL.len()];
     for _ in 0..rounds {
-        for (way, times) in Way::ALL.into_iter().zip(&mut all) {
-            let stamps = Stamps::new(pieces);
-            let round = round(way, events.clone(), stamps.clone());
+        for (pipeline, times) in Pipeline::ALL.into_iter().zip(&mut all) {
+            let timestamps = Timestamps::new(deltas);
+            let round = round(pipeline, events.clone(), timestamps.clone());
             runtime
                 .block_on(runtime.spawn(round))
                 .map_err(io::Error::other)?;
-            times.extend(stamps.times(WARM)?);
+            times.extend(timestamps.times(WARM_UP)?);
         }
     }
     Ok(all)
 }
 
-async fn round(way: Way, events: Vec<Numbered>, stamps: Stamps) {
-    match way {
-        Way::Channel => channels(events, stamps).await,
-        Way::Actors => through_actors(events, stamps).await,
+async fn round(pipeline: Pipeline, events: Vec<Numbered>, timestamps: Timestamps) {
+    match pipeline {
+        Pipeline::Channel => channels(events, timestamps).await,
+        Pipeline::Actors => through_actors(events, timestamps).await,
     }
 }
 
-/// A channel and a task for each choice, each read sent to whom it is for.
-async fn channels(events: Vec<Numbered>, stamps: Stamps) {
+/// A channel and a task for each choice. Each read is sent to its choice.
+async fn channels(events: Vec<Numbered>, timestamps: Timestamps) {
     let mut tasks = JoinSet::new();
     let mut senders = Vec::new();
     for _ in 0..CHOICES {
         let (send, reads) = mpsc::unbounded_channel();
         senders.push(send);
-        tasks.spawn(consume(reads, stamps.clone()));
+        tasks.spawn(consume(reads, timestamps.clone()));
     }
-    let mut pace = Pace::begin();
+    let mut pace = Pace::start();
     for event in events {
         let (Some(number), Some(send)) = (event.number, senders.get(event.choice)) else {
             continue;
         };
         pace.next().await;
-        stamps.written(number);
-        let _gone = send.send((number, event.bytes));
+        timestamps.written(number);
+        let _closed = send.send((number, event.bytes));
     }
     drop(senders);
     while tasks.join_next().await.is_some() {}
 }
 
-async fn consume(mut reads: UnboundedReceiver<(usize, Bytes)>, stamps: Stamps) {
+async fn consume(mut reads: UnboundedReceiver<(usize, Bytes)>, timestamps: Timestamps) {
     while let Some((number, _read)) = reads.recv().await {
-        stamps.had(number);
+        timestamps.received(number);
     }
 }
 
-async fn through_actors(events: Vec<Numbered>, stamps: Stamps) {
+async fn through_actors(events: Vec<Numbered>, timestamps: Timestamps) {
     let (send, reads) = mpsc::unbounded_channel();
     let completions = Completions::from_byte_stream(body(reads));
-    let read = tokio::spawn(actors::read(completions, stamps.clone()));
-    write(events, send, stamps).await;
+    let read = tokio::spawn(actors::read(completions, timestamps.clone()));
+    write(events, send, timestamps).await;
     let _answer = read.await;
 }
 
-async fn write(events: Vec<Numbered>, send: UnboundedSender<Bytes>, stamps: Stamps) {
-    let mut pace = Pace::begin();
+async fn write(events: Vec<Numbered>, send: UnboundedSender<Bytes>, timestamps: Timestamps) {
+    let mut pace = Pace::start();
     for event in events {
         if let Some(number) = event.number {
             pace.next().await;
-            stamps.written(number);
+            timestamps.written(number);
         }
-        let _gone = send.send(event.bytes);
+        let _closed = send.send(event.bytes);
     }
 }

@@ -1,6 +1,6 @@
-//! What an open completion adds to the memory that its process has in RAM.
+//! The resident memory of an open completion.
 //!
-//! Each figure comes from a process of its own: what another one had freed before would be used again, and not be seen.
+//! Each measurement runs in its own process, because reused memory of an earlier one would not be counted.
 
 use std::{
     fs,
@@ -11,22 +11,22 @@ use std::{
 use super::{begin, roles};
 use crate::table::runtime;
 
-/// The first argument of such a process.
+/// The first argument of the child process.
 pub(super) const COMMAND: &str = "resident";
 
-/// Says what each of so many completions adds, or that it is not known here.
+/// Measures the resident memory of each of `open` completions in a child process, and returns its output.
 pub(super) fn each(choices: usize, open: usize) -> io::Result<String> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([COMMAND, &choices.to_string(), &open.to_string()]);
-    let told = command.output()?;
-    if !told.status.success() {
-        let error = String::from_utf8_lossy(&told.stderr);
+    let output = command.output()?;
+    if !output.status.success() {
+        let error = String::from_utf8_lossy(&output.stderr);
         return Err(io::Error::other(error.trim().to_owned()));
     }
-    Ok(String::from_utf8_lossy(&told.stdout).trim().to_owned())
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What such a process does and prints.
+/// Runs and prints a measurement in the child process.
 pub(super) fn run(choices: &str, open: &str, out: &mut impl Write) -> io::Result<()> {
     let choices = choices.parse().map_err(io::Error::other)?;
     let open = open.parse().map_err(io::Error::other)?;
@@ -37,25 +37,25 @@ pub(super) fn run(choices: &str, open: &str, out: &mut impl Write) -> io::Result
     begin(&runtime, &read, choices, &mut all);
     let after = Resident::now();
     let (Some(before), Some(after)) = (before, after) else {
-        return writeln!(out, "resident memory is not known here");
+        return writeln!(out, "resident memory is not available on this system");
     };
     let each = |before, after| (after - before) * 1.024 / open as f64;
     writeln!(
         out,
-        "{:.1} kB resident, {:.1} kB of it in pages of no file",
+        "{:.1} kB resident, {:.1} kB of it anonymous",
         each(before.all, after.all),
         each(before.anonymous, after.anonymous)
     )
 }
 
-/// What this process has in RAM, in KiB.
+/// The resident memory of this process, in KiB.
 struct Resident {
     all: f64,
     anonymous: f64,
 }
 
 impl Resident {
-    /// By the kernel's sum over all pages, since the counters of `statm` lag behind it; `None` where there is no such sum.
+    /// Reads the kernel's sum over all pages, because the counters of `statm` lag. Returns `None` if the system has no such sum.
     fn now() -> Option<Self> {
         let sums = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
         let sum = |name| {

@@ -1,13 +1,13 @@
-//! The end of a value, for those who wait for anything of it.
+//! The end of a value, which wakes every waiter.
 
 use loom::thread;
 
 use super::{Seat, check_most, run};
 use crate::{sync::Arc, waiting::Topics, watched::Watched};
 
-/// Whatever the topics are that somebody waits for, the end is one of them: nobody waits for ever.
+/// Every interest includes the end, so no waiter sleeps forever.
 #[test]
-fn the_end_wakes_those_who_wait_for_anything() {
+fn the_end_wakes_every_waiter() {
     check_most(|| {
         let sealed = Arc::new(Watched::new(0_u8));
         let waiting = [Topics::TEXTS, Topics::CALLS].map(|topics| Seat::of(topics, &sealed));

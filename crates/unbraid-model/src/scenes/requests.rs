@@ -1,4 +1,4 @@
-//! Requests between handles and the task that looks for them, as the reader does.
+//! Commands from handles to a task that checks its queue on every poll, as the reader does.
 
 use std::{
     future::poll_fn,
@@ -24,7 +24,7 @@ fn asks(requests: &Arc<Requests<u8>>, request: u8) -> thread::JoinHandle<()> {
     thread::spawn(move || assert!(requests.ask(request)))
 }
 
-/// Waits until so many requests have come, each of them once.
+/// Waits until `count` commands have been received.
 async fn heard(requests: &Requests<u8>, left: &mut Option<SharedWaker>, count: usize) -> Vec<u8> {
     let mut heard = Vec::new();
     while heard.len() < count {
@@ -35,7 +35,7 @@ async fn heard(requests: &Requests<u8>, left: &mut Option<SharedWaker>, count: u
 }
 
 #[test]
-fn requests_of_two_threads_are_heard_both() {
+fn commands_of_two_threads_are_both_received() {
     check_most(|| {
         let requests = open();
         let askers = [asks(&requests, 1), asks(&requests, 2)];
@@ -47,7 +47,7 @@ fn requests_of_two_threads_are_heard_both() {
 }
 
 #[test]
-fn one_request_behind_another_is_heard() {
+fn consecutive_commands_are_received() {
     check(|| {
         let requests = open();
         let asked = Arc::clone(&requests);
@@ -62,12 +62,12 @@ fn one_request_behind_another_is_heard() {
 }
 
 #[test]
-fn a_request_is_heard_by_a_task_with_another_waker() {
+fn a_command_is_received_after_the_waker_changes() {
     check_most(|| {
         let requests = open();
         let askers = [asks(&requests, 1), asks(&requests, 2)];
         let mut left = None;
-        // It waits here first, then elsewhere.
+        // Registers one waker first, then another.
         let first = requests.poll(&Context::from_waker(Waker::noop()), &mut left);
         let mut all = match first {
             Poll::Ready(requests) => requests,
@@ -83,7 +83,7 @@ fn a_request_is_heard_by_a_task_with_another_waker() {
 }
 
 #[test]
-fn a_request_asked_twice_is_heard_behind_the_second() {
+fn a_command_sent_twice_is_received_after_the_second() {
     check_most(|| {
         let requests = open();
         let askers = [asks(&requests, 1), asks(&requests, 1)];
@@ -102,7 +102,7 @@ impl Settle for u8 {
 }
 
 #[test]
-fn a_task_that_is_woken_for_other_work_as_well_hears_every_request() {
+fn a_task_that_also_waits_for_a_value_receives_every_command() {
     check_most(|| {
         let requests = open();
         let source = Arc::new(Watched::new(0_u8));
@@ -144,9 +144,9 @@ fn a_task_that_is_woken_for_other_work_as_well_hears_every_request() {
     });
 }
 
-/// A choice appears, and is cancelled, while the thread that starts its reader has not yet gone on.
+/// A choice appears and is cancelled before the thread that starts its reader continues.
 #[test]
-fn a_request_while_the_task_is_being_started_is_heard() {
+fn a_command_sent_while_the_task_starts_is_received() {
     check_most(|| {
         let requests = open();
         let spawned = Arc::clone(&requests);
@@ -157,12 +157,12 @@ fn a_request_while_the_task_is_being_started_is_heard() {
         let asker = asks(&requests, 1);
         asker.join().unwrap();
         task.join().unwrap();
-        assert!(!requests.ask(2), "it has ended");
+        assert!(!requests.ask(2), "the queue is closed");
     });
 }
 
 #[test]
-fn a_request_beside_the_end_is_heard_or_given_back_or_refused() {
+fn a_command_sent_during_the_close_is_received_returned_or_rejected() {
     check_most(|| {
         let requests = open();
         let askers = [1, 2].map(|request| {
@@ -183,7 +183,7 @@ fn a_request_beside_the_end_is_heard_or_given_back_or_refused() {
 }
 
 #[test]
-fn nothing_is_heard_behind_the_end() {
+fn nothing_is_received_after_the_close() {
     check(|| {
         let requests = open();
         let asked = Arc::clone(&requests);

@@ -1,4 +1,4 @@
-//! A value between its writer, its owner and those who wait for it, as a choice's log is.
+//! A value that a writer, an owner and several waiters share, like the log of a choice.
 
 use std::{
     future::poll_fn,
@@ -14,17 +14,17 @@ use crate::{
     watched::{Look, Settle, Watched, Watcher},
 };
 
-/// What is put is applied by whoever looks first.
+/// A value with pending changes, which the first reader applies.
 #[derive(Debug, Default)]
 struct Value {
     put: u8,
     applied: u8,
-    /// The same for calls, which have a topic of their own.
+    /// The same for calls, which have a separate interest.
     calls_put: u8,
     calls: u8,
-    /// Nothing more will come.
+    /// Whether the last change has been added.
     closed: bool,
-    /// The owner is gone.
+    /// Whether the owner has been dropped.
     sealed: bool,
 }
 
@@ -82,7 +82,7 @@ async fn sealed(watcher: &mut Watcher<Value>) {
 
 fn end(log: &Log, count: u8) {
     assert_eq!(log.read(|value| value.applied), count);
-    assert_eq!(log.waiting(), 0, "who is gone leaves no waker behind");
+    assert_eq!(log.waiting(), 0, "a dropped waiter leaves no waker");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_watcher_sees_every_value_and_the_end() {
 }
 
 #[test]
-fn the_owner_settles_what_nobody_waits_for() {
+fn the_owner_applies_changes_without_a_waiter() {
     check(|| {
         let log = log();
         let tended = Arc::clone(&log);
@@ -121,7 +121,7 @@ fn the_owner_settles_what_nobody_waits_for() {
 }
 
 #[test]
-fn the_owner_ends_once_it_is_told_with_all_applied() {
+fn the_owner_ends_when_notified_after_applying_everything() {
     check(|| {
         let log = log();
         let tended = Arc::clone(&log);
@@ -142,7 +142,7 @@ fn the_owner_ends_once_it_is_told_with_all_applied() {
 }
 
 #[test]
-fn a_choice_goes_from_its_first_batch_to_its_end() {
+fn a_choice_runs_from_its_first_batch_to_its_end() {
     check_most(|| {
         let log = log();
         let tended = Arc::clone(&log);
@@ -165,7 +165,7 @@ fn a_choice_goes_from_its_first_batch_to_its_end() {
     });
 }
 
-/// Waits at the log once and is woken, or not, but never looks again.
+/// Registers a waiter once and drops it in another thread, before or after it is woken.
 fn cancelled(log: &Arc<Log>) -> thread::JoinHandle<()> {
     let mut watcher = Seat::at(log);
     let cx = Context::from_waker(Waker::noop());
@@ -175,7 +175,7 @@ fn cancelled(log: &Arc<Log>) -> thread::JoinHandle<()> {
 }
 
 #[test]
-fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_owner() {
+fn the_owner_applies_a_change_whose_woken_waiter_is_dropped() {
     check(|| {
         let log = log();
         let tended = Arc::clone(&log);
@@ -191,7 +191,7 @@ fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_owner() {
 }
 
 #[test]
-fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_next_one() {
+fn the_next_waiter_applies_a_change_whose_woken_waiter_is_dropped() {
     check(|| {
         let log = log();
         let mut next = Seat::at(&log);
@@ -207,7 +207,7 @@ fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_next_one() {
 }
 
 #[test]
-fn a_watcher_that_does_not_look_leaves_the_next_put_to_the_owner() {
+fn the_owner_applies_changes_if_the_waiter_never_polls() {
     check(|| {
         let log = log();
         let (tended, mut watched) = (Arc::clone(&log), Seat::at(&log));
@@ -225,12 +225,12 @@ fn a_watcher_that_does_not_look_leaves_the_next_put_to_the_owner() {
 }
 
 #[test]
-fn two_watchers_that_wait_again_and_again_miss_nothing() {
+fn two_waiters_that_wait_repeatedly_miss_nothing() {
     check_most(|| {
         let log = log();
         let readers = [Seat::at(&log), Seat::at(&log)].map(|mut watcher| {
             thread::spawn(move || {
-                // Each wait is a task of its own, and leaves another waker.
+                // Each wait is a separate task with its own waker.
                 run(applied(&mut watcher, 1));
                 run(applied(&mut watcher, 2));
             })
@@ -245,7 +245,7 @@ fn two_watchers_that_wait_again_and_again_miss_nothing() {
     });
 }
 
-/// Finds all that there is at each look, and waits for more without another.
+/// Reads everything on each poll, so that the waiter is registered in the same poll.
 async fn read_all(watcher: &mut Watcher<Value>, count: u8) {
     let mut read = 0;
     while read < count {
@@ -260,7 +260,7 @@ async fn read_all(watcher: &mut Watcher<Value>, count: u8) {
 }
 
 #[test]
-fn who_has_found_all_is_woken_for_more() {
+fn a_reader_that_is_caught_up_is_woken_for_more() {
     check(|| {
         let log = log();
         let mut watcher = Seat::at(&log);
@@ -275,7 +275,7 @@ fn who_has_found_all_is_woken_for_more() {
 }
 
 #[test]
-fn who_has_found_all_and_looks_no_more_leaves_the_next_put_to_the_owner() {
+fn the_owner_applies_changes_if_a_caught_up_reader_never_polls() {
     check(|| {
         let log = log();
         let (tended, mut watcher) = (Arc::clone(&log), Seat::at(&log));
@@ -294,7 +294,7 @@ fn who_has_found_all_and_looks_no_more_leaves_the_next_put_to_the_owner() {
 }
 
 #[test]
-fn watchers_of_different_topics_see_each_change_of_theirs() {
+fn waiters_of_different_interests_see_all_their_changes() {
     check_most(|| {
         let log = log();
         let mut texts = Seat::of(Topics::TEXTS, &log);
@@ -316,7 +316,7 @@ fn watchers_of_different_topics_see_each_change_of_theirs() {
 }
 
 #[test]
-fn who_waits_for_the_end_alone_leaves_the_text_to_the_owner() {
+fn the_owner_applies_text_if_the_waiter_only_waits_for_the_end() {
     check_most(|| {
         let log = log();
         let mut end_watcher = Seat::of(Topics::REST, &log);
@@ -336,7 +336,7 @@ fn who_waits_for_the_end_alone_leaves_the_text_to_the_owner() {
 }
 
 #[test]
-fn a_task_that_waits_for_two_topics_is_woken_for_each() {
+fn a_task_with_two_interests_is_woken_for_each() {
     check(|| {
         let log = log();
         let mut texts = Seat::of(Topics::TEXTS, &log);
@@ -374,7 +374,7 @@ fn a_task_that_waits_for_two_topics_is_woken_for_each() {
 }
 
 #[test]
-fn a_task_that_waits_at_two_places_is_woken_for_each() {
+fn a_task_that_waits_for_two_values_is_woken_for_each() {
     check(|| {
         let (text, calls) = (log(), log());
         let (mut text_watcher, mut calls_watcher) = (Seat::at(&text), Seat::at(&calls));
@@ -393,7 +393,7 @@ fn a_task_that_waits_at_two_places_is_woken_for_each() {
                 }
             }));
         });
-        let mut due = Due::default(); // one for all logs, as the reader has it
+        let mut due = Due::default(); // shared by all logs, as in the reader
         put(&text, &mut due);
         put(&calls, &mut due);
         reader.join().unwrap();
@@ -402,7 +402,7 @@ fn a_task_that_waits_at_two_places_is_woken_for_each() {
     });
 }
 
-/// A waker of foreign code, which looks at the value.
+/// A waker that reads the value when it is woken.
 struct Looks(Arc<Log>);
 
 impl Wake for Looks {
@@ -412,7 +412,7 @@ impl Wake for Looks {
 }
 
 #[test]
-fn a_waker_may_look_at_the_value() {
+fn a_waker_may_read_the_value() {
     check(|| {
         let log = log();
         let mut watcher = Seat::at(&log);
@@ -425,7 +425,7 @@ fn a_waker_may_look_at_the_value() {
         seal(&log);
         assert!(log.poll_tend(&cx, &mut None, |_| false).is_pending());
         close(&log);
-        // They own each other: somebody else takes the owner's place.
+        // Breaks the reference cycle between the waker and the log: another waker replaces the owner's.
         let other = Context::from_waker(Waker::noop());
         assert!(log.poll_tend(&other, &mut None, |_| false).is_pending());
         drop(watcher);

@@ -1,8 +1,8 @@
-//! What an honest but slow client gets from a stream: the oracle that the library is compared with.
+//! A simple reference client. Tests compare its results with those of the library.
 //!
-//! It reads the whole stream at once, keeps every chunk as a `serde_json::Value`, and applies one rule after another
-//! in the plainest way. It shares no code with the library. Speed does not matter here; being obviously right does.
-//! The ids in the comments (S10, T07, …) name the rows of the catalogue of edge cases.
+//! It reads the whole stream at once, keeps every chunk as a `serde_json::Value`, and applies one rule after another in
+//! the simplest form. It shares no code with the library. It is written to be obviously correct, not fast.
+//! The ids in the comments (S10, T7, …) are those of `docs/edge-cases.md`.
 
 mod choice;
 mod fault;
@@ -39,7 +39,7 @@ pub fn accumulate(bytes: &[u8], options: &Options) -> Outcome {
         ..Client::default()
     };
     for frame in frames::split(bytes, options.strict) {
-        // Nothing after the end counts, but usage after `[DONE]` where it is asked for: S26, U13.
+        // S26, U13: after the end only usage counts, and only where the option is set.
         if client.outcome.done {
             if let (Frame::Chunk(chunk), true) = (frame, options.usage_after_done) {
                 client.usage_after_done(&chunk);
@@ -61,24 +61,24 @@ pub fn accumulate(bytes: &[u8], options: &Options) -> Outcome {
     client.finish()
 }
 
-/// What came out of a stream.
+/// The result of a stream.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     /// The choices by their index.
     pub choices: BTreeMap<u32, Choice>,
-    /// The same indices in order of first appearance.
+    /// Their indices in order of first appearance.
     pub order: Vec<u32>,
     /// The usage that the server reported, merged field by field.
     pub usage: Option<Value>,
-    /// The whole body of the error that ended the stream; the text when an `event: error` held no JSON.
+    /// The whole body of the error that ended the stream, or its text if the `event: error` was not JSON.
     pub error: Option<Value>,
-    /// Whether `[DONE]` came before any error.
+    /// Whether `[DONE]` was received before any error.
     pub done: bool,
     /// How many events could not be read and were skipped (X13).
     pub lost: usize,
-    /// Whether strict mode refused a line or a payload and stopped there.
+    /// Whether strict mode rejected a line or a payload, which ends the stream.
     pub refused: bool,
-    /// What is wrong with the choices as a whole: `E12`, `E13` (only where indices were folded) and `E30`.
+    /// Warnings about the choices as a whole: `E12`, `E13` (only where indices were folded) and `E30`.
     pub codes: BTreeSet<&'static str>,
 }
 
@@ -90,14 +90,14 @@ impl Outcome {
 
 #[derive(Debug, Default)]
 struct Client {
-    /// How many choices were asked for.
+    /// How many choices were requested.
     expected: Option<u32>,
-    /// One choice was asked for, so that every index means 0 (E12).
+    /// One choice was requested, so every index means 0 (E12).
     fold: bool,
     split_think: SplitThink,
     /// In strict mode, the deltas so far.
     merged: Option<Merged>,
-    /// The names of reasoning, in place of those of R5.
+    /// The field names of reasoning, instead of those of R5.
     reasoning_keys: Option<Vec<String>>,
     outcome: Outcome,
     tally: Tally,
@@ -127,22 +127,22 @@ impl Client {
                 .or_insert_with(|| Choice::new(self.split_think));
             let had_finished = choice.finish_reason.is_some();
             choice.apply(element, self.reasoning_keys.as_deref());
-            // What finishes in the chunk of an error has failed with it: X4.
+            // X4: a choice that finishes in the chunk of an error fails with it.
             let finishes = !had_finished && choice.finish_reason.is_some();
             choice.failed_with_stream |= error.is_some() && finishes;
         }
-        // The choices of an error chunk count, and then it is the end: X4.
+        // X4: the choices of the error's chunk count before the stream ends.
         self.outcome.error = error;
     }
 
-    /// Usage of choices that there are, or of none.
+    /// Applies usage after the end. Elements of unknown choices are ignored.
     fn usage_after_done(&mut self, chunk: &Value) {
         let known = |(index, _): &(u32, _)| self.outcome.choices.contains_key(index);
         let elements: Vec<_> = self.elements(chunk).into_iter().filter(known).collect();
         self.tally.chunk_after_done(chunk, &elements);
     }
 
-    /// Whether the deltas of a chunk fit those before, which only strict mode asks for.
+    /// Whether the deltas of a chunk can be merged with the earlier ones. Only strict mode requires it.
     fn merges(&mut self, chunk: &Value) -> bool {
         let deltas: Vec<(u32, Value)> = self
             .elements(chunk)
@@ -157,15 +157,16 @@ impl Client {
             .all(|(index, delta)| merged.delta(*index, delta))
     }
 
-    /// The choice elements of a chunk with the index each one belongs to; elements with an impossible index are left out.
+    /// The choice elements of a chunk with their index. Elements with an invalid index are skipped.
     fn elements<'a>(&self, chunk: &'a Value) -> Vec<(u32, &'a Value)> {
         let folded = |index| if self.fold { 0 } else { index };
-        let own = Self::own_elements(chunk).into_iter();
-        own.map(|(index, element)| (folded(index), element))
+        let elements = Self::own_elements(chunk).into_iter();
+        elements
+            .map(|(index, element)| (folded(index), element))
             .collect()
     }
 
-    /// The same with the indices that the server sent.
+    /// The same with the indices as the server sent them.
     fn own_elements(chunk: &Value) -> Vec<(u32, &Value)> {
         let Some(elements) = chunk.get("choices").and_then(Value::as_array) else {
             return Vec::new();
@@ -176,7 +177,9 @@ impl Client {
             .zip(0u32..)
             .filter(|(element, _)| element.is_object());
         elements
-            .filter_map(|(element, at)| Some((Self::own_index(element, index(at))?, element)))
+            .filter_map(|(element, position)| {
+                Some((Self::own_index(element, index(position))?, element))
+            })
             .collect()
     }
 
@@ -203,18 +206,18 @@ impl Client {
             choice.finish(stream_end);
         }
         let too_few = self.has_too_few();
-        let by_itself = self.outcome.error.is_none() && !self.outcome.refused;
+        let ended_normally = self.outcome.error.is_none() && !self.outcome.refused;
         self.outcome.codes.extend(too_few.then_some("E30"));
-        if !self.fold && self.indices.count_tokens(self.expected, by_itself) {
+        if !self.fold && self.indices.count_tokens(self.expected, ended_normally) {
             self.outcome.codes.insert("E12");
         }
-        if self.fold && self.indices.stand_side_by_side() {
+        if self.fold && self.indices.interleave() {
             self.outcome.codes.insert("E13");
         }
         self.outcome
     }
 
-    /// Fewer choices than were asked for, in a stream that the server ended (E30).
+    /// Whether a stream that the server ended has fewer choices than requested (E30).
     fn has_too_few(&self) -> bool {
         let Outcome {
             choices,
@@ -226,13 +229,13 @@ impl Client {
         let too_few = self
             .expected
             .is_some_and(|expected| choices.len() < expected as usize);
-        // A stream without any choice has an error that says so, unless it reported usage at least.
-        let has_come = !choices.is_empty() || (usage.is_some() && error.is_none());
-        too_few && has_come && !refused
+        // A stream without choices ends with an error that reports it, unless the stream reported usage.
+        let is_answered = !choices.is_empty() || (usage.is_some() && error.is_none());
+        too_few && is_answered && !refused
     }
 }
 
-/// The string under `key`, if it says anything: null and `""` are absent.
+/// The string under `key`; null and `""` count as absent.
 fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key)?.as_str().filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What the order of the choices' indices says of the stream as a whole.
+//! Warnings derived from the order of the choices' indices in the whole stream.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::choice::finish_reason;
 use super::text;
 
-/// Every element of the stream in its order, by what matters here.
+/// Every element of the stream, in order.
 #[derive(Debug, Default)]
 pub(super) struct Indices {
     elements: Vec<Element>,
@@ -16,14 +16,14 @@ pub(super) struct Indices {
 #[derive(Debug)]
 struct Element {
     index: u32,
-    /// It brings text, a call or log probabilities.
+    /// Whether it has text, a call or log probabilities.
     delta: bool,
     role: bool,
     reason: bool,
 }
 
-/// More choices than this are refused.
-const MOST_CHOICES: usize = 128;
+/// The limit on choices; more are rejected.
+const MAX_CHOICES: usize = 128;
 
 impl Indices {
     pub(super) fn note(&mut self, index: u32, element: &Value) {
@@ -31,12 +31,12 @@ impl Indices {
         let fields = delta.as_object().into_iter().flatten();
         let in_delta = fields
             .filter(|(key, _)| *key != "role")
-            .any(|(_, value)| says_something(value));
+            .any(|(_, value)| is_present(value));
         let beside = ["text", "logprobs", "message"];
         let delta_or_beside = in_delta
             || beside
                 .iter()
-                .any(|key| element.get(key).is_some_and(says_something));
+                .any(|key| element.get(key).is_some_and(is_present));
         self.elements.push(Element {
             index,
             delta: delta_or_beside,
@@ -45,44 +45,44 @@ impl Indices {
         });
     }
 
-    /// The elements, cut where another index follows.
+    /// The elements, split where the index changes.
     fn runs(&self) -> Vec<&[Element]> {
         self.elements
             .chunk_by(|one, next| one.index == next.index)
             .collect()
     }
 
-    /// E12: each index is higher than the last one, one delta came of each, and a reason for the last one at most.
-    pub(super) fn count_tokens(&self, expected: Option<u32>, by_itself: bool) -> bool {
+    /// E12: each index is higher than the previous one and has one delta, and only the last one may have a reason.
+    pub(super) fn count_tokens(&self, expected: Option<u32>, ended_normally: bool) -> bool {
         let runs = self.runs();
         let enough = runs.len() >= 5 && runs.len() > expected.unwrap_or(0) as usize;
-        // A stream that was cut may have been cut after the first token of each answer.
-        let credible = by_itself || runs.len() > MOST_CHOICES;
+        // A stream that was cut may have ended after the first token of each answer.
+        let credible = ended_normally || runs.len() > MAX_CHOICES;
         let rises = runs
             .windows(2)
             .all(|pair| pair[0][0].index < pair[1][0].index);
         let last = runs.len().saturating_sub(1);
-        let one_token = |(at, run): (usize, &&[Element])| {
+        let one_token = |(position, run): (usize, &&[Element])| {
             let deltas = run.iter().filter(|element| element.delta).count();
-            let outer = at == 0 || at == last;
+            let outer = position == 0 || position == last;
             let fits = if outer {
                 deltas <= 1
             } else {
                 deltas == 1 && run.len() == 1
             };
-            fits && (at == last || !run.iter().any(|element| element.reason))
+            fits && (position == last || !run.iter().any(|element| element.reason))
         };
         enough && credible && rises && runs.iter().enumerate().all(one_token)
     }
 
-    /// E13: an index comes back after another one, and the answers have roles or finish reasons of their own.
-    pub(super) fn stand_side_by_side(&self) -> bool {
+    /// E13: an index reappears after another one, and the answers have separate roles or finish reasons.
+    pub(super) fn interleave(&self) -> bool {
         let runs = self.runs();
-        let back: Vec<&&[Element]> = runs
+        let reappearing: Vec<&&[Element]> = runs
             .iter()
             .enumerate()
-            .filter(|(at, run)| {
-                runs[..*at]
+            .filter(|(position, run)| {
+                runs[..*position]
                     .iter()
                     .any(|before| before[0].index == run[0].index)
             })
@@ -90,11 +90,11 @@ impl Indices {
             .collect();
         let own = |element: &&Element| element.role || element.reason;
         let owners: BTreeSet<u32> = self.elements.iter().filter(own).map(|e| e.index).collect();
-        back.iter().any(|run| own(&&run[0])) || (!back.is_empty() && owners.len() > 1)
+        reappearing.iter().any(|run| own(&&run[0])) || (!reappearing.is_empty() && owners.len() > 1)
     }
 }
 
-fn says_something(value: &Value) -> bool {
+fn is_present(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),

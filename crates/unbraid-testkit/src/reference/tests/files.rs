@@ -1,8 +1,8 @@
-//! The fixtures, and the streams of engines when the corpus is at hand.
+//! The fixtures, and the streams of engines where the corpus is available.
 
-use super::tell;
+use super::format_outcome;
 use crate::fixture::{Corpus, Fixture, Options, corpus};
-use crate::slow::accumulate;
+use crate::reference::accumulate;
 
 #[test]
 fn every_fixture_reads_the_same_with_other_line_ends() {
@@ -15,8 +15,8 @@ fn every_fixture_reads_the_same_with_other_line_ends() {
         for end in ["\n", "\r\n", "\r"] {
             let outcome = accumulate(lf.replace('\n', end).as_bytes(), &fixture.options);
             assert_eq!(
-                tell(&outcome),
-                tell(&expected),
+                format_outcome(&outcome),
+                format_outcome(&expected),
                 "{} with {end:?}",
                 fixture.name
             );
@@ -30,8 +30,8 @@ fn a_cut_short_fixture_does_not_panic() {
         .iter()
         .filter(|fixture| fixture.bytes.len() < 3000)
     {
-        for at in (0..fixture.bytes.len()).step_by(17) {
-            accumulate(&fixture.bytes[..at], &fixture.options);
+        for length in (0..fixture.bytes.len()).step_by(17) {
+            accumulate(&fixture.bytes[..length], &fixture.options);
         }
     }
 }
@@ -41,15 +41,16 @@ fn streams_of_engines_accumulate() {
     let streams = match corpus() {
         Corpus::Streams(streams) => streams,
         Corpus::NotSet(_) => return,
-        Corpus::Missing(path) => panic!("{}: no stream there", path.display()),
+        Corpus::Missing(path) => panic!("{}: no streams", path.display()),
     };
     let ours = streams
         .iter()
         .filter(|(path, _)| path.iter().any(|part| part == "engines"));
     for (path, bytes) in ours {
         let outcome = accumulate(bytes, &Options::default());
-        let has_come = !outcome.choices.is_empty() || outcome.error.is_some() || outcome.lost > 0;
-        assert!(has_come, "{}: nothing came", path.display());
+        let has_choices =
+            !outcome.choices.is_empty() || outcome.error.is_some() || outcome.lost > 0;
+        assert!(has_choices, "{}: no choices", path.display());
         if path.ends_with("xllamacpp__n4-usage.sse") {
             let usage = outcome.usage.expect("each choice reported its usage");
             assert_eq!(usage["completion_tokens"], 33);

@@ -1,4 +1,4 @@
-//! Tool calls of one choice, correlated by id, by index, or by what came last.
+//! The tool calls of one choice, correlated by id, by index, or with the latest call.
 
 use serde_json::Value;
 
@@ -6,29 +6,29 @@ use super::lenient::join_halves;
 use super::status;
 use super::text;
 
-/// One call, whole.
+/// A complete call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolCall {
-    /// Its id, if one came.
+    /// The id, if one was sent.
     pub id: Option<String>,
-    /// The `type` on the wire; `function` if none came (T30).
+    /// The `type` on the wire, or `function` if none was sent (T30).
     pub kind: String,
-    /// Its name, if one came.
+    /// The name, if one was sent.
     pub name: Option<String>,
-    /// Its arguments, or the input of a custom tool: every fragment, verbatim.
+    /// The arguments, or the input of a custom tool: every fragment, verbatim.
     pub arguments: String,
-    /// What it is worth once the choice has ended; `None` where this client cannot decide it.
+    /// The status at the end of the choice, or `None` if this client cannot decide it.
     pub status: Option<&'static str>,
 }
 
 /// The legacy `function_call` of a choice (T36).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FunctionCall {
-    /// Its name, if one came.
+    /// The name, if one was sent.
     pub name: Option<String>,
-    /// Its arguments, verbatim.
+    /// The arguments, verbatim.
     pub arguments: String,
-    /// What it is worth once the choice has ended; `None` where this client cannot decide it.
+    /// The status at the end of the choice, or `None` if this client cannot decide it.
     pub status: Option<&'static str>,
 }
 
@@ -38,11 +38,11 @@ pub(super) struct Tools {
     function_call: FunctionCall,
 }
 
-/// A call in the making.
+/// A call under construction.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Slot {
     index: Option<i64>,
-    /// The entry that opened it had an index on the wire.
+    /// Whether the entry that opened it had an index on the wire.
     numbered: bool,
     id: Option<String>,
     kind: Option<String>,
@@ -54,7 +54,7 @@ struct Slot {
 #[derive(Debug, Clone)]
 struct Entry {
     index: Option<i64>,
-    /// The index stood on the wire, and is no position.
+    /// Whether the index was sent, instead of derived from the position.
     numbered: bool,
     id: Option<String>,
     kind: Option<String>,
@@ -81,7 +81,7 @@ impl Tools {
         self.slots.is_empty() && self.function_call == FunctionCall::default()
     }
 
-    /// Several entries without index in one chunk count by their position (T3).
+    /// Several entries without an index in one chunk get their position as the index (T3).
     fn entries(&mut self, entries: &[Value]) {
         let mut entries: Vec<Entry> = entries.iter().map(Entry::read).collect();
         if entries.iter().filter(|entry| entry.index.is_none()).count() > 1 {
@@ -93,17 +93,17 @@ impl Tools {
     }
 
     fn entry(&mut self, entry: Entry) {
-        if entry.says_nothing() {
+        if entry.is_empty() {
             return; // T33
         }
-        let at = self.known_id(&entry).unwrap_or_else(|| match entry.index {
+        let slot = self.known_id(&entry).unwrap_or_else(|| match entry.index {
             Some(index) => self.by_index(index, &entry),
             None => self.latest(&entry),
         });
-        self.slots[at].take(entry);
+        self.slots[slot].merge(entry);
     }
 
-    /// (1) The call that has this id; but a name under another index is a call of its own (T14).
+    /// (1) The call with this id. The same id with a name under another index is a separate call (T14).
     fn known_id(&self, entry: &Entry) -> Option<usize> {
         let id = entry.id.as_ref()?;
         let find = |fits: &dyn Fn(&Slot) -> bool| {
@@ -116,31 +116,34 @@ impl Tools {
             .or_else(|| find(&|_| entry.name.is_none()))
     }
 
-    /// (2) The call at this index, unless a new id comes with a name (T7).
+    /// (2) The call at this index. A new id with a name starts a new call (T7).
     fn by_index(&mut self, index: i64, entry: &Entry) -> usize {
         let found = self
             .slots
             .iter()
             .rposition(|slot| slot.index == Some(index));
         let latest_has_none = self.slots.last().is_some_and(|slot| slot.index.is_none());
-        // No call came with an index, so that a bare fragment's counts them (T2).
+        // T2: if no call was sent with an index, the index of a bare fragment counts the calls.
         let none_numbered = self.slots.iter().all(|slot| !slot.numbered);
-        let counted = usize::try_from(index).ok().filter(|at| {
-            let free = self.slots.get(*at).is_some_and(|slot| slot.index.is_none());
+        let counted = usize::try_from(index).ok().filter(|position| {
+            let free = self
+                .slots
+                .get(*position)
+                .is_some_and(|slot| slot.index.is_none());
             entry.is_bare() && none_numbered && free
         });
-        if let (None, Some(at)) = (found, counted) {
-            return at;
+        if let (None, Some(position)) = (found, counted) {
+            return position;
         }
         match found {
-            Some(at) if !entry.is_new_call() || self.slots[at].is_headerless() => at,
-            // A bare fragment under a new index belongs to the call that came without one (T2).
+            Some(slot) if !entry.is_new_call() || self.slots[slot].is_headerless() => slot,
+            // T2: a bare fragment with a new index belongs to the latest call if that has no index.
             None if entry.is_bare() && latest_has_none => self.slots.len() - 1,
             _ => self.open(Some(index), entry.numbered),
         }
     }
 
-    /// (3) The latest call, unless a new id with a name or another name starts the next one (T3).
+    /// (3) The latest call. A new id with a name, or another name, starts a new call (T3).
     fn latest(&mut self, entry: &Entry) -> usize {
         match self.slots.last() {
             Some(last) if last.is_headerless() || !last.is_followed_by(entry) => {
@@ -183,20 +186,20 @@ impl Tools {
 }
 
 impl Slot {
-    /// Fragments came, but nothing that says whose they are.
+    /// Whether it has fragments, but neither an id nor a name.
     fn is_headerless(&self) -> bool {
         self.id.is_none() && self.name.is_none()
     }
 
-    /// Whether an entry without index, and with no id known here, starts another call.
+    /// Whether an entry without an index or a known id starts another call.
     fn is_followed_by(&self, entry: &Entry) -> bool {
         let has_another_name =
             self.name.is_some() && entry.name.is_some() && self.name != entry.name;
         entry.is_new_call() || has_another_name
     }
 
-    /// Id and type are set once, the name is folded, arguments are appended.
-    fn take(&mut self, entry: Entry) {
+    /// Sets id and type once, folds the name and appends the arguments.
+    fn merge(&mut self, entry: Entry) {
         self.index = self.index.or(entry.index);
         self.id = self.id.take().or(entry.id);
         self.kind = self.kind.take().or(entry.kind);
@@ -226,7 +229,7 @@ impl Slot {
 impl Entry {
     fn read(entry: &Value) -> Self {
         let owned = |object, key| text(object, key).map(str::to_owned);
-        // A custom tool has `custom` in place of `function`, and `input` in place of `arguments` (T31).
+        // T31: a custom tool has `custom` instead of `function`, and `input` instead of `arguments`.
         let custom = entry.get("custom").filter(|custom| custom.is_object());
         let called = custom
             .or_else(|| entry.get("function"))
@@ -255,7 +258,7 @@ impl Entry {
         self.id.is_none() && self.name.is_none()
     }
 
-    fn says_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.is_bare() && self.arguments.is_empty()
     }
 }
@@ -264,8 +267,8 @@ fn integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// Text verbatim; other values are their own text (`lenient::parse` has made it); null and the placeholder `{}` are no
-/// arguments (T19, T20).
+/// Strings verbatim, and other values as their JSON text, which `lenient::parse` has kept. Null and the placeholder `{}`
+/// count as absent (T19, T20).
 fn arguments(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
@@ -275,7 +278,7 @@ fn arguments(value: Option<&Value>) -> String {
     }
 }
 
-/// The same name again changes nothing, a longer one replaces, a piece is appended (T15 to T17).
+/// A repeated name changes nothing, a longer one replaces the name, a fragment is appended (T15 to T17).
 fn fold_name(name: &mut Option<String>, part: Option<&str>) {
     let Some(part) = part else { return };
     match name {

@@ -1,48 +1,48 @@
-//! JSON that servers send although it is none.
+//! Parses the invalid JSON that servers send.
 
 use serde_json::Value;
 
-/// Parses `json` as it is, and if that fails once more with the known faults mended: halves of surrogate pairs (C14),
-/// raw control characters in strings (J2), and `NaN`, the infinities and numbers beyond every `f64`, which become null (M8).
+/// Parses `json`, if necessary after repairing the known faults: lone surrogate halves (C14), raw control characters in
+/// strings (J2), and `NaN`, the infinities and numbers outside the range of `f64`, which become null (M8).
 ///
-/// Arguments that are no string become one first, since a `Value` would not keep their numbers (T20).
+/// Arguments that are not a string become one first, because a `Value` would not keep their numbers (T20).
 pub(super) fn parse(json: &str) -> Option<Value> {
     let json = &values_as_text(json);
     serde_json::from_str(json)
-        .or_else(|_| serde_json::from_str(&mend(json)))
+        .or_else(|_| serde_json::from_str(&repair(json)))
         .ok()
 }
 
-/// The same JSON with every value of a key `arguments` that is an object, a list, a number or a truth value replaced by
-/// a string of its text, without the white space between its tokens. An empty object stays: it only keeps the place.
+/// Replaces every value of a key `arguments` that is an object, an array, a number or a boolean by a string of its text,
+/// without the white space between its tokens. An empty object stays, because it is a placeholder.
 fn values_as_text(json: &str) -> String {
     const KEY: &str = "\"arguments\"";
     let tokens = tokens(json);
     let mut out = String::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        out.push_str(tokens[at]);
-        let is_key = tokens[at] == KEY && tokens.get(at + 1) == Some(&":");
-        at += 1;
+    let mut index = 0;
+    while index < tokens.len() {
+        out.push_str(tokens[index]);
+        let is_key = tokens[index] == KEY && tokens.get(index + 1) == Some(&":");
+        index += 1;
         if !is_key {
             continue;
         }
         out.push(':');
-        at += 1;
-        let value = value_length(&tokens[at..]);
-        let text = tokens[at..at + value].concat();
+        index += 1;
+        let value = value_length(&tokens[index..]);
+        let text = tokens[index..index + value].concat();
         if value > 0 && text != "{}" && text != "null" && !text.starts_with('"') {
             out.push_str(&Value::from(text).to_string());
-            at += value;
+            index += value;
         }
     }
     out
 }
 
-/// How many tokens the first value of a text takes; 0 where it is cut off.
+/// The number of tokens of the first value; 0 if the value is cut off.
 fn value_length(tokens: &[&str]) -> usize {
     let mut depth = 0_usize;
-    for (at, token) in tokens.iter().enumerate() {
+    for (index, token) in tokens.iter().enumerate() {
         match *token {
             "{" | "[" => depth += 1,
             "}" | "]" if depth == 0 => return 0,
@@ -50,13 +50,13 @@ fn value_length(tokens: &[&str]) -> usize {
             _ => {}
         }
         if depth == 0 {
-            return at + 1;
+            return index + 1;
         }
     }
     0
 }
 
-/// Marks, strings and words of JSON, without what stands between them.
+/// The tokens of JSON: punctuation, strings and words, without white space.
 fn tokens(json: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = json.trim_start_matches(SPACE);
@@ -66,9 +66,9 @@ fn tokens(json: &str) -> Vec<&str> {
             '{' | '}' | '[' | ']' | ',' | ':' => 1,
             _ => rest.find(DELIMITERS).unwrap_or(rest.len()),
         };
-        let (token, behind) = rest.split_at(length);
+        let (token, remaining) = rest.split_at(length);
         tokens.push(token);
-        rest = behind.trim_start_matches(SPACE);
+        rest = remaining.trim_start_matches(SPACE);
     }
     tokens
 }
@@ -78,40 +78,40 @@ const DELIMITERS: [char; 11] = [' ', '\n', '\r', '\t', '"', '{', '}', '[', ']', 
 
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
-    for (at, character) in text.char_indices().skip(1) {
+    for (index, character) in text.char_indices().skip(1) {
         match character {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
-            '"' => return at + 1,
+            '"' => return index + 1,
             _ => {}
         }
     }
     text.len()
 }
 
-/// Whether `json` is the beginning of a value, by the same measure.
+/// Whether `json` is the beginning of a value, after the same repairs.
 pub(super) fn begins(json: &str) -> bool {
-    serde_json::from_str::<Value>(&mend(json)).is_err_and(|error| error.is_eof())
+    serde_json::from_str::<Value>(&repair(json)).is_err_and(|error| error.is_eof())
 }
 
-fn mend(json: &str) -> String {
-    let mut mended = String::new();
+fn repair(json: &str) -> String {
+    let mut repaired = String::new();
     let mut rest = json;
     let mut in_string = false;
     while let Some(first) = rest.chars().next() {
-        let (piece, taken) = if in_string {
+        let (replacement, taken) = if in_string {
             in_text(rest, first)
         } else {
             outside(rest, first)
         };
         in_string ^= first == '"';
-        mended.push_str(&piece);
+        repaired.push_str(&replacement);
         rest = &rest[taken..];
     }
-    mended
+    repaired
 }
 
-/// The next piece outside strings, and how many bytes of the input it stands for.
+/// The replacement of the next token outside strings, and the length of that token.
 fn outside(rest: &str, first: char) -> (String, usize) {
     let word = ["NaN", "Infinity", "-Infinity"]
         .into_iter()
@@ -125,11 +125,11 @@ fn outside(rest: &str, first: char) -> (String, usize) {
     let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
     let number = &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())];
     let too_large = number.parse().is_ok_and(f64::is_infinite);
-    let piece = if too_large { "null" } else { number };
-    (piece.to_owned(), number.len())
+    let replacement = if too_large { "null" } else { number };
+    (replacement.to_owned(), number.len())
 }
 
-/// The next piece of a string: an escape, two escapes that belong together, or a character.
+/// The replacement of the next unit in a string, and its length: an escape, a pair of escapes, or a character.
 fn in_text(rest: &str, first: char) -> (String, usize) {
     if first < ' ' {
         return (format!("\\u{:04x}", u32::from(first)), 1);
@@ -139,7 +139,7 @@ fn in_text(rest: &str, first: char) -> (String, usize) {
     }
     match (escaped_unit(rest), rest.get(6..).and_then(escaped_unit)) {
         (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (rest[..12].to_owned(), 12),
-        (Some(half @ 0xd800..=0xdfff), _) => (stand_in(half).to_string(), 6),
+        (Some(half @ 0xd800..=0xdfff), _) => (encode_half(half).to_string(), 6),
         _ => {
             let escape: String = rest.chars().take(2).collect();
             let taken = escape.len();
@@ -156,19 +156,19 @@ fn escaped_unit(rest: &str) -> Option<u32> {
         .filter(|_| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
-/// A `char` cannot be half a surrogate pair, so that each half is carried by a character of the last private plane,
-/// which no server sends.
-fn stand_in(half: u32) -> char {
-    char::from_u32(STAND_INS + (half - 0xd800)).expect("0x10f000 to 0x10f7ff are characters")
+/// Encodes a surrogate half as a character of the last private use plane, because a `char` cannot be a surrogate. No
+/// server sends these characters.
+fn encode_half(half: u32) -> char {
+    char::from_u32(ENCODED_HALVES + (half - 0xd800)).expect("0x10f000 to 0x10f7ff are characters")
 }
 
 fn half(character: char) -> Option<u32> {
     u32::from(character)
-        .checked_sub(STAND_INS)
+        .checked_sub(ENCODED_HALVES)
         .filter(|half| *half < 0x800)
 }
 
-/// Joins the halves that stand side by side in the whole text of a field; the others become U+FFFD.
+/// Joins adjacent halves in the whole text of a field. The others become U+FFFD.
 pub(super) fn join_halves(text: &str) -> String {
     let mut joined = String::new();
     let mut rest = text.chars().peekable();
@@ -191,5 +191,5 @@ pub(super) fn join_halves(text: &str) -> String {
     joined
 }
 
-/// The character that stands for the half 0xd800; the others follow.
-const STAND_INS: u32 = 0x0010_f000;
+/// The encoding of the half 0xd800; the others follow it.
+const ENCODED_HALVES: u32 = 0x0010_f000;

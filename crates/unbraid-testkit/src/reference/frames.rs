@@ -1,19 +1,19 @@
-//! Bytes become chunks, naively: the whole stream as one text, its lines, its events.
+//! Splits the whole stream into lines, events and chunks.
 
 use serde_json::{Deserializer, Value, value::RawValue};
 
 use super::lenient;
 
-/// One thing that the stream says.
+/// One item of the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Frame {
     Chunk(Value),
-    /// An event named `error`, whatever its data looks like (S15).
+    /// An event named `error`, with any data (S15).
     Error(Value),
     Done,
     /// Data that cannot be read (X13).
     Lost,
-    /// Strict mode met something that the format does not allow.
+    /// Input that violates the format, in strict mode.
     Refused,
 }
 
@@ -35,14 +35,14 @@ fn is_field(line: &str) -> bool {
     line.starts_with(':') || ["data", "event", "id", "retry"].contains(&name)
 }
 
-/// A body that is no event stream: JSON lines, one array, or one error (S29, S30).
+/// A body that is not an event stream: JSON lines, one array, or one error (S29, S30).
 fn body(text: &str) -> Vec<Frame> {
     let values: Result<Vec<Value>, _> = Deserializer::from_str(text).into_iter().collect();
     match values {
         Ok(values) => values.into_iter().flat_map(chunks).collect(),
         Err(_) => text
             .lines()
-            .flat_map(|line| whole(line).unwrap_or_else(|| vec![Frame::Lost]))
+            .flat_map(|line| single_item(line).unwrap_or_else(|| vec![Frame::Lost]))
             .collect(),
     }
 }
@@ -54,19 +54,19 @@ fn events(text: &str, strict: bool) -> Vec<Frame> {
         if line.is_empty() {
             frames.extend(std::mem::take(&mut event).read(strict));
         } else if strict && (line.starts_with(':') || line.trim().is_empty()) {
-            // Legal, and without a meaning (R03).
+            // R03: legal, without a meaning.
         } else if strict && !line.starts_with("data:") {
             frames.push(Frame::Refused);
             return frames;
         } else if line.trim() == "[DONE]" {
-            // Without `data:` (S9).
+            // S9: without `data:`.
             frames.extend(std::mem::take(&mut event).read(strict));
             frames.push(Frame::Done);
         } else {
             event.line(line);
         }
     }
-    // The last event of a stream that ends without a blank line counts as far as nothing of it is missing (S21).
+    // S21: an event without its blank line at the end of the stream counts if its data is complete.
     frames.extend(event.read_cut(strict, text.ends_with('\n')));
     frames
 }
@@ -83,7 +83,7 @@ impl Event {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "data" => self.data.push(value.to_owned()),
-            // A ping that lacks the blank line before it is not made of what stands there (S16).
+            // S16: a ping without a blank line before it does not rename the event before it.
             "event" if value == "ping" && !self.data.is_empty() => {}
             "event" => value.clone_into(&mut self.name),
             _ => {} // Comments have an empty field name.
@@ -104,12 +104,15 @@ impl Event {
         }
     }
 
-    /// The event that the end of the stream cut: what is lost at its very end was only cut.
+    /// Reads the event that the end of the stream cuts. Damaged data at its end is ignored, not lost.
     fn read_cut(&self, strict: bool, last_line_ended: bool) -> Vec<Frame> {
         let data = self.data.join("\n");
         if strict || self.name == "error" {
-            let last = self.data.last().is_some_and(|line| whole(line).is_some());
-            let counts = whole(&data).is_some() || (last && !strict);
+            let last = self
+                .data
+                .last()
+                .is_some_and(|line| single_item(line).is_some());
+            let counts = single_item(&data).is_some() || (last && !strict);
             return if counts {
                 self.read(strict)
             } else {
@@ -128,7 +131,7 @@ impl Event {
         parts.into_iter().flat_map(|part| part.frames).collect()
     }
 
-    /// The values that the data lines are together or apart (S10, S11), and the lines between them.
+    /// The values of the data lines, each of one or more lines (S10, S11), and the lines between them.
     fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         let mut rest = &self.data[..];
@@ -143,8 +146,8 @@ impl Event {
         parts
     }
 
-    /// The JSON of an error event or its text; when that is no JSON and has several lines, half a frame stands before
-    /// the error, which is the last of them (S32).
+    /// The JSON of an error event, or its text. If several lines are not JSON together, the last one is the error and the
+    /// others are the rest of an event that was cut (S32).
     fn error(&self, data: &str) -> Vec<Frame> {
         if let Some(error) = lenient::parse(data) {
             return vec![Frame::Error(error)];
@@ -154,7 +157,7 @@ impl Event {
         };
         let before = before.iter().filter(|line| !line.trim().is_empty());
         let mut frames: Vec<_> = before
-            .flat_map(|line| whole(line).unwrap_or_else(|| vec![Frame::Lost]))
+            .flat_map(|line| single_item(line).unwrap_or_else(|| vec![Frame::Lost]))
             .collect();
         let error = lenient::parse(last).unwrap_or_else(|| last.as_str().into());
         frames.push(Frame::Error(error));
@@ -162,7 +165,7 @@ impl Event {
     }
 }
 
-/// What strict mode makes of data: by its grammar it has to be JSON.
+/// Reads data in strict mode, which requires valid JSON.
 fn strictly(data: &str) -> Vec<Frame> {
     match data.trim() {
         "[DONE]" | "\"[DONE]\"" => vec![Frame::Done],
@@ -172,8 +175,8 @@ fn strictly(data: &str) -> Vec<Frame> {
     }
 }
 
-/// Data that is one thing: the end, something to skip, or a JSON value.
-fn whole(data: &str) -> Option<Vec<Frame>> {
+/// Reads data that is a single item: the end, something to skip, or a JSON value.
+fn single_item(data: &str) -> Option<Vec<Frame>> {
     match data.trim() {
         "[DONE]" | "\"[DONE]\"" => Some(vec![Frame::Done]),
         "" | "ping" => Some(Vec::new()),
@@ -182,48 +185,48 @@ fn whole(data: &str) -> Option<Vec<Frame>> {
     }
 }
 
-/// Some of an event's data lines, and what they say.
+/// Consecutive data lines of an event, and their frames.
 struct Part {
     frames: Vec<Frame>,
-    /// More lines could make a value of it.
+    /// Whether more lines could complete a value.
     is_begun: bool,
 }
 
 impl Part {
-    /// The lines that are one value, or else those that began one and the line with which it cannot go on.
+    /// The lines of the first value, or the lines that begin a value which the next line does not continue.
     fn first_of(lines: &[String]) -> (Self, usize) {
-        let apart = |count: usize, is_begun: bool| {
-            let frames = lines[..count].iter().flat_map(|line| alone(line));
+        let separate = |count: usize, is_begun: bool| {
+            let frames = lines[..count].iter().flat_map(|line| line_frames(line));
             let frames = frames.collect();
             (Self { frames, is_begun }, count)
         };
         for count in 1..=lines.len() {
             let joined = lines[..count].join("\n");
-            let one = whole(&joined).or_else(|| several(&joined).filter(|_| count > 1));
+            let one = single_item(&joined).or_else(|| several(&joined).filter(|_| count > 1));
             if let Some(frames) = one {
                 let is_begun = false;
                 return (Self { frames, is_begun }, count);
             }
             if !lenient::begins(&joined) {
-                return apart(usize::max(count - 1, 1), false);
+                return separate(usize::max(count - 1, 1), false);
             }
             if lines.get(count).is_some_and(|next| next.trim() == "[DONE]") {
-                return apart(count, false);
+                return separate(count, false);
             }
         }
-        apart(lines.len(), true)
+        separate(lines.len(), true)
     }
 }
 
-/// A line by itself.
-fn alone(line: &str) -> Vec<Frame> {
-    whole(line)
+/// Reads a single line.
+fn line_frames(line: &str) -> Vec<Frame> {
+    single_item(line)
         .or_else(|| several(line))
         .or_else(|| fused(line))
         .unwrap_or_else(|| vec![Frame::Lost])
 }
 
-/// Objects one after another in the same data (S28), and what follows them.
+/// Reads several objects in the same data (S28), and what follows them.
 fn several(data: &str) -> Option<Vec<Frame>> {
     let mut frames = Vec::new();
     let mut objects = Deserializer::from_str(data).into_iter::<Value>();
@@ -241,15 +244,15 @@ fn several(data: &str) -> Option<Vec<Frame>> {
     Some(frames)
 }
 
-/// A frame that was cut off and the next one glued to it: the first is lost, the second is read (S27).
+/// Reads an event that was cut and joined to the next one: the first is lost, the second is read (S27).
 fn fused(data: &str) -> Option<Vec<Frame>> {
     let (_, last) = data.rsplit_once("data: ")?;
     let mut frames = vec![Frame::Lost];
-    frames.extend(whole(last)?);
+    frames.extend(single_item(last)?);
     Some(frames)
 }
 
-/// An array is taken apart (S29, X10); null, `""` and `{}` only keep the connection alive (S13).
+/// Splits an array into its values (S29, X10); null, `""` and `{}` are keep-alives (S13).
 fn chunks(value: Value) -> Vec<Frame> {
     match value {
         Value::Array(values) => values.into_iter().flat_map(chunks).collect(),

@@ -1,7 +1,7 @@
-//! How choices end, what their calls are worth then, and what the indices say.
+//! How choices end, the status of their calls, and the warnings about indices.
 
 use crate::fixture::Options;
-use crate::slow::accumulate;
+use crate::reference::accumulate;
 
 /// A chunk of one choice.
 fn chunk(index: u32, fields: &str) -> String {
@@ -21,7 +21,7 @@ fn call(arguments: &str) -> String {
     )
 }
 
-/// `end status` of each choice that holds one call, and the end of the others.
+/// `end status` of each choice with a call, and the end of the others.
 #[track_caller]
 fn check(stream: &str, expected: &[&str]) {
     let outcome = accumulate(stream.as_bytes(), &Options::default());
@@ -36,7 +36,7 @@ fn check(stream: &str, expected: &[&str]) {
 const DONE: &str = "data: [DONE]\n\n";
 
 #[test]
-fn a_call_without_arguments_is_one_only_if_the_choice_ended_by_itself() {
+fn a_call_without_arguments_is_complete_only_if_the_choice_finished() {
     check(
         &(call("") + &finish(0, "stop")),
         &["finished empty_as_object"],
@@ -66,7 +66,7 @@ fn a_call_without_arguments_is_one_only_if_the_choice_ended_by_itself() {
 }
 
 #[test]
-fn what_finishes_in_the_chunk_of_an_error_has_failed() {
+fn a_choice_that_finishes_in_the_chunk_of_an_error_fails() {
     let failing = "data: {\"error\":1,\"choices\":[{\"index\":0,\"finish_reason\":\"error\"},{\"index\":1,\"text\":\"a\"}]}\n\n";
     check(failing, &["server_error -", "server_error -"]);
     check(
@@ -91,7 +91,7 @@ fn check_codes(expect_choices: Option<u32>, stream: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_indices_say_what_was_counted_and_what_was_mixed() {
+fn indices_that_count_tokens_or_interleave_are_reported() {
     let texts = |indices: &[u32]| -> String {
         indices
             .iter()

@@ -1,25 +1,25 @@
-//! What strict mode refuses: deltas that the merge of the first article on the subject refuses, too (R11, R14).
+//! The deltas that strict mode rejects because they cannot be merged with the earlier ones (R11, R14).
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// The messages of all choices so far, as far as their fields' types go.
+/// The types of the fields of all messages so far.
 #[derive(Debug, Default)]
 pub(super) struct Merged(BTreeMap<u32, Tree>);
 
-/// What is known of a value.
+/// The type of a value.
 #[derive(Debug)]
 enum Tree {
     Text,
-    /// A number or a truth value, which cannot be continued.
+    /// A number or a boolean, which cannot be continued.
     Single,
-    /// An object (`{`) by its keys, or a list (`[`) by the indices or else the positions of its entries.
+    /// An object (`{`) by its keys, or an array (`[`) by the indices of its entries, or their positions.
     Several(char, BTreeMap<String, Self>),
 }
 
 impl Merged {
-    /// Merges a delta into the message of its choice; false where they do not fit.
+    /// Merges a delta into the message of its choice. Returns `false` if their types differ.
     pub(super) fn delta(&mut self, choice: u32, delta: &Value) -> bool {
         match (delta, self.0.get_mut(&choice)) {
             (Value::Null, _) => true,
@@ -35,7 +35,7 @@ impl Merged {
 }
 
 impl Tree {
-    /// A value that comes for the first time fits, whatever it is; null is as good as absent.
+    /// The type of the first value of a field. Null counts as absent.
     fn first(value: &Value) -> Option<Self> {
         let mut tree = match value {
             Value::Null => return None,
@@ -59,11 +59,11 @@ impl Tree {
             (Self::Several('[', known), Value::Array(items)) => {
                 items.iter().enumerate().all(|(position, item)| {
                     let index = item.get("index").and_then(Value::as_i64);
-                    let key =
-                        index.map_or_else(|| format!("at {position}"), |index| index.to_string());
+                    let key = index
+                        .map_or_else(|| format!("position {position}"), |index| index.to_string());
                     let mut item = item.clone();
                     if let (Some(_), Some(fields)) = (index, item.as_object_mut()) {
-                        fields.remove("index"); // the key of the entry, which every fragment repeats
+                        fields.remove("index"); // the key of the entry, repeated in every fragment
                     }
                     merge_at(known, &key, &item)
                 })

@@ -1,8 +1,9 @@
-//! Reasoning between tags in the content (C18), found in the whole content at its end.
+//! Reasoning between tags in the content (C18), found in the complete content at its end.
 
 use crate::fixture::SplitThink;
 
-/// Reasoning and content, where `thoughts` came under a name of their own: each with how much content came before it.
+/// Separates reasoning and answer. `thoughts` is reasoning with its own field name, each with the length of the content
+/// before it.
 pub(super) fn separate(
     content: &str,
     thoughts: &[(usize, String)],
@@ -10,14 +11,14 @@ pub(super) fn separate(
 ) -> (String, String) {
     let mut reasoning: Vec<(usize, String)> = thoughts.to_vec();
     let mut answer = String::new();
-    for (at, character, side) in sides(content, from) {
+    for (offset, character, side) in sides(content, from) {
         match side {
-            Side::Reasoning => reasoning.push((at, character.to_string())),
+            Side::Reasoning => reasoning.push((offset, character.to_string())),
             Side::Answer => answer.push(character),
             Side::Layout => {}
         }
     }
-    reasoning.sort_by_key(|(at, _)| *at); // stable: a thought of its own comes before the content of its delta
+    reasoning.sort_by_key(|(offset, _)| *offset); // stable: reasoning with its own field precedes the content of its delta
     let reasoning = reasoning.into_iter().map(|(_, text)| text).collect();
     (reasoning, answer)
 }
@@ -26,26 +27,26 @@ pub(super) fn separate(
 enum Side {
     Reasoning,
     Answer,
-    /// A tag, or a line break right behind one.
+    /// A tag, or a line break directly after one.
     Layout,
 }
 
-/// On which side each character stands.
+/// The side of each character.
 fn sides(content: &str, from: SplitThink) -> Vec<(usize, char, Side)> {
     let mut sides = Vec::new();
     let mut thinks = from == SplitThink::AtStart;
     let mut at_start = thinks;
     let mut after_tag = thinks;
     let mut tag_ends = 0;
-    for (at, character) in content.char_indices() {
-        let rest = &content[at..];
-        let is_tag = |tag: &str| at >= tag_ends && rest.starts_with(tag);
-        // The template opened the tag, and the model did once more.
+    for (offset, character) in content.char_indices() {
+        let rest = &content[offset..];
+        let is_tag = |tag: &str| offset >= tag_ends && rest.starts_with(tag);
+        // The chat template has opened the tag, and the model repeats it.
         let opens = is_tag("<think>") && (!thinks || at_start);
         let closes = is_tag("</think>") && thinks;
         if opens || closes {
             thinks = opens;
-            tag_ends = at
+            tag_ends = offset
                 + if opens {
                     "<think>".len()
                 } else {
@@ -53,7 +54,7 @@ fn sides(content: &str, from: SplitThink) -> Vec<(usize, char, Side)> {
                 };
             (after_tag, at_start) = (true, false);
         }
-        let side = match (at < tag_ends, character) {
+        let side = match (offset < tag_ends, character) {
             (true, _) => Side::Layout,
             (false, '\n' | '\r') if after_tag => Side::Layout,
             (false, _) => {
@@ -65,7 +66,7 @@ fn sides(content: &str, from: SplitThink) -> Vec<(usize, char, Side)> {
                 }
             }
         };
-        sides.push((at, character, side));
+        sides.push((offset, character, side));
     }
     sides
 }

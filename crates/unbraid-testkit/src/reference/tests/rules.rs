@@ -4,7 +4,7 @@ use super::{check, check_deltas, check_with};
 use crate::fixture::Options;
 
 #[test]
-fn two_choices_come_apart() {
+fn two_choices_are_separated() {
     check(
         "data: {\"choices\":[{\"index\":1,\"delta\":{\"role\":\"assistant\",\"content\":\"b\"}}]}\r\n\r\n\
          data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}},{\"index\":1,\"delta\":{\"content\":\"B\"}}]}\n\n\
@@ -32,7 +32,7 @@ fn an_index_is_a_number_a_string_or_a_position() {
 }
 
 #[test]
-fn one_expected_choice_takes_every_index() {
+fn one_expected_choice_folds_every_index() {
     let options = Options {
         expect_choices: Some(1),
         ..Options::default()
@@ -42,7 +42,7 @@ fn one_expected_choice_takes_every_index() {
 }
 
 #[test]
-fn strict_mode_refuses_what_the_format_does_not_allow() {
+fn strict_mode_rejects_violations_of_the_format() {
     let options = Options {
         strict: true,
         ..Options::default()
@@ -65,7 +65,7 @@ fn strict_mode_refuses_what_the_format_does_not_allow() {
 }
 
 #[test]
-fn damaged_frames_give_what_they_can() {
+fn damaged_frames_are_read_as_far_as_possible() {
     let a = "{\"choices\":[{\"text\":\"a\"}]}";
     check(
         &format!("data: {a}\ndata: null\ndata: {a}\n\n"),
@@ -91,7 +91,7 @@ fn damaged_frames_give_what_they_can() {
 }
 
 #[test]
-fn halves_of_characters_meet_in_their_field() {
+fn surrogate_halves_of_a_field_are_joined() {
     check_deltas(
         &[
             r#"{"content":"a\ud83d","thinking":"\ud83c"}"#,
@@ -102,7 +102,7 @@ fn halves_of_characters_meet_in_their_field() {
 }
 
 #[test]
-fn json_that_is_none_is_mended() {
+fn invalid_json_is_repaired() {
     check_deltas(
         &["{\"content\":\"a\tb\\\\\",\"x\":NaN,\"y\":[-Infinity]}"],
         &["c0 text \"a\\tb\\\\\""],
@@ -123,17 +123,17 @@ fn reasoning_counts_once() {
 }
 
 #[test]
-fn a_message_stands_in_for_the_delta_only_while_nothing_has_come() {
-    let whole =
+fn a_message_replaces_the_delta_only_while_the_choice_is_empty() {
+    let chunk =
         "data: {\"choices\":[{\"message\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
     check(
-        &format!("{whole}{whole}"),
+        &format!("{chunk}{chunk}"),
         &["c0 text \"a\"", "c0 finish stop"],
     );
 }
 
 #[test]
-fn an_error_comes_after_the_choices_of_its_chunk_and_ends_the_stream() {
+fn an_error_follows_the_choices_of_its_chunk_and_ends_the_stream() {
     let text = "{\"choices\":[{\"text\":\"a\"}]";
     for error in [
         "\"error\":\"x\"",
@@ -168,7 +168,7 @@ fn an_error_comes_after_the_choices_of_its_chunk_and_ends_the_stream() {
 }
 
 #[test]
-fn usage_is_the_last_of_each_field_at_the_best_place() {
+fn usage_is_the_last_value_of_each_field_by_priority_of_place() {
     check(
         "data: {\"usage\":{\"prompt_tokens\":\"5\",\"d\":{\"a\":1}},\"x_groq\":{\"usage\":{\"prompt_tokens\":1}}}\n\n\
          data: {\"usage\":{\"completion_tokens\":2.0,\"total_tokens\":-7,\"d\":{\"a\":null,\"b\":2}}}\n\ndata: {\"usage\":null}\n\n",
@@ -194,7 +194,7 @@ fn usage_of_each_choice_is_added_up_with_one_prompt() {
     };
     let alone = |n| format!("data: {{\"choices\":[],{}}}\n\n", usage(n));
 
-    // In the choices, and as llama.cpp sends it.
+    // Inside the choices, and in the form that llama.cpp sends.
     let finishes = [
         "c0 text \"\"",
         "c0 finish stop",
@@ -211,7 +211,7 @@ fn usage_of_each_choice_is_added_up_with_one_prompt() {
         &[&finishes[..], &[all]].concat(),
     );
 
-    // A usage that follows no finish shows that each one is a running total.
+    // Usage that does not follow a finish means that each report is a running total.
     let last = "usage {\"prompt_tokens\":5,\"completion_tokens\":7,\"total_tokens\":12}";
     let running = [fin(1, ""), alone(2), fin(0, ""), alone(7), alone(7)].concat();
     check(&running, &[&finishes[..], &[last]].concat());

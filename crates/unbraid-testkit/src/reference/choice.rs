@@ -1,4 +1,4 @@
-//! One choice, put together from its elements.
+//! One choice, assembled from its elements.
 
 use serde_json::Value;
 
@@ -10,18 +10,18 @@ use super::think;
 use super::tools::{FunctionCall, ToolCall, Tools};
 use crate::fixture::SplitThink;
 
-/// All that came for one choice, whether before or after its finish.
+/// Everything received for one choice, before and after its finish.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Choice {
-    /// Its text.
+    /// The text.
     pub content: String,
-    /// What it thought aloud.
+    /// The reasoning.
     pub reasoning: String,
-    /// Its refusal.
+    /// The refusal.
     pub refusal: String,
-    /// Whether (some of) the text came as a text completion.
+    /// Whether any of the text was sent as a text completion.
     pub text_completion: bool,
-    /// The first role that was sent.
+    /// The first role.
     pub role: Option<String>,
     /// The first finish reason, raw; a number or an object as its JSON (F13).
     pub finish_reason: Option<String>,
@@ -29,25 +29,25 @@ pub struct Choice {
     pub tool_calls: Vec<ToolCall>,
     /// The legacy call, unless it only repeats a tool call (T37).
     pub function_call: Option<FunctionCall>,
-    /// How many log probabilities of content tokens came.
+    /// The number of log probabilities of content tokens.
     pub logprobs_content_len: usize,
-    /// How many log probabilities of refusal tokens came.
+    /// The number of log probabilities of refusal tokens.
     pub logprobs_refusal_len: usize,
-    /// How many log probabilities of a text completion came (M2).
+    /// The number of log probabilities of a text completion (M2).
     pub logprobs_tokens_len: usize,
     /// The error inside the choice, which ends this choice alone (F12).
     pub error: Option<Value>,
-    /// Its finish reason stood in the chunk of the error that ended the stream (X4).
+    /// Whether its finish reason was in the chunk of the error that ended the stream (X4).
     pub failed_with_stream: bool,
     /// How it ended: `finished`, `done_without_finish`, `interrupted` or `server_error`.
     pub end: &'static str,
-    /// How many deltas brought text, or arguments of a call: each costs a token at least (U15).
-    pub(super) worded: u64,
+    /// How many deltas had text, or arguments of a call. Each one costs at least one token (U15).
+    pub(super) text_deltas: u64,
     tools: Tools,
-    /// Reasoning came under one of `REASONING_KEYS`, so that details only repeat it (R4).
-    reasons_plainly: bool,
+    /// Whether reasoning was sent under one of `REASONING_KEYS`, so that details only repeat it (R4).
+    has_reasoning_key: bool,
     split_think: SplitThink,
-    /// Reasoning under a name of its own, each piece with how much content came before it.
+    /// Reasoning with its own field name, each fragment with the length of the content before it.
     thoughts: Vec<(usize, String)>,
 }
 
@@ -70,27 +70,27 @@ impl Choice {
         self.reason(delta, reasoning_keys);
         let before = self.content.len();
         self.content(delta.get("content"));
-        // The same text may stand in both: the delta counts (C19).
+        // C19: if both contain text, the delta counts.
         if let (true, Some(part)) = (self.content.len() == before, text(element, "text")) {
             self.content.push_str(part);
             self.text_completion = true;
         }
         self.refusal
             .push_str(text(delta, "refusal").unwrap_or_default());
-        self.worded += u64::from(arguments || self.text_len() > texts_before);
+        self.text_deltas += u64::from(arguments || self.text_len() > texts_before);
         self.tools.delta(delta);
         self.logprobs(element);
         self.finish_reason = self.finish_reason.take().or_else(|| finish_reason(element));
         let error = element
             .get("error")
-            .filter(|error| fault::says_something(error));
+            .filter(|error| fault::is_present(error));
         self.error = self.error.take().or_else(|| error.cloned());
     }
 
-    /// The delta, or the whole message of a server that sends one in its place while nothing has come yet (E21, E27).
+    /// The delta, or the message of a server that sends one instead while the choice is empty (E21, E27).
     fn delta<'a>(&self, element: &'a Value) -> &'a Value {
         let delta = element.get("delta").unwrap_or(&Value::Null);
-        if says_something(delta) || self.has_payload() {
+        if has_payload_field(delta) || self.has_payload() {
             return delta;
         }
         element.get("message").unwrap_or(delta)
@@ -133,18 +133,18 @@ impl Choice {
         }
     }
 
-    /// Reasoning counts once a delta, under the first key that says something (R3); details count only if no key did
-    /// so far in this choice (R4).
+    /// Adds the reasoning under the first key that has text (R3). Details count only while no key had any text in this
+    /// choice (R4).
     fn reason(&mut self, delta: &Value, keys: Option<&[String]>) {
         let part = match keys {
             Some(keys) => keys.iter().find_map(|key| text(delta, key)),
             None => REASONING_KEYS.iter().find_map(|key| text(delta, key)),
         };
         if let Some(part) = part {
-            self.reasons_plainly = true;
+            self.has_reasoning_key = true;
             self.think(part);
         } else if let (false, Some(Value::Array(details))) =
-            (self.reasons_plainly, delta.get("reasoning_details"))
+            (self.has_reasoning_key, delta.get("reasoning_details"))
         {
             let parts = details
                 .iter()
@@ -170,7 +170,7 @@ impl Choice {
         self.logprobs_tokens_len += len("/logprobs/tokens");
     }
 
-    /// Puts halves of characters together, decides how the choice ended, and hands the calls over.
+    /// Joins surrogate halves, decides how the choice ended, and finishes the calls.
     pub(super) fn finish(&mut self, stream_end: &'static str) {
         if self.split_think != SplitThink::Never {
             (self.reasoning, self.content) =
@@ -185,21 +185,21 @@ impl Choice {
             None => stream_end,
         };
         let reason = self.finish_reason.as_deref().unwrap_or_default();
-        let cut = self.end != "finished" || status::says_cut(reason);
+        let cut = self.end != "finished" || status::is_cut(reason);
         (self.tool_calls, self.function_call) = std::mem::take(&mut self.tools).finish(cut);
     }
 }
 
-/// The reason if one was given: null and `""` are none (F1).
+/// The finish reason; null and `""` count as absent (F1).
 pub(super) fn finish_reason(element: &Value) -> Option<String> {
     match element.get("finish_reason")? {
         Value::Null => None,
         Value::String(reason) => Some(reason.clone()).filter(|reason| !reason.is_empty()),
-        odd => Some(odd.to_string()),
+        other => Some(other.to_string()),
     }
 }
 
-/// Whether a call, or the legacy one, gets a piece of its arguments.
+/// Whether a tool call or the legacy call gets a fragment of its arguments.
 fn has_arguments(delta: &Value) -> bool {
     let calls = delta.get("tool_calls").and_then(Value::as_array);
     let calls = calls.into_iter().flatten();
@@ -212,14 +212,14 @@ fn has_arguments(delta: &Value) -> bool {
     })
 }
 
-fn says_something(delta: &Value) -> bool {
-    let says = |value: &Value| !matches!(value, Value::Null) && value != "";
+fn has_payload_field(delta: &Value) -> bool {
+    let is_payload = |value: &Value| !matches!(value, Value::Null) && value != "";
     delta
         .as_object()
-        .is_some_and(|fields| fields.values().any(says))
+        .is_some_and(|fields| fields.values().any(is_payload))
 }
 
-/// Where servers put reasoning, the best one first (R3, R5).
+/// The field names of reasoning, in the order of their priority (R3, R5).
 const REASONING_KEYS: [&str; 5] = [
     "reasoning_content",
     "reasoning",

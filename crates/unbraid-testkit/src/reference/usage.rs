@@ -1,4 +1,4 @@
-//! The usage that a server reports, wherever it does.
+//! The usage that a server reports, at every place where servers report it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,23 +6,23 @@ use serde_json::{Map, Value};
 
 use super::choice::{Choice, finish_reason};
 
-/// What was reported at each of the three places.
+/// The usage reported at each of the three places.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     envelope: Fields,
     groq: Fields,
     choices: BTreeMap<u32, Fields>,
-    /// Usage beside the finish of this choice, as llama.cpp sends it in text completions, and mistral.rs (U16).
+    /// Usage in the chunk of the finish of a choice, as llama.cpp sends it in text completions, and mistral.rs (U16).
     at_finish: BTreeMap<u32, Fields>,
-    /// Several choices finished beside one of them.
+    /// Whether several choices finished in a chunk with usage.
     shared: bool,
-    /// Usage with choices came at other times too, or without: no choice has its own.
+    /// Whether usage was also sent without a finish, so that it does not belong to a choice.
     not_at_finish: bool,
-    /// Usage with `choices: []` right after the finish of this one choice, as llama.cpp sends it.
+    /// Usage with `choices: []` directly after the finish of one choice, as llama.cpp sends it.
     after_finish: BTreeMap<u32, Fields>,
-    /// Usage with `choices: []` came elsewhere too, so that it is not llama.cpp's way.
+    /// Whether usage with `choices: []` was also sent elsewhere, which llama.cpp does not do.
     elsewhere: bool,
-    /// The choices that finished in the chunk before.
+    /// The choices that finished in the previous chunk.
     finished: Vec<u32>,
 }
 
@@ -33,7 +33,7 @@ impl Tally {
         let finishes = finishes(elements);
         if let Some(usage) = chunk.get("usage").and_then(Value::as_object) {
             merge(&mut self.envelope, usage);
-            self.note_place(chunk, usage, &finishes);
+            self.record_place(chunk, usage, &finishes);
         }
         if let Some(usage) = chunk.pointer("/x_groq/usage").and_then(Value::as_object) {
             merge(&mut self.groq, usage);
@@ -46,7 +46,7 @@ impl Tally {
         self.finished = finishes;
     }
 
-    /// A chunk that came after `[DONE]`: what it says of the whole stream is no choice's own.
+    /// A chunk after `[DONE]`. Its usage belongs to the whole stream, not to a choice.
     pub(super) fn chunk_after_done(&mut self, chunk: &Value, elements: &[(u32, &Value)]) {
         self.finished.clear();
         self.chunk(chunk, elements);
@@ -59,7 +59,7 @@ impl Tally {
         }
     }
 
-    fn note_place(&mut self, chunk: &Value, usage: &Fields, finishes: &[u32]) {
+    fn record_place(&mut self, chunk: &Value, usage: &Fields, finishes: &[u32]) {
         let is_alone = chunk
             .get("choices")
             .and_then(Value::as_array)
@@ -79,13 +79,13 @@ impl Tally {
         }
     }
 
-    /// The envelope is trusted first, then `x_groq`, then the choices, each figure for itself (U6 to U8); none reported is
-    /// none.
+    /// Merges the places field by field. The envelope has priority over `x_groq`, and that over the choices (U6 to U8).
+    /// Returns `None` if no usage was reported.
     pub(super) fn finish(self, answers: &BTreeMap<u32, Choice>) -> Option<Value> {
-        let worded: u64 = answers.values().map(|choice| choice.worded).sum();
-        // U16: beside the finish of several choices a sum that is less than what came is that of the last one.
+        let text_deltas: u64 = answers.values().map(|choice| choice.text_deltas).sum();
+        // U16: at the finish of several choices, a sum below the received deltas belongs to the last choice only.
         let each_at_finish = !self.not_at_finish
-            && (!self.shared || most(&self.envelope).is_some_and(|most| most < worded));
+            && (!self.shared || most(&self.envelope).is_some_and(|most| most < text_deltas));
         let fields = if each_at_finish && self.at_finish.len() > 1 && self.choices.is_empty() {
             add_up(self.envelope, &self.at_finish)
         } else if !self.elsewhere && self.after_finish.len() > 1 && self.choices.is_empty() {
@@ -98,8 +98,8 @@ impl Tally {
 
     fn by_places(self) -> Fields {
         let mut fields = Fields::new();
-        let said = |fields: &Fields, key| fields.get(key).is_some();
-        let total = said(&self.envelope, "total_tokens") || said(&self.groq, "total_tokens");
+        let has = |fields: &Fields, key| fields.get(key).is_some();
+        let total = has(&self.envelope, "total_tokens") || has(&self.groq, "total_tokens");
         for usage in self.choices.values() {
             merge(&mut fields, usage);
         }
@@ -108,7 +108,7 @@ impl Tally {
         }
         merge(&mut fields, &self.groq);
         merge(&mut fields, &self.envelope);
-        // A total that was made here follows the figures that it is made of.
+        // A total that was computed here is recomputed from the merged fields.
         let sum = number(&fields, "prompt_tokens").zip(number(&fields, "completion_tokens"));
         if let (true, false, Some((prompt, completion))) = (self.choices.len() > 1, total, sum) {
             fields.insert("total_tokens".to_owned(), (prompt + completion).into());
@@ -132,7 +132,8 @@ fn number(fields: &Fields, key: &str) -> Option<u64> {
     fields.get(key).and_then(Value::as_u64)
 }
 
-/// The most that a usage admits: some servers count reasoning in the details, or in the total only.
+/// The largest number of completion tokens that a usage implies. Some servers count reasoning only in the details or
+/// in the total.
 fn most(usage: &Fields) -> Option<u64> {
     let completion = number(usage, "completion_tokens")?;
     let details = usage.get("completion_tokens_details");
@@ -142,8 +143,8 @@ fn most(usage: &Fields) -> Option<u64> {
     Some(rest.max(completion + reasoning.unwrap_or(0)))
 }
 
-/// Usage that each choice reports for itself: the completions are added up; the prompt is counted once, or each of a list
-/// of prompts, which shows by prompts of different length (E15).
+/// Adds up the usage that each choice reports separately. The prompt is counted once, or each prompt of a list, which is
+/// recognised by prompts of different lengths (E15).
 fn add_up(mut merged: Fields, each: &BTreeMap<u32, Fields>) -> Fields {
     if !each
         .values()
@@ -189,7 +190,7 @@ fn add_details(merged: &mut Fields, key: &str, each: &BTreeMap<u32, Fields>) {
     }
 }
 
-/// The last value of each field wins; null never does, and details are merged alike (U2, U4, U5).
+/// Keeps the last value of each field. Null is ignored, and details are merged by the same rule (U2, U4, U5).
 fn merge(target: &mut Fields, source: &Fields) {
     for (key, value) in source {
         match value {
@@ -215,14 +216,16 @@ fn merge(target: &mut Fields, source: &Fields) {
     }
 }
 
-/// A number of tokens, also as a float or a string; a negative one is dropped (U9).
+/// A number of tokens, which may be a float or a string. A negative one is dropped (U9).
 fn count(value: &Value) -> Option<u64> {
     let number = match value {
         Value::String(digits) => serde_json::from_str(digits.trim()).ok()?,
         _ => value.clone(),
     };
-    let whole = number
+    let integer = number
         .as_f64()
         .filter(|float| *float >= 0.0 && float.fract() == 0.0);
-    number.as_u64().or_else(|| whole.map(|float| float as u64))
+    number
+        .as_u64()
+        .or_else(|| integer.map(|float| float as u64))
 }

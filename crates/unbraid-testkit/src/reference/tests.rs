@@ -1,46 +1,46 @@
-//! Streams by hand, each told in a few lines, and whole files.
+//! Handwritten streams with their expected results, and whole files.
 
 mod calls;
 mod ends;
+mod files;
 mod rules;
-mod whole;
 
 use super::{Options, Outcome, accumulate};
 
-/// Tells an outcome in lines: `c<choice> <field> <value>`, and what concerns the whole stream.
-fn tell(outcome: &Outcome) -> String {
-    let mut told = Vec::new();
+/// Formats an outcome as lines: `c<choice> <field> <value>`, then the fields of the whole stream.
+fn format_outcome(outcome: &Outcome) -> String {
+    let mut lines = Vec::new();
     for (index, choice) in &outcome.choices {
-        let mut say = |field: &str, value: &str| told.push(format!("c{index} {field} {value}"));
-        say("text", &format!("{:?}", choice.content));
+        let mut add = |field: &str, value: &str| lines.push(format!("c{index} {field} {value}"));
+        add("text", &format!("{:?}", choice.content));
         for (field, value) in [
             ("reasoning", &choice.reasoning),
             ("refusal", &choice.refusal),
         ] {
             if !value.is_empty() {
-                say(field, &format!("{value:?}"));
+                add(field, &format!("{value:?}"));
             }
         }
         for call in &choice.tool_calls {
             let [id, name] = [&call.id, &call.name].map(|part| part.as_deref().unwrap_or("-"));
-            say(&call.kind, &format!("{id} {name} {}", call.arguments));
+            add(&call.kind, &format!("{id} {name} {}", call.arguments));
         }
         if let Some(call) = &choice.function_call {
-            say(
+            add(
                 "legacy",
                 &format!("{} {}", call.name.as_deref().unwrap_or("-"), call.arguments),
             );
         }
         if let Some(reason) = &choice.finish_reason {
-            say("finish", reason);
+            add("finish", reason);
         }
     }
-    told.extend(outcome.usage.iter().map(|usage| format!("usage {usage}")));
-    told.extend(outcome.error.iter().map(|error| format!("error {error}")));
-    told.extend((outcome.lost > 0).then(|| format!("lost {}", outcome.lost)));
-    told.extend(outcome.refused.then(|| "refused".to_owned()));
-    told.extend(outcome.done.then(|| "done".to_owned()));
-    told.join("\n")
+    lines.extend(outcome.usage.iter().map(|usage| format!("usage {usage}")));
+    lines.extend(outcome.error.iter().map(|error| format!("error {error}")));
+    lines.extend((outcome.lost > 0).then(|| format!("lost {}", outcome.lost)));
+    lines.extend(outcome.refused.then(|| "refused".to_owned()));
+    lines.extend(outcome.done.then(|| "done".to_owned()));
+    lines.join("\n")
 }
 
 #[track_caller]
@@ -51,7 +51,7 @@ fn check(stream: &str, expected: &[&str]) {
 #[track_caller]
 fn check_with(options: &Options, stream: &str, expected: &[&str]) {
     assert_eq!(
-        tell(&accumulate(stream.as_bytes(), options)),
+        format_outcome(&accumulate(stream.as_bytes(), options)),
         expected.join("\n")
     );
 }
