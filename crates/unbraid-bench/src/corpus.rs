@@ -80,7 +80,7 @@ fn row(streams: &[Vec<u8>]) -> io::Result<Row> {
         let mut demux = Demux::new(Config::default());
         demux.feed(stream);
         demux.finish();
-        let (seen, fits) = demux.fitted();
+        let (seen, fits) = demux.template_hits();
         (events, fitted) = (events + seen, fitted + fits);
     }
     let reads: Vec<Reads> = streams.iter().map(|stream| cut(stream)).collect();

@@ -309,7 +309,7 @@ impl Debug for Decoder {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decoder")
             .field("events", &self.events())
-            .field("fitted", &self.fitted())
+            .field("template_hits", &self.template_hits())
             .finish_non_exhaustive()
     }
 }

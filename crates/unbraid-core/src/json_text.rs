@@ -5,13 +5,8 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
-    decode::{
-        chunk::is_doubtful,
-        node::{self, compact},
-    },
     limits::MAX_JSON_DEPTH,
-    report::parsed,
-    transcript::list_inside,
+    node::{self, compact, is_doubtful, to_value},
 };
 
 /// A JSON value of which parts are raw text.
@@ -46,8 +41,8 @@ impl<'a> Json<'a> {
             Self::List(items) => items.into_iter().map(Self::into_value).collect(),
             Self::Joined(lists) => {
                 // Each for itself: together they may hold more values than one field may.
-                let parsed = lists.iter().map(|list| parsed(list));
-                let items = parsed.flat_map(|list| match list {
+                let values = lists.iter().map(|list| parsed(list));
+                let items = values.flat_map(|list| match list {
                     Value::Array(items) => items,
                     other => vec![other],
                 });
@@ -74,8 +69,8 @@ impl<'a> Json<'a> {
             Self::Raw(raw) => out.push_str(&printable(&raw)),
             Self::List(items) => {
                 out.push('[');
-                for (place, item) in items.into_iter().enumerate() {
-                    if place > 0 {
+                for (position, item) in items.into_iter().enumerate() {
+                    if position > 0 {
                         out.push(',');
                     }
                     item.write(out);
@@ -86,18 +81,18 @@ impl<'a> Json<'a> {
                 out.push('[');
                 for list in &lists {
                     let list = printable(list);
-                    let inside = list_inside(&list);
-                    if !inside.is_empty() && !out.ends_with('[') {
+                    let items = list_items(&list);
+                    if !items.is_empty() && !out.ends_with('[') {
                         out.push(',');
                     }
-                    out.push_str(inside);
+                    out.push_str(items);
                 }
                 out.push(']');
             }
             Self::Object(fields) => {
                 out.push('{');
-                for (place, (key, field)) in fields.into_iter().enumerate() {
-                    if place > 0 {
+                for (position, (key, field)) in fields.into_iter().enumerate() {
+                    if position > 0 {
                         out.push(',');
                     }
                     out.push_str(&Value::from(&*key).to_string());
@@ -121,6 +116,19 @@ fn printable(raw: &str) -> Cow<'_, str> {
         Ok(node) => Cow::Owned(compact(&node.to_json()).into_owned()),
         Err(_) => Cow::Owned(Value::from(raw).to_string()),
     }
+}
+
+/// The raw JSON between the brackets of a list.
+pub(crate) fn list_items(list: &str) -> &str {
+    let list = list.strip_prefix('[').unwrap_or(list);
+    list.strip_suffix(']').unwrap_or(list).trim()
+}
+
+/// Raw JSON as a value; a field of more than [`MAX_VALUES`](crate::limits::MAX_VALUES) values stays text.
+#[doc(hidden)]
+#[must_use]
+pub fn parsed(raw: &str) -> Value {
+    to_value(raw).unwrap_or_else(|| Value::from(raw))
 }
 
 #[cfg(test)]

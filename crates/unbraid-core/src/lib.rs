@@ -22,6 +22,7 @@ mod aggregate;
 mod audio;
 mod call_parse;
 pub mod choice;
+mod chunk;
 mod debug;
 pub mod decode;
 mod demux;
@@ -37,6 +38,7 @@ mod json_text;
 pub mod limits;
 mod message;
 mod metadata;
+mod node;
 mod options;
 pub mod piece;
 pub mod pipeline;
@@ -61,12 +63,12 @@ pub use error::{
 pub use event::{ChoiceEnd, Event, FinishReason, Position, Sequenced};
 pub use finish_class::FinishClass;
 pub use format::BodyFormat;
+#[doc(hidden)]
+pub use json_text::parsed;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{ChoiceOutcome, Message};
 pub use metadata::Metadata;
 pub use options::{Config, FinishPolicy, ThinkTags, tool_names};
-#[doc(hidden)]
-pub use report::parsed;
 pub use text::Text;
 pub use tool_call::{CallKind, CallProblem, CallStatus, ToolCall};
 pub use transcript::Transcript;

@@ -46,7 +46,7 @@ impl UpdateReader {
             framer: Framer::new(frame_limits, options.strict),
             decoder: Decoder::new(options.strict, limits.json_depth)
                 .with_reasoning_keys(&options.reasoning_keys)
-                .folding(options.expect_choices == Some(1)),
+                .fold_choices(options.expect_choices == Some(1)),
         }
     }
 
@@ -70,11 +70,11 @@ impl UpdateReader {
     ) -> Option<Result<(), StreamError>> {
         let Self { framer, decoder } = self;
         let begun = framer.begun(input);
-        let found = begun.and_then(|data| Some((data, decoder.find(data)?)));
+        let found = begun.and_then(|data| Some((data, decoder.match_template(data)?)));
         if let Some((data, found)) = found {
             let offset = framer.bytes();
             if framer.take_known(input, found.length) {
-                if decoder.tell(&found, taker) {
+                if decoder.emit_match(&found, taker) {
                     return Some(Ok(()));
                 }
                 let data = data.get(..found.length)?;
@@ -90,8 +90,8 @@ impl UpdateReader {
     /// How many events were decoded, and how many of them were read without parsing.
     #[doc(hidden)]
     #[must_use]
-    pub fn fitted(&self) -> (u64, u64) {
-        (self.decoder.events(), self.decoder.fitted())
+    pub fn template_hits(&self) -> (u64, u64) {
+        (self.decoder.events(), self.decoder.template_hits())
     }
 
     /// Decodes what the end of the stream left unfinished, if anything.

@@ -1,12 +1,11 @@
 //! Events and errors as JSON: what the command line prints and the fixture traces hold.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use serde_json::{Map, Value, json};
 
 use crate::{
     ChoiceEnd, Event, Sequenced, StreamError, Warning,
-    decode::node::to_value,
     json_text::{Fields, Json},
 };
 
@@ -139,20 +138,38 @@ impl<T: AsRef<str>> Sequenced<T> {
     }
 }
 
+impl<T: AsRef<str>> fmt::Display for Sequenced<T> {
+    /// Formats one line: `event seq c<choice> <type> <payload as JSON>`, the format of the fixture traces.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ", self.position.event, self.seq)?;
+        match self.choice {
+            Some(choice) => write!(f, "c{choice}")?,
+            None => f.write_str("-")?,
+        }
+        write!(f, " {}", self.event.as_str())?;
+        let payload = payload(&self.event);
+        if payload.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " {}", Json::Object(payload).into_text())
+        }
+    }
+}
+
 /// An event's payload.
-pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
+fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
     let raw = |name: &'static str, raw| vec![(Cow::Borrowed(name), raw)];
     match event {
         Event::Audio(text) => raw("audio", Json::Raw(text.as_ref().into())),
         Event::Logprobs(text) => raw("logprobs", Json::Raw(text.as_ref().into())),
         Event::ExtraFields(text) => raw("metadata", Json::Raw(text.as_ref().into())),
         Event::Usage(usage) => raw("usage", usage.raw_part()),
-        _ => Json::fields(plain_payload(event)),
+        _ => Json::fields(value_payload(event)),
     }
 }
 
 /// The payload of an event that holds no raw JSON, as an object; `null` where it has none.
-fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
+fn value_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
     match event {
         Event::Start { role } => json!({ "role": role.as_ref().map(AsRef::as_ref) }),
         Event::Role(role) => json!({ "role": role.as_ref() }),
@@ -187,13 +204,6 @@ fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         Event::End(end) => json!({ "end": end.as_str(), "error": end.error_json() }),
         Event::Error(error) => json!({ "error": error.to_json() }),
     }
-}
-
-/// Raw JSON as a value; a field of more than [`MAX_VALUES`](crate::limits::MAX_VALUES) values stays text.
-#[doc(hidden)]
-#[must_use]
-pub fn parsed(raw: &str) -> Value {
-    to_value(raw).unwrap_or_else(|| Value::from(raw))
 }
 
 fn extend(object: &mut Value, details: Value) {

@@ -83,7 +83,7 @@ fn prefixes(text: &str, pieces: &[&str]) {
         come.push_str(piece);
         let mut at_once = Partial::default();
         at_once.feed(&come);
-        assert_eq!(partial.judged(), at_once.judged(), "{come:?} of {text:?}");
+        assert_eq!(partial.verdict(), at_once.verdict(), "{come:?} of {text:?}");
         if come.len() < LONG {
             assert_eq!(partial.value(), at_once.value(), "{come:?} of {text:?}");
         }

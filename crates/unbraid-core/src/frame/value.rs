@@ -172,7 +172,7 @@ fn is_word(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{decode::node, limits::MAX_JSON_DEPTH};
+    use crate::{limits::MAX_JSON_DEPTH, node};
     use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
     fn shape(text: &str) -> Shape {

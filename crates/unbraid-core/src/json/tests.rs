@@ -1,5 +1,5 @@
+mod check;
 mod field;
-mod judge;
 mod partial;
 mod pointer;
 mod reference;

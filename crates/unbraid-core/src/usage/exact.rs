@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use super::Usage;
 use crate::{
-    decode::node::{self, Node},
     json_text::Json,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
+    node::{self, Node},
 };
 
 /// Numbers that a `Value` prints otherwise than they were written, by the JSON pointer of their places.

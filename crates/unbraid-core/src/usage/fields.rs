@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{decode::node::to_value, limits::MAX_FIELDS};
+use crate::{limits::MAX_FIELDS, node::to_value};
 
 pub(super) type Fields = Map<String, Value>;
 

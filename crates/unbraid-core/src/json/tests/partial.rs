@@ -6,7 +6,7 @@ use crate::{
     json::{
         Field, FieldError, FieldState, Partial, PartialOptions, Pointer, TrailingStrings, Verdict,
         scan::Scanner,
-        token::{Token, Visit},
+        token::{Token, TokenListener},
     },
     limits::{MAX_ARGUMENT_DEPTH, MAX_PARTIAL_NODES},
 };
@@ -156,7 +156,7 @@ fn j16_depth_is_bounded() {
     assert_case(&whole, parsed(&whole));
     let bomb = fed(["[".repeat(1_000_000).as_str()]);
     assert_eq!(
-        bomb.judged(),
+        bomb.verdict(),
         Verdict::TooDeep {
             offset: MAX_ARGUMENT_DEPTH
         }
@@ -196,7 +196,7 @@ fn debug_shows_no_text() {
     let shown = format!("{:?}", fed(["{\"secret\":\"sesame"]));
     assert_eq!(
         shown,
-        "Partial { judged: Truncated, nodes: 2, full: false, .. }"
+        "Partial { verdict: Truncated, nodes: 2, full: false, .. }"
     );
 }
 
@@ -204,7 +204,7 @@ fn debug_shows_no_text() {
 #[derive(Default)]
 struct Count(usize);
 
-impl Visit for Count {
+impl TokenListener for Count {
     fn token(&mut self, _token: Token<'_>) {
         self.0 += 1;
     }
@@ -217,7 +217,7 @@ fn j20_a_megabyte_in_small_fragments_costs_its_bytes() {
     for piece in pieces(&text, 4) {
         scanner.feed(piece, &mut count);
     }
-    assert_eq!(scanner.judged(), Verdict::Complete);
+    assert_eq!(scanner.verdict(), Verdict::Complete);
     assert!(count.0 < text.len() / 2, "{} tokens", count.0);
     assert_eq!(fed(pieces(&text, 4)).value(), Some(parsed(&text)));
 }
@@ -229,8 +229,8 @@ fn every_split_of_every_fixture_gives_the_same() {
         for seed in 0..50 {
             let split = fed(in_three(&text, seed));
             assert_eq!(
-                (split.value(), split.judged()),
-                (whole.value(), whole.judged()),
+                (split.value(), split.verdict()),
+                (whole.value(), whole.verdict()),
                 "{text}"
             );
         }
@@ -298,7 +298,7 @@ proptest! {
         in_three(&text, seed).iter().for_each(|piece| partial.feed(piece));
         twin.feed(&text);
         prop_assert_eq!(partial.value(), twin.value());
-        prop_assert_eq!(partial.judged(), twin.judged());
+        prop_assert_eq!(partial.verdict(), twin.verdict());
         prop_assert!(partial.value().map_or(0, |value| nodes(&value)) <= max_nodes);
     }
 }

@@ -5,7 +5,7 @@ use crate::json::{Pointer, PointerError};
 fn assert_case(pointer: &str, expected: &[(&str, Option<usize>)]) {
     let parsed = Pointer::parse(pointer).unwrap();
     let mut steps = Vec::new();
-    while let Some(step) = parsed.step(steps.len()) {
+    while let Some(step) = parsed.token(steps.len()) {
         steps.push((&*step.key, step.index));
     }
     assert_eq!(steps, expected, "{pointer}");

@@ -3,7 +3,7 @@
 use crate::{CallStatus, depth::is_deeper_than, limits::MAX_ARGUMENT_DEPTH};
 
 /// As `judge`, by `serde_json`, in several passes.
-pub(super) fn judge_slowly(text: &str) -> CallStatus {
+pub(super) fn slow_check(text: &str) -> CallStatus {
     if text.trim().is_empty() {
         return CallStatus::EmptyAsObject;
     }

@@ -2,7 +2,7 @@ use crate::{
     json::{
         Verdict,
         scan::Scanner,
-        token::{Container, Token, Visit},
+        token::{Container, Token, TokenListener},
     },
     limits::MAX_ARGUMENT_DEPTH,
 };
@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug, Default)]
 struct Notes(String);
 
-impl Visit for Notes {
+impl TokenListener for Notes {
     fn token(&mut self, token: Token<'_>) {
         let note = match token {
             Token::Open(Container::Array) => "[",
@@ -35,7 +35,7 @@ fn scan(pieces: &[&str]) -> (String, Verdict) {
     for piece in pieces {
         scanner.feed(piece, &mut notes);
     }
-    (notes.0, scanner.judged())
+    (notes.0, scanner.verdict())
 }
 
 /// The same tokens come however the text is cut in three.

@@ -9,16 +9,21 @@ use std::borrow::Cow;
 
 use parse::Reader;
 
-use crate::limits::{MAX_JSON_DEPTH, MAX_VALUES};
+use crate::{
+    Fragment,
+    limits::{MAX_JSON_DEPTH, MAX_VALUES},
+};
 
 mod compact;
 mod number;
 mod parse;
+mod raw;
 mod string;
 mod unique;
 mod write;
 
 pub(crate) use compact::compact;
+pub(crate) use raw::{is_doubtful, may_overflow};
 
 #[cfg(test)]
 mod tests;
@@ -73,9 +78,9 @@ pub(crate) fn read_json(input: &str, max_depth: usize) -> Result<Node<'_>, NodeE
 /// become U+FFFD. `None` for text that is not JSON, nested too deep, or made of more than [`MAX_VALUES`].
 pub(crate) fn to_value(raw: &str) -> Option<serde_json::Value> {
     // Each value but the first stands behind one of these.
-    let many =
+    let has_too_many =
         |raw: &str| memchr::memchr3_iter(b',', b'[', b':', raw.as_bytes()).count() > MAX_VALUES;
-    if raw.len() > MAX_VALUES && many(raw) {
+    if raw.len() > MAX_VALUES && has_too_many(raw) {
         return None;
     }
     if let Ok(value) = serde_json::from_str(raw) {
@@ -106,7 +111,7 @@ pub(crate) enum Value<'a> {
     /// A number as it was written, or `NaN`, `Infinity`, `-Infinity`.
     Number(&'a str),
     /// A string, decoded.
-    String(Wide<'a>),
+    String(JsonString<'a>),
     /// An array.
     Array(Vec<Node<'a>>),
     /// An object in the order of the wire; of duplicate keys the last value alone (E26).
@@ -118,7 +123,7 @@ pub(crate) enum Value<'a> {
 /// Producers that cut an answer between UTF-16 units send the halves of one character in two deltas; only a half at
 /// the edge can find its partner. A lone half elsewhere stands as U+FFFD in `text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wide<'a> {
+pub(crate) struct JsonString<'a> {
     /// The string without the halves at its edges.
     pub(crate) text: Cow<'a, str>,
     /// The first unit, if it was a lone low surrogate: it stands before `text`.
@@ -169,7 +174,7 @@ impl<'a> Node<'a> {
     /// The truth value, of `true` and `false` only.
     pub(crate) fn as_bool(&self) -> Option<bool> {
         match self.value {
-            Value::Bool(truth) => Some(truth),
+            Value::Bool(value) => Some(value),
             Value::Null
             | Value::Number(_)
             | Value::String(_)
@@ -179,9 +184,9 @@ impl<'a> Node<'a> {
     }
 
     /// The string, with the surrogate halves at its edges.
-    pub(crate) fn as_str(&self) -> Option<&Wide<'a>> {
+    pub(crate) fn as_str(&self) -> Option<&JsonString<'a>> {
         match &self.value {
-            Value::String(wide) => Some(wide),
+            Value::String(string) => Some(string),
             Value::Null
             | Value::Bool(_)
             | Value::Number(_)
@@ -192,7 +197,7 @@ impl<'a> Node<'a> {
 
     /// The string, with lone surrogates as U+FFFD.
     pub(crate) fn text(&self) -> Option<Cow<'a, str>> {
-        self.as_str().map(Wide::to_cow)
+        self.as_str().map(JsonString::to_cow)
     }
 
     /// The elements of an array.
@@ -243,6 +248,32 @@ impl<'a> Node<'a> {
             .filter(|number: &f64| number.is_finite())
     }
 
+    /// The JSON text of an object; `None` for any other value.
+    pub(crate) fn object_json(&self) -> Option<Cow<'a, str>> {
+        matches!(self.value, Value::Object(_)).then(|| self.to_json())
+    }
+
+    /// Whether the value is set: gateways that serialise every field send an empty error with good chunks (X3).
+    pub(crate) fn is_set(&self) -> bool {
+        match &self.value {
+            Value::Null | Value::Bool(false) => false,
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(fields) => !fields.is_empty(),
+            Value::Number(raw) => *raw != "0",
+            Value::Bool(true) => true,
+        }
+    }
+
+    /// The string as a fragment, with the surrogate halves at its edges.
+    pub(crate) fn fragment(&self) -> Option<Fragment<'a>> {
+        self.as_str().map(|string| Fragment {
+            text: string.text.clone(),
+            low: string.low,
+            high: string.high,
+        })
+    }
+
     /// Whether a `Value` has room for every number in it.
     pub(crate) fn is_in_range(&self) -> bool {
         match &self.value {
@@ -269,7 +300,7 @@ impl<'a> Node<'a> {
     fn numeral(&self) -> Option<&str> {
         let text = match &self.value {
             Value::Number(raw) => raw,
-            Value::String(Wide {
+            Value::String(JsonString {
                 text,
                 low: None,
                 high: None,
@@ -284,15 +315,15 @@ impl<'a> Node<'a> {
     }
 }
 
-impl<'a> Wide<'a> {
+impl<'a> JsonString<'a> {
     /// The string, with lone surrogates as U+FFFD.
     pub(crate) fn to_cow(&self) -> Cow<'a, str> {
         if self.low.is_none() && self.high.is_none() {
             return self.text.clone();
         }
-        let mark = char::REPLACEMENT_CHARACTER;
-        let low = self.low.map(|_| mark);
-        let high = self.high.map(|_| mark);
+        let replacement = char::REPLACEMENT_CHARACTER;
+        let low = self.low.map(|_| replacement);
+        let high = self.high.map(|_| replacement);
         low.into_iter()
             .chain(self.text.chars())
             .chain(high)

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{arguments, reference::judge_slowly};
+use super::{arguments, reference::slow_check};
 use crate::{
     CallStatus,
     json::{Verdict, check},
@@ -94,7 +94,7 @@ fn the_reference_agrees() {
     for text in table {
         assert_eq!(
             CallStatus::from(check(&text)),
-            judge_slowly(&text),
+            slow_check(&text),
             "{text:?}"
         );
     }
@@ -105,7 +105,7 @@ proptest! {
     fn random_text_is_judged_as_by_the_reference(
         text in "([\\[\\]{}:, \n]|\"[a\\\\\n\"u0]{0,3}\"|\"|true|nul|-?[0-9]{1,2}|\\{\\}|\"k\":){0,12}",
     ) {
-        let (ours, theirs) = (CallStatus::from(check(&text)), judge_slowly(&text));
+        let (ours, theirs) = (CallStatus::from(check(&text)), slow_check(&text));
         // Where serde_json misses a digit it is not sure whether the text ends there.
         let lacks_digit = text.contains("\\u") || text.ends_with('-');
         prop_assert!(ours == theirs || lacks_digit, "{:?} is {} and should be {}", text, ours, theirs);
@@ -115,7 +115,7 @@ proptest! {
     fn arbitrary_text_is_judged(text: String) {
         match check(&text) {
             Verdict::Invalid { offset } => prop_assert!(text.is_char_boundary(offset)),
-            judged => prop_assert!(text.len() > 2 || judged != Verdict::Repaired),
+            verdict => prop_assert!(text.len() > 2 || verdict != Verdict::Repaired),
         }
     }
 }

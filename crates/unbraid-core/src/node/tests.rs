@@ -21,15 +21,15 @@ fn check(input: &str, expected: &str) {
 }
 
 #[track_caller]
-fn check_wide(input: &str, low: Option<u16>, text: &str, high: Option<u16>) {
+fn check_string(input: &str, low: Option<u16>, text: &str, high: Option<u16>) {
     let node = read(input, 0).unwrap();
-    let wide = Wide {
+    let string = JsonString {
         text: text.into(),
         low,
         high,
     };
-    assert_eq!(node.as_str(), Some(&wide), "{input}");
-    assert_eq!(wide.is_empty(), input == r#""""#);
+    assert_eq!(node.as_str(), Some(&string), "{input}");
+    assert_eq!(string.is_empty(), input == r#""""#);
 }
 
 #[track_caller]
@@ -39,34 +39,34 @@ fn check_error(input: &str, expected: NodeError) {
 
 #[test]
 fn c14_half_a_character_is_kept_at_the_edges_of_a_string() {
-    check_wide(r#""""#, None, "", None);
-    check_wide(r#""A\ud83d""#, None, "A", Some(0xD83D));
-    check_wide(r#""\ude00B""#, Some(0xDE00), "B", None);
-    check_wide(r#""\uDE00\uD83D""#, Some(0xDE00), "", Some(0xD83D));
-    check_wide(r#""\ud83d""#, None, "", Some(0xD83D));
-    check_wide(r#""\ude00""#, Some(0xDE00), "", None);
-    check_wide(r#""\ude00\u0041\ud83d""#, Some(0xDE00), "A", Some(0xD83D));
+    check_string(r#""""#, None, "", None);
+    check_string(r#""A\ud83d""#, None, "A", Some(0xD83D));
+    check_string(r#""\ude00B""#, Some(0xDE00), "B", None);
+    check_string(r#""\uDE00\uD83D""#, Some(0xDE00), "", Some(0xD83D));
+    check_string(r#""\ud83d""#, None, "", Some(0xD83D));
+    check_string(r#""\ude00""#, Some(0xDE00), "", None);
+    check_string(r#""\ude00\u0041\ud83d""#, Some(0xDE00), "A", Some(0xD83D));
 }
 
 #[test]
 fn c14_half_a_character_elsewhere_is_replaced() {
-    check_wide(r#""\ud83dA""#, None, "\u{FFFD}A", None);
-    check_wide(r#""A\ude00""#, None, "A\u{FFFD}", None);
-    check_wide(r#""\ude00\ude00""#, Some(0xDE00), "\u{FFFD}", None);
-    check_wide(r#""\ud83d\ud83d""#, None, "\u{FFFD}", Some(0xD83D));
-    check_wide(
+    check_string(r#""\ud83dA""#, None, "\u{FFFD}A", None);
+    check_string(r#""A\ude00""#, None, "A\u{FFFD}", None);
+    check_string(r#""\ude00\ude00""#, Some(0xDE00), "\u{FFFD}", None);
+    check_string(r#""\ud83d\ud83d""#, None, "\u{FFFD}", Some(0xD83D));
+    check_string(
         r#""\ud83d\ud83d\ude00\ude00""#,
         None,
         "\u{FFFD}😀\u{FFFD}",
         None,
     );
-    check_wide(r#""\ud83d\d""#, None, "\u{FFFD}\\d", None);
-    check_wide(r#""\ud83d\n""#, None, "\u{FFFD}\n", None);
+    check_string(r#""\ud83d\d""#, None, "\u{FFFD}\\d", None);
+    check_string(r#""\ud83d\n""#, None, "\u{FFFD}\n", None);
 }
 
 #[test]
 fn c14_the_halves_join_where_both_are_there() {
-    check_wide(r#""\ud83d\ude00""#, None, "😀", None);
+    check_string(r#""\ud83d\ude00""#, None, "😀", None);
     let node = read(r#""\ud83d\ude00""#, 0).unwrap();
     assert!(node.clean);
     assert_eq!(node.text().unwrap(), "😀");

@@ -2,54 +2,54 @@
 
 use std::borrow::Cow;
 
-use super::Wide;
+use super::JsonString;
 
-/// The inside of a string while it is decoded; a high surrogate waits in `wide.high` for what follows it.
+/// The inside of a string while it is decoded; a high surrogate waits in `string.high` for what follows it.
 #[derive(Debug)]
-pub(crate) struct Unquoted<'a> {
-    wide: Wide<'a>,
+pub(crate) struct StringDecoder<'a> {
+    decoded: JsonString<'a>,
     clean: bool,
-    json: bool,
+    is_json: bool,
 }
 
-impl<'a> Unquoted<'a> {
+impl<'a> StringDecoder<'a> {
     pub(crate) fn new() -> Self {
         Self {
-            wide: Wide {
+            decoded: JsonString {
                 text: Cow::Borrowed(""),
                 low: None,
                 high: None,
             },
             clean: true,
-            json: true,
+            is_json: true,
         }
     }
 
     /// Whether the grammar of JSON allows all of it. It allows lone surrogate escapes, which serde_json does not.
     pub(crate) fn is_json(&self) -> bool {
-        self.json
+        self.is_json
     }
 
     /// Takes characters that stand for themselves.
-    pub(crate) fn run(&mut self, run: &'a str) {
+    pub(crate) fn push_run(&mut self, run: &'a str) {
         if run.is_empty() {
             return;
         }
         let has_controls = run.bytes().any(|byte| byte < b' ');
         self.clean &= !has_controls;
-        self.json &= !has_controls;
-        self.settle();
-        if self.wide.text.is_empty() {
-            self.wide.text = Cow::Borrowed(run);
+        self.is_json &= !has_controls;
+        self.flush_high_half();
+        if self.decoded.text.is_empty() {
+            self.decoded.text = Cow::Borrowed(run);
         } else {
-            self.wide.text.to_mut().push_str(run);
+            self.decoded.text.to_mut().push_str(run);
         }
     }
 
     /// Takes the escape whose backslash stands before `rest`, and tells how long it is without the backslash.
-    pub(crate) fn escape(&mut self, rest: &str) -> usize {
+    pub(crate) fn push_escape(&mut self, rest: &str) -> usize {
         if let Some(unit) = hex(rest) {
-            self.unit(unit);
+            self.push_unit(unit);
             return "u0000".len();
         }
         let simple = match rest.as_bytes().first() {
@@ -58,60 +58,60 @@ impl<'a> Unquoted<'a> {
             Some(b'n') => '\n',
             Some(b'r') => '\r',
             Some(b't') => '\t',
-            Some(&same @ (b'"' | b'\\' | b'/')) => char::from(same),
+            Some(&itself @ (b'"' | b'\\' | b'/')) => char::from(itself),
             _ => {
                 // The backslash stands for itself; what follows it is no quote, so the next run takes it.
                 self.clean = false;
-                self.json = false;
-                self.char('\\');
+                self.is_json = false;
+                self.push_char('\\');
                 return 0;
             }
         };
-        self.char(simple);
+        self.push_char(simple);
         1
     }
 
     /// Takes a UTF-16 unit.
-    fn unit(&mut self, unit: u16) {
-        match (unit, self.wide.high) {
+    fn push_unit(&mut self, unit: u16) {
+        match (unit, self.decoded.high) {
             (0xD800..=0xDBFF, _) => {
-                self.settle();
-                self.wide.high = Some(unit);
+                self.flush_high_half();
+                self.decoded.high = Some(unit);
             }
             (0xDC00..=0xDFFF, Some(high)) => {
-                self.wide.high = None;
+                self.decoded.high = None;
                 char::decode_utf16([high, unit])
                     .flatten()
-                    .for_each(|joined| self.char(joined));
+                    .for_each(|character| self.push_char(character));
             }
             (0xDC00..=0xDFFF, None) => {
                 self.clean = false;
-                if self.wide.is_empty() {
-                    self.wide.low = Some(unit);
+                if self.decoded.is_empty() {
+                    self.decoded.low = Some(unit);
                 } else {
-                    self.char(char::REPLACEMENT_CHARACTER);
+                    self.push_char(char::REPLACEMENT_CHARACTER);
                 }
             }
-            _ => self.char(char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER)),
+            _ => self.push_char(char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER)),
         }
     }
 
-    fn char(&mut self, char: char) {
-        self.settle();
-        self.wide.text.to_mut().push(char);
+    fn push_char(&mut self, char: char) {
+        self.flush_high_half();
+        self.decoded.text.to_mut().push(char);
     }
 
     /// Gives up the high surrogate that waits, if any: what comes next is not its partner.
-    fn settle(&mut self) {
-        if self.wide.high.take().is_some() {
+    fn flush_high_half(&mut self) {
+        if self.decoded.high.take().is_some() {
             self.clean = false;
-            self.wide.text.to_mut().push(char::REPLACEMENT_CHARACTER);
+            self.decoded.text.to_mut().push(char::REPLACEMENT_CHARACTER);
         }
     }
 
-    pub(crate) fn end(self) -> (Wide<'a>, bool) {
-        let clean = self.clean && self.wide.high.is_none();
-        (self.wide, clean)
+    pub(crate) fn finish(self) -> (JsonString<'a>, bool) {
+        let clean = self.clean && self.decoded.high.is_none();
+        (self.decoded, clean)
     }
 }
 

@@ -11,7 +11,7 @@ fn to_value(node: &Node<'_>) -> Json {
         Value::Null => Json::Null,
         Value::Bool(truth) => Json::Bool(*truth),
         Value::Number(raw) => serde_json::from_str(raw).unwrap(),
-        Value::String(wide) => Json::String(wide.to_cow().into_owned()),
+        Value::String(string) => Json::String(string.to_cow().into_owned()),
         Value::Array(items) => items.iter().map(to_value).collect(),
         Value::Object(fields) => fields
             .iter()

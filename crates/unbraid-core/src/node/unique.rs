@@ -26,25 +26,27 @@ fn has_duplicates(fields: &[Field<'_>]) -> bool {
         let mut seen = HashSet::with_capacity(fields.len());
         return !fields.iter().all(|(key, _)| seen.insert(&**key));
     }
-    fields.iter().enumerate().any(|(at, (key, _))| {
-        let behind = fields.get(at + 1..).unwrap_or_default();
-        behind.iter().any(|(other, _)| other == key)
+    fields.iter().enumerate().any(|(position, (key, _))| {
+        let later = fields.get(position + 1..).unwrap_or_default();
+        later.iter().any(|(other, _)| other == key)
     })
 }
 
 fn last_values(fields: Vec<Field<'_>>) -> Vec<Field<'_>> {
-    let mut places: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(fields.len());
-    // A place that was given up stays empty, so that the places behind it keep their numbers.
+    let mut positions: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(fields.len());
+    // A place that was given up stays empty, so that the positions behind it keep their numbers.
     let mut kept: Vec<Option<Field<'_>>> = Vec::with_capacity(fields.len());
     for (key, node) in fields {
-        let known = places.get(&key).and_then(|place| kept.get_mut(*place));
+        let known = positions
+            .get(&key)
+            .and_then(|position| kept.get_mut(*position));
         match known {
             Some(Some((_, value))) if !value.is_null() => *value = node,
             known => {
-                if let Some(place) = known {
-                    *place = None;
+                if let Some(slot) = known {
+                    *slot = None;
                 }
-                places.insert(key.clone(), kept.len());
+                positions.insert(key.clone(), kept.len());
                 kept.push(Some((key, node)));
             }
         }
