@@ -69,11 +69,11 @@ impl UpdateReader {
         taker: &mut impl UpdateSink,
     ) -> Option<Result<(), StreamError>> {
         let Self { framer, decoder } = self;
-        let begun = framer.begun(input);
-        let found = begun.and_then(|data| Some((data, decoder.match_template(data)?)));
+        let data = framer.peek_data(input);
+        let found = data.and_then(|data| Some((data, decoder.match_template(data)?)));
         if let Some((data, found)) = found {
             let offset = framer.bytes();
-            if framer.take_known(input, found.length) {
+            if framer.take_data_event(input, found.length) {
                 if decoder.emit_match(&found, taker) {
                     return Some(Ok(()));
                 }

@@ -1,4 +1,4 @@
-//! Text to nodes, without recursion: the depth of the input costs heap, not stack.
+//! Parses text to nodes without recursion: deeply nested input needs heap, not stack.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::{
     JsonString, Node, NodeError, Value, number, string::StringDecoder, unique::unique, write,
 };
 
-/// The nodes are dropped by recursion, which at this depth fits the smallest stacks in use.
+/// Dropping a node is recursive. At this depth it fits the smallest stacks in use.
 const MAX_DEPTH: usize = 512;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Reader<'a> {
     max_depth: usize,
     values: usize,
     open: Vec<OpenContainer<'a>>,
-    /// Whether nothing has come so far that the grammar of JSON does not allow.
+    /// Whether everything read so far is allowed by the grammar of JSON.
     is_json: bool,
 }
 
@@ -30,14 +30,14 @@ struct OpenContainer<'a> {
     start: usize,
     items: Items<'a>,
     clean: bool,
-    /// Levels below this one.
+    /// The nesting of the containers inside this one.
     height: usize,
 }
 
 #[derive(Debug)]
 enum Items<'a> {
     Array(Vec<Node<'a>>),
-    /// `key` waits for its value.
+    /// `key` is the key whose value follows.
     Object {
         key: Cow<'a, str>,
         fields: Vec<(Cow<'a, str>, Node<'a>)>,
@@ -46,9 +46,9 @@ enum Items<'a> {
 
 #[derive(Debug)]
 enum ParseStep<'a> {
-    /// A value must start here.
+    /// A value begins here.
     Value,
-    /// A value of so many levels has just ended.
+    /// A value of this nesting has ended.
     Ended(Node<'a>, usize),
 }
 
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether what was read is JSON by its grammar, and not merely tolerated.
+    /// Whether the input is JSON by its grammar, and not merely tolerated.
     pub(crate) fn is_json(&self) -> bool {
         self.is_json
     }
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// Reads the key and the colon before the next value of an object; an array needs neither.
+    /// Reads the key and the colon before the next value of an object. An array has neither.
     fn read_key(&mut self, open: &mut OpenContainer<'a>) -> Result<(), NodeError> {
         let Items::Object { key, fields } = &mut open.items else {
             return Ok(());
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
             } => text,
             string => Cow::Owned(string.to_cow().into_owned()),
         };
-        // serde_json gives its private name a meaning where it comes first.
+        // `serde_json` gives its private name a meaning if it is the first key.
         open.clean &= clean && !(fields.is_empty() && *key == write::SERDE_KEY);
         self.skip_space();
         if self.peek() != Some(b':') {
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
             .take_while(|(ours, theirs)| ours == theirs)
             .count();
         self.pos += matched;
-        self.is_json &= clean; // the words that are not clean are not JSON
+        self.is_json &= clean; // the words that are not clean are not JSON either
         if matched == word.len() {
             Ok((value, clean))
         } else {
@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
         Ok((Value::Number(self.since(start)), true))
     }
 
-    /// Reads a string and tells whether serde_json would have.
+    /// Reads a string, and returns whether it is clean.
     fn string(&mut self) -> Result<(JsonString<'a>, bool), NodeError> {
         let mut decoder = StringDecoder::new();
         self.pos += 1;

@@ -1,10 +1,11 @@
-//! The inside of a string: escapes, and the halves of characters.
+//! Decodes the inside of a string: escapes, and the halves of surrogate pairs.
 
 use std::borrow::Cow;
 
 use super::JsonString;
 
-/// The inside of a string while it is decoded; a high surrogate waits in `string.high` for what follows it.
+/// Decodes the inside of a string. A high surrogate stays in `decoded.high` until the next unit shows whether it has a
+/// low half.
 #[derive(Debug)]
 pub(crate) struct StringDecoder<'a> {
     decoded: JsonString<'a>,
@@ -25,12 +26,12 @@ impl<'a> StringDecoder<'a> {
         }
     }
 
-    /// Whether the grammar of JSON allows all of it. It allows lone surrogate escapes, which serde_json does not.
+    /// Whether the grammar of JSON allows the string. It allows lone surrogate escapes, which `serde_json` refuses.
     pub(crate) fn is_json(&self) -> bool {
         self.is_json
     }
 
-    /// Takes characters that stand for themselves.
+    /// Adds characters that are not escaped.
     pub(crate) fn push_run(&mut self, run: &'a str) {
         if run.is_empty() {
             return;
@@ -46,7 +47,7 @@ impl<'a> StringDecoder<'a> {
         }
     }
 
-    /// Takes the escape whose backslash stands before `rest`, and tells how long it is without the backslash.
+    /// Adds the escape whose backslash is before `rest`, and returns its length without the backslash.
     pub(crate) fn push_escape(&mut self, rest: &str) -> usize {
         if let Some(unit) = hex(rest) {
             self.push_unit(unit);
@@ -60,7 +61,7 @@ impl<'a> StringDecoder<'a> {
             Some(b't') => '\t',
             Some(&itself @ (b'"' | b'\\' | b'/')) => char::from(itself),
             _ => {
-                // The backslash stands for itself; what follows it is no quote, so the next run takes it.
+                // The backslash is kept. The character after it is not a quote, so the next run contains it.
                 self.clean = false;
                 self.is_json = false;
                 self.push_char('\\');
@@ -71,7 +72,7 @@ impl<'a> StringDecoder<'a> {
         1
     }
 
-    /// Takes a UTF-16 unit.
+    /// Adds a UTF-16 unit.
     fn push_unit(&mut self, unit: u16) {
         match (unit, self.decoded.high) {
             (0xD800..=0xDBFF, _) => {
@@ -101,7 +102,7 @@ impl<'a> StringDecoder<'a> {
         self.decoded.text.to_mut().push(char);
     }
 
-    /// Gives up the high surrogate that waits, if any: what comes next is not its partner.
+    /// Replaces a pending high surrogate, because what follows is not its other half.
     fn flush_high_half(&mut self) {
         if self.decoded.high.take().is_some() {
             self.clean = false;
@@ -118,7 +119,7 @@ impl<'a> StringDecoder<'a> {
 /// The unit of an escape such as `u00e9`.
 fn hex(escape: &str) -> Option<u16> {
     let digits = escape.strip_prefix('u')?.get(..4)?;
-    // `from_str_radix` alone would take a sign.
+    // `from_str_radix` also accepts a sign.
     if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Duplicate keys: the last value counts (E26).
+//! Removes duplicate keys, of which the last value counts (E26).
 
 use std::{
     borrow::Cow,
@@ -9,9 +9,9 @@ use super::Node;
 
 type Field<'a> = (Cow<'a, str>, Node<'a>);
 
-/// The fields with the last value of each key, at the place of its first value that is not null.
+/// The fields with the last value of each key, at the position of its first value that is not null.
 ///
-/// The readers of ordinary chunks skip a null without noting its place, and give the same order.
+/// The readers of ordinary chunks skip a null without noting its position, so they give the same order.
 pub(super) fn unique(fields: Vec<Field<'_>>) -> Vec<Field<'_>> {
     if has_duplicates(&fields) {
         last_values(fields)
@@ -21,7 +21,7 @@ pub(super) fn unique(fields: Vec<Field<'_>>) -> Vec<Field<'_>> {
 }
 
 fn has_duplicates(fields: &[Field<'_>]) -> bool {
-    const FEW: usize = 16; // comparing so many keys with each other costs less than hashing them
+    const FEW: usize = 16; // comparing this few keys with each other costs less than hashing them
     if fields.len() > FEW {
         let mut seen = HashSet::with_capacity(fields.len());
         return !fields.iter().all(|(key, _)| seen.insert(&**key));
@@ -34,7 +34,7 @@ fn has_duplicates(fields: &[Field<'_>]) -> bool {
 
 fn last_values(fields: Vec<Field<'_>>) -> Vec<Field<'_>> {
     let mut positions: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(fields.len());
-    // A place that was given up stays empty, so that the positions behind it keep their numbers.
+    // A removed field leaves an empty slot, so that the positions after it stay valid.
     let mut kept: Vec<Option<Field<'_>>> = Vec::with_capacity(fields.len());
     for (key, node) in fields {
         let known = positions

@@ -1,11 +1,11 @@
-//! Nodes to text that serde_json reads, and the limits of what it reads.
+//! Writes nodes as text that `serde_json` can read, within the limits of that crate.
 
 use super::{Node, Value, number};
 
-/// serde_json refuses the level after this one.
+/// The deepest nesting that `serde_json` accepts.
 pub(crate) const SERDE_DEPTH: usize = 127;
 
-/// With its `raw_value` feature, serde_json takes an object that starts with this key for the text in its value.
+/// With its feature `raw_value`, `serde_json` reads an object with this first key as the raw text in its value.
 pub(crate) const SERDE_KEY: &str = "$serde_json::private::RawValue";
 
 pub(crate) fn json(node: &Node<'_>) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn json(node: &Node<'_>) -> String {
     writer.out
 }
 
-/// The same, with null for every number that a `Value` has no room for.
+/// Like [`json`], but with null for every number that a `Value` has no room for.
 pub(crate) fn json_in_range(node: &Node<'_>) -> String {
     let mut writer = Writer {
         out: String::with_capacity(node.raw.len()),
@@ -29,7 +29,7 @@ pub(crate) fn json_in_range(node: &Node<'_>) -> String {
 
 struct Writer {
     out: String,
-    /// Whether numbers beyond the largest `f64` are written, too.
+    /// Whether numbers beyond the largest `f64` are kept.
     keeps_large_numbers: bool,
 }
 

@@ -212,27 +212,33 @@ fn c14_halves_of_a_character_join_across_parts_and_deltas() {
     let text = |value: &str| format!(r#"{{"type":"text","text":{value}}}"#);
     let (high, low) = (r#""A\ud83d""#, r#""\ude42B""#);
     let one = by_every_path(&[&content(&format!("[{},{}]", text(high), text(low)))]);
-    let piece = one[0].content.as_ref().expect("text");
-    assert_eq!((&*piece.text, piece.low, piece.high), ("A🙂B", None, None));
+    let fragment = one[0].content.as_ref().expect("text");
+    assert_eq!(
+        (&*fragment.text, fragment.low, fragment.high),
+        ("A🙂B", None, None)
+    );
     assert!(one[0].warnings.is_empty());
     let two = by_every_path(&[
         &content(&format!("[{}]", text(high))),
         &content(&format!("[{}]", text(low))),
     ]);
-    let pieces: Vec<_> = two.iter().flat_map(|update| &update.content).collect();
-    assert_eq!((&*pieces[0].text, pieces[0].high), ("A", Some(0xD83D)));
-    assert_eq!((pieces[1].low, &*pieces[1].text), (Some(0xDE42), "B"));
+    let fragments: Vec<_> = two.iter().flat_map(|update| &update.content).collect();
+    assert_eq!(
+        (&*fragments[0].text, fragments[0].high),
+        ("A", Some(0xD83D))
+    );
+    assert_eq!((fragments[1].low, &*fragments[1].text), (Some(0xDE42), "B"));
     assert!(two.iter().all(|update| update.warnings.is_empty()));
     let nested = by_every_path(&[&content(&format!(
         r#"[{{"type":"thinking","thinking":[{},{}]}}]"#,
         text(high),
         text(low)
     ))]);
-    let piece = nested[0].reasoning.as_ref().expect("reasoning");
-    assert_eq!(piece.text, "A🙂B");
+    let fragment = nested[0].reasoning.as_ref().expect("reasoning");
+    assert_eq!(fragment.text, "A🙂B");
     let unmatched = by_every_path(&[&content(&format!("[{},{}]", text(high), text("\"B\"")))]);
-    let piece = unmatched[0].content.as_ref().expect("text");
-    assert_eq!(piece.text, "A\u{FFFD}B");
+    let fragment = unmatched[0].content.as_ref().expect("text");
+    assert_eq!(fragment.text, "A\u{FFFD}B");
     let codes: Vec<&str> = unmatched[0].warnings.iter().map(|w| w.code).collect();
     assert_eq!(codes, ["C14"], "a half without its other half");
 }
@@ -241,11 +247,11 @@ fn c14_halves_of_a_character_join_across_parts_and_deltas() {
 fn r4_halves_of_a_character_join_across_reasoning_details() {
     let details = |list: &str| choice_of(&format!("\"delta\":{{\"reasoning_details\":{list}}}"));
     let one = by_every_path(&[&details(r#"[{"text":"A\ud83d"},{"summary":"\ude42B"}]"#)]);
-    let piece = one[0].reasoning.as_ref().expect("reasoning");
-    assert_eq!(piece.text, "A🙂B");
+    let fragment = one[0].reasoning.as_ref().expect("reasoning");
+    assert_eq!(fragment.text, "A🙂B");
     let two = by_every_path(&[&details(r#"[{"text":"A\ud83d"}]"#)]);
-    let piece = two[0].reasoning.as_ref().expect("reasoning");
-    assert_eq!((&*piece.text, piece.high), ("A", Some(0xD83D)));
+    let fragment = two[0].reasoning.as_ref().expect("reasoning");
+    assert_eq!((&*fragment.text, fragment.high), ("A", Some(0xD83D)));
 }
 
 #[test]
@@ -261,7 +267,7 @@ fn r5_reasoning_keys_are_configurable_and_ranked() {
     let reasoning = |names: &[&str]| {
         let updates = by_every_path_with(&[&chunk, &chunk], &keys(names));
         let update = updates.last().expect("one").clone();
-        let text = update.reasoning.map(|piece| piece.text.into_owned());
+        let text = update.reasoning.map(|fragment| fragment.text.into_owned());
         let extra: Vec<String> = update.metadata.iter().map(|(k, _)| k.to_string()).collect();
         (text.unwrap_or_default(), extra.join(" "))
     };
@@ -300,7 +306,7 @@ fn r5_a_template_reads_reasoning_under_a_configured_key() {
                 update
                     .reasoning
                     .as_ref()
-                    .map(|piece| piece.text.to_string()),
+                    .map(|fragment| fragment.text.to_string()),
             );
         };
         decoder.decode(frame, &mut sink).expect("lenient");
