@@ -1,4 +1,4 @@
-//! JSON that is put together from values and from raw text, so that what the wire brought is printed as it came.
+//! Builds JSON text from values and raw JSON, so that JSON from the stream is printed unchanged.
 
 use std::borrow::Cow;
 
@@ -9,22 +9,22 @@ use crate::{
     node::{self, compact, is_doubtful, to_value},
 };
 
-/// A JSON value of which parts are raw text.
+/// A JSON value, parts of which are raw JSON.
 #[derive(Debug)]
 pub(crate) enum Json<'a> {
     Value(Value),
     Raw(Cow<'a, str>),
     List(Vec<Self>),
-    /// Raw lists, one behind the other.
+    /// Several raw lists that form one.
     Joined(Vec<Cow<'a, str>>),
     Object(Fields<'a>),
 }
 
-/// The fields of an object, in the order in which they are printed.
+/// The fields of an object, in the order of the output.
 pub(crate) type Fields<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
 
 impl<'a> Json<'a> {
-    /// An object of values only; anything else has no fields.
+    /// The fields of an object without raw parts; anything else has none.
     pub(crate) fn fields(value: Value) -> Fields<'a> {
         let Value::Object(fields) = value else {
             return Vec::new();
@@ -33,14 +33,15 @@ impl<'a> Json<'a> {
         fields.into_iter().map(field).collect()
     }
 
-    /// As a value: a number that it has no room for is the nearest `f64`, or null beyond the largest of them.
+    /// Converts it to a value. A number that a `Value` has no room for becomes the nearest `f64`, or null beyond the range of
+    /// `f64`.
     pub(crate) fn into_value(self) -> Value {
         match self {
             Self::Value(value) => value,
             Self::Raw(raw) => parsed(&raw),
             Self::List(items) => items.into_iter().map(Self::into_value).collect(),
             Self::Joined(lists) => {
-                // Each for itself: together they may hold more values than one field may.
+                // Parsed separately, because together they may exceed the limit on the values of one field.
                 let values = lists.iter().map(|list| parsed(list));
                 let items = values.flat_map(|list| match list {
                     Value::Array(items) => items,
@@ -56,7 +57,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// As text without white space; every number of the raw parts stands as it came.
+    /// Converts it to text without white space. Numbers in raw parts keep their exact digits.
     pub(crate) fn into_text(self) -> String {
         let mut text = String::new();
         self.write(&mut text);
@@ -105,8 +106,8 @@ impl<'a> Json<'a> {
     }
 }
 
-/// Raw text as it can stand inside of other JSON, in one line. What is not JSON becomes a string: updates that were
-/// decoded elsewhere may hold anything.
+/// Raw JSON in a form that can be part of other JSON in one line. Text that is not JSON becomes a string, because updates
+/// that were decoded elsewhere may contain anything.
 fn printable(raw: &str) -> Cow<'_, str> {
     let is_json = || serde_json::from_str::<&RawValue>(raw).is_ok();
     if !is_doubtful(raw) && is_json() {
@@ -124,7 +125,7 @@ pub(crate) fn list_items(list: &str) -> &str {
     list.strip_suffix(']').unwrap_or(list).trim()
 }
 
-/// Raw JSON as a value; a field of more than [`MAX_VALUES`](crate::limits::MAX_VALUES) values stays text.
+/// Converts raw JSON to a value. JSON with more than [`MAX_VALUES`](crate::limits::MAX_VALUES) values stays text.
 #[doc(hidden)]
 #[must_use]
 pub fn parsed(raw: &str) -> Value {
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_parts_are_printed_as_they_came_in_one_line() {
+    fn raw_parts_are_printed_unchanged_in_one_line() {
         let text = |raw: &str| Json::Raw(raw.into()).into_text();
         assert_eq!(text("{ \"a\":\n 1.50 }"), r#"{"a":1.50}"#);
         assert_eq!(
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_joined_as_they_came() {
+    fn lists_are_joined_unchanged() {
         let lists = || {
             Json::Joined(vec![
                 "[ ]".into(),

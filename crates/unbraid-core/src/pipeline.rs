@@ -314,7 +314,7 @@ impl<S: ChoiceSink> Pipeline<S> {
         let (taken, behind) = input
             .split_at_checked(input.len() - left)
             .unwrap_or((*input, &[]));
-        head.take(taken);
+        head.extend(taken);
         *input = behind;
         left > 0 || count >= UPDATES
     }

@@ -125,11 +125,11 @@ fn a_server_error_is_not_replaced_by_a_format_error() {
 fn s30_a_page_is_recognised_by_its_first_bytes() {
     let format = |body: &[u8]| {
         let mut head = Head::default();
-        body.chunks(1).for_each(|byte| head.take(byte));
-        let mut whole = Head::default();
-        whole.take(body);
-        assert_eq!(head.format(), whole.format());
-        whole.format()
+        body.chunks(1).for_each(|byte| head.extend(byte));
+        let mut complete = Head::default();
+        complete.extend(body);
+        assert_eq!(head.format(), complete.format());
+        complete.format()
     };
     assert_eq!(
         format(b"\n <!DOCTYPE HTML>\n<html>"),

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{
     Usage,
-    calls::{self, Named},
-    estimate::{Tokenizer, sum, texts_of},
+    calls::{self, NamedCall},
+    tokenizer::{Tokenizer, sum, texts_of},
     tools,
 };
 use crate::Message;
@@ -169,7 +169,7 @@ impl Prompt {
 }
 
 /// The calls of an answer.
-pub(super) fn named_calls(message: &Message) -> Vec<Named<'_>> {
+pub(super) fn named_calls(message: &Message) -> Vec<NamedCall<'_>> {
     let calls = message.tool_calls.iter();
     calls
         .map(|call| (&*call.name, call.arguments.as_str()))
@@ -196,7 +196,7 @@ impl Part {
         let texts = sum(self.texts.iter().map(|text| counter.count(text)));
         let calls = self.calls.iter().map(|calls| {
             let calls = calls.iter().map(|(name, text)| (&**name, &**text));
-            let calls: Vec<Named<'_>> = calls.collect();
+            let calls: Vec<NamedCall<'_>> = calls.collect();
             counter.framing().past_calls(&calls, counter)
         });
         texts.saturating_add(sum(calls)).saturating_add(self.around)

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Framing, Tokenizer, estimate::sum};
+use super::tokenizer::{Framing, Tokenizer, sum};
 
 /// OpenAI: around the namespace, and less if there is a system message that it is part of.
 const NAMESPACE: u64 = 9;
