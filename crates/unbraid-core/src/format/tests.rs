@@ -8,7 +8,7 @@ fn closed(body: &[u8]) -> Result<(), StreamError> {
     demux.closed().cloned().unwrap_or(Ok(()))
 }
 
-/// What a body is said to be, when it is one JSON value, one event, and one event with an end mark behind it.
+/// Checks the format of a body that is one JSON value, one event, and one event with an end mark after it.
 #[track_caller]
 fn check(json: &str, expected: BodyFormat) {
     let event = format!("data: {json}\n\n");
@@ -97,7 +97,7 @@ fn e01_e03_a_completion_without_choices_is_not_foreign() {
     ] {
         assert!(with_done(&chunk).is_ok(), "{chunk}");
     }
-    // Azure's first chunk, with nothing behind it.
+    // The first chunk of Azure, with nothing after it.
     let filter =
         r#"{"choices":[],"created":0,"id":"","prompt_filter_results":[{"prompt_index":0}]}"#;
     assert!(matches!(with_done(filter), Err(StreamError::Empty { .. })));
