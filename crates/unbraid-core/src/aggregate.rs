@@ -21,7 +21,7 @@ use crate::{
 ///   choice has audio (M11).
 /// - Late text, which arrived after the end of its choice, is included (F6).
 /// - Unknown fields are in the object in which the stream had them: the envelope, the choice, its message (for fields
-///   of deltas), or a call (T40).
+///   of deltas), or a call.
 ///
 /// A number that a [`Value`] has no room for becomes the nearest `f64`, or null beyond the range of `f64`;
 /// [`aggregate_json`] keeps each number as the server wrote it.

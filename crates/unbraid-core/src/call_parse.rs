@@ -51,8 +51,8 @@ pub enum JsonErrorKind {
         /// The byte offset at which the level too many opens.
         offset: usize,
     },
-    /// The input of a custom tool, which is text and not JSON (T31).
-    #[error("a custom tool's input is no JSON")]
+    /// The input of a custom tool, which is text and not JSON.
+    #[error("a custom tool's input is not JSON")]
     CustomTool,
     /// The call has no name, so it is unknown which tool it is for (T2, T18).
     #[error("the call has no name")]

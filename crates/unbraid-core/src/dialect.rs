@@ -37,7 +37,7 @@ pub(crate) fn element<'a>(
                     element.update.warnings.push(Warning::new(
                         "M8",
                         event_index,
-                        "log probabilities that are no numbers were read as null",
+                        "invalid log probabilities were read as null",
                     ));
                 }
             }
@@ -49,7 +49,7 @@ pub(crate) fn element<'a>(
     }
     read_message(node, &mut element, reasoning_keys);
     if element.has_unexpected_type {
-        let message = "content or a delta of a type that is none; it was kept as it came";
+        let message = "content or a delta of an unexpected type was kept as raw JSON";
         element
             .update
             .warnings

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The maximum length of a line in bytes. A base64 image or audio delta is a line of 5 to 20 MiB (S31); no chat answer
+/// The maximum length of a line in bytes. A base64 image or audio delta is a line of 5 to 20 MiB; no chat answer
 /// has a longer one.
 pub const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 
@@ -13,7 +13,7 @@ pub const MAX_EVENT_BYTES: usize = MAX_LINE_BYTES;
 /// so the choices are counted.
 pub const MAX_CHOICES: usize = 128;
 
-/// The maximum number of tool calls of a choice. Parallel calls are few; a hundred of them is a runaway model (T45).
+/// The maximum number of tool calls of a choice. Parallel calls are few; a hundred of them is a runaway model.
 pub const MAX_TOOL_CALLS: usize = 128;
 
 /// The maximum number of bytes that one choice keeps. A choice with the longest outputs of today (about 128,000

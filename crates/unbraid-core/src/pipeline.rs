@@ -168,7 +168,7 @@ fn framing_error(error: FrameError, event_index: u64) -> StreamError {
             offset,
         },
         FrameError::NotSse { offset } => StreamError::Malformed {
-            what: "the body is no event stream",
+            what: "the body is not an event stream",
             event_index,
             offset,
         },

@@ -79,7 +79,7 @@ impl Warning {
     /// # Examples
     ///
     /// ```
-    /// let warning = unbraid_core::Warning::new("X13", 4, "a chunk of 7 bytes that is no JSON was skipped");
+    /// let warning = unbraid_core::Warning::new("X13", 4, "a chunk of 7 bytes that is not JSON was skipped");
     /// assert_eq!(warning.to_json()["code"], "X13");
     /// ```
     #[must_use]

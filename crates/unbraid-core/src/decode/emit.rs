@@ -152,11 +152,11 @@ impl<'a, 's> Emitter<'a, 's> {
             0 => {}
             1 => self.warn(
                 "X13",
-                format!("a chunk of {bytes} bytes that is no JSON was skipped"),
+                format!("a chunk of {bytes} bytes that is not JSON was skipped"),
             ),
             _ => self.warn(
                 "X13",
-                format!("{fragments} chunks that are no JSON were skipped, {bytes} bytes"),
+                format!("{fragments} chunks that are not JSON were skipped, {bytes} bytes"),
             ),
         }
         let tail = std::mem::take(&mut self.lost_tail);

@@ -50,7 +50,7 @@ fn field<'a>(chunk: &mut Chunk<'a>, key: &Cow<'a, str>, value: &Node<'a>, event_
             // U6: usage in the envelope takes precedence. A null does not remove usage from another place (U2).
             chunk.usage = value.object_json().or_else(|| chunk.usage.take());
             if !value.clean || !value.is_in_range() {
-                let message = "what is no number in the usage was read as null";
+                let message = "invalid numbers in the usage were read as null";
                 chunk
                     .warnings
                     .push(Warning::new("U9", event_index, message));

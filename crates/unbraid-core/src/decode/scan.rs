@@ -1,7 +1,7 @@
 //! Reads an ordinary chunk in one pass over its bytes, borrowing from the event.
 //!
-//! The scan gives the same chunk as the slower paths, for less: it looks at each byte once and builds no intermediate
-//! values. At anything unusual (an escape in a key, half a surrogate pair, a number that is not a plain integer) it returns
+//! The scan gives the same chunk as the slower paths, for less: it reads each byte once and builds no intermediate
+//! values. At anything unusual (an escape in a key, half a surrogate pair, a number that is not an integer) it returns
 //! [`Fallback`]. So it may decline valid JSON, but it never accepts invalid JSON.
 
 mod string;

@@ -1,7 +1,7 @@
 //! Reads chunks that differ from an earlier one only in a few places, without parsing.
 //!
 //! Two chunks of a stream often differ only in the choice index, the text and the padding. A [`Template`] keeps the
-//! bytes around these places. A chunk with the same bytes there, a plain number and two valid strings in the holes is
+//! bytes around these places. A chunk with the same bytes there, an integer and two valid strings in the holes is
 //! the same JSON with other values, so it means what the earlier chunk meant. Anything else is not a match, and is
 //! parsed.
 
@@ -311,7 +311,7 @@ fn end_of_only(text: &str, needle: &str) -> Option<usize> {
     matches.next().is_none().then_some(start + needle.len())
 }
 
-/// Whether matching chunks change nothing but one text. A call's id or name would be news each time, and a missing
+/// Whether matching chunks change nothing but one text. A call's id or name would change the call as well, and a missing
 /// index has to be resolved.
 fn changes_text_only(prototype: &Update<'_>) -> bool {
     prototype.tool_calls.iter().all(|call| {

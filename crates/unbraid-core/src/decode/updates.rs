@@ -52,7 +52,7 @@ impl Decoder {
         true
     }
 
-    /// Emits the updates of a scanned chunk from where they stand.
+    /// Emits the updates of a scanned chunk without moving them.
     ///
     /// Unlike [`emit_chunk`](Self::emit_chunk), it needs no [`Emitter`]: a scanned chunk is a whole event without errors,
     /// losses or warnings of its own, so the last update is known beforehand and none has to be held back.

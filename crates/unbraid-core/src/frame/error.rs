@@ -27,7 +27,7 @@ pub enum FrameError {
         offset: u64,
     },
     /// In strict mode: the body is JSON, not an event stream.
-    #[error("body is no event stream: JSON starts at byte {offset}")]
+    #[error("body is not an event stream: JSON starts at byte {offset}")]
     NotSse {
         /// The offset of the JSON.
         offset: u64,

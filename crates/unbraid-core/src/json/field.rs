@@ -72,13 +72,13 @@ pub enum FieldError {
     #[error("the arguments have no such field")]
     Absent,
     /// The field's value is not a string.
-    #[error("the field is no string")]
+    #[error("the field is not a string")]
     NotAString,
     /// The text ends before the field does, or before it begins.
     #[error("the arguments end before the field")]
     Cut,
     /// The text is not JSON, or nested too deep, before the field ends.
-    #[error("the arguments are no JSON at byte {offset}")]
+    #[error("the arguments are not JSON at byte {offset}")]
     Invalid {
         /// The byte offset of the error.
         offset: usize,

@@ -27,7 +27,7 @@ use tree::Tree;
 /// partial.feed("{\"city\":\"Os");
 /// assert_eq!(partial.value(), Some(json!({"city": "Os"})));
 /// partial.feed("lo\",\"days\":1");
-/// assert_eq!(partial.value(), Some(json!({"city": "Oslo"})), "12 may come yet");
+/// assert_eq!(partial.value(), Some(json!({"city": "Oslo"})), "it may become 12");
 /// partial.feed("}");
 /// assert_eq!(partial.value(), Some(json!({"city": "Oslo", "days": 1})));
 /// assert!(partial.is_complete());

@@ -1,4 +1,4 @@
-//! Counts tokens with the tokenizer of a model, which is behind a trait.
+//! Counts tokens with the tokenizer of a model, which is a trait.
 
 use crate::Message;
 
