@@ -190,6 +190,7 @@ impl Decoder {
         if frame.data.is_empty() || self.decode_by_template(&frame, sink) {
             return Ok(());
         }
+        // From here on another path emits the event, possibly with another envelope.
         self.templates.interrupt();
         if self.decode_by_scan(&frame, sink) {
             return Ok(());
@@ -208,6 +209,7 @@ impl Decoder {
         };
         self.events += 1;
         let refused = self.strict && !understood;
+        // Built before `finish` consumes the emitter. The updates before the error are still delivered.
         let error = StreamError::Malformed {
             what: emitter.refusal.unwrap_or("chunk JSON parsing failed"),
             event_index: emitter.event_index,
@@ -261,6 +263,7 @@ impl Decoder {
     fn check_strictly(&mut self, data: &str) -> Result<bool, Option<&'static str>> {
         let node = node::read_json(data, self.max_depth).map_err(|_| None)?;
         self.merge_check.merge(&node).map_err(Some)?;
+        // The match is only noted here. Once it was merged twice, later chunks like it skip this path.
         let found = self.match_template(data.as_bytes());
         let found = found.filter(|found| found.length == data.len());
         let matched = found.map(|found| (found.index, found.template));

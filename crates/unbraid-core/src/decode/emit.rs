@@ -90,6 +90,7 @@ impl<'a, 's> Emitter<'a, 's> {
     /// Whether the budget allows an update of a choice. Tool calls that exceed the budget are removed.
     pub(super) fn admit_choice_update(&mut self, update: &mut Update<'_>) -> bool {
         let calls = &mut update.tool_calls;
+        // One warning for the event, whichever budget is used up first.
         if self.budget.choices == 0 || calls.len() > self.budget.calls {
             self.warn_skipped();
         }
@@ -132,6 +133,7 @@ impl<'a, 's> Emitter<'a, 's> {
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut update.warnings);
         update.warnings = warnings;
+        // Only the last update of an event is marked, and only `finish` knows which one that is.
         if let Some(ready) = self.held.replace(update) {
             self.sink.update(&ready);
         }
@@ -168,6 +170,7 @@ impl<'a, 's> Emitter<'a, 's> {
 
     pub(super) fn finish(mut self) {
         self.warn_lost();
+        // Warnings and the end mark need an update to carry them, even if the event brought none.
         let needs_update = self.held.is_none() || !self.warnings.is_empty() || self.done;
         if needs_update {
             let done = self.done;

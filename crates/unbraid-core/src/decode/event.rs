@@ -19,6 +19,8 @@ impl Decoder {
         emitter: &mut Emitter<'a, '_>,
     ) -> bool {
         self.warn_of_framing(frame.kind, emitter);
+        // A truncated event is decoded if its data is complete. Incomplete data is lost in one piece: a prefix of it
+        // must not be taken for a value.
         let is_named = frame.event.is_some();
         if frame.kind == FrameKind::Truncated {
             if (self.strict || is_named) && !self.is_complete(text) {
@@ -70,6 +72,7 @@ impl Decoder {
             emitter.done = true;
             return true;
         }
+        // Strict mode makes no exception for such data.
         if !self.strict && keep_alive(trimmed, emitter) {
             return true;
         }
@@ -97,6 +100,7 @@ impl Decoder {
             let template = (!has_template)
                 .then(|| self.templates.build(text, &chunk))
                 .flatten();
+            // A chunk that changes the envelope is not a prototype for the next one, which will not repeat the change.
             if !self.emit_chunk(chunk, emitter) {
                 self.keep_template(template);
             }
@@ -116,6 +120,7 @@ impl Decoder {
         match node.as_array() {
             Some(items) => {
                 for item in items {
+                    // Checked for each entry, because a list of a million empty objects fits into one event.
                     if emitter.is_full() {
                         return emitter.warn_skipped();
                     }

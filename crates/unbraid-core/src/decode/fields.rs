@@ -86,6 +86,7 @@ fn keep_unknown<'a>(
     value: &mut impl ValueReader<'a>,
 ) -> Result<(), Fallback> {
     let raw = value.some_raw()?;
+    // A linear search: an ordinary chunk has about a dozen fields, and the limit bounds the rest.
     let is_known = pairs.iter().any(|(known, _)| *known == key);
     match raw {
         _ if is_known => Err(Fallback),
@@ -136,6 +137,7 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
             "model" => self.model = value.text()?,
             "object" => {
                 self.object = value.text()?;
+                // An error may be in any of the fields (X1 to X8), which only the lenient decoder knows.
                 if self.object.as_deref() == Some("error") {
                     return Err(Fallback);
                 }
@@ -147,6 +149,7 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
                 }
             }
             "usage" => self.usage = usage(value)?,
+            // Some gateways send these fields with `null` in each chunk, so null is ordinary.
             "error" | "error_message" | "error_type" | "detail" | "msg" | "message" | "code"
             | "success" | "base_resp" | "x_groq" => value.null_only()?,
             name if is_padding(name) => drop(value.raw()?),
@@ -178,6 +181,8 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
             "text" => {
                 // C19: the text counts if the delta has none.
                 let text = value.fragment()?;
+                // A second `text`, or one beside a delta with content, needs the rule that the lenient decoder
+                // implements once.
                 if std::mem::replace(&mut self.has_text, true)
                     || (text.is_some() && self.update.content.is_some())
                 {
@@ -185,6 +190,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
                 }
                 self.update.content = self.update.content.take().or(text);
                 if !self.has_delta {
+                    // The order of keys must not matter: a delta after the text sets the kind again.
                     self.update.kind = CompletionKind::Text;
                 }
             }
@@ -258,6 +264,7 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
             }
             "reasoning_details" => {
                 let raw = value.raw()?;
+                // The second list would have to replace text that was already joined from the first one.
                 if self.details.replace(raw).is_some() {
                     return Err(Fallback);
                 }
@@ -268,6 +275,7 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
             other => match value.reasoning_rank(other) {
                 Some(rank) => {
                     let reasoning = value.fragment()?;
+                    // Kept by rank until all keys were read, since the best name may come last.
                     *self.reasoning.get_mut(rank).ok_or(Fallback)? = reasoning;
                 }
                 None if is_padding(other) => drop(value.raw()?),
@@ -280,6 +288,7 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
     fn finish(&mut self) -> Result<(), Fallback> {
         let update = &mut self.element.update;
         update.kind = CompletionKind::Chat;
+        // The content of `text` stays if the delta has none (C19).
         if self.content.is_some() {
             update.content = self.content.take();
         }

@@ -81,6 +81,7 @@ fn choices<'a>(
         Value::Object(_) => std::slice::from_ref(value),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => &[],
     };
+    // The last of two `choices` keys counts (E26).
     chunk.elements.clear();
     if elements.len() > MAX_ENTRIES {
         let message = format!(
@@ -94,6 +95,7 @@ fn choices<'a>(
     for node in elements.iter().take(MAX_ENTRIES) {
         match dialect::element(node, event_index, reasoning_keys) {
             Some(element) => chunk.elements.push(element),
+            // Only this entry is dropped; its siblings stay.
             None => chunk.warnings.push(Warning::new(
                 "E11",
                 event_index,
@@ -113,6 +115,7 @@ fn reported_error<'a>(node: &Node<'a>, chunk: &Chunk<'a>) -> Option<Cow<'a, str>
             error.to_json()
         });
     }
+    // Beside choices, these names may be ordinary unknown fields.
     if !chunk.elements.is_empty() {
         return None;
     }

@@ -128,8 +128,9 @@ fn type_of(node: &Node<'_>, field_count: &mut usize) -> Option<FieldType> {
         Value::Object(_) => FieldType::Object(Vec::new()),
     };
     *field_count += 1;
+    // A value that is seen for the first time is never refused, so a conflict inside it is ignored.
     if let FieldType::List(_) | FieldType::Object(_) = new_type {
-        let _always_ok = new_type.merge(node, field_count);
+        let _ignored = new_type.merge(node, field_count);
     }
     Some(new_type)
 }
@@ -145,6 +146,7 @@ impl FieldType {
                     let known_type = types.iter_mut().find(|(name, _)| **name == **key);
                     match known_type {
                         Some((_, known_type)) => known_type.merge(field, field_count),
+                        // Fields beyond the limit are not checked: a missing refusal is better than unbounded memory.
                         None if is_full => Ok(()),
                         None => {
                             let new_type = type_of(field, field_count)

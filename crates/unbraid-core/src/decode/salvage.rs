@@ -15,12 +15,14 @@ impl Decoder {
     /// only counted. Otherwise a server could send an event of a million fragments, each of which starts a new parse.
     pub(super) fn salvage<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) {
         if text.contains('\n') {
+            // Values may span several lines, so they are tried before single lines.
             let values = self.values(text, emitter);
             let has_good_line = self.lines(values.unwrap_or(text), emitter);
             if has_good_line || values.is_some() {
                 emitter.warn("S10", "several frames without a blank line between them");
             }
         } else {
+            // The caller warns of lost data when the event is finished.
             let _is_good = self.damaged(text, emitter);
         }
     }
@@ -28,6 +30,7 @@ impl Decoder {
     /// Decodes each line by itself within the budget; returns whether any of them was good.
     pub(super) fn lines<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
         let (mut rest, mut has_good) = (text, false);
+        // The bound is on lines, good or bad: each of them may be parsed twice, as a payload and as a damaged line.
         for _ in 0..MAX_ENTRIES {
             if emitter.done || emitter.is_full() || rest.is_empty() {
                 break; // S26: nothing after the end mark counts
@@ -62,6 +65,8 @@ impl Decoder {
             true
         } else if let Some((lost, rest)) = split_at_fused(line)
             && self.is_good(rest)
+        // The frame after the damage is complete only if it is good by itself. Otherwise the whole line counts as lost
+        // once.
         {
             emitter.warn(
                 "S27",

@@ -30,6 +30,7 @@ pub(super) fn chunk<'a>(
     let mut scanner = Scanner {
         text,
         pos: 0,
+        // The limit of `serde_json` applies as well, so that both accept the same nesting.
         remaining_depth: depth.min(MAX_JSON_DEPTH),
         reasoning_keys,
     };
@@ -38,6 +39,7 @@ pub(super) fn chunk<'a>(
     }
     let has_fields = scanner.fields(&mut chunk).ok()?;
     scanner.skip_whitespace();
+    // Trailing bytes mean several values or damage, which `salvage` takes apart.
     if !has_fields || scanner.pos != text.len() {
         return None; // an empty object is a keep-alive
     }
@@ -143,6 +145,7 @@ impl<'a> Scanner<'a, '_> {
                 next = self.next_token();
             }
         }
+        // On an error the scanner is dropped, so the depth need not be restored there.
         self.remaining_depth += 1;
         visitor.finish()?;
         Ok(has_fields)
@@ -256,6 +259,7 @@ impl<'a> ValueReader<'a> for Scanner<'a, '_> {
         let start = self.pos;
         let count = self.digits(MAX_DIGITS)?;
         let digits = self.slice_from(start)?.bytes();
+        // JSON has no leading zeros. A fraction or exponent may still be an integer, which the lenient decoder decides.
         let is_padded = count > 1 && self.text.as_bytes().get(start) == Some(&b'0');
         if is_padded || matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
             return Err(Fallback);
@@ -284,6 +288,7 @@ impl<'a> ValueReader<'a> for Scanner<'a, '_> {
     fn logprobs(&mut self) -> Result<Option<&'a str>, Fallback> {
         self.skip_whitespace();
         let start = self.pos;
+        // The lists are found while the raw text is skipped, so that it is not parsed again.
         let mut lists = LogprobLists::default();
         let _is_null = !self.object(&mut lists)?;
         Ok(Some(self.slice_from(start)?).filter(|_| lists.filled.contains(&true)))
@@ -317,6 +322,7 @@ impl<'a> ValueReader<'a> for Scanner<'a, '_> {
                 count += entry.entry_count();
             }
             more = match self.next_token() {
+                // The excess entries are skipped with a warning by the lenient decoder (E11).
                 Some(b',') if count <= MAX_ENTRIES => true,
                 Some(b']') if count <= MAX_ENTRIES => false,
                 _ => return Err(Fallback),

@@ -23,6 +23,7 @@ pub(super) fn chunk<'a>(text: &'a str, reasoning_keys: &[Arc<str>]) -> Option<Ch
     let result = seed.deserialize(&mut reader);
     let is_complete = matches!(result, Ok(true)) && reader.end().is_ok();
     chunk.format = chunk.recognise();
+    // A value without choices is left to the lenient decoder: it may be an error or foreign JSON.
     (is_complete && chunk.has_choices).then_some(chunk)
 }
 
@@ -102,6 +103,7 @@ impl<'a, T: FieldVisitor<'a> + Default> Visitor<'a> for ListSeed<'_, '_, T> {
     fn visit_seq<S: SeqAccess<'a>>(self, mut seq: S) -> Result<bool, S::Error> {
         self.list.clear();
         let (mut entry, mut count) = (T::default(), 0);
+        // `null` entries are declined: the lenient decoder skips them with a warning.
         while let Some(is_object) = seq.next_element_seed(ObjectSeed {
             visitor: &mut entry,
             reasoning_keys: self.reasoning_keys,
@@ -167,6 +169,7 @@ impl<'a, M: MapAccess<'a>> ValueReader<'a> for MapValue<'_, '_, M> {
 
     fn raw(&mut self) -> Result<&'a str, Fallback> {
         let raw = self.value::<&'a RawValue>()?.get();
+        // A field that is kept as raw JSON has to be valid as a value too, or a consumer could not read it.
         if is_doubtful(raw) {
             Err(Fallback)
         } else {

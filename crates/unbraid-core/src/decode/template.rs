@@ -54,6 +54,7 @@ impl Template {
         let [element] = chunk.elements.as_slice() else {
             return None;
         };
+        // Every other field would be missing in a delta. A chunk with one of them is rare, so it is not worth a hole.
         let update = &element.update;
         let has_text_only = chunk.usage.is_none()
             && chunk.error.is_none()
@@ -68,6 +69,8 @@ impl Template {
         if !has_text_only {
             return None;
         }
+        // The spans come from the decoded chunk and not from a second parse: what the template replaces is exactly
+        // what the decoder read.
         let (text_kind, fragment) = only_text(update)?;
         let mut spans = vec![(Hole::Text, span_of(text, fragment)?)];
         let scanned = element.index_span(text);
@@ -98,6 +101,7 @@ impl Template {
         text_kind: DeltaKind,
         prototype: Update<'static>,
     ) -> Option<Self> {
+        // The order of fields differs between servers, so the holes are sorted by their offset.
         spans.sort_unstable_by_key(|(_, span)| *span);
         let ends = spans.iter().skip(1).map(|(_, (start, _))| *start);
         let ends: Vec<usize> = ends.chain([text.len()]).collect();

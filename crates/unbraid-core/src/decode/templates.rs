@@ -47,6 +47,8 @@ impl Templates {
         if !latest.starts_with_head(data, self.common_len) {
             return None;
         }
+        // Nearly always the latest template matches again. Remembering one per choice was measured and gained nothing
+        // (docs/performance.md).
         let found = latest.match_start(data, self.common_len, self.latest);
         found.or_else(|| self.find_other(data))
     }
@@ -73,6 +75,7 @@ impl Templates {
             return false;
         };
         let (choice, text_kind) = (found.index, template.text_kind());
+        // The text is decoded before anything is counted, so that a declined match leaves no trace.
         let Some(text) = self.scratch.text_of(found) else {
             return false;
         };
@@ -83,6 +86,8 @@ impl Templates {
         self.misses = 0;
         self.hits += 1;
         let choice = ChoiceIndex(choice);
+        // A delta has no envelope. The first match after another event is therefore an update, which emits the
+        // envelope that all templates share.
         let is_envelope_known = std::mem::replace(&mut self.has_emitted_last, true);
         let delta = template.text_delta(choice, text);
         match delta.filter(|_| is_envelope_known && sink.takes_pieces()) {
@@ -112,6 +117,8 @@ impl Templates {
         }
         const MAX_MISSES: u32 = 8;
         const RETRY_INTERVAL: u32 = 64;
+        // A stream whose envelope changes with each chunk never matches. After some misses it pays for a template only
+        // now and then, in case the stream changes.
         if self.misses >= MAX_MISSES && !self.misses.is_multiple_of(RETRY_INTERVAL) {
             self.misses = self.misses.wrapping_add(1);
             return None;
@@ -124,6 +131,7 @@ impl Templates {
     /// Inserts a template, and drops the ones with another envelope.
     pub(super) fn insert(&mut self, template: Option<Template>) {
         let Some(template) = template else { return };
+        // All templates must share one envelope, because a delta does not say which template it came from.
         self.templates
             .retain(|kept| kept.shares_envelope(&template) && *kept != template);
         if self.templates.len() >= MAX_TEMPLATES {
@@ -137,6 +145,7 @@ impl Templates {
     fn shared_head_len(&self) -> usize {
         let mut heads = self.templates.iter().map(Template::head);
         let first = heads.next().unwrap_or_default();
+        // The shared part of the heads is compared once, and not once for each template.
         let shared_len = |head: &[u8]| first.iter().zip(head).take_while(|(a, b)| a == b).count();
         heads.map(shared_len).min().unwrap_or(first.len())
     }
@@ -171,6 +180,7 @@ impl Scratch {
     /// The text in a hole; `None` if a slower path has to decode it.
     #[inline]
     fn text_of<'t>(&'t mut self, found: &TemplateMatch<'t>) -> Option<&'t str> {
+        // With escapes the text has to be copied anyway, so the block does not help.
         if found.has_escapes {
             return unescape(std::str::from_utf8(found.text).ok()?, &mut self.unescaped);
         }

@@ -33,6 +33,7 @@ impl Decoder {
         {
             return false;
         }
+        // Invalid UTF-8 is replaced with a warning, which the scan cannot give.
         let Ok(text) = std::str::from_utf8(frame.data) else {
             return false;
         };
@@ -43,6 +44,7 @@ impl Decoder {
         self.retain_changed_fields(&mut chunk);
         let has_envelope_update = chunk.usage.is_some() || !chunk.extra.is_empty();
         if !has_envelope_update {
+            // A chunk with a changed envelope would make a template that never matches again.
             let template = self.templates.build(text, &chunk);
             self.templates.insert(template);
         }
@@ -72,6 +74,7 @@ impl Decoder {
             let update = &mut element.update;
             update.event_index = self.events;
             update.last_of_event = remaining == 0 && !ends_with_envelope;
+            // These strings usually borrow from the event, so that copying them allocates nothing.
             update.id.clone_from(&chunk.id);
             update.created = chunk.created;
             update.model.clone_from(&chunk.model);
@@ -119,6 +122,7 @@ impl Decoder {
         self.retain_changed_fields(&mut chunk);
         let has_envelope_update =
             chunk.usage.is_some() || chunk.error.is_some() || !chunk.extra.is_empty();
+        // An event has at least one update, even if all of its choices exceed a budget.
         let is_needed = has_envelope_update || has_no_choice || emitter.held.is_none();
         if is_needed && emitter.admit_stream_update() {
             emitter.push(Update {
