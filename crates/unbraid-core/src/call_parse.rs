@@ -11,6 +11,17 @@ use crate::{
 };
 
 /// Why JSON that a model wrote is not the requested value. It never shows the text.
+///
+/// # Examples
+///
+/// ```
+/// use serde_json::Value;
+/// use unbraid_core::{JsonErrorKind, parse_json};
+///
+/// let error = parse_json::<Value>("{\"a\":oops}").unwrap_err();
+/// assert!(matches!(error, JsonErrorKind::Invalid { offset: 5 }));
+/// assert_eq!(error.to_string(), "no JSON at byte 5");
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonErrorKind {
@@ -69,17 +80,46 @@ pub enum JsonErrorKind {
 }
 
 /// JSON of another type than the requested one. It has the position, but not the text.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{JsonErrorKind, parse_json};
+///
+/// let Err(JsonErrorKind::TypeMismatch(error)) = parse_json::<Vec<u8>>("[1,300]") else { panic!() };
+/// assert_eq!(error.position(), (1, 6));
+/// assert!(error.detail().contains("300"));
+/// assert!(!error.to_string().contains("300"));
+/// ```
 #[derive(Clone)]
 pub struct TypeMismatch(Arc<serde_json::Error>);
 
 impl TypeMismatch {
     /// Returns the message of `serde`. It may quote the text, so do not log it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{JsonErrorKind, parse_json};
+    ///
+    /// let Err(JsonErrorKind::TypeMismatch(error)) = parse_json::<bool>("1") else { panic!() };
+    /// assert!(error.detail().contains("expected a boolean"));
+    /// ```
     #[must_use]
     pub fn detail(&self) -> String {
         self.0.to_string()
     }
 
     /// Returns the line and column in the parsed text, from 1; 0 if `serde` reports none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{JsonErrorKind, parse_json};
+    ///
+    /// let Err(JsonErrorKind::TypeMismatch(error)) = parse_json::<Vec<bool>>("[true,\n1]") else { panic!() };
+    /// assert_eq!(error.position().0, 2);
+    /// ```
     #[must_use]
     pub fn position(&self) -> (usize, usize) {
         (self.0.line(), self.0.column())
@@ -225,11 +265,37 @@ impl ToolCall {
     /// # Errors
     ///
     /// Those of [`parse`](Self::parse), for text that no allowed repair makes valid.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// use unbraid_core::json::Repair;
+    ///
+    /// # let mut demux = Demux::new(Config::default());
+    /// # demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":\"x\ny\"}"}}]}}]}"#);
+    /// # demux.feed(b"\n\ndata: [DONE]\n\n");
+    /// let message = demux.choice(ChoiceIndex(0)).unwrap().message();
+    /// let arguments: serde_json::Value = message.tool_calls[0].parse_repaired(Repair::CONTROLS)?;
+    /// assert_eq!(arguments["a"], "x\ny");
+    /// # Ok::<(), unbraid_core::JsonErrorKind>(())
+    /// ```
     pub fn parse_repaired<T: DeserializeOwned>(&self, allowed: Repair) -> Result<T, JsonErrorKind> {
         parse_json_repaired(self.json()?, allowed)
     }
 
     /// Returns the arguments as a value, if they are complete without a repair.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// # let mut demux = Demux::new(Config::default());
+    /// # demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":1}"}}]}}]}"#);
+    /// # demux.feed(b"\n\ndata: [DONE]\n\n");
+    /// let message = demux.choice(ChoiceIndex(0)).unwrap().message();
+    /// assert_eq!(message.tool_calls[0].value().unwrap()["a"], 1);
+    /// ```
     #[must_use]
     pub fn value(&self) -> Option<Value> {
         self.parse().ok()

@@ -82,6 +82,14 @@ impl Text {
     }
 
     /// Returns the text.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::Text;
+    ///
+    /// assert_eq!(Text::from("Hi").as_str(), "Hi");
+    /// ```
     #[must_use]
     #[inline]
     pub fn as_str(&self) -> &str {

@@ -25,6 +25,14 @@ pub(crate) use reported::{Known, Reported, Source};
 use crate::ChoiceIndex;
 
 /// Where the numbers of a [`Usage`] come from.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Usage, UsageSource};
+///
+/// assert_eq!(Usage::default().source, UsageSource::Absent);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UsageSource {

@@ -3,6 +3,17 @@
 use super::{scan::Scanner, token::NullListener};
 
 /// Whether a text is JSON, if it ends here.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::json::{Verdict, check};
+///
+/// assert_eq!(check(" "), Verdict::EmptyAsObject);
+/// assert_eq!(check("[1,2]"), Verdict::Complete);
+/// assert_eq!(check("[1,2"), Verdict::Truncated);
+/// assert_eq!(check("[1][2]"), Verdict::Concatenated { offset: 3 });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {

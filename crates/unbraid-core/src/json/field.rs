@@ -47,6 +47,20 @@ pub struct Field {
 }
 
 /// The state of a field while its text is received.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::json::{Field, FieldState, Pointer};
+///
+/// let mut field = Field::new(Pointer::parse("/answer")?);
+/// assert_eq!(field.state(), FieldState::Waiting);
+/// field.feed("{\"answer\":\"Ye", &mut |_| ());
+/// assert_eq!(field.state(), FieldState::Typing);
+/// field.feed("s\"", &mut |_| ());
+/// assert_eq!(field.state(), FieldState::Done);
+/// # Ok::<(), unbraid_core::json::PointerError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FieldState {
@@ -65,6 +79,17 @@ pub enum FieldState {
 }
 
 /// Why a field has no complete string.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::json::{Field, FieldError, Pointer};
+///
+/// let mut field = Field::new(Pointer::parse("/answer")?);
+/// field.feed("{\"answer\":42}", &mut |_| ());
+/// assert_eq!(field.finish(), Err(FieldError::NotAString));
+/// # Ok::<(), unbraid_core::json::PointerError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldError {
@@ -87,6 +112,16 @@ pub enum FieldError {
 
 impl Field {
     /// Creates a field at the start of the text.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Field, FieldState, Pointer};
+    ///
+    /// let field = Field::new(Pointer::parse("/steps/0")?);
+    /// assert_eq!(field.state(), FieldState::Waiting);
+    /// # Ok::<(), unbraid_core::json::PointerError>(())
+    /// ```
     #[must_use]
     pub fn new(pointer: Pointer) -> Self {
         Self {
@@ -99,6 +134,20 @@ impl Field {
     /// Reads the next fragment and yields the field's text in it, in any number of non-empty parts.
     ///
     /// Once the state is final, further fragments are not scanned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Field, Pointer};
+    ///
+    /// let mut field = Field::new(Pointer::parse("/a")?);
+    /// let mut text = String::new();
+    /// for fragment in ["{\"a\":\"on", "e\",\"b\":\"two\"}"] {
+    ///     field.feed(fragment, &mut |part| text.push_str(part));
+    /// }
+    /// assert_eq!(text, "one");
+    /// # Ok::<(), unbraid_core::json::PointerError>(())
+    /// ```
     pub fn feed(&mut self, fragment: &str, on_text: &mut dyn FnMut(&str)) {
         match self.state() {
             FieldState::Waiting | FieldState::Typing => {}
@@ -116,6 +165,17 @@ impl Field {
     }
 
     /// Returns the state of the field.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Field, FieldState, Pointer};
+    ///
+    /// let mut field = Field::new(Pointer::parse("/a")?);
+    /// field.feed("{\"b\":1}", &mut |_| ());
+    /// assert_eq!(field.state(), FieldState::Absent);
+    /// # Ok::<(), unbraid_core::json::PointerError>(())
+    /// ```
     #[must_use]
     pub fn state(&self) -> FieldState {
         // A `{}` is not final while another value may still replace it (T22).

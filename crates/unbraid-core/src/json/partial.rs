@@ -71,6 +71,21 @@ pub struct PartialOptions {
 }
 
 /// Whether a string is shown before it ends.
+///
+/// # Examples
+///
+/// ```
+/// use serde_json::json;
+/// use unbraid_core::json::{Partial, PartialOptions, TrailingStrings};
+///
+/// let mut options = PartialOptions::default();
+/// for (trailing_strings, expected) in [(TrailingStrings::On, json!(["on"])), (TrailingStrings::Off, json!([]))] {
+///     options.trailing_strings = trailing_strings;
+///     let mut partial = Partial::new(options.clone());
+///     partial.feed("[\"on");
+///     assert_eq!(partial.value(), Some(expected));
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum TrailingStrings {
     /// The text received so far is shown.
@@ -91,6 +106,15 @@ impl Default for PartialOptions {
 
 impl Partial {
     /// Creates a view at the start of the text.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Partial, PartialOptions};
+    ///
+    /// let partial = Partial::new(PartialOptions::default());
+    /// assert_eq!(partial.value(), None);
+    /// ```
     #[must_use]
     pub fn new(options: PartialOptions) -> Self {
         Self {
@@ -101,6 +125,17 @@ impl Partial {
     }
 
     /// Reads the next fragment. After text that is not JSON, nothing is read any more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Partial;
+    ///
+    /// let mut partial = Partial::default();
+    /// partial.feed("[1,");
+    /// partial.feed("2,");
+    /// assert_eq!(partial.value(), Some(serde_json::json!([1, 2])));
+    /// ```
     pub fn feed(&mut self, fragment: &str) {
         self.scanner.feed(fragment, &mut self.tree);
     }
@@ -130,6 +165,16 @@ impl Partial {
     /// - Keys have the order of the text; the last of duplicate keys counts.
     /// - A lone surrogate is U+FFFD, and a number beyond the range of `f64` is null.
     /// - After a `{}` placeholder the next value is returned (T22); of other values in a row, the first (J12).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Partial;
+    ///
+    /// let mut partial = Partial::default();
+    /// partial.feed("{\"done\":false,\"text\":\"caf\\u00");
+    /// assert_eq!(partial.value(), Some(serde_json::json!({"done": false, "text": "caf"})));
+    /// ```
     #[must_use]
     pub fn value(&self) -> Option<Value> {
         self.tree.value(self.trailing)
@@ -138,6 +183,18 @@ impl Partial {
     /// Returns whether the text so far is one complete value, repaired or not, and all of it is kept.
     ///
     /// More text may still follow: arguments that parse are not a sign that they have ended.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Partial;
+    ///
+    /// let mut partial = Partial::default();
+    /// partial.feed("{\"a\":1");
+    /// assert!(!partial.is_complete());
+    /// partial.feed("}");
+    /// assert!(partial.is_complete());
+    /// ```
     #[must_use]
     pub fn is_complete(&self) -> bool {
         let has_value = matches!(self.verdict(), Verdict::Complete | Verdict::Repaired);
@@ -146,12 +203,35 @@ impl Partial {
 
     /// Returns whether the text has more values than are kept. The value then no longer grows, although the text is
     /// still read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Partial, PartialOptions};
+    ///
+    /// let mut options = PartialOptions::default();
+    /// options.max_nodes = 2;
+    /// let mut partial = Partial::new(options);
+    /// partial.feed("[1,2,3]");
+    /// assert!(partial.is_full());
+    /// assert_eq!(partial.value(), Some(serde_json::json!([1])));
+    /// ```
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.tree.is_full()
     }
 
     /// Returns whether the text is JSON, if it ends here.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Partial, Verdict};
+    ///
+    /// let mut partial = Partial::default();
+    /// partial.feed("{\"a\":");
+    /// assert_eq!(partial.verdict(), Verdict::Truncated);
+    /// ```
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.scanner.verdict()

@@ -63,6 +63,15 @@ impl Pointer {
     }
 
     /// Returns the pointer as it was written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Pointer;
+    ///
+    /// assert_eq!(Pointer::parse("/a~1b")?.as_str(), "/a~1b");
+    /// # Ok::<(), unbraid_core::json::PointerError>(())
+    /// ```
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.source
@@ -102,6 +111,15 @@ impl ReferenceToken {
 }
 
 /// The error of a text that is not a [`Pointer`].
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::json::{Pointer, PointerError};
+///
+/// assert_eq!(Pointer::parse("a"), Err(PointerError::NoSlash));
+/// assert_eq!(Pointer::parse("/~"), Err(PointerError::Tilde { offset: 1 }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum PointerError {

@@ -49,12 +49,30 @@ impl Repair {
     pub const ALL: Self = Self((1 << 5) - 1);
 
     /// Returns whether all of these repairs are in the set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Repair;
+    ///
+    /// assert!(Repair::ALL.contains(Repair::CLOSE | Repair::ESCAPES));
+    /// assert!(!Repair::default().contains(Repair::CLOSE));
+    /// ```
     #[must_use]
     pub const fn contains(self, repairs: Self) -> bool {
         self.0 & repairs.0 == repairs.0
     }
 
     /// Returns whether the set is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Repair;
+    ///
+    /// assert!(Repair::NONE.is_empty());
+    /// assert!(!Repair::default().is_empty());
+    /// ```
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -106,6 +124,16 @@ const NAMES: [(Repair, &str); 5] = [
 ];
 
 /// A text with its repairs.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::json::{Repair, repair};
+///
+/// let repaired = repair("{\"pattern\":\"\\d\"}", Repair::ESCAPES);
+/// assert_eq!(repaired.text, "{\"pattern\":\"\\\\d\"}");
+/// assert_eq!(repaired.applied, Repair::ESCAPES);
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Repaired<'a> {
     /// The text, borrowed if no repair was made.

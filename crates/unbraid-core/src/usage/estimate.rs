@@ -267,6 +267,16 @@ impl Transcript {
     }
 
     /// Estimates the tokens that were discarded. The estimate is coarse, since the text is gone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Config, Demux};
+    ///
+    /// let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"kept\"}}]}\n\n");
+    /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().discarded_tokens(), 0);
+    /// ```
     #[must_use]
     pub fn discarded_tokens(&self) -> u64 {
         self.discarded_bytes().div_ceil(BYTES_PER_TOKEN)

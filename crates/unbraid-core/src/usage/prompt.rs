@@ -75,6 +75,17 @@ const REPLY: u64 = 3;
 
 impl Prompt {
     /// Creates a prompt from a request. Unknown parts of the request are not errors; they are not counted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use unbraid_core::Prompt;
+    ///
+    /// let words = |text: &str| text.split_whitespace().count() as u64;
+    /// let prompt = Prompt::from_request(&json!({ "messages": [{ "role": "user", "content": "Hello" }] }));
+    /// assert_eq!(prompt.tokens(&words), Some(8));
+    /// ```
     #[must_use]
     pub fn from_request(request: &Value) -> Self {
         let model = request.get("model").and_then(Value::as_str);
@@ -95,6 +106,16 @@ impl Prompt {
     }
 
     /// Returns the model that the request names.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use unbraid_core::Prompt;
+    ///
+    /// assert_eq!(Prompt::from_request(&json!({ "model": "m" })).model(), Some("m"));
+    /// assert_eq!(Prompt::default().model(), None);
+    /// ```
     #[must_use]
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref()
@@ -118,6 +139,17 @@ impl Prompt {
     }
 
     /// Counts the tokens of the prompt; `None`, not 0, if there is none. For a list it is the sum.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use unbraid_core::Prompt;
+    ///
+    /// let words = |text: &str| text.split_whitespace().count() as u64;
+    /// assert_eq!(Prompt::from_request(&json!({ "prompt": ["a b", "c"] })).tokens(&words), Some(3));
+    /// assert_eq!(Prompt::default().tokens(&words), None);
+    /// ```
     #[must_use]
     pub fn tokens(&self, counter: &dyn Tokenizer) -> Option<u64> {
         let tools = tools::tokens(&self.functions, self.has_system, counter);
@@ -126,6 +158,17 @@ impl Prompt {
     }
 
     /// Counts the tokens of those prompts of a list whose position is wanted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use unbraid_core::Prompt;
+    ///
+    /// let words = |text: &str| text.split_whitespace().count() as u64;
+    /// let prompt = Prompt::from_request(&json!({ "prompt": ["a b", "c"] }));
+    /// assert_eq!(prompt.tokens_of(|position| position == 1, &words), Some(1));
+    /// ```
     #[must_use]
     pub fn tokens_of(&self, wanted: impl Fn(u32) -> bool, counter: &dyn Tokenizer) -> Option<u64> {
         let parts = self.parts.iter().zip(0..);
