@@ -2,7 +2,7 @@
 
 /// The length of the JSON number at the start of a text, or the offset of the byte that makes it invalid.
 pub(crate) fn len(text: &str) -> Result<usize, usize> {
-    let byte = |at: usize| text.as_bytes().get(at).copied();
+    let byte = |pos: usize| text.as_bytes().get(pos).copied();
     let digits = |from: usize| {
         let rest = text.as_bytes().get(from..).unwrap_or_default();
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -13,18 +13,18 @@ pub(crate) fn len(text: &str) -> Result<usize, usize> {
         }
     };
     let start = usize::from(byte(0) == Some(b'-'));
-    let mut at = digits(start)?;
-    if byte(start) == Some(b'0') && at > start + 1 {
+    let mut pos = digits(start)?;
+    if byte(start) == Some(b'0') && pos > start + 1 {
         return Err(start + 1);
     }
-    if byte(at) == Some(b'.') {
-        at = digits(at + 1)?;
+    if byte(pos) == Some(b'.') {
+        pos = digits(pos + 1)?;
     }
-    if let Some(b'e' | b'E') = byte(at) {
-        let sign = usize::from(matches!(byte(at + 1), Some(b'+' | b'-')));
-        at = digits(at + 1 + sign)?;
+    if let Some(b'e' | b'E') = byte(pos) {
+        let sign = usize::from(matches!(byte(pos + 1), Some(b'+' | b'-')));
+        pos = digits(pos + 1 + sign)?;
     }
-    Ok(at)
+    Ok(pos)
 }
 
 /// Sign and magnitude of a JSON number without a fraction. It is computed without floats, so that all 64 bits are

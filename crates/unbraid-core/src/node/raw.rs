@@ -9,7 +9,7 @@ pub(crate) fn is_doubtful(raw: &str) -> bool {
     let bytes = raw.as_bytes();
     let surrogate = || {
         memchr::memmem::find_iter(bytes, b"\\u")
-            .any(|at| matches!(bytes.get(at + 2), Some(b'd' | b'D')))
+            .any(|offset| matches!(bytes.get(offset + 2), Some(b'd' | b'D')))
     };
     // The name begins with a dollar sign, which may be escaped.
     let private_name = || {
@@ -24,9 +24,9 @@ pub(crate) fn may_overflow(raw: &str) -> bool {
     const MAX_DIGITS: usize = 300; // the largest `f64` has 309 digits
     let bytes = raw.as_bytes();
     let exponent = || {
-        memchr::memchr2_iter(b'e', b'E', bytes).any(|at| {
-            let before = at.checked_sub(1).and_then(|before| bytes.get(before));
-            let after = bytes.get(at + 1..).unwrap_or_default();
+        memchr::memchr2_iter(b'e', b'E', bytes).any(|offset| {
+            let before = offset.checked_sub(1).and_then(|before| bytes.get(before));
+            let after = bytes.get(offset + 1..).unwrap_or_default();
             let digits = after.strip_prefix(b"+").unwrap_or(after);
             before.is_some_and(u8::is_ascii_digit)
                 && digits.iter().take(3).filter(|b| b.is_ascii_digit()).count() == 3

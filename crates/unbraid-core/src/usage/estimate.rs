@@ -169,18 +169,18 @@ fn fill_choices<C: FnOnce() -> u64>(
 ) -> u64 {
     let mut choices: Vec<_> = choices.into_iter().collect();
     choices.sort_by_key(|(index, _)| *index);
-    let alone = usage.completion_tokens.filter(|_| choices.len() == 1);
+    let only_choice = usage.completion_tokens.filter(|_| choices.len() == 1);
     let (mut missing, mut all) = (0_u64, 0_u64);
-    let beside = usage.below_received && !choices.is_empty();
+    let counts_all = usage.below_received && !choices.is_empty();
     for (index, count) in choices {
-        let known = usage.per_choice.iter().any(|(known, _)| *known == index);
-        let reported = known || alone.is_some();
-        let counted = (!reported || beside).then(count);
+        let has_report = usage.per_choice.iter().any(|(other, _)| *other == index);
+        let reported = has_report || only_choice.is_some();
+        let counted = (!reported || counts_all).then(count);
         all = all.saturating_add(counted.unwrap_or(0));
-        if known {
+        if has_report {
             continue;
         }
-        let tokens = alone.or(counted).unwrap_or(0);
+        let tokens = only_choice.or(counted).unwrap_or(0);
         if !reported {
             estimated.choices.push(index);
             missing = missing.saturating_add(tokens);
@@ -188,7 +188,7 @@ fn fill_choices<C: FnOnce() -> u64>(
         usage.per_choice.push((index, tokens));
     }
     usage.per_choice.sort_by_key(|(index, _)| *index);
-    usage.counted = beside.then_some(all);
+    usage.counted = counts_all.then_some(all);
     missing
 }
 

@@ -1,6 +1,6 @@
 //! Counts the tokens of a prompt from the request.
 //!
-//! The tokens framing_tokens a message and a name are those of the page "How to count tokens with tiktoken" in OpenAI's cookbook.
+//! The tokens around a message and a name are those of the page "How to count tokens with tiktoken" in OpenAI's cookbook.
 //! Those of tools and calls were fitted on recorded requests ([`Framing`](super::Framing)).
 
 use std::{fmt, sync::Arc};
