@@ -2,12 +2,12 @@
 //!
 //! Four paths are tried in this order, and each of them may only decline, never guess:
 //!
-//! 1. a template of an earlier chunk ([`templates`]);
-//! 2. a single scan over the bytes ([`scan`]);
-//! 3. one pass of `serde_json` ([`strict`]), the reference for the first two;
-//! 4. field by field over a tolerant reader ([`lenient`]).
+//! 1. a template of an earlier chunk (`decode/templates.rs`);
+//! 2. a single scan over the bytes (`decode/scan.rs`);
+//! 3. one pass of `serde_json` (`decode/strict.rs`), the reference for the first two;
+//! 4. field by field over a tolerant reader (`decode/lenient.rs`).
 //!
-//! Data that is not a single JSON value is taken apart by [`salvage`].
+//! Data that is not a single JSON value is taken apart by `decode/salvage.rs`.
 
 mod emit;
 mod envelope;

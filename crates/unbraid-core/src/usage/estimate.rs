@@ -228,7 +228,7 @@ pub fn prompt_tokens(request: &serde_json::Value, counter: &dyn Tokenizer) -> Op
 }
 
 /// Counts the tokens of an answer (U12): its text, its visible reasoning and refusal, the transcript of its audio, and
-/// its calls with the tokens that [frame](Framing) them.
+/// its calls with the tokens that [frame](crate::Framing) them.
 ///
 /// Servers also count what is not visible here: hidden reasoning, sound and images.
 ///
