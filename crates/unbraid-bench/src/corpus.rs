@@ -83,8 +83,8 @@ fn row(streams: &[Vec<u8>]) -> io::Result<Row> {
         let mut demux = Demux::new(Config::default());
         demux.feed(stream);
         demux.finish();
-        let (seen, fits) = demux.fitted();
-        (events, matched) = (events + seen, matched + fits);
+        let (seen, hits) = demux.template_hits();
+        (events, matched) = (events + seen, matched + hits);
     }
     let reads: Vec<Reads> = streams.iter().map(|stream| cut(stream)).collect();
     let bytes: usize = streams.iter().map(Vec::len).sum();

@@ -70,7 +70,7 @@ impl Indenter {
     pub(crate) fn push(&mut self, fragment: &str, out: &mut String) {
         if self.state != State::Raw {
             self.judge.feed(fragment);
-            if let Verdict::Invalid { .. } | Verdict::TooDeep { .. } = self.judge.judged() {
+            if let Verdict::Invalid { .. } | Verdict::TooDeep { .. } = self.judge.verdict() {
                 out.push_str(&self.held);
                 self.state = State::Raw;
             }

@@ -1,4 +1,4 @@
-//! What the whole stream adds up to: the response that the server would have sent without streaming.
+//! Aggregates a stream to the response that the server would have sent without streaming.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -11,15 +11,20 @@ use crate::{
     transcript::{Level, raw_pairs},
 };
 
-/// The non-streaming response: `id, object, created, model, choices, usage`, then the envelope's other fields.
+/// Builds the non-streaming response: `id, object, created, model, choices, usage`, then the other fields of the
+/// envelope.
 ///
-/// Choices are sorted by index. `finish_reason` is the raw text of the first one, `arguments` the raw text as it came;
-/// nothing is derived or repaired. What did not come is `null`. A legacy function call stands in `function_call` only.
-/// Late text (behind a choice's end) is part of it (F6). `audio` is there only if audio came (M11). Fields that we do not know
-/// stand where they stood in the stream: in the envelope, in the choice, in its message (those of its deltas), in a call (T40).
+/// - Choices are sorted by index.
+/// - `finish_reason` is the raw text of the first finish reason, and `arguments` is the raw text of the arguments.
+///   Nothing is derived or repaired.
+/// - Absent fields are `null`. A legacy function call is only in `function_call`. `audio` is present only if the
+///   choice has audio (M11).
+/// - Late text, which arrived after the end of its choice, is included (F6).
+/// - Unknown fields are in the object in which the stream had them: the envelope, the choice, its message (for fields
+///   of deltas), or a call.
 ///
-/// A number that a [`Value`] has no room for is the nearest `f64`, or null beyond the largest of them;
-/// [`aggregate_json`] prints each number as it came.
+/// A number that a [`Value`] has no room for becomes the nearest `f64`, or null beyond the range of `f64`;
+/// [`aggregate_json`] keeps each number as the server wrote it.
 ///
 /// # Examples
 ///
@@ -43,8 +48,8 @@ pub fn aggregate<'t>(
     response(metadata, usage, choices).into_value()
 }
 
-/// The same response as JSON text, in one line, in which what the server sent of its own accord (usage, log
-/// probabilities, unknown fields) stands digit by digit as it came.
+/// Builds the same response as one line of JSON text. Numbers that the server sent (in usage, log probabilities and
+/// unknown fields) keep their exact digits.
 ///
 /// # Examples
 ///
@@ -66,14 +71,14 @@ pub fn aggregate_json<'t>(
     response(metadata, usage, choices).into_text()
 }
 
-/// One choice of [`aggregate_json`].
+/// Returns one choice of [`aggregate_json`].
 #[doc(hidden)]
 #[must_use]
 pub fn choice_json(transcript: &Transcript) -> String {
     choice(transcript).into_text()
 }
 
-/// [`aggregate_json`] of choices that were printed one by one, in the order of their indices.
+/// Builds [`aggregate_json`] from choices that were serialised one by one, in the order of their indices.
 #[doc(hidden)]
 #[must_use]
 pub fn aggregate_of(metadata: &Metadata, usage: &Usage, choices: Vec<String>) -> String {
@@ -100,47 +105,50 @@ fn response<'t>(metadata: &'t Metadata, usage: &Usage, choices: Vec<Json<'t>>) -
     }));
     response.push(("choices".into(), Json::List(choices)));
     response.push(("usage".into(), usage.raw_part()));
-    fill_in(&mut response, metadata.extra.iter());
+    add_unknown_fields(&mut response, metadata.extra.iter());
     Json::Object(response)
 }
 
 fn choice(transcript: &Transcript) -> Json<'static> {
-    let answer = transcript.message();
+    let message = transcript.message();
     let mut choice = Json::fields(json!({ "index": transcript.index().0 }));
     choice.push(match transcript.kind() {
-        CompletionKind::Chat => ("message".into(), message(&answer)),
-        CompletionKind::Text => ("text".into(), Json::Value(answer.content.as_str().into())),
+        CompletionKind::Chat => ("message".into(), message_json(&message)),
+        CompletionKind::Text => ("text".into(), Json::Value(message.content.as_str().into())),
     });
     let reason = transcript.finish_reason().map(|reason| reason.as_str());
     choice.push(("finish_reason".into(), Json::Value(reason.into())));
     choice.push(("logprobs".into(), logprobs(transcript)));
-    fill_in(&mut choice, transcript.fields(Level::Choice).iter());
+    add_unknown_fields(&mut choice, transcript.fields(Level::Choice).iter());
     if transcript.kind() == CompletionKind::Text {
-        fill_in(&mut choice, answer.extra.iter());
+        add_unknown_fields(&mut choice, message.extra.iter());
     }
     Json::Object(choice)
 }
 
-/// What stood in the deltas stands in the message, in the choice what stood beside them (C20).
-fn message(answer: &Message) -> Json<'static> {
-    let mut message = Json::fields(json!({
-        "role": answer.role.as_deref(),
-        "content": some(&answer.content),
-        "refusal": some(&answer.refusal),
-        "reasoning": some(&answer.reasoning),
+/// The message contains the fields of the deltas, and the choice those beside the deltas (C20).
+fn message_json(message: &Message) -> Json<'static> {
+    let mut object = Json::fields(json!({
+        "role": message.role.as_deref(),
+        "content": non_empty(&message.content),
+        "refusal": non_empty(&message.refusal),
+        "reasoning": non_empty(&message.reasoning),
     }));
-    message.push(("tool_calls".into(), tool_calls(&answer.tool_calls)));
-    let legacy = Json::Value(function_call(&answer.tool_calls).into());
-    message.push(("function_call".into(), legacy));
-    if let Some(audio) = &answer.audio {
-        message.push(("audio".into(), Json::Value(audio.to_json())));
+    object.push(("tool_calls".into(), tool_calls(&message.tool_calls)));
+    let legacy = Json::Value(function_call(&message.tool_calls).into());
+    object.push(("function_call".into(), legacy));
+    if let Some(audio) = &message.audio {
+        object.push(("audio".into(), Json::Value(audio.to_json())));
     }
-    fill_in(&mut message, answer.extra.iter());
-    Json::Object(message)
+    add_unknown_fields(&mut object, message.extra.iter());
+    Json::Object(object)
 }
 
-/// Fields that we do not know, where no field of ours has the name.
-fn fill_in<'f>(object: &mut Fields<'_>, fields: impl Iterator<Item = &'f (Arc<str>, Arc<str>)>) {
+/// Adds the unknown fields whose names are not in use.
+fn add_unknown_fields<'f>(
+    object: &mut Fields<'_>,
+    fields: impl Iterator<Item = &'f (Arc<str>, Arc<str>)>,
+) {
     for (key, raw) in fields {
         if !object.iter().any(|(name, _)| *name == **key) {
             let raw = Json::Raw(Cow::Owned(raw.to_string()));
@@ -149,7 +157,7 @@ fn fill_in<'f>(object: &mut Fields<'_>, fields: impl Iterator<Item = &'f (Arc<st
     }
 }
 
-fn some(text: &str) -> Option<&str> {
+fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
@@ -176,7 +184,7 @@ fn tool_call(call: &ToolCall) -> Json<'static> {
         }
     };
     let mut entry = Json::fields(entry);
-    fill_in(&mut entry, call.extra.iter());
+    add_unknown_fields(&mut entry, call.extra.iter());
     Json::Object(entry)
 }
 
@@ -187,13 +195,13 @@ fn function_call(calls: &[ToolCall]) -> Option<Value> {
     Some(json!({ "name": *call.name, "arguments": call.arguments }))
 }
 
-/// M2, M6: lists are concatenated, other values are the last ones.
+/// Merges log probabilities: lists are concatenated, and of other values the last one counts (M2, M6).
 fn logprobs(transcript: &Transcript) -> Json<'static> {
-    let mut whole: Fields<'static> = Vec::new();
+    let mut merged: Fields<'static> = Vec::new();
     for raw in transcript.logprobs() {
         let mut fields: Vec<(Cow<'_, str>, &str)> = Vec::new();
         for (key, raw) in raw_pairs(raw) {
-            // Of equal keys within one object the last value counts (E26).
+            // The last of equal keys in one object counts (E26).
             let has_room = fields.len() < MAX_FIELDS;
             match fields.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, value)) => *value = raw,
@@ -203,26 +211,26 @@ fn logprobs(transcript: &Transcript) -> Json<'static> {
         }
         for (key, raw) in fields {
             let is_list = raw.starts_with('[');
-            let has_room = whole.len() < MAX_FIELDS;
-            match whole.iter_mut().find(|(known, _)| *known == key) {
+            let has_room = merged.len() < MAX_FIELDS;
+            match merged.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, Json::Joined(lists))) if is_list => lists.push(raw.to_owned().into()),
                 Some(_) if raw == "null" => {}
-                Some((_, value)) => *value = last(raw, is_list),
+                Some((_, value)) => *value = list_or_raw(raw, is_list),
                 None if has_room => {
-                    whole.push((Cow::Owned(key.into_owned()), last(raw, is_list)));
+                    merged.push((Cow::Owned(key.into_owned()), list_or_raw(raw, is_list)));
                 }
                 None => {}
             }
         }
     }
-    if whole.is_empty() {
+    if merged.is_empty() {
         Json::Value(Value::Null)
     } else {
-        Json::Object(whole)
+        Json::Object(merged)
     }
 }
 
-fn last(raw: &str, is_list: bool) -> Json<'static> {
+fn list_or_raw(raw: &str, is_list: bool) -> Json<'static> {
     let raw = Cow::Owned(raw.to_owned());
     if is_list {
         Json::Joined(vec![raw])

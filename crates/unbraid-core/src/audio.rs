@@ -61,7 +61,7 @@ impl Audio {
 
     /// Takes one delta's object; false if its data is no base64.
     pub(crate) fn absorb(&mut self, raw: &str) -> bool {
-        let piece = crate::report::parsed(raw);
+        let piece = crate::json_text::parsed(raw);
         let text = |key: &str| piece.get(key).and_then(Value::as_str);
         if let (None, Some(id)) = (&self.id, text("id").filter(|id| !id.is_empty())) {
             self.id = Some(id.into());

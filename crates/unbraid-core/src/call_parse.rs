@@ -1,4 +1,4 @@
-//! A call's arguments, or any JSON that a model wrote, as a typed value.
+//! Parses a call's arguments, or any JSON that a model wrote, into a typed value.
 
 use std::{fmt, sync::Arc};
 
@@ -10,75 +10,116 @@ use crate::{
     json::{FieldError, PointerError, Repair, Verdict, check, lone_surrogate, repair},
 };
 
-/// Why JSON that a model wrote is not what was asked for. It never shows the text.
+/// Why JSON that a model wrote is not the requested value. It never shows the text.
+///
+/// # Examples
+///
+/// ```
+/// use serde_json::Value;
+/// use unbraid_core::{JsonErrorKind, parse_json};
+///
+/// let error = parse_json::<Value>("{\"a\":oops}").unwrap_err();
+/// assert!(matches!(error, JsonErrorKind::Invalid { offset: 5 }));
+/// assert_eq!(error.to_string(), "no JSON at byte 5");
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonErrorKind {
-    /// The choice was cut before the text could end. Only the handles of `unbraid` report it.
+    /// The choice was cut before the text could end. Only the handles of the crate `unbraid` return it.
     #[error("{}", .0.reason())]
     Choice(#[from] crate::ChoiceError),
     /// The text ends inside its value (J6, J7).
     #[error("the text ends inside its JSON, after {bytes} bytes")]
     Truncated {
-        /// How many bytes had come.
+        /// The length of the received text.
         bytes: usize,
     },
-    /// The text needs a repair, and none was asked for (J1 to J3, T22).
+    /// The text needs a repair, and the caller requested none (J1 to J3, T22).
     #[error("the text is JSON only after a repair")]
     NeedsRepair,
-    /// A string holds the escape of half a surrogate pair, which no text can hold (J17); a repair puts U+FFFD in its place.
+    /// A string contains an escape of half a surrogate pair, which no Rust string can hold (J17). A repair replaces it
+    /// by U+FFFD.
     #[error("a lone surrogate is escaped at byte {offset}: the text is JSON only after a repair")]
     LoneSurrogate {
-        /// Where the escape begins.
+        /// The byte offset of the escape.
         offset: usize,
     },
     /// Several values in a row (J12, T8).
     #[error("several JSON values in a row, the first too many at byte {offset}")]
     Concatenated {
-        /// Where the first value too many begins.
+        /// The byte offset of the first value too many.
         offset: usize,
     },
-    /// No JSON.
+    /// Not JSON.
     #[error("no JSON at byte {offset}")]
     Invalid {
-        /// The byte that fits nowhere.
+        /// The byte offset of the error.
         offset: usize,
     },
-    /// Nested beyond [`MAX_ARGUMENT_DEPTH`](crate::limits::MAX_ARGUMENT_DEPTH) (J16).
+    /// Nested deeper than [`MAX_ARGUMENT_DEPTH`](crate::limits::MAX_ARGUMENT_DEPTH) (J16).
     #[error("nested too deep at byte {offset}")]
     TooDeep {
-        /// Where the level beyond opens.
+        /// The byte offset at which the level too many opens.
         offset: usize,
     },
-    /// A custom tool's input is text and no JSON (T31).
-    #[error("a custom tool's input is no JSON")]
+    /// The input of a custom tool, which is text and not JSON.
+    #[error("a custom tool's input is not JSON")]
     CustomTool,
-    /// No name ever came, so nobody knows which tool is meant (T2, T18).
+    /// The call has no name, so it is unknown which tool it is for (T2, T18).
     #[error("the call has no name")]
     MissingName,
-    /// JSON, but not of the type that was asked for.
+    /// JSON of another type than the requested one.
     #[error(transparent)]
     TypeMismatch(TypeMismatch),
-    /// A field has no whole string.
+    /// The field has no complete string.
     #[error(transparent)]
     Field(FieldError),
-    /// The path to a field is no JSON pointer.
+    /// The path to a field is not a JSON pointer.
     #[error(transparent)]
     Pointer(PointerError),
 }
 
-/// JSON of another shape than was asked for: where, but not what.
+/// JSON of another type than the requested one. It has the position, but not the text.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{JsonErrorKind, parse_json};
+///
+/// let Err(JsonErrorKind::TypeMismatch(error)) = parse_json::<Vec<u8>>("[1,300]") else { panic!() };
+/// assert_eq!(error.position(), (1, 6));
+/// assert!(error.detail().contains("300"));
+/// assert!(!error.to_string().contains("300"));
+/// ```
 #[derive(Clone)]
 pub struct TypeMismatch(Arc<serde_json::Error>);
 
 impl TypeMismatch {
-    /// What serde says of it. It may quote the text: show it to no log.
+    /// Returns the message of `serde`. It may quote the text, so do not log it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{JsonErrorKind, parse_json};
+    ///
+    /// let Err(JsonErrorKind::TypeMismatch(error)) = parse_json::<bool>("1") else { panic!() };
+    /// assert!(error.detail().contains("expected a boolean"));
+    /// ```
     #[must_use]
     pub fn detail(&self) -> String {
         self.0.to_string()
     }
 
-    /// Line and column in the text that was parsed, from 1; 0 where serde names none.
+    /// Returns the line and column in the parsed text, from 1; 0 if `serde` reports none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{JsonErrorKind, parse_json};
+    ///
+    /// let Err(JsonErrorKind::TypeMismatch(error)) = parse_json::<Vec<bool>>("[true,\n1]") else { panic!() };
+    /// assert_eq!(error.position().0, 2);
+    /// ```
     #[must_use]
     pub fn position(&self) -> (usize, usize) {
         (self.0.line(), self.0.column())
@@ -108,13 +149,13 @@ impl fmt::Debug for TypeMismatch {
 
 impl std::error::Error for TypeMismatch {}
 
-/// Parses JSON that a model wrote, strictly: what was cut, or needs a repair, is an error.
+/// Parses JSON that a model wrote. Text that was cut, or needs a repair, is an error.
 ///
-/// Nothing but white space is an empty object (T23).
+/// An empty text, or white space alone, is an empty object (T23).
 ///
 /// # Errors
 ///
-/// [`JsonErrorKind`], by what the text is; [`JsonErrorKind::TypeMismatch`] if it is JSON of another shape.
+/// A [`JsonErrorKind`] for text that is not valid JSON, and [`JsonErrorKind::TypeMismatch`] for JSON of another type.
 ///
 /// # Examples
 ///
@@ -129,20 +170,20 @@ impl std::error::Error for TypeMismatch {}
 /// ```
 pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, JsonErrorKind> {
     match check(text) {
-        Verdict::Complete => shaped(text),
-        Verdict::EmptyAsObject => shaped("{}"),
-        judged => Err(fault(judged, text)),
+        Verdict::Complete => deserialize(text),
+        Verdict::EmptyAsObject => deserialize("{}"),
+        verdict => Err(error_of(verdict, text)),
     }
 }
 
-/// As [`parse_json`], after the repairs that are allowed.
+/// Parses JSON like [`parse_json`], after the allowed repairs.
 ///
-/// Whatever the set holds, a `{}` placeholder before the value is dropped (T22), and half a surrogate pair is U+FFFD (J17):
-/// neither leaves a choice of what the model may have meant.
+/// Two repairs are always made, because they do not guess what the model meant: a `{}` placeholder before the value is
+/// dropped (T22), and half a surrogate pair becomes U+FFFD (J17).
 ///
 /// # Errors
 ///
-/// As [`parse_json`], for what no allowed repair mends.
+/// Those of [`parse_json`], for text that no allowed repair makes valid.
 ///
 /// # Examples
 ///
@@ -163,23 +204,23 @@ pub fn parse_json_repaired<T: DeserializeOwned>(
     let repaired = repair(text, allowed | Repair::LONE_SURROGATES);
     let text = &*repaired.text;
     match check(text) {
-        Verdict::Complete => shaped(text),
-        Verdict::EmptyAsObject => shaped("{}"),
+        Verdict::Complete => deserialize(text),
+        Verdict::EmptyAsObject => deserialize("{}"),
         Verdict::Repaired => match text.trim_start().strip_prefix("{}") {
-            Some(value) => shaped(value),
+            Some(value) => deserialize(value),
             None => Err(JsonErrorKind::NeedsRepair),
         },
-        judged => Err(fault(judged, text)),
+        verdict => Err(error_of(verdict, text)),
     }
 }
 
-fn shaped<T: DeserializeOwned>(text: &str) -> Result<T, JsonErrorKind> {
+fn deserialize<T: DeserializeOwned>(text: &str) -> Result<T, JsonErrorKind> {
     serde_json::from_str(text)
         .map_err(|error| JsonErrorKind::TypeMismatch(TypeMismatch(Arc::new(error))))
 }
 
-fn fault(judged: Verdict, text: &str) -> JsonErrorKind {
-    match judged {
+fn error_of(verdict: Verdict, text: &str) -> JsonErrorKind {
+    match verdict {
         Verdict::Truncated => JsonErrorKind::Truncated { bytes: text.len() },
         Verdict::Concatenated { offset } => JsonErrorKind::Concatenated { offset },
         Verdict::Invalid { offset } => JsonErrorKind::Invalid { offset },
@@ -194,13 +235,14 @@ fn fault(judged: Verdict, text: &str) -> JsonErrorKind {
 }
 
 impl ToolCall {
-    /// The arguments as a typed value, strictly; see [`parse_json`].
+    /// Parses the arguments into a typed value; see [`parse_json`].
     ///
     /// # Errors
     ///
-    /// [`JsonErrorKind::MissingName`] for a call without a name, [`JsonErrorKind::CustomTool`] for a custom tool's text, else as
-    /// [`parse_json`]. A missing id is not an error here: the arguments are whole. No arguments at all are an empty object
-    /// only once the choice has ended by itself: before that, and where it was cut, they are [`JsonErrorKind::Truncated`].
+    /// [`JsonErrorKind::MissingName`] for a call without a name, [`JsonErrorKind::CustomTool`] for the text of a
+    /// custom tool, otherwise those of [`parse_json`]. A missing id is not an error here, since the arguments are
+    /// complete without it. Absent arguments are an empty object only once the choice has ended by itself. Before
+    /// that, and if it was cut, they are [`JsonErrorKind::Truncated`].
     ///
     /// # Examples
     ///
@@ -218,16 +260,42 @@ impl ToolCall {
         parse_json(self.json()?)
     }
 
-    /// The arguments as a typed value after the allowed repairs; the raw text stays as it is (D15).
+    /// Parses the arguments into a typed value after the allowed repairs. The raw text stays unchanged.
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse), for what no allowed repair mends.
+    /// Those of [`parse`](Self::parse), for text that no allowed repair makes valid.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// use unbraid_core::json::Repair;
+    ///
+    /// # let mut demux = Demux::new(Config::default());
+    /// # demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":\"x\ny\"}"}}]}}]}"#);
+    /// # demux.feed(b"\n\ndata: [DONE]\n\n");
+    /// let message = demux.choice(ChoiceIndex(0)).unwrap().message();
+    /// let arguments: serde_json::Value = message.tool_calls[0].parse_repaired(Repair::CONTROLS)?;
+    /// assert_eq!(arguments["a"], "x\ny");
+    /// # Ok::<(), unbraid_core::JsonErrorKind>(())
+    /// ```
     pub fn parse_repaired<T: DeserializeOwned>(&self, allowed: Repair) -> Result<T, JsonErrorKind> {
         parse_json_repaired(self.json()?, allowed)
     }
 
-    /// The arguments as a value, if they are whole as they came.
+    /// Returns the arguments as a value, if they are complete without a repair.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// # let mut demux = Demux::new(Config::default());
+    /// # demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"add","arguments":"{\"a\":1}"}}]}}]}"#);
+    /// # demux.feed(b"\n\ndata: [DONE]\n\n");
+    /// let message = demux.choice(ChoiceIndex(0)).unwrap().message();
+    /// assert_eq!(message.tool_calls[0].value().unwrap()["a"], 1);
+    /// ```
     #[must_use]
     pub fn value(&self) -> Option<Value> {
         self.parse().ok()

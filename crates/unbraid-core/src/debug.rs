@@ -1,6 +1,6 @@
-//! `Debug` of the types that hold what a model wrote, or what a server sent: counts and lengths, never the text.
+//! `Debug` of the types that contain text of a model or a server. It shows counts and lengths, never the text.
 //!
-//! Streams carry what people write, and `Debug` ends up in logs. To print the text, name the field.
+//! Streams contain what users write, and `Debug` output is often logged. To print the text, access the field.
 
 use std::fmt::{self, Debug, Formatter};
 
@@ -10,7 +10,7 @@ use crate::{
     piece::TextDelta, transcript::CallEntry, usage::Reported,
 };
 
-/// A text in place of itself: `5 bytes`.
+/// Stands for a text: `5 bytes`.
 struct Bytes(usize);
 
 impl Debug for Bytes {
@@ -23,7 +23,7 @@ fn bytes(text: impl AsRef<str>) -> Bytes {
     Bytes(text.as_ref().len())
 }
 
-fn maybe(text: Option<impl AsRef<str>>) -> Option<Bytes> {
+fn optional_bytes(text: Option<impl AsRef<str>>) -> Option<Bytes> {
     text.map(bytes)
 }
 
@@ -59,10 +59,10 @@ impl Debug for Fragment<'_> {
 impl Debug for ToolCallUpdate<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolCallUpdate")
-            .field("index", &self.wire_index)
+            .field("wire_index", &self.wire_index)
             .field("position", &self.position)
-            .field("id", &maybe(self.id.as_ref()))
-            .field("kind", &maybe(self.kind.as_ref()))
+            .field("id", &optional_bytes(self.id.as_ref()))
+            .field("kind", &optional_bytes(self.kind.as_ref()))
             .field("name", &self.name)
             .field("arguments", &self.arguments)
             .field("extra", &self.extra.len())
@@ -73,25 +73,28 @@ impl Debug for ToolCallUpdate<'_> {
 impl Debug for Update<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Update")
-            .field("at", &self.event_index)
-            .field("last", &self.last_of_event)
-            .field("choice_index", &self.choice)
-            .field("shape", &self.kind)
-            .field("id", &maybe(self.id.as_ref()))
+            .field("event_index", &self.event_index)
+            .field("last_of_event", &self.last_of_event)
+            .field("choice", &self.choice)
+            .field("kind", &self.kind)
+            .field("id", &optional_bytes(self.id.as_ref()))
             .field("created", &self.created)
-            .field("model", &maybe(self.model.as_ref()))
-            .field("role", &maybe(self.role.as_ref()))
+            .field("model", &optional_bytes(self.model.as_ref()))
+            .field("role", &optional_bytes(self.role.as_ref()))
             .field("content", &self.content)
             .field("reasoning", &self.reasoning)
             .field("refusal", &self.refusal)
             .field("function_name", &self.function_name)
             .field("function_arguments", &self.function_arguments)
             .field("tool_calls", &self.tool_calls)
-            .field("logprobs", &maybe(self.logprobs.as_ref()))
-            .field("finish_reason", &maybe(self.finish_reason.as_ref()))
-            .field("whole", &self.is_full_message)
-            .field("usage", &maybe(self.usage.as_ref()))
-            .field("error", &maybe(self.error.as_ref()))
+            .field("logprobs", &optional_bytes(self.logprobs.as_ref()))
+            .field(
+                "finish_reason",
+                &optional_bytes(self.finish_reason.as_ref()),
+            )
+            .field("is_full_message", &self.is_full_message)
+            .field("usage", &optional_bytes(self.usage.as_ref()))
+            .field("error", &optional_bytes(self.error.as_ref()))
             .field("metadata", &self.metadata.len())
             .field("delta_field_count", &self.delta_field_count)
             .field("warnings", &self.warnings)
@@ -103,12 +106,12 @@ impl Debug for Update<'_> {
 
 impl Debug for TextDelta<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Piece")
-            .field("at", &self.event_index)
+        f.debug_struct("TextDelta")
+            .field("event_index", &self.event_index)
             .field("choice", &self.choice)
-            .field("shape", &self.kind)
-            .field("role", &maybe(self.role))
-            .field("lane", &self.text_kind)
+            .field("kind", &self.kind)
+            .field("role", &optional_bytes(self.role))
+            .field("text_kind", &self.text_kind)
             .field("text", &bytes(self.text))
             .finish()
     }
@@ -116,10 +119,10 @@ impl Debug for TextDelta<'_> {
 
 impl Debug for ToolCall {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call")
-            .field("call", &self.call_index)
-            .field("index", &self.wire_index)
-            .field("id", &maybe(self.id.as_ref()))
+        f.debug_struct("ToolCall")
+            .field("call_index", &self.call_index)
+            .field("wire_index", &self.wire_index)
+            .field("id", &optional_bytes(self.id.as_ref()))
             .field("name", &bytes(&self.name))
             .field("kind", &self.kind)
             .field("arguments", &bytes(&self.arguments))
@@ -143,7 +146,7 @@ impl Debug for CallEntry {
 impl Debug for Audio {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Audio")
-            .field("id", &maybe(self.id.as_ref()))
+            .field("id", &optional_bytes(self.id.as_ref()))
             .field("data", &Bytes(self.data.len()))
             .field("transcript", &bytes(&self.transcript))
             .field("expires_at", &self.expires_at)
@@ -155,7 +158,7 @@ impl Debug for Audio {
 impl Debug for Message {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message")
-            .field("role", &maybe(self.role.as_ref()))
+            .field("role", &optional_bytes(self.role.as_ref()))
             .field("content", &bytes(&self.content))
             .field("reasoning", &bytes(&self.reasoning))
             .field("refusal", &bytes(&self.refusal))
@@ -168,8 +171,8 @@ impl Debug for Message {
 
 impl Debug for ChoiceOutcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Finished")
-            .field("index", &self.choice)
+        f.debug_struct("ChoiceOutcome")
+            .field("choice", &self.choice)
             .field("end", &self.end)
             .field("message", &self.message)
             .field("finish_reason", &self.finish_reason)
@@ -184,8 +187,8 @@ impl Debug for Transcript {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transcript")
             .field("index", &self.index())
-            .field("shape", &self.kind())
-            .field("events", &self.event_count())
+            .field("kind", &self.kind())
+            .field("event_count", &self.event_count())
             .field("calls", &self.calls.len())
             .field("finish_reason", &self.finish_reason())
             .field("end", &self.end())
@@ -197,9 +200,9 @@ impl Debug for Transcript {
 impl Debug for Metadata {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metadata")
-            .field("id", &maybe(self.id.as_ref()))
-            .field("model", &maybe(self.model.as_ref()))
-            .field("first_model", &maybe(self.first_model.as_ref()))
+            .field("id", &optional_bytes(self.id.as_ref()))
+            .field("model", &optional_bytes(self.model.as_ref()))
+            .field("first_model", &optional_bytes(self.first_model.as_ref()))
             .field("created", &self.created)
             .field("shape", &self.shape)
             .field("extra", &self.extra.len())
@@ -207,7 +210,7 @@ impl Debug for Metadata {
     }
 }
 
-/// The figures are shown; of the raw object only how many fields it has.
+/// Shows the numbers, and only the number of fields of the raw object.
 impl Debug for Usage {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Usage")
@@ -233,7 +236,7 @@ impl<T: AsRef<str>> Debug for Event<T> {
         match self {
             Self::Start { role } => f
                 .debug_struct("Start")
-                .field("role", &maybe(role.as_ref()))
+                .field("role", &optional_bytes(role.as_ref()))
                 .finish(),
             Self::Role(text) => f.debug_tuple("Role").field(&bytes(text)).finish(),
             Self::Content(text) => f.debug_tuple("Content").field(&bytes(text)).finish(),
@@ -243,38 +246,32 @@ impl<T: AsRef<str>> Debug for Event<T> {
             Self::Reasoning(text) => f.debug_tuple("Reasoning").field(&bytes(text)).finish(),
             Self::Refusal(text) => f.debug_tuple("Refusal").field(&bytes(text)).finish(),
             Self::ToolCallStart {
-                call_index: call,
-                wire_index: index,
+                call_index,
+                wire_index,
                 id,
                 name,
                 kind,
             } => f
                 .debug_struct("ToolCallStart")
-                .field("call", call)
-                .field("index", index)
-                .field("id", &maybe(id.as_ref()))
+                .field("call_index", call_index)
+                .field("wire_index", wire_index)
+                .field("id", &optional_bytes(id.as_ref()))
                 .field("name", &bytes(name))
                 .field("kind", kind)
                 .finish(),
-            Self::ToolCallArguments {
-                call_index: call,
-                text,
-            } => f
+            Self::ToolCallArguments { call_index, text } => f
                 .debug_struct("ToolCallArguments")
-                .field("call", call)
+                .field("call_index", call_index)
                 .field("text", &bytes(text))
                 .finish(),
-            Self::ToolCallDone {
-                call_index: call,
-                status,
-            } => f
+            Self::ToolCallDone { call_index, status } => f
                 .debug_struct("ToolCallDone")
-                .field("call", call)
+                .field("call_index", call_index)
                 .field("status", status)
                 .finish(),
             Self::Audio(raw) => f.debug_tuple("Audio").field(&bytes(raw)).finish(),
             Self::Logprobs(raw) => f.debug_tuple("Logprobs").field(&bytes(raw)).finish(),
-            Self::ExtraFields(raw) => f.debug_tuple("Metadata").field(&bytes(raw)).finish(),
+            Self::ExtraFields(raw) => f.debug_tuple("ExtraFields").field(&bytes(raw)).finish(),
             Self::Finish(raw) => f.debug_tuple("Finish").field(&bytes(raw)).finish(),
             Self::Warning(warning) => f.debug_tuple("Warning").field(warning).finish(),
             Self::End(end) => f.debug_tuple("End").field(end).finish(),
@@ -289,7 +286,7 @@ impl<T: AsRef<str>> Debug for Sequenced<T> {
         f.debug_struct("Sequenced")
             .field("choice", &self.choice)
             .field("seq", &self.seq)
-            .field("place", &self.position)
+            .field("position", &self.position)
             .field("event", &self.event)
             .finish()
     }
@@ -304,12 +301,12 @@ impl Debug for Repaired<'_> {
     }
 }
 
-/// Its templates are bytes of earlier chunks.
+/// Shows only counters, because templates contain bytes of earlier chunks.
 impl Debug for Decoder {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decoder")
             .field("events", &self.events())
-            .field("fitted", &self.fitted())
+            .field("template_hits", &self.template_hits())
             .finish_non_exhaustive()
     }
 }

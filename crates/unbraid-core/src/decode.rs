@@ -1,34 +1,43 @@
-//! One event's data becomes updates: by what is known of earlier ones, by one scan, by one strict attempt, then field by
-//! field, then by what servers are known to do to an event as a whole.
+//! Decodes the data of one event into [`Update`]s.
+//!
+//! Four paths are tried in this order, and each of them may only decline, never guess:
+//!
+//! 1. a template of an earlier chunk (`decode/templates.rs`);
+//! 2. a single scan over the bytes (`decode/scan.rs`);
+//! 3. one pass of `serde_json` (`decode/strict.rs`), the reference for the first two;
+//! 4. field by field over a tolerant reader (`decode/lenient.rs`).
+//!
+//! Data that is not a single JSON value is taken apart by `decode/salvage.rs`.
 
-pub(crate) mod chunk;
-mod fill;
-mod inside;
-pub(crate) mod lenient;
+mod emit;
+mod envelope;
+mod event;
+mod fields;
+mod json_bytes;
+mod lenient;
 mod merge;
-pub(crate) mod node;
-mod out;
-mod recognise;
 mod salvage;
 mod scan;
 mod strict;
-mod tell;
 mod template;
 mod templates;
 mod text;
+mod updates;
 
 use std::{borrow::Cow, sync::Arc};
 
-use merge::Merged;
-use out::Out;
-pub(crate) use template::Found;
+use emit::Emitter;
+use envelope::EnvelopeMemo;
+use merge::MergeCheck;
+use template::Template;
+pub(crate) use template::TemplateMatch;
 use templates::Templates;
 use text::text_of;
 
 use crate::{
     StreamError, Update,
-    depth::is_deeper_than,
     frame::{Frame, FrameKind},
+    node,
     options::default_reasoning_keys,
     piece::{DeltaKind, UpdateSink, Updates},
 };
@@ -42,11 +51,11 @@ use crate::{
 ///
 /// let mut framer = Framer::new(FrameLimits { line: 1024, event: 1024 }, false);
 /// let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
-/// let mut read = &b"data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
+/// let mut input = &b"data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
 /// let mut texts = Vec::new();
-/// while let Some(frame) = framer.next(&mut read) {
+/// while let Some(frame) = framer.next(&mut input) {
 ///     decoder.decode(frame?, &mut |update| {
-///         texts.extend(update.content.as_ref().map(|piece| piece.text.to_string()));
+///         texts.extend(update.content.as_ref().map(|content| content.text.to_string()));
 ///     })?;
 /// }
 /// assert_eq!(texts, ["Hi"]);
@@ -55,112 +64,113 @@ use crate::{
 /// ```
 pub struct Decoder {
     strict: bool,
-    depth: usize,
-    at: u64,
-    /// Envelope fields as they were last told: only changes are news.
-    memo: Vec<(Box<str>, tell::Known)>,
-    /// Choices whose reasoning comes in plain text: their details only repeat it (R4).
-    plain_reasoning: Vec<u32>,
+    max_depth: usize,
+    /// Events that were decoded, which is the ordinal of the next one.
+    events: u64,
+    envelope: EnvelopeMemo,
+    /// Choices that send their reasoning as text of its own: their `reasoning_details` only repeat it (R4).
+    reasoning_text_choices: Vec<u32>,
     templates: Templates,
-    way: Way,
+    path: DecodePath,
     scanned: u64,
-    /// The names under which reasoning comes, by rank.
-    reasoning: Vec<Arc<str>>,
-    /// In strict mode: what the deltas so far add up to.
-    merged: Merged,
-    /// Whether an event came in parts, and was warned of (S10).
+    /// The names of the fields that hold reasoning, by rank.
+    reasoning_keys: Vec<Arc<str>>,
+    /// In strict mode: the types of all fields that the deltas have brought so far.
+    merge_check: MergeCheck,
+    /// Whether an event arrived in parts, which is warned about only once (S10).
     in_parts: bool,
 }
 
-/// How events are read.
+/// Which of the decode paths are used. Tests and fuzzing compare the results of all three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// By a template, by the scanner, by the parser, field by field: the first that can.
-    First,
-    /// By neither template nor scanner.
-    Parser,
-    /// Field by field.
-    Fields,
+enum DecodePath {
+    /// All paths: template, scan, `serde_json`, field by field.
+    All,
+    /// Neither template nor scan.
+    SerdeJson,
+    /// Only field by field.
+    FieldByField,
 }
 
 impl Decoder {
-    /// A decoder at the start of a stream.
+    /// Creates a decoder at the start of a stream.
     #[must_use]
     pub fn new(strict: bool, depth: usize) -> Self {
         Self {
             strict,
-            depth,
-            at: 0,
-            memo: Vec::new(),
-            plain_reasoning: Vec::new(),
+            max_depth: depth,
+            events: 0,
+            envelope: EnvelopeMemo::default(),
+            reasoning_text_choices: Vec::new(),
             templates: Templates::default(),
-            way: Way::First,
+            path: DecodePath::All,
             scanned: 0,
-            reasoning: default_reasoning_keys(),
-            merged: Merged::default(),
+            reasoning_keys: default_reasoning_keys(),
+            merge_check: MergeCheck::default(),
             in_parts: false,
         }
     }
 
-    /// The same decoder with other names under which reasoning comes; see [`Config::reasoning_keys`](crate::Config::reasoning_keys).
+    /// Sets the names of the fields that hold reasoning; see [`Config::reasoning_keys`](crate::Config::reasoning_keys).
     #[must_use]
     pub fn with_reasoning_keys(mut self, keys: &[Arc<str>]) -> Self {
-        self.reasoning = keys.to_vec();
+        self.reasoning_keys = keys.to_vec();
         self
     }
 
-    /// The same decoder for a stream of which every index is read as 0 (E12).
-    pub(crate) fn folding(mut self, folds: bool) -> Self {
-        self.merged.folds = folds;
+    /// Sets whether every index is read as choice 0 (E12).
+    pub(crate) fn fold_choices(mut self, fold: bool) -> Self {
+        self.merge_check.fold_choices = fold;
         self
     }
 
-    /// A decoder that reads every event with the parser: what the short way is compared with.
+    /// Creates a decoder that reads every event with `serde_json`: the reference for the template and the scan.
     #[doc(hidden)]
     #[must_use]
     pub fn reference(strict: bool, depth: usize) -> Self {
         Self {
-            way: Way::Parser,
+            path: DecodePath::SerdeJson,
             ..Self::new(strict, depth)
         }
     }
 
-    /// A decoder that reads every event field by field: what the parser itself is compared with.
+    /// Creates a decoder that reads every event field by field: the reference for the `serde_json` path.
     #[doc(hidden)]
     #[must_use]
     pub fn by_field(strict: bool, depth: usize) -> Self {
         Self {
-            way: Way::Fields,
+            path: DecodePath::FieldByField,
             ..Self::new(strict, depth)
         }
     }
 
-    /// How many events were read by a template.
+    /// Returns how many events a template decoded.
     #[doc(hidden)]
     #[must_use]
-    pub fn fitted(&self) -> u64 {
-        self.templates.fitted()
+    pub fn template_hits(&self) -> u64 {
+        self.templates.hits()
     }
 
-    /// How many events were read by the scanner.
+    /// Returns how many events the scan decoded.
     #[doc(hidden)]
     #[must_use]
     pub fn scanned(&self) -> u64 {
         self.scanned
     }
 
-    /// How many events were decoded: the ordinal of the next one.
+    /// Returns how many events were decoded, which is the ordinal of the next one.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.at
+        self.events
     }
 
-    /// Decodes one frame: at least one update, the last one marked; none at all for empty data, which is no event (S12).
+    /// Decodes one frame into at least one update, of which the last one is marked. Empty data is not an event, and gives
+    /// no update.
     ///
     /// # Errors
     ///
-    /// In strict mode only: [`StreamError::Malformed`] for data that is not JSON (R07), and for deltas that cannot be
-    /// merged (R11, R14).
+    /// Only in strict mode: [`StreamError::Malformed`] for data that is not JSON, and for deltas that cannot be merged
+    /// because a field changes its type or cannot be appended.
     pub fn decode(
         &mut self,
         frame: Frame<'_>,
@@ -175,245 +185,100 @@ impl Decoder {
         sink: &mut dyn UpdateSink,
     ) -> Result<(), StreamError> {
         if frame.kind == FrameKind::Line && self.in_parts {
-            frame.kind = FrameKind::Event; // only the first part has to be warned of
+            frame.kind = FrameKind::Event; // only the first part is warned about
         }
-        if frame.data.is_empty() || self.fits(&frame, sink) {
+        if frame.data.is_empty() || self.decode_by_template(&frame, sink) {
             return Ok(());
         }
+        // From here on another path emits the event, possibly with another envelope.
         self.templates.interrupt();
-        if self.scans(&frame, sink) {
+        if self.decode_by_scan(&frame, sink) {
             return Ok(());
         }
         let text = text_of(frame.data);
-        let mut out = Out::new(self.at, sink);
+        let mut emitter = Emitter::new(self.events, sink);
         if let Some(Cow::Owned(_)) = text {
-            out.warn("S19", "invalid UTF-8 was replaced");
+            emitter.warn("S19", "invalid UTF-8 was replaced");
         }
         let understood = match &text {
-            Some(text) => self.frame(&frame, text, &mut out),
+            Some(text) => self.decode_event(&frame, text, &mut emitter),
             None => {
-                out.lose(frame.data.len());
+                emitter.count_lost(frame.data.len());
                 false
             }
         };
-        self.at += 1;
+        self.events += 1;
         let refused = self.strict && !understood;
+        // Built before `finish` consumes the emitter. The updates before the error are still delivered.
         let error = StreamError::Malformed {
-            what: out.refusal.unwrap_or("chunk JSON parsing failed"),
-            event_index: out.at,
+            what: emitter.refusal.unwrap_or("chunk JSON parsing failed"),
+            event_index: emitter.event_index,
             offset: frame.offset,
         };
-        out.finish();
+        emitter.finish();
         if refused { Err(error) } else { Ok(()) }
     }
 
-    /// Whether the event is like an earlier one; then it is told.
-    fn fits(&mut self, frame: &Frame<'_>, sink: &mut dyn UpdateSink) -> bool {
+    /// Decodes an event that matches a template; false if none does.
+    fn decode_by_template(&mut self, frame: &Frame<'_>, sink: &mut dyn UpdateSink) -> bool {
         if frame.kind != FrameKind::Event || frame.event.is_some() {
             return false;
         }
-        let found = self.find(frame.data);
-        found.is_some_and(|found| found.length == frame.data.len() && self.tell(&found, sink))
+        let found = self.match_template(frame.data);
+        found.is_some_and(|found| found.length == frame.data.len() && self.emit_match(&found, sink))
     }
 
-    /// What the bytes begin with, if it is like an earlier event's data.
+    /// Matches the start of the data with the templates of earlier events.
     #[inline(always)]
-    pub(crate) fn find<'t>(&self, data: &'t [u8]) -> Option<Found<'t>> {
-        if self.way != Way::First {
+    pub(crate) fn match_template<'t>(&self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
+        if self.path != DecodePath::All {
             return None;
         }
         self.templates.find(data)
     }
 
-    /// Tells an event that was found; false if it has to be looked at more closely.
+    /// Emits an event that matched a template; false if it needs a slower path after all.
     #[inline]
-    pub(crate) fn tell<T: UpdateSink + ?Sized>(&mut self, found: &Found<'_>, sink: &mut T) -> bool {
-        let plain_reasoning = &self.plain_reasoning;
-        let merged = self.strict.then_some(&self.merged);
-        let told = self.templates.tell(found, self.at, sink, |fit| {
-            let says_enough =
-                fit.lane != DeltaKind::Reasoning || plain_reasoning.contains(&fit.choice);
-            says_enough && merged.is_none_or(|merged| merged.is_alike(fit.choice, found.template))
+    pub(crate) fn emit_match<T: UpdateSink + ?Sized>(
+        &mut self,
+        found: &TemplateMatch<'_>,
+        sink: &mut T,
+    ) -> bool {
+        let reasoning_text_choices = &self.reasoning_text_choices;
+        let merge_check = self.strict.then_some(&self.merge_check);
+        let emitted = self.templates.emit(found, self.events, sink, |target| {
+            // The first reasoning text of each choice takes a slower path, which records that the choice sends text: its
+            // `reasoning_details` are dropped from then on.
+            let is_recorded = target.text_kind != DeltaKind::Reasoning
+                || reasoning_text_choices.contains(&target.choice);
+            is_recorded
+                && merge_check.is_none_or(|check| check.can_skip(target.choice, found.template))
         });
-        self.at += u64::from(told);
-        told
+        self.events += u64::from(emitted);
+        emitted
     }
 
-    /// False if the data is no JSON and strict mode has to end the stream.
-    fn frame<'a>(&mut self, frame: &Frame<'_>, text: &'a str, out: &mut Out<'a, '_>) -> bool {
-        match frame.kind {
-            FrameKind::BareDone => out.warn("S9", "[DONE] without a field name"),
-            FrameKind::Json | FrameKind::Garbage if out.at == 0 => {
-                out.warn("S29", "JSON without event-stream framing")
-            }
-            FrameKind::Line => {
-                self.in_parts = true;
-                out.warn("S10", "several frames without a blank line between them");
-            }
-            FrameKind::Json | FrameKind::Garbage | FrameKind::Event | FrameKind::Truncated => {}
-        }
-        out.cut = frame.kind == FrameKind::Truncated;
-        if out.cut && (self.strict || frame.event.is_some()) && !self.is_whole(text) {
-            out.lose(text.len());
-            return !self.strict;
-        }
-        out.cut &= frame.event.is_none();
-        match frame.event {
-            Some(b"error") => self.error_event(text, out),
-            Some(b"ping") => {
-                out.is_chunk = true; // S16
-                true
-            }
-            _ => self.payload(text, out) || self.strict_or_salvage(text, out),
-        }
-    }
-
-    fn strict_or_salvage<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
-        !self.strict && {
-            self.salvage(text, out);
-            true
-        }
-    }
-
-    /// One JSON value, an end mark, or a keep-alive; false if it is none of them.
-    fn payload<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
-        let trimmed = text.trim();
-        if trimmed.trim_matches('"') == "[DONE]" {
-            if text != "[DONE]" {
-                out.warn("S8", "[DONE] in quotes or white space");
-            }
-            out.is_chunk = true;
-            out.done = true;
-            return true;
-        }
-        if !self.strict && self.keep_alive(trimmed, out) {
-            return true;
-        }
-        if is_deeper_than(trimmed, self.depth) {
-            return false;
-        }
-        let mut fits = false;
-        if self.strict {
-            match self.merge(trimmed) {
-                Ok(fitted) => fits = fitted,
-                Err(refusal) => {
-                    out.refusal = refusal;
-                    return false;
-                }
-            }
-        }
-        let ordinary = || strict::chunk(trimmed, &self.reasoning);
-        if let Some(mut chunk) = (self.way != Way::Fields).then(ordinary).flatten() {
-            tell::drop_long_names(&mut chunk);
-            // A chunk that one fits already needs no further template.
-            let template = (!fits)
-                .then(|| self.templates.learn(text, &chunk))
-                .flatten();
-            if !self.emit(chunk, out) {
-                self.keep(template);
-            }
-            return true;
-        }
-        match node::read(trimmed, self.depth) {
-            Ok(node) => {
-                self.value(&node, out);
-                true
-            }
-            Err(_) => false,
-        }
-    }
-
-    /// Strict mode: the data has to be JSON by its grammar, and its deltas have to fit those before. True if a template
-    /// fits, too. The error says why the deltas are refused, if they are.
-    fn merge(&mut self, data: &str) -> Result<bool, Option<&'static str>> {
-        let node = node::read_json(data, self.depth).map_err(|_| None)?;
-        self.merged.merge(&node).map_err(Some)?;
-        let found = self.find(data.as_bytes());
+    /// Strict mode: checks that the data is JSON by its grammar and that its deltas can be merged with the earlier ones.
+    /// Returns whether a template matches as well. The error is the reason if the deltas are refused.
+    fn check_strictly(&mut self, data: &str) -> Result<bool, Option<&'static str>> {
+        let node = node::read_json(data, self.max_depth).map_err(|_| None)?;
+        self.merge_check.merge(&node).map_err(Some)?;
+        // The match is only noted here. Once it was merged twice, later chunks like it skip this path.
+        let found = self.match_template(data.as_bytes());
         let found = found.filter(|found| found.length == data.len());
-        let fits = found.map(|found| (found.index, found.template));
-        if let Some((choice, template)) = fits {
-            self.merged.note_alike(choice, template);
+        let matched = found.map(|found| (found.index, found.template));
+        if let Some((choice, template)) = matched {
+            self.merge_check.note_template_match(choice, template);
         }
-        Ok(fits.is_some())
+        Ok(matched.is_some())
     }
 
-    fn keep(&mut self, template: Option<template::Template>) {
+    fn keep_template(&mut self, template: Option<Template>) {
         if template.is_some() {
-            self.merged.forget_alike(); // the templates get other numbers
+            // Inserting a template renumbers the others.
+            self.merge_check.forget_template_matches();
         }
-        self.templates.keep(template);
-    }
-
-    fn keep_alive(&self, trimmed: &str, out: &mut Out<'_, '_>) -> bool {
-        if trimmed.starts_with(':') {
-            out.warn("S5", "a comment sent as data");
-        } else if trimmed.is_empty() {
-            // S12: silent.
-        } else if matches!(
-            trimmed,
-            "null" | "\"\"" | "{}" | "ping" | "\"ping\"" | "keep-alive" | "keepalive"
-        ) {
-            out.warn("S13", "a keep-alive sent as data");
-        } else {
-            return false;
-        }
-        out.is_chunk = true;
-        true
-    }
-
-    /// A JSON value of any kind; the entries of an array count one by one (X10, S29).
-    fn value<'a>(&mut self, node: &node::Node<'a>, out: &mut Out<'a, '_>) {
-        match node.as_array() {
-            Some(items) => {
-                for item in items {
-                    if out.is_full() {
-                        return out.skip();
-                    }
-                    let chunk = lenient::chunk(item, out.at, &self.reasoning);
-                    self.emit(chunk, out);
-                }
-            }
-            None => {
-                let chunk = lenient::chunk(node, out.at, &self.reasoning);
-                self.emit(chunk, out);
-            }
-        }
-    }
-
-    /// S15: the event's name says error, whatever its data looks like.
-    fn error_event<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
-        out.warn("S15", "an event named error");
-        out.is_chunk = true;
-        let text = text.trim();
-        let whole = node::read(text, self.depth).is_ok();
-        let last = match text.rsplit_once('\n').filter(|_| !whole) {
-            Some((before, last)) => {
-                self.lines(before, out); // S32: a half-written frame before it; its last line is the error
-                out.warn_of_loss(); // nothing counts behind the error
-                last
-            }
-            None => text,
-        };
-        out.push(Update {
-            error: Some(error_json(last.trim(), self.depth)),
-            is_chunk: true,
-            ..Update::default()
-        });
-        true
-    }
-}
-
-/// The JSON of an error, or its text as a JSON string.
-fn error_json(text: &str, depth: usize) -> Cow<'_, str> {
-    /// No message is longer; a page of HTML may be.
-    const MOST: usize = 1024 * 1024;
-    match node::read(text, depth) {
-        Ok(node) => node.to_json(),
-        Err(_) => {
-            let cut = (0..4).find_map(|back| text.get(..MOST - back));
-            let text = cut.unwrap_or(text);
-            Cow::Owned(serde_json::Value::from(text).to_string())
-        }
+        self.templates.insert(template);
     }
 }
 

@@ -248,8 +248,8 @@ impl Demux {
     /// How many events came, and how many of them were read without parsing.
     #[doc(hidden)]
     #[must_use]
-    pub fn fitted(&self) -> (u64, u64) {
-        self.pipeline.intake().fitted()
+    pub fn template_hits(&self) -> (u64, u64) {
+        self.pipeline.intake().template_hits()
     }
 
     /// Everything that was tolerated, on the stream and on its choices, by event.

@@ -1,18 +1,18 @@
-//! How deep a JSON text is nested, told without parsing it.
+//! Measures the nesting of a JSON text without parsing it.
 
 use memchr::memchr2_iter;
 
-/// Whether an array or object lies deeper than `max`, the outermost one counting as 1.
+/// Whether an array or object is nested deeper than `max`. The outermost one has depth 1.
 pub(crate) fn is_deeper_than(text: &str, max: usize) -> bool {
-    // Most texts have fewer brackets in all than are allowed in depth.
+    // Most texts have fewer brackets in total than are allowed in depth. Searching for them is faster than the loop below.
     if memchr2_iter(b'{', b'[', text.as_bytes()).nth(max).is_none() {
         return false;
     }
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
     for byte in text.bytes() {
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = in_string,
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
             b'"' => in_string = !in_string,
             b'[' | b'{' if !in_string => {
                 depth += 1;
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn only_brackets_outside_of_strings_count() {
+    fn only_brackets_outside_strings_count() {
         check("1", 0);
         check("[]", 1);
         check("[[],{},[[]]]", 3);

@@ -1,7 +1,8 @@
-//! Whose JSON this is: how one entry of `choices` is read, field by field.
+//! Reads one entry of `choices` field by field, in the dialects that are known.
 //!
-//! The two dialects of today differ in where a choice keeps its text, and servers mix them, so the entry itself
-//! decides. A provider whose chunks look otherwise is served from outside, by a stream of [`Update`](crate::Update)s.
+//! The two dialects of today differ only in the field that holds a choice's text. Some servers mix them, so each entry
+//! is read by the fields that it has. For a provider with other chunks, an application decodes them itself and passes
+//! a stream of [`Update`](crate::Update)s.
 
 pub(crate) mod openai_chat;
 pub(crate) mod openai_text;
@@ -11,15 +12,16 @@ use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     CompletionKind, Warning,
-    decode::{
-        chunk::{Element, has_tokens, is_padding, put},
-        lenient::{object, says_something},
-        node::{Node, Value},
-    },
+    chunk::{Element, has_tokens, is_padding, put_field},
+    node::{Node, Value},
 };
 
-/// One entry of `choices`; `None` if it has an index that is no index (E11).
-pub(crate) fn element<'a>(node: &Node<'a>, at: u64, reasoning: &[Arc<str>]) -> Option<Element<'a>> {
+/// Reads one entry of `choices`; `None` if its index is invalid (E11).
+pub(crate) fn element<'a>(
+    node: &Node<'a>,
+    event_index: u64,
+    reasoning_keys: &[Arc<str>],
+) -> Option<Element<'a>> {
     let fields = node.as_object()?;
     let mut element = Element {
         index: index(node)?,
@@ -30,39 +32,42 @@ pub(crate) fn element<'a>(node: &Node<'a>, at: u64, reasoning: &[Arc<str>]) -> O
             "index" | "delta" | "message" | "text" => {}
             "finish_reason" => element.update.finish_reason = finish_reason(value),
             "logprobs" => {
-                element.update.logprobs = object(value).filter(|raw| has_tokens(raw));
+                element.update.logprobs = value.object_json().filter(|raw| has_tokens(raw));
                 if !value.clean {
                     element.update.warnings.push(Warning::new(
                         "M8",
-                        at,
-                        "log probabilities that are no numbers were read as null",
+                        event_index,
+                        "invalid log probabilities were read as null",
                     ));
                 }
             }
-            "usage" => element.update.usage = object(value),
-            "error" => element.update.error = says_something(value).then(|| value.to_json()),
+            "usage" => element.update.usage = value.object_json(),
+            "error" => element.update.error = value.is_set().then(|| value.to_json()),
             key_name if value.is_null() || is_padding(key_name) => {}
-            _ => put(&mut element.update.metadata, key.clone(), value.to_json()),
+            _ => put_field(&mut element.update.metadata, key.clone(), value.to_json()),
         }
     }
-    read_message(node, &mut element, reasoning);
-    if element.odd {
-        let told = "content or a delta of a type that is none; it was kept as it came";
-        element.update.warnings.push(Warning::new("C11", at, told));
+    read_message(node, &mut element, reasoning_keys);
+    if element.has_unexpected_type {
+        let message = "content or a delta of an unexpected type was kept as raw JSON";
+        element
+            .update
+            .warnings
+            .push(Warning::new("C11", event_index, message));
     }
-    if element.lost_half || (!node.clean && holds_lone_half(node)) {
-        let warning = Warning::new("C14", at, "half a surrogate pair was replaced");
+    if element.replaced_half || (!node.clean && holds_lone_half(node)) {
+        let warning = Warning::new("C14", event_index, "half a surrogate pair was replaced");
         element.update.warnings.push(warning);
     }
     Some(element)
 }
 
-/// C14: half a character inside of a string, which no other delta can complete.
+/// Whether a string contains half a surrogate pair that no other delta can complete (C14).
 fn holds_lone_half(node: &Node<'_>) -> bool {
     match &node.value {
-        Value::String(wide) => {
-            let mark = char::REPLACEMENT_CHARACTER;
-            !node.clean && wide.text.contains(mark) && !node.raw.contains(mark)
+        Value::String(string) => {
+            let replacement = char::REPLACEMENT_CHARACTER;
+            !node.clean && string.text.contains(replacement) && !node.raw.contains(replacement)
         }
         Value::Array(items) => items.iter().any(holds_lone_half),
         Value::Object(fields) => fields.iter().any(|(_, value)| holds_lone_half(value)),
@@ -70,7 +75,7 @@ fn holds_lone_half(node: &Node<'_>) -> bool {
     }
 }
 
-/// `None` for an index that cannot be one, `Some(None)` for a missing one.
+/// The choice index of an entry: `None` if it is invalid, `Some(None)` if it is missing.
 pub(crate) fn index(node: &Node<'_>) -> Option<Option<u32>> {
     match node.get("index") {
         None => Some(None),
@@ -78,18 +83,18 @@ pub(crate) fn index(node: &Node<'_>) -> Option<Option<u32>> {
             Some(None)
         }
         Some(index) => {
-            // E10: a numeric string is its number; E11: 1.0 is not.
-            let whole = match &index.value {
+            // A numeric string is its number (E10), but `1.0` is not an index (E11).
+            let parsed = match &index.value {
                 Value::Number(raw) => raw.parse().ok(),
                 Value::String(text) => text.to_cow().trim().parse().ok(),
                 Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
             };
-            whole.map(Some)
+            parsed.map(Some)
         }
     }
 }
 
-/// F1, F13: "" and null are absent, anything else is its text.
+/// The finish reason. An empty string and `null` are absent (F1); any other type is kept as its JSON text (F13).
 fn finish_reason<'a>(value: &Node<'a>) -> Option<Cow<'a, str>> {
     match &value.value {
         Value::Null => None,
@@ -100,18 +105,18 @@ fn finish_reason<'a>(value: &Node<'a>) -> Option<Cow<'a, str>> {
     }
 }
 
-/// Which part of the entry is its message: the delta, the text, or a whole message in place of both (C19, E21, E22).
-fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning: &[Arc<str>]) {
-    let given = node.get("delta").filter(|delta| !delta.is_null());
-    let delta = given.filter(|delta| delta.as_object().is_some());
-    match (delta, given) {
-        (Some(delta), _) => openai_chat::delta(delta, element, reasoning),
-        (None, Some(odd)) => {
-            element.odd = true;
-            put(
+/// Reads the message of an entry: the delta, the text, or a full message in place of both (C19, E21, E22).
+fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: &[Arc<str>]) {
+    let present = node.get("delta").filter(|delta| !delta.is_null());
+    let delta = present.filter(|delta| delta.as_object().is_some());
+    match (delta, present) {
+        (Some(delta), _) => openai_chat::delta(delta, element, reasoning_keys),
+        (None, Some(unexpected)) => {
+            element.has_unexpected_type = true;
+            put_field(
                 &mut element.update.metadata,
                 Cow::Borrowed("delta"),
-                odd.to_json(),
+                unexpected.to_json(),
             );
         }
         (None, None) => {}
@@ -119,15 +124,13 @@ fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning: &[Arc
     if let Some(text) = node.get("text") {
         openai_text::text(text, delta.is_some(), element);
     }
-    let message = node
-        .get("message")
-        .filter(|message| says_something(message));
+    let message = node.get("message").filter(|message| message.is_set());
     if let Some(message) = message
         .filter(|_| !element.update.has_payload() && element.update.kind == CompletionKind::Chat)
     {
-        let mut whole = Element::default();
-        openai_chat::delta(message, &mut whole, reasoning);
-        whole.update.is_full_message = whole.update.has_payload();
-        openai_chat::merge(whole, element);
+        let mut full_message = Element::default();
+        openai_chat::delta(message, &mut full_message, reasoning_keys);
+        full_message.update.is_full_message = full_message.update.has_payload();
+        openai_chat::merge_message(full_message, element);
     }
 }

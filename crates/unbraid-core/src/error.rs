@@ -147,7 +147,7 @@ impl ServerError {
     pub fn new(json: &str, event: u64) -> Self {
         let known = serde_json::from_str(json).ok();
         // A number that a `Value` has no room for must not make a text of all the rest.
-        let body = known.unwrap_or_else(|| crate::report::parsed(json));
+        let body = known.unwrap_or_else(|| crate::json_text::parsed(json));
         let raw = (json.len() <= MAX_VALUES && may_differ(json)).then(|| json.into());
         Self { body, raw, event }
     }

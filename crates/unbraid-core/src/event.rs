@@ -5,7 +5,6 @@ use std::{fmt, sync::Arc};
 use crate::{
     ChoiceIndex, LimitExceeded, ServerError, StreamError, Text, TimedOut, TransportError, Usage,
     Warning,
-    json_text::Json,
     tool_call::{CallKind, CallStatus},
 };
 
@@ -404,24 +403,6 @@ impl<T> Sequenced<T> {
             seq: self.seq,
             position: self.position,
             event: self.event.map(f),
-        }
-    }
-}
-
-impl<T: AsRef<str>> fmt::Display for Sequenced<T> {
-    /// One line: `at seq c<choice> <type> <payload as JSON>`, the format of the fixture traces.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ", self.position.event, self.seq)?;
-        match self.choice {
-            Some(choice) => write!(f, "c{choice}")?,
-            None => f.write_str("-")?,
-        }
-        write!(f, " {}", self.event.as_str())?;
-        let payload = crate::report::payload(&self.event);
-        if payload.is_empty() {
-            Ok(())
-        } else {
-            write!(f, " {}", Json::Object(payload).into_text())
         }
     }
 }

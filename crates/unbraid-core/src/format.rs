@@ -1,10 +1,10 @@
-//! What a body without any choice appears to be: other providers' answers, and pages.
+//! The format of a body without any choice: another provider's answer, or a page of HTML.
 
 use std::fmt;
 
-/// What a body appears to be.
+/// The format of a body.
 ///
-/// It is is_chunk by the names of its fields, or by its first bytes, and serves to explain why no choice came.
+/// It is recognised by the names of the fields, or by the first bytes, and explains why a body has no choice.
 ///
 /// # Examples
 ///
@@ -21,7 +21,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BodyFormat {
-    /// Chat or text completions: what this library reads.
+    /// Chat or text completions: the format that this library reads.
     Completion,
     /// The Messages API of Anthropic.
     Anthropic,
@@ -41,14 +41,14 @@ pub enum BodyFormat {
     TextGenerationInference,
     /// The native completions of llama.cpp's server.
     LlamaCpp,
-    /// A page of HTML, as proxies send it in place of an answer.
+    /// An HTML page, which proxies send in place of an answer.
     Html,
     /// JSON of an unknown kind.
     Json,
 }
 
 impl BodyFormat {
-    /// The name that the command prints.
+    /// Returns the name that the command prints.
     ///
     /// # Examples
     ///
@@ -74,7 +74,7 @@ impl BodyFormat {
     }
 }
 
-/// With its article, for the end of a sentence.
+/// Formats the name with its article, for the end of a sentence.
 impl fmt::Display for BodyFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -94,11 +94,11 @@ impl fmt::Display for BodyFormat {
     }
 }
 
-/// The first bytes of a body, by which a page or a binary stream differs from an event stream.
+/// The first bytes of a body, which distinguish a page or a binary stream from an event stream.
 #[derive(Default)]
 pub(crate) struct Head(Vec<u8>);
 
-/// Shows how many bytes it holds: they are payload.
+/// Shows only the number of bytes, because they are payload.
 impl fmt::Debug for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Head({} bytes)", self.0.len())
@@ -107,19 +107,19 @@ impl fmt::Debug for Head {
 
 impl Head {
     /// Enough for a byte order mark, some blank lines and the first tag.
-    const LENGTH: usize = 64;
+    const MAX_BYTES: usize = 64;
 
-    /// Takes the next bytes of the body, as long as some are missing.
+    /// Adds the next bytes of the body, up to the maximum.
     #[inline]
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
-        if self.0.len() < Self::LENGTH {
-            let missing = Self::LENGTH - self.0.len();
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        if self.0.len() < Self::MAX_BYTES {
+            let missing = Self::MAX_BYTES - self.0.len();
             self.0
                 .extend_from_slice(bytes.get(..missing).unwrap_or(bytes));
         }
     }
 
-    /// What the body appears to be, if its first bytes show it.
+    /// The format of the body, if its first bytes show it.
     pub(crate) fn format(&self) -> Option<BodyFormat> {
         const TAGS: [&[u8]; 12] = [
             b"<!doctype html",
@@ -137,15 +137,15 @@ impl Head {
         ];
         let head = self.0.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&self.0);
         let text = head.trim_ascii_start();
-        let begins = |tag: &&[u8]| {
+        let starts_with = |tag: &&[u8]| {
             text.get(..tag.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(tag))
         };
         let has = |name: &[u8]| memchr::memmem::find(head, name).is_some();
-        if TAGS.iter().any(begins) {
+        if TAGS.iter().any(starts_with) {
             Some(BodyFormat::Html)
         } else if head.starts_with(&[0, 0]) && (has(b":event-type") || has(b":message-type")) {
-            // The first bytes are a length, those behind them the names of headers.
+            // A message starts with its length, and the names of its headers follow.
             Some(BodyFormat::Bedrock)
         } else {
             None

@@ -1,29 +1,33 @@
-//! Bytes, however cut, become whole events.
+//! Splits the bytes of a body into events, however the reads split them.
 //!
-//! The [`Framer`] does no I/O: it is given each read as it comes and lends out one [`Frame`] at a time. A body is
-//! read as an event stream by the rules of the WHATWG HTML standard (9.2.6), with the few liberties that real
-//! servers need, or, when its first byte says so, as JSON lines or one JSON array. The same bytes give the same
-//! frames and the same error at every cut into reads.
+//! The [`Framer`] does no I/O. It is given each read and lends out one [`Frame`] at a time. A body is read as an event
+//! stream by the rules of the WHATWG HTML standard (section 9.2.6), with the few exceptions that real servers need. If
+//! its first byte is a bracket or brace, it is read as JSON lines or a JSON array. The same bytes give the same frames
+//! and the same error, whatever the reads.
 
 use std::fmt;
 
 mod buffer;
-mod known;
+mod error;
 mod line;
 mod ndjson;
+mod peek;
+mod raw;
 mod sse;
 mod value;
 
 use memchr::{memchr, memchr2};
 
+pub use error::FrameError;
 use line::Lines;
-use ndjson::Json;
+use ndjson::{Json, JsonStep};
+use raw::{Part, RawFrame};
 use sse::Sse;
 
-/// Cuts a body into frames.
+/// Splits a body into frames.
 ///
-/// An event whose data is one line and lies whole within one read is lent out of that read; what is cut by the end
-/// of a read is kept, and no byte of it is looked at twice.
+/// An event with one line of data that is complete within one read is borrowed from that read. Bytes that the end of a
+/// read cuts off are kept, and no byte is scanned twice.
 ///
 /// # Examples
 ///
@@ -42,7 +46,7 @@ use sse::Sse;
 /// # Ok::<(), unbraid_core::frame::FrameError>(())
 /// ```
 ///
-/// A line over the limit ends the framer:
+/// A line that exceeds the limit ends the framer:
 ///
 /// ```
 /// use unbraid_core::frame::{FrameError, FrameLimits, Framer};
@@ -58,150 +62,152 @@ pub struct Framer {
     sse: Sse,
     json: Json,
     mode: Mode,
-    /// Bytes of a byte order mark matched so far; all of them, too, when it is known that none (more) will come.
-    bom: usize,
+    /// How many bytes of a byte order mark were matched. It is the full length once the start of the body is passed.
+    bom_matched: usize,
     strict: bool,
-    /// `finish` was called: no more input is taken.
-    finishing: bool,
-    ended: bool,
+    /// Whether `finish` was called, so that no more input is accepted.
+    is_finishing: bool,
+    has_ended: bool,
 }
 
 impl Framer {
-    /// Starts at the first byte of a body.
+    /// Creates a framer at the start of a body.
     ///
-    /// `strict` takes a body of `data:` lines, comments and blank lines only: any other line is an error, and so is
-    /// JSON without `data:`.
+    /// With `strict`, the body may contain only `data:` lines, comments and blank lines. Any other line is an error,
+    /// and so is JSON without `data:`.
     pub fn new(limits: FrameLimits, strict: bool) -> Self {
         Self {
             lines: Lines::new(limits.line),
             sse: Sse::new(limits.event, strict),
             json: Json::new(limits.event),
             mode: Mode::Undecided,
-            bom: 0,
+            bom_matched: 0,
             strict,
-            finishing: false,
-            ended: false,
+            is_finishing: false,
+            has_ended: false,
         }
     }
 
-    /// Takes the next frame out of `input`, advancing it.
+    /// Returns the next frame of `input`, and advances `input` past it.
     ///
-    /// None when `input` is used up; what of it belongs to an unfinished frame is kept. A blank line that ends with
-    /// CR gives its frame at once: a LF that follows, in this read or the next, belongs to it.
+    /// Returns `None` when `input` is used up; bytes of an unfinished frame are kept. A blank line that ends with CR
+    /// ends its frame at once. An LF after it, in this read or the next one, is part of the same line end.
     ///
     /// # Errors
     ///
-    /// The first error is the last item: after it, and after [`finish`](Self::finish), this gives None and drops
+    /// The first error is the last item. After it, and after [`finish`](Self::finish), this returns `None` and drops
     /// its input.
     #[must_use]
     pub fn next<'s, 'i: 's>(
         &'s mut self,
         input: &mut &'i [u8],
     ) -> Option<Result<Frame<'s>, FrameError>> {
-        if self.ended || self.finishing {
+        if self.has_ended || self.is_finishing {
             self.lines.advance(input, input.len());
             return None;
         }
-        let cut = self.cut(input).transpose()?;
-        Some(self.lend(cut))
+        let raw = self.next_raw(input).transpose()?;
+        Some(self.resolve_frame(raw))
     }
 
-    /// Ends the body and gives what it left unfinished; call it until it gives None.
+    /// Ends the body and returns what is left in it. Call it until it returns `None`.
     ///
-    /// That is one frame, or two where the last line shows that the data before it stands for itself (S10).
+    /// That is one frame, or two if the last line shows that the data before it is a frame of its own (S10).
     ///
     /// # Errors
     ///
-    /// The bytes after the last line end are a line like any other, so all but `NotSse` can still come.
+    /// The bytes after the last line end count as a line, so every error except `NotSse` is possible.
     #[must_use]
     pub fn finish(&mut self) -> Option<Result<Frame<'_>, FrameError>> {
-        if self.ended {
+        if self.has_ended {
             return None;
         }
-        self.finishing = true;
-        let cut = self.last_cut().transpose();
-        self.ended = cut.is_none();
-        Some(self.lend(cut?))
+        self.is_finishing = true;
+        let raw = self.last_raw().transpose();
+        self.has_ended = raw.is_none();
+        Some(self.resolve_frame(raw?))
     }
 
-    /// How many bytes were taken so far.
+    /// Returns how many bytes were consumed so far.
     pub fn bytes(&self) -> u64 {
-        self.lines.taken()
+        self.lines.consumed()
     }
 
-    /// How many bytes of the event under way are kept, since the reads so far did not bring its end.
+    /// Returns how many bytes of the current event are kept, because its end is in a later read.
     ///
-    /// Such an event takes time in proportion when its end comes.
+    /// Decoding such an event takes time in proportion once its end is received.
     #[inline]
     pub fn buffered_bytes(&self) -> usize {
         self.lines.kept().len() + self.sse.buffered_bytes()
     }
 
-    /// Whether the event under way may end within these bytes; if not, they are only kept.
+    /// Returns whether the current event may end within these bytes. If not, they are only kept.
     pub fn may_end(&self, input: &[u8]) -> bool {
-        let json = self.mode != Mode::Sse && memchr(b'}', input).is_some();
-        json || self.sse.line_left().is_some() || memchr2(b'\n', b'\r', input).is_some()
+        let may_end_value = self.mode != Mode::Sse && memchr(b'}', input).is_some();
+        may_end_value
+            || self.sse.pending_line().is_some()
+            || memchr2(b'\n', b'\r', input).is_some()
     }
 
-    /// The line that was taken whole, but is to be read again.
-    pub(crate) fn line_left(&self) -> Option<LineLeft> {
-        let start = self.sse.line_left()?;
-        Some(LineLeft {
+    /// The line that was consumed but is still to be read again.
+    pub(crate) fn pending_line(&self) -> Option<PendingLine> {
+        let start = self.sse.pending_line()?;
+        Some(PendingLine {
             length: self.lines.kept().len(),
-            taken: usize::try_from(self.lines.taken() - start).unwrap_or(usize::MAX),
+            consumed: usize::try_from(self.lines.consumed() - start).unwrap_or(usize::MAX),
         })
     }
 
-    /// Drops the LF of the last line's end, if the CR in front of it came in an earlier read.
+    /// Skips the LF of the last line's end if its CR was in an earlier read.
     pub(crate) fn skip_lf(&mut self, input: &mut &[u8]) {
         self.lines.skip_lf(input);
     }
 
-    /// Whether nothing more comes without further bytes. What was lent is given back.
+    /// Whether nothing more can be returned without further bytes. It ends the borrow of a lent event.
     #[inline]
     pub(crate) fn is_used_up(&mut self, input: &[u8]) -> bool {
         input.is_empty() && self.mode == Mode::Sse && self.sse.is_used_up()
     }
 
-    /// Takes back what was lent, if it is large: the next call may be far off.
+    /// Frees a large buffer that was lent out, because the next call may be much later.
     pub(crate) fn release(&mut self) {
         self.sse.release();
     }
 
-    /// Whether any field of an event stream (`data`, `event`, `id`, `retry`) or a comment was seen.
+    /// Returns whether any field of an event stream (`data`, `event`, `id`, `retry`) or a comment was seen.
     ///
-    /// A body that ends without one was no event stream.
+    /// A body that ends without one is not an event stream.
     pub fn seen_field(&self) -> bool {
         self.sse.seen_field()
     }
 
-    /// What the body is read as.
+    /// Returns the format in which the body is read.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    fn cut<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<Cut<'i>>, FrameError> {
+    fn next_raw<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<RawFrame<'i>>, FrameError> {
         if self.mode == Mode::Undecided {
-            self.decide(input)?;
+            self.detect_mode(input)?;
         }
         if self.mode == Mode::Json {
-            match self.json.cut(&mut self.lines, input)? {
-                ndjson::Step::More => return Ok(None),
-                ndjson::Step::Cut(cut) => return Ok(Some(cut)),
-                ndjson::Step::Field(line) => {
+            match self.json.next_raw(&mut self.lines, input)? {
+                JsonStep::More => return Ok(None),
+                JsonStep::Frame(raw) => return Ok(Some(raw)),
+                JsonStep::Field(line) => {
                     self.mode = Mode::Sse;
-                    self.sse.store(line, &mut self.lines)?;
+                    self.sse.store_line(line, &mut self.lines)?;
                 }
             }
         }
         match self.mode {
             Mode::Undecided | Mode::Json => Ok(None),
-            Mode::Sse => self.sse.cut(&mut self.lines, input),
+            Mode::Sse => self.sse.next_raw(&mut self.lines, input),
         }
     }
 
-    /// Reads up to the first byte that is neither mark nor white space, which tells how to read the rest.
-    fn decide(&mut self, input: &mut &[u8]) -> Result<(), FrameError> {
+    /// Reads up to the first byte that is not part of a byte order mark or white space, which decides the format.
+    fn detect_mode(&mut self, input: &mut &[u8]) -> Result<(), FrameError> {
         if !self.skip_bom(input)? {
             return Ok(());
         }
@@ -209,19 +215,19 @@ impl Framer {
             self.lines.skip_lf(input);
             match input.first() {
                 None => break,
-                // They are part of the first line if that turns out to be a field.
+                // Leading white space is part of the first line if that line is a field.
                 Some(b' ' | b'\t') => self.lines.keep(input, 1)?,
                 Some(b'\r' | b'\n') => {
                     if let Some(line) = self.lines.next(input)? {
-                        self.sse.store(line, &mut self.lines)?;
+                        self.sse.store_line(line, &mut self.lines)?;
                     }
                 }
                 Some(b'{' | b'[') if self.strict => {
-                    let offset = self.lines.taken();
+                    let offset = self.lines.consumed();
                     return Err(FrameError::NotSse { offset });
                 }
                 Some(b'{' | b'[') => {
-                    self.lines.forget();
+                    self.lines.clear_kept();
                     self.mode = Mode::Json;
                 }
                 Some(_) => self.mode = Mode::Sse,
@@ -230,54 +236,54 @@ impl Framer {
         Ok(())
     }
 
-    /// Drops a byte order mark at the start of the body; false while more bytes are needed to know it.
+    /// Drops a byte order mark at the start of the body; false if more bytes are needed to recognise one.
     fn skip_bom(&mut self, input: &mut &[u8]) -> Result<bool, FrameError> {
-        while let Some(expected) = BOM.get(self.bom) {
+        while let Some(expected) = BOM.get(self.bom_matched) {
             match input.first() {
                 None => return Ok(false),
                 Some(byte) if byte == expected => {
-                    self.bom += 1;
+                    self.bom_matched += 1;
                     self.lines.advance(input, 1);
                 }
-                Some(_) => self.give_back_bom()?,
+                Some(_) => self.restore_bom()?,
             }
         }
         Ok(true)
     }
 
-    /// Makes the bytes of a broken byte order mark what they are: the first bytes of a line.
-    fn give_back_bom(&mut self) -> Result<(), FrameError> {
-        let matched = std::mem::replace(&mut self.bom, BOM.len());
+    /// Restores the bytes of an incomplete byte order mark, which are the start of the first line.
+    fn restore_bom(&mut self) -> Result<(), FrameError> {
+        let matched = std::mem::replace(&mut self.bom_matched, BOM.len());
         if (1..BOM.len()).contains(&matched) {
             self.mode = Mode::Sse;
             self.lines
-                .open_with(BOM.get(..matched).unwrap_or_default())?;
+                .start_with(BOM.get(..matched).unwrap_or_default())?;
         }
         Ok(())
     }
 
-    fn last_cut(&mut self) -> Result<Option<Cut<'static>>, FrameError> {
-        self.give_back_bom()?;
+    fn last_raw(&mut self) -> Result<Option<RawFrame<'static>>, FrameError> {
+        self.restore_bom()?;
         if self.mode == Mode::Json {
             match self.json.last(&mut self.lines) {
-                ndjson::Step::More => return Ok(None),
-                ndjson::Step::Cut(cut) => return Ok(Some(cut)),
-                ndjson::Step::Field(_) => self.mode = Mode::Sse,
+                JsonStep::More => return Ok(None),
+                JsonStep::Frame(raw) => return Ok(Some(raw)),
+                JsonStep::Field(_) => self.mode = Mode::Sse,
             }
         }
         self.sse.last(&mut self.lines)
     }
 
-    fn lend<'s, 'i: 's>(
+    fn resolve_frame<'s, 'i: 's>(
         &'s mut self,
-        cut: Result<Cut<'i>, FrameError>,
+        raw: Result<RawFrame<'i>, FrameError>,
     ) -> Result<Frame<'s>, FrameError> {
-        let cut = cut.inspect_err(|_| self.ended = true)?;
+        let raw = raw.inspect_err(|_| self.has_ended = true)?;
         Ok(Frame {
-            kind: cut.kind,
-            event: Some(self.resolve(cut.event)).filter(|name| !name.is_empty()),
-            data: self.resolve(cut.data),
-            offset: cut.offset,
+            kind: raw.kind,
+            event: Some(self.resolve(raw.event)).filter(|name| !name.is_empty()),
+            data: self.resolve(raw.data),
+            offset: raw.offset,
         })
     }
 
@@ -291,7 +297,7 @@ impl Framer {
     }
 }
 
-/// Tells how far the framer is, and nothing of what it holds.
+/// Shows the framer's progress, and none of its data.
 impl fmt::Debug for Framer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Framer")
@@ -299,43 +305,43 @@ impl fmt::Debug for Framer {
             .field("bytes", &self.bytes())
             .field("seen_field", &self.seen_field())
             .field("strict", &self.strict)
-            .field("ended", &self.ended)
+            .field("ended", &self.has_ended)
             .finish_non_exhaustive()
     }
 }
 
-/// A line that was taken, but is to be read again.
-pub(crate) struct LineLeft {
-    /// How long it is, without its end.
+/// A line that was consumed but is still to be read again.
+pub(crate) struct PendingLine {
+    /// Its length without its end.
     pub(crate) length: usize,
-    /// Bytes that were taken from its start on.
-    pub(crate) taken: usize,
+    /// The number of bytes consumed since its start.
+    pub(crate) consumed: usize,
 }
 
-/// What may not be exceeded while framing.
+/// The limits of a framer.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameLimits {
-    /// Bytes of one line, without its end.
+    /// The maximum length of a line in bytes, without its end.
     pub line: usize,
-    /// Bytes of the joined data of one event, and of one JSON value.
+    /// The maximum length of the joined data of an event, and of a JSON value, in bytes.
     pub event: usize,
 }
 
-/// One event, lent until the next call; its `Debug` tells how long the data is, and none of it.
+/// One event, borrowed until the next call. Its `Debug` shows the length of the data, and none of it.
 #[derive(Clone, Copy)]
 pub struct Frame<'a> {
-    /// How it was cut out.
+    /// How the frame was delimited.
     pub kind: FrameKind,
-    /// The event's name, if it has one that is not empty.
+    /// The event's name, if it is not empty.
     pub event: Option<&'a [u8]>,
-    /// Its data lines, joined by LF. The bytes are not checked to be UTF-8.
+    /// The data lines, joined by LF. They are not checked to be UTF-8.
     pub data: &'a [u8],
-    /// Where in the body its first line starts: the first field of the event, or the value's first byte.
+    /// The offset in the body of the event's first field, or of the JSON value.
     pub offset: u64,
 }
 
 impl<'a> Frame<'a> {
-    /// A nameless event.
+    /// Creates an event without a name.
     pub(crate) fn of_data(data: &'a [u8], offset: u64) -> Self {
         Self {
             kind: FrameKind::Event,
@@ -357,111 +363,40 @@ impl fmt::Debug for Frame<'_> {
     }
 }
 
-/// How one frame was cut out.
+/// How a frame was delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameKind {
-    /// An event with at least one data line; the data may be empty.
+    /// An event with at least one data line. The data may be empty.
     Event,
-    /// A part of an event whose data lines, joined, are no JSON value (S10): a value that ends with its line, or what is
-    /// none.
+    /// A part of an event whose data lines together are not a JSON value (S10): a value that ends with its line, or
+    /// data that is not a value.
     ///
-    /// It is given as soon as that is known, so that a server which leaves out the blank lines is read as it writes. The
-    /// name of the event is that of its first part.
+    /// It is returned as soon as that is known, so that a server which omits the blank lines is read without delay.
+    /// The event's name belongs to its first part.
     Line,
-    /// A line `[DONE]` that is no field, and before which the event has no data. White space around it is dropped.
+    /// A line `[DONE]` without a field name, if the event has no data before it. White space around it is dropped.
     BareDone,
-    /// One object of a body that is JSON lines or a JSON array.
+    /// One object of a body that consists of JSON lines or a JSON array.
     Json,
-    /// A line of such a body, or the rest of one, that is no object.
+    /// A line of such a body, or the rest of one, that is not an object.
     Garbage,
-    /// The event, part of one, or object that the end of the body cut off, as far as it came.
+    /// The received part of an event, part or object that the end of the body cut off.
     ///
-    /// It may well be complete but for the blank line; whoever reads the data can tell.
+    /// It may be complete except for the blank line, which only its data can show.
     Truncated,
 }
 
-/// What a body is read as.
+/// The format in which a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// Nothing but white space came so far.
+    /// Only white space was received so far.
     Undecided,
     /// An event stream.
     Sse,
     /// JSON lines or a JSON array.
     Json,
-}
-
-/// Why a body cannot be cut into frames any further.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FrameError {
-    /// A line is longer than allowed.
-    #[error("line at byte {offset} is longer than {limit} bytes")]
-    LineTooLong {
-        /// Where the line starts.
-        offset: u64,
-        /// The limit on a line.
-        limit: usize,
-    },
-    /// The data of an event, or one JSON value, is longer than allowed.
-    #[error("event at byte {offset} holds more than {limit} bytes")]
-    EventTooLong {
-        /// Where the event starts.
-        offset: u64,
-        /// The limit on an event.
-        limit: usize,
-    },
-    /// Strict: a line is neither blank, a comment nor `data:`.
-    #[error("line at byte {offset} does not start with `data:`")]
-    NotData {
-        /// Where the line starts.
-        offset: u64,
-    },
-    /// Strict: the body is JSON, not an event stream.
-    #[error("body is no event stream: JSON starts at byte {offset}")]
-    NotSse {
-        /// Where the JSON starts.
-        offset: u64,
-    },
-}
-
-/// A frame before it borrows from the framer.
-struct Cut<'i> {
-    kind: FrameKind,
-    event: Part<'i>,
-    data: Part<'i>,
-    offset: u64,
-}
-
-impl<'i> Cut<'i> {
-    fn nameless(kind: FrameKind, data: Part<'i>, offset: u64) -> Self {
-        let event = Part::Read(b"");
-        Self {
-            kind,
-            event,
-            data,
-            offset,
-        }
-    }
-
-    fn bare_done(offset: u64) -> Self {
-        Self::nameless(FrameKind::BareDone, Part::Read(DONE), offset)
-    }
-}
-
-/// Where the bytes of a cut lie.
-#[derive(Clone, Copy)]
-enum Part<'i> {
-    /// In the read itself.
-    Read(&'i [u8]),
-    /// In the buffer of what reads cut in two.
-    Kept,
-    /// In the buffer of the event's name.
-    Name,
-    /// In the buffer of the event's joined data.
-    Data,
 }
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";

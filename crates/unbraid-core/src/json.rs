@@ -1,11 +1,11 @@
-//! Arguments while they stream: JSON that is not whole yet, or not quite JSON.
+//! Tools for JSON that is still being streamed, or that is not quite JSON.
 //!
-//! Each of these reads its text once, in fragments of any size, and keeps a stack instead of the text:
+//! Each of them reads its text once, in fragments of any size, and keeps a stack but not the text:
 //!
-//! - [`Partial`] is the value so far, for a form that fills itself;
-//! - [`Field`] is one string of it as it is typed, for an answer that appears word by word;
-//! - [`check()`] tells of a text that has ended whether it is what it should be;
-//! - [`repair()`] makes JSON of what is nearly JSON, beside the raw text and never in its place.
+//! - [`Partial`] builds the value received so far, for a form that fills in while the model writes;
+//! - [`Field`] yields the text of one string while it is written, for an answer that appears word by word;
+//! - [`check()`] returns whether a text that has ended is valid JSON;
+//! - [`repair()`] turns text that is nearly JSON into JSON, and leaves the raw text unchanged.
 //!
 //! ```
 //! use unbraid_core::json::{Field, Verdict, Partial, Pointer};
@@ -22,8 +22,8 @@
 //! assert_eq!(partial.value().unwrap()["sources"][1], 2);
 //! # Ok::<(), unbraid_core::json::PointerError>(())
 //! ```
+mod check;
 mod field;
-mod judge;
 mod partial;
 mod pointer;
 mod repair;
@@ -33,9 +33,9 @@ mod token;
 #[cfg(test)]
 mod tests;
 
+pub use check::{Verdict, check};
+pub(crate) use check::{check_cut, lone_surrogate};
 pub use field::{Field, FieldError, FieldState};
-pub use judge::{Verdict, check};
-pub(crate) use judge::{judge_cut, lone_surrogate};
 pub use partial::{Partial, PartialOptions, TrailingStrings};
 pub use pointer::{Pointer, PointerError};
 pub use repair::{Repair, Repaired, repair};

@@ -1,35 +1,30 @@
-//! JSON that is put together from values and from raw text, so that what the wire brought is printed as it came.
+//! Builds JSON text from values and raw JSON, so that JSON from the stream is printed unchanged.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
-    decode::{
-        chunk::is_doubtful,
-        node::{self, compact},
-    },
     limits::MAX_JSON_DEPTH,
-    report::parsed,
-    transcript::list_inside,
+    node::{self, compact, is_doubtful, to_value},
 };
 
-/// A JSON value of which parts are raw text.
+/// A JSON value, parts of which are raw JSON.
 #[derive(Debug)]
 pub(crate) enum Json<'a> {
     Value(Value),
     Raw(Cow<'a, str>),
     List(Vec<Self>),
-    /// Raw lists, one behind the other.
+    /// Several raw lists that form one.
     Joined(Vec<Cow<'a, str>>),
     Object(Fields<'a>),
 }
 
-/// The fields of an object, in the order in which they are printed.
+/// The fields of an object, in the order of the output.
 pub(crate) type Fields<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
 
 impl<'a> Json<'a> {
-    /// An object of values only; anything else has no fields.
+    /// The fields of an object without raw parts; anything else has none.
     pub(crate) fn fields(value: Value) -> Fields<'a> {
         let Value::Object(fields) = value else {
             return Vec::new();
@@ -38,16 +33,17 @@ impl<'a> Json<'a> {
         fields.into_iter().map(field).collect()
     }
 
-    /// As a value: a number that it has no room for is the nearest `f64`, or null beyond the largest of them.
+    /// Converts it to a value. A number that a `Value` has no room for becomes the nearest `f64`, or null beyond the range of
+    /// `f64`.
     pub(crate) fn into_value(self) -> Value {
         match self {
             Self::Value(value) => value,
             Self::Raw(raw) => parsed(&raw),
             Self::List(items) => items.into_iter().map(Self::into_value).collect(),
             Self::Joined(lists) => {
-                // Each for itself: together they may hold more values than one field may.
-                let parsed = lists.iter().map(|list| parsed(list));
-                let items = parsed.flat_map(|list| match list {
+                // Parsed separately, because together they may exceed the limit on the values of one field.
+                let values = lists.iter().map(|list| parsed(list));
+                let items = values.flat_map(|list| match list {
                     Value::Array(items) => items,
                     other => vec![other],
                 });
@@ -61,7 +57,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// As text without white space; every number of the raw parts stands as it came.
+    /// Converts it to text without white space. Numbers in raw parts keep their exact digits.
     pub(crate) fn into_text(self) -> String {
         let mut text = String::new();
         self.write(&mut text);
@@ -74,8 +70,8 @@ impl<'a> Json<'a> {
             Self::Raw(raw) => out.push_str(&printable(&raw)),
             Self::List(items) => {
                 out.push('[');
-                for (place, item) in items.into_iter().enumerate() {
-                    if place > 0 {
+                for (position, item) in items.into_iter().enumerate() {
+                    if position > 0 {
                         out.push(',');
                     }
                     item.write(out);
@@ -86,18 +82,18 @@ impl<'a> Json<'a> {
                 out.push('[');
                 for list in &lists {
                     let list = printable(list);
-                    let inside = list_inside(&list);
-                    if !inside.is_empty() && !out.ends_with('[') {
+                    let items = list_items(&list);
+                    if !items.is_empty() && !out.ends_with('[') {
                         out.push(',');
                     }
-                    out.push_str(inside);
+                    out.push_str(items);
                 }
                 out.push(']');
             }
             Self::Object(fields) => {
                 out.push('{');
-                for (place, (key, field)) in fields.into_iter().enumerate() {
-                    if place > 0 {
+                for (position, (key, field)) in fields.into_iter().enumerate() {
+                    if position > 0 {
                         out.push(',');
                     }
                     out.push_str(&Value::from(&*key).to_string());
@@ -110,8 +106,8 @@ impl<'a> Json<'a> {
     }
 }
 
-/// Raw text as it can stand inside of other JSON, in one line. What is not JSON becomes a string: updates that were
-/// decoded elsewhere may hold anything.
+/// Raw JSON in a form that can be part of other JSON in one line. Text that is not JSON becomes a string, because updates
+/// that were decoded elsewhere may contain anything.
 fn printable(raw: &str) -> Cow<'_, str> {
     let is_json = || serde_json::from_str::<&RawValue>(raw).is_ok();
     if !is_doubtful(raw) && is_json() {
@@ -123,6 +119,19 @@ fn printable(raw: &str) -> Cow<'_, str> {
     }
 }
 
+/// The raw JSON between the brackets of a list.
+pub(crate) fn list_items(list: &str) -> &str {
+    let list = list.strip_prefix('[').unwrap_or(list);
+    list.strip_suffix(']').unwrap_or(list).trim()
+}
+
+/// Converts raw JSON to a value. JSON with more than [`MAX_VALUES`](crate::limits::MAX_VALUES) values stays text.
+#[doc(hidden)]
+#[must_use]
+pub fn parsed(raw: &str) -> Value {
+    to_value(raw).unwrap_or_else(|| Value::from(raw))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -130,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_parts_are_printed_as_they_came_in_one_line() {
+    fn raw_parts_are_printed_unchanged_in_one_line() {
         let text = |raw: &str| Json::Raw(raw.into()).into_text();
         assert_eq!(text("{ \"a\":\n 1.50 }"), r#"{"a":1.50}"#);
         assert_eq!(
@@ -147,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_joined_as_they_came() {
+    fn lists_are_joined_unchanged() {
         let lists = || {
             Json::Joined(vec![
                 "[ ]".into(),

@@ -70,6 +70,7 @@ mod aggregate;
 mod audio;
 mod call_parse;
 pub mod choice;
+mod chunk;
 mod debug;
 pub mod decode;
 mod demux;
@@ -85,6 +86,7 @@ mod json_text;
 pub mod limits;
 mod message;
 mod metadata;
+mod node;
 mod options;
 pub mod piece;
 pub mod pipeline;
@@ -110,13 +112,13 @@ pub use error::{
 pub use event::{ChoiceEnd, Event, FinishReason, Position, Sequenced};
 pub use finish_class::FinishClass;
 pub use format::BodyFormat;
+#[doc(hidden)]
+pub use json_text::parsed;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{ChoiceOutcome, Message};
 pub use metadata::Metadata;
 pub use options::{Config, FinishPolicy, ThinkTags, tool_names};
 pub use redact::Redact;
-#[doc(hidden)]
-pub use report::parsed;
 pub use text::Text;
 pub use tool_call::{CallKind, CallProblem, CallStatus, ToolCall};
 pub use transcript::Transcript;

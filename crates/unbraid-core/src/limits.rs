@@ -1,69 +1,78 @@
-//! Every bound of the library, each with its reason.
+//! All limits of the library, each with its reason.
 
 use std::fmt;
 
-/// Bytes of one line. A base64 image or audio delta is 5 to 20 MiB on one line (S31); what is longer is no chat answer.
+/// The maximum length of a line in bytes. A base64 image or audio delta is a line of 5 to 20 MiB; no chat answer
+/// has a longer one.
 pub const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Bytes of one event's data. One event carries one chunk, and a chunk is one line in practice.
+/// The maximum length of an event's data in bytes. An event carries one chunk, and in practice a chunk is one line.
 pub const MAX_EVENT_BYTES: usize = MAX_LINE_BYTES;
 
-/// Choices of one completion. The API caps `n` at 128; a replayed stream carries no `n`, so the count is checked here.
+/// The maximum number of choices of a completion. The API limits `n` to 128. A replayed stream does not contain `n`,
+/// so the choices are counted.
 pub const MAX_CHOICES: usize = 128;
 
-/// Tool calls of one choice. Parallel calls come by the handful; a hundred is a runaway model (T45).
+/// The maximum number of tool calls of a choice. Parallel calls are few; a hundred of them is a runaway model.
 pub const MAX_TOOL_CALLS: usize = 128;
 
-/// Bytes that one choice may keep. One choice of the longest outputs of today (about 128,000 tokens) needs a twentieth.
+/// The maximum number of bytes that one choice keeps. A choice with the longest outputs of today (about 128,000
+/// tokens) needs a twentieth of it.
 pub const MAX_CHOICE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Bytes that one completion may keep, all choices together.
+/// The maximum number of bytes that the choices of a completion keep together.
 pub const MAX_COMPLETION_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Nesting of a chunk's JSON; `serde_json` refuses the same depth, so both decoders agree.
+/// The maximum nesting of a chunk's JSON. `serde_json` has the same limit, so all decode paths agree.
 pub const MAX_JSON_DEPTH: usize = 127;
 
-/// Nesting of a call's arguments (J16): `serde_json` refuses the same depth, so what is judged complete can be parsed.
+/// The maximum nesting of a call's arguments (J16). `serde_json` has the same limit, so arguments that are complete
+/// can be parsed.
 pub const MAX_ARGUMENT_DEPTH: usize = 127;
 
-/// Values in a partial view of arguments. One costs up to some 400 bytes (a key, a map's entry, its growth) for as
-/// little as 2 bytes of text, so that 50 MiB are the most; a megabyte of ordinary arguments has less than half as many.
+/// The maximum number of values in a partial view of arguments. A value of 2 bytes of text can cost 400 bytes of
+/// memory (a key, a map entry, its growth), so a view has at most 50 MiB. A megabyte of ordinary arguments has less
+/// than half as many values.
 pub const MAX_PARTIAL_NODES: usize = 1 << 17;
 
-/// Warnings that a completion, and each of its choices, keeps. A broken server breaks every chunk in the same way.
+/// The maximum number of warnings that a completion keeps, and that each of its choices keeps. A broken server breaks
+/// every chunk in the same way.
 pub const MAX_WARNINGS: usize = 64;
 
-/// Unknown fields kept of one object, and of one choice or stream. Servers send a dozen; a search among more would be slow.
+/// The maximum number of unknown fields that are kept of one object, and of one choice or stream. Servers send about a
+/// dozen, and fields are searched linearly.
 pub const MAX_FIELDS: usize = 256;
 
-/// Entries of `choices` in one event, as many of `tool_calls`, and as many chunks without choices, whatever the event is
-/// made of: one chunk, a list of them, several on one line. Servers send one, gateways that gather a few dozen; an entry
-/// may take 3 bytes on the wire and costs several hundred in memory.
+/// The maximum number of `choices` entries in one event, of `tool_calls` entries, and of chunks without choices,
+/// whether the event is one chunk, a list of chunks, or several on one line. Servers send one, and gateways that batch
+/// send a few dozen. An entry of 3 bytes costs several hundred bytes of memory.
 pub const MAX_ENTRIES: usize = 1024;
 
-/// Bytes of a completion's id, and of its model's name; a longer one is read as none. Both have some fifty, and each update
-/// of an event carries a copy.
+/// The maximum length of a completion's id, and of its model's name, in bytes; longer ones are dropped. Both have
+/// about fifty, and each update of an event carries a copy.
 pub const MAX_NAME_BYTES: usize = 4096;
 
-/// JSON values in a chunk that is read field by field, and in a field that is given as a value. One takes 2 bytes on
-/// the wire and costs up to a hundred in memory; the largest recorded chunks hold a few thousand.
+/// The maximum number of JSON values in a chunk that is read field by field, and in a field that is converted to a
+/// value. A value of 2 bytes costs up to a hundred bytes of memory. The largest recorded chunks have a few thousand.
 pub const MAX_VALUES: usize = 1 << 18;
 
-/// Bytes that are kept of an error from which secrets are removed. To find a key however it is escaped takes several copies
-/// of the text. A gateway's page of HTML has some 10 KiB, a provider's error less.
+/// The maximum number of bytes that are kept of an error from which secrets are removed. Finding a key in every escaped
+/// form takes several copies of the text. A gateway's HTML page has about 10 KiB, a provider's error less.
 pub const MAX_REDACTED_BYTES: usize = 64 * 1024;
 
-/// What one kept delta costs beside its bytes: its record, and the growth that a vector keeps in reserve.
+/// The memory that a kept delta costs in addition to its text, in bytes: its record, and the spare capacity of a
+/// vector.
 pub const DELTA_COST: u64 = 64;
 
-/// Bytes of one usage object; a longer one is read as none, since its fields and their names are kept several times over.
+/// The maximum length of a usage object in bytes; a longer one is treated as absent, because its fields and their names
+/// are kept several times.
 pub const MAX_USAGE_BYTES: usize = 1024 * 1024;
 
-/// Bytes that are read after `[DONE]`, for usage (U13) and to let a connection be used again (S26). A usage chunk has a
-/// few hundred; a server that sends more than this sends another answer.
+/// The maximum number of bytes that are read after `[DONE]`, to find usage (U13) and to make the connection reusable
+/// (S26). A usage chunk has a few hundred; a server that sends more sends another answer.
 pub const MAX_BYTES_AFTER_DONE: usize = 64 * 1024;
 
-/// Which bound was exceeded.
+/// The limit that was exceeded.
 ///
 /// # Examples
 ///
@@ -77,7 +86,7 @@ pub enum Limit {
     Line,
     /// [`Limits::event_bytes`]: ends the stream.
     Event,
-    /// [`Limits::choices`]: the further choice is refused, the others go on.
+    /// [`Limits::choices`]: the new choice is refused, and the others continue.
     Choices,
     /// [`Limits::tool_calls`]: ends the choice.
     ToolCalls,
@@ -88,7 +97,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether it bounds one choice, so that exceeding it is that choice's own fault.
+    /// Whether it limits one choice, so that exceeding it ends only that choice.
     pub(crate) fn is_of_choice(self) -> bool {
         match self {
             Self::ToolCalls | Self::ChoiceBytes => true,
@@ -110,7 +119,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A bound that a stream exceeded: which one, and how much it allows.
+/// The error of a stream that exceeded a limit.
 ///
 /// # Examples
 ///
@@ -123,13 +132,13 @@ impl fmt::Display for Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("more than {max} {limit}")]
 pub struct LimitExceeded {
-    /// The bound.
+    /// The limit.
     pub limit: Limit,
-    /// What it allows, in the bound's own unit (bytes, choices, calls).
+    /// Its value, in bytes, choices or calls.
     pub max: u64,
 }
 
-/// The bounds of one completion; the defaults are this module's constants.
+/// The limits of a completion. The defaults are the constants of this module.
 ///
 /// # Examples
 ///
@@ -142,21 +151,23 @@ pub struct LimitExceeded {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one line, its end not counted.
+    /// The maximum length of a line in bytes, without its end.
     pub line_bytes: usize,
-    /// Bytes of one event's data, its lines joined.
+    /// The maximum length of an event's joined data in bytes.
     pub event_bytes: usize,
-    /// Choices of one completion.
+    /// The maximum number of choices of the completion.
     pub choices: usize,
-    /// Tool calls of one choice, a legacy function call included.
+    /// The maximum number of tool calls of a choice, including a legacy function call.
     pub tool_calls: usize,
-    /// Bytes that one choice keeps: its text, and [`DELTA_COST`] a delta. More than 4 GiB are read as 4 GiB.
+    /// The maximum number of bytes that a choice keeps: its text, and [`DELTA_COST`] for each delta. More than 4 GiB
+    /// counts as 4 GiB.
     pub choice_bytes: u64,
-    /// Bytes that all choices together keep.
+    /// The maximum number of bytes that all choices keep together.
     pub completion_bytes: u64,
-    /// Nesting of a chunk's JSON; a deeper chunk is skipped with a warning.
+    /// The maximum nesting of a chunk's JSON. A chunk with deeper nesting is skipped with a warning.
     pub json_depth: usize,
-    /// Warnings kept by the completion and by each choice; further ones are only counted.
+    /// The maximum number of warnings that the completion keeps, and that each choice keeps. Further ones are only
+    /// counted.
     pub warnings: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Framer, decoder and router in a row: what [`Demux`](crate::Demux) and the actors drive, so that both agree on
-//! every stream by construction.
+//! Connects framer, decoder and router. Both [`Demux`](crate::Demux) and the actors drive a [`Pipeline`], so that they
+//! agree on every stream by construction.
 
 mod after_done;
 
@@ -12,17 +12,17 @@ use crate::{
     route::{ChoiceSink, Router},
 };
 
-/// Framer and decoder: bytes in, updates out.
+/// Framer and decoder: turns bytes into updates.
 ///
 /// # Examples
 ///
 /// ```
 /// use unbraid_core::{Config, pipeline::UpdateReader};
 ///
-/// let mut intake = UpdateReader::new(&Config::default());
+/// let mut reader = UpdateReader::new(&Config::default());
 /// let mut input = &b"data: {\"choices\":[{\"index\":7,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
 /// let mut seen = Vec::new();
-/// while let Some(event) = intake.next(&mut input, &mut |update| seen.push(update.choice)) {
+/// while let Some(event) = reader.next(&mut input, &mut |update| seen.push(update.choice)) {
 ///     event.unwrap();
 /// }
 /// assert_eq!(seen[0].unwrap().0, 7);
@@ -34,7 +34,7 @@ pub struct UpdateReader {
 }
 
 impl UpdateReader {
-    /// An intake at the start of a stream.
+    /// Creates a reader at the start of a stream.
     #[must_use]
     pub fn new(options: &Config) -> Self {
         let limits = &options.limits;
@@ -46,15 +46,15 @@ impl UpdateReader {
             framer: Framer::new(frame_limits, options.strict),
             decoder: Decoder::new(options.strict, limits.json_depth)
                 .with_reasoning_keys(&options.reasoning_keys)
-                .folding(options.expect_choices == Some(1)),
+                .fold_choices(options.expect_choices == Some(1)),
         }
     }
 
-    /// Decodes the next event of the input; `None` when it is used up.
+    /// Decodes the next event of the input; `None` when the input is used up.
     ///
     /// # Errors
     ///
-    /// The first error is the last item: a limit on lines or events, or what strict mode refuses.
+    /// The first error is the last item: an exceeded limit on lines or events, or an event that strict mode refuses.
     pub fn next(
         &mut self,
         input: &mut &[u8],
@@ -67,42 +67,42 @@ impl UpdateReader {
     fn next_to(
         &mut self,
         input: &mut &[u8],
-        taker: &mut impl UpdateSink,
+        sink: &mut impl UpdateSink,
     ) -> Option<Result<(), StreamError>> {
         let Self { framer, decoder } = self;
-        let begun = framer.begun(input);
-        let found = begun.and_then(|data| Some((data, decoder.find(data)?)));
+        let data = framer.peek_data(input);
+        let found = data.and_then(|data| Some((data, decoder.match_template(data)?)));
         if let Some((data, found)) = found {
             let offset = framer.bytes();
-            if framer.take_known(input, found.length) {
-                if decoder.tell(&found, taker) {
+            if framer.take_data_event(input, found.length) {
+                if decoder.emit_match(&found, sink) {
                     return Some(Ok(()));
                 }
                 let data = data.get(..found.length)?;
-                return Some(decoder.decode_to(Frame::of_data(data, offset), taker));
+                return Some(decoder.decode_to(Frame::of_data(data, offset), sink));
             }
         }
         if framer.is_used_up(input) {
             return None; // as most reads end, one event each
         }
         let frame = framer.next(input)?;
-        let decoded = decode(frame, decoder, taker);
+        let decoded = decode(frame, decoder, sink);
         framer.release();
         Some(decoded)
     }
 
-    /// How many events were decoded, and how many of them were read without parsing.
+    /// Returns how many events were decoded, and how many of them a template decoded.
     #[doc(hidden)]
     #[must_use]
-    pub fn fitted(&self) -> (u64, u64) {
-        (self.decoder.events(), self.decoder.fitted())
+    pub fn template_hits(&self) -> (u64, u64) {
+        (self.decoder.events(), self.decoder.template_hits())
     }
 
-    /// Decodes what the end of the stream left unfinished, if anything.
+    /// Decodes the unfinished event at the end of the stream, if any.
     ///
     /// # Errors
     ///
-    /// As [`next`](Self::next).
+    /// Those of [`next`](Self::next).
     pub fn finish(&mut self, sink: &mut dyn FnMut(&Update<'_>)) -> Option<Result<(), StreamError>> {
         let mut decoded = None;
         while let Some(frame) = self.framer.finish() {
@@ -115,29 +115,29 @@ impl UpdateReader {
         decoded
     }
 
-    /// Bytes that were taken.
+    /// Returns how many bytes were consumed.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.framer.bytes()
     }
 
-    /// How many bytes of the event under way are kept; see [`Framer::buffered_bytes`].
+    /// Returns how many bytes of the current event are kept; see [`Framer::buffered_bytes`].
     ///
-    /// [`next`](Self::next) and [`finish`](Self::finish) take time in proportion if the event ends there. So a caller
-    /// whose thread has other work can see beforehand that it should decode elsewhere.
+    /// [`next`](Self::next) and [`finish`](Self::finish) take time in proportion to it if the event ends there. A
+    /// caller whose thread has other work can therefore decode a large event elsewhere.
     #[inline]
     #[must_use]
     pub fn buffered_bytes(&self) -> usize {
         self.framer.buffered_bytes()
     }
 
-    /// Whether the event under way may end within these bytes; see [`Framer::may_end`].
+    /// Returns whether the current event may end within these bytes; see [`Framer::may_end`].
     #[must_use]
     pub fn may_end(&self, input: &[u8]) -> bool {
         self.framer.may_end(input)
     }
 
-    /// Events that were decoded.
+    /// Returns how many events were decoded.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.decoder.events()
@@ -147,16 +147,16 @@ impl UpdateReader {
 fn decode(
     frame: Result<Frame<'_>, FrameError>,
     decoder: &mut Decoder,
-    taker: &mut dyn UpdateSink,
+    sink: &mut dyn UpdateSink,
 ) -> Result<(), StreamError> {
     match frame {
-        Ok(frame) => decoder.decode_to(frame, taker),
-        Err(error) => Err(framing(error, decoder.events())),
+        Ok(frame) => decoder.decode_to(frame, sink),
+        Err(error) => Err(framing_error(error, decoder.events())),
     }
 }
 
-/// What a framing error means for the stream.
-fn framing(error: FrameError, event: u64) -> StreamError {
+/// The error of the stream for an error of framing.
+fn framing_error(error: FrameError, event_index: u64) -> StreamError {
     let limit = |limit, max: usize| {
         StreamError::Limit(LimitExceeded {
             limit,
@@ -168,22 +168,22 @@ fn framing(error: FrameError, event: u64) -> StreamError {
         FrameError::EventTooLong { limit: max, .. } => limit(Limit::Event, max),
         FrameError::NotData { offset } => StreamError::Malformed {
             what: "a line does not begin with `data:`",
-            event_index: event,
+            event_index,
             offset,
         },
         FrameError::NotSse { offset } => StreamError::Malformed {
-            what: "the body is no event stream",
-            event_index: event,
+            what: "the body is not an event stream",
+            event_index,
             offset,
         },
     }
 }
 
-/// The way from a decoder to a router.
+/// Passes updates from the decoder to the router.
 struct Routed<'p, S> {
     router: &'p mut Router,
     sink: &'p mut S,
-    /// Updates that came.
+    /// The number of updates.
     count: usize,
 }
 
@@ -199,20 +199,20 @@ impl<S: ChoiceSink> UpdateSink for Routed<'_, S> {
     }
 }
 
-/// Takes bytes (or updates) and tells a [`ChoiceSink`] what reaches which choice.
+/// Takes bytes (or updates), and reports to a [`ChoiceSink`] what each choice receives.
 #[derive(Debug)]
 pub struct Pipeline<S> {
     intake: UpdateReader,
     head: Head,
     router: Router,
-    /// Bytes that were read after `[DONE]`.
+    /// The bytes that were received after `[DONE]`.
     after_done: usize,
-    /// Carries out what the router decides.
+    /// Receives the decisions of the router.
     pub sink: S,
 }
 
 impl<S: ChoiceSink> Pipeline<S> {
-    /// A pipeline at the start of a stream.
+    /// Creates a pipeline at the start of a stream.
     #[must_use]
     pub fn new(options: Config, sink: S) -> Self {
         Self {
@@ -224,29 +224,29 @@ impl<S: ChoiceSink> Pipeline<S> {
         }
     }
 
-    /// The router: what is known of the stream as a whole.
+    /// Returns the router, which has the state of the stream as a whole.
     #[must_use]
     pub fn router(&self) -> &Router {
         &self.router
     }
 
-    /// The intake: how much was read.
+    /// Returns the reader of updates, which counts bytes and events.
     #[must_use]
     pub fn intake(&self) -> &UpdateReader {
         &self.intake
     }
 
-    /// Takes the next bytes of the stream. What comes behind the stream's end is dropped (S26).
+    /// Takes the next bytes of the stream. Bytes after the stream's end are dropped (S26).
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut input = bytes;
         while self.feed_portion(&mut input) {}
     }
 
-    /// Takes the next bytes of the stream up to the event that fills a portion, and advances the input; true if there may
-    /// be more in it.
+    /// Takes the next bytes of the stream, up to the event that fills a portion, and advances the input. Returns true
+    /// if the input may contain more.
     ///
-    /// A sink that keeps its input hands it on between portions. One is 256 KiB of the stream or
-    /// 4,096 updates, whichever is reached first; the last event may go beyond by as much as one event may bring
+    /// A sink that buffers updates can forward them between portions. A portion is 256 KiB of the stream or 4,096
+    /// updates, whichever is reached first. Its last event may exceed that by the updates of one event
     /// ([`MAX_ENTRIES`](crate::limits::MAX_ENTRIES)).
     ///
     /// # Examples
@@ -259,12 +259,12 @@ impl<S: ChoiceSink> Pipeline<S> {
     ///
     /// impl ChoiceSink for Count {
     ///     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _kind: CompletionKind) {}
-    ///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {
+    ///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {
     ///         self.0 += 1;
     ///     }
-    ///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
-    ///     fn end(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
-    ///     fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
+    ///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+    ///     fn end(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+    ///     fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
     ///     fn stream(&mut self, _event: Sequenced<Text>) {}
     /// }
     ///
@@ -278,9 +278,11 @@ impl<S: ChoiceSink> Pipeline<S> {
     /// assert!(input.is_empty());
     /// ```
     pub fn feed_portion(&mut self, input: &mut &[u8]) -> bool {
-        const BYTES: usize = 256 * 1024;
-        const UPDATES: usize = 4096;
-        let (mut portion, rest) = input.split_at_checked(BYTES).unwrap_or((*input, &[]));
+        const PORTION_BYTES: usize = 256 * 1024;
+        const PORTION_UPDATES: usize = 4096;
+        let (mut portion, rest) = input
+            .split_at_checked(PORTION_BYTES)
+            .unwrap_or((*input, &[]));
         let Self {
             intake,
             head,
@@ -289,35 +291,35 @@ impl<S: ChoiceSink> Pipeline<S> {
             ..
         } = self;
         let mut count = 0;
-        while count < UPDATES && router.takes_choices() {
-            let mut taker = Routed {
+        while count < PORTION_UPDATES && router.takes_choices() {
+            let mut routed = Routed {
                 router,
                 sink,
                 count,
             };
-            let Some(event) = intake.next_to(&mut portion, &mut taker) else {
+            let Some(event) = intake.next_to(&mut portion, &mut routed) else {
                 break;
             };
-            count = taker.count;
+            count = routed.count;
             if let Err(error) = event {
                 router.abort(error, sink);
             }
         }
-        let left = portion.len() + rest.len();
+        let remaining = portion.len() + rest.len();
         if !router.takes_choices() {
-            let after = input.get(input.len() - left..).unwrap_or_default();
+            let after = input.get(input.len() - remaining..).unwrap_or_default();
             *input = &[];
             if router.is_after_done() {
                 self.feed_after_done(after);
             }
             return false;
         }
-        let (taken, behind) = input
-            .split_at_checked(input.len() - left)
+        let (consumed, after) = input
+            .split_at_checked(input.len() - remaining)
             .unwrap_or((*input, &[]));
-        head.take(taken);
-        *input = behind;
-        left > 0 || count >= UPDATES
+        head.extend(consumed);
+        *input = after;
+        remaining > 0 || count >= PORTION_UPDATES
     }
 
     /// Takes an update that was decoded elsewhere.
@@ -328,7 +330,7 @@ impl<S: ChoiceSink> Pipeline<S> {
         self.router.update(update, &mut self.sink);
     }
 
-    /// The source has ended: what is open ends with it. A second call does nothing.
+    /// Ends the stream because its source has ended, and with it all open choices. A second call does nothing.
     pub fn finish(&mut self) {
         let Self {
             intake,
@@ -348,10 +350,10 @@ impl<S: ChoiceSink> Pipeline<S> {
         router.finish(intake.framer.bytes(), intake.framer.seen_field(), sink);
     }
 
-    /// The stream ends by an error from outside.
+    /// Ends the stream by an error from outside.
     ///
-    /// A last event that had arrived whole, but for its blank line, is delivered first if the connection died or was
-    /// given up: its bytes were received, and nothing is known to be wrong with them (S21, X14).
+    /// If the connection failed or timed out, a last event that is complete except for its blank line is delivered
+    /// first: its bytes were received, and nothing is known to be wrong with them (S21, X14).
     pub fn abort(&mut self, error: StreamError) {
         if matches!(error, StreamError::Transport(_) | StreamError::TimedOut(_)) {
             self.deliver_rest();
@@ -359,7 +361,7 @@ impl<S: ChoiceSink> Pipeline<S> {
         self.router.abort(error, &mut self.sink);
     }
 
-    /// Decodes what the framer holds. An error in it yields to the one that ends the stream.
+    /// Decodes the event that the framer keeps. The error that ends the stream takes precedence over an error in it.
     fn deliver_rest(&mut self) {
         let Self {
             intake,
@@ -372,12 +374,13 @@ impl<S: ChoiceSink> Pipeline<S> {
         }
     }
 
-    /// The caller ends the choice of a slot; what still comes for it is dropped. False if it had ended before.
+    /// Ends the choice of a slot for the caller. Later updates of it are dropped. Returns false if the choice had
+    /// ended before.
     pub fn cancel(&mut self, slot: usize) -> bool {
         self.router.cancel(slot, &mut self.sink)
     }
 
-    /// No byte has come for a while: choices that have a finish reason end.
+    /// Ends the choices that have a finish reason, because no byte was received for a while.
     pub fn handle_idle(&mut self) {
         self.router.handle_idle(&mut self.sink);
     }

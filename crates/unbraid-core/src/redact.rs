@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, panic::RefUnwindSafe, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use crate::{Update, decode::node::to_value, limits::MAX_REDACTED_BYTES};
+use crate::{Update, limits::MAX_REDACTED_BYTES, node::to_value};
 
 type Replace = dyn Fn(&str) -> String + Send + Sync + RefUnwindSafe;
 

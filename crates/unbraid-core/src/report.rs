@@ -1,17 +1,16 @@
-//! Events and errors as JSON: what the command line prints and the fixture traces hold.
+//! Events and errors as JSON, in the format of the command and of the fixture traces.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use serde_json::{Value, json};
 
 use crate::{
     ChoiceEnd, Event, Sequenced, StreamError, Warning,
-    decode::node::to_value,
     json_text::{Fields, Json},
 };
 
 impl StreamError {
-    /// The error as one JSON object: its `type`, its `message`, where it happened, and for a server's error its `body`.
+    /// Returns the error as a JSON object: its `type`, its `message`, its position, and the `body` of a server's error.
     ///
     /// # Examples
     ///
@@ -62,10 +61,10 @@ impl StreamError {
                 json!({ "format": format.as_str(), "events": events })
             }
             Self::Malformed {
-                event_index: event,
+                event_index,
                 offset,
                 ..
-            } => json!({ "event": event, "offset": offset }),
+            } => json!({ "event": event_index, "offset": offset }),
             Self::Transport(error) => {
                 json!({ "bytes": error.bytes, "source": error.causes() })
             }
@@ -80,7 +79,7 @@ impl StreamError {
 }
 
 impl ChoiceEnd {
-    /// What went wrong as one JSON object, or `null` where nothing did (a choice that merely did not finish is no error).
+    /// Returns the error as a JSON object, or `null` if there is none. A choice that merely did not finish has no error.
     ///
     /// # Examples
     ///
@@ -123,12 +122,12 @@ impl ChoiceEnd {
 }
 
 impl Warning {
-    /// The warning as one JSON object: `code`, `choice`, `event`, `message`.
+    /// Returns the warning as a JSON object: `code`, `choice`, `event`, `message`.
     ///
     /// # Examples
     ///
     /// ```
-    /// let warning = unbraid_core::Warning::new("X13", 4, "a chunk of 7 bytes that is no JSON was skipped");
+    /// let warning = unbraid_core::Warning::new("X13", 4, "a chunk of 7 bytes that is not JSON was skipped");
     /// assert_eq!(warning.to_json()["code"], "X13");
     /// ```
     #[must_use]
@@ -138,7 +137,7 @@ impl Warning {
 }
 
 impl<T: AsRef<str>> Sequenced<T> {
-    /// The event as one JSON object: `seq`, `choice`, `type`, then its payload.
+    /// Returns the event as a JSON object: `seq`, `choice`, `type`, then its payload.
     ///
     /// # Examples
     ///
@@ -152,15 +151,15 @@ impl<T: AsRef<str>> Sequenced<T> {
     /// assert_eq!(event.to_string(), r#"{"seq":1,"choice":3,"type":"content.delta","delta":"Hi"}"#);
     /// ```
     ///
-    /// A number that a [`Value`] has no room for is the nearest `f64`, or null beyond the largest of them;
-    /// [`to_json_text`](Self::to_json_text) prints each number as it came.
+    /// A number that a [`Value`] has no room for becomes the nearest `f64`, or null beyond the range of `f64`.
+    /// [`to_json_text`](Self::to_json_text) keeps each number as the server wrote it.
     #[must_use]
     pub fn to_json(&self) -> Value {
         self.json().into_value()
     }
 
-    /// The same object as JSON text, in one line, in which what the server sent of its own accord (usage, log
-    /// probabilities, unknown fields, errors) stands digit by digit as it came.
+    /// Returns the same object as one line of JSON text. Numbers that the server sent (in usage, log probabilities, unknown
+    /// fields and errors) keep their exact digits.
     ///
     /// # Examples
     ///
@@ -187,8 +186,26 @@ impl<T: AsRef<str>> Sequenced<T> {
     }
 }
 
-/// An event's payload.
-pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
+impl<T: AsRef<str>> fmt::Display for Sequenced<T> {
+    /// Formats one line: `event seq c<choice> <type> <payload as JSON>`, the format of the fixture traces.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ", self.position.event, self.seq)?;
+        match self.choice {
+            Some(choice) => write!(f, "c{choice}")?,
+            None => f.write_str("-")?,
+        }
+        write!(f, " {}", self.event.as_str())?;
+        let payload = payload(&self.event);
+        if payload.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " {}", Json::Object(payload).into_text())
+        }
+    }
+}
+
+/// The payload of an event.
+fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
     let raw = |name: &'static str, raw| vec![(Cow::Borrowed(name), raw)];
     match event {
         Event::Audio(text) => raw("audio", Json::Raw(text.as_ref().into())),
@@ -202,12 +219,12 @@ pub(crate) fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
             fields
         }
         Event::Error(error) => raw("error", error.json()),
-        _ => Json::fields(plain_payload(event)),
+        _ => Json::fields(value_payload(event)),
     }
 }
 
-/// The payload of an event that holds no raw JSON, as an object; `null` where it has none.
-fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
+/// The payload of an event without raw JSON, as an object; `null` if it has none.
+fn value_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
     match event {
         Event::Start { role } => json!({ "role": role.as_ref().map(AsRef::as_ref) }),
         Event::Role(role) => json!({ "role": role.as_ref() }),
@@ -216,22 +233,20 @@ fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         }
         Event::ReasoningDone | Event::ContentDone | Event::RefusalDone => Value::Null,
         Event::ToolCallStart {
-            call_index: call,
-            wire_index: index,
+            call_index,
+            wire_index,
             id,
             name,
             kind,
         } => {
-            json!({ "call": call, "index": index, "id": id.as_ref().map(AsRef::as_ref), "name": name.as_ref(), "kind": kind.as_str() })
+            json!({ "call": call_index, "index": wire_index, "id": id.as_ref().map(AsRef::as_ref), "name": name.as_ref(), "kind": kind.as_str() })
         }
-        Event::ToolCallArguments {
-            call_index: call,
-            text,
-        } => json!({ "call": call, "delta": text.as_ref() }),
-        Event::ToolCallDone {
-            call_index: call,
-            status,
-        } => json!({ "call": call, "status": status.as_str() }),
+        Event::ToolCallArguments { call_index, text } => {
+            json!({ "call": call_index, "delta": text.as_ref() })
+        }
+        Event::ToolCallDone { call_index, status } => {
+            json!({ "call": call_index, "status": status.as_str() })
+        }
         Event::Audio(_)
         | Event::Logprobs(_)
         | Event::ExtraFields(_)
@@ -243,13 +258,6 @@ fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
             json!({ "code": warning.code, "event": warning.event_index, "message": warning.message })
         }
     }
-}
-
-/// Raw JSON as a value; a field of more than [`MAX_VALUES`](crate::limits::MAX_VALUES) values stays text.
-#[doc(hidden)]
-#[must_use]
-pub fn parsed(raw: &str) -> Value {
-    to_value(raw).unwrap_or_else(|| Value::from(raw))
 }
 
 fn millis(duration: std::time::Duration) -> u64 {

@@ -1,13 +1,13 @@
-//! Text as it is handed to a caller: short, or a slice of a buffer that many deltas share.
+//! The text of a delta: a short copy, or a slice of a buffer that many deltas share.
 
 use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 
 use arrayvec::ArrayString;
 
-/// One delta's text.
+/// The text of one delta.
 ///
-/// Cloning it copies at most 24 bytes. It dereferences to `str`, prints as the text itself, and collects into a `String`.
-/// A longer text is a slice of a shared buffer; while it lives, that buffer lives too (at most 64 KiB, or one larger delta).
+/// Cloning it copies at most 24 bytes. It dereferences to `str`, its `Display` is the text, and it collects into a `String`.
+/// A longer text is a slice of a shared buffer, and keeps that buffer alive (at most 64 KiB, or one larger delta).
 ///
 /// # Examples
 ///
@@ -15,21 +15,21 @@ use arrayvec::ArrayString;
 /// use unbraid_core::Text;
 ///
 /// let parts = [Text::from("Hel"), Text::from("lo")];
-/// let mut whole = String::new();
-/// whole.extend(parts.iter().cloned());
-/// assert_eq!(whole, "Hello");
+/// let mut joined = String::new();
+/// joined.extend(parts.iter().cloned());
+/// assert_eq!(joined, "Hello");
 /// assert!(parts[0].starts_with('H'));
 /// ```
 #[derive(Clone)]
 pub struct Text(Repr);
 
-/// A token is nearly always short: counting who shares its buffer would cost more than the copy.
+/// A token is nearly always short, and copying it costs less than counting references to a shared buffer.
 type Short = ArrayString<24>;
 
 #[derive(Clone)]
 enum Repr {
     Short(Short),
-    Whole(Arc<str>),
+    Owned(Arc<str>),
     Slice {
         buffer: Arc<str>,
         start: u32,
@@ -38,7 +38,7 @@ enum Repr {
 }
 
 impl Text {
-    /// Cuts a text out of a shared buffer; an empty text where the range is no slice of it.
+    /// Creates a text that is a slice of a shared buffer. It is empty if the range is not valid in the buffer.
     ///
     /// # Examples
     ///
@@ -65,7 +65,7 @@ impl Text {
         }
     }
 
-    /// A text that needs no buffer; `None` if it is too long for that.
+    /// Creates a text that needs no buffer; `None` if it is longer than 24 bytes.
     ///
     /// # Examples
     ///
@@ -81,13 +81,21 @@ impl Text {
         Some(Self(Repr::Short(Short::from(text).ok()?)))
     }
 
-    /// The text.
+    /// Returns the text.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::Text;
+    ///
+    /// assert_eq!(Text::from("Hi").as_str(), "Hi");
+    /// ```
     #[must_use]
     #[inline]
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Repr::Short(text) => text,
-            Repr::Whole(text) => text,
+            Repr::Owned(text) => text,
             Repr::Slice { buffer, start, end } => {
                 buffer.get(*start as usize..*end as usize).unwrap_or("")
             }
@@ -122,7 +130,7 @@ impl Default for Text {
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        Self::short(text).unwrap_or_else(|| Self(Repr::Whole(Arc::from(text))))
+        Self::short(text).unwrap_or_else(|| Self(Repr::Owned(Arc::from(text))))
     }
 }
 
@@ -174,9 +182,9 @@ impl Extend<Text> for String {
 
 impl FromIterator<Text> for String {
     fn from_iter<I: IntoIterator<Item = Text>>(texts: I) -> Self {
-        let mut whole = Self::new();
-        whole.extend(texts);
-        whole
+        let mut joined = Self::new();
+        joined.extend(texts);
+        joined
     }
 }
 

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 pub(crate) use cut::cuts_calls;
 pub use problem::CallProblem;
 
-use crate::json::{Verdict, check, judge_cut};
+use crate::json::{Verdict, check, check_cut};
 
 /// The three kinds of call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -125,7 +125,7 @@ fn judge_arguments(kind: CallKind, arguments: &str, cut: bool) -> Verdict {
     match (kind, cut) {
         (CallKind::Custom, true) => Verdict::Truncated,
         (CallKind::Custom, false) => Verdict::Complete, // T31: its input is text
-        (CallKind::Function | CallKind::LegacyFunction, true) => judge_cut(arguments),
+        (CallKind::Function | CallKind::LegacyFunction, true) => check_cut(arguments),
         (CallKind::Function | CallKind::LegacyFunction, false) => check(arguments),
     }
 }

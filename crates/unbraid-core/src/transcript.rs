@@ -12,7 +12,7 @@ mod write;
 use std::sync::Arc;
 
 pub(crate) use call_entry::CallEntry;
-pub(crate) use fields::{Field, Level, list_inside, raw_pairs};
+pub(crate) use fields::{Field, Level, raw_pairs};
 pub use gather::{EventFilter, TextKind};
 
 use crate::{

@@ -1,5 +1,4 @@
-//! Reported usage: merged field by field, the last value of each, never summed (U1 to U11). What is missing can be
-//! estimated.
+//! Token usage: merges what a stream reports field by field, and estimates what is missing.
 
 mod calls;
 mod estimate;
@@ -8,40 +7,49 @@ mod fields;
 mod prompt;
 mod reported;
 mod sum;
+mod tokenizer;
 mod tools;
 
 use exact::Exact;
 use serde_json::Value;
 
-pub use calls::Framing;
 pub use estimate::{
-    BYTES_PER_TOKEN, Estimated, Tokenizer, completion_tokens, estimate, estimate_for,
-    estimate_with, prompt_tokens,
+    BYTES_PER_TOKEN, Estimated, completion_tokens, estimate, estimate_for, estimate_with,
+    prompt_tokens,
 };
 pub use prompt::Prompt;
+pub use tokenizer::{Framing, Tokenizer};
 
 pub(crate) use exact::may_differ;
 pub(crate) use reported::{Known, Reported, Source};
 
 use crate::ChoiceIndex;
 
-/// Where the figures come from.
+/// Where the numbers of a [`Usage`] come from.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Usage, UsageSource};
+///
+/// assert_eq!(Usage::default().source, UsageSource::Absent);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UsageSource {
-    /// The server reported none, and none was estimated.
+    /// Nothing was reported or estimated.
     #[default]
     Absent,
-    /// The server reported it.
+    /// The server reported all of them.
     Reported,
-    /// It was counted here.
+    /// All of them were counted here.
     Estimated,
-    /// Some figures were reported and others counted; [`Usage::estimated`] tells which.
+    /// Some numbers were reported and others counted; see [`Usage::estimated`].
     Mixed,
 }
 
 impl UsageSource {
-    /// The name that the command prints: `absent`, `reported`, `estimated` or `mixed`.
+    /// Returns the name that the command prints: `absent`, `reported`, `estimated` or `mixed`.
     ///
     /// # Examples
     ///
@@ -59,7 +67,7 @@ impl UsageSource {
     }
 }
 
-/// Tokens of a completion. What is not known is `None`, never 0.
+/// The tokens of a completion. An unknown number is `None`, never 0.
 ///
 /// # Examples
 ///
@@ -76,28 +84,30 @@ impl UsageSource {
 #[derive(Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Tokens of the prompt.
+    /// The tokens of the prompt.
     pub prompt_tokens: Option<u64>,
-    /// Tokens of all choices.
+    /// The tokens of all choices.
     pub completion_tokens: Option<u64>,
-    /// The total as the server gave it; it need not be the sum (U11).
+    /// The total that the server reported, which need not be the sum (U11).
     pub total_tokens: Option<u64>,
-    /// Completion tokens of single choices, where the server told them apart or they were estimated.
+    /// The completion tokens of single choices, if they were reported separately or estimated.
     pub per_choice: Vec<(ChoiceIndex, u64)>,
-    /// Tokens of single prompts by their position in the request's list, where the server reported one by one (E15).
+    /// The tokens of single prompts by their position in the request's list, if the server reported them separately
+    /// (E15).
     pub prompts: Vec<(u32, u64)>,
-    /// The reported completion is the sum over single choices: a choice without a report of its own is missing in it.
+    /// Whether `completion_tokens` is the sum of the reports of single choices, so that choices without a report are
+    /// missing in it.
     pub by_choice: bool,
-    /// The server reported fewer completion tokens than deltas with text came (U15).
+    /// Whether the server reported fewer completion tokens than deltas with text were received (U15).
     pub below_received: bool,
-    /// Completion tokens as they were counted here, beside a reported figure that is below what was received (U15).
+    /// The completion tokens that were counted here, if the reported number is below what was received (U15).
     pub counted: Option<u64>,
-    /// Reported, estimated, or neither.
+    /// Where the numbers come from.
     pub source: UsageSource,
-    /// Which figures were estimated; the others were reported.
+    /// Which numbers were estimated. The others were reported.
     pub estimated: Estimated,
-    /// All fields that were reported, merged, unknown ones included; `null` if none came. Nothing estimated is in it.
-    /// A number that a `Value` has no room for is the nearest `f64`; [`raw_json`](Self::raw_json) has it as it came.
+    /// All reported fields, merged, including unknown ones; `null` if none were reported. It contains no estimate. A
+    /// number that a `Value` has no room for is the nearest `f64`; [`raw_json`](Self::raw_json) keeps its digits.
     pub raw: Value,
     exact: Exact,
 }

@@ -44,7 +44,7 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
     let mut by_field = Decoder::by_field(strict, MAX_JSON_DEPTH);
     let mut hits = Hits::default();
     for data in events {
-        let before = (decoder.fitted(), decoder.scanned());
+        let before = (decoder.template_hits(), decoder.scanned());
         let (actual, error) = read(&mut decoder, data);
         let display = || String::from_utf8_lossy(data);
         for other in [&mut reference, &mut by_field] {
@@ -54,7 +54,7 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
             assert_eq!(decoder.events(), other.events(), "{}", display());
         }
         hits.scanned.push(decoder.scanned() > before.1);
-        let is_template = decoder.fitted() > before.0;
+        let is_template = decoder.template_hits() > before.0;
         if is_template {
             let [update] = actual.as_slice() else {
                 panic!("{} updates: {}", actual.len(), display());
@@ -66,7 +66,7 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
             break;
         }
     }
-    assert_eq!(reference.fitted() + reference.scanned(), 0);
+    assert_eq!(reference.template_hits() + reference.scanned(), 0);
     for expect_choices in [None, Some(1)] {
         let options = Config {
             strict,

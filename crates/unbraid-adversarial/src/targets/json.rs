@@ -84,8 +84,8 @@ fn prefixes(text: &str, fragments: &[&str]) {
         let mut at_once = Partial::default();
         at_once.feed(&received);
         assert_eq!(
-            partial.judged(),
-            at_once.judged(),
+            partial.verdict(),
+            at_once.verdict(),
             "{received:?} of {text:?}"
         );
         if received.len() < LONG {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::{Config, Demux};
 
-/// The first choice that entries of `choices`, one a chunk, add up to; `None` stands for `[DONE]`.
+/// The first choice of the aggregate of these entries of `choices`, one for each chunk.
 fn choice(entries: &[&str]) -> (Value, Vec<&'static str>) {
     let mut demux = Demux::new(Config::default());
     for entry in entries {
@@ -14,12 +14,12 @@ fn choice(entries: &[&str]) -> (Value, Vec<&'static str>) {
     (demux.aggregate()["choices"][0].take(), codes.collect())
 }
 
-/// What the entries add up to at a JSON pointer, `null` where there is nothing.
+/// Checks the value at a JSON pointer of the aggregate, `null` if there is none.
 #[track_caller]
 fn check(entries: &[&str], pointer: &str, expected: Value) {
     let (choice, codes) = choice(entries);
-    let given = choice.pointer(pointer).cloned().unwrap_or_default();
-    assert_eq!(given, expected, "{pointer} of {choice}");
+    let actual = choice.pointer(pointer).cloned().unwrap_or_default();
+    assert_eq!(actual, expected, "{pointer} of {choice}");
     assert!(codes.is_empty(), "{codes:?}");
 }
 
@@ -41,7 +41,7 @@ fn c20_lists_in_deltas_are_concatenated_in_the_message() {
 }
 
 #[test]
-fn c20_a_field_that_came_after_the_end_is_in_the_message() {
+fn c20_a_field_received_after_the_end_is_in_the_message() {
     let entries = [
         r#"{"index":0,"delta":{"images":[1]},"finish_reason":"stop"}"#,
         r#"{"index":1,"delta":{"content":"x"}}"#,
@@ -53,7 +53,7 @@ fn c20_a_field_that_came_after_the_end_is_in_the_message() {
 }
 
 #[test]
-fn e24_other_fields_stand_where_they_stood_and_keep_their_last_value() {
+fn e24_unknown_fields_keep_their_object_and_their_last_value() {
     let entries = [
         r#"{"index":0,"delta":{"content":"a","channel":"x","mark":1},"mark":2,"stop_reason":3}"#,
         r#"{"index":0,"delta":{"channel":"y"},"stop_reason":4,"finish_reason":"stop"}"#,
@@ -66,7 +66,7 @@ fn e24_other_fields_stand_where_they_stood_and_keep_their_last_value() {
 }
 
 #[test]
-fn e24_the_lenient_decoder_puts_fields_in_the_same_places() {
+fn e24_the_lenient_decoder_puts_fields_in_the_same_objects() {
     let entries = [
         r#"{"index":"0","delta":{"content":"a","images":[1],"mark":1},"mark":2}"#,
         r#"{"index":"0","delta":{"images":[2]},"finish_reason":"stop"}"#,
@@ -104,7 +104,7 @@ fn r4_reasoning_details_are_concatenated_and_their_text_counts_once() {
 }
 
 #[test]
-fn c11_parts_that_are_no_text_are_all_kept() {
+fn c11_parts_that_are_not_text_are_kept() {
     let entries = [
         r#"{"index":0,"delta":{"content":[{"type":"text","text":"a"},{"type":"reference","ids":[1]},{"type":"reference","ids":[2]}]}}"#,
         r#"{"index":0,"delta":{"content":[{"type":"reference","ids":[3]}]},"finish_reason":"stop"}"#,
@@ -117,7 +117,7 @@ fn c11_parts_that_are_no_text_are_all_kept() {
 }
 
 #[test]
-fn e21_a_whole_message_repeats_no_list() {
+fn e21_a_full_message_does_not_repeat_lists() {
     let entries = [
         r#"{"index":0,"delta":{"content":"a","annotations":[1]}}"#,
         r#"{"index":0,"delta":{},"message":{"role":"assistant","content":"a","annotations":[1],"images":[2]},"finish_reason":"stop"}"#,
@@ -128,7 +128,7 @@ fn e21_a_whole_message_repeats_no_list() {
 }
 
 #[test]
-fn m11_audio_is_joined_and_stands_in_the_message_alone() {
+fn m11_audio_is_joined_and_only_in_the_message() {
     let entries = [
         r#"{"index":0,"delta":{"role":"assistant","audio":{"id":"a1","transcript":"The"}}}"#,
         r#"{"index":0,"delta":{"audio":{"data":"UklGRg==","transcript":" tide"}}}"#,
@@ -146,7 +146,7 @@ fn m11_audio_is_joined_and_stands_in_the_message_alone() {
 }
 
 #[test]
-fn m11_audio_that_is_no_base64_is_warned_about_and_told_as_it_came() {
+fn m11_audio_that_is_not_base64_is_kept_with_a_warning() {
     let mut demux = Demux::new(Config::default());
     demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"audio\":{\"data\":\"?!\"}}}]}\n\n");
     let events: Vec<String> =
@@ -160,7 +160,7 @@ fn m11_audio_that_is_no_base64_is_warned_about_and_told_as_it_came() {
 }
 
 #[test]
-fn t40_the_fields_of_a_call_stand_in_its_entry() {
+fn t40_unknown_fields_of_a_call_are_in_its_entry() {
     let entries = [
         r#"{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"heat","arguments":"{"},"extra_content":{"google":{"thought_signature":"Cp"}}}]}}"#,
         r#"{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]},"finish_reason":"tool_calls"}"#,
@@ -183,8 +183,8 @@ fn the_keys_of_joined_logprobs_are_bounded() {
     let entry = format!(
         "{{\"index\":0,\"delta\":{{\"content\":\"a\"}},\"logprobs\":{{\"content\":[1]{keys}}}}}"
     );
-    let (whole, _) = choice(&[&entry]);
-    let logprobs = whole["logprobs"].as_object().unwrap();
+    let (merged, _) = choice(&[&entry]);
+    let logprobs = merged["logprobs"].as_object().unwrap();
     assert_eq!(logprobs.len(), crate::limits::MAX_FIELDS);
     assert_eq!(logprobs["content"], json!([1]), "the first keys are kept");
 }

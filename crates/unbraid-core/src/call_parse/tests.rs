@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What `parse` says of a text, and what `parse_repaired` makes of it.
+/// Checks the error of `parse` for a text, and the result of `parse_repaired`.
 #[track_caller]
 fn assert_case(text: &str, fault: &str, repaired: Option<&Value>) {
     let strict = parse_json::<Value>(text).map_err(|fault| fault.to_string());
@@ -24,7 +24,7 @@ fn assert_case(text: &str, fault: &str, repaired: Option<&Value>) {
 const REPAIR: &str = "the text is JSON only after a repair";
 
 #[test]
-fn j17_a_lone_surrogate_is_named_and_replaced() {
+fn j17_a_lone_surrogate_is_reported_or_replaced() {
     let lone = |at| format!("a lone surrogate is escaped at byte {at}: {REPAIR}");
     assert_case(
         r#"{"a":"\ud83d"}"#,
@@ -53,7 +53,7 @@ fn j17_a_lone_surrogate_is_named_and_replaced() {
 }
 
 #[test]
-fn j17_what_else_is_wrong_with_the_text_stays_wrong() {
+fn j17_other_errors_of_the_text_remain() {
     assert_case(
         r#"{"a":"\ud83d"#,
         "the text ends inside its JSON, after 12 bytes",
@@ -78,7 +78,7 @@ fn j17_a_call_with_a_lone_surrogate_is_repaired() {
 }
 
 #[test]
-fn j07_j17_what_holds_a_lone_surrogate_is_closed_only_together_with_its_repair() {
+fn j07_j17_text_with_a_lone_surrogate_is_closed_only_if_that_is_repaired() {
     let open = r#"["\ud83d""#;
     assert_eq!(repair(open, Repair::CLOSE).text, open);
     assert_eq!(repair(open, Repair::ALL).text, r#"["\ufffd"]"#);

@@ -1,124 +1,133 @@
-//! What servers and proxies do to an event as a whole: fused frames, missing blank lines, cut ends.
+//! Repairs what servers and proxies do to a whole event: fused frames, missing blank lines, cut ends.
 
-use super::{Decoder, Out, node};
-use crate::limits::MAX_ENTRIES;
+use super::{Decoder, Emitter};
+use crate::{limits::MAX_ENTRIES, node};
 
 impl Decoder {
-    /// An event that is not one JSON value: its values (S28, or S10 where they stand on lines of their own), then what is
-    /// left line by line, and what follows the damage within a line (S27); the rest is lost (X13).
+    /// Decodes an event that is not one JSON value.
     ///
-    /// It costs no more than a few passes over the text, however many lines and values that is made of: what comes
-    /// behind as many of them as an event may hold is only counted.
-    pub(super) fn salvage<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) {
+    /// - Consecutive values are decoded one by one (S28, or S10 if they are on lines of their own).
+    /// - The rest is decoded line by line.
+    /// - Within a damaged line, a frame after the damage is decoded (S27).
+    /// - Everything else is lost (X13).
+    ///
+    /// The time is linear in the text: once as many values or lines were decoded as one event may hold, the rest is
+    /// only counted. Otherwise a server could send an event of a million fragments, each of which starts a new parse.
+    pub(super) fn salvage<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) {
         if text.contains('\n') {
-            let values = self.values(text, out);
-            let good = self.lines(values.unwrap_or(text), out);
-            if good || values.is_some() {
-                out.warn("S10", "several frames without a blank line between them");
+            // Values may span several lines, so they are tried before single lines.
+            let values = self.values(text, emitter);
+            let has_good_line = self.lines(values.unwrap_or(text), emitter);
+            if has_good_line || values.is_some() {
+                emitter.warn("S10", "several frames without a blank line between them");
             }
         } else {
-            let _good = self.damaged(text, out);
+            // The caller warns of lost data when the event is finished.
+            let _is_good = self.damaged(text, emitter);
         }
     }
 
-    /// Each line by itself, as far as there is room; whether any of them was good.
-    pub(super) fn lines<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> bool {
-        let (mut rest, mut good) = (text, false);
+    /// Decodes each line by itself within the budget; returns whether any of them was good.
+    pub(super) fn lines<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
+        let (mut rest, mut has_good) = (text, false);
+        // The bound is on lines, good or bad: each of them may be parsed twice, as a payload and as a damaged line.
         for _ in 0..MAX_ENTRIES {
-            if out.done || out.is_full() || rest.is_empty() {
-                break; // S26
+            if emitter.done || emitter.is_full() || rest.is_empty() {
+                break; // S26: nothing after the end mark counts
             }
-            let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
-            rest = behind;
+            let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+            rest = after;
             if !line.trim().is_empty() {
-                let is_good = self.payload(line, out);
+                let is_good = self.payload(line, emitter);
                 if is_good {
-                    out.good_follows();
+                    emitter.confirm_lost();
                 }
-                good |= is_good || self.damaged(line, out);
+                has_good |= is_good || self.damaged(line, emitter);
             }
         }
-        if out.is_full() && !rest.is_empty() {
-            out.skip();
-        } else if !out.done {
-            out.lose_lines(rest);
+        if emitter.is_full() && !rest.is_empty() {
+            emitter.warn_skipped();
+        } else if !emitter.done {
+            emitter.count_lost_lines(rest);
         }
-        good
+        has_good
     }
 
-    /// A line that is no value and no mark; whether anything of it was good.
-    fn damaged<'a>(&mut self, line: &'a str, out: &mut Out<'a, '_>) -> bool {
-        if let Some(rest) = self.values(line, out) {
-            out.warn("S28", "several values in one frame");
-            if !rest.is_empty() && out.is_full() {
-                out.skip();
-            } else if !rest.is_empty() && !out.done {
-                out.lose(rest.len());
+    /// Decodes the good parts of a line that is neither a value nor an end mark; returns whether there are any.
+    fn damaged<'a>(&mut self, line: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
+        if let Some(rest) = self.values(line, emitter) {
+            emitter.warn("S28", "several values in one frame");
+            if !rest.is_empty() && emitter.is_full() {
+                emitter.warn_skipped();
+            } else if !rest.is_empty() && !emitter.done {
+                emitter.count_lost(rest.len());
             }
             true
         } else if let Some((lost, rest)) = split_at_fused(line)
             && self.is_good(rest)
+        // The frame after the damage is complete only if it is good by itself. Otherwise the whole line counts as lost
+        // once.
         {
-            out.warn(
+            emitter.warn(
                 "S27",
                 format!("two frames in one: the first {lost} bytes were lost"),
             );
-            self.payload(rest, out)
+            self.payload(rest, emitter)
         } else {
-            out.lose(line.len());
+            emitter.count_lost(line.len());
             false
         }
     }
 
-    /// Whether the unterminated last event is complete after all (S21); else it was cut (S22). Of one that is named error
-    /// it is the last line that counts (S32).
-    pub(super) fn is_whole(&self, text: &str) -> bool {
-        let last = text.trim_end().rsplit('\n').next();
-        self.is_good(text) || (!self.strict && last.is_some_and(|line| self.is_good(line)))
+    /// Whether the unterminated last event is complete after all (S21). Otherwise it was cut (S22). If the event is
+    /// named `error`, only its last line has to be complete (S32).
+    pub(super) fn is_complete(&self, text: &str) -> bool {
+        let last_line = text.trim_end().rsplit('\n').next();
+        self.is_good(text) || (!self.strict && last_line.is_some_and(|line| self.is_good(line)))
     }
 
-    /// Whether a text stands for itself: JSON, an end mark, or a keep-alive.
+    /// Whether a text is complete by itself: JSON, an end mark or a keep-alive.
     fn is_good(&self, line: &str) -> bool {
         let line = line.trim();
         line.is_empty()
             || line.starts_with(':')
             || line.trim_matches('"') == "[DONE]"
             || line == "ping"
-            || node::read(line, self.depth).is_ok()
+            || node::read(line, self.max_depth).is_ok()
     }
 
-    /// Reads consecutive values, and gives what follows them; `None` if there is none.
-    fn values<'a>(&mut self, text: &'a str, out: &mut Out<'a, '_>) -> Option<&'a str> {
+    /// Decodes consecutive values and returns the text after them; `None` if there is none.
+    fn values<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> Option<&'a str> {
         let mut rest = text.trim();
-        let mut values = 0_usize;
-        while !out.is_full()
-            && let Ok((node, used)) = node::read_prefix(rest, self.depth)
+        let mut count = 0_usize;
+        while !emitter.is_full()
+            && let Ok((node, used)) = node::read_prefix(rest, self.max_depth)
         {
-            // Only objects: "12abc" begins with a number and is no frame.
+            // Only objects are frames: `12abc` begins with a number, but is damage.
             if node.as_object().is_none() {
                 break;
             }
-            self.value(&node, out);
-            values += 1;
+            self.value(&node, emitter);
+            count += 1;
             rest = rest.get(used..).unwrap_or("").trim_start();
             if rest.is_empty() {
                 break;
             }
         }
-        if values == 0 {
+        if count == 0 {
             return None;
         }
         if rest.trim_matches('"') == "[DONE]" {
-            out.done = true;
-            out.is_chunk = true;
+            emitter.done = true;
+            emitter.is_chunk = true;
         }
         Some(rest)
     }
 }
 
-/// Where a frame begins inside of another, and how much stands before it.
+/// Finds a frame that begins inside another one. Returns the length of the text before it, and the frame's data.
 fn split_at_fused(text: &str) -> Option<(usize, &str)> {
-    let at = text.rfind("data: {").or_else(|| text.rfind("data:{"))?;
-    let rest = text.get(at..)?;
-    Some((at, rest.strip_prefix("data:")?))
+    let offset = text.rfind("data: {").or_else(|| text.rfind("data:{"))?;
+    let rest = text.get(offset..)?;
+    Some((offset, rest.strip_prefix("data:")?))
 }

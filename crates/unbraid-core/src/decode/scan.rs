@@ -1,7 +1,8 @@
-//! The ordinary chunk, in one pass over its bytes, borrowing from the event.
+//! Reads an ordinary chunk in one pass over its bytes, borrowing from the event.
 //!
-//! It reads what `strict` reads and gives the same, but for less: nothing is looked at twice. What it does not know at
-//! once it leaves to the parser. So it may refuse what is right, but never take what is wrong.
+//! The scan gives the same chunk as the slower paths, for less: it reads each byte once and builds no intermediate
+//! values. At anything unusual (an escape in a key, half a surrogate pair, a number that is not an integer) it returns
+//! [`Fallback`]. So it may decline valid JSON, but it never accepts invalid JSON.
 
 mod string;
 
@@ -9,51 +10,61 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde::Deserialize;
 
-use super::{
+use super::fields::{Fallback, FieldVisitor, ValueReader};
+use crate::{
     chunk::{Chunk, LOGPROB_LISTS, is_filled_list},
-    fill::{Fill, Surprise, Values},
+    limits::{MAX_ENTRIES, MAX_JSON_DEPTH, MAX_VALUES},
 };
-use crate::limits::{MAX_ENTRIES, MAX_JSON_DEPTH, MAX_VALUES};
 
-/// The chunk, if the event is an ordinary one, or foreign JSON that is as simple.
-pub(super) fn chunk<'a>(text: &'a str, depth: usize, reasoning: &[Arc<str>]) -> Option<Chunk<'a>> {
-    // The lenient decoder counts the values of what is larger.
+/// The chunk, if the event is an ordinary one or foreign JSON that is as simple.
+pub(super) fn chunk<'a>(
+    text: &'a str,
+    depth: usize,
+    reasoning_keys: &[Arc<str>],
+) -> Option<Chunk<'a>> {
+    // The lenient decoder counts the values of longer events. A text of this length cannot have too many.
     if text.len() > MAX_VALUES {
         return None;
     }
     let mut chunk = Chunk::default();
     let mut scanner = Scanner {
         text,
-        at: 0,
-        levels: depth.min(MAX_JSON_DEPTH),
-        reasoning,
+        pos: 0,
+        // The limit of `serde_json` applies as well, so that both accept the same nesting.
+        remaining_depth: depth.min(MAX_JSON_DEPTH),
+        reasoning_keys,
     };
-    if scanner.token() != Some(b'{') {
+    if scanner.next_token() != Some(b'{') {
         return None;
     }
-    let any = scanner.fields(&mut chunk).ok()?;
-    scanner.space();
-    if !any || scanner.at != text.len() {
+    let has_fields = scanner.fields(&mut chunk).ok()?;
+    scanner.skip_whitespace();
+    // Trailing bytes mean several values or damage, which `salvage` takes apart.
+    if !has_fields || scanner.pos != text.len() {
         return None; // an empty object is a keep-alive
     }
     chunk.format = chunk.recognise();
     Some(chunk)
 }
 
-/// Which lists of log probabilities hold any token: empty lists are none (M7).
+/// Which lists of log probabilities hold a token. Empty lists count as absent (M7).
 #[derive(Default)]
-struct Lists {
+struct LogprobLists {
     filled: [bool; LOGPROB_LISTS.len()],
 }
 
-impl<'a> Fill<'a> for Lists {
-    fn fill(&mut self, key: Cow<'a, str>, from: &mut impl Values<'a>) -> Result<(), Surprise> {
-        let raw = from.raw()?;
+impl<'a> FieldVisitor<'a> for LogprobLists {
+    fn visit_field(
+        &mut self,
+        key: Cow<'a, str>,
+        value: &mut impl ValueReader<'a>,
+    ) -> Result<(), Fallback> {
+        let raw = value.raw()?;
         if key.starts_with('$') {
-            return Err(Surprise); // as in `skip_key`
+            return Err(Fallback); // for the reason given in `skip_key`
         }
-        let at = LOGPROB_LISTS.iter().position(|name| *name == key);
-        if let Some(filled) = at.and_then(|at| self.filled.get_mut(at)) {
+        let list = LOGPROB_LISTS.iter().position(|name| *name == key);
+        if let Some(filled) = list.and_then(|list| self.filled.get_mut(list)) {
             *filled = is_filled_list(raw);
         }
         Ok(())
@@ -62,258 +73,265 @@ impl<'a> Fill<'a> for Lists {
 
 struct Scanner<'a, 'k> {
     text: &'a str,
-    at: usize,
-    /// How many arrays and objects may still be opened inside of each other.
-    levels: usize,
-    /// The names under which reasoning comes, by rank.
-    reasoning: &'k [Arc<str>],
+    pos: usize,
+    /// How many more arrays and objects may be nested here.
+    remaining_depth: usize,
+    /// The names of reasoning fields, by rank.
+    reasoning_keys: &'k [Arc<str>],
 }
 
 impl<'a> Scanner<'a, '_> {
     #[inline]
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.as_bytes().get(self.pos).copied()
     }
 
     #[inline]
-    fn space(&mut self) {
+    fn skip_whitespace(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
-            self.at += 1;
+            self.pos += 1;
         }
     }
 
-    /// The next byte that is no white space, which is taken.
+    /// Consumes white space and the byte after it.
     #[inline]
-    fn token(&mut self) -> Option<u8> {
-        self.space();
+    fn next_token(&mut self) -> Option<u8> {
+        self.skip_whitespace();
         let byte = self.peek()?;
-        self.at += 1;
+        self.pos += 1;
         Some(byte)
     }
 
-    fn open(&mut self) -> Result<(), Surprise> {
-        self.levels = self.levels.checked_sub(1).ok_or(Surprise)?;
+    fn enter(&mut self) -> Result<(), Fallback> {
+        self.remaining_depth = self.remaining_depth.checked_sub(1).ok_or(Fallback)?;
         Ok(())
     }
 
-    fn since(&self, start: usize) -> Result<&'a str, Surprise> {
-        self.text.get(start..self.at).ok_or(Surprise)
+    fn slice_from(&self, start: usize) -> Result<&'a str, Fallback> {
+        self.text.get(start..self.pos).ok_or(Fallback)
     }
 
-    /// Takes a word whose first letter was taken.
-    fn word(&mut self, rest: &str) -> Result<(), Surprise> {
-        let bytes = self.text.as_bytes().get(self.at..).ok_or(Surprise)?;
+    /// Consumes a literal, of which the first letter was consumed.
+    fn literal(&mut self, rest: &str) -> Result<(), Fallback> {
+        let bytes = self.text.as_bytes().get(self.pos..).ok_or(Fallback)?;
         if !bytes.starts_with(rest.as_bytes()) {
-            return Err(Surprise);
+            return Err(Fallback);
         }
-        self.at += rest.len();
+        self.pos += rest.len();
         Ok(())
     }
 
-    /// Takes the fields of an object whose brace was taken; false if there are none.
-    fn fields(&mut self, into: &mut impl Fill<'a>) -> Result<bool, Surprise> {
-        self.open()?;
-        let mut next = self.token();
-        let any = next != Some(b'}');
-        let mut more = any;
+    /// Reads the fields of an object, of which the brace was consumed; false if there are none.
+    fn fields(&mut self, visitor: &mut impl FieldVisitor<'a>) -> Result<bool, Fallback> {
+        self.enter()?;
+        let mut next = self.next_token();
+        let has_fields = next != Some(b'}');
+        let mut more = has_fields;
         while more {
             if next != Some(b'"') {
-                return Err(Surprise);
+                return Err(Fallback);
             }
-            let key = Cow::Borrowed(self.plain()?); // nobody escapes a name
-            if self.token() != Some(b':') {
-                return Err(Surprise);
+            let key = Cow::Borrowed(self.unescaped_string()?); // servers do not escape the names of fields
+            if self.next_token() != Some(b':') {
+                return Err(Fallback);
             }
-            into.fill(key, self)?;
-            more = match self.token() {
+            visitor.visit_field(key, self)?;
+            more = match self.next_token() {
                 Some(b',') => true,
                 Some(b'}') => false,
-                _ => return Err(Surprise),
+                _ => return Err(Fallback),
             };
             if more {
-                next = self.token();
+                next = self.next_token();
             }
         }
-        self.levels += 1;
-        into.done()?;
-        Ok(any)
+        // On an error the scanner is dropped, so the depth need not be restored there.
+        self.remaining_depth += 1;
+        visitor.finish()?;
+        Ok(has_fields)
     }
 
-    /// Takes a value of any kind.
-    fn skip(&mut self) -> Result<(), Surprise> {
-        match self.token() {
+    /// Consumes a value of any kind.
+    fn skip(&mut self) -> Result<(), Fallback> {
+        match self.next_token() {
             Some(b'"') => self.skip_string(),
-            Some(b'{') => self.skip_all(b'}'),
-            Some(b'[') => self.skip_all(b']'),
-            Some(b'n') => self.word("ull"),
-            Some(b't') => self.word("rue"),
-            Some(b'f') => self.word("alse"),
+            Some(b'{') => self.skip_container(b'}'),
+            Some(b'[') => self.skip_container(b']'),
+            Some(b'n') => self.literal("ull"),
+            Some(b't') => self.literal("rue"),
+            Some(b'f') => self.literal("alse"),
             Some(b'-') => self.skip_number(),
             Some(b'0'..=b'9') => {
-                self.at -= 1;
+                self.pos -= 1;
                 self.skip_number()
             }
-            _ => Err(Surprise),
+            _ => Err(Fallback),
         }
     }
 
-    /// Takes what stands up to the end of an array or object whose bracket was taken.
-    fn skip_all(&mut self, end: u8) -> Result<(), Surprise> {
-        self.open()?;
-        self.space();
-        let mut more = self.peek() != Some(end);
-        self.at += usize::from(!more);
+    /// Consumes the rest of an array or object, of which the opening bracket was consumed.
+    fn skip_container(&mut self, closer: u8) -> Result<(), Fallback> {
+        self.enter()?;
+        self.skip_whitespace();
+        let mut more = self.peek() != Some(closer);
+        self.pos += usize::from(!more);
         while more {
-            if end == b'}' {
+            if closer == b'}' {
                 self.skip_key()?;
             }
             self.skip()?;
-            more = match self.token() {
+            more = match self.next_token() {
                 Some(b',') => true,
-                Some(byte) if byte == end => false,
-                _ => return Err(Surprise),
+                Some(byte) if byte == closer => false,
+                _ => return Err(Fallback),
             };
         }
-        self.levels += 1;
+        self.remaining_depth += 1;
         Ok(())
     }
 
-    fn skip_key(&mut self) -> Result<(), Surprise> {
-        if self.token() != Some(b'"') {
-            return Err(Surprise);
+    fn skip_key(&mut self) -> Result<(), Fallback> {
+        if self.next_token() != Some(b'"') {
+            return Err(Fallback);
         }
-        // serde_json has a private name that it gives a meaning; it begins with a dollar.
-        let name = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        // `serde_json` gives a private name of its own a meaning, and would not read such an object as one. The name
+        // begins with a dollar sign.
+        let name = self.text.as_bytes().get(self.pos..).unwrap_or_default();
         if name.starts_with(b"$") || name.starts_with(b"\\u0024") {
-            return Err(Surprise);
+            return Err(Fallback);
         }
         self.skip_string()?;
-        match self.token() {
+        match self.next_token() {
             Some(b':') => Ok(()),
-            _ => Err(Surprise),
+            _ => Err(Fallback),
         }
     }
 
-    /// Takes a number from its first digit on. It is kept as it is written, so its size does not matter.
-    fn skip_number(&mut self) -> Result<(), Surprise> {
-        const ANY: usize = usize::MAX;
+    /// Consumes a number from its first digit on. Its text is kept as it is, so any size is accepted.
+    fn skip_number(&mut self) -> Result<(), Fallback> {
+        const UNLIMITED: usize = usize::MAX;
         let start = self.peek();
-        let whole = self.digits(ANY)?;
-        if start == Some(b'0') && whole > 1 {
-            return Err(Surprise);
+        let integer_digits = self.digits(UNLIMITED)?;
+        if start == Some(b'0') && integer_digits > 1 {
+            return Err(Fallback);
         }
         if self.peek() == Some(b'.') {
-            self.at += 1;
-            self.digits(ANY)?;
+            self.pos += 1;
+            self.digits(UNLIMITED)?;
         }
         if let Some(b'e' | b'E') = self.peek() {
-            self.at += 1;
-            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
-            self.digits(ANY)?;
+            self.pos += 1;
+            self.pos += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.digits(UNLIMITED)?;
         }
         Ok(())
     }
 
-    /// How many digits stand here, one at least.
-    fn digits(&mut self, max: usize) -> Result<usize, Surprise> {
-        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+    /// Consumes one digit or more, and returns how many.
+    fn digits(&mut self, max: usize) -> Result<usize, Fallback> {
+        let rest = self.text.as_bytes().get(self.pos..).unwrap_or_default();
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        self.at += count;
+        self.pos += count;
         if (1..=max).contains(&count) {
             Ok(count)
         } else {
-            Err(Surprise)
+            Err(Fallback)
         }
     }
 }
 
-impl<'a> Values<'a> for Scanner<'a, '_> {
-    fn text(&mut self) -> Result<Option<Cow<'a, str>>, Surprise> {
-        match self.token() {
+impl<'a> ValueReader<'a> for Scanner<'a, '_> {
+    fn text(&mut self) -> Result<Option<Cow<'a, str>>, Fallback> {
+        match self.next_token() {
             Some(b'"') => self.string().map(Some),
-            Some(b'n') => self.word("ull").map(|()| None),
-            _ => Err(Surprise),
+            Some(b'n') => self.literal("ull").map(|()| None),
+            _ => Err(Fallback),
         }
     }
 
-    fn number<N: Deserialize<'a> + TryFrom<u64>>(&mut self) -> Result<Option<N>, Surprise> {
-        const LONGEST: usize = 19; // digits that a `u64` holds, whatever they are
-        match self.token() {
-            Some(b'n') => return self.word("ull").map(|()| None),
-            Some(b'0'..=b'9') => self.at -= 1,
-            _ => return Err(Surprise),
+    fn number<N: Deserialize<'a> + TryFrom<u64>>(&mut self) -> Result<Option<N>, Fallback> {
+        const MAX_DIGITS: usize = 19; // every number of this many digits fits a `u64`
+        match self.next_token() {
+            Some(b'n') => return self.literal("ull").map(|()| None),
+            Some(b'0'..=b'9') => self.pos -= 1,
+            _ => return Err(Fallback),
         }
-        let start = self.at;
-        let count = self.digits(LONGEST)?;
-        let digits = self.since(start)?.bytes();
+        let start = self.pos;
+        let count = self.digits(MAX_DIGITS)?;
+        let digits = self.slice_from(start)?.bytes();
+        // JSON has no leading zeros. A fraction or exponent may still be an integer, which the lenient decoder decides.
         let is_padded = count > 1 && self.text.as_bytes().get(start) == Some(&b'0');
         if is_padded || matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
-            return Err(Surprise);
+            return Err(Fallback);
         }
         let value = digits.fold(0_u64, |value, digit| value * 10 + u64::from(digit - b'0'));
-        N::try_from(value).map(Some).map_err(|_| Surprise)
+        N::try_from(value).map(Some).map_err(|_| Fallback)
     }
 
     fn reasoning_rank(&self, name: &str) -> Option<usize> {
-        self.reasoning.iter().position(|known| **known == *name)
+        self.reasoning_keys
+            .iter()
+            .position(|known| **known == *name)
     }
 
-    fn place(&self) -> Option<usize> {
-        Some(self.at)
+    fn last_value_end(&self) -> Option<usize> {
+        Some(self.pos)
     }
 
-    fn raw(&mut self) -> Result<&'a str, Surprise> {
-        self.space();
-        let start = self.at;
+    fn raw(&mut self) -> Result<&'a str, Fallback> {
+        self.skip_whitespace();
+        let start = self.pos;
         self.skip()?;
-        self.since(start)
+        self.slice_from(start)
     }
 
-    fn logprobs(&mut self) -> Result<Option<&'a str>, Surprise> {
-        self.space();
-        let start = self.at;
-        let mut lists = Lists::default();
+    fn logprobs(&mut self) -> Result<Option<&'a str>, Fallback> {
+        self.skip_whitespace();
+        let start = self.pos;
+        // The lists are found while the raw text is skipped, so that it is not parsed again.
+        let mut lists = LogprobLists::default();
         let _is_null = !self.object(&mut lists)?;
-        Ok(Some(self.since(start)?).filter(|_| lists.filled.contains(&true)))
+        Ok(Some(self.slice_from(start)?).filter(|_| lists.filled.contains(&true)))
     }
 
-    fn object(&mut self, into: &mut impl Fill<'a>) -> Result<bool, Surprise> {
-        match self.token() {
-            Some(b'{') => self.fields(into).map(|_| true),
-            Some(b'n') => self.word("ull").map(|()| false),
-            _ => Err(Surprise),
+    fn object(&mut self, visitor: &mut impl FieldVisitor<'a>) -> Result<bool, Fallback> {
+        match self.next_token() {
+            Some(b'{') => self.fields(visitor).map(|_| true),
+            Some(b'n') => self.literal("ull").map(|()| false),
+            _ => Err(Fallback),
         }
     }
 
-    fn list<T: Fill<'a> + Default>(&mut self, into: &mut Vec<T>) -> Result<bool, Surprise> {
-        into.clear();
-        match self.token() {
-            Some(b'[') => self.open()?,
-            Some(b'n') => return self.word("ull").map(|()| false),
-            _ => return Err(Surprise),
+    fn list<T: FieldVisitor<'a> + Default>(&mut self, list: &mut Vec<T>) -> Result<bool, Fallback> {
+        list.clear();
+        match self.next_token() {
+            Some(b'[') => self.enter()?,
+            Some(b'n') => return self.literal("ull").map(|()| false),
+            _ => return Err(Fallback),
         }
-        let mut next = self.token();
-        let (mut more, mut weight) = (next != Some(b']'), 0);
-        into.reserve_exact(usize::from(more)); // nearly always there is only one
+        let mut next = self.next_token();
+        let (mut more, mut count) = (next != Some(b']'), 0);
+        list.reserve_exact(usize::from(more)); // a chunk usually has a single choice
         while more {
             if next != Some(b'{') {
-                return Err(Surprise);
+                return Err(Fallback);
             }
-            into.push(T::default());
-            if let Some(entry) = into.last_mut() {
+            list.push(T::default());
+            if let Some(entry) = list.last_mut() {
                 self.fields(entry)?;
-                weight += entry.weight();
+                count += entry.entry_count();
             }
-            more = match self.token() {
-                Some(b',') if weight <= MAX_ENTRIES => true,
-                Some(b']') if weight <= MAX_ENTRIES => false,
-                _ => return Err(Surprise),
+            more = match self.next_token() {
+                // The excess entries are skipped with a warning by the lenient decoder (E11).
+                Some(b',') if count <= MAX_ENTRIES => true,
+                Some(b']') if count <= MAX_ENTRIES => false,
+                _ => return Err(Fallback),
             };
             if more {
-                next = self.token();
+                next = self.next_token();
             }
         }
-        self.levels += 1;
+        self.remaining_depth += 1;
         Ok(true)
     }
 }

@@ -1,30 +1,30 @@
-//! Chunks that differ from an earlier one in a few places only, read without parsing.
+//! Reads chunks that differ from an earlier one only in a few places, without parsing.
 //!
-//! Of two chunks of a stream, often only the choice index, the piece of text and the padding differ. A [`Template`] keeps
-//! what stands around these places; a chunk that fits holds an index and two strings, and means what the other meant.
+//! Two chunks of a stream often differ only in the choice index, the text and the padding. A [`Template`] keeps the
+//! bytes around these places. A chunk with the same bytes there, an integer and two valid strings in the holes is
+//! the same JSON with other values, so it means what the earlier chunk meant. Anything else is not a match, and is
+//! parsed.
 
 use std::borrow::Cow;
 
-use super::{
-    chunk::{Chunk, is_padding},
-    inside::{number, string},
-};
+use super::json_bytes::{number, string};
 use crate::{
     ChoiceIndex, Fragment, ToolCallUpdate, Update,
+    chunk::{Chunk, is_padding},
     piece::{DeltaKind, TextDelta},
 };
 
-/// An ordinary chunk of one choice and one piece of text, with holes in it.
+/// An ordinary chunk of one choice and one text, with holes in it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Template {
     head: Box<[u8]>,
-    /// Each hole, and what stands between it and the next.
+    /// Each hole, and the bytes between it and the next one.
     holes: Vec<(Hole, Box<[u8]>)>,
-    lane: DeltaKind,
-    /// Whether all that it says stands in a [`TextDelta`].
-    is_piece: bool,
-    /// All that the chunk says, but for what stands in the holes.
-    like: Update<'static>,
+    text_kind: DeltaKind,
+    /// Whether a [`TextDelta`] holds everything that a matching chunk says.
+    is_text_only: bool,
+    /// The update of the chunk, without the values in the holes.
+    prototype: Update<'static>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,28 +34,29 @@ enum Hole {
     Padding,
 }
 
-/// What stands in the holes of a chunk that fits.
-pub(crate) struct Found<'t> {
-    /// Which template it fits.
+/// The values in the holes of a matching chunk.
+pub(crate) struct TemplateMatch<'t> {
+    /// The number of the template.
     pub(crate) template: usize,
     pub(crate) index: u32,
-    /// The inside of a JSON string, free of control characters; not checked to be UTF-8.
+    /// The inside of a JSON string without control characters. It is not checked to be UTF-8.
     pub(crate) text: &'t [u8],
-    /// The text and what follows it, if it is short.
+    /// The text and the bytes after it, if the text is short.
     pub(crate) block: Option<&'t [u8; 16]>,
-    pub(crate) escaped: bool,
-    /// How long the chunk is.
+    pub(crate) has_escapes: bool,
+    /// The length of the chunk.
     pub(crate) length: usize,
 }
 
 impl Template {
-    /// Makes a template of a chunk that the strict decoder has read; `None` if it says more than one piece of text.
+    /// Builds a template of a decoded ordinary chunk; `None` if the chunk says more than one text.
     pub(super) fn new(text: &str, chunk: &Chunk<'_>) -> Option<Self> {
         let [element] = chunk.elements.as_slice() else {
             return None;
         };
+        // Every other field would be missing in a delta. A chunk with one of them is rare, so it is not worth a hole.
         let update = &element.update;
-        let plain = chunk.usage.is_none()
+        let has_text_only = chunk.usage.is_none()
             && chunk.error.is_none()
             && element.fields.is_empty()
             && update.metadata.is_empty()
@@ -65,22 +66,24 @@ impl Template {
             && update.error.is_none()
             && update.function_name.is_none()
             && update.function_arguments.is_none();
-        if !plain {
+        if !has_text_only {
             return None;
         }
-        let (lane, piece) = only_piece(update)?;
-        let mut places = vec![(Hole::Text, place_of(text, piece)?)];
-        let known = element.index_place(text);
-        places.push((
+        // The spans come from the decoded chunk and not from a second parse: what the template replaces is exactly
+        // what the decoder read.
+        let (text_kind, fragment) = only_text(update)?;
+        let mut spans = vec![(Hole::Text, span_of(text, fragment)?)];
+        let scanned = element.index_span(text);
+        spans.push((
             Hole::Index,
-            known.or_else(|| index_place(text, element.index?))?,
+            scanned.or_else(|| index_span(text, element.index?))?,
         ));
-        // Padding deeper inside is part of a field that is kept as it is.
-        let kept = |(_, raw): &(Cow<'_, str>, Cow<'_, str>)| raw.contains(PADDING);
-        if !chunk.extra.iter().any(kept) {
-            places.extend(padding_place(text).map(|place| (Hole::Padding, place)));
+        // Padding inside such a field is part of the field's raw JSON, so it has to be equal.
+        let has_padding = |(_, raw): &(Cow<'_, str>, Cow<'_, str>)| raw.contains(PADDING);
+        if !chunk.extra.iter().any(has_padding) {
+            spans.extend(padding_span(text).map(|span| (Hole::Padding, span)));
         }
-        let like = Update {
+        let prototype = Update {
             id: chunk.id.clone(),
             created: chunk.created,
             model: chunk.model.clone(),
@@ -89,54 +92,60 @@ impl Template {
             tool_calls: update.tool_calls.clone(),
             ..Update::default()
         };
-        Self::cut(text, places, lane, like.into_owned())
+        Self::split_at_holes(text, spans, text_kind, prototype.into_owned())
     }
 
-    fn cut(
+    fn split_at_holes(
         text: &str,
-        mut places: Vec<(Hole, (usize, usize))>,
-        lane: DeltaKind,
-        like: Update<'static>,
+        mut spans: Vec<(Hole, (usize, usize))>,
+        text_kind: DeltaKind,
+        prototype: Update<'static>,
     ) -> Option<Self> {
-        places.sort_unstable_by_key(|(_, place)| *place);
-        let ends = places.iter().skip(1).map(|(_, (start, _))| *start);
+        // The order of fields differs between servers, so the holes are sorted by their offset.
+        spans.sort_unstable_by_key(|(_, span)| *span);
+        let ends = spans.iter().skip(1).map(|(_, (start, _))| *start);
         let ends: Vec<usize> = ends.chain([text.len()]).collect();
-        let head = text.get(..places.first()?.1.0)?.as_bytes().into();
-        let mut holes = Vec::with_capacity(places.len());
-        for ((hole, (_, end)), next) in places.into_iter().zip(ends) {
+        let head = text.get(..spans.first()?.1.0)?.as_bytes().into();
+        let mut holes = Vec::with_capacity(spans.len());
+        for ((hole, (_, end)), next) in spans.into_iter().zip(ends) {
             holes.push((hole, text.get(end..next)?.as_bytes().into()));
         }
         Some(Self {
             head,
             holes,
-            lane,
-            is_piece: says_nothing_else(&like),
-            like,
+            text_kind,
+            is_text_only: changes_text_only(&prototype),
+            prototype,
         })
     }
 
-    /// What stands before the first hole.
+    /// The bytes before the first hole.
     pub(super) fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Whether the bytes begin with so much of the head.
+    /// Whether the data begins with this many bytes of the head.
     #[inline]
-    pub(super) fn begins(&self, data: &[u8], common: usize) -> bool {
+    pub(super) fn starts_with_head(&self, data: &[u8], common_len: usize) -> bool {
         self.head
-            .get(..common)
+            .get(..common_len)
             .is_some_and(|head| data.starts_with(head))
     }
 
-    /// What stands in the holes, if a chunk that fits stands at the start; so much of the head is known to.
+    /// Matches a chunk at the start of the data, of which `common_len` bytes are known to be equal to the head.
     #[inline(always)]
-    pub(super) fn find<'t>(&self, data: &'t [u8], common: usize, own: usize) -> Option<Found<'t>> {
-        let mut rest = data.get(common..)?;
-        if common < self.head.len() {
-            rest = rest.strip_prefix(self.head.get(common..)?)?;
+    pub(super) fn match_start<'t>(
+        &self,
+        data: &'t [u8],
+        common_len: usize,
+        template: usize,
+    ) -> Option<TemplateMatch<'t>> {
+        let mut rest = data.get(common_len..)?;
+        if common_len < self.head.len() {
+            rest = rest.strip_prefix(self.head.get(common_len..)?)?;
         }
-        let (mut index, mut text, mut block, mut escaped) = (None, None, None, false);
-        for (hole, behind) in &self.holes {
+        let (mut index, mut text, mut block, mut has_escapes) = (None, None, None, false);
+        for (hole, literal) in &self.holes {
             let length = match hole {
                 Hole::Index => {
                     let (value, length) = number(rest)?;
@@ -144,76 +153,86 @@ impl Template {
                     length
                 }
                 Hole::Text => {
-                    let (length, has_escapes) = string(rest)?;
+                    let (length, escapes) = string(rest)?;
                     text = rest.get(..length).filter(|text| !text.is_empty());
                     block = rest.first_chunk().filter(|block| length <= block.len());
-                    escaped = has_escapes;
+                    has_escapes = escapes;
                     length
                 }
-                // Nobody reads it: other bytes than ASCII, which might be no UTF-8, are left to the parser.
+                // The padding is never decoded, so it is not checked to be UTF-8. Only ASCII is accepted here.
                 Hole::Padding => {
                     let (length, _) = string(rest).filter(|(_, escaped)| !escaped)?;
                     rest.get(..length)?.is_ascii().then_some(length)?
                 }
             };
-            rest = behind_of(rest.get(length..)?, behind)?;
+            rest = strip_literal(rest.get(length..)?, literal)?;
         }
-        Some(Found {
-            template: own,
+        Some(TemplateMatch {
+            template,
             index: index?,
             text: text?,
             block,
-            escaped,
+            has_escapes,
             length: data.len() - rest.len(),
         })
     }
 
-    /// Which text it continues.
-    pub(super) fn lane(&self) -> DeltaKind {
-        self.lane
+    /// The text that matching chunks continue.
+    pub(super) fn text_kind(&self) -> DeltaKind {
+        self.text_kind
     }
 
-    /// Whether another one's chunks tell the same of the stream as a whole.
+    /// Whether the chunks of both templates have the same envelope.
     pub(super) fn shares_envelope(&self, other: &Self) -> bool {
-        let envelope = |of: &Self| (of.like.id.clone(), of.like.created, of.like.model.clone());
+        let envelope = |template: &Self| {
+            (
+                template.prototype.id.clone(),
+                template.prototype.created,
+                template.prototype.model.clone(),
+            )
+        };
         envelope(self) == envelope(other)
     }
 
-    /// What a chunk that fits says, if all of it stands in a piece.
-    pub(super) fn piece<'t>(&'t self, choice: ChoiceIndex, text: &'t str) -> Option<TextDelta<'t>> {
-        let piece = TextDelta {
+    /// The text delta of a matching chunk, if it says everything.
+    pub(super) fn text_delta<'t>(
+        &'t self,
+        choice: ChoiceIndex,
+        text: &'t str,
+    ) -> Option<TextDelta<'t>> {
+        let delta = TextDelta {
             event_index: 0,
             choice,
-            kind: self.like.kind,
-            role: self.like.role.as_deref(),
-            text_kind: self.lane,
+            kind: self.prototype.kind,
+            role: self.prototype.role.as_deref(),
+            text_kind: self.text_kind,
             text,
         };
-        Some(piece).filter(|_| self.is_piece)
+        Some(delta).filter(|_| self.is_text_only)
     }
 
-    /// The update of a chunk that fits.
+    /// The update of a matching chunk.
     pub(super) fn update<'t>(&'t self, choice: ChoiceIndex, text: &'t str) -> Update<'t> {
-        let (like, piece) = (&self.like, Fragment::from(text));
+        let (prototype, fragment) = (&self.prototype, Fragment::from(text));
         let mut update = Update {
             last_of_event: true,
             is_chunk: true,
             choice: Some(choice),
-            kind: like.kind,
-            id: lent(&like.id),
-            created: like.created,
-            model: lent(&like.model),
-            role: lent(&like.role),
+            kind: prototype.kind,
+            id: borrowed(&prototype.id),
+            created: prototype.created,
+            model: borrowed(&prototype.model),
+            role: borrowed(&prototype.role),
             ..Update::default()
         };
-        match self.lane {
-            DeltaKind::Content => update.content = Some(piece),
-            DeltaKind::Reasoning => update.reasoning = Some(piece),
-            DeltaKind::Refusal => update.refusal = Some(piece),
+        match self.text_kind {
+            DeltaKind::Content => update.content = Some(fragment),
+            DeltaKind::Reasoning => update.reasoning = Some(fragment),
+            DeltaKind::Refusal => update.refusal = Some(fragment),
             DeltaKind::Arguments(_) => {
-                update.tool_calls = like.tool_calls.iter().map(lent_call).collect();
+                update.tool_calls = prototype.tool_calls.iter().map(borrowed_call).collect();
                 if let Some(call) = update.tool_calls.first_mut() {
-                    call.arguments = Some(piece);
+                    call.arguments = Some(fragment);
                 }
             }
         }
@@ -221,83 +240,85 @@ impl Template {
     }
 }
 
-fn lent<'t>(text: &'t Option<Cow<'static, str>>) -> Option<Cow<'t, str>> {
+fn borrowed<'t>(text: &'t Option<Cow<'static, str>>) -> Option<Cow<'t, str>> {
     text.as_deref().map(Cow::Borrowed)
 }
 
-fn lent_call<'t>(call: &'t ToolCallUpdate<'static>) -> ToolCallUpdate<'t> {
+fn borrowed_call<'t>(call: &'t ToolCallUpdate<'static>) -> ToolCallUpdate<'t> {
     ToolCallUpdate {
         wire_index: call.wire_index,
-        id: lent(&call.id),
-        kind: lent(&call.kind),
+        id: borrowed(&call.id),
+        kind: borrowed(&call.kind),
         name: call.name.as_ref().map(|name| Fragment::from(&*name.text)),
         ..ToolCallUpdate::default()
     }
 }
 
-/// The one piece of text of an update, if it is the only one, and stands in the chunk as it is.
-fn only_piece<'u, 'a>(update: &'u Update<'a>) -> Option<(DeltaKind, &'u Fragment<'a>)> {
-    let (index, call) = match update.tool_calls.as_slice() {
+/// The only text of an update; `None` if there are several.
+fn only_text<'u, 'a>(update: &'u Update<'a>) -> Option<(DeltaKind, &'u Fragment<'a>)> {
+    let (index, arguments) = match update.tool_calls.as_slice() {
         [] => (0, None),
         [call] if call.extra.is_empty() && call.position.is_none() => {
             (call.wire_index.unwrap_or(0), Some(call.arguments.as_ref()?))
         }
         _ => return None,
     };
-    let pieces = [
+    let texts = [
         (DeltaKind::Content, update.content.as_ref()),
         (DeltaKind::Reasoning, update.reasoning.as_ref()),
         (DeltaKind::Refusal, update.refusal.as_ref()),
-        (DeltaKind::Arguments(index), call),
+        (DeltaKind::Arguments(index), arguments),
     ];
-    let mut pieces = pieces
+    let mut texts = texts
         .into_iter()
-        .filter_map(|(field, piece)| Some((field, piece?)));
-    let only = pieces.next()?;
-    pieces.next().is_none().then_some(only)
+        .filter_map(|(kind, fragment)| Some((kind, fragment?)));
+    let only = texts.next()?;
+    texts.next().is_none().then_some(only)
 }
 
-/// Where a piece stands that was borrowed from the text.
-fn place_of(text: &str, piece: &Fragment<'_>) -> Option<(usize, usize)> {
-    let Cow::Borrowed(piece) = piece.text else {
+/// The span of a fragment that was borrowed from the text. The bytes around it have to be its quotes.
+fn span_of(text: &str, fragment: &Fragment<'_>) -> Option<(usize, usize)> {
+    let Cow::Borrowed(inside) = fragment.text else {
         return None;
     };
-    let start = (piece.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-    let end = start + piece.len();
+    let start = (inside.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let end = start + inside.len();
     let quoted = text.get(start.checked_sub(1)?..end + 1)?;
     let is_string = quoted.len() > 2 && quoted.starts_with('"') && quoted.ends_with('"');
     is_string.then_some((start, end))
 }
 
-/// Where the choice's index stands: behind the only key of that name, or behind the first key of the first choice.
+/// The span of the choice's index: the value of the only key of that name, or of the first key of the first choice.
 ///
-/// No string holds these bytes, for a quote inside of one has a backslash before it.
-fn index_place(text: &str, index: u32) -> Option<(usize, usize)> {
-    let at = only(text, "\"index\":").or_else(|| only(text, "\"choices\":[{\"index\":"))?;
-    let space = usize::from(text.get(at..)?.starts_with(' '));
-    let start = at + space;
+/// These bytes cannot be part of a string, because a quote inside a string has a backslash before it.
+fn index_span(text: &str, index: u32) -> Option<(usize, usize)> {
+    let end = end_of_only(text, "\"index\":")
+        .or_else(|| end_of_only(text, "\"choices\":[{\"index\":"))?;
+    let space = usize::from(text.get(end..)?.starts_with(' '));
+    let start = end + space;
     let (value, length) = number(text.get(start..)?.as_bytes())?;
     (value == index).then_some((start, start + length))
 }
 
-fn padding_place(text: &str) -> Option<(usize, usize)> {
+fn padding_span(text: &str) -> Option<(usize, usize)> {
     debug_assert!(is_padding(PADDING.trim_matches('"')));
-    let key = only(text, PADDING)?;
-    let start = key + text.get(key..)?.strip_prefix(":\"").map(|_| 2)?;
+    let key_end = end_of_only(text, PADDING)?;
+    let start = key_end + text.get(key_end..)?.strip_prefix(":\"").map(|_| 2)?;
     let (length, escaped) = string(text.get(start..)?.as_bytes())?;
     (!escaped).then_some((start, start + length))
 }
 
-/// Where the only occurrence of a needle ends.
-fn only(text: &str, needle: &str) -> Option<usize> {
-    let mut found = text.match_indices(needle);
-    let (at, _) = found.next()?;
-    found.next().is_none().then_some(at + needle.len())
+/// The end of the only occurrence of a needle.
+fn end_of_only(text: &str, needle: &str) -> Option<usize> {
+    let mut matches = text.match_indices(needle);
+    let (start, _) = matches.next()?;
+    matches.next().is_none().then_some(start + needle.len())
 }
 
-/// Whether the likes of it change nothing but one text: a call's header, or an index that is missing, does.
-fn says_nothing_else(like: &Update<'_>) -> bool {
-    like.tool_calls.iter().all(|call| {
+/// Whether matching chunks change nothing but one text. A call's id or name would change the call as well, and a missing
+/// index has to be resolved.
+fn changes_text_only(prototype: &Update<'_>) -> bool {
+    prototype.tool_calls.iter().all(|call| {
         call.wire_index.is_some()
             && call.id.is_none()
             && call.name.is_none()
@@ -305,22 +326,23 @@ fn says_nothing_else(like: &Update<'_>) -> bool {
     })
 }
 
-/// What stands behind some bytes, if the data begins with them.
+/// The data after a literal, if the data begins with it.
 ///
-/// They are few, and comparing them takes less than a call that is made for any number of them.
+/// The literals are short. Comparing them in steps of a constant size is faster than a call of `memcmp`, which has to
+/// handle every length.
 #[inline]
-fn behind_of<'t>(data: &'t [u8], bytes: &[u8]) -> Option<&'t [u8]> {
+fn strip_literal<'t>(data: &'t [u8], literal: &[u8]) -> Option<&'t [u8]> {
     const STEP: usize = 16;
-    let (start, rest) = data.split_at_checked(bytes.len())?;
-    let same = match (start.last_chunk::<STEP>(), bytes.last_chunk::<STEP>()) {
-        (Some(last), Some(of)) => {
+    let (start, rest) = data.split_at_checked(literal.len())?;
+    let is_equal = match (start.last_chunk::<STEP>(), literal.last_chunk::<STEP>()) {
+        (Some(last), Some(literal_last)) => {
             let (steps, _) = start.as_chunks::<STEP>();
-            let (of_steps, _) = bytes.as_chunks::<STEP>();
-            steps.iter().zip(of_steps).all(|(a, b)| a == b) && last == of
+            let (literal_steps, _) = literal.as_chunks::<STEP>();
+            steps.iter().zip(literal_steps).all(|(a, b)| a == b) && last == literal_last
         }
-        _ => start == bytes,
+        _ => start == literal,
     };
-    same.then_some(rest)
+    is_equal.then_some(rest)
 }
 
 const PADDING: &str = "\"obfuscation\"";

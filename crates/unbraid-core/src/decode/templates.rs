@@ -1,169 +1,187 @@
-//! The templates of one stream, and when they hold.
+//! Keeps the templates of one stream.
+//!
+//! Three invariants make a template exact. All templates of a stream have the same envelope, and they are dropped when
+//! the envelope changes. A chunk matches only if every byte outside the holes is equal. A match is emitted as a
+//! [`TextDelta`] only directly after another match, so that its envelope was already emitted.
 
 use super::{
-    chunk::Chunk,
-    inside::unescape,
-    template::{Found, Template},
+    json_bytes::unescape,
+    template::{Template, TemplateMatch},
 };
 use crate::{
     ChoiceIndex, Update,
+    chunk::Chunk,
     piece::{DeltaKind, TextDelta, UpdateSink},
 };
 
-/// Shapes that a stream's chunks take: text, reasoning and the arguments of a few calls come in turn.
-const KEPT: usize = 6;
+/// Chunks of a stream take a few forms in turn: text, reasoning, and the arguments of some tool calls.
+const MAX_TEMPLATES: usize = 6;
 
-/// A stream's templates. All of them stand for the same envelope.
+/// The templates of a stream. All of them have the same envelope.
 #[derive(Debug, Default)]
 pub(super) struct Templates {
-    kept: Vec<Template>,
-    /// What all of them begin with.
-    common: usize,
-    /// Which of them fitted last.
+    templates: Vec<Template>,
+    /// The length of the prefix that all templates share. One comparison of it rules them all out.
+    common_len: usize,
+    /// The template that matched last, which is tried first.
     latest: usize,
-    /// Whether the last event fitted, so that its envelope is known to whoever was told.
-    told: bool,
-    room: Room,
-    /// Templates that were made since one last fitted: some streams are never alike.
-    unfit: u32,
-    fitted: u64,
+    /// Whether the last event matched, so that consumers already have the envelope.
+    has_emitted_last: bool,
+    scratch: Scratch,
+    /// How many templates were built since one last matched. In some streams no two chunks are alike.
+    misses: u32,
+    hits: u64,
 }
 
-/// Which text of which choice a chunk continues.
-pub(super) struct Fit {
+/// The choice and the text that a chunk continues.
+pub(super) struct TextTarget {
     pub(super) choice: u32,
-    pub(super) lane: DeltaKind,
+    pub(super) text_kind: DeltaKind,
 }
 
 impl Templates {
-    /// What a chunk says that stands at the start of the bytes, if it is like an earlier one.
+    /// Matches the start of the data with the templates.
     #[inline(always)]
-    pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<Found<'t>> {
-        let latest = self.kept.get(self.latest)?;
-        if !latest.begins(data, self.common) {
+    pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
+        let latest = self.templates.get(self.latest)?;
+        if !latest.starts_with_head(data, self.common_len) {
             return None;
         }
-        let found = latest.find(data, self.common, self.latest);
+        // Nearly always the latest template matches again. Remembering one per choice was measured and gained nothing
+        // (docs/performance.md).
+        let found = latest.match_start(data, self.common_len, self.latest);
         found.or_else(|| self.find_other(data))
     }
 
     #[inline(never)]
-    fn find_other<'t>(&self, data: &'t [u8]) -> Option<Found<'t>> {
-        let mut others = (0..).zip(&self.kept).filter(|(at, _)| *at != self.latest);
-        others.find_map(|(at, template)| template.find(data, self.common, at))
+    fn find_other<'t>(&self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
+        let mut others = (0..)
+            .zip(&self.templates)
+            .filter(|(number, _)| *number != self.latest);
+        others.find_map(|(number, template)| template.match_start(data, self.common_len, number))
     }
 
-    /// Tells what was found, if the caller agrees: as a piece where that is welcome and says it all.
+    /// Emits a match if the caller accepts it: as a text delta if the sink takes these and the delta says everything.
     #[inline]
-    pub(super) fn tell<T: UpdateSink + ?Sized>(
+    pub(super) fn emit<T: UpdateSink + ?Sized>(
         &mut self,
-        found: &Found<'_>,
-        event: u64,
+        found: &TemplateMatch<'_>,
+        event_index: u64,
         sink: &mut T,
-        agrees: impl Fn(Fit) -> bool,
+        accepts: impl Fn(TextTarget) -> bool,
     ) -> bool {
-        let at = found.template;
-        let Some(template) = self.kept.get(at) else {
+        let number = found.template;
+        let Some(template) = self.templates.get(number) else {
             return false;
         };
-        let (choice, lane) = (found.index, template.lane());
-        let Some(text) = self.room.text_of(found) else {
+        let (choice, text_kind) = (found.index, template.text_kind());
+        // The text is decoded before anything is counted, so that a declined match leaves no trace.
+        let Some(text) = self.scratch.text_of(found) else {
             return false;
         };
-        if !agrees(Fit { choice, lane }) {
+        if !accepts(TextTarget { choice, text_kind }) {
             return false;
         }
-        self.latest = at;
-        self.unfit = 0;
-        self.fitted += 1;
+        self.latest = number;
+        self.misses = 0;
+        self.hits += 1;
         let choice = ChoiceIndex(choice);
-        let known = std::mem::replace(&mut self.told, true);
-        let piece = template.piece(choice, text);
-        match piece.filter(|_| known && sink.takes_pieces()) {
-            Some(piece) => sink.piece(&TextDelta {
-                event_index: event,
-                ..piece
+        // A delta has no envelope. The first match after another event is therefore an update, which emits the
+        // envelope that all templates share.
+        let is_envelope_known = std::mem::replace(&mut self.has_emitted_last, true);
+        let delta = template.text_delta(choice, text);
+        match delta.filter(|_| is_envelope_known && sink.takes_pieces()) {
+            Some(delta) => sink.piece(&TextDelta {
+                event_index,
+                ..delta
             }),
             None => sink.update(&Update {
-                event_index: event,
+                event_index,
                 ..template.update(choice, text)
             }),
         }
         true
     }
 
-    /// An event has come that no template read.
+    /// Notes that no template matched an event.
     pub(super) fn interrupt(&mut self) {
-        self.told = false;
+        self.has_emitted_last = false;
     }
 
-    /// Makes a template of a chunk, but rarely where none ever fits.
-    pub(super) fn learn(&mut self, text: &str, chunk: &Chunk<'_>) -> Option<Template> {
-        /// What stands around its text is kept several times over.
-        const LARGE: usize = 64 * 1024;
-        if text.len() > LARGE {
+    /// Builds a template of a chunk, but only rarely in a stream where templates never match.
+    pub(super) fn build(&mut self, text: &str, chunk: &Chunk<'_>) -> Option<Template> {
+        /// The bytes around the text are kept once for each template, so longer chunks get none.
+        const MAX_CHUNK_BYTES: usize = 64 * 1024;
+        if text.len() > MAX_CHUNK_BYTES {
             return None;
         }
-        const TRIES: u32 = 8;
-        const REST: u32 = 64;
-        if self.unfit >= TRIES && !self.unfit.is_multiple_of(REST) {
-            self.unfit = self.unfit.wrapping_add(1);
+        const MAX_MISSES: u32 = 8;
+        const RETRY_INTERVAL: u32 = 64;
+        // A stream whose envelope changes with each chunk never matches. After some misses it pays for a template only
+        // now and then, in case the stream changes.
+        if self.misses >= MAX_MISSES && !self.misses.is_multiple_of(RETRY_INTERVAL) {
+            self.misses = self.misses.wrapping_add(1);
             return None;
         }
         let template = Template::new(text, chunk)?;
-        self.unfit = self.unfit.wrapping_add(1);
+        self.misses = self.misses.wrapping_add(1);
         Some(template)
     }
 
-    /// Keeps a template, and forgets those of another envelope.
-    pub(super) fn keep(&mut self, template: Option<Template>) {
+    /// Inserts a template, and drops the ones with another envelope.
+    pub(super) fn insert(&mut self, template: Option<Template>) {
         let Some(template) = template else { return };
-        self.kept
-            .retain(|known| known.shares_envelope(&template) && *known != template);
-        if self.kept.len() >= KEPT {
-            self.kept.remove(0);
+        // All templates must share one envelope, because a delta does not say which template it came from.
+        self.templates
+            .retain(|kept| kept.shares_envelope(&template) && *kept != template);
+        if self.templates.len() >= MAX_TEMPLATES {
+            self.templates.remove(0);
         }
-        self.latest = self.kept.len();
-        self.kept.push(template);
-        self.common = self.shared_head();
+        self.latest = self.templates.len();
+        self.templates.push(template);
+        self.common_len = self.shared_head_len();
     }
 
-    fn shared_head(&self) -> usize {
-        let mut heads = self.kept.iter().map(Template::head);
+    fn shared_head_len(&self) -> usize {
+        let mut heads = self.templates.iter().map(Template::head);
         let first = heads.next().unwrap_or_default();
-        let alike = |head: &[u8]| first.iter().zip(head).take_while(|(a, b)| a == b).count();
-        heads.map(alike).min().unwrap_or(first.len())
+        // The shared part of the heads is compared once, and not once for each template.
+        let shared_len = |head: &[u8]| first.iter().zip(head).take_while(|(a, b)| a == b).count();
+        heads.map(shared_len).min().unwrap_or(first.len())
     }
 
-    /// The fields of the envelope are others than before.
-    pub(super) fn forget(&mut self) {
-        self.kept.clear();
+    /// Drops all templates, because a field of the envelope has changed.
+    pub(super) fn clear(&mut self) {
+        self.templates.clear();
     }
 
-    /// How many events fitted.
-    pub(super) fn fitted(&self) -> u64 {
-        self.fitted
+    /// How many events matched.
+    pub(super) fn hits(&self) -> u64 {
+        self.hits
     }
 }
 
-/// Where a text is put that cannot be lent out of the read.
+/// Buffers for texts that cannot be borrowed from the read.
 #[derive(Debug, Default)]
-struct Room {
+struct Scratch {
     unescaped: String,
-    short: Short,
+    short: ShortText,
 }
 
-/// Sixteen bytes that the standard library checks to be ASCII in one step, since they are aligned. Most pieces of text
-/// are shorter, and would be checked byte by byte, for a number of steps that no processor foresees.
+/// Sixteen aligned bytes, which the standard library checks to be ASCII in one step.
+///
+/// Most deltas are shorter. Without the alignment they would be checked byte by byte, in a loop whose length the
+/// processor cannot predict.
 #[derive(Debug, Default)]
 #[repr(align(16))]
-struct Short([u8; 16]);
+struct ShortText([u8; 16]);
 
-impl Room {
-    /// The text in a hole; `None` where a closer look is needed.
+impl Scratch {
+    /// The text in a hole; `None` if a slower path has to decode it.
     #[inline]
-    fn text_of<'t>(&'t mut self, found: &Found<'t>) -> Option<&'t str> {
-        if found.escaped {
+    fn text_of<'t>(&'t mut self, found: &TemplateMatch<'t>) -> Option<&'t str> {
+        // With escapes the text has to be copied anyway, so the block does not help.
+        if found.has_escapes {
             return unescape(std::str::from_utf8(found.text).ok()?, &mut self.unescaped);
         }
         match found.block {
@@ -177,13 +195,13 @@ impl Room {
     }
 }
 
-impl Short {
-    /// Takes the first bytes of a block; whether they are all ASCII.
+impl ShortText {
+    /// Copies the first bytes of a block; returns whether all of them are ASCII.
     #[inline]
     fn is_ascii(&mut self, block: &[u8; 16], length: usize) -> bool {
         const HIGH: u128 = u128::from_ne_bytes([0x80; 16]);
-        let behind = u128::MAX.checked_shl(8 * length as u32).unwrap_or(0);
-        let text = u128::from_le_bytes(*block) & !behind;
+        let after_text = u128::MAX.checked_shl(8 * length as u32).unwrap_or(0);
+        let text = u128::from_le_bytes(*block) & !after_text;
         self.0 = text.to_le_bytes();
         text & HIGH == 0
     }

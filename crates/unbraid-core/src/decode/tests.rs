@@ -3,11 +3,13 @@ use unbraid_testkit::{
     fixture::{Corpus, Fixture, corpus},
 };
 
-use super::{Decoder, chunk::Chunk, lenient, node, scan, strict};
+use super::{Decoder, lenient, scan, strict};
 use crate::{
     Update,
+    chunk::Chunk,
     frame::{Frame, FrameKind, FrameLimits, Framer},
     limits::{MAX_EVENT_BYTES, MAX_JSON_DEPTH, MAX_LINE_BYTES},
+    node,
     options::default_reasoning_keys,
 };
 
@@ -18,11 +20,11 @@ fn choice_of(fields: &str) -> String {
     format!("{{\"choices\":[{{\"index\":0,{fields}}}]}}")
 }
 
-/// Where the strict decoder takes an event, the lenient one reads the same from it; false where it takes none.
+/// Checks that the scan and `serde_json` give the same chunk as the lenient decoder; false if `serde_json` declines.
 #[track_caller]
 fn check(text: &str, context: &str) -> bool {
     let lenient = || {
-        let node = node::read(text, MAX_JSON_DEPTH).expect("what others take is JSON");
+        let node = node::read(text, MAX_JSON_DEPTH).expect("other paths accept it, so it is JSON");
         facts(lenient::chunk(&node, 0, &default_reasoning_keys()))
     };
     if let Some(scanned) = scan::chunk(text, MAX_JSON_DEPTH, &default_reasoning_keys()) {
@@ -36,7 +38,7 @@ fn check(text: &str, context: &str) -> bool {
 }
 
 fn facts(mut chunk: Chunk<'_>) -> (String, Vec<Update<'_>>) {
-    chunk.place(0);
+    chunk.assign_indices(0);
     let Chunk {
         id,
         created,
@@ -57,7 +59,7 @@ fn facts(mut chunk: Chunk<'_>) -> (String, Vec<Update<'_>>) {
     (envelope, updates.collect())
 }
 
-/// Every event's data of a stream.
+/// The data of all events of a stream.
 fn events(mut bytes: &[u8]) -> Vec<String> {
     let limits = FrameLimits {
         line: MAX_LINE_BYTES,
@@ -72,7 +74,7 @@ fn events(mut bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn strict_and_lenient_read_every_recorded_event_alike() {
+fn scan_strict_and_lenient_agree_on_every_recorded_event() {
     let fixtures = Fixture::all()
         .into_iter()
         .map(|fixture| (fixture.name, fixture.bytes));
@@ -87,21 +89,21 @@ fn strict_and_lenient_read_every_recorded_event_alike() {
     let recorded = recorded
         .into_iter()
         .map(|(path, bytes)| (path.display().to_string(), bytes));
-    let (mut all, mut taken) = (0, 0);
+    let (mut all, mut ordinary) = (0, 0);
     for (name, bytes) in fixtures.chain(recorded) {
         for event in events(&bytes) {
             all += 1;
-            taken += usize::from(check(&event, &name));
+            ordinary += usize::from(check(&event, &name));
         }
     }
     assert!(
-        taken * 10 > all * 7,
-        "the strict decoder takes {taken} of {all} events only"
+        ordinary * 10 > all * 7,
+        "only {ordinary} of {all} events are ordinary"
     );
 }
 
 #[test]
-fn e26_the_last_of_two_equal_keys_counts_in_both() {
+fn e26_the_last_of_equal_keys_counts_on_the_fast_paths() {
     let choice = |fields: &str| format!("{{\"choices\":[{{\"index\":0,{fields}}}]}}");
     assert!(check(
         &choice("\"delta\":{\"content\":\"a\",\"content\":\"b\"}"),
@@ -144,8 +146,8 @@ fn e26_the_last_of_two_equal_keys_counts_in_both() {
     );
 }
 
-/// The codes of an event's warnings, and its number of updates.
-fn told(data: &str) -> (Vec<&'static str>, usize) {
+/// The codes of an event's warnings, and the number of its updates.
+fn decoded(data: &str) -> (Vec<&'static str>, usize) {
     let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
     let stream = format!("{data}\n\n");
     let (mut codes, mut updates) = (Vec::new(), 0);
@@ -166,16 +168,16 @@ fn told(data: &str) -> (Vec<&'static str>, usize) {
 }
 
 #[test]
-fn s12_empty_data_is_no_event() {
-    assert_eq!(told("data:"), (vec![], 0));
-    assert_eq!(told("event: error\ndata:"), (vec![], 0));
-    assert_eq!(told("data: null"), (vec!["S13"], 1));
-    assert_eq!(told("data: : ping"), (vec!["S5"], 1));
+fn s12_empty_data_is_not_an_event() {
+    assert_eq!(decoded("data:"), (vec![], 0));
+    assert_eq!(decoded("event: error\ndata:"), (vec![], 0));
+    assert_eq!(decoded("data: null"), (vec!["S13"], 1));
+    assert_eq!(decoded("data: : ping"), (vec!["S5"], 1));
 }
 
 #[test]
-fn s27_damage_is_told_before_what_follows_it() {
-    let (codes, updates) = told(
+fn s27_damage_is_reported_before_the_frame_after_it() {
+    let (codes, updates) = decoded(
         "data: {\"choices\":[{\"index\":0data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}",
     );
     assert_eq!((codes, updates), (vec!["S27"], 1));
@@ -190,8 +192,8 @@ fn x13_a_chunk_nested_too_deep_is_skipped() {
             "]".repeat(depth)
         )
     };
-    assert_eq!(told(&nested(MAX_JSON_DEPTH - 1)), (vec![], 1));
-    assert_eq!(told(&nested(MAX_JSON_DEPTH)), (vec!["X13"], 1));
+    assert_eq!(decoded(&nested(MAX_JSON_DEPTH - 1)), (vec![], 1));
+    assert_eq!(decoded(&nested(MAX_JSON_DEPTH)), (vec!["X13"], 1));
 }
 
 /// A stream's updates.
@@ -210,37 +212,37 @@ fn updates(mut bytes: &[u8], mut decoder: Decoder) -> Vec<Update<'static>> {
 }
 
 #[track_caller]
-fn check_ways(bytes: &[u8], context: &str) -> usize {
-    let quick = updates(bytes, Decoder::new(false, MAX_JSON_DEPTH));
-    let slow = updates(bytes, Decoder::reference(false, MAX_JSON_DEPTH));
-    for (quick, slow) in quick.iter().zip(&slow) {
-        assert_eq!(quick, slow, "{context}");
+fn check_fast_paths(bytes: &[u8], context: &str) -> usize {
+    let fast = updates(bytes, Decoder::new(false, MAX_JSON_DEPTH));
+    let reference = updates(bytes, Decoder::reference(false, MAX_JSON_DEPTH));
+    for (fast, reference) in fast.iter().zip(&reference) {
+        assert_eq!(fast, reference, "{context}");
     }
-    assert_eq!(quick.len(), slow.len(), "{context}");
-    quick.len()
+    assert_eq!(fast.len(), reference.len(), "{context}");
+    fast.len()
 }
 
 #[test]
-fn templates_and_scanner_read_what_the_parser_reads() {
+fn templates_and_scan_agree_with_serde_json() {
     let recorded = match corpus() {
         Corpus::Streams(streams) => streams,
         Corpus::NotSet(_) | Corpus::Missing(_) => Vec::new(),
     };
     for (path, bytes) in recorded {
-        check_ways(&bytes, &path.display().to_string());
+        check_fast_paths(&bytes, &path.display().to_string());
     }
     let mut rng = Rng::new(7);
     for fixture in Fixture::all() {
-        check_ways(&fixture.bytes, &fixture.name);
+        check_fast_paths(&fixture.bytes, &fixture.name);
         for _ in 0..if fixture.bytes.len() < 20_000 { 12 } else { 2 } {
             let bytes = mutated(&fixture.bytes, &mut rng);
             let context = format!("{}\n{}", fixture.name, String::from_utf8_lossy(&bytes));
-            check_ways(&bytes, &context);
+            check_fast_paths(&bytes, &context);
         }
     }
 }
 
-/// The same stream with a few pieces in it that mean something to a decoder.
+/// The same stream with a few insertions that mean something to a decoder.
 fn mutated(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     const PIECES: [&str; 20] = [
         "\\n",
@@ -273,10 +275,10 @@ fn mutated(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Which of the chunks, sent one after another, a template read.
-fn fitted(chunks: &[&str]) -> Vec<bool> {
+/// For each of the chunks, which are decoded in sequence, whether a template matched it.
+fn template_hits(chunks: &[&str]) -> Vec<bool> {
     let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
-    let mut fitted = Vec::new();
+    let mut hits = Vec::new();
     for chunk in chunks {
         let frame = Frame {
             kind: FrameKind::Event,
@@ -284,16 +286,16 @@ fn fitted(chunks: &[&str]) -> Vec<bool> {
             data: chunk.as_bytes(),
             offset: 0,
         };
-        fitted.push(decoder.fits(&frame, &mut crate::piece::Updates(&mut |_| ())));
-        if !fitted.last().is_some_and(|fitted| *fitted) {
+        hits.push(decoder.decode_by_template(&frame, &mut crate::piece::Updates(&mut |_| ())));
+        if !hits.last().is_some_and(|hit| *hit) {
             decoder.decode(frame, &mut |_| ()).expect("lenient");
         }
     }
-    fitted
+    hits
 }
 
 #[test]
-fn a_template_fits_where_only_index_text_and_padding_differ() {
+fn a_template_matches_where_only_index_text_and_padding_differ() {
     let chunk = |fields: &str| {
         format!("{{\"id\":\"a\",\"choices\":[{{{fields}}}],\"usage\":null,\"obfuscation\":\"xy\"}}")
     };
@@ -303,7 +305,7 @@ fn a_template_fits_where_only_index_text_and_padding_differ() {
         ))
     };
     let first = content("0", "a");
-    let second = |other: &str| fitted(&[&first, other])[1];
+    let second = |other: &str| template_hits(&[&first, other])[1];
     assert!(second(&content("12", "b\\n\\\"")));
     assert!(second(&first.replace("xy", "")));
     assert!(!second(&content("01", "b")));
@@ -314,16 +316,16 @@ fn a_template_fits_where_only_index_text_and_padding_differ() {
     assert!(!second(&content("0", "\u{1}")));
     assert!(!second(&first.replace("\"a\"", "\"b\"")));
     assert!(!second(&(first.clone() + " ")));
-    let turned = chunk("\"delta\":{\"content\":\"a\"},\"index\":0");
+    let index_last = chunk("\"delta\":{\"content\":\"a\"},\"index\":0");
     assert_eq!(
-        fitted(&[&turned, &turned.replace("0}", "5}")]),
+        template_hits(&[&index_last, &index_last.replace("0}", "5}")]),
         [false, true]
     );
     let call = chunk(
         "\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":3,\"function\":{\"arguments\":\"a\"}}]}",
     );
     assert_eq!(
-        fitted(&[
+        template_hits(&[
             &call,
             &call.replace("[{\"index\":0", "[{\"index\":1"),
             &call.replace(":3", ":4")
@@ -331,6 +333,12 @@ fn a_template_fits_where_only_index_text_and_padding_differ() {
         [false, true, false]
     );
     let extra = first.replace("\"id\"", "\"x\":1,\"id\"");
-    assert_eq!(fitted(&[&extra, &extra, &extra]), [false, false, true]);
-    assert_eq!(fitted(&[&first, &extra, &first]), [false, false, false]);
+    assert_eq!(
+        template_hits(&[&extra, &extra, &extra]),
+        [false, false, true]
+    );
+    assert_eq!(
+        template_hits(&[&first, &extra, &first]),
+        [false, false, false]
+    );
 }

@@ -1,16 +1,20 @@
-//! An event's bytes as text, within bounds.
+//! Converts the bytes of an event to text of bounded length.
 
 use std::borrow::Cow;
 
 use crate::limits::MAX_EVENT_BYTES;
 
-/// The text of an event; `None` if, with all replaced that has to be, it would be too long.
+/// The text of an event, with invalid UTF-8 replaced; `None` if the replaced and escaped text would be too long.
+///
+/// An invalid byte becomes three bytes, and a raw control character becomes six when a field is written as JSON. So without
+/// a bound, an event could grow to six times the limit on its length.
 pub(super) fn text_of(data: &[u8]) -> Option<Cow<'_, str>> {
+    /// Shorter events cannot grow to a harmful length, so their bytes are not counted.
     const LARGE: usize = 1024 * 1024;
-    /// What replacing and escaping may add to the longest event.
-    const MOST: usize = MAX_EVENT_BYTES + MAX_EVENT_BYTES / 8;
+    /// The longest event, with an allowance for replacing and escaping.
+    const MAX_BYTES: usize = MAX_EVENT_BYTES + MAX_EVENT_BYTES / 8;
     let valid = std::str::from_utf8(data);
-    if data.len() > LARGE && valid.map_or_else(|_| grown(data), escaped) > MOST {
+    if data.len() > LARGE && valid.map_or_else(|_| replaced_len(data), escaped_len) > MAX_BYTES {
         return None;
     }
     if let Ok(text) = valid {
@@ -29,15 +33,15 @@ pub(super) fn text_of(data: &[u8]) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// How long a text is with its raw control characters escaped (J2).
-fn escaped(text: &str) -> usize {
+/// The length of a text once its raw control characters are escaped (J2).
+fn escaped_len(text: &str) -> usize {
     let controls = text.bytes().filter(|byte| *byte < b' ' && *byte != b'\n');
     text.len() + 5 * controls.count()
 }
 
-/// How long that is with its invalid bytes replaced, too (S19).
-fn grown(data: &[u8]) -> usize {
+/// The length of a text once its invalid bytes are replaced (S19) and its raw control characters are escaped.
+fn replaced_len(data: &[u8]) -> usize {
     data.utf8_chunks()
-        .map(|chunk| escaped(chunk.valid()) + 3 * chunk.invalid().len().min(1))
+        .map(|chunk| escaped_len(chunk.valid()) + 3 * chunk.invalid().len().min(1))
         .sum()
 }

@@ -1,60 +1,58 @@
-//! Chat completions: `choices[].delta`, in every shape that servers give it.
+//! Chat completions: `choices[].delta`, in each form that servers are known to send.
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::parts::{Joined, content};
+use super::parts::{TextJoiner, content};
 use crate::{
     Fragment, ToolCallUpdate,
-    decode::{
-        chunk::{Element, is_padding, number_calls, put, some_text},
-        node::{Node, Value, Wide, compact},
-    },
+    chunk::{Element, is_padding, number_calls, put_field, some_text},
     limits::MAX_ENTRIES,
+    node::{Node, Value, compact},
 };
 
-/// Reads a delta, or a whole message.
-pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, names: &[Arc<str>]) {
-    // The text under the best name so far, and that name's rank.
+/// Reads a delta, or a full message.
+pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: &[Arc<str>]) {
+    // The text of the highest-ranked reasoning field so far, and its rank.
     let mut reasoning: Option<(usize, Fragment<'a>)> = None;
     for (key, value) in node.as_object().unwrap_or_default() {
         match &**key {
             "role" => element.update.role = value.text().filter(|role| !role.is_empty()),
             "content" => content(value, element),
-            "refusal" => element.update.refusal = some_text(fragment(value)),
+            "refusal" => element.update.refusal = some_text(value.fragment()),
             "tool_calls" => element.update.tool_calls = tool_calls(value),
             "function_call" => {
                 element.update.function_name = value
                     .get("name")
-                    .and_then(fragment)
+                    .and_then(Node::fragment)
                     .and_then(|f| some_text(Some(f)));
                 element.update.function_arguments = value.get("arguments").and_then(arguments);
             }
             key_name if is_padding(key_name) => {}
-            other => match names.iter().position(|name| **name == *other) {
+            other => match reasoning_keys.iter().position(|name| **name == *other) {
                 Some(rank) => {
                     let is_better = reasoning.as_ref().is_none_or(|(best, _)| rank < *best);
-                    if let (true, Some(text)) = (is_better, some_text(fragment(value))) {
+                    if let (true, Some(text)) = (is_better, some_text(value.fragment())) {
                         reasoning = Some((rank, text));
                     }
                 }
                 None if value.is_null() => {}
-                None => put(&mut element.fields, key.clone(), value.to_json()),
+                None => put_field(&mut element.fields, key.clone(), value.to_json()),
             },
         }
     }
-    let part = element.update.reasoning.take();
-    element.update.reasoning = reasoning.map(|(_, text)| text).or(part);
+    let from_parts = element.update.reasoning.take();
+    element.update.reasoning = reasoning.map(|(_, text)| text).or(from_parts);
     if let (None, Some(list)) = (&element.update.reasoning, node.get("reasoning_details")) {
-        let (text, lost_half) = details(list);
+        let (text, replaced_half) = details(list);
         element.details_only = text.is_some();
-        element.lost_half |= lost_half;
+        element.replaced_half |= replaced_half;
         element.update.reasoning = text;
     }
 }
 
-/// What a whole message gives to an entry whose delta was empty.
-pub(crate) fn merge<'a>(whole: Element<'a>, element: &mut Element<'a>) {
-    let (from, to) = (whole.update, &mut element.update);
+/// Moves the fields of a full message to an entry whose delta was empty.
+pub(crate) fn merge_message<'a>(message: Element<'a>, element: &mut Element<'a>) {
+    let (from, to) = (message.update, &mut element.update);
     to.role = to.role.take().or(from.role);
     to.is_full_message = from.is_full_message;
     to.content = from.content;
@@ -63,41 +61,33 @@ pub(crate) fn merge<'a>(whole: Element<'a>, element: &mut Element<'a>) {
     to.tool_calls = from.tool_calls;
     to.function_name = from.function_name;
     to.function_arguments = from.function_arguments;
-    element.details_only = whole.details_only;
-    element.lost_half |= whole.lost_half;
-    for (key, raw) in whole.fields {
-        put(&mut element.fields, key, raw);
+    element.details_only = message.details_only;
+    element.replaced_half |= message.replaced_half;
+    for (key, raw) in message.fields {
+        put_field(&mut element.fields, key, raw);
     }
 }
 
-/// A string, with the halves at its ends.
-pub(crate) fn fragment<'a>(node: &Node<'a>) -> Option<Fragment<'a>> {
-    node.as_str().map(|Wide { text, low, high }| Fragment {
-        text: text.clone(),
-        low: *low,
-        high: *high,
-    })
-}
-
-/// R4: the details' own text or summary, and whether half a character was replaced between two of them.
+/// The text of `reasoning_details`, from the `text` or `summary` of each entry (R4), and whether half a surrogate pair
+/// between two of them was replaced.
 pub(crate) fn details(node: &Node<'_>) -> (Option<Fragment<'static>>, bool) {
-    let mut text = Joined::default();
+    let mut text = TextJoiner::default();
     for entry in node.as_array().unwrap_or_default() {
-        let said = ["text", "summary"]
+        let part = ["text", "summary"]
             .iter()
             .filter_map(|name| entry.get(name)?.as_str())
             .find(|text| !text.is_empty());
-        if let Some(said) = said {
-            text.push(said);
+        if let Some(part) = part {
+            text.push(part);
         }
     }
-    text.end()
+    text.finish()
 }
 
 fn tool_calls<'a>(node: &Node<'a>) -> Vec<ToolCallUpdate<'a>> {
     let entries = match &node.value {
         Value::Array(entries) => entries.as_slice(),
-        Value::Object(_) => std::slice::from_ref(node), // T42
+        Value::Object(_) => std::slice::from_ref(node), // T42: a single call without a list
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => &[],
     };
     let mut calls: Vec<_> = entries
@@ -120,7 +110,7 @@ fn tool_call<'a>(node: &Node<'a>) -> ToolCallUpdate<'a> {
             "function" => {
                 call.name = value
                     .get("name")
-                    .and_then(fragment)
+                    .and_then(Node::fragment)
                     .and_then(|f| some_text(Some(f)));
                 call.arguments = value.get("arguments").and_then(arguments);
             }
@@ -128,23 +118,23 @@ fn tool_call<'a>(node: &Node<'a>) -> ToolCallUpdate<'a> {
                 call.kind = Some(Cow::Borrowed("custom"));
                 call.name = value
                     .get("name")
-                    .and_then(fragment)
+                    .and_then(Node::fragment)
                     .and_then(|f| some_text(Some(f)));
-                call.arguments = value.get("input").and_then(fragment);
+                call.arguments = value.get("input").and_then(Node::fragment);
             }
             _ if value.is_null() => {}
-            _ => put(&mut call.extra, key.clone(), value.to_json()),
+            _ => put_field(&mut call.extra, key.clone(), value.to_json()),
         }
     }
     call
 }
 
-/// A string is appended as it is. An object is a whole value in its own text, but an empty one only holds the place
-/// (T19, T20).
+/// The arguments of a call. A string is appended as it is. Any other value is complete and keeps its own JSON text,
+/// but an empty object is only a placeholder (T19, T20).
 fn arguments<'a>(node: &Node<'a>) -> Option<Fragment<'a>> {
     match &node.value {
         Value::Null => None,
-        Value::String(_) => some_text(fragment(node)),
+        Value::String(_) => some_text(node.fragment()),
         Value::Object(fields) if fields.is_empty() => None,
         Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Number(_) => {
             Some(Fragment::from(compact(node.raw)))

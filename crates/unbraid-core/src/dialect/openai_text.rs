@@ -1,20 +1,17 @@
-//! Text completions: `choices[].text` (M1). The log probabilities are parallel lists; the rest is as in chat.
+//! Text completions: `choices[].text` (M1). Log probabilities are parallel lists; everything else is as in chats.
 
-use super::openai_chat::fragment;
 use crate::{
     CompletionKind,
-    decode::{
-        chunk::{Element, some_text},
-        node::Node,
-    },
+    chunk::{Element, some_text},
+    node::Node,
 };
 
-/// `text` counts where `delta` holds none; some servers send the same in both (C19).
+/// Reads `text`, which counts if the delta has no content. Some servers send the same text in both (C19).
 pub(crate) fn text<'a>(text: &Node<'a>, has_delta: bool, element: &mut Element<'a>) {
     if !has_delta {
         element.update.kind = CompletionKind::Text;
     }
     if element.update.content.is_none() {
-        element.update.content = some_text(fragment(text));
+        element.update.content = some_text(text.fragment());
     }
 }

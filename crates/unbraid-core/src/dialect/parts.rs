@@ -1,114 +1,115 @@
-//! Content that comes as a list of parts (C11), and text that is put together from several strings.
+//! Reads content that is a list of parts (C11), and joins a text from several strings.
 
 use std::borrow::Cow;
 
 use crate::{
     Fragment,
-    decode::{
-        chunk::{CONTENT_PARTS, Element, put, some_text},
-        node::{Node, Value, Wide},
-    },
-    dialect::openai_chat::fragment,
+    chunk::{CONTENT_PARTS, Element, put_field, some_text},
+    node::{JsonString, Node, Value},
 };
 
-/// Text that is put together from several strings of one delta. Halves of characters that meet are joined, and those at
-/// its ends stay, since the delta before or behind may hold the other half (C14).
+/// Joins the strings of one delta to one text.
+///
+/// Two surrogate halves that meet become one character. The halves at the ends of the text stay, because the delta
+/// before or after may have the other half (C14).
 #[derive(Debug, Default)]
-pub(super) struct Joined {
+pub(super) struct TextJoiner {
     text: String,
     low: Option<u16>,
     high: Option<u16>,
-    lost_half: bool,
+    replaced_half: bool,
 }
 
-impl Joined {
-    pub(super) fn push(&mut self, piece: &Wide<'_>) {
-        if piece.is_empty() {
+impl TextJoiner {
+    pub(super) fn push(&mut self, part: &JsonString<'_>) {
+        if part.is_empty() {
             return;
         }
-        match (self.high.take(), piece.low) {
+        match (self.high.take(), part.low) {
             (Some(high), Some(low)) => {
-                let joined = char::decode_utf16([high, low]).flatten();
-                self.text.extend(joined);
+                let character = char::decode_utf16([high, low]).flatten();
+                self.text.extend(character);
             }
             (None, Some(low)) if self.text.is_empty() && self.low.is_none() => self.low = Some(low),
             (Some(_), None) | (None, Some(_)) => {
                 self.text.push(char::REPLACEMENT_CHARACTER);
-                self.lost_half = true;
+                self.replaced_half = true;
             }
             (None, None) => {}
         }
-        self.text.push_str(&piece.text);
-        self.high = piece.high;
+        self.text.push_str(&part.text);
+        self.high = part.high;
     }
 
-    /// The text, and whether half a character was replaced in it.
-    pub(super) fn end(self) -> (Option<Fragment<'static>>, bool) {
+    /// The text, and whether half a surrogate pair in it was replaced.
+    pub(super) fn finish(self) -> (Option<Fragment<'static>>, bool) {
         let text = Fragment {
             text: Cow::Owned(self.text),
             low: self.low,
             high: self.high,
         };
-        (some_text(Some(text)), self.lost_half)
+        (some_text(Some(text)), self.replaced_half)
     }
 }
 
-/// A string, or parts: text parts are text, thinking parts are reasoning (C11); whatever else it is, it is kept.
+/// Reads content that is a string or a list of parts. Text parts are content, thinking parts are reasoning, and all
+/// others are kept as raw JSON (C11).
 pub(super) fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
     let parts = match &node.value {
         Value::Null | Value::String(_) => {
-            element.update.content = some_text(fragment(node));
+            element.update.content = some_text(node.fragment());
             return;
         }
         Value::Array(parts) => parts.as_slice(),
         Value::Object(_) | Value::Bool(_) | Value::Number(_) => std::slice::from_ref(node),
     };
-    let (mut text, mut thinking) = (Joined::default(), Joined::default());
-    let mut others = String::new();
+    let (mut text, mut thinking) = (TextJoiner::default(), TextJoiner::default());
+    let mut other_parts = String::new();
     for part in parts {
         match part.get("type").and_then(Node::text).as_deref() {
             Some("thinking" | "reasoning") => push_part(&mut thinking, part),
             Some("text" | "output_text") => push_part(&mut text, part),
             None if is_text(part) => push_part(&mut text, part),
             kind => {
-                element.odd |= kind.is_none();
-                others.push(if others.is_empty() { '[' } else { ',' });
-                others.push_str(&part.to_json());
+                element.has_unexpected_type |= kind.is_none();
+                other_parts.push(if other_parts.is_empty() { '[' } else { ',' });
+                other_parts.push_str(&part.to_json());
             }
         }
     }
-    if !others.is_empty() {
-        others.push(']');
+    if !other_parts.is_empty() {
+        other_parts.push(']');
         let key = Cow::Borrowed(CONTENT_PARTS);
-        put(&mut element.fields, key, Cow::Owned(others));
+        put_field(&mut element.fields, key, Cow::Owned(other_parts));
     }
-    let (text, lost_text) = text.end();
-    let (thinking, lost_thinking) = thinking.end();
+    let (text, lost_text) = text.finish();
+    let (thinking, lost_thinking) = thinking.finish();
     element.update.content = text;
     element.update.reasoning = thinking;
-    element.lost_half |= lost_text | lost_thinking;
+    element.replaced_half |= lost_text | lost_thinking;
 }
 
-/// Whether a part without a type is text all the same.
+/// Whether a part without a type is text.
 fn is_text(part: &Node<'_>) -> bool {
     part.as_str().is_some() || part.get("text").is_some()
 }
 
-/// Adds the text of a part, which may itself be a list of parts; a part that is a string is its text.
-fn push_part(text: &mut Joined, part: &Node<'_>) {
+/// Appends the text of a part: the part itself if it is a string, otherwise its text, which may be a list of parts
+/// again.
+fn push_part(text: &mut TextJoiner, part: &Node<'_>) {
     const NAMES: [&str; 3] = ["text", "thinking", "reasoning"];
-    if let Some(whole) = part.as_str() {
-        return text.push(whole);
+    if let Some(string) = part.as_str() {
+        return text.push(string);
     }
     let inner = NAMES
         .iter()
         .find_map(|name| part.get(name).filter(|inner| !inner.is_null()));
     let Some(inner) = inner else { return };
-    if let Some(whole) = inner.as_str() {
-        return text.push(whole);
+    if let Some(string) = inner.as_str() {
+        return text.push(string);
     }
     let parts = inner.as_array().into_iter().flatten();
     parts
         .filter_map(|part| part.get("text")?.as_str())
-        .for_each(|piece| text.push(piece));
+        .for_each(|part| text.push(part));
 }

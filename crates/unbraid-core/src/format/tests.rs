@@ -8,7 +8,7 @@ fn closed(body: &[u8]) -> Result<(), StreamError> {
     demux.closed().cloned().unwrap_or(Ok(()))
 }
 
-/// What a body is said to be, when it is one JSON value, one event, and one event with an end mark behind it.
+/// Checks the format of a body that is one JSON value, one event, and one event with an end mark after it.
 #[track_caller]
 fn check(json: &str, expected: BodyFormat) {
     let event = format!("data: {json}\n\n");
@@ -22,7 +22,7 @@ fn check(json: &str, expected: BodyFormat) {
 }
 
 #[test]
-fn a_foreign_body_without_a_choice_is_named() {
+fn a_foreign_body_without_a_choice_is_recognised() {
     check(
         r#"{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"Hi"}],"usage":{"input_tokens":1,"output_tokens":1}}"#,
         BodyFormat::Anthropic,
@@ -74,7 +74,7 @@ fn a_foreign_body_without_a_choice_is_named() {
 }
 
 #[test]
-fn foreign_json_that_reports_usage_is_never_a_success() {
+fn foreign_json_with_usage_is_never_a_success() {
     let body = b"data: {\"kind\":\"end\",\"usage\":{\"tokens\":5}}\n\ndata: [DONE]\n\n";
     assert!(matches!(
         closed(body),
@@ -86,7 +86,7 @@ fn foreign_json_that_reports_usage_is_never_a_success() {
 }
 
 #[test]
-fn e01_e03_a_completion_without_choices_is_what_it_was() {
+fn e01_e03_a_completion_without_choices_is_not_foreign() {
     let with_done = |chunk: &str| closed(format!("data: {chunk}\n\ndata: [DONE]\n\n").as_bytes());
     let usage = r#""usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}"#;
     for chunk in [
@@ -97,7 +97,7 @@ fn e01_e03_a_completion_without_choices_is_what_it_was() {
     ] {
         assert!(with_done(&chunk).is_ok(), "{chunk}");
     }
-    // Azure's first chunk, with nothing behind it.
+    // The first chunk of Azure, with nothing after it.
     let filter =
         r#"{"choices":[],"created":0,"id":"","prompt_filter_results":[{"prompt_index":0}]}"#;
     assert!(matches!(with_done(filter), Err(StreamError::Empty { .. })));
@@ -116,20 +116,20 @@ fn a_foreign_event_beside_choices_changes_nothing() {
 }
 
 #[test]
-fn an_error_stays_the_servers_own() {
+fn a_server_error_is_not_replaced_by_a_format_error() {
     let body = br#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#;
     assert!(matches!(closed(body), Err(StreamError::Server(_))));
 }
 
 #[test]
-fn s30_a_page_is_named_by_its_first_bytes() {
+fn s30_a_page_is_recognised_by_its_first_bytes() {
     let format = |body: &[u8]| {
         let mut head = Head::default();
-        body.chunks(1).for_each(|byte| head.take(byte));
-        let mut whole = Head::default();
-        whole.take(body);
-        assert_eq!(head.format(), whole.format());
-        whole.format()
+        body.chunks(1).for_each(|byte| head.extend(byte));
+        let mut complete = Head::default();
+        complete.extend(body);
+        assert_eq!(head.format(), complete.format());
+        complete.format()
     };
     assert_eq!(
         format(b"\n <!DOCTYPE HTML>\n<html>"),

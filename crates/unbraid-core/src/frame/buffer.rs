@@ -1,19 +1,19 @@
-//! How the buffers grow and shrink that hold what reads cut in two.
+//! Bounds the capacity of the buffers for data that spans several reads.
 
-/// What a buffer may keep between events: more than any ordinary delta takes, so that only the rare image or audio
-/// in one event gives its memory back.
-pub(super) const ROOMY: usize = 64 * 1024;
+/// The capacity that a buffer keeps between events. It is more than any ordinary delta needs, so only the rare event
+/// with an image or audio frees its memory.
+pub(super) const MAX_KEPT_CAPACITY: usize = 64 * 1024;
 
-/// Empties a buffer for its next use.
+/// Clears a buffer for its next use.
 #[inline]
-pub(super) fn renew(buffer: &mut Vec<u8>) {
+pub(super) fn clear(buffer: &mut Vec<u8>) {
     buffer.clear();
-    if buffer.capacity() > ROOMY {
-        buffer.shrink_to(ROOMY);
+    if buffer.capacity() > MAX_KEPT_CAPACITY {
+        buffer.shrink_to(MAX_KEPT_CAPACITY);
     }
 }
 
-/// Appends to a buffer that may grow large, without the spare room that doubling would leave.
+/// Appends to a buffer that may become large. It reserves less than the doubling of `Vec` would.
 #[inline]
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
     if buffer.capacity() - buffer.len() < bytes.len() {
@@ -22,7 +22,7 @@ pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
     buffer.extend_from_slice(bytes);
 }
 
-/// Doubles a small buffer and adds a quarter to a large one, but no more than the limit can ask for.
+/// Doubles a small buffer and adds a quarter to a large one, but never more than the limit allows.
 #[cold]
 fn reserve(buffer: &mut Vec<u8>, more: usize, limit: usize) {
     const LARGE: usize = 1024 * 1024;

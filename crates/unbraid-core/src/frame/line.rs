@@ -1,30 +1,30 @@
-//! Lines, cut at LF, CR or CRLF, however the reads are cut.
+//! Splits reads into lines, which end at LF, CR or CRLF.
 
 use memchr::memchr2;
 
 use super::FrameError;
-use super::buffer::{append, renew};
+use super::buffer::{append, clear};
 
-/// Cuts lines out of reads, and keeps what the end of a read cut off.
+/// Splits reads into lines, and keeps the bytes that the end of a read cuts off.
 ///
-/// Every byte of the body passes through here once, so this also knows the offset of each.
+/// Every byte of the body passes through here once, so this type also counts the offsets.
 pub(super) struct Lines {
-    /// The line (or JSON value) under way, as far as earlier reads brought it; free of line ends.
+    /// The received part of the current line or JSON value, without its end.
     kept: Vec<u8>,
-    /// Where the line under way starts.
+    /// The offset of the current line.
     start: u64,
-    taken: u64,
-    /// The last line ended with CR at the end of its read.
+    consumed: u64,
+    /// Whether the last line ended with a CR at the end of its read.
     after_cr: bool,
     limit: usize,
 }
 
-/// One line without its end.
+/// A line without its end.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'i> {
-    /// Where it starts in the body.
-    pub(super) at: u64,
-    /// Its bytes if they lie whole in the read; otherwise they are [`Lines::kept`] until forgotten.
+    /// Its offset in the body.
+    pub(super) offset: u64,
+    /// Its bytes, if they are complete in the read. Otherwise they are in [`Lines::kept`] until that is cleared.
     pub(super) read: Option<&'i [u8]>,
 }
 
@@ -33,14 +33,14 @@ impl Lines {
         Self {
             kept: Vec::new(),
             start: 0,
-            taken: 0,
+            consumed: 0,
             after_cr: false,
             limit,
         }
     }
 
-    /// Takes the next whole line; None when the read is used up.
-    // A third of the instructions of a short event go if this stands in its only hot loop.
+    /// Returns the next complete line; `None` when the read is used up.
+    // Inlined into its only hot loop: without that, a short event takes half as many instructions again.
     #[inline(always)]
     pub(super) fn next<'i>(
         &mut self,
@@ -55,13 +55,13 @@ impl Lines {
             self.keep(input, bytes.len())?;
             return Ok(None);
         };
-        self.begin();
-        self.check(line.len())?;
-        // A CR ends the line at once, even if nothing tells yet whether a LF follows: waiting for it would hold
-        // the last event of a stream back.
+        self.mark_start();
+        self.check_limit(line.len())?;
+        // A CR ends the line at once, although an LF may follow. Waiting for the next byte would delay the last event
+        // of a stream.
         self.after_cr = rest == b"\r";
-        let end = if rest.starts_with(b"\r\n") { 2 } else { 1 };
-        self.advance(input, line.len() + end);
+        let end_len = if rest.starts_with(b"\r\n") { 2 } else { 1 };
+        self.advance(input, line.len() + end_len);
         let read = if self.kept.is_empty() {
             Some(line)
         } else {
@@ -69,20 +69,20 @@ impl Lines {
             None
         };
         Ok(Some(Line {
-            at: self.start,
+            offset: self.start,
             read,
         }))
     }
 
-    /// The line that has no end, at the end of the body.
+    /// Returns the unfinished line at the end of the body.
     pub(super) fn last(&self) -> Option<Line<'static>> {
         (!self.kept.is_empty()).then_some(Line {
-            at: self.start,
+            offset: self.start,
             read: None,
         })
     }
 
-    /// Drops the LF of a CRLF that two reads share.
+    /// Drops the LF of a CRLF that is split between two reads.
     #[inline]
     pub(super) fn skip_lf(&mut self, input: &mut &[u8]) {
         if self.after_cr && !input.is_empty() {
@@ -93,23 +93,23 @@ impl Lines {
         }
     }
 
-    /// Keeps the next `count` bytes as part of the line under way.
+    /// Keeps the next `count` bytes as part of the current line.
     pub(super) fn keep(&mut self, input: &mut &[u8], count: usize) -> Result<(), FrameError> {
-        self.begin();
-        self.check(count)?;
+        self.mark_start();
+        self.check_limit(count)?;
         self.append(input, count, self.limit);
         Ok(())
     }
 
-    /// Starts the first line with bytes that were taken for something else.
-    pub(super) fn open_with(&mut self, bytes: &[u8]) -> Result<(), FrameError> {
+    /// Starts the first line with bytes that were consumed as part of a byte order mark.
+    pub(super) fn start_with(&mut self, bytes: &[u8]) -> Result<(), FrameError> {
         self.start = 0;
-        self.check(bytes.len())?;
+        self.check_limit(bytes.len())?;
         self.kept.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Moves the next `count` bytes into the kept ones; the caller has seen to the limit.
+    /// Moves the next `count` bytes to the kept ones. The caller has checked the limit.
     pub(super) fn append(&mut self, input: &mut &[u8], count: usize, limit: usize) {
         append(
             &mut self.kept,
@@ -119,62 +119,62 @@ impl Lines {
         self.advance(input, count);
     }
 
-    /// Goes back to the start of the last line, which was taken out of this read and is to be taken again.
-    pub(super) fn back_to<'i>(&mut self, line: u64, input: &mut &'i [u8], read: &'i [u8]) {
-        let untaken = input.len() + usize::try_from(self.taken - line).unwrap_or(usize::MAX);
-        let start = read.len().saturating_sub(untaken);
+    /// Rewinds to the start of the last line of this read, which is then read again.
+    pub(super) fn rewind_to<'i>(&mut self, line: u64, input: &mut &'i [u8], read: &'i [u8]) {
+        let remaining = input.len() + usize::try_from(self.consumed - line).unwrap_or(usize::MAX);
+        let start = read.len().saturating_sub(remaining);
         *input = read.get(start..).unwrap_or_default();
-        self.taken = line;
+        self.consumed = line;
         self.after_cr = false;
     }
 
-    /// Whether no line is under way, nor half a line end.
+    /// Whether the last read ended between two lines.
     #[inline]
     pub(super) fn is_between(&self) -> bool {
         self.kept.is_empty() && !self.after_cr
     }
 
-    /// Whether a line may be so long.
+    /// Whether a line may have this length.
     #[inline]
     pub(super) fn allows(&self, length: usize) -> bool {
         length <= self.limit
     }
 
-    /// Counts the next `count` bytes as taken.
+    /// Consumes the next `count` bytes.
     #[inline]
     pub(super) fn advance(&mut self, input: &mut &[u8], count: usize) {
         *input = input.get(count..).unwrap_or_default();
-        self.taken += count as u64;
+        self.consumed += count as u64;
     }
 
-    /// What earlier reads brought of the line or value under way.
+    /// The received part of the current line or value.
     pub(super) fn kept(&self) -> &[u8] {
         &self.kept
     }
 
-    /// Empties the kept bytes, once they are used.
-    pub(super) fn forget(&mut self) {
-        renew(&mut self.kept);
+    /// Clears the kept bytes once they were used.
+    pub(super) fn clear_kept(&mut self) {
+        clear(&mut self.kept);
     }
 
-    /// Trades the kept bytes for another buffer's.
+    /// Exchanges the kept bytes with another buffer.
     pub(super) fn swap_kept(&mut self, other: &mut Vec<u8>) {
         std::mem::swap(&mut self.kept, other);
     }
 
-    pub(super) fn taken(&self) -> u64 {
-        self.taken
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed
     }
 
-    fn begin(&mut self) {
+    fn mark_start(&mut self) {
         if self.kept.is_empty() {
-            self.start = self.taken;
+            self.start = self.consumed;
         }
     }
 
-    /// The limit looks at the bytes of the line seen so far, never at those of the read, so it strikes at the same
-    /// byte whatever the cut.
-    fn check(&self, more: usize) -> Result<(), FrameError> {
+    /// Only the bytes of the line count, never those of the read, so the limit applies at the same byte whatever the
+    /// reads.
+    fn check_limit(&self, more: usize) -> Result<(), FrameError> {
         if self.kept.len() + more > self.limit {
             return Err(FrameError::LineTooLong {
                 offset: self.start,
@@ -185,7 +185,7 @@ impl Lines {
     }
 }
 
-/// Every other line of a stream is blank, and is cheaper to see than to search for.
+/// Finds the end of a line. Every other line of a stream is blank, and testing for that is cheaper than a search.
 #[inline]
 fn line_end(bytes: &[u8]) -> Option<usize> {
     match bytes {

@@ -1,133 +1,137 @@
-//! JSON lines, or one JSON array, become one frame for each object.
+//! Splits JSON lines, or one JSON array, into one frame for each object.
 
 use memchr::{memchr2, memchr3};
 
 use super::line::{Line, Lines};
-use super::{Cut, FrameError, FrameKind, Part};
+use super::{FrameError, FrameKind, Part, RawFrame};
 
-/// Where in a body of JSON the last read ended.
+/// The state between two reads of a JSON body.
 pub(super) struct Json {
-    place: Place,
-    /// Where the object under way starts.
+    region: Region,
+    /// The offset of the current object.
     start: u64,
     depth: usize,
-    text: Text,
-    /// The last byte between objects ended a line.
-    after_end: bool,
-    /// The last byte between objects was `[`.
+    string: StringState,
+    /// Whether the last byte between objects ended a line.
+    after_line_end: bool,
+    /// Whether the last byte between objects was `[`.
     after_bracket: bool,
-    /// The object under way, or what is left of it, lies in [`Lines::kept`] and was handed out.
-    lent: bool,
+    /// Whether the bytes in [`Lines::kept`] were lent out as a frame.
+    is_lent: bool,
     limit: usize,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum Region {
     Between,
     Object,
     Garbage,
 }
 
-/// Where in an object: braces count only outside of strings.
+/// The position relative to strings, since braces count only outside them.
 #[derive(Clone, Copy)]
-enum Text {
+enum StringState {
     Outside,
     Inside,
     Escaped,
 }
 
-/// What a read brought.
-pub(super) enum Step<'i> {
+/// The result of reading.
+pub(super) enum JsonStep<'i> {
     More,
-    Cut(Cut<'i>),
-    /// A field of an event stream: the JSON before it was a stray line, and the rest is events.
+    Frame(RawFrame<'i>),
+    /// A field of an event stream. The JSON before it was a stray line, and the rest of the body is an event stream.
     Field(Line<'i>),
 }
 
 impl Json {
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            place: Place::Between,
+            region: Region::Between,
             start: 0,
             depth: 0,
-            text: Text::Outside,
-            after_end: false,
+            string: StringState::Outside,
+            after_line_end: false,
             after_bracket: false,
-            lent: false,
+            is_lent: false,
             limit,
         }
     }
 
-    /// Takes the next object or line of garbage out of the read.
-    pub(super) fn cut<'i>(
+    /// Reads the next object, or a line that is not an object.
+    pub(super) fn next_raw<'i>(
         &mut self,
         lines: &mut Lines,
         input: &mut &'i [u8],
-    ) -> Result<Step<'i>, FrameError> {
-        self.take_back(lines);
-        if let Place::Between = self.place {
+    ) -> Result<JsonStep<'i>, FrameError> {
+        self.release_kept(lines);
+        if let Region::Between = self.region {
             self.skip_separators(lines, input);
         }
-        match self.place {
-            Place::Between => Ok(Step::More),
-            Place::Object => self.object(lines, input),
-            Place::Garbage => match lines.next(input)? {
-                Some(line) => Ok(self.garbage(line, lines)),
-                None => Ok(Step::More),
+        match self.region {
+            Region::Between => Ok(JsonStep::More),
+            Region::Object => self.object(lines, input),
+            Region::Garbage => match lines.next(input)? {
+                Some(line) => Ok(self.garbage_line(line, lines)),
+                None => Ok(JsonStep::More),
             },
         }
     }
 
-    /// What the end of the body leaves.
-    pub(super) fn last(&mut self, lines: &mut Lines) -> Step<'static> {
-        self.take_back(lines);
-        match (self.place, lines.last()) {
-            (Place::Garbage, Some(line)) => self.garbage(line, lines),
-            (Place::Object, _) => {
-                self.place = Place::Between;
-                self.lent = true;
-                Step::Cut(Cut::nameless(FrameKind::Truncated, Part::Kept, self.start))
+    /// Returns what is left at the end of the body.
+    pub(super) fn last(&mut self, lines: &mut Lines) -> JsonStep<'static> {
+        self.release_kept(lines);
+        match (self.region, lines.last()) {
+            (Region::Garbage, Some(line)) => self.garbage_line(line, lines),
+            (Region::Object, _) => {
+                self.region = Region::Between;
+                self.is_lent = true;
+                JsonStep::Frame(RawFrame::without_name(
+                    FrameKind::Truncated,
+                    Part::Kept,
+                    self.start,
+                ))
             }
-            (Place::Between | Place::Garbage, _) => Step::More,
+            (Region::Between | Region::Garbage, _) => JsonStep::More,
         }
     }
 
-    fn take_back(&mut self, lines: &mut Lines) {
-        if self.lent {
-            self.lent = false;
-            lines.forget();
+    fn release_kept(&mut self, lines: &mut Lines) {
+        if self.is_lent {
+            self.is_lent = false;
+            lines.clear_kept();
         }
     }
 
-    /// Passes white space, commas and the brackets of arrays; what stands between two objects is not checked.
+    /// Skips white space, commas and the brackets of arrays. The order of these between two objects is not checked.
     fn skip_separators(&mut self, lines: &mut Lines, input: &mut &[u8]) {
         let mut skipped = 0;
         for byte in input.iter() {
             match byte {
                 b'\r' | b'\n' | b' ' | b'\t' | b',' | b'[' | b']' => {}
                 b'{' => {
-                    self.place = Place::Object;
+                    self.region = Region::Object;
                     break;
                 }
                 _ => {
-                    self.place = Place::Garbage;
+                    self.region = Region::Garbage;
                     break;
                 }
             }
-            self.after_end = matches!(byte, b'\r' | b'\n');
+            self.after_line_end = matches!(byte, b'\r' | b'\n');
             self.after_bracket = *byte == b'[';
             skipped += 1;
         }
         lines.advance(input, skipped);
-        self.start = lines.taken();
+        self.start = lines.consumed();
     }
 
     fn object<'i>(
         &mut self,
         lines: &mut Lines,
         input: &mut &'i [u8],
-    ) -> Result<Step<'i>, FrameError> {
-        let end = self.scan(input);
+    ) -> Result<JsonStep<'i>, FrameError> {
+        let end = self.find_object_end(input);
         let count = end.unwrap_or(input.len());
         if lines.kept().len() + count > self.limit {
             return Err(FrameError::EventTooLong {
@@ -135,71 +139,79 @@ impl Json {
                 limit: self.limit,
             });
         }
-        let whole = input
+        let in_read = input
             .get(..count)
             .filter(|_| end.is_some() && lines.kept().is_empty());
-        match whole {
+        match in_read {
             Some(_) => lines.advance(input, count),
             None => lines.append(input, count, self.limit),
         }
         if end.is_none() {
-            return Ok(Step::More);
+            return Ok(JsonStep::More);
         }
-        let data = whole.map_or(Part::Kept, Part::Read);
-        self.place = Place::Between;
-        self.after_end = false;
+        let data = in_read.map_or(Part::Kept, Part::Read);
+        self.region = Region::Between;
+        self.after_line_end = false;
         self.after_bracket = false;
-        self.lent = true;
-        Ok(Step::Cut(Cut::nameless(FrameKind::Json, data, self.start)))
+        self.is_lent = true;
+        Ok(JsonStep::Frame(RawFrame::without_name(
+            FrameKind::Json,
+            data,
+            self.start,
+        )))
     }
 
-    /// Goes on where the last read ended, and says how many bytes of this one end the object.
-    fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
-        let mut done = 0;
+    /// Continues at the end of the last read, and returns the length of the object's rest if it ends in this one.
+    fn find_object_end(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut scanned = 0;
         loop {
-            let rest = bytes.get(done..).filter(|rest| !rest.is_empty())?;
-            let found = match self.text {
-                Text::Outside => memchr3(b'"', b'{', b'}', rest)?,
-                Text::Inside => memchr2(b'"', b'\\', rest)?,
-                Text::Escaped => 0,
+            let rest = bytes.get(scanned..).filter(|rest| !rest.is_empty())?;
+            let special = match self.string {
+                StringState::Outside => memchr3(b'"', b'{', b'}', rest)?,
+                StringState::Inside => memchr2(b'"', b'\\', rest)?,
+                StringState::Escaped => 0,
             };
-            done += found + 1;
-            self.text = match (self.text, rest.get(found)?) {
-                (Text::Outside, b'"') | (Text::Escaped, _) => Text::Inside,
-                (Text::Inside, b'\\') => Text::Escaped,
-                (Text::Inside, _) => Text::Outside,
-                (Text::Outside, b'{') => {
+            scanned += special + 1;
+            self.string = match (self.string, rest.get(special)?) {
+                (StringState::Outside, b'"') | (StringState::Escaped, _) => StringState::Inside,
+                (StringState::Inside, b'\\') => StringState::Escaped,
+                (StringState::Inside, _) => StringState::Outside,
+                (StringState::Outside, b'{') => {
                     self.depth += 1;
-                    Text::Outside
+                    StringState::Outside
                 }
-                (Text::Outside, _) => {
+                (StringState::Outside, _) => {
                     self.depth -= 1;
                     if self.depth == 0 {
-                        return Some(done);
+                        return Some(scanned);
                     }
-                    Text::Outside
+                    StringState::Outside
                 }
             };
         }
     }
 
-    /// Tells what a line that starts with no object is.
-    fn garbage<'i>(&mut self, line: Line<'i>, lines: &Lines) -> Step<'i> {
+    /// Classifies a line that does not start with an object.
+    fn garbage_line<'i>(&mut self, line: Line<'i>, lines: &Lines) -> JsonStep<'i> {
         let bytes = line.read.unwrap_or_else(|| lines.kept());
-        let starts_line = std::mem::replace(&mut self.after_end, true);
-        self.place = Place::Between;
-        if starts_line && FIELDS.iter().any(|field| bytes.starts_with(field)) {
-            return Step::Field(line);
+        let starts_line = std::mem::replace(&mut self.after_line_end, true);
+        self.region = Region::Between;
+        if starts_line && FIELD_PREFIXES.iter().any(|field| bytes.starts_with(field)) {
+            return JsonStep::Field(line);
         }
-        self.lent = true;
-        // The bracket was passed as that of an array.
+        self.is_lent = true;
+        // The bracket of `[DONE]` was skipped as that of an array.
         if std::mem::take(&mut self.after_bracket) && bytes.trim_ascii_end() == b"DONE]" {
-            return Step::Cut(Cut::bare_done(line.at.saturating_sub(1)));
+            return JsonStep::Frame(RawFrame::bare_done(line.offset.saturating_sub(1)));
         }
         let data = line.read.map_or(Part::Kept, Part::Read);
-        Step::Cut(Cut::nameless(FrameKind::Garbage, data, line.at))
+        JsonStep::Frame(RawFrame::without_name(
+            FrameKind::Garbage,
+            data,
+            line.offset,
+        ))
     }
 }
 
-/// How the lines of an event stream start. The name alone, without its colon, would be too weak a sign.
-const FIELDS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+/// The starts of lines in an event stream. A name without its colon would also match ordinary text.
+const FIELD_PREFIXES: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];

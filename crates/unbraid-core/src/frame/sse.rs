@@ -1,55 +1,58 @@
-//! Lines of an event stream become events.
+//! Assembles the lines of an event stream to events.
 
 mod parts;
 
 use memchr::memchr;
 
-use super::buffer::{ROOMY, renew};
+use super::buffer::{MAX_KEPT_CAPACITY, clear};
 use super::line::{Line, Lines};
 use super::value::Value;
-use super::{Cut, DONE, FrameError, FrameKind, Part};
+use super::{DONE, FrameError, FrameKind, Part, RawFrame};
 
-/// The event under way, by WHATWG 9.2.6.
+/// The current event, by section 9.2.6 of the WHATWG HTML standard.
 pub(super) struct Sse {
     name: Vec<u8>,
-    /// The data lines so far, joined, from `skip` on; meaningless unless `has_data`.
+    /// The joined data lines, from `data_start` on. It has no meaning unless `has_data`.
     data: Vec<u8>,
-    /// How much of `data` is the field name of its first line.
-    skip: usize,
+    /// The length of the field name before the data of the first line.
+    data_start: usize,
     has_data: bool,
-    /// Where the first field of the event starts.
+    /// The offset of the event's first field.
     start: Option<u64>,
-    /// The event was handed out and its buffers are still lent.
-    lent: bool,
+    /// Whether the event was lent out with its buffers.
+    is_lent: bool,
     seen_field: bool,
-    /// What the data so far is as JSON, once it is `followed`: an event of one line never is.
+    /// The state of the data as JSON, if `is_followed`. The data of an event with one line never is.
     value: Value,
-    followed: bool,
-    /// The data lines of this event are no JSON value together: each that is one by itself is a frame (S10).
-    apart: bool,
-    /// The line in [`Lines::kept`] was read, but not taken: what came before it had to be handed out first.
-    again: Option<u64>,
+    is_followed: bool,
+    /// Whether the data lines of this event are not one JSON value together, so that each value is a frame of its own
+    /// (S10).
+    in_parts: bool,
+    /// The offset of the line in [`Lines::kept`], if it still has to be processed after the frame that was returned
+    /// before it.
+    pending_line: Option<u64>,
     strict: bool,
     limit: usize,
 }
 
-/// What of the event under way lies in the current read, and need not be copied if the event ends there, too.
+/// The fields of the current event that are in the current read. They are copied only if the read ends before the
+/// event.
 #[derive(Default)]
-struct Held<'i> {
+struct InRead<'i> {
     name: Option<&'i [u8]>,
     data: Option<&'i [u8]>,
 }
 
-/// What a line did.
-enum Step {
-    More,
-    /// It ended an event that has data.
-    Dispatch,
-    /// It ended a part of an event.
-    Part,
-    /// It shows that what came before it is a part of an event; it is to be read again after that.
-    Before,
-    /// It is a bare `[DONE]`.
+/// The effect of a line.
+enum LineEffect {
+    None,
+    /// It ends an event that has data.
+    EndEvent,
+    /// It ends a part of an event.
+    EndPart,
+    /// It shows that the lines before it are a part of an event. It has to be read again after that part.
+    EndPartBefore,
+    /// It is a `[DONE]` without a field name.
     BareDone,
 }
 
@@ -58,97 +61,108 @@ impl Sse {
         Self {
             name: Vec::new(),
             data: Vec::new(),
-            skip: 0,
+            data_start: 0,
             has_data: false,
             start: None,
-            lent: false,
+            is_lent: false,
             seen_field: false,
             value: Value::new(),
-            followed: false,
-            apart: false,
-            again: None,
+            is_followed: false,
+            in_parts: false,
+            pending_line: None,
             strict,
             limit,
         }
     }
 
-    /// Takes the next event out of the read; None when it is used up.
-    pub(super) fn cut<'i>(
+    /// Returns the next event of the read; `None` when the read is used up.
+    pub(super) fn next_raw<'i>(
         &mut self,
         lines: &mut Lines,
         input: &mut &'i [u8],
-    ) -> Result<Option<Cut<'i>>, FrameError> {
-        if self.lent {
+    ) -> Result<Option<RawFrame<'i>>, FrameError> {
+        if self.is_lent {
             self.reset();
         }
-        if let Some(at) = self.again.take() {
-            match self.kept_line(at, lines)? {
-                Step::Part => return Ok(Some(self.dispatch(FrameKind::Line, Held::default()))),
-                Step::BareDone => return Ok(Some(Cut::bare_done(at))),
-                Step::More | Step::Dispatch | Step::Before => {}
+        if let Some(offset) = self.pending_line.take() {
+            match self.read_kept_line(offset, lines)? {
+                LineEffect::EndPart => {
+                    return Ok(Some(self.dispatch(FrameKind::Line, InRead::default())));
+                }
+                LineEffect::BareDone => return Ok(Some(RawFrame::bare_done(offset))),
+                LineEffect::None | LineEffect::EndEvent | LineEffect::EndPartBefore => {}
             }
         }
-        let mut held = Held::default();
+        let mut in_read = InRead::default();
         loop {
             let read = *input;
             let Some(line) = lines.next(input)? else {
                 break;
             };
-            let step = match line.read {
-                Some(bytes) => self.line(bytes, line.at, &mut held)?,
-                None => self.kept_line(line.at, lines)?,
+            let effect = match line.read {
+                Some(bytes) => self.read_line(bytes, line.offset, &mut in_read)?,
+                None => self.read_kept_line(line.offset, lines)?,
             };
-            match step {
-                Step::More => {}
-                Step::Dispatch => return Ok(Some(self.dispatch(FrameKind::Event, held))),
-                Step::Part => return Ok(Some(self.dispatch(FrameKind::Line, held))),
-                Step::Before => {
+            match effect {
+                LineEffect::None => {}
+                LineEffect::EndEvent => return Ok(Some(self.dispatch(FrameKind::Event, in_read))),
+                LineEffect::EndPart => return Ok(Some(self.dispatch(FrameKind::Line, in_read))),
+                LineEffect::EndPartBefore => {
                     match line.read {
-                        Some(_) => lines.back_to(line.at, input, read),
-                        None => self.again = Some(line.at),
+                        Some(_) => lines.rewind_to(line.offset, input, read),
+                        None => self.pending_line = Some(line.offset),
                     }
-                    return Ok(Some(self.dispatch(FrameKind::Line, held)));
+                    return Ok(Some(self.dispatch(FrameKind::Line, in_read)));
                 }
-                Step::BareDone => {
-                    self.hold(held);
-                    return Ok(Some(Cut::bare_done(line.at)));
+                LineEffect::BareDone => {
+                    self.copy_from_read(in_read);
+                    return Ok(Some(RawFrame::bare_done(line.offset)));
                 }
             }
         }
-        self.hold(held);
+        self.copy_from_read(in_read);
         Ok(None)
     }
 
-    /// Reads a line that ends no event and keeps its value, wherever it lies.
-    pub(super) fn store(&mut self, line: Line<'_>, lines: &mut Lines) -> Result<(), FrameError> {
+    /// Reads a line that does not end an event, and copies its value.
+    pub(super) fn store_line(
+        &mut self,
+        line: Line<'_>,
+        lines: &mut Lines,
+    ) -> Result<(), FrameError> {
         match line.read {
-            Some(bytes) => self.copied_line(bytes, line.at)?,
-            None => self.kept_line(line.at, lines)?,
+            Some(bytes) => self.read_and_copy_line(bytes, line.offset)?,
+            None => self.read_kept_line(line.offset, lines)?,
         };
         Ok(())
     }
 
-    /// What the end of the body leaves: the last line may lack its end, and the last event its blank line.
-    pub(super) fn last(&mut self, lines: &mut Lines) -> Result<Option<Cut<'static>>, FrameError> {
-        if self.lent {
+    /// Returns what is left at the end of the body: the last line may lack its end, and the last event its blank line.
+    pub(super) fn last(
+        &mut self,
+        lines: &mut Lines,
+    ) -> Result<Option<RawFrame<'static>>, FrameError> {
+        if self.is_lent {
             self.reset();
         }
-        self.again = None;
+        self.pending_line = None;
         if let Some(line) = lines.last() {
-            match self.kept_line(line.at, lines)? {
-                Step::More | Step::Dispatch => {}
-                // In front of the last line, which is read by the next call.
-                Step::Before => return Ok(Some(self.dispatch(FrameKind::Line, Held::default()))),
-                Step::Part => {
-                    return Ok(Some(self.dispatch(FrameKind::Truncated, Held::default())));
+            match self.read_kept_line(line.offset, lines)? {
+                LineEffect::None | LineEffect::EndEvent => {}
+                // The next call reads the last line.
+                LineEffect::EndPartBefore => {
+                    return Ok(Some(self.dispatch(FrameKind::Line, InRead::default())));
                 }
-                Step::BareDone => return Ok(Some(Cut::bare_done(line.at))),
+                LineEffect::EndPart => {
+                    return Ok(Some(self.dispatch(FrameKind::Truncated, InRead::default())));
+                }
+                LineEffect::BareDone => return Ok(Some(RawFrame::bare_done(line.offset))),
             }
         }
-        // The standard drops this event; but it may be the one that carries the finish reason or the usage.
+        // The standard drops this event, but it may be the one with the finish reason or the usage.
         Ok(self
             .has_data
-            .then(|| self.dispatch(FrameKind::Truncated, Held::default())))
+            .then(|| self.dispatch(FrameKind::Truncated, InRead::default())))
     }
 
     pub(super) fn name(&self) -> &[u8] {
@@ -156,50 +170,50 @@ impl Sse {
     }
 
     pub(super) fn data(&self) -> &[u8] {
-        self.data.get(self.skip..).unwrap_or_default()
+        self.data.get(self.data_start..).unwrap_or_default()
     }
 
-    /// How much of the event under way is kept.
+    /// How many bytes of the current event are kept.
     #[inline]
     pub(super) fn buffered_bytes(&self) -> usize {
         self.name.len() + self.data.len()
     }
 
-    /// Where the line starts that was kept and is still to be taken, without a byte more.
-    pub(super) fn line_left(&self) -> Option<u64> {
-        self.again
+    /// The offset of a kept line that can be processed without any further byte.
+    pub(super) fn pending_line(&self) -> Option<u64> {
+        self.pending_line
     }
 
-    /// Whether no event comes without further bytes. What was lent is given back.
+    /// Whether no event can be returned without further bytes. It ends the borrow of a lent event.
     #[inline]
     pub(super) fn is_used_up(&mut self) -> bool {
-        if self.lent {
+        if self.is_lent {
             self.reset();
         }
-        self.again.is_none()
+        self.pending_line.is_none()
     }
 
-    /// Whether no event is under way; a field was seen before, and what was lent is given back.
+    /// Whether the body is between two events, with a field seen before. It ends the borrow of a lent event.
     #[inline]
     pub(super) fn is_between(&mut self) -> bool {
-        if self.lent {
+        if self.is_lent {
             self.reset();
         }
         self.seen_field
             && self.start.is_none()
             && self.name.is_empty()
             && !self.has_data
-            && !self.apart
+            && !self.in_parts
     }
 
-    /// Gives a large event's room back as soon as nobody reads it.
+    /// Frees the memory of a large event once it is no longer borrowed.
     pub(super) fn release(&mut self) {
-        if self.lent && self.data.capacity() > ROOMY {
+        if self.is_lent && self.data.capacity() > MAX_KEPT_CAPACITY {
             self.reset();
         }
     }
 
-    /// Whether an event may hold so much.
+    /// Whether an event may have this length.
     #[inline]
     pub(super) fn allows(&self, length: usize) -> bool {
         length <= self.limit
@@ -209,118 +223,122 @@ impl Sse {
         self.seen_field
     }
 
-    fn kept_line(&mut self, at: u64, lines: &mut Lines) -> Result<Step, FrameError> {
-        let mut held = Held::default();
-        let step = self.line(lines.kept(), at, &mut held)?;
-        if let Step::Before = step {
-            return Ok(step);
+    fn read_kept_line(&mut self, offset: u64, lines: &mut Lines) -> Result<LineEffect, FrameError> {
+        let mut in_read = InRead::default();
+        let effect = self.read_line(lines.kept(), offset, &mut in_read)?;
+        if let LineEffect::EndPartBefore = effect {
+            return Ok(effect);
         }
-        let first = held.data.take().map(<[u8]>::len);
-        self.hold(held);
-        if let Some(length) = first {
-            // The value is the end of its line, so the buffers change places and a long line is not copied again.
-            self.skip = lines.kept().len() - length;
+        let data_len = in_read.data.take().map(<[u8]>::len);
+        self.copy_from_read(in_read);
+        if let Some(length) = data_len {
+            // The value is the end of its line, so the two buffers are exchanged and a long line is not copied again.
+            self.data_start = lines.kept().len() - length;
             self.has_data = true;
             lines.swap_kept(&mut self.data);
         }
-        lines.forget();
-        Ok(step)
+        lines.clear_kept();
+        Ok(effect)
     }
 
-    fn copied_line(&mut self, line: &[u8], at: u64) -> Result<Step, FrameError> {
-        let mut held = Held::default();
-        let step = self.line(line, at, &mut held)?;
-        self.hold(held);
-        Ok(step)
+    fn read_and_copy_line(&mut self, line: &[u8], offset: u64) -> Result<LineEffect, FrameError> {
+        let mut in_read = InRead::default();
+        let effect = self.read_line(line, offset, &mut in_read)?;
+        self.copy_from_read(in_read);
+        Ok(effect)
     }
 
     #[inline(always)]
-    fn line<'i>(
+    fn read_line<'i>(
         &mut self,
         line: &'i [u8],
-        at: u64,
-        held: &mut Held<'i>,
-    ) -> Result<Step, FrameError> {
+        offset: u64,
+        in_read: &mut InRead<'i>,
+    ) -> Result<LineEffect, FrameError> {
         if line.is_empty() {
-            return Ok(self.blank(held));
+            return Ok(self.read_blank_line(in_read));
         }
         if let Some(value) = line.strip_prefix(b"data:") {
-            self.field(at);
-            return self.add_data(after_space(value), held);
+            self.note_field(offset);
+            return self.add_data(after_space(value), in_read);
         }
         if self.strict && !line.starts_with(b":") && !line.trim_ascii().is_empty() {
-            return Err(FrameError::NotData { offset: at });
+            return Err(FrameError::NotData { offset });
         }
-        self.other_line(line, at, held)
+        self.read_other_line(line, offset, in_read)
     }
 
-    fn other_line<'i>(
+    fn read_other_line<'i>(
         &mut self,
         line: &'i [u8],
-        at: u64,
-        held: &mut Held<'i>,
-    ) -> Result<Step, FrameError> {
+        offset: u64,
+        in_read: &mut InRead<'i>,
+    ) -> Result<LineEffect, FrameError> {
         let colon = memchr(b':', line).unwrap_or(line.len());
         let (name, rest) = line.split_at_checked(colon).unwrap_or((line, b""));
         let value = after_space(rest.get(1..).unwrap_or_default());
         match name {
             b"" => self.seen_field = true,
             b"data" => {
-                self.field(at);
-                return self.add_data(value, held);
+                self.note_field(offset);
+                return self.add_data(value, in_read);
             }
             b"event" => {
-                self.field(at);
-                // S16: no ping is made of data that came before; its own event lacks the blank line in front.
-                if value != b"ping" || !(self.has_data || held.data.is_some()) {
-                    held.name = Some(value);
+                self.note_field(offset);
+                // S16: a ping without a blank line before it must not rename the data that precedes it.
+                if value != b"ping" || !(self.has_data || in_read.data.is_some()) {
+                    in_read.name = Some(value);
                 }
             }
-            b"id" | b"retry" => self.field(at),
-            // Not a field of the standard, which would ignore it.
+            b"id" | b"retry" => self.note_field(offset),
+            // The standard ignores a line with an unknown field name.
             _ if line.trim_ascii() == DONE => {
-                if !self.has_data && held.data.is_none() {
-                    return Ok(Step::BareDone);
+                if !self.has_data && in_read.data.is_none() {
+                    return Ok(LineEffect::BareDone);
                 }
-                return self.add_data(DONE, held);
+                return self.add_data(DONE, in_read);
             }
             _ => {}
         }
-        Ok(Step::More)
+        Ok(LineEffect::None)
     }
 
     #[inline]
-    fn blank(&mut self, held: &mut Held<'_>) -> Step {
-        if self.has_data || held.data.is_some() {
-            self.apart = false;
-            return Step::Dispatch;
+    fn read_blank_line(&mut self, in_read: &mut InRead<'_>) -> LineEffect {
+        if self.has_data || in_read.data.is_some() {
+            self.in_parts = false;
+            return LineEffect::EndEvent;
         }
-        // WHATWG: no data, no event; but its name is spent.
-        held.name = None;
-        self.apart = false;
+        // WHATWG: without data there is no event, and the event's name is dropped.
+        in_read.name = None;
+        self.in_parts = false;
         self.reset();
-        Step::More
+        LineEffect::None
     }
 
     #[inline]
-    fn field(&mut self, at: u64) {
+    fn note_field(&mut self, offset: u64) {
         self.seen_field = true;
-        self.start.get_or_insert(at);
+        self.start.get_or_insert(offset);
     }
 
     #[inline(always)]
-    fn add_data<'i>(&mut self, value: &'i [u8], held: &mut Held<'i>) -> Result<Step, FrameError> {
-        if !self.has_data && held.data.is_none() && !self.apart {
-            self.check(value.len())?;
-            held.data = Some(value);
-            return Ok(Step::More);
+    fn add_data<'i>(
+        &mut self,
+        value: &'i [u8],
+        in_read: &mut InRead<'i>,
+    ) -> Result<LineEffect, FrameError> {
+        if !self.has_data && in_read.data.is_none() && !self.in_parts {
+            self.check_limit(value.len())?;
+            in_read.data = Some(value);
+            return Ok(LineEffect::None);
         }
-        self.further_data(value, held)
+        self.add_further_data(value, in_read)
     }
 
     #[inline]
-    fn check(&self, joined: usize) -> Result<(), FrameError> {
-        if joined > self.limit {
+    fn check_limit(&self, joined_len: usize) -> Result<(), FrameError> {
+        if joined_len > self.limit {
             let offset = self.start.unwrap_or_default();
             return Err(FrameError::EventTooLong {
                 offset,
@@ -330,13 +348,13 @@ impl Sse {
         Ok(())
     }
 
-    /// Copies what the read holds, because the read ends here and the event does not.
-    fn hold(&mut self, held: Held<'_>) {
-        if let Some(name) = held.name {
+    /// Copies the fields out of the read, because the read ends before the event.
+    fn copy_from_read(&mut self, in_read: InRead<'_>) {
+        if let Some(name) = in_read.name {
             self.name.clear();
             self.name.extend_from_slice(name);
         }
-        if let Some(data) = held.data {
+        if let Some(data) = in_read.data {
             self.set_data(data);
         }
     }
@@ -344,32 +362,32 @@ impl Sse {
     fn set_data(&mut self, data: &[u8]) {
         self.data.clear();
         self.data.extend_from_slice(data);
-        self.skip = 0;
+        self.data_start = 0;
         self.has_data = true;
     }
 
     #[inline]
-    fn dispatch<'i>(&mut self, kind: FrameKind, held: Held<'i>) -> Cut<'i> {
-        self.lent = true;
-        Cut {
+    fn dispatch<'i>(&mut self, kind: FrameKind, in_read: InRead<'i>) -> RawFrame<'i> {
+        self.is_lent = true;
+        RawFrame {
             kind,
-            event: held.name.map_or(Part::Name, Part::Read),
-            data: held.data.map_or(Part::Data, Part::Read),
+            event: in_read.name.map_or(Part::Name, Part::Read),
+            data: in_read.data.map_or(Part::Data, Part::Read),
             offset: self.start.unwrap_or_default(),
         }
     }
 
     fn reset(&mut self) {
-        renew(&mut self.name);
-        renew(&mut self.data);
+        clear(&mut self.name);
+        clear(&mut self.data);
         self.has_data = false;
-        self.followed = false;
+        self.is_followed = false;
         self.start = None;
-        self.lent = false;
+        self.is_lent = false;
     }
 }
 
-/// WHATWG 9.2.6: one space after the colon is dropped, and only one.
+/// WHATWG, section 9.2.6: exactly one space after the colon is dropped.
 fn after_space(value: &[u8]) -> &[u8] {
     value.strip_prefix(b" ").unwrap_or(value)
 }

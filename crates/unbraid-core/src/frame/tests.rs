@@ -1,17 +1,19 @@
 use super::*;
 
+mod body;
 mod json;
+mod limits;
 mod parts;
 mod reference;
 
 use reference::reference;
 
-const ROOM: FrameLimits = FrameLimits {
+const AMPLE: FrameLimits = FrameLimits {
     line: 1 << 20,
     event: 1 << 20,
 };
 
-/// What one run over a body gives; frames and the error as a trace one can read.
+/// The result of one run over a body, with the frames and the error as a readable trace.
 #[derive(Debug, PartialEq)]
 struct Run {
     trace: Vec<String>,
@@ -30,7 +32,7 @@ fn run<'a>(limits: FrameLimits, strict: bool, reads: impl IntoIterator<Item = &'
             let Some(frame) = framer.next(&mut read) else {
                 break;
             };
-            assert!(may_end || frame.is_err(), "its end was not foreseen");
+            assert!(may_end || frame.is_err(), "`may_end` missed the end");
             trace.push(show(frame));
         }
         assert!(read.is_empty(), "None means that the read is used up");
@@ -69,7 +71,7 @@ fn line(kind: FrameKind, name: &[u8], data: &[u8], offset: u64) -> String {
 }
 
 #[test]
-fn what_is_kept_of_an_event_is_counted_until_it_ends() {
+fn buffered_bytes_counts_an_event_until_it_ends() {
     for (body, kept) in [
         ("data: abc", 9),
         ("data: abc\ndata: d", 10),
@@ -78,30 +80,38 @@ fn what_is_kept_of_an_event_is_counted_until_it_ends() {
         ("data: abc\n\n", 0),
         ("", 0),
     ] {
-        let mut framer = Framer::new(ROOM, false);
+        let mut framer = Framer::new(AMPLE, false);
         let mut read = body.as_bytes();
         while framer.next(&mut read).is_some() {}
         assert_eq!(framer.buffered_bytes(), kept, "{body}");
     }
 }
 
-/// Runs the body whole, in two reads at every cut, and byte by byte.
+/// Runs the body in one read, in two reads at every cut, and byte by byte.
 #[track_caller]
 fn every_cut(limits: FrameLimits, strict: bool, body: &[u8]) -> Run {
-    let whole = run(limits, strict, [body]);
-    assert_eq!(whole, run(limits, strict, body.chunks(1)), "byte by byte");
+    let in_one_read = run(limits, strict, [body]);
+    assert_eq!(
+        in_one_read,
+        run(limits, strict, body.chunks(1)),
+        "byte by byte"
+    );
     for cut in 0..=body.len() {
         let (head, tail) = body.split_at(cut);
-        assert_eq!(whole, run(limits, strict, [head, tail]), "cut at {cut}");
+        assert_eq!(
+            in_one_read,
+            run(limits, strict, [head, tail]),
+            "cut at {cut}"
+        );
     }
-    whole
+    in_one_read
 }
 
 #[track_caller]
 fn check(body: impl AsRef<[u8]>, expected: &[&str]) {
-    assert_eq!(every_cut(ROOM, false, body.as_ref()).trace, expected);
+    assert_eq!(every_cut(AMPLE, false, body.as_ref()).trace, expected);
     assert_eq!(
-        reference(body.as_ref(), ROOM, false),
+        reference(body.as_ref(), AMPLE, false),
         expected,
         "the reference"
     );
@@ -109,16 +119,16 @@ fn check(body: impl AsRef<[u8]>, expected: &[&str]) {
 
 #[track_caller]
 fn check_strict(body: &str, expected: &[&str]) {
-    assert_eq!(every_cut(ROOM, true, body.as_bytes()).trace, expected);
+    assert_eq!(every_cut(AMPLE, true, body.as_bytes()).trace, expected);
     assert_eq!(
-        reference(body.as_bytes(), ROOM, true),
+        reference(body.as_bytes(), AMPLE, true),
         expected,
         "the reference"
     );
 }
 
 #[test]
-fn s01_all_three_line_ends() {
+fn s01_lines_end_at_lf_cr_or_crlf() {
     check("data: a\n\ndata: b\n\n", &["Event@0 a", "Event@9 b"]);
     check(
         "data: a\r\n\r\ndata: b\r\n\r\n",
@@ -128,10 +138,10 @@ fn s01_all_three_line_ends() {
 }
 
 #[test]
-fn s02_crlf_split_over_reads() {
+fn s02_a_crlf_may_be_split_between_reads() {
     check("data: [1,\r\ndata: 2]\r\n\r\n", &[r"Event@0 [1,\n2]"]);
     let run = run(
-        ROOM,
+        AMPLE,
         false,
         [&b"data: [\r"[..], b"", b"\ndata: ]\r\n\r", b"\n\n"],
     );
@@ -139,9 +149,9 @@ fn s02_crlf_split_over_reads() {
 }
 
 #[test]
-fn s03_lone_cr_dispatches_at_once() {
+fn s03_a_lone_cr_ends_a_line_at_once() {
     for end in ["\r\r", "\n\r", "\r\n\r"] {
-        let mut framer = Framer::new(ROOM, false);
+        let mut framer = Framer::new(AMPLE, false);
         let body = format!("data: a{end}");
         assert!(framer.next(&mut body.as_bytes()).is_some(), "{end:?}");
         assert!(framer.next(&mut &b"\n"[..]).is_none());
@@ -150,17 +160,17 @@ fn s03_lone_cr_dispatches_at_once() {
 }
 
 #[test]
-fn s04_comments_are_activity_only() {
+fn s04_comments_are_ignored() {
     check(
         ": PROCESSING\n\n:\n\ndata: [\n:mid\ndata: ]\n\n",
         &[r"Event@17 [\n]"],
     );
-    let run = every_cut(ROOM, false, b": keep-alive\n\n");
+    let run = every_cut(AMPLE, false, b": keep-alive\n\n");
     assert!(run.trace.is_empty() && run.seen_field);
 }
 
 #[test]
-fn s06_s07_one_space_is_dropped() {
+fn s06_s07_only_one_space_after_the_colon_is_dropped() {
     check(
         "data:a\n\ndata:  b \n\ndata:\tc\n\n",
         &["Event@0 a", r"Event@8  b ", r"Event@19 \tc"],
@@ -169,7 +179,7 @@ fn s06_s07_one_space_is_dropped() {
 }
 
 #[test]
-fn s09_bare_done() {
+fn s09_done_without_a_field_name_is_a_frame() {
     check(
         "data: a\n\n [DONE] \t\r\n\n",
         &["Event@0 a", "BareDone@9 [DONE]"],
@@ -199,7 +209,7 @@ fn s11_multi_line_data_is_joined() {
 }
 
 #[test]
-fn s12_no_data_no_frame() {
+fn s12_an_event_without_data_is_not_a_frame() {
     check("retry: 3000\n\nid: 1\n\nevent: e\n\n\n", &[]);
     check(
         "data:\n\ndata\n\ndata: \n\n",
@@ -208,7 +218,7 @@ fn s12_no_data_no_frame() {
 }
 
 #[test]
-fn s14_s15_names() {
+fn s14_s15_events_keep_their_names() {
     check(
         "event: error\ndata: a\n\ndata: b\n\n",
         &["Event@0 <error> a", "Event@22 b"],
@@ -222,7 +232,7 @@ fn s14_s15_names() {
 }
 
 #[test]
-fn s17_bom_is_dropped_once() {
+fn s17_only_one_byte_order_mark_is_dropped() {
     check("\u{feff}data: a\n\n\u{feff}data: b\n\n", &["Event@3 a"]);
     check("\u{feff}\u{feff}data: a\n\n", &[]);
     check(
@@ -236,7 +246,7 @@ fn s17_bom_is_dropped_once() {
 }
 
 #[test]
-fn s18_s19_s20_bytes_pass_unchanged() {
+fn s18_s19_s20_invalid_bytes_pass_unchanged() {
     check(
         "data: \u{2028}\u{85}é\n\n",
         &[r"Event@0 \xe2\x80\xa8\xc2\x85\xc3\xa9"],
@@ -245,7 +255,7 @@ fn s18_s19_s20_bytes_pass_unchanged() {
 }
 
 #[test]
-fn s21_last_event_without_blank_line() {
+fn s21_the_last_event_may_lack_its_blank_line() {
     check(
         "data: a\n\ndata: [DONE]",
         &["Event@0 a", "Truncated@9 [DONE]"],
@@ -265,99 +275,7 @@ fn s21_last_event_without_blank_line() {
 }
 
 #[test]
-fn s29_json_lines_and_arrays() {
-    check(
-        "{\"a\":1}\n{\"b\":2}\r\n",
-        &[r#"Json@0 {\"a\":1}"#, r#"Json@8 {\"b\":2}"#],
-    );
-    check("\u{feff}\n \r\n[{},\n{}]\n", &["Json@8 {}", "Json@12 {}"]);
-    check(
-        "{\"}\\\"{\":{\"\\\\\":{}}}{}",
-        &[r#"Json@0 {\"}\\\"{\":{\"\\\\\":{}}}"#, "Json@18 {}"],
-    );
-    check("{\n \"a\": {\n }\n}", &[r#"Json@0 {\n \"a\": {\n }\n}"#]);
-    check("[]", &[]);
-    let run = every_cut(ROOM, false, b"{}\n");
-    assert!(run.mode == Mode::Json && !run.seen_field);
-}
-
-#[test]
-fn s29_garbage_between_values_is_a_frame() {
-    check(
-        "{}\noops {}\r\n{}",
-        &["Json@0 {}", "Garbage@3 oops {}", "Json@12 {}"],
-    );
-    check(
-        "[1, 2]\n{}, x",
-        &["Garbage@1 1, 2]", "Json@7 {}", "Garbage@11 x"],
-    );
-    check("{}} {}", &["Json@0 {}", "Garbage@2 } {}"]);
-    check("{}\ndata\n", &["Json@0 {}", "Garbage@3 data"]);
-    check("[{}DONE]", &["Json@1 {}", "Garbage@3 DONE]"]);
-    check(
-        "{}\n data: a\n{} data: b",
-        &[
-            "Json@0 {}",
-            "Garbage@4 data: a",
-            "Json@12 {}",
-            "Garbage@15 data: b",
-        ],
-    );
-}
-
-#[test]
-fn s29_done_ends_json_lines() {
-    check("{}\n[DONE]\n", &["Json@0 {}", "BareDone@3 [DONE]"]);
-    check("[DONE]  ", &["BareDone@0 [DONE]"]);
-    check("[ DONE]\n[DONE", &["Garbage@2 DONE]", "Garbage@9 DONE"]);
-}
-
-#[test]
-fn s29_events_after_a_stray_json_line() {
-    check(
-        "{}\ndata: a\r\n\r\n{}\n\ndata: b\n\n",
-        &["Json@0 {}", "Event@3 a", "Event@18 b"],
-    );
-    check(
-        "{}\r\nevent: e\rdata: a\r\r",
-        &["Json@0 {}", "Event@4 <e> a"],
-    );
-    check(
-        "{}\nx\n: c\ndata: a",
-        &["Json@0 {}", "Garbage@3 x", "Truncated@9 a"],
-    );
-    check("{}\ndata: a", &["Json@0 {}", "Truncated@3 a"]);
-    let run = every_cut(ROOM, false, b"{}\n:");
-    assert!(run.mode == Mode::Sse && run.seen_field);
-}
-
-#[test]
-fn s22_s29_object_cut_off() {
-    check(
-        "{}\n{\"a\": \"}",
-        &["Json@0 {}", r#"Truncated@3 {\"a\": \"}"#],
-    );
-    check("[{\"a\\", &[r#"Truncated@1 {\"a\\"#]);
-}
-
-#[test]
-fn s30_other_bodies_have_no_fields() {
-    let run = every_cut(ROOM, false, b"<html>\n<body>502</body>\n");
-    assert!(run.trace.is_empty() && run.mode == Mode::Sse && !run.seen_field);
-    let run = every_cut(ROOM, false, b" \r\n\t");
-    assert!(run.trace.is_empty() && run.mode == Mode::Undecided && !run.seen_field);
-}
-
-#[test]
-fn s31_long_line_in_small_reads() {
-    let long = "x".repeat((1 << 20) - 6);
-    let body = format!("data: {long}\n\n");
-    let run = run(ROOM, false, body.as_bytes().chunks(64));
-    assert_eq!(run.trace, [format!("Event@0 {long}")]);
-}
-
-#[test]
-fn r03_r04_strict_takes_data_lines_comments_and_blank_lines_only() {
+fn r03_r04_strict_accepts_only_data_lines_comments_and_blank_lines() {
     check_strict(
         "\u{feff}\r\ndata: a\ndata:b\n\ndata: [DONE]\n\n",
         &[r"Event@5 a\nb", "Event@21 [DONE]"],
@@ -384,109 +302,10 @@ fn r03_r04_strict_takes_data_lines_comments_and_blank_lines_only() {
 }
 
 #[test]
-fn s29_strict_names_json_as_no_event_stream() {
-    check_strict("{}", &["NotSse { offset: 0 }"]);
-    check_strict("\u{feff}\n [1]", &["NotSse { offset: 5 }"]);
-}
-
-#[test]
-fn limits_hold_at_the_bound_and_strike_one_past_it() {
-    let limits = FrameLimits {
-        line: 16,
-        event: 12,
-    };
-    let cases: &[(&str, &[&str])] = &[
-        ("data:0123456789\n\n", &["Event@0 0123456789"]),
-        (":123456789abcdef\n\n", &[]),
-        (
-            ":123456789abcdef0\n\n",
-            &["LineTooLong { offset: 0, limit: 16 }"],
-        ),
-        ("\n:123456789abcdef", &[]),
-        (
-            "\n:123456789abcdef0",
-            &["LineTooLong { offset: 1, limit: 16 }"],
-        ),
-        ("data:[1,2,\ndata:12345]\n\n", &[r"Event@0 [1,2,\n12345]"]),
-        (
-            "data:[1,2,\ndata:123456]\n\n",
-            &["EventTooLong { offset: 0, limit: 12 }"],
-        ),
-        (
-            ": c\ndata:[1,2,\ndata:1234567",
-            &["EventTooLong { offset: 4, limit: 12 }"],
-        ),
-        ("data:12345678901\n\n", &["Event@0 12345678901"]),
-        (
-            "data:123456789012\n\n",
-            &["LineTooLong { offset: 0, limit: 16 }"],
-        ),
-        (
-            "event:error\ndata:1\ndata:2\ndata:345\n[DONE]\n\n",
-            &["EventTooLong { offset: 0, limit: 12 }"],
-        ),
-        (
-            "event:error\ndata:1\ndata:23\n[DONE]\n\n",
-            &[r"Event@0 <error> 1\n23\n[DONE]"],
-        ),
-        ("               \n{}", &["Json@16 {}"]),
-        ("                {}", &["Json@16 {}"]),
-        (
-            "                 {}",
-            &["LineTooLong { offset: 0, limit: 16 }"],
-        ),
-        (
-            "{\"123456789\"}",
-            &["EventTooLong { offset: 0, limit: 12 }"],
-        ),
-        ("[{\"12345678\"}", &[r#"Json@1 {\"12345678\"}"#]),
-        ("[{\"123456789", &[r#"Truncated@1 {\"123456789"#]),
-        (
-            "{},{\"1234567890",
-            &["Json@0 {}", r#"Truncated@3 {\"1234567890"#],
-        ),
-        (
-            "{},{\"12345678901",
-            &["Json@0 {}", "EventTooLong { offset: 3, limit: 12 }"],
-        ),
-        (
-            "{}0123456789abcdef",
-            &["Json@0 {}", "Garbage@2 0123456789abcdef"],
-        ),
-        (
-            "{}0123456789abcdefg",
-            &["Json@0 {}", "LineTooLong { offset: 2, limit: 16 }"],
-        ),
-    ];
-    for (body, expected) in cases {
-        assert_eq!(
-            every_cut(limits, false, body.as_bytes()).trace,
-            *expected,
-            "{body:?}"
-        );
-        assert_eq!(
-            reference(body.as_bytes(), limits, false),
-            *expected,
-            "{body:?}"
-        );
-    }
-    let limits = FrameLimits {
-        line: 100,
-        event: 4,
-    };
-    assert_eq!(
-        every_cut(limits, false, b"data:1234\n\n").trace,
-        ["Event@0 1234"]
-    );
-    let past = every_cut(limits, false, b"data:12345\n\n").trace;
-    assert_eq!(past, ["EventTooLong { offset: 0, limit: 4 }"]);
-}
-
-#[test]
-fn an_event_within_one_read_is_lent_out_of_it() {
+fn an_event_within_one_read_is_borrowed_from_it() {
     let read = b"event: e\nid: 1\ndata: abc\n: c\n\ndata: d\n\n{";
     let mut rest = &read[..];
-    let mut framer = Framer::new(ROOM, false);
+    let mut framer = Framer::new(AMPLE, false);
     for _ in 0..2 {
         let frame = framer.next(&mut rest);
         let data = frame.and_then(Result::ok).map(|frame| frame.data.as_ptr());
@@ -495,20 +314,20 @@ fn an_event_within_one_read_is_lent_out_of_it() {
 }
 
 #[test]
-fn errors_and_debug_say_where_and_never_what() {
+fn errors_and_debug_show_positions_and_no_data() {
     let error = FrameError::LineTooLong {
         offset: 7,
         limit: 8,
     };
     assert_eq!(error.to_string(), "line at byte 7 is longer than 8 bytes");
-    let mut framer = Framer::new(ROOM, false);
+    let mut framer = Framer::new(AMPLE, false);
     assert!(framer.next(&mut &b"data: secret"[..]).is_none());
     assert!(!format!("{framer:?}").contains(&format!("{:?}", b'c')));
 }
 
 #[test]
 fn public_types_are_send_and_debug() {
-    fn holds<T: Send + Sync + fmt::Debug>() {}
-    holds::<(Framer, Frame<'_>, FrameError)>();
-    holds::<(FrameLimits, FrameKind, Mode)>();
+    fn assert_bounds<T: Send + Sync + fmt::Debug>() {}
+    assert_bounds::<(Framer, Frame<'_>, FrameError)>();
+    assert_bounds::<(FrameLimits, FrameKind, Mode)>();
 }

@@ -1,105 +1,105 @@
 //! Whether the data lines of an event can still be one JSON value.
 //!
-//! It takes more than the decoder's readers do (any word for a number, raw control characters, broken escapes), so that
-//! a value that one of them would read is never cut in two. What it calls wrong, none of them reads.
+//! It accepts more than the decoder does (any word as a number, raw control characters, invalid escapes), so that a
+//! value that the decoder can read is never split. It calls a text invalid only if the decoder cannot read it.
 
 use memchr::memchr2;
 
-/// Follows one JSON value over any number of lines, without keeping its text.
+/// Follows one JSON value over any number of lines without keeping its text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Value {
-    want: Want,
+    expected: Expected,
     depth: usize,
     /// For each level, whether it is an object.
-    objects: [u64; LEVELS / 64],
-    /// The value was complete at some byte.
+    objects: [u64; MAX_DEPTH / 64],
+    /// Whether the value was complete at some byte.
     was_complete: bool,
 }
 
-/// What the bytes so far are.
+/// The state of the bytes so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
-    /// The beginning of a value, or nothing yet.
+pub(super) enum ValueState {
+    /// Nothing, or the start of a value.
     Open,
-    /// A whole value.
+    /// A complete value.
     Complete,
-    /// Neither; `after_value` where a whole value stands before the first wrong byte.
-    Wrong { after_value: bool },
+    /// Neither. `after_value` is true if a complete value precedes the first invalid byte.
+    Invalid { after_value: bool },
 }
 
-/// What may come next.
+/// What may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Want {
+enum Expected {
     Value,
-    /// A value, or the end of the array that has just begun.
+    /// A value, or the end of the array.
     FirstItem,
-    /// A key, or the end of the object that has just begun.
+    /// A key, or the end of the object.
     FirstKey,
     Key,
     Colon,
-    /// A comma or the end of what is open; at the top nothing.
+    /// A comma or the end of the container; nothing at the top level.
     Next,
     /// More of a string.
     Text {
-        key: bool,
+        is_key: bool,
     },
-    /// What a backslash stands before.
+    /// The character after a backslash.
     Escaped {
-        key: bool,
+        is_key: bool,
     },
     /// More of a number or word.
     Word,
-    Wrong,
+    Nothing,
 }
 
-/// Deeper values are none to the decoder either.
-const LEVELS: usize = 512;
+/// The decoder does not accept deeper values either.
+const MAX_DEPTH: usize = 512;
 
 impl Value {
     pub(super) fn new() -> Self {
         Self {
-            want: Want::Value,
+            expected: Expected::Value,
             depth: 0,
-            objects: [0; LEVELS / 64],
+            objects: [0; MAX_DEPTH / 64],
             was_complete: false,
         }
     }
 
-    pub(super) fn shape(&self) -> Shape {
-        match self.want {
-            Want::Wrong => Shape::Wrong {
+    pub(super) fn state(&self) -> ValueState {
+        match self.expected {
+            Expected::Nothing => ValueState::Invalid {
                 after_value: self.was_complete,
             },
-            Want::Next | Want::Word if self.depth == 0 => Shape::Complete,
-            _ => Shape::Open,
+            Expected::Next | Expected::Word if self.depth == 0 => ValueState::Complete,
+            _ => ValueState::Open,
         }
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
-            rest = match self.want {
-                Want::Wrong => return,
-                Want::Text { key } => match memchr2(b'"', b'\\', rest) {
+            rest = match self.expected {
+                Expected::Nothing => return,
+                Expected::Text { is_key } => match memchr2(b'"', b'\\', rest) {
                     None => return,
-                    Some(at) => {
-                        match (rest.get(at), key) {
-                            (Some(b'\\'), key) => self.want = Want::Escaped { key },
-                            (_, true) => self.want = Want::Colon,
+                    Some(special) => {
+                        match (rest.get(special), is_key) {
+                            (Some(b'\\'), is_key) => self.expected = Expected::Escaped { is_key },
+                            (_, true) => self.expected = Expected::Colon,
                             (_, false) => self.end_value(),
                         }
-                        rest.get(at + 1..).unwrap_or_default()
+                        rest.get(special + 1..).unwrap_or_default()
                     }
                 },
-                Want::Escaped { key } => {
-                    self.want = Want::Text { key };
+                Expected::Escaped { is_key } => {
+                    self.expected = Expected::Text { is_key };
                     after
                 }
-                Want::Word if !is_word(byte) => {
+                Expected::Word if !is_word(byte) => {
                     self.end_value();
                     rest
                 }
-                Want::Word => after,
+                Expected::Word => after,
                 _ if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') => after,
                 _ => {
                     self.take(byte);
@@ -110,40 +110,40 @@ impl Value {
     }
 
     fn take(&mut self, byte: u8) {
-        self.want = match (self.want, byte) {
-            (Want::Value | Want::FirstItem, b'{') => return self.open(true),
-            (Want::Value | Want::FirstItem, b'[') => return self.open(false),
-            (Want::Value | Want::FirstItem, b'"') => Want::Text { key: false },
-            (Want::Value | Want::FirstItem, byte) if is_word(byte) => Want::Word,
-            (Want::FirstKey | Want::Key, b'"') => Want::Text { key: true },
-            (Want::FirstItem, b']') | (Want::FirstKey, b'}') => return self.close(),
-            (Want::Colon, b':') => Want::Value,
-            (Want::Next, b',') if self.depth > 0 && self.in_object() => Want::Key,
-            (Want::Next, b',') if self.depth > 0 => Want::Value,
-            (Want::Next, b'}') if self.depth > 0 && self.in_object() => return self.close(),
-            (Want::Next, b']') if self.depth > 0 && !self.in_object() => return self.close(),
-            // The decoder drops white space of all of Unicode around a value.
-            (want @ (Want::Value | Want::Next), 0x0B | 0x0C | 0x80..) if self.depth == 0 => want,
-            _ => Want::Wrong,
+        self.expected = match (self.expected, byte) {
+            (Expected::Value | Expected::FirstItem, b'{') => return self.open(true),
+            (Expected::Value | Expected::FirstItem, b'[') => return self.open(false),
+            (Expected::Value | Expected::FirstItem, b'"') => Expected::Text { is_key: false },
+            (Expected::Value | Expected::FirstItem, byte) if is_word(byte) => Expected::Word,
+            (Expected::FirstKey | Expected::Key, b'"') => Expected::Text { is_key: true },
+            (Expected::FirstItem, b']') | (Expected::FirstKey, b'}') => return self.close(),
+            (Expected::Colon, b':') => Expected::Value,
+            (Expected::Next, b',') if self.depth > 0 && self.in_object() => Expected::Key,
+            (Expected::Next, b',') if self.depth > 0 => Expected::Value,
+            (Expected::Next, b'}') if self.depth > 0 && self.in_object() => return self.close(),
+            (Expected::Next, b']') if self.depth > 0 && !self.in_object() => return self.close(),
+            // The decoder drops all Unicode white space around a value.
+            (expected @ (Expected::Value | Expected::Next), 0x0B | 0x0C | 0x80..)
+                if self.depth == 0 =>
+            {
+                expected
+            }
+            _ => Expected::Nothing,
         };
     }
 
-    fn open(&mut self, object: bool) {
-        let Some(levels) = self.objects.get_mut(self.depth / 64) else {
-            self.want = Want::Wrong;
+    fn open(&mut self, is_object: bool) {
+        let Some(bits) = self.objects.get_mut(self.depth / 64) else {
+            self.expected = Expected::Nothing;
             return;
         };
         let bit = 1 << (self.depth % 64);
-        *levels = if object {
-            *levels | bit
-        } else {
-            *levels & !bit
-        };
+        *bits = if is_object { *bits | bit } else { *bits & !bit };
         self.depth += 1;
-        self.want = if object {
-            Want::FirstKey
+        self.expected = if is_object {
+            Expected::FirstKey
         } else {
-            Want::FirstItem
+            Expected::FirstItem
         };
     }
 
@@ -153,18 +153,18 @@ impl Value {
     }
 
     fn end_value(&mut self) {
-        self.want = Want::Next;
+        self.expected = Expected::Next;
         self.was_complete |= self.depth == 0;
     }
 
     fn in_object(&self) -> bool {
         let level = self.depth.saturating_sub(1);
-        let levels = self.objects.get(level / 64).copied().unwrap_or_default();
-        levels >> (level % 64) & 1 == 1
+        let bits = self.objects.get(level / 64).copied().unwrap_or_default();
+        bits >> (level % 64) & 1 == 1
     }
 }
 
-/// Any byte of `null`, `-1.5e+7`, `NaN`, and of much that is neither.
+/// Whether a byte can be part of a number or literal: `null`, `-1.5e+7`, `NaN`.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
@@ -172,45 +172,45 @@ fn is_word(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{decode::node, limits::MAX_JSON_DEPTH};
+    use crate::{limits::MAX_JSON_DEPTH, node};
     use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
-    fn shape(text: &str) -> Shape {
+    fn state(text: &str) -> ValueState {
         let mut value = Value::new();
         value.feed(text.as_bytes());
-        value.shape()
+        value.state()
     }
 
     #[test]
-    fn a_value_is_open_complete_or_wrong() {
-        const WRONG: Shape = Shape::Wrong { after_value: false };
+    fn a_value_is_open_complete_or_invalid() {
+        const INVALID: ValueState = ValueState::Invalid { after_value: false };
         for (text, expected) in [
-            ("", Shape::Open),
-            (" \n", Shape::Open),
-            ("{}", Shape::Complete),
-            ("[1, {\"a\":[]}]\n ", Shape::Complete),
-            ("12", Shape::Complete),
-            ("\"a\nb\\\"\"", Shape::Complete),
-            ("{\"a\":\"b\\", Shape::Open),
-            ("{\"a\":-Infinity", Shape::Open),
-            ("[\n{\"a\":1},\n", Shape::Open),
-            ("{\"broken\n{\"choices\"", WRONG),
-            ("{\"a\":1,{", WRONG),
-            ("[1}", WRONG),
-            ("{]", WRONG),
-            (": ping", WRONG),
-            ("{}{", Shape::Wrong { after_value: true }),
-            ("1 2", Shape::Wrong { after_value: true }),
+            ("", ValueState::Open),
+            (" \n", ValueState::Open),
+            ("{}", ValueState::Complete),
+            ("[1, {\"a\":[]}]\n ", ValueState::Complete),
+            ("12", ValueState::Complete),
+            ("\"a\nb\\\"\"", ValueState::Complete),
+            ("{\"a\":\"b\\", ValueState::Open),
+            ("{\"a\":-Infinity", ValueState::Open),
+            ("[\n{\"a\":1},\n", ValueState::Open),
+            ("{\"broken\n{\"choices\"", INVALID),
+            ("{\"a\":1,{", INVALID),
+            ("[1}", INVALID),
+            ("{]", INVALID),
+            (": ping", INVALID),
+            ("{}{", ValueState::Invalid { after_value: true }),
+            ("1 2", ValueState::Invalid { after_value: true }),
         ] {
-            assert_eq!(shape(text), expected, "{text}");
+            assert_eq!(state(text), expected, "{text}");
         }
-        assert_eq!(shape(&"[".repeat(LEVELS)), Shape::Open);
-        assert_eq!(shape(&"[".repeat(LEVELS + 1)), WRONG);
+        assert_eq!(state(&"[".repeat(MAX_DEPTH)), ValueState::Open);
+        assert_eq!(state(&"[".repeat(MAX_DEPTH + 1)), INVALID);
     }
 
-    /// What it calls wrong or unfinished must be so to the decoder, or a value would be cut in two.
+    /// A value that the decoder can read must never be split.
     #[test]
-    fn what_the_decoder_reads_is_complete_and_open_before() {
+    fn a_value_that_the_decoder_reads_is_complete_and_its_prefixes_are_not_invalid() {
         let mut rng = Rng::new(10);
         for fixture in Fixture::all() {
             let body = String::from_utf8_lossy(&fixture.bytes);
@@ -219,14 +219,17 @@ mod tests {
                 for _ in 0..4 {
                     let read: String = text.iter().collect();
                     if node::read(read.trim(), MAX_JSON_DEPTH).is_ok() {
-                        assert_eq!(shape(&read), Shape::Complete, "{read}");
+                        assert_eq!(state(&read), ValueState::Complete, "{read}");
                         let at = rng.below(read.len() + 1);
                         let head = String::from_utf8_lossy(read.as_bytes().get(..at).unwrap());
-                        assert!(!matches!(shape(&head), Shape::Wrong { .. }), "{head}");
+                        assert!(
+                            !matches!(state(&head), ValueState::Invalid { .. }),
+                            "{head}"
+                        );
                     }
-                    let odd = ['"', '\\', '\n', 'N', '-', ' ', '\u{1}', 'é', '\u{a0}'];
+                    let insertions = ['"', '\\', '\n', 'N', '-', ' ', '\u{1}', 'é', '\u{a0}'];
                     let at = rng.below(text.len() + 1);
-                    text.insert(at, odd[rng.below(odd.len())]);
+                    text.insert(at, insertions[rng.below(insertions.len())]);
                 }
             }
         }

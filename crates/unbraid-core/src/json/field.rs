@@ -1,16 +1,17 @@
-//! One string of the arguments, as the model types it.
+//! Yields one string of JSON while it is being received.
 
 use super::{Pointer, Verdict, scan::Scanner};
 
 mod walk;
 
-use walk::{Place, Walk, Walker};
+use walk::{Walk, WalkListener, WalkState};
 
-/// Finds the string that a pointer names and gives its decoded text from the first character on (J22).
+/// Finds the string that a pointer refers to, and yields its decoded text from the first character on.
 ///
-/// It keeps none of the text: feed it the arguments again from the beginning and it gives the same. A path leads
-/// through the first of duplicate keys only, since what was typed cannot be taken back; half an escape is held back until
-/// the rest has come; a lone surrogate becomes U+FFFD (J17). Behind a `{}` placeholder it starts again (T22).
+/// It keeps none of the text: feeding the same text again to a new `Field` yields the same. Of duplicate keys the
+/// pointer follows the first, since text that was yielded cannot be taken back. Half an escape is held back until the
+/// rest is received, and a lone surrogate becomes U+FFFD (J17). After a `{}` placeholder the search starts again
+/// (T22).
 ///
 /// # Examples
 ///
@@ -28,7 +29,7 @@ use walk::{Place, Walk, Walker};
 /// # Ok::<(), unbraid_core::json::PointerError>(())
 /// ```
 ///
-/// Arguments that end without the field say so:
+/// Text that ends without the field is an error:
 ///
 /// ```
 /// use unbraid_core::json::{Field, FieldError, Pointer};
@@ -45,47 +46,82 @@ pub struct Field {
     walk: Walk,
 }
 
-/// What is known of a field so far.
+/// The state of a field while its text is received.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::json::{Field, FieldState, Pointer};
+///
+/// let mut field = Field::new(Pointer::parse("/answer")?);
+/// assert_eq!(field.state(), FieldState::Waiting);
+/// field.feed("{\"answer\":\"Ye", &mut |_| ());
+/// assert_eq!(field.state(), FieldState::Typing);
+/// field.feed("s\"", &mut |_| ());
+/// assert_eq!(field.state(), FieldState::Done);
+/// # Ok::<(), unbraid_core::json::PointerError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FieldState {
-    /// It may still come.
+    /// The field may still follow.
     Waiting,
-    /// Its string has begun.
+    /// The string has begun.
     Typing,
-    /// Its string has come in whole.
+    /// The string is complete.
     Done,
-    /// A value stands there, and it is no string.
+    /// The field's value is not a string.
     NotAString,
-    /// Nothing stands there, and nothing can come any more.
+    /// There is no such field, and none can follow.
     Absent,
-    /// The text is no JSON, so nothing more can be read of the field.
+    /// The text is not JSON, so the field cannot be read any further.
     Invalid,
 }
 
-/// Why a field has no whole string.
+/// Why a field has no complete string.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::json::{Field, FieldError, Pointer};
+///
+/// let mut field = Field::new(Pointer::parse("/answer")?);
+/// field.feed("{\"answer\":42}", &mut |_| ());
+/// assert_eq!(field.finish(), Err(FieldError::NotAString));
+/// # Ok::<(), unbraid_core::json::PointerError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldError {
-    /// The arguments are whole and have no such value.
+    /// The text is complete and has no such field.
     #[error("the arguments have no such field")]
     Absent,
-    /// A value stands there, and it is no string.
-    #[error("the field is no string")]
+    /// The field's value is not a string.
+    #[error("the field is not a string")]
     NotAString,
-    /// The arguments end before the field does, or before it comes.
+    /// The text ends before the field does, or before it begins.
     #[error("the arguments end before the field")]
     Cut,
-    /// The arguments are no JSON, or too deep, before the field ends.
-    #[error("the arguments are no JSON at byte {offset}")]
+    /// The text is not JSON, or nested too deep, before the field ends.
+    #[error("the arguments are not JSON at byte {offset}")]
     Invalid {
-        /// Where the offence stands.
+        /// The byte offset of the error.
         offset: usize,
     },
 }
 
 impl Field {
-    /// A field at the start of the arguments.
+    /// Creates a field at the start of the text.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Field, FieldState, Pointer};
+    ///
+    /// let field = Field::new(Pointer::parse("/steps/0")?);
+    /// assert_eq!(field.state(), FieldState::Waiting);
+    /// # Ok::<(), unbraid_core::json::PointerError>(())
+    /// ```
     #[must_use]
     pub fn new(pointer: Pointer) -> Self {
         Self {
@@ -95,10 +131,24 @@ impl Field {
         }
     }
 
-    /// Reads the next fragment and gives the text of the field in it: in several pieces or none, and none is empty.
+    /// Reads the next fragment and yields the field's text in it, in any number of non-empty parts.
     ///
-    /// Once the field is settled, the rest is not even looked at.
-    pub fn feed(&mut self, fragment: &str, typed: &mut dyn FnMut(&str)) {
+    /// Once the state is final, further fragments are not scanned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Field, Pointer};
+    ///
+    /// let mut field = Field::new(Pointer::parse("/a")?);
+    /// let mut text = String::new();
+    /// for fragment in ["{\"a\":\"on", "e\",\"b\":\"two\"}"] {
+    ///     field.feed(fragment, &mut |part| text.push_str(part));
+    /// }
+    /// assert_eq!(text, "one");
+    /// # Ok::<(), unbraid_core::json::PointerError>(())
+    /// ```
+    pub fn feed(&mut self, fragment: &str, on_text: &mut dyn FnMut(&str)) {
         match self.state() {
             FieldState::Waiting | FieldState::Typing => {}
             FieldState::Done
@@ -106,40 +156,51 @@ impl Field {
             | FieldState::Absent
             | FieldState::Invalid => return,
         }
-        let mut visitor = Walker {
+        let mut listener = WalkListener {
             pointer: &self.pointer,
             walk: &mut self.walk,
-            typed,
+            on_text,
         };
-        self.scanner.feed(fragment, &mut visitor);
+        self.scanner.feed(fragment, &mut listener);
     }
 
-    /// What is known so far.
+    /// Returns the state of the field.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Field, FieldState, Pointer};
+    ///
+    /// let mut field = Field::new(Pointer::parse("/a")?);
+    /// field.feed("{\"b\":1}", &mut |_| ());
+    /// assert_eq!(field.state(), FieldState::Absent);
+    /// # Ok::<(), unbraid_core::json::PointerError>(())
+    /// ```
     #[must_use]
     pub fn state(&self) -> FieldState {
-        // A `{}` that a real value may still follow settles nothing (T22).
-        let open = !self.scanner.may_be_placeholder();
-        match self.walk.place {
-            Place::Done => FieldState::Done,
-            Place::NotAString if open => FieldState::NotAString,
-            Place::Absent if open => FieldState::Absent,
+        // A `{}` is not final while another value may still replace it (T22).
+        let is_final = !self.scanner.may_be_placeholder();
+        match self.walk.state {
+            WalkState::Done => FieldState::Done,
+            WalkState::NotAString if is_final => FieldState::NotAString,
+            WalkState::Absent if is_final => FieldState::Absent,
             _ if self.scanner.has_failed() => FieldState::Invalid,
-            Place::Typing => FieldState::Typing,
-            Place::Value
-            | Place::Object
-            | Place::Key { .. }
-            | Place::Array { .. }
-            | Place::Beside { .. }
-            | Place::NotAString
-            | Place::Absent => FieldState::Waiting,
+            WalkState::Typing => FieldState::Typing,
+            WalkState::Value
+            | WalkState::Object
+            | WalkState::Key { .. }
+            | WalkState::Array { .. }
+            | WalkState::Skipping { .. }
+            | WalkState::NotAString
+            | WalkState::Absent => FieldState::Waiting,
         }
     }
 
-    /// Says that no text follows, and how the field ended.
+    /// Ends the text, and returns how the field ended.
     ///
     /// # Errors
     ///
-    /// Anything but a whole string; arguments that are empty are an object without fields (T23).
+    /// The field is not a complete string. An empty text counts as an object without fields (T23).
     ///
     /// # Examples
     ///
@@ -152,32 +213,32 @@ impl Field {
     /// # Ok::<(), unbraid_core::json::PointerError>(())
     /// ```
     pub fn finish(&self) -> Result<(), FieldError> {
-        match self.walk.place {
-            Place::Done => return Ok(()),
-            Place::NotAString => return Err(FieldError::NotAString),
-            Place::Absent => return Err(FieldError::Absent),
-            Place::Value
-            | Place::Object
-            | Place::Key { .. }
-            | Place::Array { .. }
-            | Place::Beside { .. }
-            | Place::Typing => {}
+        match self.walk.state {
+            WalkState::Done => return Ok(()),
+            WalkState::NotAString => return Err(FieldError::NotAString),
+            WalkState::Absent => return Err(FieldError::Absent),
+            WalkState::Value
+            | WalkState::Object
+            | WalkState::Key { .. }
+            | WalkState::Array { .. }
+            | WalkState::Skipping { .. }
+            | WalkState::Typing => {}
         }
-        Err(match self.scanner.judged() {
+        Err(match self.scanner.verdict() {
             Verdict::Invalid { offset } | Verdict::TooDeep { offset } => {
                 FieldError::Invalid { offset }
             }
             Verdict::EmptyAsObject => FieldError::Absent,
             Verdict::Truncated => FieldError::Cut,
-            // An outermost number or literal that only the text's end delimits.
+            // An outermost number or literal, delimited only by the text's end.
             Verdict::Complete | Verdict::Repaired | Verdict::Concatenated { .. } => {
-                self.bare_word()
+                self.outermost_word()
             }
         })
     }
 
-    fn bare_word(&self) -> FieldError {
-        match self.pointer.step(0) {
+    fn outermost_word(&self) -> FieldError {
+        match self.pointer.token(0) {
             None => FieldError::NotAString,
             Some(_) => FieldError::Absent,
         }

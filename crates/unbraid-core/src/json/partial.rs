@@ -1,4 +1,4 @@
-//! The value of arguments that are still coming.
+//! Builds the value of JSON that is still being received.
 
 use std::fmt;
 
@@ -11,10 +11,11 @@ mod tree;
 
 use tree::Tree;
 
-/// Reads arguments in fragments and shows on demand what they are so far (J19, J20).
+/// Reads JSON in fragments and returns the value received so far on demand.
 ///
-/// A fragment costs what its own bytes cost, and [`value`](Self::value) what the value's size is; nothing is parsed twice.
-/// The value is for showing: only [`judged`](Self::judged) tells whether it is what the model meant to send.
+/// A fragment costs time in proportion to its own length, and [`value`](Self::value) in proportion to the size of the
+/// value. Nothing is parsed twice. The value is meant for display: only the [`verdict`](Self::verdict) says whether
+/// the text is valid.
 ///
 /// # Examples
 ///
@@ -26,13 +27,13 @@ use tree::Tree;
 /// partial.feed("{\"city\":\"Os");
 /// assert_eq!(partial.value(), Some(json!({"city": "Os"})));
 /// partial.feed("lo\",\"days\":1");
-/// assert_eq!(partial.value(), Some(json!({"city": "Oslo"})), "12 may come yet");
+/// assert_eq!(partial.value(), Some(json!({"city": "Oslo"})), "it may become 12");
 /// partial.feed("}");
 /// assert_eq!(partial.value(), Some(json!({"city": "Oslo", "days": 1})));
 /// assert!(partial.is_complete());
 /// ```
 ///
-/// Text that is no JSON adds nothing to what came before it:
+/// Text that is not JSON adds nothing to the value before it:
 ///
 /// ```
 /// # use serde_json::json;
@@ -40,7 +41,7 @@ use tree::Tree;
 /// let mut partial = Partial::default();
 /// partial.feed("[1,oops");
 /// assert_eq!(partial.value(), Some(json!([1])));
-/// assert_eq!(partial.judged(), Verdict::Invalid { offset: 3 });
+/// assert_eq!(partial.verdict(), Verdict::Invalid { offset: 3 });
 /// ```
 #[derive(Clone, Default)]
 pub struct Partial {
@@ -49,7 +50,7 @@ pub struct Partial {
     trailing: TrailingStrings,
 }
 
-/// How a [`Partial`] shows what has come.
+/// Configures what a [`Partial`] shows.
 ///
 /// # Examples
 ///
@@ -65,17 +66,32 @@ pub struct Partial {
 pub struct PartialOptions {
     /// Whether a string is shown before it ends.
     pub trailing_strings: TrailingStrings,
-    /// Values that are kept, containers included; by default [`MAX_PARTIAL_NODES`].
+    /// The maximum number of values that are kept, including containers. The default is [`MAX_PARTIAL_NODES`].
     pub max_nodes: usize,
 }
 
 /// Whether a string is shown before it ends.
+///
+/// # Examples
+///
+/// ```
+/// use serde_json::json;
+/// use unbraid_core::json::{Partial, PartialOptions, TrailingStrings};
+///
+/// let mut options = PartialOptions::default();
+/// for (trailing_strings, expected) in [(TrailingStrings::On, json!(["on"])), (TrailingStrings::Off, json!([]))] {
+///     options.trailing_strings = trailing_strings;
+///     let mut partial = Partial::new(options.clone());
+///     partial.feed("[\"on");
+///     assert_eq!(partial.value(), Some(expected));
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum TrailingStrings {
-    /// As far as it has come.
+    /// The text received so far is shown.
     #[default]
     On,
-    /// Not before its quote.
+    /// Only complete strings are shown.
     Off,
 }
 
@@ -89,7 +105,16 @@ impl Default for PartialOptions {
 }
 
 impl Partial {
-    /// A view at the start of the arguments.
+    /// Creates a view at the start of the text.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Partial, PartialOptions};
+    ///
+    /// let partial = Partial::new(PartialOptions::default());
+    /// assert_eq!(partial.value(), None);
+    /// ```
     #[must_use]
     pub fn new(options: PartialOptions) -> Self {
         Self {
@@ -99,12 +124,23 @@ impl Partial {
         }
     }
 
-    /// Reads the next fragment. After text that is no JSON nothing is read any more.
+    /// Reads the next fragment. After text that is not JSON, nothing is read any more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Partial;
+    ///
+    /// let mut partial = Partial::default();
+    /// partial.feed("[1,");
+    /// partial.feed("2,");
+    /// assert_eq!(partial.value(), Some(serde_json::json!([1, 2])));
+    /// ```
     pub fn feed(&mut self, fragment: &str) {
         self.scanner.feed(fragment, &mut self.tree);
     }
 
-    /// Says that no text follows, which ends an outermost number or literal (J14), and tells what the text was.
+    /// Ends the text, and with it an outermost number or literal, and returns the verdict.
     ///
     /// # Examples
     ///
@@ -119,47 +155,94 @@ impl Partial {
     /// ```
     pub fn finish(&mut self) -> Verdict {
         self.scanner.finish(&mut self.tree);
-        self.judged()
+        self.verdict()
     }
 
-    /// What has come so far, as a value; `None` while that is nothing.
+    /// Returns the value received so far; `None` if there is none yet.
     ///
-    /// Strings are as long as they have come; half an escape and half a character are held back. Numbers and literals
-    /// are there once a delimiter follows, keys once their value is. The order of keys is the text's; of duplicate
-    /// keys the last counts (J13). A lone surrogate is U+FFFD (J17), and a number beyond `f64` is null. Behind a `{}` placeholder
-    /// the next value is shown (T22), of other values in a row the first (J12).
+    /// - A string has the text received so far; half an escape and half a character are held back.
+    /// - A number or literal is present once a delimiter follows it, and a key once its value is present.
+    /// - Keys have the order of the text; the last of duplicate keys counts.
+    /// - A lone surrogate is U+FFFD, and a number beyond the range of `f64` is null.
+    /// - After a `{}` placeholder the next value is returned (T22); of other values in a row, the first (J12).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Partial;
+    ///
+    /// let mut partial = Partial::default();
+    /// partial.feed("{\"done\":false,\"text\":\"caf\\u00");
+    /// assert_eq!(partial.value(), Some(serde_json::json!({"done": false, "text": "caf"})));
+    /// ```
     #[must_use]
     pub fn value(&self) -> Option<Value> {
         self.tree.value(self.trailing)
     }
 
-    /// Whether one value has come in whole, repaired or not, and all of it is shown.
+    /// Returns whether the text so far is one complete value, repaired or not, and all of it is kept.
     ///
-    /// That more can follow it is never excluded: arguments that parse are no sign that they have ended.
+    /// More text may still follow: arguments that parse are not a sign that they have ended.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Partial;
+    ///
+    /// let mut partial = Partial::default();
+    /// partial.feed("{\"a\":1");
+    /// assert!(!partial.is_complete());
+    /// partial.feed("}");
+    /// assert!(partial.is_complete());
+    /// ```
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        let whole = matches!(self.judged(), Verdict::Complete | Verdict::Repaired);
-        whole && self.tree.is_closed() && !self.is_full()
+        let has_value = matches!(self.verdict(), Verdict::Complete | Verdict::Repaired);
+        has_value && self.tree.is_closed() && !self.is_full()
     }
 
-    /// Whether more values came than are kept: the view stopped growing, though the text is read on.
+    /// Returns whether the text has more values than are kept. The value then no longer grows, although the text is
+    /// still read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Partial, PartialOptions};
+    ///
+    /// let mut options = PartialOptions::default();
+    /// options.max_nodes = 2;
+    /// let mut partial = Partial::new(options);
+    /// partial.feed("[1,2,3]");
+    /// assert!(partial.is_full());
+    /// assert_eq!(partial.value(), Some(serde_json::json!([1])));
+    /// ```
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.tree.is_full()
     }
 
-    /// What the text is, if it ends here.
+    /// Returns whether the text is JSON, if it ends here.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::{Partial, Verdict};
+    ///
+    /// let mut partial = Partial::default();
+    /// partial.feed("{\"a\":");
+    /// assert_eq!(partial.verdict(), Verdict::Truncated);
+    /// ```
     #[must_use]
-    pub fn judged(&self) -> Verdict {
-        self.scanner.judged()
+    pub fn verdict(&self) -> Verdict {
+        self.scanner.verdict()
     }
 }
 
 impl fmt::Debug for Partial {
-    /// Shows no text: arguments carry what people write.
+    /// Shows no text, because arguments contain what users write.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Partial")
-            .field("judged", &self.judged())
+            .field("verdict", &self.verdict())
             .field("nodes", &self.tree.nodes())
             .field("full", &self.is_full())
             .finish_non_exhaustive()

@@ -1,8 +1,8 @@
-//! JSON pointers (RFC 6901): which value of a text is meant.
+//! JSON pointers (RFC 6901).
 
 use std::{fmt, str::FromStr};
 
-/// Names one value of a JSON text: `/answer`, `/steps/0/title`, or nothing for the whole.
+/// Refers to one value of a JSON text: `/answer`, `/steps/0/title`, or the empty pointer for the whole text.
 ///
 /// # Examples
 ///
@@ -15,25 +15,25 @@ use std::{fmt, str::FromStr};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pointer {
     source: Box<str>,
-    steps: Box<[Step]>,
+    tokens: Box<[ReferenceToken]>,
 }
 
-/// One step down: a key, and the position in an array that the same text names.
+/// One reference token of a pointer: a key, and the array position that the same text stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Step {
+pub(crate) struct ReferenceToken {
     pub(crate) key: Box<str>,
     pub(crate) index: Option<usize>,
 }
 
 impl Pointer {
-    /// Reads a pointer; `~1` is a slash in a key and `~0` a tilde.
+    /// Parses a pointer, in which `~1` is a slash in a key and `~0` is a tilde.
     ///
-    /// A step such as `0` is a position in an array and a key in an object, whichever the text has there. With a leading
-    /// zero it is only a key, and so is `-`, which names what no array has.
+    /// A reference token such as `0` is a position in an array and a key in an object. With a leading zero it is only
+    /// a key. So is `-`, which refers to a position that no array has.
     ///
     /// # Errors
     ///
-    /// The pointer is neither empty nor starts with a slash, or a tilde stands for nothing.
+    /// The pointer is not empty and does not start with a slash, or a tilde is not part of an escape.
     ///
     /// # Examples
     ///
@@ -44,33 +44,42 @@ impl Pointer {
     /// assert_eq!(Pointer::parse("/a~2b"), Err(PointerError::Tilde { offset: 2 }));
     /// ```
     pub fn parse(pointer: &str) -> Result<Self, PointerError> {
-        let steps = match pointer.strip_prefix('/') {
+        let tokens = match pointer.strip_prefix('/') {
             None if pointer.is_empty() => Box::default(),
             None => return Err(PointerError::NoSlash),
-            Some(steps) => {
-                let wrong = pointer.match_indices('~').find(|(at, _)| {
-                    let next = pointer.as_bytes().get(at + 1);
+            Some(tokens) => {
+                let invalid = pointer.match_indices('~').find(|(offset, _)| {
+                    let next = pointer.as_bytes().get(offset + 1);
                     !matches!(next, Some(b'0' | b'1'))
                 });
-                if let Some((offset, _)) = wrong {
+                if let Some((offset, _)) = invalid {
                     return Err(PointerError::Tilde { offset });
                 }
-                steps.split('/').map(Step::new).collect()
+                tokens.split('/').map(ReferenceToken::new).collect()
             }
         };
         let source = pointer.into();
-        Ok(Self { source, steps })
+        Ok(Self { source, tokens })
     }
 
-    /// The pointer as it was written.
+    /// Returns the pointer as it was written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Pointer;
+    ///
+    /// assert_eq!(Pointer::parse("/a~1b")?.as_str(), "/a~1b");
+    /// # Ok::<(), unbraid_core::json::PointerError>(())
+    /// ```
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// The step that leads on from so many steps down; `None` at the value itself.
-    pub(crate) fn step(&self, at: usize) -> Option<&Step> {
-        self.steps.get(at)
+    /// The reference token at this depth; `None` at the value itself.
+    pub(crate) fn token(&self, depth: usize) -> Option<&ReferenceToken> {
+        self.tokens.get(depth)
     }
 }
 
@@ -88,9 +97,9 @@ impl fmt::Display for Pointer {
     }
 }
 
-impl Step {
+impl ReferenceToken {
     fn new(escaped: &str) -> Self {
-        // RFC 6901, 4: in this order, so that `~01` becomes `~1`.
+        // RFC 6901, section 4: the order matters, so that `~01` becomes `~1`.
         let key = escaped.replace("~1", "/").replace("~0", "~");
         let digits = key.bytes().all(|byte| byte.is_ascii_digit());
         let index = (digits && (key == "0" || !key.starts_with('0')))
@@ -101,17 +110,26 @@ impl Step {
     }
 }
 
-/// Why a text is no [`Pointer`].
+/// The error of a text that is not a [`Pointer`].
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::json::{Pointer, PointerError};
+///
+/// assert_eq!(Pointer::parse("a"), Err(PointerError::NoSlash));
+/// assert_eq!(Pointer::parse("/~"), Err(PointerError::Tilde { offset: 1 }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum PointerError {
-    /// It has steps, but the slash before the first is missing.
+    /// The pointer is not empty, but does not start with a slash.
     #[error("a pointer that is not empty starts with a slash")]
     NoSlash,
     /// A tilde is followed by neither `0` nor `1`.
     #[error("the tilde at byte {offset} is neither `~0` nor `~1`")]
     Tilde {
-        /// Where the tilde stands in the pointer.
+        /// The byte offset of the tilde in the pointer.
         offset: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! JSON of what is nearly JSON, beside the raw text and never in its place (D15).
+//! Repairs text that is nearly JSON, and leaves the raw text unchanged.
 
 use std::{
     borrow::Cow,
@@ -6,15 +6,15 @@ use std::{
     ops::{BitOr, BitOrAssign},
 };
 
-use super::{Verdict, scan::Scanner, token::Deaf};
+use super::{Verdict, scan::Scanner, token::NullListener};
 
 mod rewrite;
 
 use rewrite::Rewrite;
 
-/// Which repairs may be made, or were.
+/// A set of repairs: those that are allowed, or those that were made.
 ///
-/// By default only [`CONTROLS`](Self::CONTROLS): the others guess what the model meant.
+/// The default is only [`CONTROLS`](Self::CONTROLS), because all others guess what the model meant.
 ///
 /// # Examples
 ///
@@ -32,27 +32,47 @@ pub struct Repair(u8);
 impl Repair {
     /// No repair.
     pub const NONE: Self = Self(0);
-    /// Raw control characters in a string are escaped, and a backslash before one too (J1 to J3).
+    /// Escapes raw control characters in a string, and a backslash before one (J1 to J3).
     pub const CONTROLS: Self = Self(1);
-    /// The backslash of an escape that JSON does not have stands for itself: `\d`, `\'`, `\u12` (J4).
+    /// Escapes the backslash of an escape that JSON does not have: `\d`, `\'`, `\u12`.
     pub const ESCAPES: Self = Self(1 << 1);
-    /// An escape outside of strings is the white space that it would be inside: `\n`, `\r`, `\t` (J5).
+    /// Replaces an escape outside strings by the white space that it stands for: `
+    /// `, `\r`, `\t`.
     pub const LITERAL_NEWLINES: Self = Self(1 << 2);
-    /// Arrays and objects that are open at the end are closed, if nothing was cut inside a string, number or literal and the
-    /// rest is right (J7). A number that only the end delimits may have been cut; so may an array, which this cannot know.
+    /// Closes the arrays and objects that are open at the end, if no string, number or literal was cut and the rest is
+    /// valid (J7). A number at the end may have been cut, so nothing is closed after it. An array may have been cut
+    /// between two items, which cannot be detected.
     pub const CLOSE: Self = Self(1 << 3);
-    /// A lone surrogate is U+FFFD, since `serde_json` refuses it (J17).
+    /// Replaces a lone surrogate by U+FFFD, since `serde_json` refuses it (J17).
     pub const LONE_SURROGATES: Self = Self(1 << 4);
     /// Every repair.
     pub const ALL: Self = Self((1 << 5) - 1);
 
-    /// Whether all of these are in the set.
+    /// Returns whether all of these repairs are in the set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Repair;
+    ///
+    /// assert!(Repair::ALL.contains(Repair::CLOSE | Repair::ESCAPES));
+    /// assert!(!Repair::default().contains(Repair::CLOSE));
+    /// ```
     #[must_use]
     pub const fn contains(self, repairs: Self) -> bool {
         self.0 & repairs.0 == repairs.0
     }
 
-    /// Whether the set has none.
+    /// Returns whether the set is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::json::Repair;
+    ///
+    /// assert!(Repair::NONE.is_empty());
+    /// assert!(!Repair::default().is_empty());
+    /// ```
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -103,7 +123,17 @@ const NAMES: [(Repair, &str); 5] = [
     (Repair::LONE_SURROGATES, "LONE_SURROGATES"),
 ];
 
-/// A text after its repairs; the text they were made on is as it was.
+/// A text with its repairs.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::json::{Repair, repair};
+///
+/// let repaired = repair("{\"pattern\":\"\\d\"}", Repair::ESCAPES);
+/// assert_eq!(repaired.text, "{\"pattern\":\"\\\\d\"}");
+/// assert_eq!(repaired.applied, Repair::ESCAPES);
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Repaired<'a> {
     /// The text, borrowed if no repair was made.
@@ -114,9 +144,9 @@ pub struct Repaired<'a> {
 
 /// Makes those of the allowed repairs that a text needs, in one pass.
 ///
-/// What `serde_json` reads is not touched. What comes back need not be JSON: parse it, and mind that a text that was cut
-/// stays cut. It is for the arguments of any call, also of a completion that did not stream (R30 to R32); absent
-/// arguments are an empty text, and stay so.
+/// Text that `serde_json` accepts stays unchanged. The result need not be JSON, so it still has to be parsed, and a
+/// text that was cut stays cut. Use it for the arguments of any call, including those of a completion that was not
+/// streamed. An empty text, which stands for absent arguments, stays empty.
 ///
 /// # Examples
 ///
@@ -137,7 +167,7 @@ pub struct Repaired<'a> {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 ///
-/// A string that was cut is not closed, whatever is allowed:
+/// A string that was cut is never closed:
 ///
 /// ```
 /// use unbraid_core::json::{Repair, repair};
@@ -159,12 +189,12 @@ pub fn repair(text: &str, allowed: Repair) -> Repaired<'_> {
     repaired
 }
 
-/// What completes a text that is right as far as it goes.
+/// The closing brackets of a text that is valid as far as it goes.
 fn closers(text: &str) -> Option<String> {
     let mut scanner = Scanner::default();
-    scanner.feed(text, &mut Deaf);
-    match scanner.judged() {
-        Verdict::Truncated if !scanner.has_controls() && scanner.lone().is_none() => {
+    scanner.feed(text, &mut NullListener);
+    match scanner.verdict() {
+        Verdict::Truncated if !scanner.has_controls() && scanner.lone_surrogate().is_none() => {
             scanner.closers()
         }
         _ => None,

@@ -1,65 +1,66 @@
-//! The machine that reads arguments as they come: one pass over each fragment, and no text kept.
+//! Scans JSON that is received in fragments: one pass over each fragment, and no copy of the text.
 //!
-//! It is strict JSON but for three things: raw control characters in strings are read as themselves (J1 to J3), lone
-//! surrogates become U+FFFD (J17), and further values may follow the first (J12).
+//! It accepts strict JSON with three exceptions. Raw control characters in strings are kept (J1 to J3), lone
+//! surrogates become U+FFFD (J17), and more values may follow the first (J12).
 
 use crate::limits::MAX_ARGUMENT_DEPTH;
 
 use super::{
     Verdict,
-    token::{Container, Token, Visit},
+    token::{Container, Token, TokenListener},
 };
 
 mod number;
 mod text;
 mod word;
 
-use text::{Escape, Role};
+use text::{Escape, StringRole};
 use word::Word;
 
-/// Reads a JSON text in fragments and tells a [`Visit`] what it meets.
+/// Scans a JSON text in fragments and emits its tokens to a [`TokenListener`].
 ///
-/// It is a handful of words without heap memory, so that a fragment costs what its own bytes cost.
+/// Its state is a few words without heap memory, so a fragment costs time in proportion to its own length, not to the
+/// text before it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scanner {
     state: State,
-    /// A bit for each open container, the innermost lowest: 1 is an object.
+    /// One bit for each open container, the innermost lowest: 1 is an object.
     open: u128,
     depth: usize,
-    /// Bytes that were read, up to an offence.
+    /// Bytes that were read, up to an error.
     position: usize,
     /// Outermost values that have ended.
     values: usize,
-    /// Where the outermost value that is open, or was last, begins.
+    /// The offset of the current or last outermost value.
     start: usize,
-    /// Where the first outermost value too many begins.
+    /// The offset of the first outermost value too many.
     surplus: usize,
     /// Whether the first value is exactly `{}`.
-    placeholder: bool,
-    /// Whether a raw control character stood in a string.
-    controls: bool,
-    /// A high surrogate that waits for its partner.
-    high: Option<u16>,
-    /// Where the escape of that surrogate begins.
-    high_at: usize,
-    /// Where the first escape of half a surrogate pair begins whose other half is missing (J17).
-    lone: Option<usize>,
-    /// Nothing but white space of any script has come: a call whose arguments are blank has none (T23).
-    blank: bool,
+    has_placeholder: bool,
+    /// Whether a string contains a raw control character.
+    has_controls: bool,
+    /// A high surrogate whose low half may follow.
+    pending_high: Option<u16>,
+    /// The offset of the escape of that surrogate.
+    high_offset: usize,
+    /// The offset of the first escape of a surrogate without its other half (J17).
+    lone_surrogate: Option<usize>,
+    /// Whether the text is only white space, of any script. A call with blank arguments has none (T23).
+    is_blank: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Outside of strings and words.
+    /// Outside strings and words.
     Expect(Expect),
-    Text(Role),
-    Escape(Role, Escape),
+    Text(StringRole),
+    Escape(StringRole, Escape),
     Word(Word),
-    /// At `Scanner::position`.
-    Failed(Fault),
+    /// The error is at `Scanner::position`.
+    Failed(ScanError),
 }
 
-/// What may come, white space aside.
+/// What may follow, besides white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expect {
     /// Before, between or after outermost values: a value.
@@ -79,12 +80,12 @@ enum Expect {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum ScanError {
     Syntax,
     TooDeep,
 }
 
-// `Scanner::open` has one bit a container.
+// `Scanner::open` has one bit for each container.
 const _: () = assert!(MAX_ARGUMENT_DEPTH <= u128::BITS as usize);
 
 impl Default for Scanner {
@@ -97,42 +98,44 @@ impl Default for Scanner {
             values: 0,
             start: 0,
             surplus: 0,
-            placeholder: false,
-            controls: false,
-            high: None,
-            high_at: 0,
-            lone: None,
-            blank: true,
+            has_placeholder: false,
+            has_controls: false,
+            pending_high: None,
+            high_offset: 0,
+            lone_surrogate: None,
+            is_blank: true,
         }
     }
 }
 
 impl Scanner {
-    /// Reads the next fragment. After an offence nothing is read any more.
-    pub(crate) fn feed(&mut self, fragment: &str, visit: &mut impl Visit) {
-        self.blank = self.blank && fragment.trim_start().is_empty();
+    /// Scans the next fragment. After an error, nothing is scanned any more.
+    pub(crate) fn feed(&mut self, fragment: &str, listener: &mut impl TokenListener) {
+        self.is_blank = self.is_blank && fragment.trim_start().is_empty();
         let mut rest = match self.state {
             State::Failed(_) => "",
             State::Expect(_) | State::Text(_) | State::Escape(..) | State::Word(_) => fragment,
         };
         while !rest.is_empty() {
-            match self.advance(rest, visit) {
+            match self.advance(rest, listener) {
                 Ok(used) => {
                     self.position += used;
                     rest = rest.get(used..).unwrap_or_default();
                 }
-                Err(fault) => {
-                    self.state = State::Failed(fault);
+                Err(error) => {
+                    self.state = State::Failed(error);
                     return;
                 }
             }
         }
     }
 
-    /// Says that no text follows, which ends an outermost number or literal.
-    pub(crate) fn finish(&mut self, visit: &mut impl Visit) {
+    /// Ends the text, and with it an outermost number or literal.
+    pub(crate) fn finish(&mut self, listener: &mut impl TokenListener) {
         match self.state {
-            State::Word(word) if self.depth == 0 && word.is_whole() => self.end_word(word, visit),
+            State::Word(word) if self.depth == 0 && word.is_complete() => {
+                self.end_word(word, listener)
+            }
             State::Word(_)
             | State::Expect(_)
             | State::Text(_)
@@ -141,33 +144,33 @@ impl Scanner {
         }
     }
 
-    /// What the text is, if it ends here.
-    pub(crate) fn judged(&self) -> Verdict {
-        let last = match self.state {
-            _ if self.blank => return Verdict::EmptyAsObject,
-            State::Failed(Fault::Syntax) => {
+    /// Whether the text is JSON, if it ends here.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let open_word = match self.state {
+            _ if self.is_blank => return Verdict::EmptyAsObject,
+            State::Failed(ScanError::Syntax) => {
                 return Verdict::Invalid {
                     offset: self.position,
                 };
             }
-            State::Failed(Fault::TooDeep) => {
+            State::Failed(ScanError::TooDeep) => {
                 return Verdict::TooDeep {
                     offset: self.position,
                 };
             }
             State::Expect(_) if self.depth == 0 => 0,
-            State::Word(word) if self.depth == 0 && word.is_whole() => 1,
+            State::Word(word) if self.depth == 0 && word.is_complete() => 1,
             State::Expect(_) | State::Word(_) | State::Text(_) | State::Escape(..) => {
-                return if self.values == usize::from(self.placeholder) {
+                return if self.values == usize::from(self.has_placeholder) {
                     Verdict::Truncated
                 } else {
                     Verdict::Invalid { offset: self.start }
                 };
             }
         };
-        match (self.values + last, self.placeholder) {
+        match (self.values + open_word, self.has_placeholder) {
             (0, _) => Verdict::EmptyAsObject,
-            (1, _) if !self.controls && self.lone.is_none() => Verdict::Complete,
+            (1, _) if !self.has_controls && self.lone_surrogate.is_none() => Verdict::Complete,
             (1, _) | (2, true) => Verdict::Repaired,
             _ => Verdict::Concatenated {
                 offset: self.surplus,
@@ -175,26 +178,26 @@ impl Scanner {
         }
     }
 
-    /// What the text is, if something cut it where it ends: as [`judged`](Self::judged), but no text at all, and an
-    /// outermost number that nothing delimits, may be the beginning of something longer.
-    pub(crate) fn judged_cut(&self) -> Verdict {
+    /// Whether the text is JSON, if it was cut here. Unlike in [`verdict`](Self::verdict), an empty text and an
+    /// outermost number at the end may be the beginning of something longer.
+    pub(crate) fn verdict_if_cut(&self) -> Verdict {
         let open_number = self.depth == 0 && matches!(self.state, State::Word(Word::Number(_)));
-        match self.judged() {
+        match self.verdict() {
             Verdict::EmptyAsObject => Verdict::Truncated,
             Verdict::Complete | Verdict::Repaired if open_number => Verdict::Truncated,
-            judged => judged,
+            verdict => verdict,
         }
     }
 
-    /// Whether an offence was met, so that nothing is read any more.
+    /// Whether there was an error, so that nothing is scanned any more.
     pub(crate) fn has_failed(&self) -> bool {
-        matches!(self.state, State::Failed(_)) && !self.blank
+        matches!(self.state, State::Failed(_)) && !self.is_blank
     }
 
-    /// Whether all that has come is `{}`, or its beginning, which a real value may still follow (T22).
+    /// Whether the text so far is `{}` or its beginning, which another value may still replace (T22).
     pub(crate) fn may_be_placeholder(&self) -> bool {
         match self.state {
-            State::Expect(Expect::Outermost) => self.placeholder && self.values == 1,
+            State::Expect(Expect::Outermost) => self.has_placeholder && self.values == 1,
             State::Expect(Expect::FirstKey) => {
                 self.values == 0 && self.depth == 1 && self.position == self.start + 1
             }
@@ -206,23 +209,24 @@ impl Scanner {
         }
     }
 
-    /// Whether a raw control character stood in a string (J1 to J3).
+    /// Whether a string contains a raw control character (J1 to J3).
     pub(crate) fn has_controls(&self) -> bool {
-        self.controls
+        self.has_controls
     }
 
-    /// Where the first escape of half a surrogate pair begins whose other half is missing (J17).
-    pub(crate) fn lone(&self) -> Option<usize> {
-        self.lone
+    /// The offset of the first escape of a surrogate without its other half (J17).
+    pub(crate) fn lone_surrogate(&self) -> Option<usize> {
+        self.lone_surrogate
     }
 
-    /// What closes the open containers, the innermost first; `None` where no closer may stand, or nothing is open.
+    /// The closing brackets of the open containers, the innermost first; `None` if no bracket may follow, or nothing
+    /// is open.
     ///
-    /// A number that only the text's end delimits may have been cut, so nothing closes after it (J7).
+    /// A number that is delimited only by the text's end may have been cut, so nothing is closed after it (J7).
     pub(crate) fn closers(&self) -> Option<String> {
         let may_close = match self.state {
             State::Expect(Expect::FirstItem | Expect::FirstKey | Expect::Next) => true,
-            State::Word(word @ Word::Literal(..)) => word.is_whole() && self.depth > 0,
+            State::Word(word @ Word::Literal(..)) => word.is_complete() && self.depth > 0,
             State::Expect(_)
             | State::Word(Word::Number(_))
             | State::Text(_)
@@ -239,118 +243,126 @@ impl Scanner {
         may_close.then(|| (0..self.depth).map(closer).collect())
     }
 
-    /// Reads some of `rest` and tells how much; where that is nothing, the state has changed.
-    fn advance(&mut self, rest: &str, visit: &mut impl Visit) -> Result<usize, Fault> {
+    /// Scans the start of `rest` and returns how many bytes were scanned. If that is zero, the state has changed.
+    fn advance(
+        &mut self,
+        rest: &str,
+        listener: &mut impl TokenListener,
+    ) -> Result<usize, ScanError> {
         let Some(byte) = rest.bytes().next() else {
             return Ok(0);
         };
         match self.state {
-            State::Expect(expect) => self.structure(expect, byte, visit),
-            State::Text(role) => Ok(self.text(role, rest, visit)),
-            State::Escape(role, escape) => self.escape(role, escape, byte, visit).map(|()| 1),
-            State::Word(word) => self.word(word, rest, byte, visit),
+            State::Expect(expect) => self.structure(expect, byte, listener),
+            State::Text(role) => Ok(self.text(role, rest, listener)),
+            State::Escape(role, escape) => self.escape(role, escape, byte, listener).map(|()| 1),
+            State::Word(word) => self.advance_word(word, rest, byte, listener),
             State::Failed(_) => Ok(rest.len()),
         }
     }
 
-    /// Reads a byte outside of strings and words; the first byte of a word is left to it.
+    /// Scans a byte outside strings and words. The first byte of a word is left to the word.
     fn structure(
         &mut self,
         expect: Expect,
         byte: u8,
-        visit: &mut impl Visit,
-    ) -> Result<usize, Fault> {
+        listener: &mut impl TokenListener,
+    ) -> Result<usize, ScanError> {
         use Expect::{Colon, FirstItem, FirstKey, Next, NextKey, Outermost, Value};
-        let object = self.open & 1 == 1;
+        let in_object = self.open & 1 == 1;
         match (expect, byte) {
             (_, b' ' | b'\n' | b'\r' | b'\t') => {}
-            (Outermost | FirstItem | Value, b'[') => self.open(Container::Array, visit)?,
-            (Outermost | FirstItem | Value, b'{') => self.open(Container::Object, visit)?,
+            (Outermost | FirstItem | Value, b'[') => self.open(Container::Array, listener)?,
+            (Outermost | FirstItem | Value, b'{') => self.open(Container::Object, listener)?,
             (Outermost | FirstItem | Value, b'"') => {
-                self.begin(State::Text(Role::Value), visit);
-                visit.token(Token::String);
+                self.begin_value(State::Text(StringRole::Value), listener);
+                listener.token(Token::String);
             }
-            (FirstItem, b']') | (FirstKey, b'}') => self.close(expect, visit),
+            (FirstItem, b']') | (FirstKey, b'}') => self.close(expect, listener),
             (Outermost | FirstItem | Value, _) => {
-                let word = Word::start(byte).ok_or(Fault::Syntax)?;
-                self.begin(State::Word(word), visit);
+                let word = Word::start(byte).ok_or(ScanError::Syntax)?;
+                self.begin_value(State::Word(word), listener);
                 return Ok(0);
             }
             (FirstKey | NextKey, b'"') => {
-                self.state = State::Text(Role::Key);
-                visit.token(Token::Key);
+                self.state = State::Text(StringRole::Key);
+                listener.token(Token::Key);
             }
             (Colon, b':') => self.state = State::Expect(Value),
-            (Next, b',') => self.state = State::Expect(if object { NextKey } else { Value }),
-            (Next, b']') if !object => self.close(expect, visit),
-            (Next, b'}') if object => self.close(expect, visit),
-            (FirstKey | NextKey | Colon | Next, _) => return Err(Fault::Syntax),
+            (Next, b',') => self.state = State::Expect(if in_object { NextKey } else { Value }),
+            (Next, b']') if !in_object => self.close(expect, listener),
+            (Next, b'}') if in_object => self.close(expect, listener),
+            (FirstKey | NextKey | Colon | Next, _) => return Err(ScanError::Syntax),
         }
         Ok(1)
     }
 
-    /// Reads what belongs to a number or literal, or else ends it.
-    fn word(
+    /// Scans the rest of a number or literal, or ends it.
+    fn advance_word(
         &mut self,
         word: Word,
         rest: &str,
         byte: u8,
-        visit: &mut impl Visit,
-    ) -> Result<usize, Fault> {
+        listener: &mut impl TokenListener,
+    ) -> Result<usize, ScanError> {
         let (word, used) = word.advance(rest);
         if used > 0 {
             self.state = State::Word(word);
             if let (Word::Number(_), Some(run)) = (word, rest.get(..used)) {
-                visit.token(Token::NumberText(run));
+                listener.token(Token::NumberText(run));
             }
-        } else if word.is_whole() && word::delimits(byte) {
-            self.end_word(word, visit);
+        } else if word.is_complete() && word::delimits(byte) {
+            self.end_word(word, listener);
         } else {
-            return Err(Fault::Syntax);
+            return Err(ScanError::Syntax);
         }
         Ok(used)
     }
 
-    fn end_word(&mut self, word: Word, visit: &mut impl Visit) {
-        visit.token(match word {
+    fn end_word(&mut self, word: Word, listener: &mut impl TokenListener) {
+        listener.token(match word {
             Word::Number(_) => Token::NumberEnd,
             Word::Literal(literal, _) => Token::Literal(literal),
         });
-        self.end();
+        self.end_value();
     }
 
-    fn open(&mut self, container: Container, visit: &mut impl Visit) -> Result<(), Fault> {
+    fn open(
+        &mut self,
+        container: Container,
+        listener: &mut impl TokenListener,
+    ) -> Result<(), ScanError> {
         if self.depth >= MAX_ARGUMENT_DEPTH {
-            return Err(Fault::TooDeep);
+            return Err(ScanError::TooDeep);
         }
         let (expect, bit) = match container {
             Container::Array => (Expect::FirstItem, 0),
             Container::Object => (Expect::FirstKey, 1),
         };
-        self.begin(State::Expect(expect), visit);
+        self.begin_value(State::Expect(expect), listener);
         self.open = self.open << 1 | bit;
         self.depth += 1;
-        visit.token(Token::Open(container));
+        listener.token(Token::Open(container));
         Ok(())
     }
 
-    fn close(&mut self, expect: Expect, visit: &mut impl Visit) {
-        let empty = expect == Expect::FirstKey && self.position == self.start + 1;
-        self.placeholder |= empty && self.depth == 1 && self.values == 0;
+    fn close(&mut self, expect: Expect, listener: &mut impl TokenListener) {
+        let is_empty = expect == Expect::FirstKey && self.position == self.start + 1;
+        self.has_placeholder |= is_empty && self.depth == 1 && self.values == 0;
         self.open >>= 1;
         self.depth = self.depth.saturating_sub(1);
-        visit.token(Token::Close);
-        self.end();
+        listener.token(Token::Close);
+        self.end_value();
     }
 
     /// Begins a value.
-    fn begin(&mut self, state: State, visit: &mut impl Visit) {
+    fn begin_value(&mut self, state: State, listener: &mut impl TokenListener) {
         if self.depth == 0 {
             if self.may_be_placeholder() {
-                visit.token(Token::Placeholder);
+                listener.token(Token::Placeholder);
             }
             self.start = self.position;
-            if self.values == 1 + usize::from(self.placeholder) {
+            if self.values == 1 + usize::from(self.has_placeholder) {
                 self.surplus = self.start;
             }
         }
@@ -358,7 +370,7 @@ impl Scanner {
     }
 
     /// Ends a value.
-    fn end(&mut self) {
+    fn end_value(&mut self) {
         self.state = State::Expect(if self.depth == 0 {
             self.values += 1;
             Expect::Outermost

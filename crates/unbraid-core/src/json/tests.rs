@@ -1,5 +1,5 @@
+mod check;
 mod field;
-mod judge;
 mod partial;
 mod pointer;
 mod reference;
@@ -32,7 +32,7 @@ fn arguments() -> Vec<String> {
     found
 }
 
-/// Documents as a model may write them: with white space, duplicate keys, and escapes in every spelling.
+/// Documents as a model may write them: with white space, duplicate keys, and all notations of escapes.
 fn document() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -71,16 +71,17 @@ fn key() -> impl Strategy<Value = String> {
 }
 
 fn string() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![
+    let fragment = prop_oneof![
         4 => "[a-z é中😀]{1,4}",
         1 => r#"\\["\\/bfnrt]"#,
         1 => r"\\u00[2-9a-fA-F][0-9a-fA-F]",
         1 => r"\\u[dD]83[dD]\\uDE[0-4][0-9a-f]",
     ];
-    prop::collection::vec(piece, 0..6).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
+    prop::collection::vec(fragment, 0..6)
+        .prop_map(|fragments| format!("\"{}\"", fragments.concat()))
 }
 
-/// Three pieces, cut where the seed says.
+/// The text in three parts, cut at random positions.
 fn in_three(text: &str, seed: u64) -> [&str; 3] {
     let mut rng = Rng::new(seed);
     let (head, tail) = text.split_at(boundary(text, rng.below(text.len() + 1)));
@@ -88,21 +89,21 @@ fn in_three(text: &str, seed: u64) -> [&str; 3] {
     [head, middle, tail]
 }
 
-/// The last place up to `at` that lies between characters.
+/// The last character boundary up to `at`.
 fn boundary(text: &str, at: usize) -> usize {
-    let mut places = (0..=at.min(text.len())).rev();
-    places.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+    let mut offsets = (0..=at.min(text.len())).rev();
+    offsets.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// One piece for every `size` bytes, or a character where that is longer.
-fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
+/// Fragments of `size` bytes, or of one character if that is longer.
+fn fragments(text: &str, size: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let at = boundary(rest, size);
         let first = rest.chars().next()?.len_utf8();
-        let (piece, tail) = rest.split_at(at.max(first));
+        let (fragment, tail) = rest.split_at(at.max(first));
         rest = tail;
-        Some(piece)
+        Some(fragment)
     })
 }
 
@@ -124,7 +125,7 @@ fn parsed(text: &str) -> Value {
 }
 
 #[test]
-fn public_types_cross_threads_and_can_be_shown() {
+fn public_types_are_send_sync_and_debug() {
     fn check<T: std::fmt::Debug + Send + Sync + 'static>() {}
     check::<(Field, FieldError, Pointer, PointerError)>();
     check::<(Partial, PartialOptions, Verdict)>();

@@ -1,10 +1,10 @@
-//! What the scanner tells of a text.
+//! The tokens that the scanner emits.
 
-/// One step through a JSON text.
+/// One token of a JSON text.
 ///
-/// A key is `Key`, its `Text`, `KeyEnd`; a string value is `String`, its `Text`, `StringEnd`; a number is its
-/// `NumberText` and `NumberEnd`. A text comes in as many pieces as the fragments and its escapes cut it, none of them
-/// empty; a number or literal ends only when a delimiter follows it.
+/// A key is `Key`, its `Text`, `KeyEnd`. A string value is `String`, its `Text`, `StringEnd`. A number is its
+/// `NumberText` and `NumberEnd`. A text is split at the ends of fragments and at escapes, and no part of it is empty.
+/// A number or literal ends only when a delimiter follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
     /// An array or object opens.
@@ -21,24 +21,24 @@ pub(crate) enum Token<'a> {
     StringEnd,
     /// Decoded text of the key or string value that is open.
     Text(&'a str),
-    /// Characters of a number, as they are written.
+    /// Characters of a number, as they are in the text.
     NumberText(&'a str),
     /// The number ends.
     NumberEnd,
     /// A literal.
     Literal(Literal),
-    /// The value before was the placeholder `{}` and a further one begins: that one is meant (T22).
+    /// The value before was the placeholder `{}`, and another value begins, which replaces it (T22).
     Placeholder,
 }
 
-/// What can be open.
+/// The kinds of containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Container {
     Array,
     Object,
 }
 
-/// The three words of JSON.
+/// The literals of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Literal {
     Null,
@@ -56,16 +56,16 @@ impl Literal {
     }
 }
 
-/// Who listens to a scanner.
-pub(crate) trait Visit {
-    /// Takes the next token.
+/// Receives the tokens of a scanner.
+pub(crate) trait TokenListener {
+    /// Receives the next token.
     fn token(&mut self, token: Token<'_>);
 }
 
-/// Listens to nothing: for who only asks what the text is.
+/// Ignores all tokens, for callers that only need the verdict.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Deaf;
+pub(crate) struct NullListener;
 
-impl Visit for Deaf {
+impl TokenListener for NullListener {
     fn token(&mut self, _token: Token<'_>) {}
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{ChoiceEnd, Config, Demux, StreamError};
 
-/// What a stream comes to under these limits: its own limit error, then each choice's end and text.
+/// Checks the result of a stream under these limits: its own limit error, then the end and text of each choice.
 #[track_caller]
 fn check(limits: &Limits, stream: &str, expected: &str) {
     let mut demux = Demux::new(Config {
@@ -10,7 +10,7 @@ fn check(limits: &Limits, stream: &str, expected: &str) {
     });
     demux.feed(stream.as_bytes());
     demux.finish();
-    let mut told = vec![match demux.closed() {
+    let mut summary = vec![match demux.closed() {
         Some(Err(StreamError::Limit(error))) => error.to_string(),
         Some(Ok(())) => "ok".to_owned(),
         other => format!("{other:?}"),
@@ -22,18 +22,18 @@ fn check(limits: &Limits, stream: &str, expected: &str) {
             end => end.map_or("-", ChoiceEnd::as_str).to_owned(),
         };
         let (index, calls) = (choice.index(), message.tool_calls.len());
-        told.push(format!(
+        summary.push(format!(
             "c{index} {:?} {calls} calls, {end}",
             message.content
         ));
     }
-    told.extend(
+    summary.extend(
         demux
             .warnings()
             .iter()
             .map(|warning| warning.code.to_owned()),
     );
-    assert_eq!(told.join("; "), expected);
+    assert_eq!(summary.join("; "), expected);
 }
 
 fn text(index: u32, text: &str) -> String {
@@ -51,7 +51,7 @@ fn call(index: u32) -> String {
 const DONE: &str = "data: [DONE]\n\n";
 
 #[test]
-fn s31_a_line_at_its_bound_and_one_byte_past_it() {
+fn s31_a_line_at_its_limit_and_one_byte_longer() {
     let stream = text(0, "a");
     let limits = |line_bytes| Limits {
         line_bytes,
@@ -71,7 +71,7 @@ fn s31_a_line_at_its_bound_and_one_byte_past_it() {
 }
 
 #[test]
-fn s31_an_event_at_its_bound_and_one_byte_past_it() {
+fn s31_an_event_at_its_limit_and_one_byte_longer() {
     let stream = "data: {\"choices\":[\ndata: {\"index\":0}]}\n\n";
     let length = "{\"choices\":[\n{\"index\":0}]}".len();
     let limits = |event_bytes| Limits {
@@ -87,7 +87,7 @@ fn s31_an_event_at_its_bound_and_one_byte_past_it() {
 }
 
 #[test]
-fn e11_a_choice_beyond_the_limit_is_refused_and_the_others_go_on() {
+fn e11_a_choice_beyond_the_limit_is_refused_and_the_others_continue() {
     let limits = Limits {
         choices: 2,
         ..Limits::default()
@@ -106,7 +106,7 @@ fn e11_a_choice_beyond_the_limit_is_refused_and_the_others_go_on() {
 }
 
 #[test]
-fn t45_a_call_beyond_the_limit_ends_its_choice_alone() {
+fn t45_a_call_beyond_the_limit_ends_only_its_choice() {
     let limits = Limits {
         tool_calls: 2,
         ..Limits::default()
@@ -125,7 +125,7 @@ fn t45_a_call_beyond_the_limit_ends_its_choice_alone() {
 }
 
 #[test]
-fn t45_a_choice_past_its_bytes_ends_alone() {
+fn t45_a_choice_beyond_its_byte_limit_ends_alone() {
     let limits = Limits {
         choice_bytes: 2 * DELTA_COST + 5,
         ..Limits::default()
@@ -143,7 +143,7 @@ fn t45_a_choice_past_its_bytes_ends_alone() {
 }
 
 #[test]
-fn t45_a_completion_past_its_bytes_ends_whole_but_what_has_finished_keeps_its_result() {
+fn t45_a_completion_beyond_its_byte_limit_ends_all_unfinished_choices() {
     let finish = "data: {\"choices\":[{\"index\":2,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
     let limits = Limits {
         completion_bytes: 3 * DELTA_COST + 4 + 5,
@@ -164,7 +164,7 @@ fn t45_a_completion_past_its_bytes_ends_whole_but_what_has_finished_keeps_its_re
 }
 
 #[test]
-fn u05_endless_fields_of_the_envelope_are_bounded_too() {
+fn u05_endless_envelope_fields_are_bounded() {
     let usage = |key: u32| format!("data: {{\"choices\":[],\"usage\":{{\"k{key}\":1}}}}\n\n");
     let stream: String = (0..100).map(usage).collect();
     let limits = Limits {
@@ -200,7 +200,7 @@ fn x13_a_chunk_nested_too_deep_is_skipped() {
 }
 
 #[test]
-fn warnings_past_the_limit_are_only_counted() {
+fn warnings_beyond_the_limit_are_only_counted() {
     let limits = Limits {
         warnings: 2,
         ..Limits::default()
@@ -225,7 +225,7 @@ fn warnings_past_the_limit_are_only_counted() {
 }
 
 #[test]
-fn the_defaults_fit_each_other() {
+fn the_defaults_are_consistent() {
     let Limits {
         line_bytes,
         event_bytes,
@@ -271,7 +271,7 @@ fn the_defaults_fit_each_other() {
 }
 
 #[test]
-fn e24_unknown_fields_past_the_limit_are_not_kept() {
+fn e24_unknown_fields_beyond_the_limit_are_dropped() {
     let fields = |count: usize| {
         (0..count)
             .map(|at| format!(",\"k{at}\":1"))

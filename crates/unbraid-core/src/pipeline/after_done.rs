@@ -51,17 +51,17 @@ impl<S: ChoiceSink> Pipeline<S> {
         }
     }
 
-    /// Lets the count begin at the same byte however the stream was cut: behind the line end of `[DONE]`, and in front of
-    /// the line that ended its event where that line is still to be read (S10).
+    /// Starts the count at the same byte however the stream was cut: after the line end of `[DONE]`, or before the line
+    /// that ended its event if that line is still to be read (S10).
     ///
-    /// False where that line alone is longer than may be read.
+    /// Returns false if that line alone is longer than the bound.
     fn begin_after_done(&mut self, input: &mut &[u8]) -> bool {
         let framer = &mut self.intake.framer;
-        let Some(line) = framer.line_left() else {
+        let Some(line) = framer.pending_line() else {
             framer.skip_lf(input);
             return true;
         };
-        self.after_done = line.taken;
+        self.after_done = line.consumed;
         line.length < MAX_BYTES_AFTER_DONE
     }
 

@@ -16,7 +16,7 @@ fn late() -> StreamError {
     })
 }
 
-/// Text and end of choice 0 after these bytes and an error.
+/// Checks the text and end of choice 0 after these bytes and an error.
 #[track_caller]
 fn check(strict: bool, bytes: &str, error: StreamError, text: &str, end: &str) {
     let mut demux = Demux::new(Config {
@@ -32,13 +32,13 @@ fn check(strict: bool, bytes: &str, error: StreamError, text: &str, end: &str) {
 }
 
 #[test]
-fn x14_an_event_that_lacks_its_blank_line_is_read_before_the_failure() {
+fn x14_an_event_without_its_blank_line_is_delivered_before_the_error() {
     for line_end in ["", "\n", "\r\n"] {
         for strict in [false, true] {
             let bytes = format!("{FIRST}{SECOND}{line_end}");
             check(strict, &bytes, lost(), "ab", "transport");
             check(strict, &bytes, late(), "ab", "timed_out");
-            // A caller who gives up wants nothing more.
+            // A caller who cancels wants no further event.
             check(strict, &bytes, StreamError::Cancelled, "a", "cancelled");
             check(strict, &bytes, StreamError::Lost, "a", "lost");
         }
@@ -46,7 +46,7 @@ fn x14_an_event_that_lacks_its_blank_line_is_read_before_the_failure() {
 }
 
 #[test]
-fn x14_what_is_wrong_with_a_cut_event_is_the_cut() {
+fn x14_an_error_in_a_cut_event_is_superseded() {
     for strict in [false, true] {
         let bytes = format!("{FIRST}data: {{\"choi");
         check(strict, &bytes, lost(), "a", "transport");
@@ -54,7 +54,7 @@ fn x14_what_is_wrong_with_a_cut_event_is_the_cut() {
 }
 
 #[test]
-fn x14_an_end_mark_that_lacks_its_line_end_is_the_end() {
+fn x14_an_end_mark_without_its_line_end_counts() {
     let finish = SECOND.replace("}}]}", "},\"finish_reason\":\"stop\"}]}");
     let bytes = format!("{FIRST}{finish}\n\ndata: [DONE]");
     check(false, &bytes, lost(), "ab", "finished");

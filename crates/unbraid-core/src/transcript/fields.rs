@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Kind, Transcript};
-use crate::{decode::chunk::CONTENT_PARTS, event::Position, limits::MAX_FIELDS};
+use crate::{chunk::CONTENT_PARTS, event::Position, json_text::list_items, limits::MAX_FIELDS};
 
 /// A field's name and its raw JSON.
 pub(crate) type Field = (Arc<str>, Arc<str>);
@@ -51,7 +51,7 @@ impl Transcript {
         };
         let full = fields.len() >= MAX_FIELDS;
         match fields.iter_mut().find(|(known, _)| **known == *key) {
-            Some(_) if list && (repeats || list_inside(raw).is_empty()) => false,
+            Some(_) if list && (repeats || list_items(raw).is_empty()) => false,
             Some((_, value)) if !list && **value == *raw => false,
             Some((_, value)) => {
                 *value = kept.into();
@@ -140,20 +140,14 @@ fn push_quoted(object: &mut String, name: &str) {
     object.push('"');
 }
 
-/// The entries of a list, as raw JSON.
-pub(crate) fn list_inside(list: &str) -> &str {
-    let list = list.strip_prefix('[').unwrap_or(list);
-    list.strip_suffix(']').unwrap_or(list).trim()
-}
-
 fn append(list: &mut String, more: &str) {
-    if list_inside(list).is_empty() || !list.ends_with(']') {
+    if list_items(list).is_empty() || !list.ends_with(']') {
         more.clone_into(list);
         return;
     }
     list.pop();
     list.push(',');
-    list.push_str(list_inside(more));
+    list.push_str(list_items(more));
     list.push(']');
 }
 

@@ -1,72 +1,40 @@
-//! What surrounds a call in the tokens of a model, beside the tool's name and the arguments.
+//! Counts the tokens that surround a call, beside the tool's name and the arguments.
 //!
 //! The constants were fitted on recorded answers and requests, as docs/usage.md describes.
 
-use super::{Tokenizer, estimate::sum};
-
-/// How a family of models writes the calls of its tools.
-///
-/// # Examples
-///
-/// ```
-/// use unbraid_core::{Tokenizer, Framing};
-///
-/// struct Words;
-///
-/// impl Tokenizer for Words {
-///     fn count(&self, text: &str) -> u64 {
-///         text.split_whitespace().count() as u64
-///     }
-///
-///     fn framing(&self) -> Framing {
-///         Framing::OpenAi
-///     }
-/// }
-///
-/// assert_eq!(Framing::default(), Framing::Other);
-/// # assert_eq!(Words.count("a b"), 2);
-/// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Framing {
-    /// As OpenAI's chat models do: the recipient `functions.NAME` before the arguments. Parallel calls are one call of
-    /// `multi_tool_use.parallel` that holds them all as JSON. Tools are declared to the model as TypeScript.
-    OpenAi,
-    /// In a way that is not known: name and arguments, and as many tokens around them as is usual.
-    #[default]
-    Other,
-}
+use super::tokenizer::{Framing, Tokenizer, sum};
 
 /// A call of a tool: its name, and its arguments as text.
-pub(super) type Named<'a> = (&'a str, &'a str);
+pub(super) type NamedCall<'a> = (&'a str, &'a str);
 
-/// OpenAI: around the recipient and the arguments of an answer's call.
+/// OpenAI: the tokens around the recipient and the arguments of a call in an answer.
 const OPENAI_CALL: u64 = 6;
-/// OpenAI, in the history: one call and its result. The recipient appears in both.
+/// OpenAI, in the history: the tokens around one call and its result. The recipient appears in both.
 const OPENAI_PAST_CALL: u64 = 3;
-/// OpenAI, in the history: parallel calls and their results, beside the calls' JSON.
+/// OpenAI, in the history: the tokens around parallel calls and their results, beside the JSON of the calls.
 const OPENAI_PAST_PARALLEL: u64 = 12;
-/// Other models, around each call: the median of what was recorded; single models differ by more than that.
+/// Other models: the tokens around each call. It is the median of the recordings, and single models differ by more
+/// than that.
 const OTHER_CALL: u64 = 6;
 
 impl Framing {
-    /// The tokens of the calls that one answer makes.
-    pub(super) fn calls(self, calls: &[Named<'_>], counter: &dyn Tokenizer) -> u64 {
+    /// Counts the tokens of the calls that one answer makes.
+    pub(super) fn calls(self, calls: &[NamedCall<'_>], counter: &dyn Tokenizer) -> u64 {
         match (self, calls) {
             (_, []) => 0,
             (Self::OpenAi, [(name, arguments)]) => {
                 OPENAI_CALL + recipient(name, counter) + counter.count(arguments)
             }
             (Self::OpenAi, calls) => {
-                let together = counter.count("multi_tool_use.parallel");
-                OPENAI_CALL + together + counter.count(&parallel(calls))
+                let wrapper = counter.count("multi_tool_use.parallel");
+                OPENAI_CALL + wrapper + counter.count(&parallel(calls))
             }
             (Self::Other, calls) => other(calls, counter),
         }
     }
 
-    /// The tokens of calls that an earlier message of the request made, those that frame their results included.
-    pub(super) fn past_calls(self, calls: &[Named<'_>], counter: &dyn Tokenizer) -> u64 {
+    /// Counts the tokens of calls in an earlier message of the request, including those that frame their results.
+    pub(super) fn past_calls(self, calls: &[NamedCall<'_>], counter: &dyn Tokenizer) -> u64 {
         match (self, calls) {
             (_, []) => 0,
             (Self::OpenAi, [(name, arguments)]) => {
@@ -78,8 +46,8 @@ impl Framing {
     }
 }
 
-/// The tokens of calls whose tool the request named: the model writes the arguments alone.
-pub(super) fn arguments(calls: &[Named<'_>], counter: &dyn Tokenizer) -> u64 {
+/// Counts the tokens of calls whose tool the request named. The model writes only the arguments.
+pub(super) fn arguments(calls: &[NamedCall<'_>], counter: &dyn Tokenizer) -> u64 {
     sum(calls.iter().map(|(_, arguments)| counter.count(arguments)))
 }
 
@@ -87,7 +55,7 @@ fn recipient(name: &str, counter: &dyn Tokenizer) -> u64 {
     counter.count(&format!("functions.{name}"))
 }
 
-fn parallel(calls: &[Named<'_>]) -> String {
+fn parallel(calls: &[NamedCall<'_>]) -> String {
     let mut json = String::from("{\"tool_uses\":[");
     for (position, (name, arguments)) in calls.iter().enumerate() {
         let comma = if position > 0 { "," } else { "" };
@@ -102,8 +70,8 @@ fn parallel(calls: &[Named<'_>]) -> String {
     json
 }
 
-fn other(calls: &[Named<'_>], counter: &dyn Tokenizer) -> u64 {
-    let each = |(name, arguments): &Named<'_>| {
+fn other(calls: &[NamedCall<'_>], counter: &dyn Tokenizer) -> u64 {
+    let each = |(name, arguments): &NamedCall<'_>| {
         let texts = counter.count(name).saturating_add(counter.count(arguments));
         texts.saturating_add(OTHER_CALL)
     };
@@ -114,13 +82,13 @@ fn other(calls: &[Named<'_>], counter: &dyn Tokenizer) -> u64 {
 mod tests {
     use super::*;
 
-    /// Counts characters, so that what is added can be distinguished.
+    /// Counts characters, so that the constants are distinguishable from the texts.
     fn letters(text: &str) -> u64 {
         text.chars().count() as u64
     }
 
-    const ONE: Named<'_> = ("add", "{}");
-    const OTHER: Named<'_> = ("sub", "[1]");
+    const ONE: NamedCall<'_> = ("add", "{}");
+    const OTHER: NamedCall<'_> = ("sub", "[1]");
 
     #[test]
     fn one_call_costs_its_recipient_and_its_arguments() {

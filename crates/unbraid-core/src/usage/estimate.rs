@@ -1,40 +1,17 @@
-//! What to make of a usage that is missing, or missing in part. The tokenizer sits behind a trait.
+//! Estimates usage that was not reported, or only in part.
 
-use super::{Framing, Prompt, Usage, UsageSource, prompt::named_calls};
+use super::{
+    Prompt, Usage, UsageSource,
+    prompt::named_calls,
+    tokenizer::{Tokenizer, sum, texts_of},
+};
 use crate::{ChoiceIndex, Demux, Message, Transcript};
 
-/// Counts the tokens of a text: the tokenizer, whichever it is.
-///
-/// Every `Fn(&str) -> u64` is one.
-///
-/// # Examples
-///
-/// ```
-/// use unbraid_core::Tokenizer;
-///
-/// let words = |text: &str| text.split_whitespace().count() as u64;
-/// assert_eq!(words.count("tiktoken is great!"), 3);
-/// ```
-pub trait Tokenizer: Send + Sync {
-    /// The tokens of this text alone.
-    fn count(&self, text: &str) -> u64;
-
-    /// How the model frames calls and tools; [`Framing::Other`] unless it is said.
-    fn framing(&self) -> Framing {
-        Framing::Other
-    }
-}
-
-impl<F: Fn(&str) -> u64 + Send + Sync> Tokenizer for F {
-    fn count(&self, text: &str) -> u64 {
-        self(text)
-    }
-}
-
-/// Bytes that stand for one token where the text itself is gone: usual for English, too many for most other languages.
+/// The bytes that count as one token if the text itself was discarded: usual for English, too many for most other
+/// languages.
 pub const BYTES_PER_TOKEN: u64 = 4;
 
-/// Which figures of a [`Usage`] were counted here.
+/// Which numbers of a [`Usage`] were counted here.
 ///
 /// # Examples
 ///
@@ -48,13 +25,13 @@ pub const BYTES_PER_TOKEN: u64 = 4;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Estimated {
-    /// The prompt's.
+    /// The tokens of the prompt.
     pub prompt: bool,
-    /// The completion's.
+    /// The tokens of the completion.
     pub completion: bool,
-    /// The total, since one of the two was.
+    /// The total, because one of the other two was.
     pub total: bool,
-    /// Those of these choices.
+    /// The tokens of these choices.
     pub choices: Vec<ChoiceIndex>,
 }
 
@@ -64,13 +41,19 @@ impl Estimated {
     }
 }
 
-/// Fills in what was not reported: `prompt` are the prompt's tokens if they are known, `choices` those of each choice.
+/// Adds the numbers that were not reported: `prompt` is the number of tokens of the prompt, if it is known, and
+/// `choices` those of each choice.
 ///
-/// What was reported stays, whatever the counts say. A reported sum of a single choice is that choice's. The completion's
-/// sum is the sum over the choices, the total is prompt and completion if both are known. A server that reports choice by
-/// choice ([`Usage::by_choice`]) may not have reported all of them when the stream is cut: the counts of the others are
-/// added to its sums. Beside a figure that is [below what was received](Usage::below_received) stands what was
-/// [counted](Usage::counted). Then `source` is
+/// - A reported number is kept, even if it differs from the counted one. The reported sum of a single choice is that
+///   choice's number.
+/// - The sum of the completion is the sum over the choices. The total is the sum of prompt and completion, if both are
+///   known.
+/// - If a server reports choice by choice ([`Usage::by_choice`]) and the stream is cut, the counted tokens of the
+///   choices without a report are added to its sums.
+/// - If a number is [below what was received](Usage::below_received), the [counted](Usage::counted) number is added
+///   beside it.
+///
+/// The resulting `source` is
 ///
 /// - `Absent`: nothing was reported, and nothing is known;
 /// - `Reported`: something was reported, and nothing had to be estimated;
@@ -92,7 +75,7 @@ pub fn estimate(reported: &Usage, prompt: Option<u64>, choices: &[(ChoiceIndex, 
     estimate_with(reported, || prompt, counts)
 }
 
-/// As [`estimate`], but counts only what is missing.
+/// Does what [`estimate`] does, but calls the counting functions only for what is missing.
 ///
 /// # Examples
 ///
@@ -132,8 +115,8 @@ pub fn estimate_with<C: FnOnce() -> u64>(
     usage
 }
 
-/// As [`estimate_with`], by the rules of a request: its prompt is counted, and of a list also those prompts that a server
-/// which reports one by one has not reported.
+/// Does what [`estimate_with`] does, with the prompt of a request. If the request has a list of prompts and the server
+/// reports them one by one, the prompts without a report are counted.
 ///
 /// # Examples
 ///
@@ -169,7 +152,7 @@ pub fn estimate_for<C: FnOnce() -> u64>(
 }
 
 impl Usage {
-    /// Something in it was counted.
+    /// Marks that some number was counted.
     fn mark(&mut self) {
         self.source = match self.source {
             UsageSource::Absent | UsageSource::Estimated => UsageSource::Estimated,
@@ -178,7 +161,7 @@ impl Usage {
     }
 }
 
-/// Counts the choices that were not told apart; how many tokens these have.
+/// Counts the choices without a report of their own; returns the sum of their tokens.
 fn fill_choices<C: FnOnce() -> u64>(
     usage: &mut Usage,
     estimated: &mut Estimated,
@@ -186,18 +169,18 @@ fn fill_choices<C: FnOnce() -> u64>(
 ) -> u64 {
     let mut choices: Vec<_> = choices.into_iter().collect();
     choices.sort_by_key(|(index, _)| *index);
-    let alone = usage.completion_tokens.filter(|_| choices.len() == 1);
+    let only_choice = usage.completion_tokens.filter(|_| choices.len() == 1);
     let (mut missing, mut all) = (0_u64, 0_u64);
-    let beside = usage.below_received && !choices.is_empty();
+    let counts_all = usage.below_received && !choices.is_empty();
     for (index, count) in choices {
-        let known = usage.per_choice.iter().any(|(known, _)| *known == index);
-        let reported = known || alone.is_some();
-        let counted = (!reported || beside).then(count);
+        let has_report = usage.per_choice.iter().any(|(other, _)| *other == index);
+        let reported = has_report || only_choice.is_some();
+        let counted = (!reported || counts_all).then(count);
         all = all.saturating_add(counted.unwrap_or(0));
-        if known {
+        if has_report {
             continue;
         }
-        let tokens = alone.or(counted).unwrap_or(0);
+        let tokens = only_choice.or(counted).unwrap_or(0);
         if !reported {
             estimated.choices.push(index);
             missing = missing.saturating_add(tokens);
@@ -205,11 +188,11 @@ fn fill_choices<C: FnOnce() -> u64>(
         usage.per_choice.push((index, tokens));
     }
     usage.per_choice.sort_by_key(|(index, _)| *index);
-    usage.counted = beside.then_some(all);
+    usage.counted = counts_all.then_some(all);
     missing
 }
 
-/// The sums that were not reported.
+/// Sets the sums that were not reported.
 fn add_up(usage: &mut Usage, estimated: &mut Estimated) {
     if usage.completion_tokens.is_none() && !usage.per_choice.is_empty() {
         usage.completion_tokens = Some(tokens_of(&usage.per_choice));
@@ -227,7 +210,7 @@ fn tokens_of(choices: &[(ChoiceIndex, u64)]) -> u64 {
     sum(choices.iter().map(|(_, tokens)| *tokens))
 }
 
-/// The tokens of a prompt, by the rules of [`Prompt`]; `None` if the request has neither messages nor a prompt.
+/// Counts the tokens of a prompt by the rules of [`Prompt`]; `None` if the request has neither messages nor a prompt.
 ///
 /// # Examples
 ///
@@ -244,10 +227,10 @@ pub fn prompt_tokens(request: &serde_json::Value, counter: &dyn Tokenizer) -> Op
     Prompt::from_request(request).tokens(counter)
 }
 
-/// The tokens of an answer (U12): its text, its reasoning and refusal as far as they can be seen, what was spoken, as
-/// text, and its calls, with what [frames](Framing) them.
+/// Counts the tokens of an answer (U12): its text, its visible reasoning and refusal, the transcript of its audio, and
+/// its calls with the tokens that [frame](crate::Framing) them.
 ///
-/// What else a server counts is not known here: hidden reasoning, sound, images.
+/// Servers also count what is not visible here: hidden reasoning, sound and images.
 ///
 /// # Examples
 ///
@@ -265,18 +248,8 @@ pub fn completion_tokens(message: &Message, counter: &dyn Tokenizer) -> u64 {
     texts_of(message, counter).saturating_add(calls)
 }
 
-/// The tokens of an answer without its calls.
-pub(super) fn texts_of(message: &Message, counter: &dyn Tokenizer) -> u64 {
-    let texts = [&*message.content, &*message.reasoning, &*message.refusal];
-    let spoken = message.audio.iter().map(|audio| &*audio.transcript);
-    let all = texts.into_iter().chain(spoken);
-    sum(all
-        .filter(|text| !text.is_empty())
-        .map(|text| counter.count(text)))
-}
-
 impl Transcript {
-    /// The tokens of what came of this choice; what was discarded counts as a token per [`BYTES_PER_TOKEN`] bytes.
+    /// Counts the tokens received for this choice. Discarded text counts one token per [`BYTES_PER_TOKEN`] bytes.
     ///
     /// # Examples
     ///
@@ -293,7 +266,17 @@ impl Transcript {
         completion_tokens(&self.message(), counter).saturating_add(self.discarded_tokens())
     }
 
-    /// The tokens of what was discarded: coarse, since the text is gone.
+    /// Estimates the tokens that were discarded. The estimate is coarse, since the text is gone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Config, Demux};
+    ///
+    /// let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"kept\"}}]}\n\n");
+    /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().discarded_tokens(), 0);
+    /// ```
     #[must_use]
     pub fn discarded_tokens(&self) -> u64 {
         self.discarded_bytes().div_ceil(BYTES_PER_TOKEN)
@@ -301,7 +284,7 @@ impl Transcript {
 }
 
 impl Demux {
-    /// The tokens as far as they were reported; what is missing is counted now (see [`estimate`]).
+    /// Returns the reported usage, and counts what is missing (see [`estimate`]).
     ///
     /// # Examples
     ///
@@ -327,10 +310,6 @@ impl Demux {
         });
         estimate_for(&self.usage(), prompt, counter, choices)
     }
-}
-
-pub(super) fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
-    numbers.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

@@ -1,22 +1,23 @@
-//! The numbers of reported usage, as they were written.
+//! Keeps the text of numbers in reported usage.
 
 use serde_json::{Map, Value};
 
 use super::Usage;
 use crate::{
-    decode::node::{self, Node},
     json_text::Json,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
+    node::{self, Node},
 };
 
-/// Numbers that a `Value` prints otherwise than they were written, by the JSON pointer of their places.
+/// The numbers that a `Value` prints in another form, by the JSON pointers of their positions.
 ///
-/// They stand beside the merged values, and count only where the value is still the number's own.
+/// They are stored beside the merged values. A text counts only while the value at its position is still the number
+/// that it means.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Exact(Vec<(String, Box<str>)>);
 
 impl Exact {
-    /// Takes the numbers of a usage object that comes later than all before.
+    /// Adds the numbers of a usage object that was received after all earlier ones.
     pub(super) fn note(&mut self, raw: &str) {
         if raw.is_empty() || (self.0.is_empty() && !may_differ(raw)) {
             return;
@@ -31,7 +32,7 @@ impl Exact {
             return; // each number keeps its path, and a key may be as long as an event
         }
         match &node.value {
-            node::Value::Null => {} // U2: it overwrites nothing
+            node::Value::Null => {} // U2: null replaces nothing
             node::Value::Object(fields) => {
                 for (key, field) in fields {
                     let length = path.len();
@@ -41,44 +42,44 @@ impl Exact {
                 }
             }
             node::Value::Array(items) => {
-                self.forget(path); // a list is replaced as a whole
-                for (place, item) in items.iter().enumerate() {
+                self.remove(path); // a list replaces another one completely
+                for (position, item) in items.iter().enumerate() {
                     let length = path.len();
-                    push_step(path, &place.to_string());
+                    push_step(path, &position.to_string());
                     self.walk(path, item);
                     path.truncate(length);
                 }
             }
             node::Value::Number(raw) => {
-                self.forget(path);
+                self.remove(path);
                 let printed = value_of(raw).to_string();
                 if node.clean && printed != *raw && self.0.len() < MAX_FIELDS {
                     self.0.push((path.clone(), (*raw).into()));
                 }
             }
-            node::Value::Bool(_) | node::Value::String(_) => self.forget(path),
+            node::Value::Bool(_) | node::Value::String(_) => self.remove(path),
         }
     }
 
-    /// These numbers, and those of `beneath` for the places where there is none.
-    pub(super) fn over(&self, beneath: &Self) -> Self {
-        let mut both = beneath.clone();
+    /// These numbers, and those of `lower` at all other positions.
+    pub(super) fn merged_over(&self, lower: &Self) -> Self {
+        let mut both = lower.clone();
         for (path, raw) in &self.0 {
-            both.forget(path);
+            both.remove(path);
             both.0.push((path.clone(), raw.clone()));
         }
         both
     }
 
-    /// Drops what stands at a place and below it.
-    fn forget(&mut self, path: &str) {
+    /// Removes the numbers at a position and inside it.
+    fn remove(&mut self, path: &str) {
         self.0.retain(|(known, _)| {
-            let below = known.strip_prefix(path);
-            below.is_none_or(|below| !below.is_empty() && !below.starts_with('/'))
+            let inside = known.strip_prefix(path);
+            inside.is_none_or(|inside| !inside.is_empty() && !inside.starts_with('/'))
         });
     }
 
-    /// The number at a place as it was written, if the value is what it means.
+    /// The text of the number at a position, if the value is what the text means.
     fn text_at(&self, path: &str, value: &Value) -> Option<&str> {
         let (_, raw) = self.0.iter().find(|(known, _)| known == path)?;
         (value_of(raw) == *value).then_some(&**raw)
@@ -89,9 +90,9 @@ impl Exact {
             Value::Object(fields) => self.write_object(path, fields),
             Value::Array(items) => {
                 let mut list = Vec::with_capacity(items.len());
-                for (place, item) in items.iter().enumerate() {
+                for (position, item) in items.iter().enumerate() {
                     let length = path.len();
-                    push_step(path, &place.to_string());
+                    push_step(path, &position.to_string());
                     list.push(self.write(path, item));
                     path.truncate(length);
                 }
@@ -113,7 +114,7 @@ impl Exact {
             object.push((key.clone().into(), self.write(path, field)));
             path.truncate(length);
         }
-        // Beyond the largest `f64` a number is null, which the merged values leave out.
+        // A number beyond the range of `f64` is null, which the merged values leave out.
         for (known, raw) in &self.0 {
             let step = known.strip_prefix(path.as_str());
             let Some(step) = step.and_then(|step| step.strip_prefix('/')) else {
@@ -128,10 +129,10 @@ impl Exact {
     }
 }
 
-/// No server nests or names its figures like this; numbers in deeper places are those of the `Value`.
+/// No server nests or names its numbers like this. Numbers in deeper positions are printed as the `Value` prints them.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// What a `Value` makes of a number.
+/// The `Value` of a number.
 fn value_of(raw: &str) -> Value {
     serde_json::from_str(raw).unwrap_or(Value::Null)
 }
@@ -142,10 +143,10 @@ fn push_step(path: &mut String, key: &str) {
     path.push_str(&key.replace('~', "~0").replace('/', "~1"));
 }
 
-/// Whether a number in the text may be printed otherwise than it is written: only fractions, exponents, a signed zero
-/// and long numbers are.
+/// Whether a `Value` may print a number of the text in another form. It does so only for fractions, exponents, a
+/// negative zero and long numbers.
 pub(crate) fn may_differ(raw: &str) -> bool {
-    const LONG: usize = 19; // digits that a `u64` holds, whatever they are
+    const MAX_DIGITS: usize = 19; // every number of this many digits fits a `u64`
     let bytes = raw.as_bytes();
     let mut digits = 0;
     for byte in bytes {
@@ -155,7 +156,7 @@ pub(crate) fn may_differ(raw: &str) -> bool {
             b'-' => return true,
             _ => digits = 0,
         }
-        if digits > LONG {
+        if digits > MAX_DIGITS {
             return true;
         }
     }
@@ -163,10 +164,11 @@ pub(crate) fn may_differ(raw: &str) -> bool {
 }
 
 impl Usage {
-    /// [`raw`](Self::raw) as JSON text, in which every number that was reported stands as it came; `None` if none came.
+    /// Returns [`raw`](Self::raw) as JSON text, in which every reported number keeps its digits; `None` if nothing was
+    /// reported.
     ///
-    /// A [`Value`] has no room for some numbers: there it is the nearest `f64`, and a number beyond the largest of them is
-    /// left out.
+    /// A [`Value`] has no room for some numbers: there they are the nearest `f64`, and a number beyond the range of
+    /// `f64` is left out.
     ///
     /// # Examples
     ///
@@ -194,7 +196,7 @@ impl Usage {
 mod tests {
     use crate::{Config, Demux, limits::MAX_USAGE_BYTES};
 
-    /// What chunks with these usages add up to.
+    /// Checks the merged usage of chunks with these usages.
     #[track_caller]
     fn check(usages: &[&str], expected: &str) {
         let mut demux = Demux::new(Config::default());
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn u10_the_numbers_of_reported_usage_are_printed_as_they_came() {
+    fn u10_the_numbers_of_reported_usage_keep_their_digits() {
         check(
             &[r#"{"a":1.50,"b":12345678901234567890123}"#],
             r#"{"a":1.50,"b":12345678901234567890123}"#,
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_below_a_long_key_are_not_kept_with_their_path() {
+    fn numbers_inside_a_long_key_are_not_kept_as_text() {
         let key = "k".repeat(2000);
         check(
             &[&format!("{{\"{key}\":{{\"a\":1.50}},\"b\":1.50}}")],

@@ -1,12 +1,12 @@
-//! Usage objects as they come: merged field by field, with numbers as servers write them.
+//! Parses usage objects and merges them field by field.
 
 use serde_json::{Map, Value};
 
-use crate::{decode::node::to_value, limits::MAX_FIELDS};
+use crate::{limits::MAX_FIELDS, node::to_value};
 
 pub(super) type Fields = Map<String, Value>;
 
-/// The fields of a usage object; `None` for an empty text and for anything but an object.
+/// The fields of a usage object; `None` for an empty text and for anything that is not an object.
 pub(super) fn parse(raw: &str) -> Option<Fields> {
     if raw.is_empty() {
         return None;
@@ -17,40 +17,47 @@ pub(super) fn parse(raw: &str) -> Option<Fields> {
     }
 }
 
-/// The last value per field; null never overwrites, nested details likewise (U2, U4, U5).
-pub(super) fn merge(into: &mut Fields, fields: &Fields) {
+/// Merges fields: the last value of each counts, null replaces nothing, and nested details are merged in the same way
+/// (U2, U4, U5).
+pub(super) fn merge(target: &mut Fields, fields: &Fields) {
     for (key, value) in fields {
-        if into.len() >= MAX_FIELDS && !into.contains_key(key) {
+        if target.len() >= MAX_FIELDS && !target.contains_key(key) {
             continue;
         }
         match value {
             Value::Null => {}
             _ if key.ends_with("_tokens") => {
                 if let Some(count) = count(value) {
-                    into.insert(key.clone(), count.into());
+                    target.insert(key.clone(), count.into());
                 }
             }
-            Value::Object(details) => match into.entry(key).or_insert_with(|| Map::new().into()) {
-                Value::Object(known) => merge(known, details),
-                known => *known = value.clone(),
-            },
+            Value::Object(details) => {
+                match target.entry(key).or_insert_with(|| Map::new().into()) {
+                    Value::Object(known) => merge(known, details),
+                    known => *known = value.clone(),
+                }
+            }
             _ => {
-                into.insert(key.clone(), value.clone());
+                target.insert(key.clone(), value.clone());
             }
         }
     }
 }
 
-/// A number of tokens, also as a float or a string; a negative one is none (U9).
+/// A number of tokens, which may also be a float or a string. A negative number counts as absent (U9).
 fn count(value: &Value) -> Option<u64> {
-    let whole = |n: f64| (n >= 0.0 && n.fract() == 0.0 && n < 9e15).then_some(n as u64);
+    let integer = |number: f64| {
+        (number >= 0.0 && number.fract() == 0.0 && number < 9e15).then_some(number as u64)
+    };
     match value {
-        Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
+        Value::Number(number) => number
+            .as_u64()
+            .or_else(|| number.as_f64().and_then(integer)),
         Value::String(text) => {
             let text = text.trim();
             text.parse()
                 .ok()
-                .or_else(|| text.parse().ok().and_then(whole))
+                .or_else(|| text.parse().ok().and_then(integer))
         }
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
@@ -60,9 +67,9 @@ pub(super) fn number(fields: &Fields, key: &str) -> Option<u64> {
     count(fields.get(key)?)
 }
 
-/// The most tokens that a report admits for its completion. Some servers leave the reasoning out of
-/// `completion_tokens` and count it in the details or in the total only (U11).
-pub(super) fn most_completion(fields: &Fields) -> Option<u64> {
+/// The largest number of completion tokens that a report allows. Some servers do not include the reasoning in
+/// `completion_tokens`, but only in the details or in the total (U11).
+pub(super) fn max_completion(fields: &Fields) -> Option<u64> {
     let completion = number(fields, "completion_tokens")?;
     let reasoning = fields
         .get("completion_tokens_details")
@@ -80,14 +87,14 @@ pub(super) fn most_completion(fields: &Fields) -> Option<u64> {
     all.into_iter().flatten().max()
 }
 
-/// Whether two JSON texts differ at most in whole numbers that are values: then the later one says all that the
-/// earlier one says, and anew.
+/// Whether two JSON texts differ at most in values that are integers. Then the later text replaces everything in the
+/// earlier one.
 pub(super) fn differ_in_numbers_only(one: &str, other: &str) -> bool {
     let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
-    let (mut key_ended, mut value) = (false, false);
+    let (mut key_ended, mut in_value) = (false, false);
     while let ([a, one_rest @ ..], [b, other_rest @ ..]) = (one, other) {
-        if value && a.is_ascii_digit() && b.is_ascii_digit() {
-            let Some(rest) = behind_digits(one).zip(behind_digits(other)) else {
+        if in_value && a.is_ascii_digit() && b.is_ascii_digit() {
+            let Some(rest) = after_digits(one).zip(after_digits(other)) else {
                 return false;
             };
             (one, other) = rest;
@@ -97,18 +104,19 @@ pub(super) fn differ_in_numbers_only(one: &str, other: &str) -> bool {
         if a != b || *a == b'\\' {
             return false;
         }
-        value = (key_ended && *a == b':') || (value && *a == b' ');
+        in_value = (key_ended && *a == b':') || (in_value && *a == b' ');
         key_ended = *a == b'"';
         (one, other) = (one_rest, other_rest);
     }
     one.is_empty() && other.is_empty()
 }
 
-/// `None` behind so many digits that the number may be too large for a count: it would not take the earlier one's place.
-fn behind_digits(text: &[u8]) -> Option<&[u8]> {
-    const SAFE: usize = 15;
+/// The text after the digits; `None` after so many digits that the number may be too large for a count, which would
+/// then not replace the earlier one.
+fn after_digits(text: &[u8]) -> Option<&[u8]> {
+    const MAX_DIGITS: usize = 15;
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    (digits <= SAFE).then(|| text.get(digits..).unwrap_or_default())
+    (digits <= MAX_DIGITS).then(|| text.get(digits..).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -130,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn u04_only_whole_numbers_may_differ() {
+    fn u04_only_integers_may_differ() {
         check(
             "{\"a\":1,\"b\":{\"c\": 22}}",
             "{\"a\":999,\"b\":{\"c\": 3}}",
@@ -152,27 +160,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_count_takes_no_place() {
+    fn invalid_counts_replace_nothing() {
         let fields = |raw: &str| parse(raw).unwrap();
         let mut merged = fields("{\"completion_tokens\":7}");
-        for odd in ["{}", "[]", "\"many\"", "-1", "99999999999999999999", "null"] {
+        for invalid in ["{}", "[]", "\"many\"", "-1", "99999999999999999999", "null"] {
             merge(
                 &mut merged,
-                &fields(&format!("{{\"completion_tokens\":{odd}}}")),
+                &fields(&format!("{{\"completion_tokens\":{invalid}}}")),
             );
-            assert_eq!(number(&merged, "completion_tokens"), Some(7), "{odd}");
+            assert_eq!(number(&merged, "completion_tokens"), Some(7), "{invalid}");
         }
     }
 
     #[test]
-    fn u11_what_a_report_admits_counts_reasoning_and_total() {
-        let most = |raw: &str| most_completion(&parse(raw).unwrap());
-        assert_eq!(most("{\"total_tokens\":9}"), None);
-        assert_eq!(most("{\"completion_tokens\":3}"), Some(3));
+    fn u11_the_largest_completion_includes_reasoning_and_total() {
+        let max = |raw: &str| max_completion(&parse(raw).unwrap());
+        assert_eq!(max("{\"total_tokens\":9}"), None);
+        assert_eq!(max("{\"completion_tokens\":3}"), Some(3));
         let xai =
             "{\"completion_tokens\":3,\"completion_tokens_details\":{\"reasoning_tokens\":4}}";
-        assert_eq!(most(xai), Some(7));
+        assert_eq!(max(xai), Some(7));
         let gemini = "{\"prompt_tokens\":5,\"completion_tokens\":3,\"total_tokens\":53}";
-        assert_eq!(most(gemini), Some(48));
+        assert_eq!(max(gemini), Some(48));
     }
 }

@@ -1,45 +1,46 @@
-//! What a stream reports of its tokens, in three places: the envelope, beside the finish of a choice, inside a choice.
+//! Collects the usage that a stream reports, which is in one of three places: in the envelope, in the chunk of a
+//! choice's finish or after it, or inside a choice.
 
 use serde_json::Value;
 
 use super::{
     Estimated, Exact, Usage, UsageSource,
-    fields::{Fields, differ_in_numbers_only, merge, most_completion, number, parse},
+    fields::{Fields, differ_in_numbers_only, max_completion, merge, number, parse},
     sum::add_value,
 };
 use crate::{ChoiceIndex, limits::MAX_USAGE_BYTES};
 
-type Slots = Vec<(ChoiceIndex, Fields)>;
+type ChoiceFields = Vec<(ChoiceIndex, Fields)>;
 
-/// Collects what a stream reports in its three places.
+/// Collects the usage that a stream reports in any of the three places.
 #[derive(Default)]
 pub(crate) struct Reported {
     envelope: Fields,
-    /// The last usage of the envelope, not yet merged: some servers send one with every chunk (U4).
+    /// The last usage of the envelope, which is not merged yet: some servers send one with every chunk (U4).
     pending: String,
-    /// Its fields, unless it came in place of another that differs in numbers only.
+    /// Its fields, unless it replaced another one that differs only in numbers.
     parsed: Option<Fields>,
-    /// U7: inside the choice.
-    choices: Slots,
-    /// llama.cpp, chats: a bare usage chunk after each choice's finish, of that choice only.
+    /// Usage inside a choice (U7).
+    choices: ChoiceFields,
+    /// A chunk with only usage after each choice's finish, for that choice alone (llama.cpp, chats).
     after_finish: ByFinish,
-    /// llama.cpp, text completions, and mistral.rs: the same in the chunk of the finish itself.
+    /// The same in the chunk of the finish itself (llama.cpp text completions, and mistral.rs).
     at_finish: ByFinish,
     done: bool,
-    /// The numbers of what was merged, as they were written: of the envelope, and of the choices.
+    /// The text of the merged numbers, of the envelope and of the choices.
     exact: Exact,
     exact_of_choices: Exact,
 }
 
-/// Usage that came with the finish of one choice.
+/// Usage that arrived with the finish of one choice.
 #[derive(Default)]
 struct ByFinish {
-    choices: Slots,
-    /// Some came in another place of its kind too, so no choice has its own.
-    elsewhere: bool,
-    /// One came while other choices were open: unless the stream is done, it speaks of its own choice only.
+    choices: ChoiceFields,
+    /// Usage also arrived in another place of its kind, so no choice has its own.
+    has_other: bool,
+    /// Usage arrived while other choices were open. Unless the stream is done, it is only for its own choice.
     early: bool,
-    /// One came with the finish of several choices: it may speak of all of them, or of the last only.
+    /// Usage arrived with the finish of several choices. It may be for all of them, or only for the last one.
     shared: bool,
 }
 
@@ -50,32 +51,32 @@ impl ByFinish {
     }
 }
 
-/// Where a usage object of the envelope stood.
+/// The position of a usage object of the envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Beside choices of which none finished.
+    /// Beside choices, none of which finished.
     WithChoices,
-    /// In the chunk of the finish of this choice; `shared` with others that finished before it in the same chunk. The rest
-    /// may have finished before: then it is the `last`.
+    /// In the chunk of the finish of this choice. `shared` if other choices finished before it in the same chunk,
+    /// `last` if all others have finished.
     AtFinish {
         choice: ChoiceIndex,
         shared: bool,
         last: bool,
     },
-    /// In a chunk without choices, right behind the finish of this choice alone; the others may have finished before.
+    /// In a chunk without choices, directly after the finish of this choice alone. `last` if all others have finished.
     AfterFinish { choice: ChoiceIndex, last: bool },
-    /// In a chunk without choices, anywhere else.
+    /// In a chunk without choices, at any other position.
     Bare,
 }
 
-/// What the router knows besides, when the figures are put together.
+/// What the router knows of the stream when the numbers are combined.
 #[derive(Debug)]
 pub(crate) struct Known<'a> {
-    /// Deltas with text that came of each choice: no server writes one for less than a token.
+    /// The deltas with text that were received for each choice. No server counts one as less than a token.
     pub(crate) received: &'a [(ChoiceIndex, u64)],
-    /// Whether a finish reason has come for every choice.
+    /// Whether every choice has a finish reason.
     pub(crate) finished: bool,
-    /// How many choices each prompt has, if the request has a list of prompts (E15).
+    /// The number of choices of each prompt, if the request has a list of prompts (E15).
     pub(crate) choices_per_prompt: Option<u32>,
 }
 
@@ -93,12 +94,12 @@ impl Known<'_> {
 }
 
 impl Reported {
-    /// A usage object of the envelope.
+    /// Adds a usage object of the envelope.
     pub(crate) fn envelope(&mut self, raw: &str, source: Source) {
         if raw.len() > MAX_USAGE_BYTES {
             return;
         }
-        self.at_finish.elsewhere |= source == Source::WithChoices;
+        self.at_finish.has_other |= source == Source::WithChoices;
         if source == Source::WithChoices && differ_in_numbers_only(&self.pending, raw) {
             raw.clone_into(&mut self.pending);
             self.parsed = None;
@@ -118,12 +119,12 @@ impl Reported {
                 self.at_finish.add(choice, last, &fields);
             }
             Source::AfterFinish { choice, last } => {
-                self.at_finish.elsewhere = true;
+                self.at_finish.has_other = true;
                 self.after_finish.add(choice, last, &fields);
             }
             Source::Bare => {
-                self.at_finish.elsewhere = true;
-                self.after_finish.elsewhere = true;
+                self.at_finish.has_other = true;
+                self.after_finish.has_other = true;
             }
         }
         let earlier = self.parsed.replace(fields);
@@ -134,16 +135,16 @@ impl Reported {
         raw.clone_into(&mut self.pending);
     }
 
-    /// The envelope's usage, all of it merged.
-    fn settled(&self) -> Fields {
-        let mut settled = self.envelope.clone();
+    /// The merged usage of the envelope, including the pending one.
+    fn merged_envelope(&self) -> Fields {
+        let mut merged = self.envelope.clone();
         match &self.parsed {
-            Some(fields) => merge(&mut settled, fields),
+            Some(fields) => merge(&mut merged, fields),
             None => parse(&self.pending)
                 .iter()
-                .for_each(|fields| merge(&mut settled, fields)),
+                .for_each(|fields| merge(&mut merged, fields)),
         }
-        settled
+        merged
     }
 
     pub(crate) fn choice(&mut self, choice: ChoiceIndex, raw: &str) {
@@ -156,19 +157,19 @@ impl Reported {
         }
     }
 
-    /// The stream said that it is done: a report that came is of all choices, or of each.
+    /// Notes that the stream is done, so that its reports cover all choices.
     pub(crate) fn done(&mut self) {
         self.done = true;
     }
 
-    /// The figures as they stand.
+    /// Returns the combined numbers.
     pub(crate) fn usage(&self, known: &Known<'_>) -> Usage {
-        let figures = if self.choices.is_empty() {
-            self.of_envelope(known)
+        let combined = if self.choices.is_empty() {
+            self.combine_envelope(known)
         } else {
-            self.of_choices(known)
+            self.combine_choices(known)
         };
-        if figures.fields.is_empty() {
+        if combined.fields.is_empty() {
             return Usage {
                 raw: Value::Null,
                 ..Usage::default()
@@ -176,20 +177,20 @@ impl Reported {
         }
         Usage {
             exact: self.exact(),
-            ..figures.usage(known)
+            ..combined.usage(known)
         }
     }
 
-    /// The numbers as they were written; those of the envelope count where both have one.
+    /// The text of the numbers. Those of the envelope take precedence.
     fn exact(&self) -> Exact {
         let mut exact = self.exact.clone();
         exact.note(&self.pending);
-        exact.over(&self.exact_of_choices)
+        exact.merged_over(&self.exact_of_choices)
     }
 
-    /// U7, U8: the choices have usage of their own, and the envelope is trusted where it has the same figure.
-    fn of_choices(&self, known: &Known<'_>) -> Figures<'_> {
-        let envelope = self.settled();
+    /// Combines the usage of the choices (U7, U8). The envelope takes precedence for numbers that both have.
+    fn combine_choices(&self, known: &Known<'_>) -> CombinedUsage<'_> {
+        let envelope = self.merged_envelope();
         let mut fields = Fields::new();
         for (_, own) in &self.choices {
             merge(&mut fields, own);
@@ -202,67 +203,67 @@ impl Reported {
         if self.choices.len() > 1 && number(&envelope, "total_tokens").is_none() {
             add_total(&mut fields);
         }
-        Figures {
+        CombinedUsage {
             fields,
-            apart: &self.choices,
+            per_choice: &self.choices,
             prompts,
             by_choice: number(&envelope, "completion_tokens").is_none(),
         }
     }
 
-    fn of_envelope(&self, known: &Known<'_>) -> Figures<'_> {
-        let mut fields = self.settled();
+    fn combine_envelope(&self, known: &Known<'_>) -> CombinedUsage<'_> {
+        let mut fields = self.merged_envelope();
         let Some(by_finish) = self.by_finish(&fields, known) else {
-            return Figures {
+            return CombinedUsage {
                 fields,
-                apart: &[],
+                per_choice: &[],
                 prompts: Vec::new(),
                 by_choice: false,
             };
         };
-        let cut = by_finish.early && !self.done && !known.finished;
-        let apart = &by_finish.choices;
-        let several = apart.len() > 1;
-        let prompts = if several {
-            add_up(&mut fields, apart, known)
+        let is_cut = by_finish.early && !self.done && !known.finished;
+        let per_choice = &by_finish.choices;
+        let has_several = per_choice.len() > 1;
+        let prompts = if has_several {
+            add_up(&mut fields, per_choice, known)
         } else {
             Vec::new()
         };
-        let told_apart = several || cut || by_finish.shared;
-        Figures {
+        let is_per_choice = has_several || is_cut || by_finish.shared;
+        CombinedUsage {
             fields,
-            apart: if told_apart { apart } else { &[] },
+            per_choice: if is_per_choice { per_choice } else { &[] },
             prompts,
-            by_choice: cut || (several && !by_finish.shared),
+            by_choice: is_cut || (has_several && !by_finish.shared),
         }
     }
 
-    /// The reports that speak of one choice each; `None` if the envelope speaks of all.
+    /// The reports that are for one choice each; `None` if the envelope is for all.
     fn by_finish(&self, envelope: &Fields, known: &Known<'_>) -> Option<&ByFinish> {
-        let by_finish = if self.at_finish.elsewhere {
+        let by_finish = if self.at_finish.has_other {
             &self.after_finish
         } else {
             &self.at_finish
         };
-        // mistral.rs packs the finishes of several choices into one chunk, with the usage of the last of them. Other
-        // servers give the sum there. Only a figure too small for a sum distinguishes the two.
-        let total = most_completion(envelope);
+        // mistral.rs sends the finishes of several choices in one chunk, with the usage of the last one. Other servers
+        // send the sum there. Only a number that is too small for a sum distinguishes the two.
+        let total = max_completion(envelope);
         let sum = by_finish.shared && total.is_none_or(|total| total >= known.all_received());
-        (!by_finish.elsewhere && !sum).then_some(by_finish)
+        (!by_finish.has_other && !sum).then_some(by_finish)
     }
 }
 
-/// The combined figures, and the choices that have figures of their own.
-struct Figures<'a> {
+/// The combined numbers, and the choices that have their own.
+struct CombinedUsage<'a> {
     fields: Fields,
-    apart: &'a [(ChoiceIndex, Fields)],
+    per_choice: &'a [(ChoiceIndex, Fields)],
     prompts: Vec<(u32, u64)>,
     by_choice: bool,
 }
 
-impl Figures<'_> {
+impl CombinedUsage<'_> {
     fn usage(self, known: &Known<'_>) -> Usage {
-        let below_received = self.is_below(known);
+        let below_received = self.is_below_received(known);
         let own = |(choice, fields): &(ChoiceIndex, Fields)| {
             Some((*choice, number(fields, "completion_tokens")?))
         };
@@ -270,7 +271,7 @@ impl Figures<'_> {
             prompt_tokens: number(&self.fields, "prompt_tokens"),
             completion_tokens: number(&self.fields, "completion_tokens"),
             total_tokens: number(&self.fields, "total_tokens"),
-            per_choice: self.apart.iter().filter_map(own).collect(),
+            per_choice: self.per_choice.iter().filter_map(own).collect(),
             prompts: self.prompts,
             by_choice: self.by_choice,
             below_received,
@@ -282,58 +283,60 @@ impl Figures<'_> {
         }
     }
 
-    /// U15: fewer tokens than deltas of a choice, or of all choices where the sum is said to cover them.
-    fn is_below(&self, known: &Known<'_>) -> bool {
-        let own = |(choice, fields): &(ChoiceIndex, Fields)| below(fields, known.received(*choice));
-        self.apart.iter().any(own) || (!self.by_choice && below(&self.fields, known.all_received()))
+    /// Whether there are fewer tokens than deltas of a choice, or of all choices if the sum covers them (U15).
+    fn is_below_received(&self, known: &Known<'_>) -> bool {
+        let own =
+            |(choice, fields): &(ChoiceIndex, Fields)| is_below(fields, known.received(*choice));
+        self.per_choice.iter().any(own)
+            || (!self.by_choice && is_below(&self.fields, known.all_received()))
     }
 }
 
-fn below(fields: &Fields, received: u64) -> bool {
-    most_completion(fields).is_some_and(|most| most < received)
+fn is_below(fields: &Fields, received: u64) -> bool {
+    max_completion(fields).is_some_and(|max| max < received)
 }
 
-/// Merges into the choice's own fields.
-fn merge_choice(slots: &mut Slots, choice: ChoiceIndex, fields: &Fields) {
-    match slots.iter_mut().find(|(known, _)| *known == choice) {
+/// Merges fields into those of a choice.
+fn merge_choice(choices: &mut ChoiceFields, choice: ChoiceIndex, fields: &Fields) {
+    match choices.iter_mut().find(|(known, _)| *known == choice) {
         Some((_, known)) => merge(known, fields),
         None => {
             let mut known = Fields::new();
             merge(&mut known, fields);
-            slots.push((choice, known));
+            choices.push((choice, known));
         }
     }
 }
 
-/// Sums over choices: completions, and of a list of prompts each once. Gives the tokens of each prompt.
+/// Adds up the completions of the choices, and each prompt of a list once. Returns the tokens of each prompt.
 fn add_up(
     fields: &mut Fields,
-    apart: &[(ChoiceIndex, Fields)],
+    per_choice: &[(ChoiceIndex, Fields)],
     known: &Known<'_>,
 ) -> Vec<(u32, u64)> {
-    let completions = of_each(apart, "completion_tokens");
-    if apart.len() < 2 || completions.is_empty() {
+    let completions = field_of_each(per_choice, "completion_tokens");
+    if per_choice.len() < 2 || completions.is_empty() {
         return Vec::new();
     }
-    let prompts = split_by_prompt(apart, known.choices_per_prompt);
+    let prompts = split_by_prompt(per_choice, known.choices_per_prompt);
     if !prompts.is_empty() {
         let tokens = sum(prompts.iter().map(|(_, _, tokens)| *tokens));
         fields.insert("prompt_tokens".into(), tokens.into());
-        let slots = prompts.iter().map(|(_, slot, _)| *slot);
-        add_details(fields, "prompt_tokens_details", slots);
+        let choices = prompts.iter().map(|(_, report, _)| *report);
+        add_details(fields, "prompt_tokens_details", choices);
     }
     let completion = sum(completions.iter().map(|(_, tokens)| *tokens));
     fields.insert("completion_tokens".into(), completion.into());
-    let slots = apart.iter().map(|(_, fields)| fields);
-    add_details(fields, "completion_tokens_details", slots);
+    let choices = per_choice.iter().map(|(_, fields)| fields);
+    add_details(fields, "completion_tokens_details", choices);
     add_total(fields);
     prompts
         .iter()
-        .map(|(at, _, tokens)| (*at, *tokens))
+        .map(|(position, _, tokens)| (*position, *tokens))
         .collect()
 }
 
-/// The total of sums that were made here.
+/// Sets the total of numbers that were added up here.
 fn add_total(fields: &mut Fields) {
     let prompt = number(fields, "prompt_tokens");
     if let Some((prompt, completion)) = prompt.zip(number(fields, "completion_tokens")) {
@@ -342,9 +345,9 @@ fn add_total(fields: &mut Fields) {
     }
 }
 
-fn add_details<'a>(fields: &mut Fields, key: &str, of: impl Iterator<Item = &'a Fields>) {
+fn add_details<'a>(fields: &mut Fields, key: &str, reports: impl Iterator<Item = &'a Fields>) {
     let mut details = Value::Null;
-    for value in of.filter_map(|fields| fields.get(key)) {
+    for value in reports.filter_map(|fields| fields.get(key)) {
         match &mut details {
             Value::Null => details = value.clone(),
             known => add_value(known, value.clone()),
@@ -355,18 +358,18 @@ fn add_details<'a>(fields: &mut Fields, key: &str, of: impl Iterator<Item = &'a 
     }
 }
 
-fn of_each(apart: &[(ChoiceIndex, Fields)], key: &str) -> Vec<(ChoiceIndex, u64)> {
+fn field_of_each(per_choice: &[(ChoiceIndex, Fields)], key: &str) -> Vec<(ChoiceIndex, u64)> {
     let one = |(choice, fields): &(ChoiceIndex, Fields)| Some((*choice, number(fields, key)?));
-    apart.iter().filter_map(one).collect()
+    per_choice.iter().filter_map(one).collect()
 }
 
-/// E15: the prompts of a list, each with its position, the last report that has it, and its tokens. Empty if all choices
-/// answer one prompt. Without the request only prompts of different length show that there was a list.
+/// The prompts of a list (E15), each with its position, the last report about it, and its tokens. Empty if all choices
+/// answer one prompt. Without the request, only prompts of different length show that there was a list.
 fn split_by_prompt(
-    apart: &[(ChoiceIndex, Fields)],
+    per_choice: &[(ChoiceIndex, Fields)],
     choices_per_prompt: Option<u32>,
 ) -> Vec<(u32, &Fields, u64)> {
-    let tokens = of_each(apart, "prompt_tokens");
+    let tokens = field_of_each(per_choice, "prompt_tokens");
     let differ = tokens
         .windows(2)
         .any(|pair| matches!(pair, [(_, a), (_, b)] if a != b));
@@ -374,14 +377,15 @@ fn split_by_prompt(
         return Vec::new();
     };
     let mut prompts: Vec<(u32, &Fields, u64)> = Vec::new();
-    for (choice, fields) in apart {
-        let (Some(tokens), (at, _)) = (number(fields, "prompt_tokens"), choice.split_by_prompt(n))
+    for (choice, fields) in per_choice {
+        let (Some(tokens), (position, _)) =
+            (number(fields, "prompt_tokens"), choice.split_by_prompt(n))
         else {
             continue;
         };
-        match prompts.iter_mut().find(|(known, ..)| *known == at) {
-            Some(known) => *known = (at, fields, tokens),
-            None => prompts.push((at, fields, tokens)),
+        match prompts.iter_mut().find(|(known, ..)| *known == position) {
+            Some(known) => *known = (position, fields, tokens),
+            None => prompts.push((position, fields, tokens)),
         }
     }
     prompts

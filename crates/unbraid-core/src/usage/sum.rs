@@ -1,14 +1,15 @@
-//! The usage of several requests, added up.
+//! Adds up the usage of several requests.
 
 use serde_json::{Map, Value};
 
 use super::{Usage, UsageSource, exact::Exact};
 
 impl Usage {
-    /// The usage of several requests for one answer: every figure is the sum, and `None` if one of them lacks it.
+    /// Adds up the usage of several requests for one answer. A number is `None` if one of the requests lacks it.
     ///
-    /// A prompt that was sent several times counts, as it is billed, several times. Numbers in [`raw`](Self::raw) are
-    /// added up over those that have them; of other values the last counts. `source` is that of all of them, else `Mixed`.
+    /// A prompt that was sent several times counts several times, as it is billed. Numbers in [`raw`](Self::raw) are
+    /// added up over the requests that have them; of other values the last counts. `source` is the same as that of all
+    /// requests, otherwise `Mixed`.
     ///
     /// # Examples
     ///
@@ -23,13 +24,13 @@ impl Usage {
     #[must_use]
     pub fn sum(requests: impl IntoIterator<Item = Self>) -> Self {
         let add = |sum: Option<u64>, more: Option<u64>| Some(sum?.saturating_add(more?));
-        let added = requests.into_iter().reduce(|mut sum, one| {
-            sum.counted = beside(&sum, &one);
+        let combined = requests.into_iter().reduce(|mut sum, one| {
+            sum.counted = counted_sum(&sum, &one);
             sum.prompt_tokens = add(sum.prompt_tokens, one.prompt_tokens);
             sum.completion_tokens = add(sum.completion_tokens, one.completion_tokens);
             sum.total_tokens = add(sum.total_tokens, one.total_tokens);
             sum.per_choice.extend(one.per_choice);
-            sum.prompts.clear(); // positions of different lists
+            sum.prompts.clear(); // they are positions in different lists
             sum.by_choice |= one.by_choice;
             sum.below_received |= one.below_received;
             if sum.source != one.source {
@@ -40,31 +41,31 @@ impl Usage {
             sum.estimated.total |= one.estimated.total;
             sum.estimated.choices.extend(one.estimated.choices);
             add_value(&mut sum.raw, one.raw);
-            sum.exact = Exact::default(); // a sum was written by nobody
+            sum.exact = Exact::default(); // no server wrote the sums
             sum
         });
-        let mut sum = added.unwrap_or_default();
+        let mut sum = combined.unwrap_or_default();
         sum.per_choice.sort_by_key(|(index, _)| *index);
         sum.estimated.choices.sort_unstable();
         sum
     }
 }
 
-/// The estimate beside a sum in which a figure is below what was received: the others count as they are.
-fn beside(one: &Usage, other: &Usage) -> Option<u64> {
+/// The estimate for a sum in which a reported number is below what was received. The other reports count as they are.
+fn counted_sum(one: &Usage, other: &Usage) -> Option<u64> {
     one.counted.or(other.counted)?;
     let own = |usage: &Usage| usage.counted.or(usage.completion_tokens);
     Some(own(one)?.saturating_add(own(other)?))
 }
 
-/// Objects field by field, to the depth that `serde_json` parses; nothing takes nothing away.
+/// Adds up the numbers of two objects field by field. The depth is bounded by that of `serde_json`.
 pub(super) fn add_value(sum: &mut Value, more: Value) {
     match (sum, more) {
         (_, Value::Null) => {}
         (Value::Object(sum), Value::Object(more)) => add_fields(sum, more),
         (sum @ Value::Number(_), Value::Number(more)) => {
-            let whole = Option::zip(sum.as_u64(), more.as_u64());
-            *sum = match whole {
+            let integers = Option::zip(sum.as_u64(), more.as_u64());
+            *sum = match integers {
                 Some((a, b)) => a.saturating_add(b).into(),
                 None => (sum.as_f64().unwrap_or(0.0) + more.as_f64().unwrap_or(0.0)).into(),
             };
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_is_added_up() {
+    fn all_numbers_are_added_up() {
         let sum = Usage::sum([reported(1, 7), reported(0, 4)]);
         assert_eq!(sum.prompt_tokens, Some(10));
         assert_eq!(sum.completion_tokens, Some(11));
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn u15_the_estimate_beside_it_is_added_up_too() {
+    fn u15_estimates_are_added_up_with_the_reports() {
         let below = Usage {
             counted: Some(40),
             below_received: true,
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_lacks_is_not_known_of_all() {
+    fn a_number_that_one_request_lacks_is_unknown_in_the_sum() {
         let sum = Usage::sum([reported(0, 4), Usage::default()]);
         assert_eq!((sum.prompt_tokens, sum.completion_tokens), (None, None));
         assert_eq!(sum.per_choice, [(ChoiceIndex(0), 4)]);

@@ -1,10 +1,10 @@
-//! What streams report of their tokens, and what is made of it.
+//! Reported usage, and the estimates beside it.
 
 use serde_json::{Value, json};
 
 use crate::{ChoiceIndex, Config, Demux, Prompt, Tokenizer, Usage, UsageSource};
 
-/// As in an OpenAI chunk: the entries of `choices`, and the usage.
+/// A chunk as OpenAI sends it, with these entries of `choices` and this usage.
 fn chunk(choices: &Value, usage: &Value) -> String {
     format!(
         "data: {}\n\n",
@@ -24,7 +24,7 @@ fn usage(prompt: u64, completion: u64) -> Value {
     json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
 }
 
-/// Three deltas of a word each, for each choice.
+/// Three deltas of one word for each choice.
 fn words(choices: u32) -> String {
     let round = || (0..choices).map(|index| chunk(&json!([delta(index, " a")]), &Value::Null));
     (0..3).flat_map(|_| round()).collect()
@@ -41,7 +41,8 @@ fn tokens(text: &str) -> u64 {
     text.split_whitespace().count() as u64
 }
 
-/// `prompt completion total [choices] source`; `~` marks what was counted, `(~n)` what was counted beside a report.
+/// `prompt completion total [choices] source`. `~` marks a counted number, `(~n)` a counted number beside a reported
+/// one.
 fn figures(usage: &Usage) -> String {
     let mark = |estimated| if estimated { "~" } else { "" };
     let show = |figure: Option<u64>, estimated| {
@@ -90,8 +91,8 @@ fn warned(demux: &Demux) -> bool {
 const DONE: &str = "data: [DONE]\n\n";
 
 #[test]
-fn u15_a_usage_of_one_choice_where_several_finish_is_kept_and_the_estimate_stands_beside_it() {
-    // mistral.rs: all finish in one chunk, with the usage of the last.
+fn u15_usage_of_one_choice_where_several_finish_is_kept_beside_an_estimate() {
+    // mistral.rs: all choices finish in one chunk, with the usage of the last one.
     let last = chunk(&json!([finish(0), finish(1), finish(2)]), &usage(5, 4));
     for end in [DONE, ""] {
         let demux = check(
@@ -104,7 +105,7 @@ fn u15_a_usage_of_one_choice_where_several_finish_is_kept_and_the_estimate_stand
 }
 
 #[test]
-fn u16_usage_in_several_chunks_where_choices_finish_is_added_up() {
+fn u16_usage_in_the_chunks_of_several_finishes_is_added_up() {
     let stream = words(4)
         + &chunk(&json!([finish(0), finish(1)]), &usage(5, 4))
         + &chunk(&json!([finish(2), finish(3)]), &usage(5, 3));
@@ -119,14 +120,14 @@ fn u16_usage_in_several_chunks_where_choices_finish_is_added_up() {
 }
 
 #[test]
-fn u16_a_stream_that_is_cut_adds_the_counts_of_those_that_did_not_report() {
+fn u16_a_cut_stream_adds_the_counts_of_choices_without_a_report() {
     let stream = words(3) + &chunk(&json!([finish(0), finish(1)]), &usage(5, 4));
     let demux = check(&stream, "5 ~10 ~15 [0:~3, 1:4, 2:~3] mixed");
     assert!(!warned(&demux));
 }
 
 #[test]
-fn a_usage_of_all_choices_where_several_finish_stays_as_it_is() {
+fn usage_of_all_choices_where_several_finish_is_kept() {
     let stream = words(2) + &chunk(&json!([finish(0), finish(1)]), &usage(5, 6)) + DONE;
     assert!(!warned(&check(&stream, "5 6 11 [0:~3, 1:~3] mixed")));
 }
@@ -137,14 +138,14 @@ fn u15_fewer_tokens_than_deltas_are_warned_about() {
     let ended = |tokens| words(1) + &chunk(&json!([finish(0)]), &Value::Null) + &bare(tokens);
     assert!(warned(&check(&ended(2), "5 2(~3) 7 [0:2] mixed")));
     assert!(!warned(&check(&ended(3), "5 3 8 [0:3] reported")));
-    // The usage of one choice in every chunk, cut before the total came (U8).
+    // The usage of one choice in every chunk, and the stream is cut before the total (U8).
     let running = chunk(&json!([delta(1, " a")]), &usage(5, 4));
     let demux = check(&(words(2) + &running), "5 4(~7) 9 [0:~3, 1:~4] mixed");
     assert!(warned(&demux));
 }
 
 #[test]
-fn u15_reasoning_that_is_counted_elsewhere_is_not_missing() {
+fn u15_reasoning_that_is_reported_elsewhere_is_not_missing() {
     let xai = json!({ "prompt_tokens": 5, "completion_tokens": 1, "completion_tokens_details": { "reasoning_tokens": 2 } });
     let demux = check(
         &(words(1) + &chunk(&json!([]), &xai)),
@@ -160,7 +161,7 @@ fn u15_reasoning_that_is_counted_elsewhere_is_not_missing() {
 }
 
 #[test]
-fn u15_what_costs_no_token_is_no_delta() {
+fn u15_an_update_without_text_does_not_count_as_a_delta() {
     let call = |function: Value| json!([{ "index": 0, "delta": { "tool_calls": [{ "index": 0, "function": function }] } }]);
     let stream = chunk(&call(json!({ "name": "f", "arguments": "" })), &Value::Null)
         + &chunk(&call(json!({ "arguments": "{}" })), &Value::Null)
@@ -172,7 +173,7 @@ fn u15_what_costs_no_token_is_no_delta() {
     assert!(!warned(&check(&stream, "5 1 6 [0:1] reported")));
 }
 
-/// llama.cpp, text completions of two prompts of equal length.
+/// llama.cpp: text completions of two prompts of equal length.
 fn text(index: u32, tokens: &Value) -> String {
     let choice = |text, reason| json!([{ "index": index, "text": text, "finish_reason": reason }]);
     chunk(&choice(" a", Value::Null), &Value::Null) + &chunk(&choice("", "stop".into()), tokens)
@@ -220,14 +221,14 @@ fn details_of_single_choices_are_added_up() {
     assert_eq!(raw["completion_tokens_details"]["reasoning_tokens"], 2);
 }
 
-/// U7: a choice with usage of its own.
+/// A choice with usage of its own (U7).
 fn own(index: u32, usage: &Value) -> String {
     let choice = json!({ "index": index, "delta": {}, "finish_reason": "stop", "usage": usage });
     chunk(&json!([choice]), &Value::Null)
 }
 
 #[test]
-fn u07_what_choices_reported_stays_beside_a_total_of_the_envelope() {
+fn u07_reports_of_choices_are_kept_beside_a_total_of_the_envelope() {
     let stream = words(2)
         + &own(0, &json!({ "completion_tokens": 10 }))
         + &own(1, &json!({ "completion_tokens": 20 }))
@@ -236,7 +237,7 @@ fn u07_what_choices_reported_stays_beside_a_total_of_the_envelope() {
 }
 
 #[test]
-fn u07_an_envelope_without_the_completion_takes_nothing_from_the_choices() {
+fn u07_an_envelope_without_the_completion_keeps_the_reports_of_the_choices() {
     let envelope = chunk(&json!([]), &json!({ "prompt_tokens": 7 }));
     let one = words(1) + &own(0, &json!({ "completion_tokens": 10 })) + &envelope;
     let demux = check(&(one + DONE), "7 10 17 [0:10] reported");
@@ -267,7 +268,7 @@ fn u07_a_total_of_the_envelope_is_not_added_to() {
 }
 
 #[test]
-fn nested_details_stay_field_by_field() {
+fn nested_details_are_merged_field_by_field() {
     let details =
         |fields: Value| chunk(&json!([]), &json!({ "completion_tokens_details": fields }));
     let stream = words(1)
@@ -283,7 +284,7 @@ fn nested_details_stay_field_by_field() {
 }
 
 #[test]
-fn a_number_that_is_none_takes_no_place_in_a_running_usage() {
+fn an_invalid_number_replaces_nothing_in_a_running_usage() {
     let running = |completion: &str| {
         format!(
             "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\" a\"}}}}],\"usage\":{{\"completion_tokens\":{completion}}}}}\n\n"

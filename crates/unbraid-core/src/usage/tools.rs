@@ -1,31 +1,31 @@
-//! The tools of a request as a model gets them to see.
+//! Counts the tools of a request in the form in which a model gets them.
 //!
-//! OpenAI's models see TypeScript: a namespace with one type for each function, comments for its descriptions. What is
+//! OpenAI's models get TypeScript: a namespace with one type for each function, and comments for its descriptions. The text
 //! written here has the token counts that the API charged for the recorded requests of docs/usage.md.
 
 use serde_json::{Map, Value};
 
-use super::{Framing, Tokenizer, estimate::sum};
+use super::tokenizer::{Framing, Tokenizer, sum};
 
-/// OpenAI: around the namespace, and less if there is a system message that it is part of.
+/// OpenAI: the tokens around the namespace, which are fewer if it is part of a system message.
 const NAMESPACE: u64 = 9;
 const WITHIN_SYSTEM: u64 = 4;
-/// A schema's title costs a token more than its line of comment.
+/// A schema's title costs one token more than its comment line.
 const TITLE: u64 = 1;
-/// Deeper levels of a schema are written as `object`.
-const LEVELS: usize = 32;
+/// The parts of a schema that are nested deeper are written as `object`.
+const MAX_DEPTH: usize = 32;
 
-/// The tokens of the declared functions; `system` if a system message is among the messages.
-pub(super) fn tokens(functions: &[Value], system: bool, counter: &dyn Tokenizer) -> u64 {
+/// Counts the tokens of the declared functions. `has_system`: the messages include a system message.
+pub(super) fn tokens(functions: &[Value], has_system: bool, counter: &dyn Tokenizer) -> u64 {
     match (counter.framing(), functions) {
         (_, []) => 0,
         (Framing::OpenAi, functions) => {
             let titles = functions.iter().filter(|f| title(f).is_some()).count() as u64;
-            let around = NAMESPACE - if system { WITHIN_SYSTEM } else { 0 };
+            let around = NAMESPACE - if has_system { WITHIN_SYSTEM } else { 0 };
             let text = counter.count(&namespace(functions));
             text.saturating_add(around + titles * TITLE)
         }
-        // Their chat templates hold the JSON; what stands around it, up to a thousand tokens, only they know.
+        // Their chat templates contain the JSON. The text around it, up to a thousand tokens, is not known.
         (Framing::Other, functions) => sum(functions.iter().map(|f| counter.count(&f.to_string()))),
     }
 }
@@ -41,7 +41,7 @@ fn namespace(functions: &[Value]) -> String {
         match function.get("parameters").and_then(properties) {
             Some((schema, properties)) => {
                 text.push_str(" = (_: ");
-                object(&mut text, schema, properties, LEVELS);
+                object(&mut text, schema, properties, MAX_DEPTH);
                 text.push_str(") => any;\n\n");
             }
             None => text.push_str(" = () => any;\n\n"),
@@ -72,14 +72,14 @@ fn properties(schema: &Value) -> Option<(&Value, &Map<String, Value>)> {
     (!properties.is_empty()).then_some((schema, properties))
 }
 
-/// On one line, unless one of the properties has a comment.
-fn object(text: &mut String, schema: &Value, properties: &Map<String, Value>, levels: usize) {
+/// Writes an object on one line, unless one of its properties has a comment.
+fn object(text: &mut String, schema: &Value, properties: &Map<String, Value>, max_depth: usize) {
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
-    let lines = properties
+    let has_comments = properties
         .values()
         .any(|p| has_words(p.get("description")) || bounds(p).is_some());
-    let (open, between, close) = if lines {
+    let (open, separator, close) = if has_comments {
         ("{\n", ",\n", "\n}")
     } else {
         ("{ ", ", ", " }")
@@ -87,13 +87,13 @@ fn object(text: &mut String, schema: &Value, properties: &Map<String, Value>, le
     text.push_str(open);
     for (position, (name, property)) in properties.iter().enumerate() {
         if position > 0 {
-            text.push_str(between);
+            text.push_str(separator);
         }
         comment(text, property.get("description"));
         comment(text, bounds(property).map(Value::from).as_ref());
         text.push_str(name);
         text.push_str(if is_required(name) { ": " } else { "?: " });
-        kind(text, property, levels);
+        kind(text, property, max_depth);
     }
     text.push_str(close);
 }
@@ -104,7 +104,7 @@ fn has_words(value: Option<&Value>) -> bool {
         .is_some_and(|words| !words.is_empty())
 }
 
-/// What a number may be, with its format.
+/// The range of a number, with its format.
 fn bounds(property: &Value) -> Option<String> {
     let keys = ["format", "minimum", "maximum"];
     let found = keys.map(|key| Some((key, property.get(key)?)));
@@ -121,8 +121,8 @@ fn bounds(property: &Value) -> Option<String> {
     Some(words.collect::<Vec<String>>().join(", "))
 }
 
-fn kind(text: &mut String, schema: &Value, levels: usize) {
-    let Some(levels) = levels.checked_sub(1) else {
+fn kind(text: &mut String, schema: &Value, max_depth: usize) {
+    let Some(max_depth) = max_depth.checked_sub(1) else {
         return text.push_str("object");
     };
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
@@ -135,14 +135,14 @@ fn kind(text: &mut String, schema: &Value, levels: usize) {
     }
     for key in ["anyOf", "oneOf"] {
         if let Some(schemas) = schema.get(key).and_then(Value::as_array) {
-            return either(text, schemas, |text, schema| kind(text, schema, levels));
+            return either(text, schemas, |text, schema| kind(text, schema, max_depth));
         }
     }
     match schema.get("type") {
         Some(Value::Array(names)) => either(text, names, |text, name| {
-            named(text, name.as_str(), schema, levels);
+            named(text, name.as_str(), schema, max_depth);
         }),
-        name => named(text, name.and_then(Value::as_str), schema, levels),
+        name => named(text, name.and_then(Value::as_str), schema, max_depth),
     }
 }
 
@@ -155,18 +155,18 @@ fn either(text: &mut String, all: &[Value], mut one: impl FnMut(&mut String, &Va
     }
 }
 
-fn named(text: &mut String, name: Option<&str>, schema: &Value, levels: usize) {
+fn named(text: &mut String, name: Option<&str>, schema: &Value, max_depth: usize) {
     match (name, properties(schema)) {
         (Some("integer" | "number"), _) => text.push_str("number"),
         (Some("array"), _) => {
             match schema.get("items") {
-                Some(items) => kind(text, items, levels),
+                Some(items) => kind(text, items, max_depth),
                 None => text.push_str("any"),
             }
             text.push_str("[]");
         }
         (Some("object") | None, Some((schema, properties))) => {
-            object(text, schema, properties, levels);
+            object(text, schema, properties, max_depth);
         }
         (Some(name), _) => text.push_str(name),
         (None, None) => text.push_str("any"),

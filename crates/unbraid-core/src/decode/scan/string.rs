@@ -1,60 +1,61 @@
-//! Strings: where they end, and what their escapes mean.
+//! Scans strings and their escapes.
 
 use std::borrow::Cow;
 
-use super::{Scanner, Surprise};
-use crate::decode::inside::{marks, unescape};
+use super::{Fallback, Scanner};
+use crate::decode::json_bytes::{special_bits, unescape};
 
 impl<'a> Scanner<'a, '_> {
-    /// Takes a string without escapes whose opening quote was taken.
+    /// Reads a string without escapes, of which the opening quote was consumed.
     #[inline]
-    pub(super) fn plain(&mut self) -> Result<&'a str, Surprise> {
-        let start = self.at;
-        self.run()?;
+    pub(super) fn unescaped_string(&mut self) -> Result<&'a str, Fallback> {
+        let start = self.pos;
+        self.skip_run()?;
         if self.peek() != Some(b'"') {
-            return Err(Surprise);
+            return Err(Fallback);
         }
-        let text = self.since(start)?;
-        self.at += 1;
+        let text = self.slice_from(start)?;
+        self.pos += 1;
         Ok(text)
     }
 
-    /// Takes a string whose opening quote was taken.
+    /// Reads a string, of which the opening quote was consumed.
     #[inline]
-    pub(super) fn string(&mut self) -> Result<Cow<'a, str>, Surprise> {
-        let start = self.at;
-        match self.plain() {
+    pub(super) fn string(&mut self) -> Result<Cow<'a, str>, Fallback> {
+        let start = self.pos;
+        match self.unescaped_string() {
             Ok(text) => Ok(Cow::Borrowed(text)),
-            Err(Surprise) => self.escaped(start),
+            Err(Fallback) => self.escaped_string(start),
         }
     }
 
     #[inline(never)]
-    fn escaped(&mut self, start: usize) -> Result<Cow<'a, str>, Surprise> {
+    fn escaped_string(&mut self, start: usize) -> Result<Cow<'a, str>, Fallback> {
         self.skip_string()?;
-        let inside = self.text.get(start..self.at - 1).ok_or(Surprise)?;
+        let inside = self.text.get(start..self.pos - 1).ok_or(Fallback)?;
         let mut text = String::with_capacity(inside.len());
-        unescape(inside, &mut text).ok_or(Surprise)?;
+        unescape(inside, &mut text).ok_or(Fallback)?;
         Ok(Cow::Owned(text))
     }
 
-    /// Takes the rest of a string and its closing quote.
-    pub(super) fn skip_string(&mut self) -> Result<(), Surprise> {
+    /// Consumes the rest of a string and its closing quote.
+    pub(super) fn skip_string(&mut self) -> Result<(), Fallback> {
         loop {
-            self.run()?;
-            let quote = self.peek() == Some(b'"');
-            self.at += 1;
-            if quote {
+            self.skip_run()?;
+            let is_end = self.peek() == Some(b'"');
+            self.pos += 1;
+            if is_end {
                 return Ok(());
             }
             self.skip_escape()?;
         }
     }
 
-    /// Takes an escape whose backslash was taken; half a character is the parser's business.
-    fn skip_escape(&mut self) -> Result<(), Surprise> {
-        let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        self.at += match bytes {
+    /// Consumes an escape, of which the backslash was consumed. Half a surrogate pair is left to the slower paths: its
+    /// other half may be in the next delta.
+    fn skip_escape(&mut self) -> Result<(), Fallback> {
+        let bytes = self.text.as_bytes().get(self.pos..).unwrap_or_default();
+        self.pos += match bytes {
             [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 1,
             [
                 b'u',
@@ -67,65 +68,72 @@ impl<'a> Scanner<'a, '_> {
             [b'u', digits @ ..] => {
                 let digits = digits.get(..4).unwrap_or_default();
                 if digits.len() < 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
-                    return Err(Surprise);
+                    return Err(Fallback);
                 }
                 5
             }
-            _ => return Err(Surprise),
+            _ => return Err(Fallback),
         };
         Ok(())
     }
 
-    /// Takes two escapes that are one character, from behind the first backslash on.
-    fn skip_pair(&mut self) -> Result<(), Surprise> {
+    /// Consumes two escapes that are one character, of which the first backslash was consumed.
+    fn skip_pair(&mut self) -> Result<(), Fallback> {
         const PAIR: usize = "ud83d\\ude00".len();
-        let pair = self.text.get(self.at - 1..self.at + PAIR).ok_or(Surprise)?;
-        unescape(pair, &mut String::new()).ok_or(Surprise)?;
-        self.at += PAIR;
+        let pair = self
+            .text
+            .get(self.pos - 1..self.pos + PAIR)
+            .ok_or(Fallback)?;
+        unescape(pair, &mut String::new()).ok_or(Fallback)?;
+        self.pos += PAIR;
         Ok(())
     }
 
-    /// Goes on to the next quote or backslash, with no control character before it.
+    /// Advances to the next quote or backslash, and declines a control character before it.
     #[inline]
-    fn run(&mut self) -> Result<(), Surprise> {
-        const SHORT: usize = 32; // few strings of a chunk are longer
-        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        let mut done = 0;
-        while done < SHORT {
-            let Some(bytes) = rest.get(done..).and_then(|rest| rest.first_chunk()) else {
+    fn skip_run(&mut self) -> Result<(), Fallback> {
+        const SHORT: usize = 32; // most strings of a chunk are shorter; for longer ones `memchr` is faster
+        let rest = self.text.as_bytes().get(self.pos..).unwrap_or_default();
+        let mut scanned = 0;
+        while scanned < SHORT {
+            let Some(bytes) = rest.get(scanned..).and_then(|rest| rest.first_chunk()) else {
                 break;
             };
-            if let Some(at) = special(*bytes) {
-                self.at += done + at;
-                return if bytes.get(at).is_some_and(|byte| *byte >= b' ') {
+            if let Some(offset) = first_special(*bytes) {
+                self.pos += scanned + offset;
+                return if bytes.get(offset).is_some_and(|byte| *byte >= b' ') {
                     Ok(())
                 } else {
-                    Err(Surprise)
+                    Err(Fallback)
                 };
             }
-            done += 8;
+            scanned += 8;
         }
-        self.long_run(done)
+        self.skip_long_run(scanned)
     }
 
     #[inline(never)]
-    fn long_run(&mut self, done: usize) -> Result<(), Surprise> {
-        self.at += done;
-        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        let end = memchr::memchr2(b'"', b'\\', rest).ok_or(Surprise)?;
+    fn skip_long_run(&mut self, scanned: usize) -> Result<(), Fallback> {
+        self.pos += scanned;
+        let rest = self.text.as_bytes().get(self.pos..).unwrap_or_default();
+        let end = memchr::memchr2(b'"', b'\\', rest).ok_or(Fallback)?;
         let run = rest.get(..end).unwrap_or_default();
-        // Without a way out of the loop it takes many bytes at a time.
-        if run.iter().fold(false, |any, byte| any | (*byte < b' ')) {
-            return Err(Surprise);
+        // Without an early exit, the compiler vectorizes this loop.
+        if run
+            .iter()
+            .fold(false, |has_control, byte| has_control | (*byte < b' '))
+        {
+            return Err(Fallback);
         }
-        self.at += end;
+        self.pos += end;
         Ok(())
     }
 }
 
-/// The first of eight bytes that means something inside of a string: a quote, a backslash, a control character.
+/// The offset of the first of eight bytes that has a meaning inside a string: a quote, a backslash, a control
+/// character.
 #[inline]
-fn special(bytes: [u8; 8]) -> Option<usize> {
-    let found = marks(u64::from_le_bytes(bytes));
-    (found != 0).then_some((found.trailing_zeros() / 8) as usize)
+fn first_special(bytes: [u8; 8]) -> Option<usize> {
+    let bits = special_bits(u64::from_le_bytes(bytes));
+    (bits != 0).then_some((bits.trailing_zeros() / 8) as usize)
 }

@@ -1,11 +1,11 @@
-//! One rule each, on every path that reads an event.
+//! Each test checks one rule on all decode paths.
 
 use std::sync::Arc;
 
 use super::{check, choice_of, updates};
 use crate::{Update, decode::Decoder, limits::MAX_JSON_DEPTH};
 
-/// The updates of chunks by each path; they have to agree.
+/// The updates of chunks, which all paths have to agree on.
 #[track_caller]
 fn by_every_path(chunks: &[&str]) -> Vec<Update<'static>> {
     by_every_path_with(chunks, &crate::options::default_reasoning_keys())
@@ -18,12 +18,12 @@ fn by_every_path_with(chunks: &[&str], keys: &[Arc<str>]) -> Vec<Update<'static>
         .map(|chunk| format!("data: {chunk}\n\n"))
         .collect();
     let read = |decoder: Decoder| updates(stream.as_bytes(), decoder.with_reasoning_keys(keys));
-    let quick = read(Decoder::new(false, MAX_JSON_DEPTH));
+    let fast = read(Decoder::new(false, MAX_JSON_DEPTH));
     let parsed = read(Decoder::reference(false, MAX_JSON_DEPTH));
     let by_field = read(Decoder::by_field(false, MAX_JSON_DEPTH));
-    assert_eq!(quick, parsed, "{stream}");
+    assert_eq!(fast, parsed, "{stream}");
     assert_eq!(parsed, by_field, "{stream}");
-    quick
+    fast
 }
 
 fn arguments(update: &Update<'_>) -> String {
@@ -64,7 +64,7 @@ fn t20_arguments_sent_as_a_value_keep_their_own_text() {
 }
 
 #[test]
-fn t36_the_arguments_of_a_legacy_call_keep_their_own_text_too() {
+fn t36_the_arguments_of_a_legacy_call_keep_their_own_text() {
     let chunk = choice_of(
         r#""delta":{"function_call":{"name":"f","arguments":{ "id": 12345678901234567890123 }}}"#,
     );
@@ -85,7 +85,7 @@ fn j15_raw_fields_keep_numbers_of_any_size_on_every_path() {
         let chunk = format!(
             r#"{{"choices":[{{"index":0,"delta":{{"content":"a","d":{number}}},"logprobs":{{"content":[{{"logprob":{number}}}]}},"c":[{number}]}}],"e":{{"f":{number}}}}}"#
         );
-        assert!(check(&chunk, "taken by the quick paths"));
+        assert!(check(&chunk, "the fast paths accept it"));
         let updates = by_every_path(&[&chunk]);
         let fields: Vec<&str> = updates
             .iter()
@@ -107,7 +107,7 @@ fn j15_raw_fields_keep_numbers_of_any_size_on_every_path() {
 }
 
 #[test]
-fn u9_a_figure_beyond_any_number_is_kept_and_warned_about() {
+fn u9_a_number_beyond_the_range_of_f64_is_kept_with_a_warning() {
     let chunk = r#"{"choices":[],"usage":{"prompt_tokens":5,"cost":1e400}}"#;
     let updates = by_every_path(&[chunk]);
     let codes: Vec<&str> = updates[0].warnings.iter().map(|w| w.code).collect();
@@ -196,7 +196,7 @@ fn e26_the_last_value_of_a_key_counts_on_every_path() {
 }
 
 #[test]
-fn e26_more_fields_than_are_kept_are_the_same_on_every_path() {
+fn e26_fields_beyond_the_limit_are_dropped_alike_on_every_path() {
     let fields: Vec<String> = (0..300).map(|key| format!("\"k{key}\":{key}")).collect();
     let chunk = format!(
         r#"{{"choices":[],{},"k3":null,"k7":"x"}}"#,
@@ -212,28 +212,34 @@ fn c14_halves_of_a_character_join_across_parts_and_deltas() {
     let text = |value: &str| format!(r#"{{"type":"text","text":{value}}}"#);
     let (high, low) = (r#""A\ud83d""#, r#""\ude42B""#);
     let one = by_every_path(&[&content(&format!("[{},{}]", text(high), text(low)))]);
-    let piece = one[0].content.as_ref().expect("text");
-    assert_eq!((&*piece.text, piece.low, piece.high), ("A🙂B", None, None));
+    let fragment = one[0].content.as_ref().expect("text");
+    assert_eq!(
+        (&*fragment.text, fragment.low, fragment.high),
+        ("A🙂B", None, None)
+    );
     assert!(one[0].warnings.is_empty());
     let two = by_every_path(&[
         &content(&format!("[{}]", text(high))),
         &content(&format!("[{}]", text(low))),
     ]);
-    let pieces: Vec<_> = two.iter().flat_map(|update| &update.content).collect();
-    assert_eq!((&*pieces[0].text, pieces[0].high), ("A", Some(0xD83D)));
-    assert_eq!((pieces[1].low, &*pieces[1].text), (Some(0xDE42), "B"));
+    let fragments: Vec<_> = two.iter().flat_map(|update| &update.content).collect();
+    assert_eq!(
+        (&*fragments[0].text, fragments[0].high),
+        ("A", Some(0xD83D))
+    );
+    assert_eq!((fragments[1].low, &*fragments[1].text), (Some(0xDE42), "B"));
     assert!(two.iter().all(|update| update.warnings.is_empty()));
     let nested = by_every_path(&[&content(&format!(
         r#"[{{"type":"thinking","thinking":[{},{}]}}]"#,
         text(high),
         text(low)
     ))]);
-    let piece = nested[0].reasoning.as_ref().expect("reasoning");
-    assert_eq!(piece.text, "A🙂B");
-    let torn = by_every_path(&[&content(&format!("[{},{}]", text(high), text("\"B\"")))]);
-    let piece = torn[0].content.as_ref().expect("text");
-    assert_eq!(piece.text, "A\u{FFFD}B");
-    let codes: Vec<&str> = torn[0].warnings.iter().map(|w| w.code).collect();
+    let fragment = nested[0].reasoning.as_ref().expect("reasoning");
+    assert_eq!(fragment.text, "A🙂B");
+    let unmatched = by_every_path(&[&content(&format!("[{},{}]", text(high), text("\"B\"")))]);
+    let fragment = unmatched[0].content.as_ref().expect("text");
+    assert_eq!(fragment.text, "A\u{FFFD}B");
+    let codes: Vec<&str> = unmatched[0].warnings.iter().map(|w| w.code).collect();
     assert_eq!(codes, ["C14"], "a half without its other half");
 }
 
@@ -241,15 +247,15 @@ fn c14_halves_of_a_character_join_across_parts_and_deltas() {
 fn r4_halves_of_a_character_join_across_reasoning_details() {
     let details = |list: &str| choice_of(&format!("\"delta\":{{\"reasoning_details\":{list}}}"));
     let one = by_every_path(&[&details(r#"[{"text":"A\ud83d"},{"summary":"\ude42B"}]"#)]);
-    let piece = one[0].reasoning.as_ref().expect("reasoning");
-    assert_eq!(piece.text, "A🙂B");
+    let fragment = one[0].reasoning.as_ref().expect("reasoning");
+    assert_eq!(fragment.text, "A🙂B");
     let two = by_every_path(&[&details(r#"[{"text":"A\ud83d"}]"#)]);
-    let piece = two[0].reasoning.as_ref().expect("reasoning");
-    assert_eq!((&*piece.text, piece.high), ("A", Some(0xD83D)));
+    let fragment = two[0].reasoning.as_ref().expect("reasoning");
+    assert_eq!((&*fragment.text, fragment.high), ("A", Some(0xD83D)));
 }
 
 #[test]
-fn r5_the_names_of_reasoning_are_options_in_the_order_of_their_priority() {
+fn r5_reasoning_keys_are_configurable_and_ranked() {
     let keys = |names: &[&str]| {
         names
             .iter()
@@ -261,7 +267,7 @@ fn r5_the_names_of_reasoning_are_options_in_the_order_of_their_priority() {
     let reasoning = |names: &[&str]| {
         let updates = by_every_path_with(&[&chunk, &chunk], &keys(names));
         let update = updates.last().expect("one").clone();
-        let text = update.reasoning.map(|piece| piece.text.into_owned());
+        let text = update.reasoning.map(|fragment| fragment.text.into_owned());
         let extra: Vec<String> = update.metadata.iter().map(|(k, _)| k.to_string()).collect();
         (text.unwrap_or_default(), extra.join(" "))
     };
@@ -287,7 +293,7 @@ fn r5_the_names_of_reasoning_are_options_in_the_order_of_their_priority() {
 }
 
 #[test]
-fn r5_a_template_reads_reasoning_under_a_name_of_the_options() {
+fn r5_a_template_reads_reasoning_under_a_configured_key() {
     let keys = [Arc::from("deliberation")];
     let chunk = |text: &str| choice_of(&format!("\"delta\":{{\"deliberation\":\"{text}\"}}"));
     let mut decoder = Decoder::new(false, MAX_JSON_DEPTH).with_reasoning_keys(&keys);
@@ -300,17 +306,17 @@ fn r5_a_template_reads_reasoning_under_a_name_of_the_options() {
                 update
                     .reasoning
                     .as_ref()
-                    .map(|piece| piece.text.to_string()),
+                    .map(|fragment| fragment.text.to_string()),
             );
         };
         decoder.decode(frame, &mut sink).expect("lenient");
     }
     assert_eq!(texts, ["a", "b", "c"]);
-    assert_eq!(decoder.fitted(), 2);
+    assert_eq!(decoder.template_hits(), 2);
 }
 
 #[test]
-fn foreign_json_is_recognised_alike_on_every_path() {
+fn foreign_json_has_the_same_format_on_every_path() {
     for chunk in [
         r#"{"type":"message_start","x":1}"#,
         r#"{"candidates":[],"usageMetadata":{}}"#,

@@ -1,94 +1,100 @@
-//! Events of several data lines: one value together (S11), or several that lack the blank lines between them (S10).
+//! Events with several data lines: one JSON value together (S11), or several values without blank lines between them
+//! (S10).
 //!
-//! Which of both they are shows at the first byte with which the lines cannot be one JSON value. Then what came before that
-//! line is given, and each value of the rest as its last line ends. Only the bytes decide, never how they were read.
+//! Which of the two they are is known at the first byte with which the lines cannot be one JSON value. The lines
+//! before that byte's line then become a part, and each value after it becomes one when its last line ends. The
+//! decision depends only on the bytes, never on how they were split into reads.
 
-use super::{DONE, FrameError, Held, Sse, Step};
+use super::{DONE, FrameError, InRead, LineEffect, Sse};
 use crate::frame::{
     buffer::append,
-    value::{Shape, Value},
+    value::{Value, ValueState},
 };
 
 impl Sse {
-    /// A data line that is not the first one of its event.
-    pub(super) fn further_data<'i>(
+    /// Adds a data line that is not the first one of its event.
+    pub(super) fn add_further_data<'i>(
         &mut self,
         value: &'i [u8],
-        held: &mut Held<'i>,
-    ) -> Result<Step, FrameError> {
-        // An event named error is read as a whole (S15, S32), and strict mode knows no parts.
-        let whole = self.strict || held.name.unwrap_or(&self.name) == b"error";
-        if !self.has_data && held.data.is_none() {
-            return self.first_of_part(value, whole, held);
+        in_read: &mut InRead<'i>,
+    ) -> Result<LineEffect, FrameError> {
+        // An event named `error` is one frame (S15, S32), and strict mode does not split events.
+        let reads_whole_event = self.strict || in_read.name.unwrap_or(&self.name) == b"error";
+        if !self.has_data && in_read.data.is_none() {
+            return self.first_of_part(value, reads_whole_event, in_read);
         }
-        if !whole && !value.trim_ascii().is_empty() {
-            self.follow(held);
-            if self.value.shape() != Shape::Open || value.trim_ascii() == DONE {
-                return Ok(self.before());
+        if !reads_whole_event && !value.trim_ascii().is_empty() {
+            self.start_following(in_read);
+            if self.value.state() != ValueState::Open || value.trim_ascii() == DONE {
+                return Ok(self.end_part_before());
             }
             self.value.feed(b"\n");
             self.value.feed(value);
-            if self.value.shape() == (Shape::Wrong { after_value: false }) {
-                return Ok(self.before());
+            if self.value.state() == (ValueState::Invalid { after_value: false }) {
+                return Ok(self.end_part_before());
             }
         }
-        self.join_data(value, held)?;
-        let over = match self.value.shape() {
-            // So far there were only blank lines behind the first one: the value is still that of an earlier event.
-            _ if !self.followed => false,
-            Shape::Open => false,
-            Shape::Complete => self.apart,
-            Shape::Wrong { .. } => true,
+        self.join_data(value, in_read)?;
+        let ends_part = match self.value.state() {
+            // Only blank lines followed the first line so far, so `value` still belongs to an earlier event.
+            _ if !self.is_followed => false,
+            ValueState::Open => false,
+            ValueState::Complete => self.in_parts,
+            ValueState::Invalid { .. } => true,
         };
-        if over && !whole {
-            self.apart = true;
-            return Ok(Step::Part);
+        if ends_part && !reads_whole_event {
+            self.in_parts = true;
+            return Ok(LineEffect::EndPart);
         }
-        Ok(Step::More)
+        Ok(LineEffect::None)
     }
 
-    /// The first line of a part: where it is one value, or cannot become one, it is all of it.
+    /// Adds the first line of a part. If it is a complete value, or cannot become one, it is the whole part.
     fn first_of_part<'i>(
         &mut self,
         value: &'i [u8],
-        whole: bool,
-        held: &mut Held<'i>,
-    ) -> Result<Step, FrameError> {
-        if !whole && value.trim_ascii().is_empty() {
-            return Ok(Step::More); // S12
+        reads_whole_event: bool,
+        in_read: &mut InRead<'i>,
+    ) -> Result<LineEffect, FrameError> {
+        if !reads_whole_event && value.trim_ascii().is_empty() {
+            return Ok(LineEffect::None); // S12
         }
-        self.check(value.len())?;
-        held.data = Some(value);
-        if whole {
-            return Ok(Step::More);
+        self.check_limit(value.len())?;
+        in_read.data = Some(value);
+        if reads_whole_event {
+            return Ok(LineEffect::None);
         }
-        self.follow(held);
-        Ok(match self.value.shape() {
-            Shape::Open => Step::More,
-            Shape::Complete | Shape::Wrong { .. } => Step::Part,
+        self.start_following(in_read);
+        Ok(match self.value.state() {
+            ValueState::Open => LineEffect::None,
+            ValueState::Complete | ValueState::Invalid { .. } => LineEffect::EndPart,
         })
     }
 
-    /// Reads the data so far as JSON, unless that was done.
-    fn follow(&mut self, held: &Held<'_>) {
-        if !std::mem::replace(&mut self.followed, true) {
+    /// Starts to follow the data as JSON, if that has not been done.
+    fn start_following(&mut self, in_read: &InRead<'_>) {
+        if !std::mem::replace(&mut self.is_followed, true) {
             let mut value = Value::new();
-            value.feed(held.data.unwrap_or_else(|| self.data()));
+            value.feed(in_read.data.unwrap_or_else(|| self.data()));
             self.value = value;
         }
     }
 
-    fn before(&mut self) -> Step {
-        self.apart = true;
-        Step::Before
+    fn end_part_before(&mut self) -> LineEffect {
+        self.in_parts = true;
+        LineEffect::EndPartBefore
     }
 
-    fn join_data<'i>(&mut self, value: &'i [u8], held: &mut Held<'i>) -> Result<(), FrameError> {
-        if let Some(first) = held.data.take() {
+    fn join_data<'i>(
+        &mut self,
+        value: &'i [u8],
+        in_read: &mut InRead<'i>,
+    ) -> Result<(), FrameError> {
+        if let Some(first) = in_read.data.take() {
             self.set_data(first);
         }
-        self.check(self.data().len() + 1 + value.len())?;
-        let limit = self.limit + self.skip;
+        self.check_limit(self.data().len() + 1 + value.len())?;
+        let limit = self.limit + self.data_start;
         append(&mut self.data, b"\n", limit);
         append(&mut self.data, value, limit);
         Ok(())

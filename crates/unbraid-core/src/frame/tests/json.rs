@@ -1,15 +1,15 @@
-//! What a text can become as JSON, by descent and from its first byte each time.
+//! A naive reference for `Value`: recursive descent over the whole text each time.
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Json {
     Begun,
     Complete,
-    /// A value, and then something else.
+    /// A value with something else after it.
     CompleteAndMore,
     Wrong,
 }
 
-/// What a text is as JSON, by descent, and without an eye for numbers, words and control characters.
+/// The state of a text as JSON. Numbers, words and control characters are not checked.
 pub(super) fn shape(text: &[u8]) -> Json {
     let text = outer(text);
     match value(text, 0) {

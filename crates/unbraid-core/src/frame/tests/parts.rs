@@ -1,9 +1,9 @@
-//! Events that are given in parts.
+//! Events that are returned in parts.
 
 use super::*;
 
 #[test]
-fn s10_a_value_that_more_data_follows_is_a_frame_of_its_own() {
+fn s10_a_value_followed_by_more_data_is_a_frame_of_its_own() {
     let (a, b) = (r#"{"a":1}"#, r#"{"b":[{}]}"#);
     check(
         format!("data: {a}\ndata: {b}\ndata: [DONE]\n\ndata: {a}\n\n"),
@@ -14,12 +14,12 @@ fn s10_a_value_that_more_data_follows_is_a_frame_of_its_own() {
             r#"Event@45 {\"a\":1}"#,
         ],
     );
-    // What is of several lines, too; and what no value can begin with.
+    // Values of several lines, and data that no value can begin with.
     check(
         "data: {\ndata: }\ndata: [\ndata: ]\ndata: : c\n\n",
         &[r"Line@0 {\n}", r"Line@16 [\n]", "Line@32 : c"],
     );
-    // The line that shows a fault stands for itself; so does a line that ends one value and begins another.
+    // A line that makes the data invalid is a frame of its own. So is a line that ends one value and begins another.
     check(
         "data: {\"broken\ndata: {\"b\":1}\n\n",
         &[r#"Line@0 {\"broken"#, r#"Line@15 {\"b\":1}"#],
@@ -35,8 +35,8 @@ fn s10_a_value_that_more_data_follows_is_a_frame_of_its_own() {
 }
 
 #[test]
-fn s10_a_part_is_given_as_soon_as_it_is_known() {
-    let mut framer = Framer::new(ROOM, false);
+fn s10_a_part_is_returned_as_soon_as_it_is_known() {
+    let mut framer = Framer::new(AMPLE, false);
     let mut next = |line: &str| {
         let mut read = line.as_bytes();
         let mut data = Vec::new();
@@ -57,7 +57,7 @@ fn s10_a_part_is_given_as_soon_as_it_is_known() {
 }
 
 #[test]
-fn s15_s32_an_event_named_error_is_whole() {
+fn s15_s32_an_event_named_error_is_not_split() {
     check(
         "data: {\"par\nevent: error\ndata: {\"e\":1}\n\n",
         &[r#"Event@0 <error> {\"par\n{\"e\":1}"#],
@@ -69,7 +69,7 @@ fn s15_s32_an_event_named_error_is_whole() {
 }
 
 #[test]
-fn s16_a_ping_is_made_of_its_own_data_only() {
+fn s16_a_ping_contains_only_its_own_data() {
     check(
         "data: {}\nevent: ping\ndata: 1\nevent: ping\ndata: 2\ndata: 3\n\n",
         &["Line@0 {}", "Line@21 1", "Line@29 <ping> 2", "Line@49 3"],
@@ -77,7 +77,7 @@ fn s16_a_ping_is_made_of_its_own_data_only() {
 }
 
 #[test]
-fn s12_empty_data_lines_do_not_end_a_value_that_follows_an_event_in_parts() {
+fn s12_empty_data_lines_do_not_end_a_value_after_an_event_in_parts() {
     check(
         "data\ndata: data:\n\ndata: {\ndata\ndata",
         &[r"Line@0 \ndata:", r"Truncated@18 {\n\n"],

@@ -1,4 +1,4 @@
-//! The framer against two others: its rules written down naively, and another crate.
+//! Compares the framer with a naive implementation of its rules, and with another crate.
 
 use std::num::NonZeroUsize;
 
@@ -9,7 +9,7 @@ use sse_core::{SseDecoder, SseEvent};
 use super::json::{Json, shape};
 use super::*;
 
-/// The rules once more, over the whole body and by the letter: slow, and without any state between reads.
+/// The rules, applied literally to the whole body: slow, and without any state between reads.
 pub(super) fn reference(body: &[u8], limits: FrameLimits, strict: bool) -> Vec<String> {
     let from = if body.starts_with(BOM) { 3 } else { 0 };
     let mut trace = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn reference(body: &[u8], limits: FrameLimits, strict: bool) -> Vec<S
         reference_events(body, from, limits, strict, &mut trace);
         return trace;
     };
-    // Up to the brace or bracket there are only lines of white space.
+    // Only lines of white space precede the brace or bracket.
     for (at, text, _) in lines_of(&body[..first], from) {
         if text.len() > limits.line {
             return vec![too_long(at, limits)];
@@ -40,7 +40,7 @@ fn too_long(offset: usize, limits: FrameLimits) -> String {
     format!("LineTooLong {{ offset: {offset}, limit: {} }}", limits.line)
 }
 
-/// Start, bytes and whether there is an end, of each line.
+/// The start of each line, its bytes, and whether it has an end.
 fn lines_of(body: &[u8], mut at: usize) -> Vec<(usize, &[u8], bool)> {
     let mut lines = Vec::new();
     while at < body.len() {
@@ -118,15 +118,15 @@ fn reference_events(
     }
 }
 
-/// The event under way.
+/// The current event.
 #[derive(Default)]
 struct Event<'b> {
     name: Vec<u8>,
     data: Vec<&'b [u8]>,
     start: Option<usize>,
-    /// Its data lines are no JSON together.
+    /// Whether its data lines are not JSON together.
     apart: bool,
-    /// Bytes that its data may hold: what is longer is not given.
+    /// The limit on its data.
     limit: usize,
 }
 
@@ -248,7 +248,7 @@ fn object_end(body: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whole events as another crate's decoder sees them.
+/// Complete events as the decoder of another crate returns them.
 fn sse_core_events(mut body: &[u8]) -> Vec<(String, String)> {
     let mut decoder = SseDecoder::with_limit(NonZeroUsize::MAX);
     std::iter::from_fn(|| decoder.next(&mut body))
@@ -261,7 +261,7 @@ fn sse_core_events(mut body: &[u8]) -> Vec<(String, String)> {
 
 fn own_events(body: &[u8]) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let mut framer = Framer::new(ROOM, false);
+    let mut framer = Framer::new(AMPLE, false);
     let mut events = Vec::new();
     for mut read in body.chunks(3) {
         while let Some(Ok(frame)) = framer.next(&mut read) {
@@ -271,13 +271,13 @@ fn own_events(body: &[u8]) -> Vec<(String, String)> {
     events
 }
 
-/// Whether an event was given in parts, which the standard does not know (S10).
+/// Whether an event was returned in parts, which the standard does not define (S10).
 fn in_parts(body: &[u8]) -> bool {
-    let trace = reference(body, ROOM, false);
+    let trace = reference(body, AMPLE, false);
     trace.iter().any(|frame| frame.starts_with("Line@"))
 }
 
-/// Bodies that are mostly fields, line ends and what goes wrong with them.
+/// Bodies that consist mostly of fields, line ends and errors in them.
 fn bodies() -> impl Strategy<Value = Vec<u8>> {
     const ENDS: [&[u8]; 3] = [b"\r", b"\n", b"\r\n"];
     const FIELDS: [&[u8]; 15] = [
@@ -324,7 +324,7 @@ fn bodies() -> impl Strategy<Value = Vec<u8>> {
     vec(word, 0..40).prop_map(|words| words.concat())
 }
 
-/// Cuts a body at any places, the same place more than once, too.
+/// Cuts a body at random positions, which may repeat.
 fn split<'a>(mut body: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     let mut reads = Vec::new();
     for size in sizes {
@@ -336,7 +336,7 @@ fn split<'a>(mut body: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     reads
 }
 
-/// More than proptest's own number, which still can be raised from outside (`PROPTEST_CASES`).
+/// More cases than proptest's default. `PROPTEST_CASES` can still raise the number.
 fn cases() -> ProptestConfig {
     let config = ProptestConfig::default();
     ProptestConfig {
@@ -349,14 +349,14 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn any_cut_gives_what_the_rules_say(body in bodies(), sizes in vec(0_usize..12, 0..30), strict in any::<bool>()) {
-        let cut = run(ROOM, strict, split(&body, &sizes));
-        prop_assert_eq!(&cut, &run(ROOM, strict, [&body[..]]));
-        prop_assert_eq!(cut.trace, reference(&body, ROOM, strict));
+    fn any_split_into_reads_matches_the_reference(body in bodies(), sizes in vec(0_usize..12, 0..30), strict in any::<bool>()) {
+        let cut = run(AMPLE, strict, split(&body, &sizes));
+        prop_assert_eq!(&cut, &run(AMPLE, strict, [&body[..]]));
+        prop_assert_eq!(cut.trace, reference(&body, AMPLE, strict));
     }
 
     #[test]
-    fn limits_strike_alike_at_any_cut(
+    fn limits_do_not_depend_on_the_split_into_reads(
         body in bodies(),
         sizes in vec(0_usize..12, 0..30),
         (line, event) in (0_usize..24, 0_usize..16),
@@ -368,7 +368,7 @@ proptest! {
     }
 
     #[test]
-    fn whole_events_are_those_of_sse_core(body in bodies()) {
+    fn complete_events_match_sse_core(body in bodies()) {
         let text = body.strip_prefix(BOM).unwrap_or(&body).trim_ascii_start();
         let own_shapes = text.starts_with(b"{") || text.starts_with(b"[")
             || lines_of(&body, 0).iter().any(|(_, line, _)| line.trim_ascii() == DONE);

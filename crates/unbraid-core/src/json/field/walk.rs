@@ -1,149 +1,149 @@
-//! The way through the text to the value that a pointer names.
+//! Follows a pointer through a text to the value that it refers to.
 
 use crate::json::{
     Pointer,
-    token::{Container, Token, Visit},
+    token::{Container, Token, TokenListener},
 };
 
-/// Where on the way to the field the text is.
+/// The position in the text, relative to the pointer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walk {
-    /// Steps of the pointer that led here.
-    steps: usize,
-    pub(super) place: Place,
+    /// How many reference tokens of the pointer were followed.
+    depth: usize,
+    pub(super) state: WalkState,
 }
 
-/// Containers that the pointer leads through are walked; what lies beside the path is counted and skipped.
+/// Containers on the pointer's path are entered. Others are skipped, and only their nesting is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Before the value that the steps lead to.
+pub(super) enum WalkState {
+    /// Before the value at the current depth.
     Value,
     /// In an object on the path, between its members.
     Object,
-    /// In a key there: so many of its bytes are the step's so far, `None` if it differs.
-    Key { same: Option<usize> },
+    /// In a key of that object, of which `matched` bytes equal the reference token; `None` if it differs.
+    Key { matched: Option<usize> },
     /// In an array on the path, before this position.
     Array { next: usize },
-    /// Beside the path, in so many containers, and in which one on it.
-    Beside { depth: usize, parent: Parent },
-    /// In the string.
+    /// In a value beside the path, inside this many containers of it, and the container on the path that holds it.
+    Skipping { nesting: usize, parent: Parent },
+    /// In the string that the pointer refers to.
     Typing,
     /// After the string.
     Done,
-    /// A value that is no string stands there.
+    /// The pointer refers to a value that is not a string.
     NotAString,
-    /// Nothing stands there.
+    /// The pointer refers to no value.
     Absent,
 }
 
-/// What holds a value beside the path.
+/// The container on the path that holds a skipped value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parent {
     Object,
-    /// The value stands at this position.
+    /// The position of the skipped value.
     Array(usize),
 }
 
-/// Takes a walk, and gives what is typed at its end.
-pub(super) struct Walker<'a> {
+/// Follows the tokens, and yields the text of the string.
+pub(super) struct WalkListener<'a> {
     pub(super) pointer: &'a Pointer,
     pub(super) walk: &'a mut Walk,
-    pub(super) typed: &'a mut dyn FnMut(&str),
+    pub(super) on_text: &'a mut dyn FnMut(&str),
 }
 
 impl Walk {
     pub(super) const START: Self = Self {
-        steps: 0,
-        place: Place::Value,
+        depth: 0,
+        state: WalkState::Value,
     };
 }
 
-impl Visit for Walker<'_> {
+impl TokenListener for WalkListener<'_> {
     fn token(&mut self, token: Token<'_>) {
-        self.walk.place = match (self.walk.place, token) {
+        self.walk.state = match (self.walk.state, token) {
             (_, Token::Placeholder) => {
                 *self.walk = Walk::START;
                 return;
             }
-            (Place::Typing, Token::Text(text)) => {
-                (self.typed)(text);
+            (WalkState::Typing, Token::Text(text)) => {
+                (self.on_text)(text);
                 return;
             }
-            (Place::Typing, Token::StringEnd) => Place::Done,
-            (Place::Value, _) => self.enter(token),
-            (Place::Object, Token::Key) => Place::Key { same: Some(0) },
-            (Place::Key { same }, Token::Text(text)) => Place::Key {
-                same: same.and_then(|same| self.same(same, text)),
+            (WalkState::Typing, Token::StringEnd) => WalkState::Done,
+            (WalkState::Value, _) => self.enter(token),
+            (WalkState::Object, Token::Key) => WalkState::Key { matched: Some(0) },
+            (WalkState::Key { matched }, Token::Text(text)) => WalkState::Key {
+                matched: matched.and_then(|matched| self.match_key(matched, text)),
             },
-            (Place::Key { same }, Token::KeyEnd) => self.value_of(same),
-            (Place::Object | Place::Array { .. }, Token::Close) => Place::Absent,
-            (Place::Array { next }, _) => self.item(next, token),
-            (Place::Beside { depth, parent }, _) => beside(depth, parent, token),
-            (place @ (Place::Typing | Place::Object | Place::Key { .. }), _) => place,
-            (place @ (Place::Done | Place::NotAString | Place::Absent), _) => place,
+            (WalkState::Key { matched }, Token::KeyEnd) => self.end_key(matched),
+            (WalkState::Object | WalkState::Array { .. }, Token::Close) => WalkState::Absent,
+            (WalkState::Array { next }, _) => self.item(next, token),
+            (WalkState::Skipping { nesting, parent }, _) => skip(nesting, parent, token),
+            (state @ (WalkState::Typing | WalkState::Object | WalkState::Key { .. }), _) => state,
+            (state @ (WalkState::Done | WalkState::NotAString | WalkState::Absent), _) => state,
         };
     }
 }
 
-impl Walker<'_> {
-    /// Begins the value that the steps so far lead to.
-    fn enter(&self, token: Token<'_>) -> Place {
-        match (self.pointer.step(self.walk.steps), token) {
-            (None, Token::String) => Place::Typing,
-            (None, _) => Place::NotAString,
-            (Some(_), Token::Open(Container::Object)) => Place::Object,
-            (Some(_), Token::Open(Container::Array)) => Place::Array { next: 0 },
-            (Some(_), _) => Place::Absent,
+impl WalkListener<'_> {
+    /// Enters the value at the current depth.
+    fn enter(&self, token: Token<'_>) -> WalkState {
+        match (self.pointer.token(self.walk.depth), token) {
+            (None, Token::String) => WalkState::Typing,
+            (None, _) => WalkState::NotAString,
+            (Some(_), Token::Open(Container::Object)) => WalkState::Object,
+            (Some(_), Token::Open(Container::Array)) => WalkState::Array { next: 0 },
+            (Some(_), _) => WalkState::Absent,
         }
     }
 
-    /// How much of the step's key has come with this text, if it is the same so far.
-    fn same(&self, same: usize, text: &str) -> Option<usize> {
-        let key = &self.pointer.step(self.walk.steps)?.key;
-        key.get(same..)?
+    /// The matched length of the key after this text; `None` if the key differs.
+    fn match_key(&self, matched: usize, text: &str) -> Option<usize> {
+        let key = &self.pointer.token(self.walk.depth)?.key;
+        key.get(matched..)?
             .starts_with(text)
-            .then(|| same + text.len())
+            .then(|| matched + text.len())
     }
 
-    /// The value that follows a key, of which so much is the step's.
-    fn value_of(&mut self, same: Option<usize>) -> Place {
-        let step = self.pointer.step(self.walk.steps);
-        if step.is_some_and(|step| same == Some(step.key.len())) {
-            self.walk.steps += 1;
-            Place::Value
+    /// Ends a key, of which `matched` bytes equal the reference token.
+    fn end_key(&mut self, matched: Option<usize>) -> WalkState {
+        let step = self.pointer.token(self.walk.depth);
+        if step.is_some_and(|step| matched == Some(step.key.len())) {
+            self.walk.depth += 1;
+            WalkState::Value
         } else {
             let parent = Parent::Object;
-            Place::Beside { depth: 0, parent }
+            WalkState::Skipping { nesting: 0, parent }
         }
     }
 
-    /// Begins the item at this position.
-    fn item(&mut self, at: usize, token: Token<'_>) -> Place {
-        let step = self.pointer.step(self.walk.steps);
-        if step.is_some_and(|step| step.index == Some(at)) {
-            self.walk.steps += 1;
+    /// Enters or skips the item at this position.
+    fn item(&mut self, position: usize, token: Token<'_>) -> WalkState {
+        let step = self.pointer.token(self.walk.depth);
+        if step.is_some_and(|step| step.index == Some(position)) {
+            self.walk.depth += 1;
             self.enter(token)
         } else {
-            beside(0, Parent::Array(at), token)
+            skip(0, Parent::Array(position), token)
         }
     }
 }
 
-fn beside(depth: usize, parent: Parent, token: Token<'_>) -> Place {
-    let depth = match token {
-        Token::Open(_) => depth + 1,
-        Token::Close => depth.saturating_sub(1),
-        Token::StringEnd | Token::NumberEnd | Token::Literal(_) => depth,
+fn skip(nesting: usize, parent: Parent, token: Token<'_>) -> WalkState {
+    let nesting = match token {
+        Token::Open(_) => nesting + 1,
+        Token::Close => nesting.saturating_sub(1),
+        Token::StringEnd | Token::NumberEnd | Token::Literal(_) => nesting,
         Token::Key
         | Token::KeyEnd
         | Token::String
         | Token::Text(_)
         | Token::NumberText(_)
-        | Token::Placeholder => return Place::Beside { depth, parent },
+        | Token::Placeholder => return WalkState::Skipping { nesting, parent },
     };
     match parent {
-        _ if depth > 0 => Place::Beside { depth, parent },
-        Parent::Object => Place::Object,
-        Parent::Array(at) => Place::Array { next: at + 1 },
+        _ if nesting > 0 => WalkState::Skipping { nesting, parent },
+        Parent::Object => WalkState::Object,
+        Parent::Array(position) => WalkState::Array { next: position + 1 },
     }
 }

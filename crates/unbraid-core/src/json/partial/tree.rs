@@ -1,44 +1,44 @@
-//! The value as it grows: what is closed, and the containers that are open around its end.
+//! Builds a value from tokens: the closed values, and the containers that are still open.
 
 use serde_json::{Map, Number, Value};
 
 use crate::{
     json::{
         TrailingStrings,
-        token::{Container, Literal, Token, Visit},
+        token::{Container, Literal, Token, TokenListener},
     },
     limits::MAX_PARTIAL_NODES,
 };
 
-/// A value that grows by tokens.
+/// A value that grows with each token.
 #[derive(Clone)]
 pub(super) struct Tree {
     /// The open containers, the outermost first.
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
     /// The outermost value, once it has closed.
     closed: Option<Value>,
-    typing: Typing,
-    /// What is typed so far.
+    role: TextRole,
+    /// The text of the current string or number.
     text: String,
     nodes: usize,
     max_nodes: usize,
-    full: bool,
+    is_full: bool,
 }
 
 #[derive(Clone)]
-enum Open {
+enum OpenContainer {
     Array(Vec<Value>),
-    /// `key` waits for its value, once it has come in whole.
+    /// `key` is the last complete key, whose value follows.
     Object {
         members: Map<String, Value>,
         key: Option<String>,
     },
 }
 
-/// What `Tree::text` is.
+/// What `Tree::text` belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Typing {
-    Nothing,
+enum TextRole {
+    None,
     Key,
     String,
     Number,
@@ -50,14 +50,14 @@ impl Default for Tree {
     }
 }
 
-impl Visit for Tree {
+impl TokenListener for Tree {
     fn token(&mut self, token: Token<'_>) {
         match token {
             Token::Placeholder => *self = Self::new(self.max_nodes),
-            _ if self.full || self.is_closed() => {}
+            _ if self.is_full || self.is_closed() => {}
             Token::Open(container) => {
                 if self.admit() {
-                    self.open.push(Open::new(container));
+                    self.open.push(OpenContainer::new(container));
                 }
             }
             Token::Close => {
@@ -65,33 +65,33 @@ impl Visit for Tree {
                     self.add(open.into());
                 }
             }
-            Token::Key => self.typing = Typing::Key,
+            Token::Key => self.role = TextRole::Key,
             Token::String => {
                 if self.admit() {
-                    self.typing = Typing::String;
+                    self.role = TextRole::String;
                 }
             }
             Token::NumberText(text) => {
-                if self.typing == Typing::Number || self.admit() {
-                    self.typing = Typing::Number;
+                if self.role == TextRole::Number || self.admit() {
+                    self.role = TextRole::Number;
                     self.text.push_str(text);
                 }
             }
             Token::Text(text) => self.text.push_str(text),
             Token::KeyEnd => {
-                let typed = self.take();
-                if let Some(Open::Object { key, .. }) = self.open.last_mut() {
-                    *key = Some(typed);
+                let text = self.take_text();
+                if let Some(OpenContainer::Object { key, .. }) = self.open.last_mut() {
+                    *key = Some(text);
                 }
             }
             Token::StringEnd => {
-                let typed = self.take();
-                self.add(Value::String(typed));
+                let text = self.take_text();
+                self.add(Value::String(text));
             }
             Token::NumberEnd => {
                 let number = number(&self.text);
                 self.text.clear();
-                self.typing = Typing::Nothing;
+                self.role = TextRole::None;
                 self.add(number);
             }
             Token::Literal(literal) => {
@@ -112,49 +112,49 @@ impl Tree {
         Self {
             open: Vec::new(),
             closed: None,
-            typing: Typing::Nothing,
+            role: TextRole::None,
             text: String::new(),
             nodes: 0,
             max_nodes,
-            full: false,
+            is_full: false,
         }
     }
 
-    /// The value so far; of an open container what has come of it.
+    /// The value so far, with the open containers as if they were closed.
     pub(super) fn value(&self, trailing: TrailingStrings) -> Option<Value> {
-        let string = self.typing == Typing::String && trailing == TrailingStrings::On;
-        let typed = string.then(|| Value::String(self.text.clone()));
-        let spine = self.open.iter().rev();
-        let open = spine.fold(typed, |inner, open| Some(open.with(inner)));
+        let shows_string = self.role == TextRole::String && trailing == TrailingStrings::On;
+        let text = shows_string.then(|| Value::String(self.text.clone()));
+        let from_innermost = self.open.iter().rev();
+        let open = from_innermost.fold(text, |inner, open| Some(open.to_value(inner)));
         open.or_else(|| self.closed.clone())
     }
 
-    /// Whether the outermost value has come in whole.
+    /// Whether the outermost value is complete.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.full
+        self.is_full
     }
 
     pub(super) fn nodes(&self) -> usize {
         self.nodes
     }
 
-    /// Counts a further value, unless there are as many as may be.
+    /// Counts another value; false if the maximum is reached.
     fn admit(&mut self) -> bool {
-        self.full = self.nodes >= self.max_nodes;
-        self.nodes += usize::from(!self.full);
-        !self.full
+        self.is_full = self.nodes >= self.max_nodes;
+        self.nodes += usize::from(!self.is_full);
+        !self.is_full
     }
 
-    /// Adds a value that is whole to the innermost container.
+    /// Adds a complete value to the innermost container.
     fn add(&mut self, value: Value) {
         match self.open.last_mut() {
             None => self.closed = Some(value),
-            Some(Open::Array(items)) => items.push(value),
-            Some(Open::Object { members, key }) => {
+            Some(OpenContainer::Array(items)) => items.push(value),
+            Some(OpenContainer::Object { members, key }) => {
                 if let Some(key) = key.take() {
                     members.insert(key, value);
                 }
@@ -162,22 +162,22 @@ impl Tree {
         }
     }
 
-    /// The text that was typed to its end.
-    fn take(&mut self) -> String {
-        self.typing = Typing::Nothing;
-        if self.text.len() > COPIED {
+    /// Returns the complete text of a string, and clears the buffer.
+    fn take_text(&mut self) -> String {
+        self.role = TextRole::None;
+        if self.text.len() > MAX_COPIED_BYTES {
             return std::mem::take(&mut self.text);
         }
-        let typed = self.text.clone();
+        let text = self.text.clone();
         self.text.clear();
-        typed
+        text
     }
 }
 
-/// Bytes up to which a string is copied out of the buffer, which then grows only once.
-const COPIED: usize = 256;
+/// Strings up to this length are copied out of the buffer, so that the buffer is allocated only once.
+const MAX_COPIED_BYTES: usize = 256;
 
-impl Open {
+impl OpenContainer {
     fn new(container: Container) -> Self {
         match container {
             Container::Array => Self::Array(Vec::new()),
@@ -188,8 +188,8 @@ impl Open {
         }
     }
 
-    /// What the container is, with what has come of its last value.
-    fn with(&self, last: Option<Value>) -> Value {
+    /// The container as a value, with the unfinished value at its end.
+    fn to_value(&self, last: Option<Value>) -> Value {
         match self {
             Self::Array(items) => Value::Array(items.iter().cloned().chain(last).collect()),
             Self::Object { members, key } => {
@@ -203,20 +203,21 @@ impl Open {
     }
 }
 
-impl From<Open> for Value {
-    fn from(open: Open) -> Self {
+impl From<OpenContainer> for Value {
+    fn from(open: OpenContainer) -> Self {
         match open {
-            Open::Array(items) => Self::Array(items),
-            Open::Object { members, .. } => Self::Object(members),
+            OpenContainer::Array(items) => Self::Array(items),
+            OpenContainer::Object { members, .. } => Self::Object(members),
         }
     }
 }
 
-/// A number as serde_json reads it, whatever its features are; null if it does not.
+/// A number as `serde_json` reads it with whatever features are enabled; null if it cannot.
 fn number(text: &str) -> Value {
     // Small integers, the common case. `-0` is a float to serde_json.
-    let small = |digits: &str| digits.len() <= 18 && digits.bytes().all(|b| b.is_ascii_digit());
-    if small(text)
+    let is_small =
+        |digits: &str| digits.len() <= 18 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_small(text)
         && let Ok(integer) = text.parse::<u64>()
     {
         return Value::from(integer);

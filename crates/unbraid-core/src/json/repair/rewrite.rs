@@ -1,29 +1,29 @@
-//! The repairs that look at a character and its neighbours.
+//! The repairs that depend on one character and its neighbours.
 
 use std::borrow::Cow;
 
 use super::{Repair, Repaired};
 
-/// Goes through a text once and copies it only from the first repair on.
+/// Scans a text once, and copies it only from the first repair on.
 pub(super) struct Rewrite<'a> {
     text: &'a str,
     allowed: Repair,
     applied: Repair,
     out: String,
-    /// What of the text `out` stands for.
+    /// How many bytes of the text `out` covers.
     copied: usize,
 }
 
-/// What stands behind a backslash.
-enum Behind {
-    /// The text's end, or an escape that its end cuts.
+/// What follows a backslash.
+enum AfterBackslash {
+    /// The end of the text, or an escape that the end cuts.
     Cut,
-    /// An escape of JSON that is so long, its backslash not counted.
+    /// A valid escape of this length, without its backslash.
     Escape(usize),
     Unit(u16),
     Control(u8),
-    /// Nothing that a backslash may stand before.
-    Wrong,
+    /// A character that may not follow a backslash.
+    Invalid,
 }
 
 impl<'a> Rewrite<'a> {
@@ -38,22 +38,22 @@ impl<'a> Rewrite<'a> {
     }
 
     pub(super) fn finish(mut self) -> Repaired<'a> {
-        let (mut at, mut in_string) = (0, false);
-        while let Some(byte) = self.byte(at) {
+        let (mut pos, mut in_string) = (0, false);
+        while let Some(byte) = self.byte(pos) {
             let used = match (in_string, byte) {
                 (_, b'"') => {
                     in_string = !in_string;
                     1
                 }
-                (false, b'\\') => self.outer_escape(at),
-                (true, b'\\') => self.escape(at),
+                (false, b'\\') => self.outer_escape(pos),
+                (true, b'\\') => self.escape(pos),
                 (true, 0..b' ') => {
-                    self.replace(at, 1, &escape(byte), Repair::CONTROLS);
+                    self.replace(pos, 1, &escaped_control(byte), Repair::CONTROLS);
                     1
                 }
                 _ => 1,
             };
-            at += used;
+            pos += used;
         }
         let text = if self.applied.is_empty() {
             Cow::Borrowed(self.text)
@@ -68,102 +68,104 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// A backslash outside of strings, and what of the text it accounts for.
-    fn outer_escape(&mut self, at: usize) -> usize {
-        let space = match self.byte(at + 1) {
+    /// Handles a backslash outside strings; returns how many bytes it covers.
+    fn outer_escape(&mut self, pos: usize) -> usize {
+        let space = match self.byte(pos + 1) {
             Some(b'n') => "\n",
             Some(b'r') => "\r",
             Some(b't') => "\t",
             _ => return 1,
         };
-        self.replace(at, 2, space, Repair::LITERAL_NEWLINES);
+        self.replace(pos, 2, space, Repair::LITERAL_NEWLINES);
         2
     }
 
-    /// A backslash in a string, and what of the text it accounts for.
-    fn escape(&mut self, at: usize) -> usize {
-        match self.behind(at + 1) {
-            Behind::Cut => 1,
-            Behind::Escape(len) => 1 + len,
-            Behind::Unit(unit) => self.unit(at, unit),
-            Behind::Control(control) => {
-                // J3: the model meant both characters. Where one may not be repaired, the other still may.
-                let both = format!("\\\\{}", escape(control));
-                if self.replace(at, 2, &both, Repair::CONTROLS) {
+    /// Handles a backslash in a string; returns how many bytes it covers.
+    fn escape(&mut self, pos: usize) -> usize {
+        match self.after_backslash(pos + 1) {
+            AfterBackslash::Cut => 1,
+            AfterBackslash::Escape(len) => 1 + len,
+            AfterBackslash::Unit(unit) => self.unit(pos, unit),
+            AfterBackslash::Control(control) => {
+                // J3: the model wrote both characters. If only one of the two repairs is allowed, it is still made.
+                let escaped = format!("\\\\{}", escaped_control(control));
+                if self.replace(pos, 2, &escaped, Repair::CONTROLS) {
                     return 2;
                 }
-                self.replace(at, 1, "\\\\", Repair::ESCAPES);
+                self.replace(pos, 1, "\\\\", Repair::ESCAPES);
                 1
             }
-            Behind::Wrong => {
-                self.replace(at, 1, "\\\\", Repair::ESCAPES);
+            AfterBackslash::Invalid => {
+                self.replace(pos, 1, "\\\\", Repair::ESCAPES);
                 1
             }
         }
     }
 
-    /// A `\u` escape that is well formed.
-    fn unit(&mut self, at: usize, unit: u16) -> usize {
-        let next = at + LEN;
-        let partner = || {
-            let low = (self.byte(next) == Some(b'\\')).then(|| self.behind(next + 1));
-            matches!(low, Some(Behind::Unit(0xDC00..=0xDFFF)))
+    /// Handles a valid `\u` escape.
+    fn unit(&mut self, pos: usize, unit: u16) -> usize {
+        let next = pos + UNICODE_ESCAPE_LEN;
+        let has_partner = || {
+            let low = (self.byte(next) == Some(b'\\')).then(|| self.after_backslash(next + 1));
+            matches!(low, Some(AfterBackslash::Unit(0xDC00..=0xDFFF)))
         };
         match unit {
-            // What the end cuts off may have been the partner.
-            0xD800..=0xDBFF if next >= self.text.len() => LEN,
-            0xD800..=0xDBFF if partner() => 2 * LEN,
+            // The other half may have been cut off.
+            0xD800..=0xDBFF if next >= self.text.len() => UNICODE_ESCAPE_LEN,
+            0xD800..=0xDBFF if has_partner() => 2 * UNICODE_ESCAPE_LEN,
             0xD800..=0xDFFF => {
-                self.replace(at, LEN, "\\ufffd", Repair::LONE_SURROGATES);
-                LEN
+                self.replace(pos, UNICODE_ESCAPE_LEN, "\\ufffd", Repair::LONE_SURROGATES);
+                UNICODE_ESCAPE_LEN
             }
-            _ => LEN,
+            _ => UNICODE_ESCAPE_LEN,
         }
     }
 
-    fn behind(&self, at: usize) -> Behind {
-        match self.byte(at) {
-            None => Behind::Cut,
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Behind::Escape(1),
+    fn after_backslash(&self, pos: usize) -> AfterBackslash {
+        match self.byte(pos) {
+            None => AfterBackslash::Cut,
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                AfterBackslash::Escape(1)
+            }
             Some(b'u') => {
-                let rest = self.text.as_bytes().get(at + 1..).unwrap_or_default();
+                let rest = self.text.as_bytes().get(pos + 1..).unwrap_or_default();
                 let digits = rest.iter().map_while(|&byte| char::from(byte).to_digit(16));
                 let (unit, count) = digits.take(4).fold((0, 0), |(unit, count), digit| {
                     (unit << 4 | digit, count + 1)
                 });
                 match u16::try_from(unit) {
-                    Ok(unit) if count == 4 => Behind::Unit(unit),
-                    _ if count == rest.len() => Behind::Cut,
-                    _ => Behind::Wrong,
+                    Ok(unit) if count == 4 => AfterBackslash::Unit(unit),
+                    _ if count == rest.len() => AfterBackslash::Cut,
+                    _ => AfterBackslash::Invalid,
                 }
             }
-            Some(control @ 0..b' ') => Behind::Control(control),
-            Some(_) => Behind::Wrong,
+            Some(control @ 0..b' ') => AfterBackslash::Control(control),
+            Some(_) => AfterBackslash::Invalid,
         }
     }
 
-    fn byte(&self, at: usize) -> Option<u8> {
-        self.text.as_bytes().get(at).copied()
+    fn byte(&self, pos: usize) -> Option<u8> {
+        self.text.as_bytes().get(pos).copied()
     }
 
-    /// Puts this in the place of so much of the text, if that repair is allowed.
-    fn replace(&mut self, at: usize, len: usize, with: &str, repair: Repair) -> bool {
-        let allowed = self.allowed.contains(repair);
-        if allowed {
+    /// Replaces part of the text, if the repair is allowed.
+    fn replace(&mut self, pos: usize, len: usize, with: &str, repair: Repair) -> bool {
+        let is_allowed = self.allowed.contains(repair);
+        if is_allowed {
             self.out
-                .push_str(self.text.get(self.copied..at).unwrap_or_default());
+                .push_str(self.text.get(self.copied..pos).unwrap_or_default());
             self.out.push_str(with);
-            self.copied = at + len;
+            self.copied = pos + len;
             self.applied |= repair;
         }
-        allowed
+        is_allowed
     }
 }
 
-/// Bytes of `\u0000`.
-const LEN: usize = 6;
+/// The length of `\u0000`.
+const UNICODE_ESCAPE_LEN: usize = 6;
 
-fn escape(control: u8) -> String {
+fn escaped_control(control: u8) -> String {
     match control {
         b'\n' => "\\n".to_owned(),
         b'\r' => "\\r".to_owned(),

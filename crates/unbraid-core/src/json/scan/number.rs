@@ -1,6 +1,6 @@
 //! The grammar of a JSON number, one byte at a time.
 
-/// How far a number has come.
+/// The state of a number that is being scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
     /// Before the first byte.
@@ -24,7 +24,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// The state after the next byte; `None` if the byte does not belong to the number.
+    /// The state after the next byte; `None` if the byte is not part of the number.
     pub(super) fn next(self, byte: u8) -> Option<Self> {
         match (self, byte) {
             (Self::Start, b'-') => Some(Self::Minus),
@@ -55,7 +55,7 @@ impl Number {
     }
 
     /// Whether the number may end here.
-    pub(super) fn is_whole(self) -> bool {
+    pub(super) fn is_complete(self) -> bool {
         match self {
             Self::Zero | Self::Integer | Self::Fraction | Self::ExponentDigits => true,
             Self::Start | Self::Minus | Self::Point | Self::Exponent | Self::ExponentSign => false,

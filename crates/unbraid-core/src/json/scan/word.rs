@@ -1,19 +1,19 @@
-//! Numbers and literals: what no quote and no bracket ends.
+//! Scans numbers and literals, which end only where another token begins.
 
 use crate::json::token::Literal;
 
 use super::number::Number;
 
-/// How far a number or literal has come.
+/// The state of a number or literal that is being scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
     Number(Number),
-    /// So many of its letters have come.
+    /// A literal, and how many of its letters were scanned.
     Literal(Literal, u8),
 }
 
 impl Word {
-    /// The word that starts with this byte, before it is read.
+    /// The word that starts with this byte, which is not scanned yet.
     pub(super) fn start(byte: u8) -> Option<Self> {
         let literal = match byte {
             b'-' | b'0'..=b'9' => return Some(Self::Number(Number::Start)),
@@ -25,7 +25,7 @@ impl Word {
         Some(Self::Literal(literal, 0))
     }
 
-    /// The state after as much of `rest` as belongs to the word, and how much that is.
+    /// The state after as many bytes of `rest` as belong to the word, and their number.
     pub(super) fn advance(self, rest: &str) -> (Self, usize) {
         match self {
             Self::Number(number) => {
@@ -40,8 +40,8 @@ impl Word {
             Self::Literal(literal, letters) => {
                 let (mut letters, mut used) = (letters, 0);
                 let missing = literal.as_str().bytes().skip(letters.into());
-                for (ours, theirs) in missing.zip(rest.bytes()) {
-                    if ours != theirs {
+                for (expected, byte) in missing.zip(rest.bytes()) {
+                    if expected != byte {
                         break;
                     }
                     letters += 1;
@@ -53,17 +53,17 @@ impl Word {
     }
 
     /// Whether the word may end here.
-    pub(super) fn is_whole(self) -> bool {
+    pub(super) fn is_complete(self) -> bool {
         match self {
-            Self::Number(number) => number.is_whole(),
+            Self::Number(number) => number.is_complete(),
             Self::Literal(literal, letters) => usize::from(letters) == literal.as_str().len(),
         }
     }
 }
 
-/// Whether a byte ends a number or literal; where it may stand is the structure's concern.
+/// Whether a byte ends a number or literal. Whether it is valid there is checked by the scanner.
 ///
-/// Letters and digits do not: `truefalse` is no two values, as it is none to `serde_json`.
+/// Letters and digits do not: like `serde_json`, the scanner does not accept `truefalse` as two values.
 pub(super) fn delimits(byte: u8) -> bool {
     matches!(
         byte,

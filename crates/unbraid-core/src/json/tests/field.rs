@@ -1,17 +1,17 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{arguments, boundary, document, in_three, parsed, pieces};
+use super::{arguments, boundary, document, fragments, in_three, parsed};
 use crate::json::{Field, FieldError, FieldState, Pointer};
 
-/// The text typed, the state before the end, and the end.
+/// The text of the field, the state before the end, and how it ended.
 type Outcome = (String, FieldState, Result<(), FieldError>);
 
-fn read<'a>(pointer: &str, pieces: impl IntoIterator<Item = &'a str>) -> Outcome {
+fn read<'a>(pointer: &str, fragments: impl IntoIterator<Item = &'a str>) -> Outcome {
     let mut field = Field::new(Pointer::parse(pointer).unwrap());
     let mut text = String::new();
-    for piece in pieces {
-        field.feed(piece, &mut |typed| {
+    for fragment in fragments {
+        field.feed(fragment, &mut |typed| {
             assert!(!typed.is_empty());
             text.push_str(typed);
         });
@@ -19,7 +19,7 @@ fn read<'a>(pointer: &str, pieces: impl IntoIterator<Item = &'a str>) -> Outcome
     (text, field.state(), field.finish())
 }
 
-/// The same comes out however the text is cut.
+/// Checks that the result does not depend on the fragments.
 #[track_caller]
 fn assert_case(
     text: &str,
@@ -32,7 +32,7 @@ fn assert_case(
     assert_eq!(read(pointer, [text]), expected, "{text} {pointer}");
     for size in 1..5 {
         assert_eq!(
-            read(pointer, pieces(text, size)),
+            read(pointer, fragments(text, size)),
             expected,
             "{text} {pointer} by {size}"
         );
@@ -56,7 +56,7 @@ fn absent(text: &str, pointer: &str) {
 }
 
 #[test]
-fn j22_a_path_leads_to_its_string_only() {
+fn j22_a_pointer_yields_only_its_string() {
     found(r#"{"answer":"yes"}"#, "/answer", "yes");
     found(
         r#"{"q":"\"answer\":\"no\"","n":{"answer":"no"},"answer":"y\"es"}"#,
@@ -76,7 +76,7 @@ fn j22_a_path_leads_to_its_string_only() {
 }
 
 #[test]
-fn j13_of_duplicate_keys_the_first_counts() {
+fn j13_the_first_of_duplicate_keys_counts() {
     found(r#"{"a":"first","a":"second"}"#, "/a", "first");
     absent(r#"{"a":{},"a":{"b":"late"}}"#, "/a/b");
     assert_case(
@@ -89,7 +89,7 @@ fn j13_of_duplicate_keys_the_first_counts() {
 }
 
 #[test]
-fn an_absent_field_says_so_as_soon_as_it_is_sure() {
+fn an_absent_field_is_reported_as_soon_as_it_is_certain() {
     absent(r#"{"question":"why"}"#, "/answer");
     absent(r#"{"a":{"b":"x"},"more":"#, "/a/c");
     absent(r#"{"a":["x"],"more":"#, "/a/1");
@@ -122,7 +122,7 @@ fn an_absent_field_says_so_as_soon_as_it_is_sure() {
 }
 
 #[test]
-fn what_is_no_string_says_so() {
+fn a_value_that_is_not_a_string_is_reported() {
     for value in ["1", "true", "null", "{\"b\":\"c\"}", "[\"b\"]"] {
         let text = format!("{{\"a\":{value},\"z\":");
         assert_case(
@@ -143,7 +143,7 @@ fn what_is_no_string_says_so() {
 }
 
 #[test]
-fn a_cut_says_so_and_holds_half_escapes_back() {
+fn a_cut_is_reported_and_half_escapes_are_held_back() {
     let cut = |text, typed, state| assert_case(text, "/a", typed, state, Err(FieldError::Cut));
     cut("{\"b\":1", "", FieldState::Waiting);
     cut("{\"a\"", "", FieldState::Waiting);
@@ -156,7 +156,7 @@ fn a_cut_says_so_and_holds_half_escapes_back() {
 }
 
 #[test]
-fn text_that_is_no_json_says_where() {
+fn invalid_json_is_reported_with_its_offset() {
     let wrong = |text, typed, offset| {
         let end = Err(FieldError::Invalid { offset });
         assert_case(text, "/a", typed, FieldState::Invalid, end);
@@ -165,7 +165,7 @@ fn text_that_is_no_json_says_where() {
     wrong("{\"b\":x", "", 5);
     wrong("{\"a\":\"x\\d\"}", "x", 8);
     wrong(&format!("{{\"b\":{}", "[".repeat(200)), "", 131);
-    // Behind the string nothing is looked at.
+    // Nothing after the string is scanned.
     found("{\"a\":\"x\" oops", "/a", "x");
 }
 
@@ -177,7 +177,7 @@ fn j1_j17_strings_are_decoded_leniently() {
 }
 
 #[test]
-fn t22_behind_a_placeholder_it_starts_again() {
+fn t22_the_search_starts_again_after_a_placeholder() {
     found("{}{\"a\":\"x\"}", "/a", "x");
     found("{} \"x\"", "", "x");
     assert_case("{}", "/a", "", FieldState::Waiting, Err(FieldError::Absent));
@@ -199,7 +199,7 @@ fn t22_behind_a_placeholder_it_starts_again() {
     absent("{\"b\":1}{\"a\":\"x\"}", "/a");
 }
 
-/// Every string of a value with its path, or nothing if a key occurs twice in the text.
+/// All strings of a value with their paths, or nothing if the text has duplicate keys.
 fn strings(value: &Value, path: &str, found: &mut Vec<(String, String)>) {
     match value {
         Value::String(string) => found.push((path.to_owned(), string.clone())),
@@ -238,7 +238,7 @@ fn every_string_of_every_fixture_is_found() {
 proptest! {
     #[test]
     fn every_string_of_a_document_is_found(text in document(), seed: u64) {
-        // Written anew, so that no key occurs twice.
+        // Written anew, so that there are no duplicate keys.
         let value = parsed(&text);
         let text = value.to_string();
         let mut expected = Vec::new();
@@ -247,14 +247,14 @@ proptest! {
             let (typed, state, end) = read(&path, in_three(&text, seed));
             prop_assert_eq!(&typed, &string);
             prop_assert_eq!((state, end), (FieldState::Done, Ok(())));
-            // What is typed up to a cut is the beginning of what is typed in all.
+            // The text yielded up to a cut is a prefix of the complete text.
             let cut = boundary(&text, seed as usize % (text.len() + 1));
             prop_assert!(string.starts_with(&read(&path, [&text[..cut]]).0));
         }
     }
 
     #[test]
-    fn arbitrary_text_gives_the_same_at_every_cut(text in ".{0,60}|[\\[\\]{}:,\"a\\\\u0 ]{0,40}", seed: u64) {
+    fn arbitrary_text_gives_the_same_at_every_split(text in ".{0,60}|[\\[\\]{}:,\"a\\\\u0 ]{0,40}", seed: u64) {
         for pointer in ["", "/a", "/0/a"] {
             prop_assert_eq!(read(pointer, in_three(&text, seed)), read(pointer, [&*text]));
         }

@@ -1,20 +1,20 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{arguments, document, in_three, megabyte, parsed, pieces};
+use super::{arguments, document, fragments, in_three, megabyte, parsed};
 use crate::{
     json::{
         Field, FieldError, FieldState, Partial, PartialOptions, Pointer, TrailingStrings, Verdict,
         scan::Scanner,
-        token::{Token, Visit},
+        token::{Token, TokenListener},
     },
     limits::{MAX_ARGUMENT_DEPTH, MAX_PARTIAL_NODES},
 };
 
-fn fed<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Partial {
+fn fed<'a>(fragments: impl IntoIterator<Item = &'a str>) -> Partial {
     let mut partial = Partial::default();
-    for piece in pieces {
-        partial.feed(piece);
+    for fragment in fragments {
+        partial.feed(fragment);
     }
     partial
 }
@@ -24,7 +24,7 @@ fn assert_case(text: &str, expected: Value) {
     assert_eq!(fed([text]).value(), Some(expected.clone()), "{text}");
     for size in 1..5 {
         assert_eq!(
-            fed(pieces(text, size)).value(),
+            fed(fragments(text, size)).value(),
             Some(expected.clone()),
             "{text} by {size}"
         );
@@ -37,7 +37,7 @@ fn nothing(text: &str) {
 }
 
 #[test]
-fn j19_a_string_is_as_long_as_it_has_come() {
+fn j19_a_string_has_the_text_received_so_far() {
     assert_case("{\"a\":\"hel", json!({"a": "hel"}));
     assert_case("{\"a\":\"", json!({"a": ""}));
     assert_case("{\"a\":\"x\\", json!({"a": "x"}));
@@ -74,24 +74,24 @@ fn j19_a_key_waits_for_its_value() {
 }
 
 #[test]
-fn trailing_strings_can_be_left_out() {
+fn unfinished_strings_can_be_omitted() {
     let options = PartialOptions {
         trailing_strings: TrailingStrings::Off,
         ..PartialOptions::default()
     };
     let mut partial = Partial::new(options);
-    for (piece, expected) in [
+    for (fragment, expected) in [
         ("{\"a\":[\"x", json!({"a": []})),
         ("y\"", json!({"a": ["xy"]})),
         (",\"z", json!({"a": ["xy"]})),
     ] {
-        partial.feed(piece);
+        partial.feed(fragment);
         assert_eq!(partial.value(), Some(expected));
     }
 }
 
 #[test]
-fn j1_t22_j12_what_is_not_quite_json_is_shown_as_far_as_it_is() {
+fn j1_t22_j12_text_that_is_nearly_json_is_shown() {
     assert_case("{\"a\":\"x\ny\\\nz\"}", json!({"a": "x\ny\\\nz"}));
     assert_case("{}{\"a\":1,", json!({"a": 1}));
     assert_case("{} {", json!({}));
@@ -104,7 +104,7 @@ fn j1_t22_j12_what_is_not_quite_json_is_shown_as_far_as_it_is() {
 }
 
 #[test]
-fn t23_blanks_of_any_script_are_no_arguments() {
+fn t23_white_space_of_any_script_counts_as_no_arguments() {
     let mut partial = fed(["\u{3000}", " \u{a0}"]);
     assert_eq!(partial.finish(), Verdict::EmptyAsObject);
     partial.feed("{}");
@@ -132,7 +132,7 @@ fn j13_j15_j21_values_are_those_of_serde_json() {
 }
 
 #[test]
-fn an_end_is_told() {
+fn finish_returns_the_verdict() {
     let complete = |text: &str| fed([text]).is_complete();
     assert!(complete("{\"a\":1} "));
     assert!(complete("{\"a\":\"\n\"}"));
@@ -152,11 +152,11 @@ fn an_end_is_told() {
 #[test]
 fn j16_depth_is_bounded() {
     let open = "[".repeat(MAX_ARGUMENT_DEPTH);
-    let whole = format!("{open}{}", "]".repeat(MAX_ARGUMENT_DEPTH));
-    assert_case(&whole, parsed(&whole));
+    let complete = format!("{open}{}", "]".repeat(MAX_ARGUMENT_DEPTH));
+    assert_case(&complete, parsed(&complete));
     let bomb = fed(["[".repeat(1_000_000).as_str()]);
     assert_eq!(
-        bomb.judged(),
+        bomb.verdict(),
         Verdict::TooDeep {
             offset: MAX_ARGUMENT_DEPTH
         }
@@ -187,7 +187,7 @@ fn nodes_are_bounded() {
         bomb.value().unwrap().as_array().unwrap().len(),
         MAX_PARTIAL_NODES - 1
     );
-    // What the limit's reason counts with.
+    // The size on which the limit is based.
     assert!(size_of::<Value>() <= 72 && size_of::<(u64, String, Value)>() <= 104);
 }
 
@@ -196,72 +196,72 @@ fn debug_shows_no_text() {
     let shown = format!("{:?}", fed(["{\"secret\":\"sesame"]));
     assert_eq!(
         shown,
-        "Partial { judged: Truncated, nodes: 2, full: false, .. }"
+        "Partial { verdict: Truncated, nodes: 2, full: false, .. }"
     );
 }
 
-/// Counts what a listener has to do.
+/// Counts the work of a listener.
 #[derive(Default)]
 struct Count(usize);
 
-impl Visit for Count {
+impl TokenListener for Count {
     fn token(&mut self, _token: Token<'_>) {
         self.0 += 1;
     }
 }
 
 #[test]
-fn j20_a_megabyte_in_small_fragments_costs_its_bytes() {
+fn j20_the_cost_of_small_fragments_is_linear() {
     let text = megabyte();
     let (mut scanner, mut count) = (Scanner::default(), Count::default());
-    for piece in pieces(&text, 4) {
-        scanner.feed(piece, &mut count);
+    for fragment in fragments(&text, 4) {
+        scanner.feed(fragment, &mut count);
     }
-    assert_eq!(scanner.judged(), Verdict::Complete);
+    assert_eq!(scanner.verdict(), Verdict::Complete);
     assert!(count.0 < text.len() / 2, "{} tokens", count.0);
-    assert_eq!(fed(pieces(&text, 4)).value(), Some(parsed(&text)));
+    assert_eq!(fed(fragments(&text, 4)).value(), Some(parsed(&text)));
 }
 
 #[test]
 fn every_split_of_every_fixture_gives_the_same() {
     for text in arguments() {
-        let whole = fed([text.as_str()]);
+        let complete = fed([text.as_str()]);
         for seed in 0..50 {
             let split = fed(in_three(&text, seed));
             assert_eq!(
-                (split.value(), split.judged()),
-                (whole.value(), whole.judged()),
+                (split.value(), split.verdict()),
+                (complete.value(), complete.verdict()),
                 "{text}"
             );
         }
         if let Ok(value) = serde_json::from_str::<Value>(&text) {
-            let mut whole = whole;
-            whole.finish();
-            assert_eq!(whole.value(), Some(value));
+            let mut complete = complete;
+            complete.finish();
+            assert_eq!(complete.value(), Some(value));
         }
     }
 }
 
-/// Whether a value can grow into another by appending alone.
-fn is_prefix(part: &Value, whole: &Value) -> bool {
-    match (part, whole) {
-        (Value::String(part), Value::String(whole)) => whole.starts_with(part.as_str()),
-        (Value::Array(part), Value::Array(whole)) => {
-            part.len() <= whole.len() && part.iter().zip(whole).all(|(a, b)| is_prefix(a, b))
+/// Whether a value can become another one only by appending.
+fn is_prefix(part: &Value, complete: &Value) -> bool {
+    match (part, complete) {
+        (Value::String(part), Value::String(complete)) => complete.starts_with(part.as_str()),
+        (Value::Array(part), Value::Array(complete)) => {
+            part.len() <= complete.len() && part.iter().zip(complete).all(|(a, b)| is_prefix(a, b))
         }
-        (Value::Object(part), Value::Object(whole)) => {
-            let mut pairs = part.iter().zip(whole);
-            part.len() <= whole.len()
-                && pairs.all(|((a, part), (b, whole))| a == b && is_prefix(part, whole))
+        (Value::Object(part), Value::Object(complete)) => {
+            let mut pairs = part.iter().zip(complete);
+            part.len() <= complete.len()
+                && pairs.all(|((a, part), (b, complete))| a == b && is_prefix(part, complete))
         }
-        _ => part == whole,
+        _ => part == complete,
     }
 }
 
 proptest! {
     #[test]
-    fn a_whole_document_is_what_serde_json_reads(text in document(), seed: u64) {
-        for mut partial in [fed([&*text]), fed(in_three(&text, seed)), fed(pieces(&text, 1)), fed(pieces(&text, 4))] {
+    fn a_complete_document_equals_that_of_serde_json(text in document(), seed: u64) {
+        for mut partial in [fed([&*text]), fed(in_three(&text, seed)), fed(fragments(&text, 1)), fed(fragments(&text, 4))] {
             prop_assert_eq!(partial.finish(), Verdict::Complete);
             let value = partial.value().unwrap();
             prop_assert_eq!(value.to_string(), parsed(&text).to_string());
@@ -270,17 +270,17 @@ proptest! {
     }
 
     #[test]
-    fn every_prefix_grows_into_the_whole(text in document()) {
-        // Written anew, so that no key occurs twice.
-        let whole = parsed(&text);
-        let text = whole.to_string();
+    fn every_prefix_grows_into_the_complete_value(text in document()) {
+        // Written anew, so that there are no duplicate keys.
+        let complete = parsed(&text);
+        let text = complete.to_string();
         let mut partial = Partial::default();
         let mut last: Option<Value> = None;
-        for piece in pieces(&text, 1) {
-            partial.feed(piece);
+        for fragment in fragments(&text, 1) {
+            partial.feed(fragment);
             let value = partial.value();
             if let Some(value) = &value {
-                prop_assert!(is_prefix(value, &whole), "{} of {}", value, whole);
+                prop_assert!(is_prefix(value, &complete), "{} of {}", value, complete);
             }
             prop_assert!(last.is_none_or(|last| value.as_ref().is_some_and(|value| is_prefix(&last, value))));
             last = value;
@@ -288,17 +288,17 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_keeps_to_its_budget(
+    fn arbitrary_text_stays_within_its_budget(
         text in ".{0,80}|[\\[\\]{}:,\"a\\\\u0 ]{0,60}",
         seed: u64,
         max_nodes in 0..8_usize,
     ) {
         let mut partial = Partial::new(PartialOptions { max_nodes, ..PartialOptions::default() });
         let mut twin = partial.clone();
-        in_three(&text, seed).iter().for_each(|piece| partial.feed(piece));
+        in_three(&text, seed).iter().for_each(|fragment| partial.feed(fragment));
         twin.feed(&text);
         prop_assert_eq!(partial.value(), twin.value());
-        prop_assert_eq!(partial.judged(), twin.judged());
+        prop_assert_eq!(partial.verdict(), twin.verdict());
         prop_assert!(partial.value().map_or(0, |value| nodes(&value)) <= max_nodes);
     }
 }

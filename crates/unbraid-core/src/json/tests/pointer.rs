@@ -1,11 +1,11 @@
 use crate::json::{Pointer, PointerError};
 
-/// Each step as its key, and its position where it has one.
+/// The reference tokens as keys, with the positions of those that have one.
 #[track_caller]
 fn assert_case(pointer: &str, expected: &[(&str, Option<usize>)]) {
     let parsed = Pointer::parse(pointer).unwrap();
     let mut steps = Vec::new();
-    while let Some(step) = parsed.step(steps.len()) {
+    while let Some(step) = parsed.token(steps.len()) {
         steps.push((&*step.key, step.index));
     }
     assert_eq!(steps, expected, "{pointer}");
@@ -13,7 +13,7 @@ fn assert_case(pointer: &str, expected: &[(&str, Option<usize>)]) {
 }
 
 #[test]
-fn steps_are_unescaped() {
+fn reference_tokens_are_unescaped() {
     assert_case("", &[]);
     assert_case("/", &[("", None)]);
     assert_case("/a//b", &[("a", None), ("", None), ("b", None)]);
@@ -44,7 +44,7 @@ fn positions_have_no_leading_zero() {
 }
 
 #[test]
-fn what_is_no_pointer_says_why() {
+fn an_invalid_pointer_is_refused_with_a_reason() {
     assert_eq!(Pointer::parse("a"), Err(PointerError::NoSlash));
     assert_eq!("a/b".parse::<Pointer>(), Err(PointerError::NoSlash));
     assert_eq!(

@@ -1,9 +1,9 @@
-//! What the machine does in one pass, done slowly with `serde_json`.
+//! Slow references for the scanner, based on `serde_json`.
 
 use crate::{CallStatus, depth::is_deeper_than, limits::MAX_ARGUMENT_DEPTH};
 
-/// As `judge`, by `serde_json`, in several passes.
-pub(super) fn judge_slowly(text: &str) -> CallStatus {
+/// Does what `check` does, with `serde_json` and in several passes.
+pub(super) fn slow_check(text: &str) -> CallStatus {
     if text.trim().is_empty() {
         return CallStatus::EmptyAsObject;
     }
@@ -19,7 +19,7 @@ pub(super) fn judge_slowly(text: &str) -> CallStatus {
     }
 }
 
-/// Raw control characters are legal nowhere in JSON strings, and models write them there (J1 to J3).
+/// Whether a string contains a raw control character, which JSON forbids and models write (J1 to J3).
 fn judge_repaired(text: &str) -> CallStatus {
     match count_values(&escape_controls(text)) {
         Values::One | Values::PlaceholderAndOne => CallStatus::Repaired,
@@ -29,7 +29,7 @@ fn judge_repaired(text: &str) -> CallStatus {
     }
 }
 
-/// A value that is JSON by its form, and whose strings `serde_json` refuses none the less (J17).
+/// Whether a text is JSON by its grammar, but has a string that `serde_json` refuses (J17).
 fn has_lone_surrogate(value: &str) -> bool {
     let error = serde_json::from_str::<serde_json::Value>(value).err();
     error.is_some_and(|error| !error.to_string().contains("number out of range"))
@@ -67,9 +67,9 @@ fn count_values(text: &str) -> Values {
     }
 }
 
-/// The text with every control character inside a string escaped; structure untouched (R29).
+/// The text with every control character inside a string escaped, and everything else unchanged.
 ///
-/// A backslash before a raw control character is escaped too, so that both come through (J3).
+/// A backslash before a raw control character is escaped as well, so that both are kept (J3).
 pub(super) fn escape_controls(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let (mut in_string, mut escaped) = (false, false);

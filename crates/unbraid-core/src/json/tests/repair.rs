@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{arguments, document, reference::escape_controls};
 use crate::json::{Repair, Verdict, check, repair};
 
-/// The text after a repair, which is made only where it is allowed, and with others too.
+/// The text after a repair. Checks that it is made only if it is allowed, and also together with others.
 #[track_caller]
 fn assert_case(text: &str, repairs: Repair, expected: &str) {
     let repaired = repair(text, repairs);
@@ -46,13 +46,13 @@ fn j1_to_j3_controls_are_escaped_in_strings_only() {
     controls("[\"x\\\ny\"]", "[\"x\\\\\\ny\"]");
     controls("[\"x\\\\\ny\"]", "[\"x\\\\\\ny\"]");
     controls("{\"a\ny\":1}", "{\"a\\ny\":1}");
-    // R29: an unterminated last string too.
+    // Also in an unterminated string at the end.
     controls("{\"a\":\"x\n", "{\"a\":\"x\\n");
     assert_eq!(Repair::default(), Repair::CONTROLS);
 }
 
 #[test]
-fn j4_a_backslash_that_escapes_nothing_stands_for_itself() {
+fn j4_the_backslash_of_an_invalid_escape_is_escaped() {
     let escapes = |text, expected| assert_case(text, Repair::ESCAPES, expected);
     escapes(r#"["\d+"]"#, r#"["\\d+"]"#);
     escapes(r#"["C:\Users\new"]"#, r#"["C:\\Users\new"]"#);
@@ -60,7 +60,7 @@ fn j4_a_backslash_that_escapes_nothing_stands_for_itself() {
     escapes(r#"["\u12"]"#, r#"["\\u12"]"#);
     escapes(r#"["\u12\u00e9\x"]"#, r#"["\\u12\u00e9\\x"]"#);
     escapes(r#"["\é"]"#, r#"["\\é"]"#);
-    // What the end cuts may have been an escape.
+    // The end may have cut an escape.
     untouched(r#"["x\"#, Repair::ALL);
     untouched(r#"["x\u00"#, Repair::ALL);
     let both = Repair::CONTROLS | Repair::ESCAPES;
@@ -69,7 +69,7 @@ fn j4_a_backslash_that_escapes_nothing_stands_for_itself() {
 }
 
 #[test]
-fn j5_escapes_outside_of_strings_are_white_space() {
+fn j5_escapes_outside_strings_are_white_space() {
     let newlines = |text, expected| assert_case(text, Repair::LITERAL_NEWLINES, expected);
     newlines(r#"{\n"a\n":1\r\n,\t"b":2}"#, "{\n\"a\\n\":1\r\n,\t\"b\":2}");
     untouched(r"[\d]", Repair::ALL);
@@ -77,7 +77,7 @@ fn j5_escapes_outside_of_strings_are_white_space() {
 }
 
 #[test]
-fn j7_only_what_is_not_cut_is_closed() {
+fn j7_containers_are_closed_only_if_no_token_was_cut() {
     let close = |text, expected| assert_case(text, Repair::CLOSE, expected);
     close("{\"a\":\"x\"", "{\"a\":\"x\"}");
     close("{\"a\":[{\"b\":[1]", "{\"a\":[{\"b\":[1]}]}");
@@ -103,7 +103,7 @@ fn j7_only_what_is_not_cut_is_closed() {
     ] {
         untouched(cut, Repair::ALL);
     }
-    // What would still be no JSON is not closed either.
+    // Text that would not be JSON even so is not closed.
     untouched("{\"a\":\"x\n\"", Repair::CLOSE);
     assert_case(
         "{\"a\":\"x\n\"",
@@ -125,7 +125,7 @@ fn j17_lone_surrogates_are_replaced() {
 }
 
 #[test]
-fn the_fixtures_come_out_as_by_the_reference() {
+fn repaired_fixtures_match_the_reference() {
     for text in arguments() {
         let repaired = repair(&text, Repair::CONTROLS);
         assert_eq!(repaired.text, escape_controls(&text));
@@ -138,21 +138,21 @@ fn the_fixtures_come_out_as_by_the_reference() {
 
 proptest! {
     #[test]
-    fn json_is_not_touched(text in document()) {
+    fn valid_json_is_not_changed(text in document()) {
         let repaired = repair(&text, Repair::ALL);
         prop_assert!(repaired.applied.is_empty());
         prop_assert!(matches!(repaired.text, Cow::Borrowed(_)));
     }
 
     #[test]
-    fn controls_are_escaped_as_by_the_reference(text in "([\"\\\\u0a\n\t\u{0}\u{1f}\u{7f}é]|\\\\[\"\\\\\n])*") {
+    fn escaped_controls_match_the_reference(text in "([\"\\\\u0a\n\t\u{0}\u{1f}\u{7f}é]|\\\\[\"\\\\\n])*") {
         let repaired = repair(&text, Repair::CONTROLS);
         prop_assert_eq!(&repaired.text, &escape_controls(&text));
         prop_assert_eq!(repaired.applied.is_empty(), matches!(repaired.text, Cow::Borrowed(_)));
     }
 
     #[test]
-    fn a_repair_is_repeated_without_effect(text in ".{0,60}|[\\[\\]{}:,\"a\\\\unr0d83\n ]{0,40}", bits in 0..32_u8) {
+    fn repairing_twice_changes_nothing(text in ".{0,60}|[\\[\\]{}:,\"a\\\\unr0d83\n ]{0,40}", bits in 0..32_u8) {
         let allowed = [
             Repair::CONTROLS, Repair::ESCAPES, Repair::LITERAL_NEWLINES, Repair::CLOSE, Repair::LONE_SURROGATES,
         ];
@@ -166,14 +166,14 @@ proptest! {
     }
 
     #[test]
-    fn what_serde_json_reads_is_not_touched(text in "[\\[\\]{}:,\"a\\\\unr0d8f\n ]{0,12}") {
+    fn text_that_serde_json_accepts_is_not_changed(text in "[\\[\\]{}:,\"a\\\\unr0d8f\n ]{0,12}") {
         if serde_json::from_str::<Value>(&text).is_ok() {
             prop_assert!(repair(&text, Repair::ALL).applied.is_empty());
         }
     }
 
     #[test]
-    fn a_judgement_of_repaired_means_that_the_repair_gives_json(text in "\\{\"a\":\"[a\\\\\n\t\u{0}n]{0,8}\"\\}") {
+    fn a_verdict_of_repaired_means_that_the_repair_gives_json(text in "\\{\"a\":\"[a\\\\\n\t\u{0}n]{0,8}\"\\}") {
         if check(&text) == Verdict::Repaired {
             prop_assert_eq!(check(&repair(&text, Repair::default()).text), Verdict::Complete);
         }

@@ -2,16 +2,16 @@ use crate::{
     json::{
         Verdict,
         scan::Scanner,
-        token::{Container, Token, Visit},
+        token::{Container, Token, TokenListener},
     },
     limits::MAX_ARGUMENT_DEPTH,
 };
 
-/// Writes tokens down, pieces of one text joined.
+/// Records the tokens, with the parts of each text joined.
 #[derive(Debug, Default)]
 struct Notes(String);
 
-impl Visit for Notes {
+impl TokenListener for Notes {
     fn token(&mut self, token: Token<'_>) {
         let note = match token {
             Token::Open(Container::Array) => "[",
@@ -20,7 +20,7 @@ impl Visit for Notes {
             Token::Key => "k<",
             Token::String => "s<",
             Token::KeyEnd | Token::StringEnd => ">",
-            Token::Text("") | Token::NumberText("") => panic!("an empty piece"),
+            Token::Text("") | Token::NumberText("") => panic!("an empty fragment"),
             Token::Text(text) | Token::NumberText(text) => text,
             Token::NumberEnd => "#",
             Token::Literal(literal) => literal.as_str(),
@@ -30,22 +30,26 @@ impl Visit for Notes {
     }
 }
 
-fn scan(pieces: &[&str]) -> (String, Verdict) {
+fn scan(fragments: &[&str]) -> (String, Verdict) {
     let (mut scanner, mut notes) = (Scanner::default(), Notes::default());
-    for piece in pieces {
-        scanner.feed(piece, &mut notes);
+    for fragment in fragments {
+        scanner.feed(fragment, &mut notes);
     }
-    (notes.0, scanner.judged())
+    (notes.0, scanner.verdict())
 }
 
-/// The same tokens come however the text is cut in three.
+/// Checks that the tokens do not depend on the fragments.
 #[track_caller]
 fn assert_case(text: &str, tokens: &str) {
-    let whole = scan(&[text]);
-    assert_eq!(whole.0, tokens, "{text}");
+    let complete = scan(&[text]);
+    assert_eq!(complete.0, tokens, "{text}");
     for (head, tail) in splits(text) {
         for (middle, tail) in splits(tail) {
-            assert_eq!(scan(&[head, middle, tail]), whole, "{head}|{middle}|{tail}");
+            assert_eq!(
+                scan(&[head, middle, tail]),
+                complete,
+                "{head}|{middle}|{tail}"
+            );
         }
     }
 }
@@ -55,7 +59,7 @@ fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 #[test]
-fn structure_is_told_as_it_comes() {
+fn tokens_are_emitted_as_text_arrives() {
     assert_case("", "");
     assert_case(" [ ] ", "[)");
     assert_case("{ }", "{)");
@@ -79,7 +83,7 @@ fn j19_words_end_only_when_delimited() {
 }
 
 #[test]
-fn escapes_are_decoded_and_halves_held_back() {
+fn escapes_are_decoded_and_surrogate_halves_held_back() {
     assert_case(r#"["\"\\\/\b\f\n\r\t"]"#, "[s<\"\\/\u{8}\u{c}\n\r\t>)");
     assert_case(r#"["\u00e9\u4E2d"]"#, "[s<é中>)");
     assert_case(r#"["x\u00"#, "[s<x");
@@ -94,14 +98,14 @@ fn escapes_are_decoded_and_halves_held_back() {
 }
 
 #[test]
-fn j1_to_j3_raw_controls_are_read_as_themselves() {
+fn j1_to_j3_raw_controls_are_kept() {
     assert_case("[\"a\nb\r\t\0\u{1b}\"]", "[s<a\nb\r\t\0\u{1b}>)");
     assert_case("[\"a\\\nb\"]", "[s<a\\\nb>)");
     assert_case("{\"a\nb\":1}", "{k<a\nb>1#)");
 }
 
 #[test]
-fn an_offence_ends_it() {
+fn an_error_ends_the_scan() {
     assert_case("[1,]", "[1#");
     assert_case("[1}", "[1#");
     assert_case("{\"a\":1]", "{k<a>1#");
@@ -118,7 +122,7 @@ fn an_offence_ends_it() {
 }
 
 #[test]
-fn further_values_are_told_and_a_placeholder_is_named() {
+fn further_values_and_placeholders_are_emitted() {
     assert_case("{}{\"a\":1}", "{)!{k<a>1#)");
     assert_case("{} 5 {}", "{)!5#{)");
     assert_case("{ }{}", "{){)");
@@ -134,14 +138,14 @@ fn j16_depth_is_bounded() {
     let deeper = format!("{deep}{{");
     let offset = MAX_ARGUMENT_DEPTH;
     assert_eq!(scan(&[&deeper]), (deep, Verdict::TooDeep { offset }));
-    // Siblings are no depth.
+    // Siblings do not add depth.
     let flat = format!("[{}0]", "[],{},".repeat(500));
     assert_eq!(scan(&[&flat]).1, Verdict::Complete);
 }
 
 #[test]
-fn it_keeps_no_text() {
-    // What is `Copy` and small cannot look back: a fragment costs what its own bytes cost (J20).
+fn the_scanner_keeps_no_text() {
+    // A small `Copy` type holds no text, so a fragment costs time in proportion to its own length (J20).
     fn is_copy<T: Copy>() {}
     is_copy::<Scanner>();
     assert!(size_of::<Scanner>() <= 112, "{}", size_of::<Scanner>());

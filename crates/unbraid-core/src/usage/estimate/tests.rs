@@ -1,4 +1,4 @@
-//! What is made of a usage that is missing in part.
+//! Estimates of usage that is missing in part.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use super::*;
 
 const P: Option<u64> = Some(10);
 
-/// `prompt completion total [choices] source`, where `~` marks what was estimated.
-fn told(usage: &Usage) -> String {
+/// `prompt completion total [choices] source`, where `~` marks an estimated number.
+fn summary(usage: &Usage) -> String {
     let mark = |estimated| if estimated { "~" } else { "" };
     let show = |figure: Option<u64>, estimated| {
         figure.map_or_else(
@@ -52,11 +52,11 @@ fn check(reported: &Usage, prompt: Option<u64>, choices: &[u64], expected: &str)
         .zip(0..)
         .map(|(tokens, index)| (ChoiceIndex(index), *tokens))
         .collect();
-    assert_eq!(told(&estimate(reported, prompt, &choices)), expected);
+    assert_eq!(summary(&estimate(reported, prompt, &choices)), expected);
 }
 
 #[test]
-fn u12_what_is_not_reported_is_estimated() {
+fn u12_missing_numbers_are_estimated() {
     let none = Usage::default();
     check(&none, P, &[3, 4], "~10 ~7 ~17 [0:~3, 1:~4] Estimated");
     check(&none, None, &[3, 4], "- ~7 - [0:~3, 1:~4] Estimated");
@@ -66,17 +66,17 @@ fn u12_what_is_not_reported_is_estimated() {
 }
 
 #[test]
-fn what_is_reported_stays() {
+fn reported_numbers_are_kept() {
     let all = reported(Some(5), Some(6), Some(11));
     check(&all, P, &[3], "5 6 11 [0:6] Reported");
     check(&all, P, &[3, 4], "5 6 11 [0:~3, 1:~4] Mixed");
     check(&all, P, &[], "5 6 11 [] Reported");
-    let odd = reported(Some(5), Some(6), Some(99));
-    check(&odd, P, &[3], "5 6 99 [0:6] Reported");
+    let inconsistent = reported(Some(5), Some(6), Some(99));
+    check(&inconsistent, P, &[3], "5 6 99 [0:6] Reported");
 }
 
 #[test]
-fn u05_a_part_is_filled_up() {
+fn u05_missing_parts_are_added() {
     check(
         &reported(None, None, Some(5)),
         P,
@@ -116,7 +116,7 @@ fn u05_a_part_is_filled_up() {
 }
 
 #[test]
-fn u07_a_choice_that_was_told_apart_keeps_its_figure() {
+fn u07_a_choice_with_its_own_report_keeps_its_number() {
     let mut apart = reported(Some(5), None, None);
     apart.per_choice = vec![(ChoiceIndex(1), 8)];
     check(&apart, None, &[3, 4], "5 ~11 ~16 [0:~3, 1:8] Mixed");
@@ -126,7 +126,7 @@ fn u07_a_choice_that_was_told_apart_keeps_its_figure() {
 }
 
 #[test]
-fn u12_the_counts_of_choices_that_were_not_reported_are_added() {
+fn u12_counts_of_choices_without_a_report_are_added() {
     let mut apart = reported(Some(5), Some(8), Some(13));
     apart.per_choice = vec![(ChoiceIndex(1), 8)];
     apart.by_choice = true;
@@ -144,27 +144,27 @@ fn u12_the_counts_of_choices_that_were_not_reported_are_added() {
 }
 
 #[test]
-fn u15_the_estimate_stands_beside_a_figure_that_is_below_what_was_received() {
+fn u15_a_report_below_what_was_received_has_an_estimate_beside_it() {
     let mut below = reported(Some(5), Some(6), Some(11));
     below.below_received = true;
     let choices = |counts: &[u64]| -> Vec<(ChoiceIndex, u64)> {
         (0..).map(ChoiceIndex).zip(counts.iter().copied()).collect()
     };
     let usage = estimate(&below, P, &choices(&[70, 80]));
-    assert_eq!(told(&usage), "5 6 11 [0:~70, 1:~80] Mixed");
+    assert_eq!(summary(&usage), "5 6 11 [0:~70, 1:~80] Mixed");
     assert_eq!(usage.counted, Some(150));
     let usage = estimate(&below, P, &choices(&[70]));
-    assert_eq!(told(&usage), "5 6 11 [0:6] Mixed");
+    assert_eq!(summary(&usage), "5 6 11 [0:6] Mixed");
     assert_eq!(usage.counted, Some(70));
     below.per_choice = vec![(ChoiceIndex(1), 6)];
     let usage = estimate(&below, P, &choices(&[70, 80]));
-    assert_eq!(told(&usage), "5 6 11 [0:~70, 1:6] Mixed");
+    assert_eq!(summary(&usage), "5 6 11 [0:~70, 1:6] Mixed");
     assert_eq!(usage.counted, Some(150));
     assert_eq!(estimate(&below, P, &[]).counted, None);
 }
 
 #[test]
-fn a_discarded_choice_counts_by_its_bytes() {
+fn a_discarded_choice_is_estimated_from_its_bytes() {
     let mut log = Transcript::new(ChoiceIndex(0), crate::CompletionKind::Chat);
     let mut machine = crate::choice::ChoiceMachine::new(&crate::Config::default());
     let mut say = |text: &'static str, log: &mut Transcript| {

@@ -1,27 +1,27 @@
-//! Nodes to text that serde_json reads, and the limits of what it reads.
+//! Writes nodes as text that `serde_json` can read, within the limits of that crate.
 
 use super::{Node, Value, number};
 
-/// serde_json refuses the level after this one.
+/// The deepest nesting that `serde_json` accepts.
 pub(crate) const SERDE_DEPTH: usize = 127;
 
-/// With its `raw_value` feature, serde_json takes an object that starts with this key for the text in its value.
+/// With its feature `raw_value`, `serde_json` reads an object with this first key as the raw text in its value.
 pub(crate) const SERDE_KEY: &str = "$serde_json::private::RawValue";
 
 pub(crate) fn json(node: &Node<'_>) -> String {
     let mut writer = Writer {
         out: String::with_capacity(node.raw.len()),
-        any_number: true,
+        keeps_large_numbers: true,
     };
     writer.write(node, SERDE_DEPTH);
     writer.out
 }
 
-/// The same, with null for every number that a `Value` has no room for.
+/// Like [`json`], but with null for every number that a `Value` has no room for.
 pub(crate) fn json_in_range(node: &Node<'_>) -> String {
     let mut writer = Writer {
         out: String::with_capacity(node.raw.len()),
-        any_number: false,
+        keeps_large_numbers: false,
     };
     writer.write(node, SERDE_DEPTH);
     writer.out
@@ -29,38 +29,40 @@ pub(crate) fn json_in_range(node: &Node<'_>) -> String {
 
 struct Writer {
     out: String,
-    /// Whether numbers beyond the largest `f64` are written, too.
-    any_number: bool,
+    /// Whether numbers beyond the largest `f64` are kept.
+    keeps_large_numbers: bool,
 }
 
 impl Writer {
-    fn write(&mut self, node: &Node<'_>, levels: usize) {
+    fn write(&mut self, node: &Node<'_>, remaining_depth: usize) {
         match &node.value {
             Value::Null => self.out.push_str("null"),
-            Value::Number(raw) if node.clean && (self.any_number || number::in_range(raw)) => {
+            Value::Number(raw)
+                if node.clean && (self.keeps_large_numbers || number::in_range(raw)) =>
+            {
                 self.out.push_str(raw);
             }
             Value::Number(_) => self.out.push_str("null"),
-            Value::Bool(truth) => self.out.push_str(if *truth { "true" } else { "false" }),
+            Value::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
             Value::String(_) if node.clean => self.out.push_str(node.raw),
-            Value::String(wide) => write_string(&mut self.out, &wide.to_cow()),
-            Value::Array(_) | Value::Object(_) if levels == 0 => self.out.push_str("null"),
+            Value::String(string) => write_string(&mut self.out, &string.to_cow()),
+            Value::Array(_) | Value::Object(_) if remaining_depth == 0 => self.out.push_str("null"),
             Value::Array(items) => {
                 self.out.push('[');
-                for (place, item) in items.iter().enumerate() {
-                    comma(&mut self.out, place);
-                    self.write(item, levels - 1);
+                for (position, item) in items.iter().enumerate() {
+                    comma(&mut self.out, position);
+                    self.write(item, remaining_depth - 1);
                 }
                 self.out.push(']');
             }
             Value::Object(fields) => {
                 self.out.push('{');
                 let kept = fields.iter().filter(|(key, _)| key != SERDE_KEY);
-                for (place, (key, node)) in kept.enumerate() {
-                    comma(&mut self.out, place);
+                for (position, (key, node)) in kept.enumerate() {
+                    comma(&mut self.out, position);
                     write_string(&mut self.out, key);
                     self.out.push(':');
-                    self.write(node, levels - 1);
+                    self.write(node, remaining_depth - 1);
                 }
                 self.out.push('}');
             }
@@ -68,8 +70,8 @@ impl Writer {
     }
 }
 
-fn comma(out: &mut String, place: usize) {
-    if place > 0 {
+fn comma(out: &mut String, position: usize) {
+    if position > 0 {
         out.push(',');
     }
 }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{arguments, reference::judge_slowly};
+use super::{arguments, reference::slow_check};
 use crate::{
     CallStatus,
     json::{Verdict, check},
@@ -12,7 +12,7 @@ fn assert_case(text: &str, expected: Verdict) {
 }
 
 #[test]
-fn arguments_are_judged_by_their_text() {
+fn the_verdict_depends_on_the_text() {
     assert_case("{\"a\":1}", Verdict::Complete);
     assert_case("", Verdict::EmptyAsObject);
     assert_case(" \n", Verdict::EmptyAsObject);
@@ -47,12 +47,12 @@ fn a_number_or_escape_that_lacks_a_digit_is_truncated() {
     assert_case("{\"a\":1e", Verdict::Truncated);
     assert_case("-", Verdict::Truncated);
     assert_case("{\"a\":\"\\u00", Verdict::Truncated);
-    // The quote is wrong before the end, although too few characters follow for an escape.
+    // The quote is an error before the end, although too few characters follow for an escape.
     assert_case("{\"a\":\"\\u0\"}", Verdict::Invalid { offset: 9 });
 }
 
 #[test]
-fn the_reference_agrees() {
+fn check_matches_the_reference() {
     let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     let mut table: Vec<String> = arguments();
     table.extend([deep(127), deep(128), format!("[\"{}\"]", "[".repeat(500))]);
@@ -94,7 +94,7 @@ fn the_reference_agrees() {
     for text in table {
         assert_eq!(
             CallStatus::from(check(&text)),
-            judge_slowly(&text),
+            slow_check(&text),
             "{text:?}"
         );
     }
@@ -102,20 +102,20 @@ fn the_reference_agrees() {
 
 proptest! {
     #[test]
-    fn random_text_is_judged_as_by_the_reference(
+    fn the_verdict_on_random_text_matches_the_reference(
         text in "([\\[\\]{}:, \n]|\"[a\\\\\n\"u0]{0,3}\"|\"|true|nul|-?[0-9]{1,2}|\\{\\}|\"k\":){0,12}",
     ) {
-        let (ours, theirs) = (CallStatus::from(check(&text)), judge_slowly(&text));
-        // Where serde_json misses a digit it is not sure whether the text ends there.
+        let (ours, theirs) = (CallStatus::from(check(&text)), slow_check(&text));
+        // If a digit is missing, `serde_json` does not always report whether the text ends there.
         let lacks_digit = text.contains("\\u") || text.ends_with('-');
         prop_assert!(ours == theirs || lacks_digit, "{:?} is {} and should be {}", text, ours, theirs);
     }
 
     #[test]
-    fn arbitrary_text_is_judged(text: String) {
+    fn arbitrary_text_gets_a_verdict(text: String) {
         match check(&text) {
             Verdict::Invalid { offset } => prop_assert!(text.is_char_boundary(offset)),
-            judged => prop_assert!(text.len() > 2 || judged != Verdict::Repaired),
+            verdict => prop_assert!(text.len() > 2 || verdict != Verdict::Repaired),
         }
     }
 }

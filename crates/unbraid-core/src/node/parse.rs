@@ -1,4 +1,4 @@
-//! Text to nodes, without recursion: the depth of the input costs heap, not stack.
+//! Parses text to nodes without recursion: deeply nested input needs heap, not stack.
 
 use std::borrow::Cow;
 
@@ -6,36 +6,38 @@ use memchr::memchr2;
 
 use crate::limits::MAX_VALUES;
 
-use super::{Node, NodeError, Value, Wide, number, string::Unquoted, unique::unique, write};
+use super::{
+    JsonString, Node, NodeError, Value, number, string::StringDecoder, unique::unique, write,
+};
 
-/// The nodes are dropped by recursion, which at this depth fits the smallest stacks in use.
-const DEEPEST: usize = 512;
+/// Dropping a node is recursive. At this depth it fits the smallest stacks in use.
+const MAX_DEPTH: usize = 512;
 
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     input: &'a str,
-    at: usize,
+    pos: usize,
     max_depth: usize,
     values: usize,
-    open: Vec<Open<'a>>,
-    /// Whether nothing has come so far that the grammar of JSON does not allow.
-    json: bool,
+    open: Vec<OpenContainer<'a>>,
+    /// Whether everything read so far is allowed by the grammar of JSON.
+    is_json: bool,
 }
 
 /// An array or object that is not closed yet.
 #[derive(Debug)]
-struct Open<'a> {
+struct OpenContainer<'a> {
     start: usize,
     items: Items<'a>,
     clean: bool,
-    /// Levels below this one.
+    /// The nesting of the containers inside this one.
     height: usize,
 }
 
 #[derive(Debug)]
 enum Items<'a> {
     Array(Vec<Node<'a>>),
-    /// `key` waits for its value.
+    /// `key` is the key whose value follows.
     Object {
         key: Cow<'a, str>,
         fields: Vec<(Cow<'a, str>, Node<'a>)>,
@@ -43,10 +45,10 @@ enum Items<'a> {
 }
 
 #[derive(Debug)]
-enum Step<'a> {
-    /// A value must start here.
-    Start,
-    /// A value of so many levels has just ended.
+enum ParseStep<'a> {
+    /// A value begins here.
+    Value,
+    /// A value of this nesting has ended.
     Ended(Node<'a>, usize),
 }
 
@@ -54,31 +56,31 @@ impl<'a> Reader<'a> {
     pub(crate) fn new(input: &'a str, max_depth: usize) -> Self {
         Self {
             input,
-            at: 0,
-            max_depth: max_depth.min(DEEPEST),
+            pos: 0,
+            max_depth: max_depth.min(MAX_DEPTH),
             values: 0,
             open: Vec::new(),
-            json: true,
+            is_json: true,
         }
     }
 
-    /// Whether what was read is JSON by its grammar, and not merely tolerated.
+    /// Whether the input is JSON by its grammar, and not merely tolerated.
     pub(crate) fn is_json(&self) -> bool {
-        self.json
+        self.is_json
     }
 
     pub(crate) fn used(&self) -> usize {
-        self.at
+        self.pos
     }
 
     pub(crate) fn value(&mut self) -> Result<Node<'a>, NodeError> {
-        let mut step = Step::Start;
+        let mut step = ParseStep::Value;
         loop {
             step = match step {
-                Step::Start => self.start()?,
-                Step::Ended(node, height) => match self.open.pop() {
+                ParseStep::Value => self.start_value()?,
+                ParseStep::Ended(node, height) => match self.open.pop() {
                     None => return Ok(node),
-                    Some(parent) => self.go_on(parent, node, height)?,
+                    Some(parent) => self.continue_container(parent, node, height)?,
                 },
             };
         }
@@ -86,16 +88,16 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn end(&mut self) -> Result<(), NodeError> {
         self.skip_space();
-        if self.at == self.input.len() {
+        if self.pos == self.input.len() {
             Ok(())
         } else {
             Err(self.unexpected())
         }
     }
 
-    fn start(&mut self) -> Result<Step<'a>, NodeError> {
+    fn start_value(&mut self) -> Result<ParseStep<'a>, NodeError> {
         self.skip_space();
-        let start = self.at;
+        let start = self.pos;
         self.values += 1;
         if self.values > MAX_VALUES {
             return Err(NodeError::TooMany { offset: start });
@@ -110,7 +112,7 @@ impl<'a> Reader<'a> {
             }
             Some(b'"') => self
                 .string()
-                .map(|(wide, clean)| (Value::String(wide), clean))?,
+                .map(|(string, clean)| (Value::String(string), clean))?,
             Some(b'n') => self.word("null", Value::Null, true)?,
             Some(b't') => self.word("true", Value::Bool(true), true)?,
             Some(b'f') => self.word("false", Value::Bool(false), true)?,
@@ -122,7 +124,7 @@ impl<'a> Reader<'a> {
             Some(b'-' | b'0'..=b'9') => self.number()?,
             _ => return Err(self.unexpected()),
         };
-        Ok(Step::Ended(
+        Ok(ParseStep::Ended(
             Node {
                 value,
                 raw: self.since(start),
@@ -132,55 +134,55 @@ impl<'a> Reader<'a> {
         ))
     }
 
-    fn enter(&mut self, items: Items<'a>) -> Result<Step<'a>, NodeError> {
+    fn enter(&mut self, items: Items<'a>) -> Result<ParseStep<'a>, NodeError> {
         if self.open.len() >= self.max_depth {
-            return Err(NodeError::TooDeep { offset: self.at });
+            return Err(NodeError::TooDeep { offset: self.pos });
         }
-        let mut open = Open {
-            start: self.at,
+        let mut open = OpenContainer {
+            start: self.pos,
             items,
             clean: true,
             height: 0,
         };
-        self.at += 1;
+        self.pos += 1;
         self.skip_space();
         if self.peek() == Some(open.closer()) {
             return Ok(self.close(open));
         }
-        self.key_of(&mut open)?;
+        self.read_key(&mut open)?;
         self.open.push(open);
-        Ok(Step::Start)
+        Ok(ParseStep::Value)
     }
 
-    fn go_on(
+    fn continue_container(
         &mut self,
-        mut parent: Open<'a>,
+        mut parent: OpenContainer<'a>,
         node: Node<'a>,
         height: usize,
-    ) -> Result<Step<'a>, NodeError> {
+    ) -> Result<ParseStep<'a>, NodeError> {
         parent.add(node, height);
         self.skip_space();
         match self.peek() {
             Some(b',') => {
-                self.at += 1;
-                self.key_of(&mut parent)?;
+                self.pos += 1;
+                self.read_key(&mut parent)?;
                 self.open.push(parent);
-                Ok(Step::Start)
+                Ok(ParseStep::Value)
             }
             Some(byte) if byte == parent.closer() => Ok(self.close(parent)),
             _ => Err(self.unexpected()),
         }
     }
 
-    fn close(&mut self, open: Open<'a>) -> Step<'a> {
-        self.at += 1;
+    fn close(&mut self, open: OpenContainer<'a>) -> ParseStep<'a> {
+        self.pos += 1;
         let height = open.height + 1;
         let clean = open.clean && height <= write::SERDE_DEPTH;
         let value = match open.items {
             Items::Array(items) => Value::Array(items),
             Items::Object { fields, .. } => Value::Object(unique(fields)),
         };
-        Step::Ended(
+        ParseStep::Ended(
             Node {
                 value,
                 raw: self.since(open.start),
@@ -190,8 +192,8 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// Reads the key and the colon before the next value of an object; an array needs neither.
-    fn key_of(&mut self, open: &mut Open<'a>) -> Result<(), NodeError> {
+    /// Reads the key and the colon before the next value of an object. An array has neither.
+    fn read_key(&mut self, open: &mut OpenContainer<'a>) -> Result<(), NodeError> {
         let Items::Object { key, fields } = &mut open.items else {
             return Ok(());
         };
@@ -199,22 +201,22 @@ impl<'a> Reader<'a> {
         if self.peek() != Some(b'"') {
             return Err(self.unexpected());
         }
-        let (wide, clean) = self.string()?;
-        *key = match wide {
-            Wide {
+        let (string, clean) = self.string()?;
+        *key = match string {
+            JsonString {
                 text,
                 low: None,
                 high: None,
             } => text,
-            halved => Cow::Owned(halved.to_cow().into_owned()),
+            string => Cow::Owned(string.to_cow().into_owned()),
         };
-        // serde_json gives its private name a meaning where it comes first.
+        // `serde_json` gives its private name a meaning if it is the first key.
         open.clean &= clean && !(fields.is_empty() && *key == write::SERDE_KEY);
         self.skip_space();
         if self.peek() != Some(b':') {
             return Err(self.unexpected());
         }
-        self.at += 1;
+        self.pos += 1;
         Ok(())
     }
 
@@ -224,14 +226,14 @@ impl<'a> Reader<'a> {
         value: Value<'a>,
         clean: bool,
     ) -> Result<(Value<'a>, bool), NodeError> {
-        let same = word
+        let matched = word
             .bytes()
             .zip(self.rest().bytes())
             .take_while(|(ours, theirs)| ours == theirs)
             .count();
-        self.at += same;
-        self.json &= clean; // the words that are not clean are not JSON
-        if same == word.len() {
+        self.pos += matched;
+        self.is_json &= clean; // the words that are not clean are not JSON either
+        if matched == word.len() {
             Ok((value, clean))
         } else {
             Err(self.unexpected())
@@ -239,19 +241,19 @@ impl<'a> Reader<'a> {
     }
 
     fn number(&mut self) -> Result<(Value<'a>, bool), NodeError> {
-        let start = self.at;
+        let start = self.pos;
         let len = number::len(self.rest());
-        self.at += len.unwrap_or_else(|offset| offset);
+        self.pos += len.unwrap_or_else(|offset| offset);
         if len.is_err() {
             return Err(self.unexpected());
         }
         Ok((Value::Number(self.since(start)), true))
     }
 
-    /// Reads a string and tells whether serde_json would have.
-    fn string(&mut self) -> Result<(Wide<'a>, bool), NodeError> {
-        let mut string = Unquoted::new();
-        self.at += 1;
+    /// Reads a string, and returns whether it is clean.
+    fn string(&mut self) -> Result<(JsonString<'a>, bool), NodeError> {
+        let mut decoder = StringDecoder::new();
+        self.pos += 1;
         loop {
             let rest = self.rest();
             let end = memchr2(b'"', b'\\', rest.as_bytes());
@@ -260,38 +262,38 @@ impl<'a> Reader<'a> {
                     offset: self.input.len(),
                 });
             };
-            string.run(run);
-            self.at += run.len();
-            let quote = self.peek() == Some(b'"');
-            self.at += 1;
-            if quote {
-                self.json &= string.is_json();
-                return Ok(string.end());
+            decoder.push_run(run);
+            self.pos += run.len();
+            let is_end = self.peek() == Some(b'"');
+            self.pos += 1;
+            if is_end {
+                self.is_json &= decoder.is_json();
+                return Ok(decoder.finish());
             }
-            self.at += string.escape(self.rest());
+            self.pos += decoder.push_escape(self.rest());
         }
     }
 
     fn skip_space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
-            self.at += 1;
+            self.pos += 1;
         }
     }
 
     fn peek(&self) -> Option<u8> {
-        self.input.as_bytes().get(self.at).copied()
+        self.input.as_bytes().get(self.pos).copied()
     }
 
     fn rest(&self) -> &'a str {
-        self.input.get(self.at..).unwrap_or_default()
+        self.input.get(self.pos..).unwrap_or_default()
     }
 
     fn since(&self, start: usize) -> &'a str {
-        self.input.get(start..self.at).unwrap_or_default()
+        self.input.get(start..self.pos).unwrap_or_default()
     }
 
     fn unexpected(&self) -> NodeError {
-        let offset = self.at;
+        let offset = self.pos;
         if offset < self.input.len() {
             NodeError::Syntax { offset }
         } else {
@@ -300,7 +302,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl<'a> Open<'a> {
+impl<'a> OpenContainer<'a> {
     fn closer(&self) -> u8 {
         match self.items {
             Items::Array(_) => b']',

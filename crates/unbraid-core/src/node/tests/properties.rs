@@ -1,17 +1,17 @@
-//! serde_json as the judge of whatever a document may look like.
+//! Compares the reader with `serde_json` on random documents.
 
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
 use super::super::*;
 
-/// The `Value` that serde_json makes of the same text.
+/// The `Value` that `serde_json` makes of the same text.
 fn to_value(node: &Node<'_>) -> Json {
     match &node.value {
         Value::Null => Json::Null,
         Value::Bool(truth) => Json::Bool(*truth),
         Value::Number(raw) => serde_json::from_str(raw).unwrap(),
-        Value::String(wide) => Json::String(wide.to_cow().into_owned()),
+        Value::String(string) => Json::String(string.to_cow().into_owned()),
         Value::Array(items) => items.iter().map(to_value).collect(),
         Value::Object(fields) => fields
             .iter()
@@ -20,7 +20,7 @@ fn to_value(node: &Node<'_>) -> Json {
     }
 }
 
-/// Compares with serde_json, as far as it goes, and tells whether the text was read.
+/// Compares the reader with `serde_json`; returns whether the text was accepted.
 fn compare(text: &str) -> Result<bool, TestCaseError> {
     let theirs = serde_json::from_str::<Json>(text);
     let ours = read(text, 512);
@@ -37,7 +37,8 @@ fn compare(text: &str) -> Result<bool, TestCaseError> {
     Ok(true)
 }
 
-/// Checks of every node that `clean` is serde_json's verdict, but for numbers that a `Value` has no room for, and that
+/// Checks for every node that `clean` agrees with `serde_json`, except for numbers that a `Value` has no room for, and
+/// that its JSON is valid.
 /// its JSON is valid.
 fn compare_json(node: &Node<'_>) -> Result<(), TestCaseError> {
     let theirs = serde_json::from_str::<Json>(node.raw);
@@ -98,28 +99,28 @@ fn texts() -> impl Strategy<Value = String> {
     })
 }
 
-/// Pieces that are likely to meet a rule of JSON, or of this reader.
-fn pieces() -> impl Strategy<Value = Vec<u8>> {
-    const PIECES: &[&str] = &[
+/// Tokens that are likely to reach a rule of JSON, or of this reader.
+fn tokens() -> impl Strategy<Value = Vec<u8>> {
+    const TOKENS: &[&str] = &[
         "{", "}", "[", "]", ",", ":", "\"", "\"a\"", "\"a\":", "\\", "\\u", "\\ud83d", "\\ude00",
         "\\u00e9", "\\d", "\\n", "null", "true", "false", "NaN", "Infinity", "-", "0", "7", "12",
         ".", "e", "E+", "1e999", " ", "\n", "\t", "\u{1}", "é", "😀", "\u{feff}", "+", "308",
         "1.5",
     ];
     prop_oneof![
-        9 => prop::sample::select(PIECES).prop_map(|piece| piece.as_bytes().to_vec()),
+        9 => prop::sample::select(TOKENS).prop_map(|token| token.as_bytes().to_vec()),
         1 => prop::collection::vec(any::<u8>(), 1..3),
     ]
 }
 
 fn mutated() -> impl Strategy<Value = String> {
-    let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..3_usize, pieces()), 1..4);
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..3_usize, tokens()), 1..4);
     (texts(), edits).prop_map(|(text, edits)| {
         let mut bytes = text.into_bytes();
-        for (at, cut, piece) in edits {
+        for (at, cut, token) in edits {
             let at = at.index(bytes.len() + 1);
             let end = bytes.len().min(at + cut);
-            bytes.splice(at..end, piece);
+            bytes.splice(at..end, token);
         }
         String::from_utf8_lossy(&bytes).into_owned()
     })
@@ -129,31 +130,31 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_json_document_is_read_as_serde_json_reads_it(text in texts()) {
+    fn json_documents_are_read_as_serde_json_reads_them(text in texts()) {
         prop_assert!(compare(&text)?);
     }
 
     #[test]
-    fn serde_json_is_the_judge_of_mutated_documents(text in mutated()) {
+    fn mutated_documents_are_read_as_serde_json_reads_them(text in mutated()) {
         compare(&text)?;
     }
 
     #[test]
-    fn serde_json_is_the_judge_of_heaps_of_pieces(heap in prop::collection::vec(pieces(), 0..12)) {
+    fn random_token_sequences_are_read_as_serde_json_reads_them(heap in prop::collection::vec(tokens(), 0..12)) {
         let heap = String::from_utf8_lossy(&heap.concat()).into_owned();
         compare(&heap)?;
         compare(&format!("[\"{heap}\"]"))?;
     }
 
     #[test]
-    fn serde_json_is_the_judge_of_long_numbers(
+    fn long_numbers_are_read_as_serde_json_reads_them(
         number in "-?(0|[1-9][0-9]{0,24}|17976931348623[0-9]{3,8})([.][0-9]{1,24})?([eE]([+-]?[0-9]{1,3}|[+]?(2[89][0-9]|30[0-9])))?",
     ) {
         prop_assert!(compare(&number)?);
     }
 
     #[test]
-    fn a_document_that_is_cut_is_truncated(document in texts(), at in any::<prop::sample::Index>()) {
+    fn a_cut_document_is_truncated(document in texts(), at in any::<prop::sample::Index>()) {
         let text = format!("[{document}]");
         let cut = (0..=at.index(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap();
         let offset = cut;

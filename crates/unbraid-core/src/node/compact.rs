@@ -1,24 +1,24 @@
-//! JSON text without the white space between its tokens.
+//! Removes the white space between the tokens of a JSON text.
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
 
-/// The text without white space outside of strings; nothing else of it changes: escapes, the spelling of numbers, the
-/// order of keys and duplicate keys stay.
+/// The text without white space outside strings. Everything else stays: escapes, the notation of numbers, the order of
+/// keys, and duplicate keys.
 pub(crate) fn compact(text: &str) -> Cow<'_, str> {
     let mut compact = String::new();
-    // What stands before `from` was copied, if anything had to be left out so far.
-    let (mut from, mut at) = (0, 0);
-    while let Some(byte) = text.as_bytes().get(at) {
+    // The text before `from` is in `compact` already, if white space was removed before.
+    let (mut from, mut pos) = (0, 0);
+    while let Some(byte) = text.as_bytes().get(pos) {
         match byte {
-            b'"' => at = behind_string(text, at + 1),
+            b'"' => pos = string_end(text, pos + 1),
             b' ' | b'\n' | b'\r' | b'\t' => {
-                compact.push_str(text.get(from..at).unwrap_or_default());
-                at += 1;
-                from = at;
+                compact.push_str(text.get(from..pos).unwrap_or_default());
+                pos += 1;
+                from = pos;
             }
-            _ => at += 1,
+            _ => pos += 1,
         }
     }
     if from == 0 {
@@ -28,14 +28,14 @@ pub(crate) fn compact(text: &str) -> Cow<'_, str> {
     Cow::Owned(compact)
 }
 
-/// Where the string ends whose opening quote stands before `at`.
-fn behind_string(text: &str, mut at: usize) -> usize {
+/// The offset after the string whose opening quote is before `pos`.
+fn string_end(text: &str, mut pos: usize) -> usize {
     loop {
-        let rest = text.as_bytes().get(at..).unwrap_or_default();
+        let rest = text.as_bytes().get(pos..).unwrap_or_default();
         match memchr2(b'"', b'\\', rest) {
             None => return text.len(),
-            Some(end) if rest.get(end) == Some(&b'"') => return at + end + 1,
-            Some(end) => at += end + 2, // whatever is escaped does not end the string
+            Some(end) if rest.get(end) == Some(&b'"') => return pos + end + 1,
+            Some(end) => pos += end + 2, // an escaped character does not end the string
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What a JSON value without choices appears to be.
+//! Recognises the format of a JSON value without choices.
 
-use super::chunk::Chunk;
+use super::Chunk;
 use crate::BodyFormat;
 
 impl Chunk<'_> {
-    /// What the value appears to be; `None` where it brings a choice or an error, which say enough.
-    pub(super) fn recognise(&self) -> Option<BodyFormat> {
+    /// The format of the value; `None` if it has a choice or an error, which need no format, or is empty.
+    pub(crate) fn recognise(&self) -> Option<BodyFormat> {
         if !self.elements.is_empty() || self.error.is_some() {
             return None;
         }
@@ -36,7 +36,7 @@ impl Chunk<'_> {
         )
     }
 
-    /// A value that says nothing at all.
+    /// Whether the value has none of the known or unknown fields.
     fn is_blank(&self) -> bool {
         self.id.is_none()
             && self.created.is_none()
@@ -58,7 +58,7 @@ impl Chunk<'_> {
     }
 
     fn by_type(&self) -> Option<BodyFormat> {
-        let name = self.word("type").or_else(|| self.word("event_type"))?;
+        let name = self.string("type").or_else(|| self.string("event_type"))?;
         Some(match name {
             "message_start"
             | "message_delta"
@@ -80,10 +80,10 @@ impl Chunk<'_> {
     fn by_fields(&self) -> Option<BodyFormat> {
         let has = |name: &str| self.extra(name).is_some();
         let is_object = |name: &str| self.extra(name).is_some_and(|raw| raw.starts_with('{'));
-        let is_truth = |name: &str| matches!(self.extra(name), Some("true" | "false"));
+        let is_bool = |name: &str| matches!(self.extra(name), Some("true" | "false"));
         Some(if self.is_list("candidates") || has("usageMetadata") {
             BodyFormat::Gemini
-        } else if has("created_at") && is_truth("done") {
+        } else if has("created_at") && is_bool("done") {
             BodyFormat::Ollama
         } else if has("stopReason") && (is_object("output") || is_object("metrics")) {
             BodyFormat::Bedrock
@@ -93,21 +93,21 @@ impl Chunk<'_> {
             || has("generated_text")
         {
             BodyFormat::TextGenerationInference
-        } else if has("content") && is_truth("stop") {
+        } else if has("content") && is_bool("stop") {
             BodyFormat::LlamaCpp
         } else {
             return None;
         })
     }
 
-    /// The raw value of a field that the chunks of this library's own format do not have.
+    /// The raw value of a field that chunks in the OpenAI format do not have.
     fn extra(&self, name: &str) -> Option<&str> {
         let mut fields = self.extra.iter();
         fields.find_map(|(key, raw)| (key == name).then_some(&**raw))
     }
 
-    /// The text of such a field, where it is a string; the names that are compared with it need no escape.
-    fn word(&self, name: &str) -> Option<&str> {
+    /// The text of such a field, if it is a string. It is compared only with names that need no escape.
+    fn string(&self, name: &str) -> Option<&str> {
         self.extra(name)?.strip_prefix('"')?.strip_suffix('"')
     }
 

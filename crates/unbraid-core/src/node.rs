@@ -1,46 +1,51 @@
-//! A tolerant JSON reader, for the chunks that serde_json refuses.
+//! A tolerant JSON reader, for the chunks that `serde_json` refuses.
 //!
-//! It takes what producers are known to send and nothing more: raw control characters and invalid escapes in strings,
-//! lone surrogate escapes, `NaN` and the infinities, deep nesting. Each of them costs the node
-//! and its ancestors the mark [`Node::clean`], so that a caller may pass untouched parts on as they came. A number of
-//! any size is clean: raw JSON keeps all of its digits, and only a `Value` has no room for them.
+//! It accepts only what producers are known to send: raw control characters and invalid escapes in strings, lone
+//! surrogate escapes, `NaN` and the infinities, deep nesting. A node that contains any of these is not
+//! [`clean`](Node::clean), and neither are its ancestors, so that a caller can pass on all other parts as they are. A
+//! number of any size is clean: raw JSON keeps all of its digits, and only a `Value` has no room for them.
 
 use std::borrow::Cow;
 
 use parse::Reader;
 
-use crate::limits::{MAX_JSON_DEPTH, MAX_VALUES};
+use crate::{
+    Fragment,
+    limits::{MAX_JSON_DEPTH, MAX_VALUES},
+};
 
 mod compact;
 mod number;
 mod parse;
+mod raw;
 mod string;
 mod unique;
 mod write;
 
 pub(crate) use compact::compact;
+pub(crate) use raw::{is_doubtful, may_overflow};
 
 #[cfg(test)]
 mod tests;
 
-/// Reads one value, with white space before it allowed, and tells how many bytes were used.
+/// Reads one value, which white space may precede, and returns it with the number of bytes read.
 ///
-/// What follows the value is not looked at. A `max_depth` beyond 512 counts as 512.
+/// The text after the value is not read. A `max_depth` beyond 512 counts as 512.
 ///
 /// # Errors
 ///
-/// The first offence, by the byte offset at which it stands.
+/// The first error, with its byte offset.
 pub(crate) fn read_prefix(input: &str, max_depth: usize) -> Result<(Node<'_>, usize), NodeError> {
     let mut reader = Reader::new(input, max_depth);
     let node = reader.value()?;
     Ok((node, reader.used()))
 }
 
-/// Reads one value that fills the input, with white space around it allowed.
+/// Reads one value that fills the input, except for white space around it.
 ///
 /// # Errors
 ///
-/// As [`read_prefix`], and a syntax error at the first byte after the value.
+/// Those of [`read_prefix`], and a syntax error at the first byte after the value.
 pub(crate) fn read(input: &str, max_depth: usize) -> Result<Node<'_>, NodeError> {
     let mut reader = Reader::new(input, max_depth);
     let node = reader.value()?;
@@ -48,13 +53,14 @@ pub(crate) fn read(input: &str, max_depth: usize) -> Result<Node<'_>, NodeError>
     Ok(node)
 }
 
-/// Reads one value as [`read`] does, and refuses what only this reader tolerates: the text has to be JSON by its grammar.
+/// Reads one value as [`read`] does, but refuses everything that only this reader tolerates: the text has to be JSON
+/// by its grammar.
 ///
 /// Lone surrogate escapes and numbers of any size are JSON.
 ///
 /// # Errors
 ///
-/// As [`read`], and a syntax error at the end of a text that is not JSON.
+/// Those of [`read`], and a syntax error at the end of a text that is not JSON.
 pub(crate) fn read_json(input: &str, max_depth: usize) -> Result<Node<'_>, NodeError> {
     let mut reader = Reader::new(input, max_depth);
     let node = reader.value()?;
@@ -67,15 +73,17 @@ pub(crate) fn read_json(input: &str, max_depth: usize) -> Result<Node<'_>, NodeE
     }
 }
 
-/// Raw JSON that the wire brought, as a value.
+/// Converts raw JSON from the stream to a value.
 ///
-/// A number that a `Value` has no room for is the nearest `f64`, and null beyond the largest of them. Lone surrogates
-/// become U+FFFD. `None` for text that is not JSON, nested too deep, or made of more than [`MAX_VALUES`].
+/// A number that a `Value` has no room for becomes the nearest `f64`, and null beyond the range of `f64`. Lone
+/// surrogates become U+FFFD. `None` for text that is not JSON, is nested too deep, or has more than [`MAX_VALUES`]
+/// values.
 pub(crate) fn to_value(raw: &str) -> Option<serde_json::Value> {
-    // Each value but the first stands behind one of these.
-    let many =
+    // Each value but the first follows one of these bytes, so their number bounds the number of values without
+    // parsing.
+    let has_too_many =
         |raw: &str| memchr::memchr3_iter(b',', b'[', b':', raw.as_bytes()).count() > MAX_VALUES;
-    if raw.len() > MAX_VALUES && many(raw) {
+    if raw.len() > MAX_VALUES && has_too_many(raw) {
         return None;
     }
     if let Ok(value) = serde_json::from_str(raw) {
@@ -85,75 +93,75 @@ pub(crate) fn to_value(raw: &str) -> Option<serde_json::Value> {
     serde_json::from_str(&write::json_in_range(&node)).ok()
 }
 
-/// A JSON value and the text it was read from.
+/// A JSON value, and the text it was read from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node<'a> {
-    /// What the text means.
+    /// The decoded value.
     pub(crate) value: Value<'a>,
-    /// The text, without outer white space.
+    /// The text, without white space around it.
     pub(crate) raw: &'a str,
-    /// Whether serde_json reads `raw` as it stands into a `Value` of the same meaning.
+    /// Whether `serde_json` reads `raw` into a `Value` of the same meaning.
     pub(crate) clean: bool,
 }
 
-/// What a JSON text means.
+/// A decoded JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number as it was written, or `NaN`, `Infinity`, `-Infinity`.
+    /// The text of a number, or `NaN`, `Infinity`, `-Infinity`.
     Number(&'a str),
-    /// A string, decoded.
-    String(Wide<'a>),
+    /// A decoded string.
+    String(JsonString<'a>),
     /// An array.
     Array(Vec<Node<'a>>),
-    /// An object in the order of the wire; of duplicate keys the last value alone (E26).
+    /// An object in the order of the text. Of duplicate keys only the last value is kept (E26).
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// A JSON string that may start with an unpaired low surrogate and end with an unpaired high one.
+/// A JSON string that may begin with an unpaired low surrogate and end with an unpaired high one.
 ///
-/// Producers that cut an answer between UTF-16 units send the halves of one character in two deltas; only a half at
-/// the edge can find its partner. A lone half elsewhere stands as U+FFFD in `text`.
+/// Producers that cut an answer between UTF-16 units send the halves of one character in two deltas, so a half at the
+/// edge may find its other half. A lone half elsewhere is U+FFFD in `text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wide<'a> {
+pub(crate) struct JsonString<'a> {
     /// The string without the halves at its edges.
     pub(crate) text: Cow<'a, str>,
-    /// The first unit, if it was a lone low surrogate: it stands before `text`.
+    /// The first unit, before `text`, if it is a lone low surrogate.
     pub(crate) low: Option<u16>,
-    /// The last unit, if it was a lone high surrogate: it stands after `text`.
+    /// The last unit, after `text`, if it is a lone high surrogate.
     pub(crate) high: Option<u16>,
 }
 
-/// Why a text is no value, not even to this reader.
+/// Why this reader refuses a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NodeError {
-    /// A byte that fits nowhere.
+    /// A byte that is not valid there.
     Syntax {
-        /// Where it stands.
+        /// The offset of the byte.
         offset: usize,
     },
     /// The input ended before its value did.
     Truncated {
-        /// Where the input ended.
+        /// The length of the input.
         offset: usize,
     },
     /// More values than [`MAX_VALUES`].
     TooMany {
-        /// Where the first of too many starts.
+        /// The offset of the first value too many.
         offset: usize,
     },
     /// An array or object deeper than allowed.
     TooDeep {
-        /// Where it opens.
+        /// The offset at which it opens.
         offset: usize,
     },
 }
 
 impl<'a> Node<'a> {
-    /// The value of a key, the last one if the object has several; `None` if it has none or is no object.
+    /// The last value of a key; `None` if the object does not have the key, or the node is not an object.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.as_object()?
             .iter()
@@ -166,10 +174,10 @@ impl<'a> Node<'a> {
         matches!(self.value, Value::Null)
     }
 
-    /// The truth value, of `true` and `false` only.
+    /// The value of `true` or `false`.
     pub(crate) fn as_bool(&self) -> Option<bool> {
         match self.value {
-            Value::Bool(truth) => Some(truth),
+            Value::Bool(value) => Some(value),
             Value::Null
             | Value::Number(_)
             | Value::String(_)
@@ -179,9 +187,9 @@ impl<'a> Node<'a> {
     }
 
     /// The string, with the surrogate halves at its edges.
-    pub(crate) fn as_str(&self) -> Option<&Wide<'a>> {
+    pub(crate) fn as_str(&self) -> Option<&JsonString<'a>> {
         match &self.value {
-            Value::String(wide) => Some(wide),
+            Value::String(string) => Some(string),
             Value::Null
             | Value::Bool(_)
             | Value::Number(_)
@@ -192,7 +200,7 @@ impl<'a> Node<'a> {
 
     /// The string, with lone surrogates as U+FFFD.
     pub(crate) fn text(&self) -> Option<Cow<'a, str>> {
-        self.as_str().map(Wide::to_cow)
+        self.as_str().map(JsonString::to_cow)
     }
 
     /// The elements of an array.
@@ -207,7 +215,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The fields of an object, in the order of the wire.
+    /// The fields of an object, in the order of the text.
     pub(crate) fn as_object(&self) -> Option<&[(Cow<'a, str>, Self)]> {
         match &self.value {
             Value::Object(fields) => Some(fields),
@@ -219,7 +227,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The exact integer, however it is written: `5`, `5.0`, `1.7e9`, `" 5 "`.
+    /// The exact integer, in any notation: `5`, `5.0`, `1.7e9`, `" 5 "`.
     pub(crate) fn as_u64_lenient(&self) -> Option<u64> {
         match number::integral(self.numeral()?)? {
             (true, 1..) => None,
@@ -227,7 +235,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The exact integer, however it is written: `-5`, `-5.0`, `1.7e9`, `" -5 "`.
+    /// The exact integer, in any notation: `-5`, `-5.0`, `1.7e9`, `" -5 "`.
     pub(crate) fn as_i64_lenient(&self) -> Option<i64> {
         match number::integral(self.numeral()?)? {
             (true, magnitude) => 0_i64.checked_sub_unsigned(magnitude),
@@ -243,7 +251,34 @@ impl<'a> Node<'a> {
             .filter(|number: &f64| number.is_finite())
     }
 
-    /// Whether a `Value` has room for every number in it.
+    /// The JSON text of an object; `None` for any other value.
+    pub(crate) fn object_json(&self) -> Option<Cow<'a, str>> {
+        matches!(self.value, Value::Object(_)).then(|| self.to_json())
+    }
+
+    /// Whether the value is set to something: gateways that serialise every field send an empty error in good chunks
+    /// (X3).
+    pub(crate) fn is_set(&self) -> bool {
+        match &self.value {
+            Value::Null | Value::Bool(false) => false,
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(fields) => !fields.is_empty(),
+            Value::Number(raw) => *raw != "0",
+            Value::Bool(true) => true,
+        }
+    }
+
+    /// The string as a fragment, with the surrogate halves at its edges.
+    pub(crate) fn fragment(&self) -> Option<Fragment<'a>> {
+        self.as_str().map(|string| Fragment {
+            text: string.text.clone(),
+            low: string.low,
+            high: string.high,
+        })
+    }
+
+    /// Whether a `Value` has room for all numbers in the node.
     pub(crate) fn is_in_range(&self) -> bool {
         match &self.value {
             Value::Null | Value::Bool(_) | Value::String(_) => true,
@@ -253,10 +288,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// JSON text of this node: `raw` if it is clean, else written anew without white space.
+    /// The JSON text of this node: `raw` if it is clean, otherwise written anew without white space.
     ///
-    /// `NaN` and the infinities become `null`, lone surrogates U+FFFD; numbers stay as they were written. What serde_json has no way to read is left out: an array or object
-    /// beyond its recursion limit is `null`, a key of its own private name goes with its value.
+    /// `NaN` and the infinities become `null`, and lone surrogates U+FFFD. Other numbers keep their text. What
+    /// `serde_json` cannot read is left out: an array or object beyond its recursion limit becomes `null`, and a key
+    /// with its private name is dropped with its value.
     pub(crate) fn to_json(&self) -> Cow<'a, str> {
         if self.clean {
             Cow::Borrowed(self.raw)
@@ -265,11 +301,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The JSON number of a number or a numeric string.
+    /// The text of a number, or of a string that contains a number.
     fn numeral(&self) -> Option<&str> {
         let text = match &self.value {
             Value::Number(raw) => raw,
-            Value::String(Wide {
+            Value::String(JsonString {
                 text,
                 low: None,
                 high: None,
@@ -284,15 +320,15 @@ impl<'a> Node<'a> {
     }
 }
 
-impl<'a> Wide<'a> {
+impl<'a> JsonString<'a> {
     /// The string, with lone surrogates as U+FFFD.
     pub(crate) fn to_cow(&self) -> Cow<'a, str> {
         if self.low.is_none() && self.high.is_none() {
             return self.text.clone();
         }
-        let mark = char::REPLACEMENT_CHARACTER;
-        let low = self.low.map(|_| mark);
-        let high = self.high.map(|_| mark);
+        let replacement = char::REPLACEMENT_CHARACTER;
+        let low = self.low.map(|_| replacement);
+        let high = self.high.map(|_| replacement);
         low.into_iter()
             .chain(self.text.chars())
             .chain(high)

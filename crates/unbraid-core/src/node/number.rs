@@ -1,8 +1,8 @@
-//! Numbers as they are written: their length, their exact integers, what serde_json makes of them.
+//! The text of numbers: its length, its exact integer, and whether `serde_json` accepts it.
 
-/// The length of the JSON number that a text starts with, or the offset of the byte that spoils it.
+/// The length of the JSON number at the start of a text, or the offset of the byte that makes it invalid.
 pub(crate) fn len(text: &str) -> Result<usize, usize> {
-    let byte = |at: usize| text.as_bytes().get(at).copied();
+    let byte = |pos: usize| text.as_bytes().get(pos).copied();
     let digits = |from: usize| {
         let rest = text.as_bytes().get(from..).unwrap_or_default();
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -13,28 +13,29 @@ pub(crate) fn len(text: &str) -> Result<usize, usize> {
         }
     };
     let start = usize::from(byte(0) == Some(b'-'));
-    let mut at = digits(start)?;
-    if byte(start) == Some(b'0') && at > start + 1 {
+    let mut pos = digits(start)?;
+    if byte(start) == Some(b'0') && pos > start + 1 {
         return Err(start + 1);
     }
-    if byte(at) == Some(b'.') {
-        at = digits(at + 1)?;
+    if byte(pos) == Some(b'.') {
+        pos = digits(pos + 1)?;
     }
-    if let Some(b'e' | b'E') = byte(at) {
-        let sign = usize::from(matches!(byte(at + 1), Some(b'+' | b'-')));
-        at = digits(at + 1 + sign)?;
+    if let Some(b'e' | b'E') = byte(pos) {
+        let sign = usize::from(matches!(byte(pos + 1), Some(b'+' | b'-')));
+        pos = digits(pos + 1 + sign)?;
     }
-    Ok(at)
+    Ok(pos)
 }
 
-/// Sign and magnitude of a JSON number without a fraction; no float between, so none of its 64 bits is rounded.
+/// Sign and magnitude of a JSON number without a fraction. It is computed without floats, so that all 64 bits are
+/// exact.
 pub(crate) fn integral(number: &str) -> Option<(bool, u64)> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let fraction = mantissa
         .split_once('.')
         .map_or(0, |(_, digits)| digits.len());
     let mut magnitude = 0_u64;
-    // Zeros count only once a digit follows them: `5.000` has no fraction.
+    // Zeros count only once another digit follows them, so `5.000` has no fraction.
     let mut zeros = 0_u32;
     for digit in mantissa.chars().filter_map(|char| char.to_digit(10)) {
         zeros = zeros.checked_add(1)?;
@@ -61,8 +62,8 @@ fn shift(magnitude: u64, places: u32) -> Option<u64> {
     }
 }
 
-/// Whether serde_json reads this JSON number: it refuses what is beyond the largest `f64`, which it rounds as std does
-/// (its feature `float_roundtrip`).
+/// Whether `serde_json` accepts this JSON number. It refuses numbers beyond the largest `f64`, and rounds as the
+/// standard library does (its feature `float_roundtrip`).
 pub(crate) fn in_range(number: &str) -> bool {
     number.parse().is_ok_and(f64::is_finite)
 }

@@ -1,4 +1,4 @@
-//! Tables of what is tolerated.
+//! Tables of tolerated text.
 
 use serde_json::Value as Json;
 
@@ -6,7 +6,7 @@ use super::*;
 
 mod properties;
 
-/// Reads a document that serde_json refuses, and tells its JSON.
+/// Reads a document that `serde_json` refuses, and checks the JSON that is written for it.
 #[track_caller]
 fn check(input: &str, expected: &str) {
     let node = read(input, 128).unwrap();
@@ -21,15 +21,15 @@ fn check(input: &str, expected: &str) {
 }
 
 #[track_caller]
-fn check_wide(input: &str, low: Option<u16>, text: &str, high: Option<u16>) {
+fn check_string(input: &str, low: Option<u16>, text: &str, high: Option<u16>) {
     let node = read(input, 0).unwrap();
-    let wide = Wide {
+    let string = JsonString {
         text: text.into(),
         low,
         high,
     };
-    assert_eq!(node.as_str(), Some(&wide), "{input}");
-    assert_eq!(wide.is_empty(), input == r#""""#);
+    assert_eq!(node.as_str(), Some(&string), "{input}");
+    assert_eq!(string.is_empty(), input == r#""""#);
 }
 
 #[track_caller]
@@ -39,34 +39,34 @@ fn check_error(input: &str, expected: NodeError) {
 
 #[test]
 fn c14_half_a_character_is_kept_at_the_edges_of_a_string() {
-    check_wide(r#""""#, None, "", None);
-    check_wide(r#""A\ud83d""#, None, "A", Some(0xD83D));
-    check_wide(r#""\ude00B""#, Some(0xDE00), "B", None);
-    check_wide(r#""\uDE00\uD83D""#, Some(0xDE00), "", Some(0xD83D));
-    check_wide(r#""\ud83d""#, None, "", Some(0xD83D));
-    check_wide(r#""\ude00""#, Some(0xDE00), "", None);
-    check_wide(r#""\ude00\u0041\ud83d""#, Some(0xDE00), "A", Some(0xD83D));
+    check_string(r#""""#, None, "", None);
+    check_string(r#""A\ud83d""#, None, "A", Some(0xD83D));
+    check_string(r#""\ude00B""#, Some(0xDE00), "B", None);
+    check_string(r#""\uDE00\uD83D""#, Some(0xDE00), "", Some(0xD83D));
+    check_string(r#""\ud83d""#, None, "", Some(0xD83D));
+    check_string(r#""\ude00""#, Some(0xDE00), "", None);
+    check_string(r#""\ude00\u0041\ud83d""#, Some(0xDE00), "A", Some(0xD83D));
 }
 
 #[test]
 fn c14_half_a_character_elsewhere_is_replaced() {
-    check_wide(r#""\ud83dA""#, None, "\u{FFFD}A", None);
-    check_wide(r#""A\ude00""#, None, "A\u{FFFD}", None);
-    check_wide(r#""\ude00\ude00""#, Some(0xDE00), "\u{FFFD}", None);
-    check_wide(r#""\ud83d\ud83d""#, None, "\u{FFFD}", Some(0xD83D));
-    check_wide(
+    check_string(r#""\ud83dA""#, None, "\u{FFFD}A", None);
+    check_string(r#""A\ude00""#, None, "A\u{FFFD}", None);
+    check_string(r#""\ude00\ude00""#, Some(0xDE00), "\u{FFFD}", None);
+    check_string(r#""\ud83d\ud83d""#, None, "\u{FFFD}", Some(0xD83D));
+    check_string(
         r#""\ud83d\ud83d\ude00\ude00""#,
         None,
         "\u{FFFD}😀\u{FFFD}",
         None,
     );
-    check_wide(r#""\ud83d\d""#, None, "\u{FFFD}\\d", None);
-    check_wide(r#""\ud83d\n""#, None, "\u{FFFD}\n", None);
+    check_string(r#""\ud83d\d""#, None, "\u{FFFD}\\d", None);
+    check_string(r#""\ud83d\n""#, None, "\u{FFFD}\n", None);
 }
 
 #[test]
-fn c14_the_halves_join_where_both_are_there() {
-    check_wide(r#""\ud83d\ude00""#, None, "😀", None);
+fn c14_two_surrogate_halves_become_one_character() {
+    check_string(r#""\ud83d\ude00""#, None, "😀", None);
     let node = read(r#""\ud83d\ude00""#, 0).unwrap();
     assert!(node.clean);
     assert_eq!(node.text().unwrap(), "😀");
@@ -83,7 +83,7 @@ fn j17_lone_surrogates_are_written_as_replacement_characters() {
 }
 
 #[test]
-fn j01_j02_raw_control_characters_stay_and_are_written_escaped() {
+fn j01_j02_raw_control_characters_are_kept_and_written_escaped() {
     check("{\"a\": \"x\ny\"}", r#"{"a":"x\ny"}"#);
     check(
         "[\"\r\t\0\u{b}\u{1b}\u{1f}\u{7f}\"]",
@@ -94,12 +94,12 @@ fn j01_j02_raw_control_characters_stay_and_are_written_escaped() {
 }
 
 #[test]
-fn j03_a_backslash_before_a_raw_newline_stays() {
+fn j03_a_backslash_before_a_raw_newline_is_kept() {
     check("\"x\\\ny\"", r#""x\\\ny""#);
 }
 
 #[test]
-fn j04_invalid_escapes_stay_as_they_are() {
+fn j04_invalid_escapes_are_kept() {
     check(r#""\d+""#, r#""\\d+""#);
     check(r#""C:\Users\é""#, r#""C:\\Users\\é""#);
     check(r#""it\'s""#, r#""it\\'s""#);
@@ -137,7 +137,7 @@ fn m08_nan_and_infinities_are_numbers_without_a_value() {
 }
 
 #[test]
-fn j15_a_number_of_any_size_keeps_its_text_and_only_a_value_has_no_room_for_it() {
+fn j15_a_number_of_any_size_keeps_its_text() {
     for number in [
         "1e400",
         "-1e400",
@@ -167,7 +167,7 @@ fn j15_a_number_of_any_size_keeps_its_text_and_only_a_value_has_no_room_for_it()
 }
 
 #[test]
-fn e26_the_last_of_duplicate_keys_wins_at_the_place_of_the_first() {
+fn e26_the_last_of_duplicate_keys_counts_at_the_position_of_the_first() {
     let input = r#"{"a":1,"b":2,"a":3}"#;
     let node = read(input, 1).unwrap();
     assert!(node.clean);
@@ -188,7 +188,7 @@ fn e26_the_last_of_duplicate_keys_wins_at_the_place_of_the_first() {
 }
 
 #[test]
-fn r07_what_is_tolerated_is_not_json_and_what_a_value_has_no_room_for_is() {
+fn r07_tolerated_text_is_not_json_but_large_numbers_are() {
     for json in [r#"{"a":1e400,"a":"\ud83d"}"#, "[\"\u{7f}é\\u0001\"]", " 5 "] {
         assert!(read_json(json, 5).is_ok(), "{json}");
     }
@@ -208,7 +208,7 @@ fn r07_what_is_tolerated_is_not_json_and_what_a_value_has_no_room_for_is() {
 }
 
 #[test]
-fn s28_a_prefix_leaves_the_second_document_alone() {
+fn s28_a_prefix_ends_before_the_second_document() {
     let (node, used) = read_prefix(" {\"a\": [1 ]} {}", 2).unwrap();
     assert_eq!((node.raw, used), ("{\"a\": [1 ]}", 12));
     assert_eq!(
@@ -259,7 +259,7 @@ fn input_that_ends_inside_a_value_is_truncated() {
 }
 
 #[test]
-fn depth_is_refused_one_level_beyond_the_limit() {
+fn nesting_one_level_beyond_the_limit_is_refused() {
     assert!(read("[[{}]]", 3).is_ok());
     check_error("[[{\"a\":[]}]]", NodeError::TooDeep { offset: 7 });
     assert_eq!(read("[]", 0), Err(NodeError::TooDeep { offset: 0 }));
@@ -281,14 +281,14 @@ fn the_deepest_tree_fits_a_small_stack() {
         let input = "{\"a\":[".repeat(256) + "NaN" + &"]}".repeat(256);
         read(&input, 512).unwrap().to_json().into_owned()
     };
-    // Unoptimised frames are the largest; a thread of Rust's own has 2 MiB.
+    // Frames are largest without optimisation. A thread of the standard library has a stack of 2 MiB.
     let small = std::thread::Builder::new().stack_size(256 << 10);
     let json = small.spawn(work).unwrap().join().unwrap();
     serde_json::from_str::<Json>(&json).unwrap();
 }
 
 #[test]
-fn a_key_with_a_meaning_for_serde_json_is_left_out() {
+fn the_private_key_of_serde_json_is_left_out() {
     check(
         r#"{"$serde_json::private::RawValue":1,"b":2}"#,
         r#"{"b":2}"#,
@@ -312,7 +312,7 @@ fn text_without_escapes_is_borrowed() {
 }
 
 #[test]
-fn accessors_of_the_wrong_kind_are_none() {
+fn accessors_of_another_type_return_none() {
     let node = read("[null,true,1,\"a\",{}]", 2).unwrap();
     let [null, truth, number, string, object] = node.as_array().unwrap() else {
         panic!("five items")
@@ -336,7 +336,7 @@ fn accessors_of_the_wrong_kind_are_none() {
 }
 
 #[test]
-fn integers_are_read_however_they_are_written() {
+fn integers_are_read_in_any_notation() {
     let table = [
         ("5", Some(5), Some(5)),
         (r#""5""#, Some(5), Some(5)),

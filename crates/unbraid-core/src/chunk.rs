@@ -1,0 +1,192 @@
+//! One chunk between its JSON and its updates.
+//!
+//! All decode paths fill a [`Chunk`], and one place turns it into updates, so the paths can differ only in what they
+//! read.
+
+use std::{borrow::Cow, fmt};
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+mod recognise;
+
+use crate::{
+    BodyFormat, ChoiceIndex, Fragment, ToolCallUpdate, Update, Warning, limits::MAX_FIELDS,
+};
+
+pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
+
+/// The field that holds a message's parts which are neither text nor reasoning (C11). No known server uses this name.
+pub(crate) const CONTENT_PARTS: &str = "content_parts";
+
+#[derive(Debug, Default)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) id: Option<Cow<'a, str>>,
+    pub(crate) created: Option<u64>,
+    pub(crate) model: Option<Cow<'a, str>>,
+    /// The field `object`, which only serves to recognise the format of a value without choices (E19).
+    pub(crate) object: Option<Cow<'a, str>>,
+    pub(crate) has_choices: bool,
+    pub(crate) elements: Vec<Element<'a>>,
+    pub(crate) usage: Option<Cow<'a, str>>,
+    pub(crate) error: Option<Cow<'a, str>>,
+    pub(crate) extra: Pairs<'a>,
+    pub(crate) warnings: Vec<Warning>,
+    /// The format of the value, if it has no choice.
+    pub(crate) format: Option<BodyFormat>,
+}
+
+/// One entry of `choices`.
+#[derive(Debug, Default)]
+pub(crate) struct Element<'a> {
+    pub(crate) index: Option<u32>,
+    /// The offset at which the index ends, if the scan read it.
+    pub(crate) index_end: Option<usize>,
+    pub(crate) update: Update<'a>,
+    /// Unknown fields of the delta. Unknown fields of the choice are in the update (C20).
+    pub(crate) fields: Pairs<'a>,
+    /// Whether the strict decoder has read a `delta`.
+    pub(crate) has_delta: bool,
+    /// Whether it has also read a `text`, or a `message`.
+    pub(crate) has_text: bool,
+    pub(crate) has_message: bool,
+    /// Whether a value that should be text had another type, and was kept as raw JSON.
+    pub(crate) has_unexpected_type: bool,
+    /// Whether the reasoning comes from `reasoning_details` alone (R4).
+    pub(crate) details_only: bool,
+    /// Whether half a surrogate pair between two parts of a text was replaced (C14).
+    pub(crate) replaced_half: bool,
+}
+
+/// Sets a field. Its last value replaces an earlier one, at the position of the first (E26).
+pub(crate) fn put_field<'a>(pairs: &mut Pairs<'a>, key: Cow<'a, str>, raw: Cow<'a, str>) {
+    let is_full = pairs.len() >= MAX_FIELDS;
+    match pairs.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, value)) => *value = raw,
+        None if is_full => {}
+        None => pairs.push((key, raw)),
+    }
+}
+
+/// Whether a field is padding against traffic analysis, which is dropped (E24).
+pub(crate) fn is_padding(key: &str) -> bool {
+    matches!(key, "obfuscation" | "nonce")
+}
+
+/// Whether log probabilities hold a token. Empty lists count as absent (M7), and the last of equal keys counts (E26).
+pub(crate) fn has_tokens(raw: &str) -> bool {
+    serde_json::from_str::<LogprobLists>(raw).is_ok_and(|lists| lists.filled.contains(&true))
+}
+
+/// The names of the lists of log probabilities, in chats and in text completions.
+pub(crate) const LOGPROB_LISTS: [&str; 3] = ["content", "refusal", "tokens"];
+
+/// Whether a raw value is a list that is not empty.
+pub(crate) fn is_filled_list(raw: &str) -> bool {
+    let inside = raw.strip_prefix('[');
+    inside.is_some_and(|inside| !inside.trim_start().starts_with(']'))
+}
+
+/// Which of the [`LOGPROB_LISTS`] hold a token.
+struct LogprobLists {
+    filled: [bool; LOGPROB_LISTS.len()],
+}
+
+impl<'a> Deserialize<'a> for LogprobLists {
+    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        struct LogprobListsVisitor;
+        impl<'a> Visitor<'a> for LogprobListsVisitor {
+            type Value = LogprobLists;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<LogprobLists, M::Error> {
+                let mut filled = [false; LOGPROB_LISTS.len()];
+                while let Some((key, raw)) = map.next_entry::<Cow<'a, str>, &'a RawValue>()? {
+                    let list = LOGPROB_LISTS.iter().position(|name| *name == key);
+                    if let Some(filled) = list.and_then(|list| filled.get_mut(list)) {
+                        *filled = is_filled_list(raw.get());
+                    }
+                }
+                Ok(LogprobLists { filled })
+            }
+        }
+        deserializer.deserialize_map(LogprobListsVisitor)
+    }
+}
+
+pub(crate) fn non_empty(text: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {
+    text.filter(|text| !text.is_empty())
+}
+
+pub(crate) fn some_text(fragment: Option<Fragment<'_>>) -> Option<Fragment<'_>> {
+    fragment.filter(|fragment| !fragment.is_empty())
+}
+
+/// Gives several calls without an index their position in the chunk, which distinguishes them (T3).
+pub(crate) fn number_calls(calls: &mut [ToolCallUpdate<'_>]) {
+    if calls
+        .iter()
+        .filter(|call| call.wire_index.is_none())
+        .count()
+        < 2
+    {
+        return;
+    }
+    for (position, call) in calls.iter_mut().enumerate() {
+        if call.wire_index.is_none() {
+            call.position = u32::try_from(position).ok();
+        }
+    }
+}
+
+impl<'a> Element<'a> {
+    /// The update, with the delta's unknown fields before the choice's.
+    pub(crate) fn into_update(mut self) -> Update<'a> {
+        self.merge_fields();
+        self.update
+    }
+
+    /// The span of the index in the scanned text.
+    pub(crate) fn index_span(&self, text: &str) -> Option<(usize, usize)> {
+        let (index, end) = (self.index?, self.index_end?);
+        let digits = index.checked_ilog10().unwrap_or(0) as usize + 1;
+        let start = end.checked_sub(digits)?;
+        (text.get(start..end)?.parse() == Ok(index)).then_some((start, end))
+    }
+
+    /// Moves the delta's unknown fields to the update, before the choice's.
+    pub(crate) fn merge_fields(&mut self) {
+        if self.fields.is_empty() {
+            return;
+        }
+        self.update.delta_field_count = self.fields.len();
+        self.fields.append(&mut self.update.metadata);
+        self.update.metadata = std::mem::take(&mut self.fields);
+    }
+}
+
+impl<'a> Chunk<'a> {
+    /// Gives each entry its choice index. A missing one is 0, or the position if the chunk has several entries (E8,
+    /// E9).
+    pub(crate) fn assign_indices(&mut self, event_index: u64) {
+        let several = self.elements.len() > 1;
+        for (position, element) in self.elements.iter_mut().enumerate() {
+            let index = element.index.unwrap_or_else(|| {
+                if several {
+                    u32::try_from(position).unwrap_or(u32::MAX)
+                } else {
+                    0
+                }
+            });
+            element.update.choice = Some(ChoiceIndex(index));
+            if element.index.is_none() {
+                let warning = Warning::new("E8", event_index, "the choice index is missing");
+                element.update.warnings.push(warning);
+            }
+            for warning in &mut element.update.warnings {
+                warning.choice = Some(ChoiceIndex(index));
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Interprets an event that neither a template nor the scan has read.
+
+use std::borrow::Cow;
+
+use super::{DecodePath, Decoder, Emitter, lenient, strict, updates::drop_long_names};
+use crate::{
+    Update,
+    depth::is_deeper_than,
+    frame::{Frame, FrameKind},
+    node::{self, Node},
+};
+
+impl Decoder {
+    /// Decodes an event by its name and its data; false if strict mode has to end the stream.
+    pub(super) fn decode_event<'a>(
+        &mut self,
+        frame: &Frame<'_>,
+        text: &'a str,
+        emitter: &mut Emitter<'a, '_>,
+    ) -> bool {
+        self.warn_of_framing(frame.kind, emitter);
+        // A truncated event is decoded if its data is complete. Incomplete data is lost in one piece: a prefix of it
+        // must not be taken for a value.
+        let is_named = frame.event.is_some();
+        if frame.kind == FrameKind::Truncated {
+            if (self.strict || is_named) && !self.is_complete(text) {
+                emitter.is_cut = true;
+                emitter.count_lost(text.len());
+                return !self.strict;
+            }
+            emitter.is_cut = !is_named;
+        }
+        match frame.event {
+            Some(b"error") => self.error_event(text, emitter),
+            Some(b"ping") => {
+                emitter.is_chunk = true; // S16
+                true
+            }
+            _ => self.payload(text, emitter) || self.salvage_unless_strict(text, emitter),
+        }
+    }
+
+    fn warn_of_framing(&mut self, kind: FrameKind, emitter: &mut Emitter<'_, '_>) {
+        match kind {
+            FrameKind::BareDone => emitter.warn("S9", "[DONE] without a field name"),
+            FrameKind::Json | FrameKind::Garbage if emitter.event_index == 0 => {
+                emitter.warn("S29", "JSON without event-stream framing")
+            }
+            FrameKind::Line => {
+                self.in_parts = true;
+                emitter.warn("S10", "several frames without a blank line between them");
+            }
+            FrameKind::Json | FrameKind::Garbage | FrameKind::Event | FrameKind::Truncated => {}
+        }
+    }
+
+    fn salvage_unless_strict<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
+        !self.strict && {
+            self.salvage(text, emitter);
+            true
+        }
+    }
+
+    /// Decodes one JSON value, an end mark or a keep-alive; false if the text is none of them.
+    pub(super) fn payload<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
+        let trimmed = text.trim();
+        if trimmed.trim_matches('"') == "[DONE]" {
+            if text != "[DONE]" {
+                emitter.warn("S8", "[DONE] in quotes or white space");
+            }
+            emitter.is_chunk = true;
+            emitter.done = true;
+            return true;
+        }
+        // Strict mode makes no exception for such data.
+        if !self.strict && keep_alive(trimmed, emitter) {
+            return true;
+        }
+        // Checked before `serde_json`, whose own limit is fixed at 128 levels.
+        if is_deeper_than(trimmed, self.max_depth) {
+            return false;
+        }
+        let mut has_template = false;
+        if self.strict {
+            match self.check_strictly(trimmed) {
+                Ok(matched) => has_template = matched,
+                Err(refusal) => {
+                    emitter.refusal = refusal;
+                    return false;
+                }
+            }
+        }
+        let ordinary = || strict::chunk(trimmed, &self.reasoning_keys);
+        if let Some(mut chunk) = (self.path != DecodePath::FieldByField)
+            .then(ordinary)
+            .flatten()
+        {
+            drop_long_names(&mut chunk);
+            // A chunk that matches a template needs no further one.
+            let template = (!has_template)
+                .then(|| self.templates.build(text, &chunk))
+                .flatten();
+            // A chunk that changes the envelope is not a prototype for the next one, which will not repeat the change.
+            if !self.emit_chunk(chunk, emitter) {
+                self.keep_template(template);
+            }
+            return true;
+        }
+        match node::read(trimmed, self.max_depth) {
+            Ok(node) => {
+                self.value(&node, emitter);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Decodes a JSON value of any kind; the entries of an array count one by one (X10, S29).
+    pub(super) fn value<'a>(&mut self, node: &Node<'a>, emitter: &mut Emitter<'a, '_>) {
+        match node.as_array() {
+            Some(items) => {
+                for item in items {
+                    // Checked for each entry, because a list of a million empty objects fits into one event.
+                    if emitter.is_full() {
+                        return emitter.warn_skipped();
+                    }
+                    let chunk = lenient::chunk(item, emitter.event_index, &self.reasoning_keys);
+                    self.emit_chunk(chunk, emitter);
+                }
+            }
+            None => {
+                let chunk = lenient::chunk(node, emitter.event_index, &self.reasoning_keys);
+                self.emit_chunk(chunk, emitter);
+            }
+        }
+    }
+
+    /// Decodes an event named `error`, which is an error whatever its data is (S15).
+    fn error_event<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
+        emitter.warn("S15", "an event named error");
+        emitter.is_chunk = true;
+        let text = text.trim();
+        let is_one_value = node::read(text, self.max_depth).is_ok();
+        let last_line = match text.rsplit_once('\n').filter(|_| !is_one_value) {
+            Some((before, last_line)) => {
+                // S32: the server wrote half a frame, and then the error on a line of its own.
+                self.lines(before, emitter);
+                emitter.warn_lost(); // the error ends the stream, so a later update cannot carry the warning
+                last_line
+            }
+            None => text,
+        };
+        emitter.push(Update {
+            error: Some(error_json(last_line.trim(), self.max_depth)),
+            is_chunk: true,
+            ..Update::default()
+        });
+        true
+    }
+}
+
+/// Recognises data that servers send to keep the connection open; false if it is something else.
+fn keep_alive(trimmed: &str, emitter: &mut Emitter<'_, '_>) -> bool {
+    if trimmed.starts_with(':') {
+        emitter.warn("S5", "a comment sent as data");
+    } else if trimmed.is_empty() {
+        // S12: no warning.
+    } else if matches!(
+        trimmed,
+        "null" | "\"\"" | "{}" | "ping" | "\"ping\"" | "keep-alive" | "keepalive"
+    ) {
+        emitter.warn("S13", "a keep-alive sent as data");
+    } else {
+        return false;
+    }
+    emitter.is_chunk = true;
+    true
+}
+
+/// The JSON of an error, or its text as a JSON string.
+fn error_json(text: &str, depth: usize) -> Cow<'_, str> {
+    /// No error message is longer, but an HTML page in place of one may be.
+    const MAX_BYTES: usize = 1024 * 1024;
+    match node::read(text, depth) {
+        Ok(node) => node.to_json(),
+        Err(_) => {
+            let cut = (0..4).find_map(|back| text.get(..MAX_BYTES - back));
+            let text = cut.unwrap_or(text);
+            Cow::Owned(serde_json::Value::from(text).to_string())
+        }
+    }
+}

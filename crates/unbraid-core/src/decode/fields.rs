@@ -1,0 +1,349 @@
+//! Fills a chunk field by field, from whichever reader parses the JSON.
+//!
+//! This is the single definition of an ordinary chunk, which well-behaved servers send; the scan and `serde_json`
+//! differ only in how they read values. Anything else is a [`Fallback`]: the lenient decoder then reads the event
+//! again from its start. Unknown fields are ordinary, and are kept as raw JSON.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use crate::{
+    CompletionKind, Fragment, ToolCallUpdate,
+    chunk::{Chunk, Element, Pairs, is_padding, non_empty, number_calls, some_text},
+    dialect::openai_chat,
+    limits::{MAX_FIELDS, MAX_JSON_DEPTH},
+    node::{self, may_overflow},
+};
+
+/// How many names of reasoning fields a chunk may use; the lenient decoder has no such limit.
+const REASONING_SLOTS: usize = 8;
+
+/// The chunk is not ordinary, so the event is left to a slower path.
+///
+/// A visitor that is unsure returns this in place of a guess. That costs time, never correctness, because the next
+/// path starts from the event's first byte.
+#[derive(Debug)]
+pub(super) struct Fallback;
+
+/// Reads the value of the key that was read last.
+pub(super) trait ValueReader<'a> {
+    /// Reads a string; `None` for `null`.
+    fn text(&mut self) -> Result<Option<Cow<'a, str>>, Fallback>;
+    /// Reads a whole number; `None` for `null`.
+    fn number<N: Deserialize<'a> + TryFrom<u64>>(&mut self) -> Result<Option<N>, Fallback>;
+    /// Reads any value as raw JSON that `serde_json` can also turn into a value.
+    fn raw(&mut self) -> Result<&'a str, Fallback>;
+    /// Reads log probabilities as raw JSON; `None` if they hold no token (M7).
+    fn logprobs(&mut self) -> Result<Option<&'a str>, Fallback>;
+    /// Reads the fields of an object; false for `null`.
+    fn object(&mut self, visitor: &mut impl FieldVisitor<'a>) -> Result<bool, Fallback>;
+    /// Reads the entries of a list, of which an ordinary chunk has few; false for `null`.
+    fn list<T: FieldVisitor<'a> + Default>(&mut self, list: &mut Vec<T>) -> Result<bool, Fallback>;
+
+    /// The rank of the name of a reasoning field; `None` for any other name.
+    fn reasoning_rank(&self, name: &str) -> Option<usize>;
+
+    /// The offset at which the last value ended, if the reader keeps offsets.
+    fn last_value_end(&self) -> Option<usize> {
+        None
+    }
+
+    fn fragment(&mut self) -> Result<Option<Fragment<'a>>, Fallback> {
+        Ok(some_text(self.text()?.map(Fragment::from)))
+    }
+
+    /// Reads raw JSON; `None` for `null`.
+    fn some_raw(&mut self) -> Result<Option<Cow<'a, str>>, Fallback> {
+        let raw = self.raw()?;
+        Ok((raw != "null").then_some(Cow::Borrowed(raw)))
+    }
+
+    /// Reads the raw JSON of an object; the lenient decoder handles any other value.
+    fn raw_object(&mut self) -> Result<Option<Cow<'a, str>>, Fallback> {
+        match self.some_raw()? {
+            Some(raw) if !raw.starts_with('{') => Err(Fallback),
+            raw => Ok(raw),
+        }
+    }
+
+    /// Reads the value of a key that is ordinary only with `null`.
+    fn null_only(&mut self) -> Result<(), Fallback> {
+        match self.some_raw()? {
+            None => Ok(()),
+            Some(_) => Err(Fallback),
+        }
+    }
+}
+
+/// Keeps an unknown field.
+///
+/// A repeated name is left to the lenient decoder, since its last value may be `null` and then removes the field
+/// (E26). So is a field that exceeds the limit, since it matters which fields are left out.
+fn keep_unknown<'a>(
+    pairs: &mut Pairs<'a>,
+    key: Cow<'a, str>,
+    value: &mut impl ValueReader<'a>,
+) -> Result<(), Fallback> {
+    let raw = value.some_raw()?;
+    // A linear search: an ordinary chunk has about a dozen fields, and the limit bounds the rest.
+    let is_known = pairs.iter().any(|(known, _)| *known == key);
+    match raw {
+        _ if is_known => Err(Fallback),
+        Some(_) if pairs.len() >= MAX_FIELDS => Err(Fallback),
+        Some(raw) => {
+            pairs.push((key, raw));
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Reads reported usage. The lenient decoder warns of numbers that no `f64` can hold (U9).
+fn usage<'a>(value: &mut impl ValueReader<'a>) -> Result<Option<Cow<'a, str>>, Fallback> {
+    let usage = value.raw_object()?;
+    if usage.as_deref().is_some_and(may_overflow) {
+        return Err(Fallback);
+    }
+    Ok(usage)
+}
+
+/// Is filled key by key. A repeated key is visited again, so that its last value counts (E26).
+pub(super) trait FieldVisitor<'a> {
+    fn visit_field(
+        &mut self,
+        key: Cow<'a, str>,
+        value: &mut impl ValueReader<'a>,
+    ) -> Result<(), Fallback>;
+    /// Called after the last key.
+    fn finish(&mut self) -> Result<(), Fallback> {
+        Ok(())
+    }
+    /// How many entries this value counts as, including those of lists inside it.
+    fn entry_count(&self) -> usize {
+        1
+    }
+}
+
+impl<'a> FieldVisitor<'a> for Chunk<'a> {
+    fn visit_field(
+        &mut self,
+        key: Cow<'a, str>,
+        value: &mut impl ValueReader<'a>,
+    ) -> Result<(), Fallback> {
+        match &*key {
+            "id" => self.id = value.text()?,
+            "created" => self.created = value.number()?,
+            "model" => self.model = value.text()?,
+            "object" => {
+                self.object = value.text()?;
+                // An error may be in any of the fields (X1 to X8), which only the lenient decoder knows.
+                if self.object.as_deref() == Some("error") {
+                    return Err(Fallback);
+                }
+            }
+            "choices" => {
+                self.has_choices = true;
+                if !value.list(&mut self.elements)? {
+                    return Err(Fallback);
+                }
+            }
+            "usage" => self.usage = usage(value)?,
+            // Some gateways send these fields with `null` in each chunk, so null is ordinary.
+            "error" | "error_message" | "error_type" | "detail" | "msg" | "message" | "code"
+            | "success" | "base_resp" | "x_groq" => value.null_only()?,
+            name if is_padding(name) => drop(value.raw()?),
+            _ => keep_unknown(&mut self.extra, key, value)?,
+        }
+        Ok(())
+    }
+}
+
+impl<'a> FieldVisitor<'a> for Element<'a> {
+    fn visit_field(
+        &mut self,
+        key: Cow<'a, str>,
+        value: &mut impl ValueReader<'a>,
+    ) -> Result<(), Fallback> {
+        match &*key {
+            "index" => {
+                self.index = value.number()?;
+                self.index_end = value.last_value_end();
+            }
+            "delta" => {
+                // E26: only the last of two deltas counts, so no field of the first may stay.
+                if std::mem::replace(&mut self.has_delta, true)
+                    || !value.object(&mut DeltaFields::of(self))?
+                {
+                    return Err(Fallback);
+                }
+            }
+            "text" => {
+                // C19: the text counts if the delta has none.
+                let text = value.fragment()?;
+                // A second `text`, or one beside a delta with content, needs the rule that the lenient decoder
+                // implements once.
+                if std::mem::replace(&mut self.has_text, true)
+                    || (text.is_some() && self.update.content.is_some())
+                {
+                    return Err(Fallback);
+                }
+                self.update.content = self.update.content.take().or(text);
+                if !self.has_delta {
+                    // The order of keys must not matter: a delta after the text sets the kind again.
+                    self.update.kind = CompletionKind::Text;
+                }
+            }
+            "finish_reason" => self.update.finish_reason = non_empty(value.text()?),
+            "logprobs" => self.update.logprobs = value.logprobs()?.map(Cow::Borrowed),
+            "usage" => self.update.usage = value.raw_object()?,
+            "message" => self.has_message |= value.some_raw()?.is_some(),
+            "error" => value.null_only()?,
+            name if is_padding(name) => drop(value.raw()?),
+            _ => keep_unknown(&mut self.update.metadata, key, value)?,
+        }
+        Ok(())
+    }
+
+    fn entry_count(&self) -> usize {
+        1 + self.update.tool_calls.len()
+    }
+
+    fn finish(&mut self) -> Result<(), Fallback> {
+        // E21: a message beside a delta only repeats it. A message in place of a delta has to be read.
+        let update = &self.update;
+        let is_used =
+            self.has_message && update.kind == CompletionKind::Chat && !update.has_payload();
+        if is_used { Err(Fallback) } else { Ok(()) }
+    }
+}
+
+/// A delta while it is read into the entry that contains it.
+struct DeltaFields<'e, 'a> {
+    element: &'e mut Element<'a>,
+    content: Option<Fragment<'a>>,
+    /// The reasoning fields, by the rank of their names.
+    reasoning: [Option<Fragment<'a>>; REASONING_SLOTS],
+    details: Option<&'a str>,
+}
+
+impl<'e, 'a> DeltaFields<'e, 'a> {
+    fn of(element: &'e mut Element<'a>) -> Self {
+        Self {
+            element,
+            content: None,
+            reasoning: Default::default(),
+            details: None,
+        }
+    }
+}
+
+impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
+    fn visit_field(
+        &mut self,
+        key: Cow<'a, str>,
+        value: &mut impl ValueReader<'a>,
+    ) -> Result<(), Fallback> {
+        let update = &mut self.element.update;
+        match &*key {
+            "role" => update.role = non_empty(value.text()?),
+            "content" => self.content = value.fragment()?,
+            "refusal" => update.refusal = value.fragment()?,
+            "tool_calls" => {
+                if value.list(&mut update.tool_calls)? {
+                    number_calls(&mut update.tool_calls);
+                } else {
+                    update.tool_calls.clear();
+                }
+            }
+            "function_call" => {
+                let mut function = FunctionFields::default();
+                let _is_null = !value.object(&mut function)?;
+                update.function_name = function.name;
+                update.function_arguments = function.arguments;
+            }
+            "reasoning_details" => {
+                let raw = value.raw()?;
+                // The second list would have to replace text that was already joined from the first one.
+                if self.details.replace(raw).is_some() {
+                    return Err(Fallback);
+                }
+                if raw != "null" {
+                    self.element.fields.push((key, Cow::Borrowed(raw)));
+                }
+            }
+            other => match value.reasoning_rank(other) {
+                Some(rank) => {
+                    let reasoning = value.fragment()?;
+                    // Kept by rank until all keys were read, since the best name may come last.
+                    *self.reasoning.get_mut(rank).ok_or(Fallback)? = reasoning;
+                }
+                None if is_padding(other) => drop(value.raw()?),
+                None => keep_unknown(&mut self.element.fields, key, value)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Fallback> {
+        let update = &mut self.element.update;
+        update.kind = CompletionKind::Chat;
+        // The content of `text` stays if the delta has none (C19).
+        if self.content.is_some() {
+            update.content = self.content.take();
+        }
+        update.reasoning = self.reasoning.iter_mut().find_map(Option::take);
+        if let (None, Some(details)) = (&update.reasoning, self.details.take()) {
+            let details = node::read(details, MAX_JSON_DEPTH).map_err(|_| Fallback)?;
+            // Raw JSON with half a surrogate pair is a fallback already, so no half can be lost here.
+            let (text, _) = openai_chat::details(&details);
+            update.reasoning = text;
+            self.element.details_only = update.reasoning.is_some();
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct FunctionFields<'a> {
+    name: Option<Fragment<'a>>,
+    arguments: Option<Fragment<'a>>,
+}
+
+impl<'a> FieldVisitor<'a> for FunctionFields<'a> {
+    fn visit_field(
+        &mut self,
+        key: Cow<'a, str>,
+        value: &mut impl ValueReader<'a>,
+    ) -> Result<(), Fallback> {
+        match &*key {
+            "name" => self.name = value.fragment()?,
+            "arguments" => self.arguments = value.fragment()?,
+            _ => drop(value.raw()?),
+        }
+        Ok(())
+    }
+}
+
+impl<'a> FieldVisitor<'a> for ToolCallUpdate<'a> {
+    fn visit_field(
+        &mut self,
+        key: Cow<'a, str>,
+        value: &mut impl ValueReader<'a>,
+    ) -> Result<(), Fallback> {
+        match &*key {
+            "index" => self.wire_index = value.number()?,
+            "id" => self.id = non_empty(value.text()?),
+            "type" => self.kind = non_empty(value.text()?),
+            "function" => {
+                let mut function = FunctionFields::default();
+                let _is_null = !value.object(&mut function)?;
+                self.name = function.name;
+                self.arguments = function.arguments;
+            }
+            "custom" => value.null_only()?,
+            _ => keep_unknown(&mut self.extra, key, value)?,
+        }
+        Ok(())
+    }
+}

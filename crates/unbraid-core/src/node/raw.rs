@@ -1,0 +1,42 @@
+//! Checks raw JSON without parsing it.
+
+/// Whether raw JSON may hold what `serde_json` accepts as raw JSON but not as a value: half a surrogate pair, or its
+/// own private name.
+///
+/// It may be true for a whole pair, which then only takes a slower path. A number of any size is not doubtful, because
+/// raw JSON has room for it.
+pub(crate) fn is_doubtful(raw: &str) -> bool {
+    let bytes = raw.as_bytes();
+    let surrogate = || {
+        memchr::memmem::find_iter(bytes, b"\\u")
+            .any(|offset| matches!(bytes.get(offset + 2), Some(b'd' | b'D')))
+    };
+    // The name begins with a dollar sign, which may be escaped.
+    let private_name = || {
+        let has = |needle: &str| memchr::memmem::find(bytes, needle.as_bytes()).is_some();
+        has("\"$serde_json") || has("\"\\u0024")
+    };
+    surrogate() || private_name()
+}
+
+/// Whether raw JSON may hold a number beyond the largest `f64`. It may be true for a large exponent that is in range.
+pub(crate) fn may_overflow(raw: &str) -> bool {
+    const MAX_DIGITS: usize = 300; // the largest `f64` has 309 digits
+    let bytes = raw.as_bytes();
+    let exponent = || {
+        memchr::memchr2_iter(b'e', b'E', bytes).any(|offset| {
+            let before = offset.checked_sub(1).and_then(|before| bytes.get(before));
+            let after = bytes.get(offset + 1..).unwrap_or_default();
+            let digits = after.strip_prefix(b"+").unwrap_or(after);
+            before.is_some_and(u8::is_ascii_digit)
+                && digits.iter().take(3).filter(|b| b.is_ascii_digit()).count() == 3
+        })
+    };
+    let long = || {
+        bytes.len() > MAX_DIGITS
+            && bytes
+                .split(|b| !b.is_ascii_digit())
+                .any(|run| run.len() > MAX_DIGITS)
+    };
+    exponent() || long()
+}
