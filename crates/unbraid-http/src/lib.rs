@@ -60,7 +60,8 @@
 //! # Limits and secrets
 //!
 //! Timeouts for connecting, the first byte, silence and the whole request are set on [`ClientBuilder`]; [`limits`] has the
-//! constants. The key and the values of other headers appear in no error, no log and no `Debug` output. Redirects are not followed,
+//! constants. The key and the values of other headers appear in no error (neither of an error status nor inside a
+//! stream), no log and no `Debug` output. Redirects are not followed,
 //! so the key is sent nowhere else.
 //!
 //! # Guides
