@@ -144,9 +144,7 @@ impl Framer {
     /// Returns whether the current event may end within these bytes. If not, they are only kept.
     pub fn may_end(&self, input: &[u8]) -> bool {
         let may_end_value = self.mode != Mode::Sse && memchr(b'}', input).is_some();
-        may_end_value
-            || self.sse.pending_line().is_some()
-            || memchr2(b'\n', b'\r', input).is_some()
+        may_end_value || self.sse.pending_line().is_some() || memchr2(b'\n', b'\r', input).is_some()
     }
 
     /// The line that was consumed but is still to be read again.
