@@ -144,24 +144,24 @@ impl Framer {
     /// Returns whether the current event may end within these bytes. If not, they are only kept.
     pub fn may_end(&self, input: &[u8]) -> bool {
         let may_end_value = self.mode != Mode::Sse && memchr(b'}', input).is_some();
-        may_end_value || self.sse.pending_line().is_some() || memchr2(b'\n', b'\r', input).is_some()
+        may_end_value || self.sse.line_left().is_some() || memchr2(b'\n', b'\r', input).is_some()
     }
 
-    /// The line that was consumed but is still to be read again.
-    pub(crate) fn pending_line(&self) -> Option<PendingLine> {
-        let start = self.sse.pending_line()?;
-        Some(PendingLine {
+    /// The complete line that has to be read again.
+    pub(crate) fn line_left(&self) -> Option<LineLeft> {
+        let start = self.sse.line_left()?;
+        Some(LineLeft {
             length: self.lines.kept().len(),
             consumed: usize::try_from(self.lines.consumed() - start).unwrap_or(usize::MAX),
         })
     }
 
-    /// Skips the LF of the last line's end if its CR was in an earlier read.
+    /// Drops the LF of the last line's end if its CR was in an earlier read.
     pub(crate) fn skip_lf(&mut self, input: &mut &[u8]) {
         self.lines.skip_lf(input);
     }
 
-    /// Whether nothing more can be returned without further bytes. It ends the borrow of a lent event.
+    /// Whether no frame follows without further bytes. It ends the borrow of a lent event.
     #[inline]
     pub(crate) fn is_used_up(&mut self, input: &[u8]) -> bool {
         input.is_empty() && self.mode == Mode::Sse && self.sse.is_used_up()
@@ -308,11 +308,11 @@ impl fmt::Debug for Framer {
     }
 }
 
-/// A line that was consumed but is still to be read again.
-pub(crate) struct PendingLine {
-    /// Its length without its end.
+/// A complete line that has to be read again.
+pub(crate) struct LineLeft {
+    /// Its length, without its end.
     pub(crate) length: usize,
-    /// The number of bytes consumed since its start.
+    /// How many bytes were consumed from its start on.
     pub(crate) consumed: usize,
 }
 

@@ -179,12 +179,12 @@ impl Sse {
         self.name.len() + self.data.len()
     }
 
-    /// The offset of a kept line that can be processed without any further byte.
-    pub(super) fn pending_line(&self) -> Option<u64> {
+    /// The offset of the kept line that can be processed without any further byte.
+    pub(super) fn line_left(&self) -> Option<u64> {
         self.pending_line
     }
 
-    /// Whether no event can be returned without further bytes. It ends the borrow of a lent event.
+    /// Whether no event follows without further bytes. It ends the borrow of a lent event.
     #[inline]
     pub(super) fn is_used_up(&mut self) -> bool {
         if self.is_lent {

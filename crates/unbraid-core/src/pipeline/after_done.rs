@@ -1,4 +1,4 @@
-//! What comes after `[DONE]`, where the options ask for its usage: read within bounds, then the stream closes (U13).
+//! Reads the bytes after `[DONE]` up to a limit, if the options request the usage in them, and then closes the stream (U13).
 
 use super::Pipeline;
 use crate::{
@@ -8,13 +8,13 @@ use crate::{
 };
 
 impl<S: ChoiceSink> Pipeline<S> {
-    /// How many bytes were read after `[DONE]`; updates count as what they hold.
+    /// Returns how many bytes were read after `[DONE]`. An update counts with the memory that it costs.
     #[must_use]
     pub fn bytes_after_done(&self) -> usize {
         self.after_done
     }
 
-    /// Closes a stream that is kept open for usage after `[DONE]`: it has been waited for long enough.
+    /// Closes a stream that is kept open for usage after `[DONE]`, because the caller has waited long enough.
     pub fn end_after_done(&mut self) {
         if self.router.is_after_done() {
             self.router.handle_idle(&mut self.sink);
@@ -27,8 +27,8 @@ impl<S: ChoiceSink> Pipeline<S> {
         if self.after_done == 0 && !self.begin_after_done(&mut input) {
             return self.end_after_done();
         }
-        let room = MAX_BYTES_AFTER_DONE.saturating_sub(self.after_done);
-        input = input.get(..room).unwrap_or(input);
+        let remaining = MAX_BYTES_AFTER_DONE.saturating_sub(self.after_done);
+        input = input.get(..remaining).unwrap_or(input);
         self.after_done += input.len();
         let Self {
             intake,
@@ -37,13 +37,13 @@ impl<S: ChoiceSink> Pipeline<S> {
             ..
         } = self;
         while router.is_after_done() {
-            // Only `feed_portion` asks for the statically dispatched way, so that it is compiled into that loop.
+            // Dynamic dispatch, because only the loop of `feed_portion` is worth a copy of the decoder.
             let mut update = |update: &Update<'_>| router.update(update, sink);
             let Some(event) = intake.next(&mut input, &mut update) else {
                 break;
             };
             if let Err(error) = event {
-                router.abort(error, sink); // the framer cannot go on
+                router.abort(error, sink); // the framer has ended
             }
         }
         if self.after_done >= MAX_BYTES_AFTER_DONE {
@@ -51,13 +51,13 @@ impl<S: ChoiceSink> Pipeline<S> {
         }
     }
 
-    /// Starts the count at the same byte however the stream was cut: after the line end of `[DONE]`, or before the line
-    /// that ended its event if that line is still to be read (S10).
+    /// Starts the count at the same byte, however the stream is split into reads: after the line end of `[DONE]`, or before
+    /// the line that ended its event if that line has to be read again (S10).
     ///
-    /// Returns false if that line alone is longer than the bound.
+    /// Returns false if that line alone exceeds the limit.
     fn begin_after_done(&mut self, input: &mut &[u8]) -> bool {
         let framer = &mut self.intake.framer;
-        let Some(line) = framer.pending_line() else {
+        let Some(line) = framer.line_left() else {
             framer.skip_lf(input);
             return true;
         };
@@ -106,8 +106,8 @@ mod tests {
         demux.usage().completion_tokens
     }
 
-    /// The events that are still to be taken.
-    fn rest(demux: &mut Demux) -> Vec<String> {
+    /// The events that were not taken yet.
+    fn remaining_events(demux: &mut Demux) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some(event) = demux.next_event() {
             lines.push(event.to_string());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn u13_usage_after_done_counts_where_it_is_asked_for() {
+    fn u13_usage_after_done_counts_if_it_is_requested() {
         let mut demux = demux();
         let end = demux.choice(ChoiceIndex(0)).and_then(|choice| choice.end());
         assert!(
@@ -128,7 +128,7 @@ mod tests {
         demux.finish();
         assert_eq!(tokens(&demux), Some(7));
         assert!(matches!(demux.closed(), Some(Ok(()))));
-        let lines = rest(&mut demux);
+        let lines = remaining_events(&mut demux);
         assert!(lines.last().is_some_and(|line| line.contains("\"usage\"")));
 
         let mut without = Demux::new(Config::default());
@@ -137,9 +137,9 @@ mod tests {
     }
 
     #[test]
-    fn s26_nothing_but_usage_is_read_after_done() {
+    fn s26_only_usage_is_read_after_done() {
         let mut demux = demux();
-        rest(&mut demux);
+        remaining_events(&mut demux);
         demux.feed(
             b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\" extra\"},\"usage\":{\"completion_tokens\":3}},\
             {\"index\":1,\"delta\":{\"content\":\"new\"},\"usage\":{\"completion_tokens\":4}}]}\n\n\
@@ -160,11 +160,11 @@ mod tests {
         );
         assert!(demux.warnings().is_empty());
         assert_eq!(demux.metadata().id.as_deref(), Some("a"));
-        assert_eq!(rest(&mut demux).len(), 1, "the usage");
+        assert_eq!(remaining_events(&mut demux).len(), 1, "the usage");
     }
 
     #[test]
-    fn u13_a_fault_after_done_is_no_fault_of_the_stream() {
+    fn u13_an_error_after_done_does_not_end_the_stream_with_an_error() {
         for error in [
             StreamError::Transport(TransportError::new(9, "reset").into()),
             StreamError::Cancelled,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn u13_usage_counts_up_to_the_bound_and_no_further() {
+    fn u13_usage_counts_up_to_the_limit() {
         let fill = MAX_BYTES_AFTER_DONE - USAGE.len();
         for (more, expected) in [(0, Some(7)), (1, None)] {
             let comment = format!(":{}\n\n", " ".repeat(fill + more - 3));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn u13_updates_are_bounded_as_bytes_are() {
+    fn u13_updates_are_limited_like_bytes() {
         let mut demux = demux();
         let nothing = Update {
             last_of_event: true,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn u13_every_cut_gives_the_same_events() {
+    fn u13_every_split_into_reads_gives_the_same_events() {
         let stream = [ANSWER, USAGE, ANSWER].concat();
         let events = |pieces: &[&[u8]]| {
             let mut demux = Demux::new(Config {
@@ -231,7 +231,7 @@ mod tests {
                 demux.feed(piece);
             }
             demux.finish();
-            rest(&mut demux)
+            remaining_events(&mut demux)
         };
         let expected = events(&[stream.as_bytes()]);
         assert!(

@@ -1,4 +1,4 @@
-//! The bound after `[DONE]` counts from the same byte however the stream is cut into reads.
+//! The limit after `[DONE]` counts from the same byte, however the stream is split into reads.
 
 use crate::{Config, Demux, limits::MAX_BYTES_AFTER_DONE};
 
@@ -6,7 +6,7 @@ const ANSWER: &str =
     "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}";
 const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"completion_tokens\":7}}";
 
-/// Tokens, whether the stream is closed, and the events, after each of the cuts.
+/// The tokens, whether the stream is closed, and the events, for a stream that is split at these offsets.
 fn read(stream: &str, cuts: &[usize]) -> (Option<u64>, bool, Vec<String>) {
     let mut demux = Demux::new(Config {
         usage_after_done: true,
@@ -27,7 +27,7 @@ fn read(stream: &str, cuts: &[usize]) -> (Option<u64>, bool, Vec<String>) {
     (demux.usage().completion_tokens, closed, events)
 }
 
-/// Cuts around the place where the bound begins, around the one where it ends, and both give what no cut gives.
+/// Checks that splits around the start and the end of the limited bytes do not change the result.
 #[track_caller]
 fn check(head: &str, tail: &str) -> Option<u64> {
     let stream = [head, tail].concat();
@@ -48,24 +48,23 @@ fn check(head: &str, tail: &str) -> Option<u64> {
     expected.0
 }
 
-/// Checks streams in which the usage ends up to three bytes in front of the bound, or behind it, and gives how often it
-/// counts.
+/// Checks streams in which the usage ends up to three bytes before or after the limit, and returns how often it counts.
 #[track_caller]
 fn check_around(head: &str, tail: impl Fn(usize) -> String) -> usize {
     let count = |more: usize| check(head, &tail(MAX_BYTES_AFTER_DONE - 3 + more));
     (0..8).filter(|more| count(*more).is_some()).count()
 }
 
-/// A comment of so many bytes.
+/// A comment of this length.
 fn comment(bytes: usize, end: &str) -> String {
     format!(":{}{end}", " ".repeat(bytes - 1 - end.len()))
 }
 
 #[test]
-fn u13_no_cut_of_the_line_ends_moves_the_bound() {
+fn u13_splitting_line_ends_does_not_move_the_limit() {
     for end in ["\n", "\r\n", "\r"] {
         let blank = end.repeat(2);
-        // S9: a bare mark has no blank line of its own.
+        // S9: a mark without a field name has no blank line of its own.
         for done in [["data: [DONE]", &blank], ["[DONE]", end]] {
             let head = [ANSWER, &blank, &done.concat()].concat();
             let usage = [USAGE, &blank].concat();
@@ -76,7 +75,7 @@ fn u13_no_cut_of_the_line_ends_moves_the_bound() {
 }
 
 #[test]
-fn u13_no_cut_of_the_line_that_ends_the_event_of_done_moves_the_bound() {
+fn u13_splitting_the_line_after_done_does_not_move_the_limit() {
     for end in ["\n", "\r\n", "\r"] {
         let head = [ANSWER, end, end, "data: [DONE]", end].concat();
         let tail = |bytes: usize| {
@@ -89,7 +88,7 @@ fn u13_no_cut_of_the_line_that_ends_the_event_of_done_moves_the_bound() {
 }
 
 #[test]
-fn u13_no_cut_of_json_lines_moves_the_bound() {
+fn u13_splitting_json_lines_does_not_move_the_limit() {
     for end in ["\n", "\r\n", "\r"] {
         let line = |line: &str| [line.trim_start_matches("data: "), end].concat();
         let head = [line(ANSWER), line("[DONE]")].concat();
