@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use unbraid_core::{ChoiceIndex, Config, Demux, Event, Sequenced, Text, pipeline::UpdateReader};
+use unbraid_core::{ChoiceIndex, Config, Demux, Event, Sequenced, Text, internal::UpdateReader};
 use unbraid_testkit::{cut::random_cuts, fixture::Fixture};
 
 use crate::support::{bare, demux, lines};

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use unbraid_core::{
-    Config, Demux,
-    frame::{FrameLimits, Framer},
-};
+use unbraid_core::{Config, Demux, internal::{FrameLimits, Framer}};
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
 /// Fixtures above this size only slow a search down.

@@ -12,14 +12,7 @@ use criterion::{
     measurement::{Measurement, ValueFormatter, WallTime},
 };
 use unbraid_bench::parts::{arguments, braided, fragments};
-use unbraid_core::{
-    ChoiceIndex, CompletionKind, Config, Demux, Limits, Position, Transcript, Update,
-    choice::ChoiceMachine,
-    frame::{FrameLimits, Framer},
-    json::{Field, Partial, Pointer},
-    piece::{DeltaKind, TextDelta},
-    pipeline::UpdateReader,
-};
+use unbraid_core::{ChoiceIndex, CompletionKind, Config, Demux, Limits, Position, Transcript, Update, json::{Field, Partial, Pointer}, internal::{ChoiceMachine, DeltaKind, FrameLimits, Framer, TextDelta, UpdateReader}};
 
 const CHUNKS: usize = 20_000;
 const READ_BYTES: usize = 16 * 1024;

@@ -18,7 +18,7 @@ use std::{borrow::Cow, sync::Arc};
 use crate::{
     Audio, ChoiceEnd, Config, FinishReason, Fragment, LimitExceeded, Limits, Update, Warning,
     event::Position,
-    piece::{DeltaKind, TextDelta},
+    text_delta::{DeltaKind, TextDelta},
     tool_call::cuts_calls,
     transcript::{Kind, Level, Transcript},
     update::is_audio,
@@ -30,7 +30,7 @@ use think::ThinkSplitter;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Transcript, Update, choice::ChoiceMachine};
+/// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Transcript, Update, internal::ChoiceMachine};
 ///
 /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
 /// let mut machine = ChoiceMachine::new(&Config::default());
@@ -121,7 +121,7 @@ impl ChoiceMachine {
     ///
     /// ```
     /// # use unbraid_core::{ChoiceIndex, Config, Position, CompletionKind, Transcript, Update};
-    /// use unbraid_core::{choice::ChoiceMachine, piece::DeltaKind};
+    /// use unbraid_core::internal::{ChoiceMachine, DeltaKind};
     ///
     /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
     /// let mut machine = ChoiceMachine::new(&Config::default());

@@ -7,7 +7,7 @@ use std::fmt::{self, Debug, Formatter};
 use crate::{
     Audio, ChoiceOutcome, Event, FinishReason, Fragment, Message, Metadata, Sequenced, Text,
     ToolCall, ToolCallUpdate, Transcript, Update, Usage, decode::Decoder, json::Repaired,
-    piece::TextDelta, transcript::CallEntry, usage::Reported,
+    text_delta::TextDelta, transcript::CallEntry, usage::Reported,
 };
 
 /// A text in place of itself: `5 bytes`.

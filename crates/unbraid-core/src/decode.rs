@@ -29,8 +29,8 @@ use crate::{
     StreamError, Update,
     depth::is_deeper_than,
     frame::{Frame, FrameKind},
-    options::default_reasoning_keys,
-    piece::{DeltaKind, UpdateSink, Updates},
+    config::default_reasoning_keys,
+    text_delta::{DeltaKind, UpdateSink, Updates},
 };
 
 /// Decodes the events of one stream.
@@ -38,7 +38,7 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{decode::Decoder, frame::{FrameLimits, Framer}, limits::MAX_JSON_DEPTH};
+/// use unbraid_core::{limits::MAX_JSON_DEPTH, internal::{Decoder, FrameLimits, Framer}};
 ///
 /// let mut framer = Framer::new(FrameLimits { line: 1024, event: 1024 }, false);
 /// let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);

@@ -39,7 +39,7 @@ use sse::Sse;
 /// }
 /// assert!(framer.finish().is_none());
 /// assert_eq!(seen, [&b"{\"a\":1}"[..], b"[DONE]"]);
-/// # Ok::<(), unbraid_core::frame::FrameError>(())
+/// # Ok::<(), unbraid_core::internal::FrameError>(())
 /// ```
 ///
 /// A line over the limit ends the framer:

@@ -1,8 +1,7 @@
 //! The core of unbraid: bytes of one completion stream in, the events of each of its choices out.
 //!
-//! It has no runtime, no clock and no I/O. [`Demux`] is the whole of it in one object; the other modules are its
-//! parts, in the order a byte travels: [`frame`], [`decode`], [`update`], [`route`], [`choice`], [`event`]. The crate
-//! `unbraid` runs the same parts in actors and gives the same events.
+//! The crate has no runtime, no clock and no I/O. [`Demux`] takes bytes and returns the events of every choice, in the
+//! order of the stream. The crate `unbraid` runs the same parts in actors and returns the same events.
 //!
 //! ```
 //! use unbraid_core::{ChoiceIndex, Demux, Config};
@@ -15,45 +14,59 @@
 //! assert_eq!(demux.choice(ChoiceIndex(1)).unwrap().message().content, "World");
 //! ```
 //!
-//! Nothing that comes from the wire panics, and nothing grows without a bound: see [`limits`].
+//! No input makes the crate panic, and every buffer has a bound: see [`limits`].
+//!
+//! # Configuration and other open structs
+//!
+//! Structs that may gain fields ([`Config`], [`Limits`], [`Update`], ..) are `#[non_exhaustive]`: outside of this crate
+//! they have no struct literals. Start from `default()` or `new(..)`, and set each field with the method `with_` and the
+//! field's name. The fields are public, so they can also be read and assigned.
+//!
+//! ```
+//! use unbraid_core::{Config, Limits};
+//!
+//! let config = Config::default()
+//!     .with_strict(true)
+//!     .with_limits(Limits::default().with_choices(8));
+//! assert_eq!(config.limits.choices, 8);
+//! ```
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
 mod aggregate;
 mod audio;
 mod call_parse;
-pub mod choice;
+mod choice;
+mod config;
 mod debug;
-pub mod decode;
+mod decode;
 mod demux;
 mod depth;
 mod dialect;
 mod error;
-pub mod event;
+mod event;
 mod finish_class;
 mod format;
-pub mod frame;
+mod frame;
 pub mod json;
 mod json_text;
 pub mod limits;
 mod message;
 mod metadata;
-mod options;
-pub mod piece;
-pub mod pipeline;
+mod pipeline;
 mod report;
-pub mod route;
+mod route;
 mod text;
+mod text_delta;
 mod tool_call;
 mod transcript;
-pub mod update;
+mod update;
 mod usage;
 mod warning;
 
 pub use aggregate::{aggregate, aggregate_json};
-#[doc(hidden)]
-pub use aggregate::{aggregate_of, choice_json};
 pub use audio::Audio;
 pub use call_parse::{JsonErrorKind, TypeMismatch, parse_json, parse_json_repaired};
+pub use config::{Config, FinishPolicy, ThinkTags, tool_names};
 pub use demux::Demux;
 pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
@@ -64,17 +77,32 @@ pub use format::BodyFormat;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{ChoiceOutcome, Message};
 pub use metadata::Metadata;
-pub use options::{Config, FinishPolicy, ThinkTags, tool_names};
-#[doc(hidden)]
-pub use report::parsed;
 pub use text::Text;
 pub use tool_call::{CallKind, CallProblem, CallStatus, ToolCall};
 pub use transcript::Transcript;
-#[doc(hidden)]
-pub use transcript::{EventFilter, TextKind};
 pub use update::{ChoiceIndex, CompletionKind, Fragment, ToolCallUpdate, Update};
 pub use usage::{
     BYTES_PER_TOKEN, Estimated, Framing, Prompt, Tokenizer, Usage, UsageSource, completion_tokens,
     estimate, estimate_for, estimate_with, prompt_tokens,
 };
 pub use warning::Warning;
+
+/// The machinery that the sister crates drive themselves. **It is not part of the public API.**
+///
+/// Items in this module change in any release, without notice and without a new major version. `unbraid`,
+/// `unbraid-http` and `unbraid-cli` therefore depend on exactly one version of this crate (`=x.y.z`). Everyone else uses
+/// [`Demux`], which drives the same machinery.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::{
+        aggregate::{aggregate_of, choice_json},
+        choice::ChoiceMachine,
+        decode::Decoder,
+        frame::{Frame, FrameError, FrameKind, FrameLimits, Framer, Mode},
+        pipeline::{Pipeline, UpdateReader},
+        report::parsed,
+        route::{ChoiceSink, Router},
+        text_delta::{DeltaKind, TextDelta},
+        transcript::{EventFilter, TextKind},
+    };
+}

@@ -8,7 +8,7 @@ use crate::{
     decode::Decoder,
     format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
-    piece::{TextDelta, UpdateSink, Updates},
+    text_delta::{TextDelta, UpdateSink, Updates},
     route::{ChoiceSink, Router},
 };
 
@@ -17,7 +17,7 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Config, pipeline::UpdateReader};
+/// use unbraid_core::{Config, internal::UpdateReader};
 ///
 /// let mut intake = UpdateReader::new(&Config::default());
 /// let mut input = &b"data: {\"choices\":[{\"index\":7,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
@@ -248,7 +248,7 @@ impl<S: ChoiceSink> Pipeline<S> {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Text, Update, pipeline::Pipeline, route::ChoiceSink};
+    /// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Text, Update, internal::{ChoiceSink, Pipeline}};
     ///
     /// #[derive(Default)]
     /// struct Count(usize);

@@ -19,7 +19,7 @@ use crate::{
     BodyFormat, ChoiceEnd, ChoiceIndex, CompletionKind, Config, LimitExceeded, Metadata,
     ServerError, StreamError, Update, Usage, Warning,
     event::{Event, Position, Sequenced},
-    piece::TextDelta,
+    text_delta::TextDelta,
     text::Text,
     usage::{Known, Reported, Source},
     warning::Warnings,

@@ -4,11 +4,7 @@
 
 use std::fmt;
 
-use unbraid_core::{
-    ChoiceEnd, ChoiceIndex, CompletionKind, Fragment, Position, Transcript, Update,
-    choice::ChoiceMachine,
-    piece::{DeltaKind, TextDelta},
-};
+use unbraid_core::{ChoiceEnd, ChoiceIndex, CompletionKind, Fragment, Position, Transcript, Update, internal::{ChoiceMachine, DeltaKind, TextDelta}};
 
 /// Text that makes a machine of the tests panic, as a bug would.
 #[cfg(test)]

@@ -11,10 +11,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use unbraid_core::{
-    ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Position, Transcript,
-    choice::ChoiceMachine, piece::DeltaKind,
-};
+use unbraid_core::{ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Position, Transcript, internal::{ChoiceMachine, DeltaKind}};
 
 use crate::{
     batch::Batch,

@@ -1,12 +1,7 @@
 //! Decoding: the short way reads what the parser reads, and takes nothing that it refuses.
 
 use serde_json::Value;
-use unbraid_core::{
-    Config, Demux, StreamError, Update,
-    decode::Decoder,
-    frame::{Frame, FrameKind},
-    limits::MAX_JSON_DEPTH,
-};
+use unbraid_core::{Config, Demux, StreamError, Update, limits::MAX_JSON_DEPTH, internal::{Decoder, Frame, FrameKind}};
 
 /// Decodes every line of the input as one event of a stream. The first byte chooses strict mode.
 ///

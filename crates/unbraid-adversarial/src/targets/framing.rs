@@ -70,7 +70,7 @@ fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, flags: u8) -> Body {
     let mut framer = Framer::new(limits, flags & 1 == 1);
     let mut frames = Vec::new();
     let mut error = None;
-    let mut keep = |frame: unbraid_core::frame::Frame<'_>| {
+    let mut keep = |frame: unbraid_core::internal::Frame<'_>| {
         let name = frame.event.map(<[u8]>::to_vec);
         let most = match frame.kind {
             FrameKind::Garbage => limits.line.max(limits.event), // it is a line, not a value

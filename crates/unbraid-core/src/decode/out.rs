@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Update, Warning, limits::MAX_ENTRIES, piece::UpdateSink};
+use crate::{Update, Warning, limits::MAX_ENTRIES, text_delta::UpdateSink};
 
 /// Collects an event's updates, holding one back so that the last one can be marked.
 pub(super) struct Out<'a, 's> {

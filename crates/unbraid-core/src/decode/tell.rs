@@ -14,7 +14,7 @@ use crate::{
     Update,
     frame::{Frame, FrameKind},
     limits::MAX_NAME_BYTES,
-    piece::UpdateSink,
+    text_delta::UpdateSink,
 };
 
 /// A field's last value. Of a long one only its hash is kept: it may be as long as an event.

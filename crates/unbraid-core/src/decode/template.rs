@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     ChoiceIndex, Fragment, ToolCallUpdate, Update,
-    piece::{DeltaKind, TextDelta},
+    text_delta::{DeltaKind, TextDelta},
 };
 
 /// An ordinary chunk of one choice and one piece of text, with holes in it.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     ChoiceIndex, Update,
-    piece::{DeltaKind, TextDelta, UpdateSink},
+    text_delta::{DeltaKind, TextDelta, UpdateSink},
 };
 
 /// Shapes that a stream's chunks take: text, reasoning and the arguments of a few calls come in turn.

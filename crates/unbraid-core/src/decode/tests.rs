@@ -8,7 +8,7 @@ use crate::{
     Update,
     frame::{Frame, FrameKind, FrameLimits, Framer},
     limits::{MAX_EVENT_BYTES, MAX_JSON_DEPTH, MAX_LINE_BYTES},
-    options::default_reasoning_keys,
+    config::default_reasoning_keys,
 };
 
 mod rules;
@@ -284,7 +284,7 @@ fn fitted(chunks: &[&str]) -> Vec<bool> {
             data: chunk.as_bytes(),
             offset: 0,
         };
-        fitted.push(decoder.fits(&frame, &mut crate::piece::Updates(&mut |_| ())));
+        fitted.push(decoder.fits(&frame, &mut crate::text_delta::Updates(&mut |_| ())));
         if !fitted.last().is_some_and(|fitted| *fitted) {
             decoder.decode(frame, &mut |_| ()).expect("lenient");
         }

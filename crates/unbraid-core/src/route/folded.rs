@@ -1,6 +1,6 @@
 //! What is remembered of the indices that `expect_choices(1)` reads as 0, so that several answers are not mixed unnoticed.
 
-use crate::{ChoiceIndex, Update, limits::MAX_CHOICES, piece::TextDelta};
+use crate::{ChoiceIndex, Update, limits::MAX_CHOICES, text_delta::TextDelta};
 
 /// The indices that were read as 0.
 #[derive(Debug, Default)]

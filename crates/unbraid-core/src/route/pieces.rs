@@ -3,7 +3,7 @@
 use super::{ChoiceSink, Router, State};
 use crate::{
     ChoiceIndex, ThinkTags,
-    piece::{DeltaKind, TextDelta},
+    text_delta::{DeltaKind, TextDelta},
 };
 
 impl Router {

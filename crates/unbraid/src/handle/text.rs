@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use unbraid_core::{ChoiceError, Text, TextKind};
+use unbraid_core::{ChoiceError, Text, internal::TextKind};
 
 use super::{Turns, cursor};
 use crate::{

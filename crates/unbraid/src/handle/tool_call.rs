@@ -7,10 +7,7 @@ use std::{
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use unbraid_core::{
-    CallKind, ChoiceError, ChoiceIndex, Event, EventFilter, JsonErrorKind, Sequenced, Text,
-    ToolCall, json::Repair,
-};
+use unbraid_core::{CallKind, ChoiceError, ChoiceIndex, Event, JsonErrorKind, Sequenced, Text, ToolCall, json::Repair, internal::EventFilter};
 
 use super::{
     cursor,

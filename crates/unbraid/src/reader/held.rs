@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use unbraid_core::pipeline::Pipeline;
+use unbraid_core::internal::Pipeline;
 
 use super::outbox::Outbox;
 use crate::apart;

@@ -3,7 +3,7 @@
 use std::{mem, panic::resume_unwind};
 
 use tokio::time::Instant;
-use unbraid_core::pipeline::Pipeline;
+use unbraid_core::internal::Pipeline;
 
 use super::{Reader, held::Held, outbox::Outbox};
 use crate::{

@@ -8,7 +8,7 @@ use crate::{Update, decode::Decoder, limits::MAX_JSON_DEPTH};
 /// The updates of chunks by each path; they have to agree.
 #[track_caller]
 fn by_every_path(chunks: &[&str]) -> Vec<Update<'static>> {
-    by_every_path_with(chunks, &crate::options::default_reasoning_keys())
+    by_every_path_with(chunks, &crate::config::default_reasoning_keys())
 }
 
 #[track_caller]

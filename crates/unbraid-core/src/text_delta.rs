@@ -24,7 +24,7 @@ pub enum DeltaKind {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, CompletionKind, piece::{DeltaKind, TextDelta}};
+/// use unbraid_core::{ChoiceIndex, CompletionKind, internal::{DeltaKind, TextDelta}};
 ///
 /// let piece = TextDelta { event_index: 7, choice: ChoiceIndex(1), kind: CompletionKind::Chat, role: None, text_kind: DeltaKind::Content, text: "Hi" };
 /// assert_eq!(piece.to_update().content.unwrap().text, "Hi");
