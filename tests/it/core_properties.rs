@@ -233,7 +233,7 @@ proptest! {
         prop_assert!(content.starts_with(&told));
         for (number, call) in message.tool_calls.iter().enumerate() {
             let told = sum(&events, |event| match event {
-                Event::ToolCallArguments { call_index: call, text } if *call as usize == number => Some(text),
+                Event::ToolCallArguments { call_index: call, text } if call.0 as usize == number => Some(text),
                 _ => None,
             });
             prop_assert!(chunks.iter().any(|(_, f)| *f) || call.arguments == told);

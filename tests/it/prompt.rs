@@ -10,13 +10,13 @@ use std::{
 
 use futures::{future::join, stream};
 use tokio::sync::mpsc;
-use unbraid::{Choice, Completions, Demux, Event};
+use unbraid::{CallIndex, Choice, Completions, Demux, Event};
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
 use crate::support::options;
 
 /// Which text, of which choice.
-type Lane = (u32, &'static str, u32);
+type Lane = (u32, &'static str, CallIndex);
 
 /// All texts so far.
 type Texts = BTreeMap<Lane, String>;
@@ -41,12 +41,12 @@ fn tell(demux: &mut Demux, seen: &Seen) {
         let choice = stamped.choice.map_or(0, |choice| choice.0);
         match stamped.event {
             Event::Content(text) => {
-                seen.add((choice, "content", 0), text);
-                seen.add((choice, "both", 0), text);
-                seen.add((choice, "events", 0), text);
+                seen.add((choice, "content", CallIndex(0)), text);
+                seen.add((choice, "both", CallIndex(0)), text);
+                seen.add((choice, "events", CallIndex(0)), text);
             }
-            Event::Reasoning(text) => seen.add((choice, "reasoning", 0), text),
-            Event::Refusal(text) => seen.add((choice, "refusal", 0), text),
+            Event::Reasoning(text) => seen.add((choice, "reasoning", CallIndex(0)), text),
+            Event::Refusal(text) => seen.add((choice, "refusal", CallIndex(0)), text),
             Event::ToolCallStart {
                 call_index: call,
                 name,
@@ -57,13 +57,13 @@ fn tell(demux: &mut Demux, seen: &Seen) {
                 text,
             } => {
                 seen.add((choice, "arguments", call), text);
-                seen.add((choice, "events", 2), text);
-                if call == 0 {
-                    seen.add((choice, "both", 1), text);
+                seen.add((choice, "events", CallIndex(2)), text);
+                if call == CallIndex(0) {
+                    seen.add((choice, "both", CallIndex(1)), text);
                 }
             }
-            Event::Finish(_) => seen.add((choice, "events", 1), "finish"),
-            Event::End(_) => seen.add((choice, "ended", 0), "ended"),
+            Event::Finish(_) => seen.add((choice, "events", CallIndex(1)), "finish"),
+            Event::End(_) => seen.add((choice, "ended", CallIndex(0)), "ended"),
             _ => {}
         }
     }
@@ -86,9 +86,9 @@ fn look(choice: &Choice, seen: &Seen) {
             });
         };
     }
-    text!(content, (index, "content", 0));
-    text!(reasoning, (index, "reasoning", 0));
-    text!(refusal, (index, "refusal", 0));
+    text!(content, (index, "content", CallIndex(0)));
+    text!(reasoning, (index, "reasoning", CallIndex(0)));
+    text!(refusal, (index, "refusal", CallIndex(0)));
     let (mut calls, of_calls) = (choice.tool_calls(), seen.clone());
     spawn(async move {
         while let Some(Ok(call)) = calls.next().await {
@@ -106,9 +106,11 @@ fn look(choice: &Choice, seen: &Seen) {
     spawn(async move {
         while let Some(Ok(stamped)) = events.next().await {
             match stamped.event {
-                Event::Content(text) => of_events.add((index, "events", 0), &text),
-                Event::Finish(_) => of_events.add((index, "events", 1), "finish"),
-                Event::ToolCallArguments { text, .. } => of_events.add((index, "events", 2), &text),
+                Event::Content(text) => of_events.add((index, "events", CallIndex(0)), &text),
+                Event::Finish(_) => of_events.add((index, "events", CallIndex(1)), "finish"),
+                Event::ToolCallArguments { text, .. } => {
+                    of_events.add((index, "events", CallIndex(2)), &text)
+                }
                 _ => {}
             }
         }
@@ -116,7 +118,7 @@ fn look(choice: &Choice, seen: &Seen) {
     let (choice, seen) = (choice.clone(), seen.clone());
     spawn(async move {
         choice.outcome().await;
-        seen.add((index, "ended", 0), "ended");
+        seen.add((index, "ended", CallIndex(0)), "ended");
     });
 }
 
@@ -126,17 +128,17 @@ async fn both(choice: Choice, seen: Seen) {
     let (mut content, mut calls) = (choice.content(), choice.tool_calls());
     let texts = async {
         while let Some(Ok(piece)) = content.next().await {
-            seen.add((index, "both", 0), &piece);
+            seen.add((index, "both", CallIndex(0)), &piece);
         }
     };
     let arguments = async {
         while let Some(Ok(call)) = calls.next().await {
-            if call.call_index() != 0 {
+            if call.call_index() != CallIndex(0) {
                 continue;
             }
             let mut arguments = call.arguments();
             while let Some(Ok(piece)) = arguments.next().await {
-                seen.add((index, "both", 1), &piece);
+                seen.add((index, "both", CallIndex(1)), &piece);
             }
         }
     };

@@ -7,20 +7,18 @@ use unbraid_testkit::fixture::{self, Fixture, SplitThink};
 pub(crate) fn options(told: &fixture::Options) -> Config {
     let default = Config::default();
     let keys = told.reasoning_keys.as_ref();
-    Config {
-        strict: told.strict,
-        expect_choices: told.expect_choices,
-        think_tags: match told.split_think {
+    Config::default()
+        .with_strict(told.strict)
+        .with_expect_choices(told.expect_choices)
+        .with_think_tags(match told.split_think {
             SplitThink::Never => ThinkTags::Off,
             SplitThink::AtTag => ThinkTags::Split,
             SplitThink::AtStart => ThinkTags::SplitOpen,
-        },
-        usage_after_done: told.usage_after_done,
-        reasoning_keys: keys.map_or(default.reasoning_keys, |keys| {
+        })
+        .with_usage_after_done(told.usage_after_done)
+        .with_reasoning_keys(keys.map_or(default.reasoning_keys, |keys| {
             keys.iter().map(|key| key.as_str().into()).collect()
-        }),
-        ..Config::default()
-    }
+        }))
 }
 
 /// A whole stream, read in these pieces, as it stands at its end.
@@ -81,12 +79,7 @@ fn same_event<T: AsRef<str>, U: AsRef<str>>(left: &Event<T>, right: &Event<U>) -
 
 /// An event without its stamp, as its trace line has it.
 pub(crate) fn bare<T: AsRef<str>>(event: &Event<T>) -> String {
-    let event = Sequenced {
-        choice: None,
-        seq: 0,
-        position: unbraid_core::Position::default(),
-        event: copy(event),
-    };
+    let event = Sequenced::new(None, 0, unbraid_core::Position::default(), copy(event));
     event.to_string()
 }
 

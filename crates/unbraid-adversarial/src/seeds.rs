@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use unbraid_core::{Config, Demux, internal::{FrameLimits, Framer}};
+use unbraid_core::{
+    Config, Demux,
+    internal::{FrameLimits, Framer},
+};
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
 /// Fixtures above this size only slow a search down.
@@ -74,10 +77,7 @@ fn small() -> Vec<Vec<u8>> {
 }
 
 fn events(mut bytes: &[u8]) -> Vec<Vec<u8>> {
-    let limits = FrameLimits {
-        line: SMALL,
-        event: SMALL,
-    };
+    let limits = FrameLimits::new(SMALL, SMALL);
     let mut framer = Framer::new(limits, false);
     let mut events = Vec::new();
     while let Some(Ok(frame)) = framer.next(&mut bytes) {

@@ -12,7 +12,11 @@ use criterion::{
     measurement::{Measurement, ValueFormatter, WallTime},
 };
 use unbraid_bench::parts::{arguments, braided, fragments};
-use unbraid_core::{ChoiceIndex, CompletionKind, Config, Demux, Limits, Position, Transcript, Update, json::{Field, Partial, Pointer}, internal::{ChoiceMachine, DeltaKind, FrameLimits, Framer, TextDelta, UpdateReader}};
+use unbraid_core::{
+    ChoiceIndex, CompletionKind, Config, Demux, Limits, Position, Transcript, Update,
+    internal::{ChoiceMachine, DeltaKind, FrameLimits, Framer, TextDelta, UpdateReader},
+    json::{Field, Partial, Pointer},
+};
 
 const CHUNKS: usize = 20_000;
 const READ_BYTES: usize = 16 * 1024;
@@ -91,10 +95,7 @@ fn stream_by_bytes(criterion: &mut Criterion, body: &Bytes) {
 
 fn frames(body: &Bytes) -> usize {
     let limits = Limits::default();
-    let limits = FrameLimits {
-        line: limits.line_bytes,
-        event: limits.event_bytes,
-    };
+    let limits = FrameLimits::new(limits.line_bytes, limits.event_bytes);
     let mut framer = Framer::new(limits, false);
     let mut frames = 0;
     for mut read in reads(body) {
@@ -176,10 +177,7 @@ impl Choices {
 }
 
 fn place(update: &Update<'_>) -> Position {
-    Position {
-        event: update.event_index,
-        ..Position::default()
-    }
+    Position::new(update.event_index, 0)
 }
 
 /// The piece that says what an update says, as the decoder tells it.
@@ -193,13 +191,11 @@ fn piece<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
         _ => return None,
     };
     let plain = update.finish_reason.is_none() && !text.text.is_empty();
-    plain.then_some(TextDelta {
-        event_index: update.event_index,
-        choice: update.choice?,
-        kind: update.kind,
-        role: update.role.as_deref(),
-        text_kind: lane,
-        text: &text.text,
+    let choice = update.choice?;
+    plain.then(|| {
+        TextDelta::new(update.event_index, choice, lane, &text.text)
+            .with_kind(update.kind)
+            .with_role(update.role.as_deref())
     })
 }
 

@@ -44,15 +44,10 @@ pub(crate) fn run(quick: bool, out: &mut impl Write) -> io::Result<()> {
 
 /// Nanoseconds of CPU a chunk; the stream is written as it is read, and the writing alone is taken off.
 fn stream_of(chunks: usize, shape: Shape) -> f64 {
-    let limits = Limits {
-        completion_bytes: u64::MAX,
-        choice_bytes: u64::MAX,
-        ..Limits::default()
-    };
-    let options = Config {
-        limits,
-        ..Config::default()
-    };
+    let limits = Limits::default()
+        .with_completion_bytes(u64::MAX)
+        .with_choice_bytes(u64::MAX);
+    let options = Config::default().with_limits(limits);
     let mut demux = Demux::new(options);
     let both = written(chunks, shape, |read| {
         demux.feed(read.as_bytes());

@@ -139,11 +139,9 @@ impl Asked {
         let several = (requested > 1).then_some(requested);
         Self {
             choices: expected.unwrap_or(requested),
-            options: Config {
-                expect_choices: expected.or(several),
-                tools: tool_names(body),
-                ..options
-            },
+            options: options
+                .with_expect_choices(expected.or(several))
+                .with_tools(tool_names(body)),
         }
     }
 }

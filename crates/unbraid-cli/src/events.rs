@@ -9,7 +9,7 @@ use std::{
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use unbraid::Completions;
-use unbraid_core::{ChoiceIndex, Config, Demux, Event, Message, Sequenced};
+use unbraid_core::{CallIndex, ChoiceIndex, Config, Demux, Event, Message, Sequenced};
 
 use crate::{
     chat::cause,
@@ -133,7 +133,7 @@ impl<W: Write> Listener for Printer<W> {
 }
 
 /// A call that is done: its choice, and its ordinal.
-type Done = (ChoiceIndex, u32);
+type Done = (ChoiceIndex, CallIndex);
 
 /// What the events of each choice that is open add up to, so that nobody else has to add up deltas.
 #[derive(Default)]
@@ -145,7 +145,7 @@ struct Sum {
     content: String,
     refusal: String,
     /// By their ordinal.
-    calls: BTreeMap<u32, Call>,
+    calls: BTreeMap<CallIndex, Call>,
     /// Whether the calls have what came behind their starts.
     completed: bool,
 }

@@ -34,7 +34,7 @@ use think::ThinkSplitter;
 ///
 /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
 /// let mut machine = ChoiceMachine::new(&Config::default());
-/// let update = Update { content: Some("Hi".into()), finish_reason: Some("stop".into()), ..Update::default() };
+/// let update = Update::default().with_content("Hi").with_finish_reason("stop");
 /// machine.apply(&update, Position::default(), &mut log);
 /// machine.finish(ChoiceEnd::Interrupted, Position::default(), &mut log);
 /// assert!(matches!(log.end(), Some(ChoiceEnd::Finished(_))), "a finish reason is the better end");
@@ -126,7 +126,7 @@ impl ChoiceMachine {
     /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
     /// let mut machine = ChoiceMachine::new(&Config::default());
     /// assert!(!machine.is_plain(DeltaKind::Content, None, &log), "the first piece is the choice's start, too");
-    /// let update = Update { content: Some("Hi".into()), ..Update::default() };
+    /// let update = Update::default().with_content("Hi");
     /// machine.apply(&update, Position::default(), &mut log);
     /// assert!(machine.is_plain(DeltaKind::Content, None, &log));
     /// ```

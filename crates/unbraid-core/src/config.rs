@@ -1,4 +1,4 @@
-//! How a stream is read.
+//! How a stream is read: `Config`, and the types of its fields.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Limits;
 
-/// When a choice whose finish reason has come counts as ended.
+/// When a choice ends after its finish reason arrived.
 ///
 /// # Examples
 ///
@@ -14,31 +14,31 @@ use crate::Limits;
 /// use unbraid_core::{ChoiceIndex, Demux, FinishPolicy, Config};
 ///
 /// let ended = |finish_policy| {
-///     let mut demux = Demux::new(Config { finish_policy, ..Config::default() });
+///     let mut demux = Demux::new(Config::default().with_finish_policy(finish_policy));
 ///     demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n");
 ///     demux.choice(ChoiceIndex(0)).unwrap().end().is_some()
 /// };
 /// assert!(ended(FinishPolicy::AtFinish));
-/// assert!(!ended(FinishPolicy::NextEvent), "the next event, or the close, ends it");
+/// assert!(!ended(FinishPolicy::NextEvent), "the next event, or the close of the stream, ends it");
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FinishPolicy {
-    /// At the first event that brings nothing more for it. Some servers send several calls, each with a finish reason.
+    /// At the first event without a delta for the choice. Some servers send several calls, each with a finish reason.
     #[default]
     NextEvent,
-    /// At the end of the event that brings it: an error in that event still is the choice's end (X4).
+    /// At the end of the event with the finish reason. An error in the same event still ends the choice (X4).
     AtFinish,
     /// When the stream closes.
     AtStreamEnd,
 }
 
-/// Whether reasoning inside the content between `<think>` and `</think>` is separated from it (C18, R7).
+/// Whether text between `<think>` and `</think>` in the content is delivered as reasoning (C18, R7).
 ///
-/// Servers without a reasoning parser send it so: vLLM and llama.cpp by default, and the distilled DeepSeek models behind
-/// them. The tags are is_chunk anywhere in the content of a choice, also where deltas cut them, and in this spelling
-/// only. The tags themselves, and line breaks right behind them, are dropped; all other text is delivered as it is, line
-/// breaks before `</think>` included. Text that may begin a tag is held back until the next delta decides.
+/// Servers without a reasoning parser send reasoning like this: vLLM and llama.cpp by default, with the distilled DeepSeek
+/// models among others. The tags are recognised anywhere in the content of a choice, even if deltas cut them, but only in
+/// this spelling. The tags and the line breaks directly after them are dropped. All other text is delivered unchanged,
+/// including line breaks before `</think>`. Text that may be the start of a tag is held back until the next delta decides.
 ///
 /// # Examples
 ///
@@ -46,7 +46,7 @@ pub enum FinishPolicy {
 /// use unbraid_core::{ChoiceIndex, Demux, Config, ThinkTags};
 ///
 /// let answer = |think_tags, text: &str| {
-///     let mut demux = Demux::new(Config { think_tags, ..Config::default() });
+///     let mut demux = Demux::new(Config::default().with_think_tags(think_tags));
 ///     demux.feed(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\ndata: [DONE]\n\n").as_bytes());
 ///     let message = demux.choice(ChoiceIndex(0)).unwrap().message();
 ///     (message.reasoning, message.content)
@@ -59,36 +59,36 @@ pub enum FinishPolicy {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ThinkTags {
-    /// Tags are text like any other.
+    /// Tags are ordinary text.
     #[default]
     Off,
-    /// Text behind `<think>` is reasoning until `</think>`. A `</think>` without a `<think>` before it stays text, with a
+    /// Text after `<think>` is reasoning until `</think>`. A `</think>` without a `<think>` before it stays text, with a
     /// warning.
     Split,
-    /// As [`Split`](Self::Split), but the answer begins inside: the prompt's template wrote `<think>`, so that the server
-    /// sends the closing tag alone (DeepSeek-R1). An opening tag that comes first all the same is dropped. If no closing
-    /// tag comes, all text is reasoning, with a warning.
+    /// As [`Split`](Self::Split), but the answer starts as reasoning: the prompt's template contains `<think>`, so the
+    /// server sends only the closing tag (DeepSeek-R1). An opening tag at the start is dropped. If no closing tag
+    /// arrives, all text is reasoning, with a warning.
     SplitOpen,
 }
 
-/// How a stream is read; the default suits every server that we know.
+/// How a stream is read. The default suits every known server.
 ///
 /// # Examples
 ///
 /// ```
 /// use unbraid_core::Config;
 ///
-/// let options = Config { expect_choices: Some(1), ..Config::default() };
-/// # assert!(!options.strict);
+/// let config = Config::default().with_expect_choices(1);
+/// # assert!(!config.strict);
 /// ```
 ///
-/// The names of the tools settle what a name is that comes in pieces:
+/// The names of the tools decide how a name that arrives in pieces is joined:
 ///
 /// ```
 /// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
 /// let name = |tools: &[&str]| {
-///     let mut demux = Demux::new(Config { tools: tools.iter().map(|&name| name.into()).collect(), ..Config::default() });
+///     let mut demux = Demux::new(Config::default().with_tools(tools.iter().copied()));
 ///     for piece in ["search", "web_search"] {
 ///         demux.feed(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"name\":\"{piece}\"}}}}]}}}}]}}\n\n").as_bytes());
 ///     }
@@ -98,46 +98,66 @@ pub enum ThinkTags {
 /// assert_eq!(name(&["web_search"]), "web_search");
 /// ```
 ///
-/// A server that sends its reasoning under a name of its own:
+/// A server that sends reasoning in a field with a name of its own:
 ///
 /// ```
 /// use unbraid_core::{ChoiceIndex, Demux, Config};
 ///
-/// let options = Config { reasoning_keys: vec!["deliberation".into()], ..Config::default() };
-/// let mut demux = Demux::new(options);
+/// let config = Config::default().with_reasoning_keys(["deliberation"]);
+/// let mut demux = Demux::new(config);
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"deliberation\":\"Hm.\"}}]}\n\n");
 /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().reasoning, "Hm.");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     /// Ends the stream at the first line that is neither data, a comment nor blank (R04), at the first payload that is
-    /// not JSON (R07), and at the first delta that cannot be merged with those before it: a field changes its type (R11),
-    /// or comes again and is not text (R14). Null counts as absent, and calls are merged by their index.
+    /// not JSON (R07), and at the first delta that cannot be merged with the earlier ones: a field changes its type
+    /// (R11), or a field that is not text arrives again (R14). Null counts as absent. Calls are merged by their index.
     pub strict: bool,
-    /// How many choices were asked for. With 1 every index is read as 0 (E12), with a warning where that mixed several
-    /// answers (E13); otherwise more only warn (E29). Fewer at the end of the stream warn, too (E30).
+    /// How many choices were requested. With 1, every index is read as 0 (E12), with a warning if that mixed several
+    /// answers (E13). With any other number, more choices only cause a warning (E29). Fewer choices at the end of the
+    /// stream cause a warning, too (E30).
     pub expect_choices: Option<u32>,
-    /// How many choices each prompt has, if the request holds a list of prompts: then a prompt that is reported with each of
-    /// its choices is counted once, and every prompt of the list (E15). See
+    /// How many choices each prompt has, if the request contains a list of prompts. Then a prompt that is reported with
+    /// each of its choices is counted once, and every prompt of the list is counted (E15). See
     /// [`Prompt::choices_per_prompt`](crate::Prompt::choices_per_prompt).
     pub choices_per_prompt: Option<u32>,
-    /// When a finished choice ends.
+    /// When a choice ends after its finish reason arrived.
     pub finish_policy: FinishPolicy,
-    /// The bounds.
+    /// The bounds of the stream.
     pub limits: Limits,
     /// Names of the tools that the request declared, if they are known. They decide whether a further piece of a call's
-    /// name continues it or takes its place (T16); a name that is none of them is delivered all the same (T44).
+    /// name is appended or replaces it (T16). A name that is not among them is delivered unchanged (T44).
     pub tools: Vec<Arc<str>>,
     /// Whether `<think>…</think>` in the content is reasoning.
     pub think_tags: ThinkTags,
-    /// Whether usage that comes after `[DONE]` counts (U13). Every choice still ends at `[DONE]`, and nothing but usage is
-    /// read after it. The stream then closes when its source ends, after
+    /// Whether usage after `[DONE]` counts (U13). Every choice still ends at `[DONE]`, and only usage is read after it. The
+    /// stream then closes when its source ends, after
     /// [`MAX_BYTES_AFTER_DONE`](crate::limits::MAX_BYTES_AFTER_DONE) further bytes, or when [`Demux::handle_idle`](crate::Demux::handle_idle) is called.
     pub usage_after_done: bool,
-    /// The names of a delta's fields that hold reasoning, in the order of their priority: the text under the first of
-    /// them that is not empty is the delta's reasoning (R3, R5). By default `reasoning_content`, `reasoning`,
-    /// `thinking`, `thinking_content` and `thought`. A name that has a meaning of its own, such as `content`, keeps it.
+    /// The names of the delta's fields that contain reasoning, by priority: the first field with text is the delta's
+    /// reasoning (R3, R5). By default `reasoning_content`, `reasoning`, `thinking`, `thinking_content` and `thought`. A
+    /// name that has a meaning of its own, such as `content`, keeps it.
     pub reasoning_keys: Vec<Arc<str>>,
+}
+
+impl Config {
+    with_methods! {
+        with_strict(bool): strict = |strict| strict;
+        with_expect_choices(impl Into<Option<u32>>): expect_choices = |n| n.into();
+        with_choices_per_prompt(impl Into<Option<u32>>): choices_per_prompt = |n| n.into();
+        with_finish_policy(FinishPolicy): finish_policy = |policy| policy;
+        with_limits(Limits): limits = |limits| limits;
+        with_tools(impl IntoIterator<Item = impl Into<Arc<str>>>): tools = |names| arcs(names);
+        with_think_tags(ThinkTags): think_tags = |think_tags| think_tags;
+        with_usage_after_done(bool): usage_after_done = |keep_reading| keep_reading;
+        with_reasoning_keys(impl IntoIterator<Item = impl Into<Arc<str>>>): reasoning_keys = |names| arcs(names);
+    }
+}
+
+fn arcs(names: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Vec<Arc<str>> {
+    names.into_iter().map(Into::into).collect()
 }
 
 impl Default for Config {
@@ -156,7 +176,7 @@ impl Default for Config {
     }
 }
 
-/// The names under which real servers send reasoning, the best first (R3, R5).
+/// The names under which real servers send reasoning, by priority (R3, R5).
 pub(crate) fn default_reasoning_keys() -> Vec<Arc<str>> {
     let names = [
         "reasoning_content",
@@ -177,8 +197,8 @@ pub(crate) fn default_reasoning_keys() -> Vec<Arc<str>> {
 /// use unbraid_core::{Config, tool_names};
 ///
 /// let request = json!({ "tools": [{ "type": "function", "function": { "name": "web_search" } }] });
-/// let options = Config { tools: tool_names(&request), ..Config::default() };
-/// assert_eq!(&*options.tools[0], "web_search");
+/// let config = Config::default().with_tools(tool_names(&request));
+/// assert_eq!(&*config.tools[0], "web_search");
 /// ```
 #[must_use]
 pub fn tool_names(request: &Value) -> Vec<Arc<str>> {
@@ -189,13 +209,13 @@ pub fn tool_names(request: &Value) -> Vec<Arc<str>> {
             .into_iter()
             .flatten()
     };
-    let of_tool = |tool: &Value| {
-        let kinds = ["/function/name", "/custom/name"];
-        kinds
+    let tool_name = |tool: &Value| {
+        let paths = ["/function/name", "/custom/name"];
+        paths
             .iter()
-            .find_map(|at| tool.pointer(at)?.as_str().map(Arc::from))
+            .find_map(|path| tool.pointer(path)?.as_str().map(Arc::from))
     };
-    let tools = list("tools").filter_map(of_tool);
+    let tools = list("tools").filter_map(tool_name);
     let functions =
         list("functions").filter_map(|function| function.get("name")?.as_str().map(Arc::from));
     tools.chain(functions).collect()

@@ -27,9 +27,9 @@ use text::text_of;
 
 use crate::{
     StreamError, Update,
+    config::default_reasoning_keys,
     depth::is_deeper_than,
     frame::{Frame, FrameKind},
-    config::default_reasoning_keys,
     text_delta::{DeltaKind, UpdateSink, Updates},
 };
 
@@ -40,7 +40,7 @@ use crate::{
 /// ```
 /// use unbraid_core::{limits::MAX_JSON_DEPTH, internal::{Decoder, FrameLimits, Framer}};
 ///
-/// let mut framer = Framer::new(FrameLimits { line: 1024, event: 1024 }, false);
+/// let mut framer = Framer::new(FrameLimits::new(1024, 1024), false);
 /// let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
 /// let mut read = &b"data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
 /// let mut texts = Vec::new();
@@ -200,7 +200,7 @@ impl Decoder {
         let refused = self.strict && !understood;
         let error = StreamError::Malformed {
             what: out.refusal.unwrap_or("chunk JSON parsing failed"),
-            event_index: out.at,
+            event_index: out.at.into(),
             offset: frame.offset,
         };
         out.finish();

@@ -62,7 +62,7 @@ impl Demux {
     /// use unbraid_core::{ChoiceIndex, Demux, Config, Update};
     ///
     /// let mut demux = Demux::new(Config::default());
-    /// demux.feed_update(&Update { choice: Some(ChoiceIndex(0)), content: Some("Hi".into()), last_of_event: true, ..Update::default() });
+    /// demux.feed_update(&Update::default().with_choice(ChoiceIndex(0)).with_content("Hi").with_last_of_event(true));
     /// demux.finish();
     /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().content, "Hi");
     /// ```
@@ -142,7 +142,7 @@ impl Demux {
     /// ```
     /// use unbraid_core::{Demux, Config};
     ///
-    /// let mut demux = Demux::new(Config { usage_after_done: true, ..Config::default() });
+    /// let mut demux = Demux::new(Config::default().with_usage_after_done(true));
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n");
     /// assert!(demux.is_after_done());
     /// demux.feed(b"data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n");

@@ -7,7 +7,9 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 use serde_json::Value;
 
 pub use self::transport::TransportError;
-use crate::{BodyFormat, ChoiceEnd, ChoiceIndex, LimitExceeded, message::ChoiceOutcome};
+use crate::{
+    BodyFormat, ChoiceEnd, ChoiceIndex, EventIndex, LimitExceeded, message::ChoiceOutcome,
+};
 
 /// An error of any source, as it was given to us.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -26,7 +28,7 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// demux.finish();
 /// assert!(matches!(demux.closed(), Some(Err(StreamError::NotAStream { bytes: 22, .. }))));
 /// ```
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
     /// No async runtime runs on this thread, so nothing can be read.
@@ -64,8 +66,8 @@ pub enum StreamError {
     Malformed {
         /// What is wrong.
         what: &'static str,
-        /// Ordinal of the event, from 0.
-        event_index: u64,
+        /// The event.
+        event_index: EventIndex,
         /// Offset of its first byte in the stream.
         offset: u64,
     },
@@ -133,17 +135,20 @@ impl StreamError {
 #[derive(Clone, PartialEq)]
 pub struct ServerError {
     body: Value,
-    event: u64,
+    event_index: EventIndex,
 }
 
 impl ServerError {
     /// An error from its JSON text; text that is no JSON becomes the message.
     #[must_use]
-    pub fn new(json: &str, event: u64) -> Self {
+    pub fn new(json: &str, event_index: impl Into<EventIndex>) -> Self {
         let known = serde_json::from_str(json).ok();
         // A number that a `Value` has no room for must not make a text of all the rest.
         let body = known.unwrap_or_else(|| crate::report::parsed(json));
-        Self { body, event }
+        Self {
+            body,
+            event_index: event_index.into(),
+        }
     }
 
     /// What the server sent, whole (X9).
@@ -189,10 +194,10 @@ impl ServerError {
             })
     }
 
-    /// Ordinal of the event that carried it, from 0.
+    /// The event that contained it.
     #[must_use]
-    pub fn event_index(&self) -> u64 {
-        self.event
+    pub fn event_index(&self) -> EventIndex {
+        self.event_index
     }
 
     /// A field of the body, or of the error object inside it.
@@ -226,7 +231,7 @@ impl fmt::Display for ServerError {
             (None, Some(code)) => write!(f, " (code {code})")?,
             (None, None) => {}
         }
-        write!(f, " in event {}", self.event)
+        write!(f, " in event {}", self.event_index)
     }
 }
 
@@ -246,16 +251,25 @@ impl StdError for ServerError {}
 /// use std::time::Duration;
 /// use unbraid_core::{TimedOut, Timeout};
 ///
-/// let error = TimedOut { timeout: Timeout::Idle, after: Duration::from_secs(30) };
+/// let error = TimedOut::new(Timeout::Idle, Duration::from_secs(30));
 /// assert_eq!(error.to_string(), "idle timeout after 30s");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{timeout} timeout after {after:?}")]
+#[non_exhaustive]
 pub struct TimedOut {
     /// Which of the three.
     pub timeout: Timeout,
     /// Its configured length.
     pub after: Duration,
+}
+
+impl TimedOut {
+    /// The error of a timeout of this length.
+    #[must_use]
+    pub fn new(timeout: Timeout, after: Duration) -> Self {
+        Self { timeout, after }
+    }
 }
 
 /// The three timeouts of a stream.
@@ -294,7 +308,7 @@ impl fmt::Display for Timeout {
 /// assert_eq!(error.to_string(), "choice 0: the stream ended before the choice did");
 /// assert_eq!(error.partial().message.content, "Hel");
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct ChoiceError {
     partial: Arc<ChoiceOutcome>,
 }

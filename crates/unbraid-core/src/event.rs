@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    ChoiceIndex, LimitExceeded, ServerError, StreamError, Text, TimedOut, TransportError, Usage,
-    Warning,
+    CallIndex, ChoiceIndex, EventIndex, LimitExceeded, ServerError, StreamError, Text, TimedOut,
+    TransportError, Usage, Warning,
     json_text::Json,
     tool_call::{CallKind, CallStatus},
 };
@@ -80,7 +80,7 @@ impl fmt::Display for FinishReason {
 /// assert!(!ChoiceEnd::Finished(FinishReason::Length).is_error(), "a cut answer is an outcome");
 /// assert!(ChoiceEnd::Interrupted.is_error());
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ChoiceEnd {
     /// Its finish reason came, and the stream went past it.
@@ -187,7 +187,7 @@ impl From<&StreamError> for ChoiceEnd {
 /// }
 /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event<T = Text> {
     /// The choice appeared, with its role if that came at once.
@@ -213,7 +213,7 @@ pub enum Event<T = Text> {
     /// A tool call is known by its name.
     ToolCallStart {
         /// Ordinal of the call within its choice, from 0, in order of appearance.
-        call_index: u32,
+        call_index: CallIndex,
         /// The wire's index, if it had one.
         wire_index: Option<i64>,
         /// The call's id, if it has come.
@@ -226,14 +226,14 @@ pub enum Event<T = Text> {
     /// The next piece of a call's arguments, verbatim.
     ToolCallArguments {
         /// Ordinal of the call within its choice.
-        call_index: u32,
+        call_index: CallIndex,
         /// The piece.
         text: T,
     },
     /// A call came to its end with its choice.
     ToolCallDone {
         /// Ordinal of the call within its choice.
-        call_index: u32,
+        call_index: CallIndex,
         /// What its arguments are.
         status: CallStatus,
     },
@@ -300,32 +300,23 @@ impl<T> Event<T> {
             Self::Refusal(text) => Event::Refusal(f(text)),
             Self::RefusalDone => Event::RefusalDone,
             Self::ToolCallStart {
-                call_index: call,
-                wire_index: index,
+                call_index,
+                wire_index,
                 id,
                 name,
                 kind,
             } => Event::ToolCallStart {
-                call_index: call,
-                wire_index: index,
+                call_index,
+                wire_index,
                 id: id.map(&mut f),
                 name: f(name),
                 kind,
             },
-            Self::ToolCallArguments {
-                call_index: call,
-                text,
-            } => Event::ToolCallArguments {
-                call_index: call,
+            Self::ToolCallArguments { call_index, text } => Event::ToolCallArguments {
+                call_index,
                 text: f(text),
             },
-            Self::ToolCallDone {
-                call_index: call,
-                status,
-            } => Event::ToolCallDone {
-                call_index: call,
-                status,
-            },
+            Self::ToolCallDone { call_index, status } => Event::ToolCallDone { call_index, status },
             Self::Audio(text) => Event::Audio(f(text)),
             Self::Logprobs(text) => Event::Logprobs(f(text)),
             Self::ExtraFields(text) => Event::ExtraFields(f(text)),
@@ -340,26 +331,44 @@ impl<T> Event<T> {
 
 /// Where in the stream something happened: the event's ordinal, and the update's within it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Position {
-    /// Ordinal of the server-sent event, from 0.
-    pub event: u64,
+    /// The server-sent event.
+    pub event: EventIndex,
     /// Ordinal of the update within the event; what the event's end brings comes after all of them.
     pub update: u32,
 }
 
 impl Position {
-    /// Behind every update of an event.
-    pub(crate) fn event_end(at: u64) -> Self {
+    /// The position of an update within an event.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::Position;
+    ///
+    /// assert!(Position::new(3, 1) < Position::new(4, 0));
+    /// ```
+    #[must_use]
+    pub fn new(event: impl Into<EventIndex>, update: u32) -> Self {
         Self {
-            event: at,
+            event: event.into(),
+            update,
+        }
+    }
+
+    /// Behind every update of an event.
+    pub(crate) fn event_end(event: EventIndex) -> Self {
+        Self {
+            event,
             update: u32::MAX - 1,
         }
     }
 
     /// Behind everything.
-    pub(crate) fn close(at: u64) -> Self {
+    pub(crate) fn close(event: EventIndex) -> Self {
         Self {
-            event: at,
+            event,
             update: u32::MAX,
         }
     }
@@ -378,7 +387,8 @@ impl Position {
 /// assert_eq!((first.choice, first.seq, first.position.event), (Some(ChoiceIndex(0)), 0, 0));
 /// assert_eq!(first.to_string(), "0 0 c0 choice.start {\"role\":null}");
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Sequenced<T = Text> {
     /// The choice, or `None` for the stream itself.
     pub choice: Option<ChoiceIndex>,
@@ -391,6 +401,26 @@ pub struct Sequenced<T = Text> {
 }
 
 impl<T> Sequenced<T> {
+    /// An event and where it belongs: its choice (or the stream), its number there, and its position.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Event, Position, Sequenced};
+    ///
+    /// let event = Sequenced::new(Some(ChoiceIndex(1)), 4, Position::new(7, 0), Event::Content("Hi"));
+    /// assert_eq!(event.to_string(), r#"7 4 c1 content.delta {"delta":"Hi"}"#);
+    /// ```
+    #[must_use]
+    pub fn new(choice: Option<ChoiceIndex>, seq: u64, position: Position, event: Event<T>) -> Self {
+        Self {
+            choice,
+            seq,
+            position,
+            event,
+        }
+    }
+
     /// The key of the total order.
     #[must_use]
     pub fn sort_key(&self) -> (Position, Option<ChoiceIndex>, u64) {

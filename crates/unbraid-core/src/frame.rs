@@ -30,7 +30,7 @@ use sse::Sse;
 /// ```
 /// use unbraid_core::frame::{FrameLimits, Framer};
 ///
-/// let mut framer = Framer::new(FrameLimits { line: 1024, event: 1024 }, false);
+/// let mut framer = Framer::new(FrameLimits::new(1024, 1024), false);
 /// let mut seen = Vec::new();
 /// for mut read in [&b"data: {\"a\""[..], b":1}\n\ndata: [DO", b"NE]\n\n"] {
 ///     while let Some(frame) = framer.next(&mut read) {
@@ -47,7 +47,7 @@ use sse::Sse;
 /// ```
 /// use unbraid_core::frame::{FrameError, FrameLimits, Framer};
 ///
-/// let mut framer = Framer::new(FrameLimits { line: 8, event: 8 }, false);
+/// let mut framer = Framer::new(FrameLimits::new(8, 8), false);
 /// let mut read = &b"data: too long\n\n"[..];
 /// let error = framer.next(&mut read).and_then(Result::err);
 /// assert_eq!(error, Some(FrameError::LineTooLong { offset: 0, limit: 8 }));
@@ -286,6 +286,7 @@ impl fmt::Debug for Framer {
 
 /// What may not be exceeded while framing.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct FrameLimits {
     /// Bytes of one line, without its end.
     pub line: usize,
@@ -293,8 +294,17 @@ pub struct FrameLimits {
     pub event: usize,
 }
 
+impl FrameLimits {
+    /// Limits on the bytes of a line and of an event.
+    #[must_use]
+    pub fn new(line: usize, event: usize) -> Self {
+        Self { line, event }
+    }
+}
+
 /// One event, lent until the next call; its `Debug` tells how long the data is, and none of it.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Frame<'a> {
     /// How it was cut out.
     pub kind: FrameKind,
@@ -308,7 +318,8 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// A nameless event.
-    pub(crate) fn of_data(data: &'a [u8], offset: u64) -> Self {
+    #[must_use]
+    pub fn of_data(data: &'a [u8], offset: u64) -> Self {
         Self {
             kind: FrameKind::Event,
             event: None,

@@ -32,6 +32,9 @@
 //! ```
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
+#[macro_use]
+mod with_methods;
+
 mod aggregate;
 mod audio;
 mod call_parse;
@@ -47,6 +50,7 @@ mod event;
 mod finish_class;
 mod format;
 mod frame;
+mod index;
 pub mod json;
 mod json_text;
 pub mod limits;
@@ -74,13 +78,14 @@ pub use error::{
 pub use event::{ChoiceEnd, Event, FinishReason, Position, Sequenced};
 pub use finish_class::FinishClass;
 pub use format::BodyFormat;
+pub use index::{CallIndex, ChoiceIndex, EventIndex};
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{ChoiceOutcome, Message};
 pub use metadata::Metadata;
 pub use text::Text;
 pub use tool_call::{CallKind, CallProblem, CallStatus, ToolCall};
 pub use transcript::Transcript;
-pub use update::{ChoiceIndex, CompletionKind, Fragment, ToolCallUpdate, Update};
+pub use update::{CompletionKind, Fragment, ToolCallUpdate, Update};
 pub use usage::{
     BYTES_PER_TOKEN, Estimated, Framing, Prompt, Tokenizer, Usage, UsageSource, completion_tokens,
     estimate, estimate_for, estimate_with, prompt_tokens,

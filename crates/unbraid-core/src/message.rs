@@ -74,7 +74,7 @@ impl Message {
 /// assert!(finished.role_inferred);
 /// # Ok::<(), unbraid_core::ChoiceError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChoiceOutcome {
     /// The choice.

@@ -8,8 +8,8 @@ use crate::{
     decode::Decoder,
     format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
-    text_delta::{TextDelta, UpdateSink, Updates},
     route::{ChoiceSink, Router},
+    text_delta::{TextDelta, UpdateSink, Updates},
 };
 
 /// Framer and decoder: bytes in, updates out.
@@ -164,12 +164,12 @@ fn framing(error: FrameError, event: u64) -> StreamError {
         FrameError::EventTooLong { limit: max, .. } => limit(Limit::Event, max),
         FrameError::NotData { offset } => StreamError::Malformed {
             what: "a line does not begin with `data:`",
-            event_index: event,
+            event_index: event.into(),
             offset,
         },
         FrameError::NotSse { offset } => StreamError::Malformed {
             what: "the body is no event stream",
-            event_index: event,
+            event_index: event.into(),
             offset,
         },
     }

@@ -16,11 +16,11 @@ use folded::Folded;
 use summary::Beyond;
 
 use crate::{
-    BodyFormat, ChoiceEnd, ChoiceIndex, CompletionKind, Config, LimitExceeded, Metadata,
-    ServerError, StreamError, Update, Usage, Warning,
+    BodyFormat, ChoiceEnd, ChoiceIndex, CompletionKind, Config, EventIndex, LimitExceeded,
+    Metadata, ServerError, StreamError, Update, Usage, Warning,
     event::{Event, Position, Sequenced},
-    text_delta::TextDelta,
     text::Text,
+    text_delta::TextDelta,
     usage::{Known, Reported, Source},
     warning::Warnings,
 };
@@ -53,7 +53,7 @@ pub trait ChoiceSink {
 enum State {
     Open,
     /// Its finish reason came with the event of this ordinal.
-    Finished(u64),
+    Finished(EventIndex),
     Ended,
     /// Ended by a limit or by the caller: nothing more is kept of it.
     Shut,
@@ -84,7 +84,7 @@ struct Route {
     index: ChoiceIndex,
     state: State,
     /// The last event that brought a delta.
-    delta_at: u64,
+    last_delta: EventIndex,
     deltas: u64,
     /// Updates without a delta: a role, a reason.
     bare: u64,
@@ -123,9 +123,9 @@ struct Route {
 /// }
 ///
 /// let (mut router, mut notes) = (Router::new(Config::default()), Notes::default());
-/// let update = Update { choice: Some(ChoiceIndex(7)), content: Some("Hi".into()), ..Update::default() };
+/// let update = Update::default().with_choice(ChoiceIndex(7)).with_content("Hi");
 /// router.update(&update, &mut notes);
-/// router.update(&Update { event_index: 1, done: true, ..Update::default() }, &mut notes);
+/// router.update(&Update::default().with_event_index(1).with_done(true), &mut notes);
 /// assert_eq!(notes.0, ["7 opens", "slot 0 ends: done_without_finish"]);
 /// ```
 #[derive(Debug)]
@@ -137,7 +137,7 @@ pub struct Router {
     finished: usize,
     spent: u64,
     position: Position,
-    next_at: u64,
+    next_event: EventIndex,
     events: u64,
     is_chunk: bool,
     /// What the events without choices appear to be.
@@ -173,7 +173,7 @@ impl Router {
             finished: 0,
             spent: 0,
             position: Position::default(),
-            next_at: 0,
+            next_event: EventIndex::default(),
             events: 0,
             is_chunk: false,
             format: None,
@@ -319,16 +319,13 @@ impl Router {
         }
     }
 
-    fn place(&mut self, at: u64) -> Position {
-        let first = self.events == 0 || at != self.position.event;
+    fn place(&mut self, event: EventIndex) -> Position {
+        let first = self.events == 0 || event != self.position.event;
         self.position = if first {
-            Position {
-                event: at,
-                update: 0,
-            }
+            Position { event, update: 0 }
         } else {
             Position {
-                event: at,
+                event,
                 update: self.position.update + 1,
             }
         };
@@ -337,7 +334,7 @@ impl Router {
             self.choices_in_event = 0;
             self.finish_before = std::mem::take(&mut self.finish_now);
         }
-        self.next_at = at + 1;
+        self.next_event = event.next();
         self.position
     }
 
@@ -376,7 +373,7 @@ impl Router {
             State::Open | State::Finished(_) => sink.update(slot, update, place),
         }
         if update.has_delta() {
-            route.delta_at = place.event;
+            route.last_delta = place.event;
             route.deltas += 1;
             route.wordless += u64::from(!update.has_text());
         } else {

@@ -8,7 +8,10 @@ use std::{fmt, sync::Arc};
 pub(crate) use cut::cuts_calls;
 pub use problem::CallProblem;
 
-use crate::json::{Verdict, check, judge_cut};
+use crate::{
+    CallIndex,
+    json::{Verdict, check, judge_cut},
+};
 
 /// The three kinds of call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -175,8 +178,8 @@ impl fmt::Display for CallStatus {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Its ordinal within the choice, from 0, in order of appearance: what events call it by.
-    pub call_index: u32,
+    /// Its ordinal within the choice, as in the events.
+    pub call_index: CallIndex,
     /// The wire's index, if it had one.
     pub wire_index: Option<i64>,
     /// The server's id.

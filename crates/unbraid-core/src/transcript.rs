@@ -16,8 +16,8 @@ pub(crate) use fields::{Field, Level, list_inside, raw_pairs};
 pub use gather::{EventFilter, TextKind};
 
 use crate::{
-    ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, FinishReason, Sequenced, Warning,
-    event::Position, message::ChoiceOutcome, warning::Warnings,
+    CallIndex, ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, EventIndex,
+    FinishReason, Sequenced, Warning, event::Position, message::ChoiceOutcome, warning::Warnings,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +44,8 @@ pub(crate) enum Kind {
 /// One event: its kind, where its text ends (it begins where the last one ended), and a number that the kind explains.
 #[derive(Debug, Clone, Copy)]
 struct Record {
-    at: u64,
-    position: u32,
+    event: EventIndex,
+    update: u32,
     text_end: u32,
     number: u32,
     kind: Kind,
@@ -165,8 +165,8 @@ impl Transcript {
             choice: Some(self.index),
             seq: seq as u64,
             position: Position {
-                event: record.at,
-                update: record.position,
+                event: record.event,
+                update: record.update,
             },
             event,
         };
@@ -174,7 +174,7 @@ impl Transcript {
         Some(match record.kind {
             Kind::Content => stamped(Event::Content(text)),
             Kind::CallArguments => stamped(Event::ToolCallArguments {
-                call_index: record.number,
+                call_index: CallIndex(record.number),
                 text,
             }),
             _ => stamped(self.event_of(record, text)?),
@@ -211,8 +211,7 @@ impl Transcript {
 
     #[cold]
     fn event_of<'t>(&'t self, record: &Record, text: &'t str) -> Option<Event<&'t str>> {
-        let call = record.number;
-        let entry = self.calls.get(call as usize);
+        let entry = self.calls.get(record.number as usize);
         Some(match record.kind {
             Kind::Start => Event::Start {
                 role: Some(text).filter(|role| !role.is_empty()),
@@ -227,7 +226,7 @@ impl Transcript {
             Kind::CallStart => {
                 let entry = entry?;
                 Event::ToolCallStart {
-                    call_index: call,
+                    call_index: CallIndex(record.number),
                     wire_index: entry.announced_index,
                     id: entry.announced_id.as_deref(),
                     name: text,
@@ -235,18 +234,20 @@ impl Transcript {
                 }
             }
             Kind::CallArguments => Event::ToolCallArguments {
-                call_index: call,
+                call_index: CallIndex(record.number),
                 text,
             },
             Kind::CallDone => Event::ToolCallDone {
-                call_index: call,
+                call_index: CallIndex(record.number),
                 status: entry?.status?,
             },
             Kind::Audio => Event::Audio(text),
             Kind::Logprobs => Event::Logprobs(text),
             Kind::Metadata => Event::ExtraFields(text),
             Kind::Finish => Event::Finish(text),
-            Kind::Warning => Event::Warning(self.warnings.kept().get(call as usize)?.clone()),
+            Kind::Warning => {
+                Event::Warning(self.warnings.kept().get(record.number as usize)?.clone())
+            }
             Kind::End => Event::End(self.end()?.clone()),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use crate::ChoiceIndex;
+use crate::{ChoiceIndex, EventIndex};
 
 /// A deviation that was tolerated: which rule, on which choice, in which event.
 ///
@@ -26,8 +26,8 @@ pub struct Warning {
     pub code: &'static str,
     /// The choice that it concerns, if one.
     pub choice: Option<ChoiceIndex>,
-    /// Ordinal of the server-sent event, from 0.
-    pub event_index: u64,
+    /// The server-sent event.
+    pub event_index: EventIndex,
     /// What happened, in one lower-case fragment.
     pub message: Cow<'static, str>,
 }
@@ -42,11 +42,15 @@ impl Warning {
     /// assert_eq!(Warning::new("E8", 3, "index missing").to_string(), "event 3: index missing (E8)");
     /// ```
     #[must_use]
-    pub fn new(code: &'static str, event: u64, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(
+        code: &'static str,
+        event_index: impl Into<EventIndex>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
         Self {
             code,
             choice: None,
-            event_index: event,
+            event_index: event_index.into(),
             message: message.into(),
         }
     }

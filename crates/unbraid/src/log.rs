@@ -11,7 +11,10 @@ use std::{
 };
 
 use tokio::time::Instant;
-use unbraid_core::{ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Position, Transcript, internal::{ChoiceMachine, DeltaKind}};
+use unbraid_core::{
+    ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Position, Transcript,
+    internal::{ChoiceMachine, DeltaKind},
+};
 
 use crate::{
     batch::Batch,

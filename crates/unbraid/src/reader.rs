@@ -21,7 +21,10 @@ use futures::FutureExt;
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
 use tokio::time::Instant;
 use tracing::Instrument;
-use unbraid_core::{ChoiceEnd, ChoiceIndex, Config, FinishPolicy, StreamError, TransportError, Warning, internal::Pipeline};
+use unbraid_core::{
+    ChoiceEnd, ChoiceIndex, Config, FinishPolicy, StreamError, TransportError, Warning,
+    internal::Pipeline,
+};
 
 use again::Again;
 use clock::Tick;

@@ -1,6 +1,6 @@
 //! T1 to T15: which piece belongs to which call.
 
-use unbraid_core::{ChoiceIndex, Config};
+use unbraid_core::{CallIndex, ChoiceIndex, Config};
 
 use super::{HEADER, calls, check, demux};
 
@@ -188,7 +188,7 @@ fn t02_an_orphan_is_told_with_all_that_it_lacks() {
     let demux = demux(&chunks, Config::default());
     let call = demux
         .choice(ChoiceIndex(0))
-        .and_then(|c| c.call(0))
+        .and_then(|c| c.call(CallIndex(0)))
         .expect("the call");
     let problem = call.problem().expect("it lacks both");
     assert_eq!(problem.missing, ["name", "id"]);

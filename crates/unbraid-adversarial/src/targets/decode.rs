@@ -1,7 +1,11 @@
 //! Decoding: the short way reads what the parser reads, and takes nothing that it refuses.
 
 use serde_json::Value;
-use unbraid_core::{Config, Demux, StreamError, Update, limits::MAX_JSON_DEPTH, internal::{Decoder, Frame, FrameKind}};
+use unbraid_core::{
+    Config, Demux, StreamError, Update,
+    internal::{Decoder, Frame},
+    limits::MAX_JSON_DEPTH,
+};
 
 /// Decodes every line of the input as one event of a stream. The first byte chooses strict mode.
 ///
@@ -63,11 +67,9 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
     }
     assert_eq!(reference.fitted() + reference.scanned(), 0);
     for expect_choices in [None, Some(1)] {
-        let options = Config {
-            strict,
-            expect_choices,
-            ..Config::default()
-        };
+        let options = Config::default()
+            .with_strict(strict)
+            .with_expect_choices(expect_choices);
         compare_told(events, options);
     }
     hits
@@ -86,7 +88,7 @@ fn compare_told(events: &[&[u8]], options: Config) {
     for data in events {
         let event = [b"data: ", *data, b"\n\n"].concat();
         given.feed(&event);
-        let told = reference.decode(frame(data, offset), &mut |update| {
+        let told = reference.decode(Frame::of_data(data, offset), &mut |update| {
             expected.feed_update(update)
         });
         told.unwrap_or_else(|error| expected.abort(error));
@@ -110,18 +112,9 @@ fn lines(demux: &mut Demux) -> Vec<String> {
     lines
 }
 
-fn frame(data: &[u8], offset: u64) -> Frame<'_> {
-    Frame {
-        kind: FrameKind::Event,
-        event: None,
-        data,
-        offset,
-    }
-}
-
 fn read(decoder: &mut Decoder, data: &[u8]) -> (Vec<Update<'static>>, Option<String>) {
     let mut updates = Vec::new();
-    let told: Result<(), StreamError> = decoder.decode(frame(data, 0), &mut |update| {
+    let told: Result<(), StreamError> = decoder.decode(Frame::of_data(data, 0), &mut |update| {
         updates.push(update.clone().into_owned())
     });
     (updates, told.err().map(|error| error.to_string()))

@@ -1,6 +1,6 @@
 //! Framing: the same bytes give the same frames, and the same error, at every cut.
 
-use unbraid_core::frame::{FrameError, FrameKind, FrameLimits, Framer, Mode};
+use unbraid_core::internal::{FrameError, FrameKind, FrameLimits, Framer, Mode};
 use unbraid_testkit::cut::{bytewise, every_cut_in_two, random_cuts};
 
 /// Frames a body whole and in pieces. The first byte chooses the limits, the second the cuts; the rest is the body.
@@ -63,10 +63,7 @@ fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, flags: u8) -> Body {
         2 => (40, 60),
         _ => (200, 30),
     };
-    let limits = FrameLimits {
-        line: limits.0,
-        event: limits.1,
-    };
+    let limits = FrameLimits::new(limits.0, limits.1);
     let mut framer = Framer::new(limits, flags & 1 == 1);
     let mut frames = Vec::new();
     let mut error = None;

@@ -2,6 +2,7 @@
 
 mod cut;
 
+use crate::EventIndex;
 use unbraid_testkit::cut::Rng;
 
 use super::*;
@@ -93,7 +94,7 @@ fn a_piece_does_what_its_update_does() {
         let (mut quick, mut slow) = (Choice::new(tags), Choice::new(tags));
         let mut place = Position::default();
         for at in 0..24 {
-            place.event = at;
+            place.event = EventIndex(at);
             if rng.chance(0.3) {
                 let update = update(rng);
                 quick.machine.apply(&update, place, &mut quick.log);
@@ -101,7 +102,7 @@ fn a_piece_does_what_its_update_does() {
                 continue;
             }
             let piece = TextDelta {
-                event_index: at,
+                event_index: EventIndex(at),
                 choice: ChoiceIndex(0),
                 kind: CompletionKind::Chat,
                 role: ROLES[rng.below(3)],

@@ -26,7 +26,7 @@ pub(super) fn apply(
     for entry in &update.tool_calls {
         let call = match find(&log.calls, entry, tools) {
             Some(call) => call,
-            None if entry.says_nothing() => continue,
+            None if entry.is_empty() => continue,
             None => open_entry(log, entry, limits.tool_calls)?,
         };
         announce_others(log, call, place);

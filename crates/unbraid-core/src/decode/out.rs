@@ -123,7 +123,7 @@ impl<'a, 's> Out<'a, 's> {
     }
 
     pub(super) fn push(&mut self, mut update: Update<'a>) {
-        update.event_index = self.at;
+        update.event_index = self.at.into();
         if update.error.is_some() && update.choice.is_none() {
             // The error ends the stream: what was lost before it is reported with it or never.
             self.good_follows();

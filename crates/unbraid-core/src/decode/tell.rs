@@ -100,7 +100,7 @@ impl Decoder {
             element.settle();
             left -= 1;
             let update = &mut element.update;
-            update.event_index = self.at;
+            update.event_index = self.at.into();
             update.last_of_event = left == 0 && !bare;
             update.id.clone_from(&chunk.id);
             update.created = chunk.created;
@@ -110,7 +110,7 @@ impl Decoder {
         }
         if bare {
             sink.update(&Update {
-                event_index: self.at,
+                event_index: self.at.into(),
                 last_of_event: true,
                 id: chunk.id,
                 created: chunk.created,

@@ -10,7 +10,7 @@ use super::{
     inside::{number, string},
 };
 use crate::{
-    ChoiceIndex, Fragment, ToolCallUpdate, Update,
+    ChoiceIndex, EventIndex, Fragment, ToolCallUpdate, Update,
     text_delta::{DeltaKind, TextDelta},
 };
 
@@ -182,7 +182,7 @@ impl Template {
     /// What a chunk that fits says, if all of it stands in a piece.
     pub(super) fn piece<'t>(&'t self, choice: ChoiceIndex, text: &'t str) -> Option<TextDelta<'t>> {
         let piece = TextDelta {
-            event_index: 0,
+            event_index: EventIndex(0),
             choice,
             kind: self.like.kind,
             role: self.like.role.as_deref(),

@@ -81,11 +81,11 @@ impl Templates {
         let piece = template.piece(choice, text);
         match piece.filter(|_| known && sink.takes_pieces()) {
             Some(piece) => sink.piece(&TextDelta {
-                event_index: event,
+                event_index: event.into(),
                 ..piece
             }),
             None => sink.update(&Update {
-                event_index: event,
+                event_index: event.into(),
                 ..template.update(choice, text)
             }),
         }

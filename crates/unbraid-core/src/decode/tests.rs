@@ -6,9 +6,9 @@ use unbraid_testkit::{
 use super::{Decoder, chunk::Chunk, lenient, node, scan, strict};
 use crate::{
     Update,
+    config::default_reasoning_keys,
     frame::{Frame, FrameKind, FrameLimits, Framer},
     limits::{MAX_EVENT_BYTES, MAX_JSON_DEPTH, MAX_LINE_BYTES},
-    config::default_reasoning_keys,
 };
 
 mod rules;

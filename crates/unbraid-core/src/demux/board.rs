@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Sequenced, Text, Transcript, Update,
-    choice::ChoiceMachine, event::Position, text_delta::TextDelta, route::ChoiceSink,
+    choice::ChoiceMachine, event::Position, route::ChoiceSink, text_delta::TextDelta,
 };
 
 /// Every choice's machine and transcript, and the order of what has happened.

@@ -102,6 +102,14 @@ fn ends_connection(kind: ErrorKind) -> Option<bool> {
     }
 }
 
+/// Two failures are equal if they say the same: the same bytes, and the same messages of all causes. The causes themselves
+/// are of any type, and most of those cannot be compared.
+impl PartialEq for TransportError {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes && self.causes() == other.causes()
+    }
+}
+
 impl fmt::Display for TransportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.bytes;

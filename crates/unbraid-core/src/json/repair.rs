@@ -105,6 +105,7 @@ const NAMES: [(Repair, &str); 5] = [
 
 /// A text after its repairs; the text they were made on is as it was.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Repaired<'a> {
     /// The text, borrowed if no repair was made.
     pub text: Cow<'a, str>,

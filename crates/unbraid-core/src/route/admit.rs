@@ -2,8 +2,8 @@
 
 use super::{ChoiceSink, Route, Router, State};
 use crate::{
-    ChoiceEnd, ChoiceIndex, CompletionKind, Limit, LimitExceeded, StreamError, Update, Warning,
-    choice::think::split_cost, event::Position,
+    ChoiceEnd, ChoiceIndex, CompletionKind, EventIndex, Limit, LimitExceeded, StreamError, Update,
+    Warning, choice::think::split_cost, event::Position,
 };
 
 impl Router {
@@ -31,7 +31,7 @@ impl Router {
         self.routes.push(Route {
             index,
             state: State::Open,
-            delta_at: 0,
+            last_delta: EventIndex::default(),
             deltas: 0,
             bare: 0,
             wordless: 0,

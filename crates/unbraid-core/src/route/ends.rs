@@ -2,20 +2,20 @@
 
 use super::{ChoiceSink, Route, Router, State};
 use crate::{
-    BodyFormat, ChoiceEnd, ChoiceIndex, FinishPolicy, StreamError, Warning,
+    BodyFormat, ChoiceEnd, ChoiceIndex, EventIndex, FinishPolicy, StreamError, Warning,
     event::{Event, Position},
 };
 
 impl Router {
     /// A choice that has its reason ends at the first event that brings nothing for it, or with the event that brought it.
-    pub(super) fn end_of_event(&mut self, at: u64, sink: &mut impl ChoiceSink) {
+    pub(super) fn end_of_event(&mut self, event: EventIndex, sink: &mut impl ChoiceSink) {
         if self.finished == 0 {
             return;
         }
         let policy = self.options.finish_policy;
         let over = move |r: &Route| match (r.state, policy) {
             (State::Finished(finished), FinishPolicy::NextEvent) => {
-                finished < at && r.delta_at < at
+                finished < event && r.last_delta < event
             }
             (State::Finished(_), FinishPolicy::AtFinish) => true,
             (State::Finished(_), FinishPolicy::AtStreamEnd) => false,
@@ -24,7 +24,7 @@ impl Router {
         self.end_where(
             over,
             &ChoiceEnd::DoneWithoutFinish,
-            Position::event_end(at),
+            Position::event_end(event),
             sink,
         );
     }
@@ -42,11 +42,11 @@ impl Router {
             return self.close(Ok(()), sink);
         }
         if self.options.finish_policy != FinishPolicy::AtStreamEnd {
-            let at = self.next_at.saturating_sub(1);
+            let last = self.next_event.previous();
             self.end_where(
                 |r| matches!(r.state, State::Finished(_)),
                 &ChoiceEnd::DoneWithoutFinish,
-                Position::event_end(at),
+                Position::event_end(last),
                 sink,
             );
         }
@@ -63,7 +63,7 @@ impl Router {
             sink.end(
                 slot,
                 ChoiceEnd::Cancelled,
-                Position::event_end(self.next_at.saturating_sub(1)),
+                Position::event_end(self.next_event.previous()),
             );
         }
         open
@@ -129,7 +129,7 @@ impl Router {
     /// finished, whatever the reason says (X4).
     pub(super) fn close_in(
         &mut self,
-        event: Option<u64>,
+        event: Option<EventIndex>,
         result: Result<(), StreamError>,
         sink: &mut impl ChoiceSink,
     ) {
@@ -155,11 +155,11 @@ impl Router {
             }),
             (result, ..) => result,
         };
-        let place = Position::close(self.next_at);
+        let place = Position::close(self.next_event);
         self.summarise(&result, place, sink);
         if usage.below_received {
             let message = "fewer completion tokens were reported than deltas with text came";
-            let last = self.next_at.saturating_sub(1);
+            let last = self.next_event.previous();
             self.warn(Warning::new("U15", last, message), place, sink);
         }
         if !usage.raw.is_null() {
@@ -175,12 +175,12 @@ impl Router {
     pub(super) fn end_all(
         &mut self,
         end: &ChoiceEnd,
-        event: Option<u64>,
+        event: Option<EventIndex>,
         sink: &mut impl ChoiceSink,
     ) {
         let place = Position {
             update: u32::MAX - 1,
-            ..Position::close(self.next_at)
+            ..Position::close(self.next_event)
         };
         for slot in self.slots_where(|r| matches!(r.state, State::Open | State::Finished(_))) {
             let state = self.routes.get(slot).map(|route| route.state);

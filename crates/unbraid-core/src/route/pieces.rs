@@ -22,7 +22,7 @@ impl Router {
         self.spent = self.spent.saturating_add(piece.cost());
         if let Some(route) = self.routes.get_mut(slot) {
             route.spent = route.spent.saturating_add(piece.cost());
-            route.delta_at = place.event;
+            route.last_delta = place.event;
             route.deltas += 1;
         }
         sink.piece(slot, piece, place);

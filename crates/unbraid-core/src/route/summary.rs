@@ -67,7 +67,7 @@ impl Router {
         place: Position,
         sink: &mut impl ChoiceSink,
     ) {
-        let warning = Warning::new(code, self.next_at.saturating_sub(1), message);
+        let warning = Warning::new(code, self.next_event.previous(), message);
         let max = self.options.limits.warnings;
         if self.warnings.keep_summary(&warning, max) {
             self.tell(Event::Warning(warning), place, sink);

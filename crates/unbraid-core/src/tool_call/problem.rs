@@ -5,14 +5,14 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::{CallKind, CallStatus, ToolCall};
-use crate::json::Verdict;
+use crate::{CallIndex, json::Verdict};
 
 /// What is wrong with a call whose choice has ended. It names every missing field, and never holds the payload.
 ///
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Config};
+/// use unbraid_core::{CallIndex, ChoiceIndex, Demux, Config};
 ///
 /// let mut demux = Demux::new(Config::default());
 /// demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}
@@ -20,14 +20,14 @@ use crate::json::Verdict;
 /// data: [DONE]
 ///
 /// "#);
-/// let call = demux.choice(ChoiceIndex(0)).unwrap().call(0).unwrap();
+/// let call = demux.choice(ChoiceIndex(0)).unwrap().call(CallIndex(0)).unwrap();
 /// assert_eq!(call.problem().unwrap().to_string(), "tool call 0 has arguments but no name and no id");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallProblem {
     /// The call's ordinal within its choice, as in the events.
-    pub call_index: u32,
+    pub call_index: CallIndex,
     /// The fields that never came: `name`, `id`.
     pub missing: Vec<&'static str>,
     /// The call's status.
@@ -126,12 +126,12 @@ impl std::error::Error for CallProblem {}
 
 #[cfg(test)]
 mod tests {
-    use super::{CallKind, CallStatus, ToolCall};
+    use super::{CallIndex, CallKind, CallStatus, ToolCall};
 
     fn call(id: Option<&str>, name: &str, arguments: &str) -> ToolCall {
         let kind = CallKind::Function;
         ToolCall {
-            call_index: 1,
+            call_index: CallIndex(1),
             wire_index: Some(0),
             id: id.map(Into::into),
             name: name.into(),

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::tool_call::{CallKind, CallStatus, ToolCall};
+use crate::{
+    CallIndex,
+    tool_call::{CallKind, CallStatus, ToolCall},
+};
 
 /// A call's state while its choice is open; its arguments stand in the transcript's text.
 #[derive(Clone, Default)]
@@ -34,7 +37,12 @@ impl CallEntry {
     }
 
     /// The call so far; `cut` says whether the choice's end cut it, and is `None` while the choice is open.
-    pub(super) fn call(&self, call: u32, arguments: String, cut: Option<bool>) -> ToolCall {
+    pub(super) fn call(
+        &self,
+        call_index: CallIndex,
+        arguments: String,
+        cut: Option<bool>,
+    ) -> ToolCall {
         // A choice that was lost has an end, but nobody was there to judge its calls.
         let status = match (self.status.filter(|_| !self.late), cut) {
             (Some(status), _) => Some(status),
@@ -42,7 +50,7 @@ impl CallEntry {
             (None, None) => None,
         };
         ToolCall {
-            call_index: call,
+            call_index,
             wire_index: self.index,
             id: self.id.clone(),
             name: self.name.as_str().into(),

@@ -1,6 +1,7 @@
 //! Texts of one kind, copied out of a transcript many at once.
 
 use super::{Kind, Transcript};
+use crate::CallIndex;
 
 /// Which texts are wanted.
 #[doc(hidden)]
@@ -9,8 +10,8 @@ pub enum TextKind {
     Content,
     Reasoning,
     Refusal,
-    /// The arguments of the call with this ordinal.
-    Arguments(u32),
+    /// The arguments of one call.
+    Arguments(CallIndex),
 }
 
 impl TextKind {
@@ -19,7 +20,7 @@ impl TextKind {
             Self::Content => kind == Kind::Content,
             Self::Reasoning => kind == Kind::Reasoning,
             Self::Refusal => kind == Kind::Refusal,
-            Self::Arguments(call) => kind == Kind::CallArguments && number == call,
+            Self::Arguments(call) => kind == Kind::CallArguments && number == call.0,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Kind, Level, Record, Transcript};
-use crate::{CompletionKind, ToolCall, message::Message, tool_call::cuts_calls};
+use crate::{CallIndex, CompletionKind, ToolCall, message::Message, tool_call::cuts_calls};
 
 impl Kind {
     /// The bytes of a record's text, if a model wrote it as text.
@@ -53,7 +53,8 @@ impl Transcript {
         }
         let entries = (0..).zip(&self.calls).zip(self.arguments());
         let cut = self.cuts_calls();
-        let calls = entries.map(|((call, entry), arguments)| entry.call(call, arguments, cut));
+        let calls =
+            entries.map(|((call, entry), arguments)| entry.call(CallIndex(call), arguments, cut));
         message.tool_calls = calls.collect();
         message.drop_repeated_function_call();
         message.extra = self.fields(Level::Message);
@@ -65,22 +66,22 @@ impl Transcript {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// use unbraid_core::{CallIndex, ChoiceIndex, Demux, Config};
     ///
     /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":7,\"function\":{\"name\":\"add\"}}]}}]}\n\n");
     /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
-    /// assert_eq!(&*choice.call(0).unwrap().name, "add");
-    /// assert!(choice.call(7).is_none(), "7 is the server's index");
+    /// assert_eq!(&*choice.call(CallIndex(0)).unwrap().name, "add");
+    /// assert!(choice.call(CallIndex(7)).is_none(), "7 is the server's index");
     /// ```
     #[must_use]
-    pub fn call(&self, call: u32) -> Option<ToolCall> {
-        let entry = self.calls.get(call as usize)?;
+    pub fn call(&self, call_index: CallIndex) -> Option<ToolCall> {
+        let entry = self.calls.get(call_index.0 as usize)?;
         let mut arguments: String = self
-            .texts(|r| r.kind == Kind::CallArguments && r.number == call)
+            .texts(|r| r.kind == Kind::CallArguments && r.number == call_index.0)
             .collect();
         arguments.push_str(&entry.waiting);
-        Some(entry.call(call, arguments, self.cuts_calls()))
+        Some(entry.call(call_index, arguments, self.cuts_calls()))
     }
 
     /// Whether the choice's end cut its calls; `None` while it is open.
@@ -93,16 +94,16 @@ impl Transcript {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// use unbraid_core::{CallIndex, ChoiceIndex, Demux, Config};
     ///
     /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":7,\"id\":\"c1\",\"function\":{\"name\":\"add\"}}]}}]}\n\n");
     /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
-    /// assert_eq!(choice.call_id(0).map(|id| &**id), Some("c1"));
+    /// assert_eq!(choice.call_id(CallIndex(0)).map(|id| &**id), Some("c1"));
     /// ```
     #[must_use]
-    pub fn call_id(&self, call: u32) -> Option<&Arc<str>> {
-        self.calls.get(call as usize)?.id.as_ref()
+    pub fn call_id(&self, call_index: CallIndex) -> Option<&Arc<str>> {
+        self.calls.get(call_index.0 as usize)?.id.as_ref()
     }
 
     /// C5: most servers mean an assistant where they name no role.

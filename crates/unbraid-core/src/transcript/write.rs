@@ -17,8 +17,8 @@ impl Transcript {
         self.text.push_str(text);
         let text_end = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
         self.records.push(Record {
-            at: place.event,
-            position: place.update,
+            event: place.event,
+            update: place.update,
             text_end,
             number,
             kind,

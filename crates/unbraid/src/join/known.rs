@@ -146,10 +146,7 @@ impl Listing {
         };
         let expected = joined.expected;
         self.usage = Usage::sum(joined.spoke().map(|part| part.usage.clone()));
-        let place = Position {
-            event: closed.events,
-            update: u32::MAX,
-        };
+        let place = Position::new(closed.events, u32::MAX);
         let got = self.choices.len();
         if closed.result.is_ok() && got > 0 && got < expected as usize {
             let message = format!("expected {expected} choices, got {got}");
@@ -168,12 +165,8 @@ impl Listing {
     }
 
     fn tell(&mut self, place: Position, event: Event) {
-        self.events.push(Sequenced {
-            choice: None,
-            seq: self.events.len() as u64,
-            position: place,
-            event,
-        });
+        let seq = self.events.len() as u64;
+        self.events.push(Sequenced::new(None, seq, place, event));
     }
 }
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
-use unbraid_core::{ChoiceEnd, ChoiceIndex, CompletionKind, Config, Position, Sequenced, Update, internal::{ChoiceSink, TextDelta}};
+use unbraid_core::{
+    ChoiceEnd, ChoiceIndex, CompletionKind, Config, Position, Sequenced, Update,
+    internal::{ChoiceSink, TextDelta},
+};
 
 use crate::{
     batch::Batch,

@@ -1,5 +1,6 @@
 //! What a call's status is, by how its choice ended: in the events, in the message, by ordinal, and for `parse`.
 
+use crate::CallIndex;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -99,7 +100,7 @@ fn status(choice: &Choice) -> CallStatus {
     let ways = [
         message.tool_calls[0].status,
         finished.tool_calls[0].status,
-        choice.log.call(0).expect("the call").status,
+        choice.log.call(CallIndex(0)).expect("the call").status,
     ];
     assert_eq!(
         ways.map(|way| vec![way.expect("it has ended")]),
@@ -115,7 +116,7 @@ fn check(kind: &'static str, arguments: &'static str, whole: CallStatus, cut: Ca
         let choice = ended(kind, arguments, reason, end);
         let expected = if is_cut { cut } else { whole };
         assert_eq!(status(&choice), expected, "{arguments:?} {reason:?} {name}");
-        let call = choice.log.call(0).expect("the call");
+        let call = choice.log.call(CallIndex(0)).expect("the call");
         let usable = matches!(expected, CallStatus::Complete | CallStatus::EmptyAsObject);
         if kind == "function" {
             assert_eq!(
@@ -219,7 +220,7 @@ fn a_call_of_an_open_choice_has_no_arguments_yet_and_cannot_be_parsed() {
     demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]}}]}\n\n");
     let call = demux
         .choice(ChoiceIndex(0))
-        .and_then(|choice| choice.call(0));
+        .and_then(|choice| choice.call(CallIndex(0)));
     let call = call.expect("the call");
     assert_eq!((call.status, call.problem()), (None, None));
     let fault = call.parse::<Value>().unwrap_err();
@@ -267,7 +268,7 @@ fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
     };
     machine.apply(&update, Position::default(), &mut log);
     log.lose(Position::default());
-    let call = log.call(0).expect("the call");
+    let call = log.call(CallIndex(0)).expect("the call");
     assert_eq!(call.status, Some(CallStatus::Truncated));
     assert!(call.parse::<Value>().is_err());
 }
@@ -281,7 +282,7 @@ fn what_cut_a_call_is_named() {
             Some("length"),
             ChoiceEnd::DoneWithoutFinish,
         );
-        let call = choice.log.call(0).expect("the call");
+        let call = choice.log.call(CallIndex(0)).expect("the call");
         call.problem().expect("it was cut").to_string()
     };
     assert_eq!(

@@ -1,6 +1,7 @@
 //! X4: an error in the event that brings a finish reason; and when all choices have ended.
 
 use super::chunk;
+use crate::EventIndex;
 use crate::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Demux, FinishPolicy, Sequenced, StreamError,
     Text, Update,
@@ -105,7 +106,7 @@ fn x04_both_ends_hold_the_error_and_come_in_the_order_of_the_choices() {
         };
         assert_eq!(
             (error.code().as_deref(), error.event_index()),
-            (Some("502"), 1)
+            (Some("502"), EventIndex(1))
         );
     }
 }
@@ -128,9 +129,9 @@ fn at_finish_ends_a_choice_with_its_event_even_if_no_update_is_marked_as_the_las
         |demux, _| demux.handle_idle(),
     ] {
         let mut demux = Demux::new(options.clone());
-        demux.feed_update(&update(0, Some("stop")));
+        demux.feed_update(&update(EventIndex(0), Some("stop")));
         assert!(demux.result(ChoiceIndex(0)).is_none());
-        ends(&mut demux, update(1, None));
+        ends(&mut demux, update(EventIndex(1), None));
         let finished = demux.result(ChoiceIndex(0)).unwrap().unwrap();
         assert_eq!(finished.end.as_str(), "finished");
     }
@@ -157,7 +158,7 @@ fn all_have_ended_only_when_as_many_have_come_as_were_asked_for() {
         });
         for at in 0..choices {
             let update = Update {
-                event_index: at.into(),
+                event_index: EventIndex(at.into()),
                 last_of_event: true,
                 choice: Some(ChoiceIndex(at)),
                 content: Some("a".into()),
