@@ -64,11 +64,10 @@ impl Account {
     fn json(&self) -> Value {
         let mut choices: Vec<&ChoiceOutcome> = self.choices.iter().collect();
         choices.sort_by_key(|choice| choice.choice);
-        let warnings: Vec<Value> = self.warnings.iter().map(Warning::to_json).collect();
         json!({
             "end": self.end(),
             "error": self.error(),
-            "warnings": warnings,
+            "warnings": self.warnings,
             "choices": choices.into_iter().map(choice).collect::<Vec<Value>>(),
             "usage": self.usage(),
         })
@@ -78,7 +77,7 @@ impl Account {
     fn error(&self) -> Value {
         match &self.closed {
             Some(Err(error)) => {
-                let mut object = error.to_json();
+                let mut object = json!(error);
                 if let StreamError::Transport(failed) = error {
                     cause::add_to(failed, &mut object);
                 }
@@ -152,7 +151,7 @@ pub(crate) async fn ended(completions: &Completions) -> Vec<ChoiceOutcome> {
 
 fn choice(choice: &ChoiceOutcome) -> Value {
     let calls: Vec<Value> = choice.message.tool_calls.iter().map(status).collect();
-    let mut error = choice.end.error_json();
+    let mut error = json!(choice.end.cause());
     if let ChoiceEnd::Transport(failed) = &choice.end {
         cause::add_to(failed, &mut error);
     }
@@ -165,5 +164,5 @@ fn choice(choice: &ChoiceOutcome) -> Value {
 }
 
 fn status(call: &ToolCall) -> Value {
-    json!({ "status": call.status.map(|status| status.as_str()), "error": call.error_json() })
+    json!({ "status": call.status.map(|status| status.as_str()), "error": call.problem() })
 }

@@ -74,7 +74,7 @@ impl<W: Write> Printer<W> {
         match &stamped.event {
             // They hold raw JSON, of which a value could not keep every digit.
             Event::Audio(_) | Event::Logprobs(_) | Event::ExtraFields(_) | Event::Usage(_) => {
-                (Line::Text(stamped.to_json_text()), None)
+                (Line::Text(json_text::of(stamped)), None)
             }
             _ => {
                 let (object, done) = self.sums.add(stamped);
@@ -161,7 +161,7 @@ struct Call {
 impl Sums {
     /// Takes an event, and gives it as JSON; of a call that is done the sums are still missing.
     fn add<T: AsRef<str>>(&mut self, stamped: &Sequenced<T>) -> (Value, Option<Done>) {
-        let mut object = stamped.to_json();
+        let mut object = json!(stamped);
         cause::add_to_event(&stamped.event, &mut object);
         let Some(index) = stamped.choice else {
             return (object, None);

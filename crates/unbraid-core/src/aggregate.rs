@@ -88,20 +88,31 @@ fn sorted<'t>(choices: impl IntoIterator<Item = &'t Transcript>) -> Vec<&'t Tran
 }
 
 fn response<'t>(metadata: &'t Metadata, usage: &Usage, choices: Vec<Json<'t>>) -> Json<'t> {
-    let object = match metadata.shape.unwrap_or_default() {
-        CompletionKind::Chat => "chat.completion",
-        CompletionKind::Text => "text_completion",
-    };
-    let mut response = Json::fields(json!({
-        "id": metadata.id.as_deref(),
-        "object": object,
-        "created": metadata.created,
-        "model": metadata.model.as_deref(),
-    }));
+    let mut response = head(metadata);
     response.push(("choices".into(), Json::List(choices)));
     response.push(("usage".into(), usage.raw_part()));
     fill_in(&mut response, metadata.extra.iter());
     Json::Object(response)
+}
+
+/// The fields of a response beside its choices and its usage.
+pub(crate) fn envelope(metadata: &Metadata) -> Fields<'_> {
+    let mut envelope = head(metadata);
+    fill_in(&mut envelope, metadata.extra.iter());
+    envelope
+}
+
+fn head(metadata: &Metadata) -> Fields<'_> {
+    let object = match metadata.shape.unwrap_or_default() {
+        CompletionKind::Chat => "chat.completion",
+        CompletionKind::Text => "text_completion",
+    };
+    Json::fields(json!({
+        "id": metadata.id.as_deref(),
+        "object": object,
+        "created": metadata.created,
+        "model": metadata.model.as_deref(),
+    }))
 }
 
 fn choice(transcript: &Transcript) -> Json<'static> {
@@ -122,7 +133,7 @@ fn choice(transcript: &Transcript) -> Json<'static> {
 }
 
 /// What stood in the deltas stands in the message, in the choice what stood beside them (C20).
-fn message(answer: &Message) -> Json<'static> {
+pub(crate) fn message(answer: &Message) -> Json<'static> {
     let mut message = Json::fields(json!({
         "role": answer.role.as_deref(),
         "content": some(&answer.content),
@@ -130,10 +141,12 @@ fn message(answer: &Message) -> Json<'static> {
         "reasoning": some(&answer.reasoning),
     }));
     message.push(("tool_calls".into(), tool_calls(&answer.tool_calls)));
-    let legacy = Json::Value(function_call(&answer.tool_calls).into());
+    let mut calls = answer.tool_calls.iter();
+    let legacy = calls.find(|call| call.kind == CallKind::LegacyFunction);
+    let legacy = legacy.map_or(Json::Value(Value::Null), function_call);
     message.push(("function_call".into(), legacy));
     if let Some(audio) = &answer.audio {
-        message.push(("audio".into(), Json::Value(audio.to_json())));
+        message.push(("audio".into(), Json::Value(audio.to_value())));
     }
     fill_in(&mut message, answer.extra.iter());
     Json::Object(message)
@@ -166,7 +179,7 @@ fn tool_calls(calls: &[ToolCall]) -> Json<'static> {
     }
 }
 
-fn tool_call(call: &ToolCall) -> Json<'static> {
+pub(crate) fn tool_call(call: &ToolCall) -> Json<'static> {
     let entry = match call.kind {
         CallKind::Custom => {
             json!({ "id": call.id.as_deref(), "type": "custom", "custom": { "name": *call.name, "input": call.arguments } })
@@ -180,11 +193,8 @@ fn tool_call(call: &ToolCall) -> Json<'static> {
     Json::Object(entry)
 }
 
-fn function_call(calls: &[ToolCall]) -> Option<Value> {
-    let call = calls
-        .iter()
-        .find(|call| call.kind == CallKind::LegacyFunction)?;
-    Some(json!({ "name": *call.name, "arguments": call.arguments }))
+pub(crate) fn function_call(call: &ToolCall) -> Json<'static> {
+    Json::Value(json!({ "name": *call.name, "arguments": call.arguments }))
 }
 
 /// M2, M6: lists are concatenated, other values are the last ones.

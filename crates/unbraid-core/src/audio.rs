@@ -39,18 +39,8 @@ pub struct Audio {
 }
 
 impl Audio {
-    /// The `audio` of a non-streaming message.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// assert_eq!(
-    ///     unbraid_core::Audio::default().to_json().to_string(),
-    ///     r#"{"id":null,"expires_at":null,"data":"","transcript":""}"#,
-    /// );
-    /// ```
-    #[must_use]
-    pub fn to_json(&self) -> Value {
+    /// The `audio` of a message that is not streamed; what is not known is `null`.
+    pub(crate) fn to_value(&self) -> Value {
         serde_json::json!({
             "id": self.id.as_deref(),
             "expires_at": self.expires_at,

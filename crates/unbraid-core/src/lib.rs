@@ -66,6 +66,7 @@ mod transcript;
 mod update;
 mod usage;
 mod warning;
+mod wire;
 
 pub use aggregate::{aggregate, aggregate_json};
 pub use audio::Audio;

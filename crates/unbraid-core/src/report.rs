@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -11,17 +12,7 @@ use crate::{
 };
 
 impl StreamError {
-    /// The error as one JSON object: its `type`, its `message`, where it happened, and for a server's error its `body`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let error = unbraid_core::StreamError::Empty { events: 2 };
-    /// assert_eq!(error.to_json()["type"], "empty");
-    /// assert_eq!(error.to_json()["events"], 2);
-    /// ```
-    #[must_use]
-    pub fn to_json(&self) -> Value {
+    fn to_value(&self) -> Value {
         let mut object = json!({ "type": self.as_str(), "message": self.to_string() });
         let details = match self {
             Self::Empty { events } => json!({ "events": events }),
@@ -30,10 +21,10 @@ impl StreamError {
                 json!({ "format": format.as_str(), "events": events })
             }
             Self::Malformed {
-                event_index: event,
+                event_index,
                 offset,
                 ..
-            } => json!({ "event": event, "offset": offset }),
+            } => json!({ "event": event_index, "offset": offset }),
             Self::Transport(error) => {
                 json!({ "bytes": error.bytes, "source": error.causes() })
             }
@@ -49,93 +40,111 @@ impl StreamError {
     }
 }
 
+/// One object: the error's `type`, its `message`, where it happened, and for a server's error its `body`.
+///
+/// # Examples
+///
+/// ```
+/// let error = serde_json::to_value(unbraid_core::StreamError::Empty { events: 2 })?;
+/// assert_eq!(error["type"], "empty");
+/// assert_eq!(error["events"], 2);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl Serialize for StreamError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().serialize(serializer)
+    }
+}
+
 impl ChoiceEnd {
-    /// What went wrong as one JSON object, or `null` where nothing did (a choice that merely did not finish is no error).
+    /// The stream error of the same name, if something went wrong.
+    ///
+    /// `Interrupted` has none: the stream merely ended before the choice did.
     ///
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::ChoiceEnd;
+    /// use unbraid_core::{ChoiceEnd, StreamError};
     ///
-    /// assert!(ChoiceEnd::Interrupted.error_json().is_null());
-    /// assert_eq!(ChoiceEnd::Cancelled.error_json()["type"], "cancelled");
+    /// assert_eq!(ChoiceEnd::Cancelled.cause(), Some(StreamError::Cancelled));
+    /// assert_eq!(ChoiceEnd::Interrupted.cause(), None);
     /// ```
     #[must_use]
-    pub fn error_json(&self) -> Value {
-        match self {
-            Self::Finished(_) | Self::DoneWithoutFinish | Self::Interrupted => Value::Null,
-            Self::ServerError(error) => StreamError::Server(error.clone()).to_json(),
-            Self::Transport(error) => StreamError::Transport(error.clone()).to_json(),
-            Self::Cancelled => StreamError::Cancelled.to_json(),
-            Self::TimedOut(error) => StreamError::TimedOut(*error).to_json(),
-            Self::LimitExceeded(error) => StreamError::Limit(*error).to_json(),
-            Self::Lost => StreamError::Lost.to_json(),
-        }
+    pub fn cause(&self) -> Option<StreamError> {
+        Some(match self {
+            Self::Finished(_) | Self::DoneWithoutFinish | Self::Interrupted => return None,
+            Self::ServerError(error) => StreamError::Server(error.clone()),
+            Self::Transport(error) => StreamError::Transport(error.clone()),
+            Self::Cancelled => StreamError::Cancelled,
+            Self::TimedOut(error) => StreamError::TimedOut(*error),
+            Self::LimitExceeded(error) => StreamError::Limit(*error),
+            Self::Lost => StreamError::Lost,
+        })
     }
 }
 
-impl Warning {
-    /// The warning as one JSON object: `code`, `choice`, `event`, `message`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let warning = unbraid_core::Warning::new("X13", 4, "a chunk of 7 bytes that is no JSON was skipped");
-    /// assert_eq!(warning.to_json()["code"], "X13");
-    /// ```
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({ "code": self.code, "choice": self.choice.map(|choice| choice.0), "event": self.event_index, "message": self.message })
+/// One object: `code`, `choice` (`null` for the whole stream), `event`, `message`.
+///
+/// # Examples
+///
+/// ```
+/// let warning = unbraid_core::Warning::new("X13", 4, "a chunk was skipped");
+/// assert_eq!(serde_json::to_value(&warning)?["code"], "X13");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl Serialize for Warning {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Warning", 4)?;
+        object.serialize_field("code", self.code)?;
+        object.serialize_field("choice", &self.choice)?;
+        object.serialize_field("event", &self.event_index)?;
+        object.serialize_field("message", &self.message)?;
+        object.end()
     }
 }
 
-impl<T: AsRef<str>> Sequenced<T> {
-    /// The event as one JSON object: `seq`, `choice`, `type`, then its payload.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use unbraid_core::{Demux, Config};
-    ///
-    /// let mut demux = Demux::new(Config::default());
-    /// demux.feed(b"data: {\"choices\":[{\"index\":3,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
-    /// demux.next_event();
-    /// let event = demux.next_event().unwrap().to_json();
-    /// assert_eq!(event.to_string(), r#"{"seq":1,"choice":3,"type":"content.delta","delta":"Hi"}"#);
-    /// ```
-    ///
-    /// A number that a [`Value`] has no room for is the nearest `f64`, or null beyond the largest of them;
-    /// [`to_json_text`](Self::to_json_text) prints each number as it came.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        self.json().into_value()
+/// One object: the event's `type`, then its payload, as the command prints them.
+///
+/// The numbers of usage, log probabilities and unknown fields keep every digit if `serde_json` writes text.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::Event;
+///
+/// let json = serde_json::to_string(&Event::Content("Hi"))?;
+/// assert_eq!(json, r#"{"type":"content.delta","delta":"Hi"}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl<T: AsRef<str>> Serialize for Event<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Json::fields(json!({ "type": self.as_str() }));
+        fields.append(&mut payload(self));
+        Json::Object(fields).serialize(serializer)
     }
+}
 
-    /// The same object as JSON text, in one line, in which what the server sent of its own accord (usage, log
-    /// probabilities, unknown fields) stands digit by digit as it came.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use unbraid_core::{Demux, Config};
-    ///
-    /// let mut demux = Demux::new(Config::default());
-    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"seed\":1.50}]}\n\n");
-    /// demux.next_event();
-    /// let event = demux.next_event().unwrap().to_json_text();
-    /// assert_eq!(event, r#"{"seq":1,"choice":0,"type":"metadata","metadata":{"seed":1.50}}"#);
-    /// ```
-    #[must_use]
-    pub fn to_json_text(&self) -> String {
-        self.json().into_text()
-    }
-
-    fn json(&self) -> Json<'_> {
+/// One object: `seq`, `choice` (`null` for the stream itself), then the event.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Demux, Config};
+///
+/// let mut demux = Demux::new(Config::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":3,\"delta\":{},\"seed\":1.50}]}\n\n");
+/// demux.next_event();
+/// let json = serde_json::to_string(&demux.next_event().unwrap())?;
+/// assert_eq!(json, r#"{"seq":1,"choice":3,"type":"metadata","metadata":{"seed":1.50}}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl<T: AsRef<str>> Serialize for Sequenced<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = Json::fields(
-            json!({ "seq": self.seq, "choice": self.choice.map(|choice| choice.0), "type": self.event.as_str() }),
+            json!({ "seq": self.seq, "choice": self.choice, "type": self.event.as_str() }),
         );
         fields.append(&mut payload(&self.event));
-        Json::Object(fields)
+        Json::Object(fields).serialize(serializer)
     }
 }
 
@@ -161,22 +170,20 @@ fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         }
         Event::ReasoningDone | Event::ContentDone | Event::RefusalDone => Value::Null,
         Event::ToolCallStart {
-            call_index: call,
-            wire_index: index,
+            call_index,
+            wire_index,
             id,
             name,
             kind,
         } => {
-            json!({ "call": call, "index": index, "id": id.as_ref().map(AsRef::as_ref), "name": name.as_ref(), "kind": kind.as_str() })
+            json!({ "call": call_index, "index": wire_index, "id": id.as_ref().map(AsRef::as_ref), "name": name.as_ref(), "kind": kind.as_str() })
         }
-        Event::ToolCallArguments {
-            call_index: call,
-            text,
-        } => json!({ "call": call, "delta": text.as_ref() }),
-        Event::ToolCallDone {
-            call_index: call,
-            status,
-        } => json!({ "call": call, "status": status.as_str() }),
+        Event::ToolCallArguments { call_index, text } => {
+            json!({ "call": call_index, "delta": text.as_ref() })
+        }
+        Event::ToolCallDone { call_index, status } => {
+            json!({ "call": call_index, "status": status.as_str() })
+        }
         Event::Audio(_) | Event::Logprobs(_) | Event::ExtraFields(_) | Event::Usage(_) => {
             Value::Null
         }
@@ -184,8 +191,8 @@ fn plain_payload<T: AsRef<str>>(event: &Event<T>) -> Value {
         Event::Warning(warning) => {
             json!({ "code": warning.code, "event": warning.event_index, "message": warning.message })
         }
-        Event::End(end) => json!({ "end": end.as_str(), "error": end.error_json() }),
-        Event::Error(error) => json!({ "error": error.to_json() }),
+        Event::End(end) => json!({ "end": end.as_str(), "error": end.cause() }),
+        Event::Error(error) => json!({ "error": error.to_value() }),
     }
 }
 

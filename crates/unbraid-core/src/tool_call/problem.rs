@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use super::{CallKind, CallStatus, ToolCall};
 use crate::{CallIndex, json::Verdict};
@@ -68,14 +68,6 @@ impl ToolCall {
         (!problem.missing.is_empty() || problem.fault.is_some()).then_some(problem)
     }
 
-    /// [`problem`](Self::problem) as JSON: `message`, `missing` and `offset`, or `null` where there is none.
-    #[must_use]
-    pub fn error_json(&self) -> Value {
-        self.problem().map_or(Value::Null, |problem| {
-            json!({ "message": problem.to_string(), "missing": problem.missing, "offset": problem.offset })
-        })
-    }
-
     fn fault(&self, arguments: Verdict) -> Option<&'static str> {
         match arguments {
             Verdict::Truncated if self.arguments.trim().is_empty() => {
@@ -93,6 +85,17 @@ impl ToolCall {
             Verdict::TooDeep { .. } => Some("the arguments are nested too deeply"),
             Verdict::Complete | Verdict::EmptyAsObject | Verdict::Repaired => None,
         }
+    }
+}
+
+/// An object with `message`, `missing` and `offset`.
+impl Serialize for CallProblem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("CallProblem", 3)?;
+        object.serialize_field("message", &self.to_string())?;
+        object.serialize_field("missing", &self.missing)?;
+        object.serialize_field("offset", &self.offset)?;
+        object.end()
     }
 }
 
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_with_its_byte_and_never_with_the_payload() {
+    fn a_fault_names_its_byte_and_never_the_payload() {
         let check = |arguments, expected| check(Some("c"), "f", arguments, expected);
         check("{\"a\":1}", "");
         check("", "");
@@ -207,13 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn an_open_call_has_no_problem_and_json_tells_it_all() {
+    fn an_open_call_has_no_problem_and_its_json_is_complete() {
         let mut cut = call(None, "f", "{");
         let json = r#"{"message":"tool call 1 has arguments but no id, and the arguments end inside their JSON (at byte 1)","missing":["id"],"offset":1}"#;
-        assert_eq!(cut.error_json().to_string(), json);
+        let problem = cut.problem().expect("a problem");
+        assert_eq!(serde_json::to_string(&problem).expect("JSON"), json);
         cut.status = None;
         assert_eq!(cut.problem(), None);
-        assert!(cut.error_json().is_null());
         assert_eq!(call(Some("c"), "f", "{}").problem(), None);
     }
 }

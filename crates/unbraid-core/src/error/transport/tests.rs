@@ -64,7 +64,8 @@ fn x14_the_whole_chain_of_causes_is_given() {
     let direct = error.source().unwrap();
     assert_eq!(direct.to_string(), "body");
     assert_eq!(direct.source().unwrap().to_string(), "connection");
-    let json = StreamError::Transport(std::sync::Arc::new(error)).to_json();
+    let error = StreamError::Transport(std::sync::Arc::new(error));
+    let json = serde_json::to_value(error).expect("JSON");
     assert_eq!(json["message"], "connection lost after 7 bytes");
     assert_eq!(json["source"], "body: connection: reset by peer");
 }
