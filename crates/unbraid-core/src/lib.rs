@@ -39,6 +39,7 @@ mod aggregate;
 mod audio;
 mod call_parse;
 mod choice;
+mod chunk_encoder;
 mod config;
 mod debug;
 mod decode;
@@ -71,6 +72,7 @@ mod wire;
 pub use aggregate::{aggregate, aggregate_json};
 pub use audio::Audio;
 pub use call_parse::{JsonErrorKind, TypeMismatch, parse_json, parse_json_repaired};
+pub use chunk_encoder::ChunkEncoder;
 pub use config::{Config, FinishPolicy, ThinkTags, tool_names};
 pub use demux::Demux;
 pub use error::{

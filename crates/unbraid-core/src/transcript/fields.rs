@@ -91,6 +91,14 @@ impl Transcript {
         self.push(Kind::Metadata, place, of_delta, "");
     }
 
+    /// How many of the fields of event `seq`, from the first, were inside the delta.
+    pub(crate) fn delta_fields(&self, seq: usize) -> usize {
+        let record = self.records.get(seq);
+        record
+            .filter(|record| record.kind == Kind::Metadata)
+            .map_or(0, |record| record.number as usize)
+    }
+
     /// All fields of a level: lists concatenated, of others the last value.
     pub(crate) fn fields(&self, level: Level) -> Vec<Field> {
         let mut fields: Vec<(Cow<'_, str>, String)> = Vec::new();
