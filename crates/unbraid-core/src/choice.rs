@@ -67,11 +67,11 @@ const DONES: [(Kind, Kind); 3] = [
 impl ChoiceMachine {
     /// A choice of which nothing has come yet.
     #[must_use]
-    pub fn new(options: &Config) -> Self {
+    pub fn new(config: &Config) -> Self {
         Self {
-            limits: options.limits.clone(),
-            tools: options.tools.clone(),
-            think: ThinkSplitter::new(options.think_tags),
+            limits: config.limits.clone(),
+            tools: config.tools.clone(),
+            think: ThinkSplitter::new(config.think_tags),
             ..Self::default()
         }
     }
@@ -83,35 +83,45 @@ impl ChoiceMachine {
     }
 
     /// Applies one update; an end that it causes (a limit) is already in the transcript.
-    pub fn apply(&mut self, update: &Update<'_>, place: Position, log: &mut Transcript) {
+    pub fn apply(&mut self, update: &Update<'_>, position: Position, transcript: &mut Transcript) {
         if self.ended {
             return;
         }
-        self.role(update, place, log);
-        if log.finish_reason().is_some() && update.has_delta() {
-            self.warn("F6", "text or calls after the finish reason", place, log);
+        self.role(update, position, transcript);
+        if transcript.finish_reason().is_some() && update.has_delta() {
+            self.warn(
+                "F6",
+                "text or calls after the finish reason",
+                position,
+                transcript,
+            );
         }
         let repeats = update.is_full_message && self.begun;
         if !repeats {
             self.begun |= update.has_payload();
-            if let Err(limit) = self.deltas(update, place, log) {
-                return self.finish(ChoiceEnd::LimitExceeded(limit), place, log);
+            if let Err(limit) = self.deltas(update, position, transcript) {
+                return self.finish(ChoiceEnd::LimitExceeded(limit), position, transcript);
             }
         }
-        self.metadata(update, repeats, place, log);
-        self.apply_finish(update, place, log);
+        self.metadata(update, repeats, position, transcript);
+        self.apply_finish(update, position, transcript);
     }
 
     /// Applies one piece of text: the same as applying its update, but quicker where nothing else has to be looked at.
     #[inline]
-    pub fn apply_text(&mut self, piece: &TextDelta<'_>, place: Position, log: &mut Transcript) {
-        let Some((kind, number)) = self.record_of(piece.text_kind, piece.role, log) else {
-            return self.apply(&piece.to_update(), place, log);
+    pub fn apply_text(
+        &mut self,
+        piece: &TextDelta<'_>,
+        position: Position,
+        transcript: &mut Transcript,
+    ) {
+        let Some((kind, number)) = self.record_of(piece.text_kind, piece.role, transcript) else {
+            return self.apply(&piece.to_update(), position, transcript);
         };
         self.begun = true;
         self.roles = self.roles.saturating_add(u32::from(piece.role.is_some()));
         self.role_less |= piece.role.is_none();
-        log.push(kind, place, number, piece.text);
+        transcript.push(kind, position, number, piece.text);
     }
 
     /// Whether a piece that names this role would go on with its text and do nothing else; a piece of which that is so
@@ -132,8 +142,8 @@ impl ChoiceMachine {
     /// ```
     #[must_use]
     #[inline(never)] // asked once a batch; where pieces are applied the same stands inline
-    pub fn is_plain(&self, lane: DeltaKind, role: Option<&str>, log: &Transcript) -> bool {
-        self.record_of(lane, role, log).is_some()
+    pub fn is_plain(&self, lane: DeltaKind, role: Option<&str>, transcript: &Transcript) -> bool {
+        self.record_of(lane, role, transcript).is_some()
     }
 
     /// Which record a piece makes, if that is all that it does.
@@ -142,7 +152,7 @@ impl ChoiceMachine {
         &self,
         lane: DeltaKind,
         role: Option<&str>,
-        log: &Transcript,
+        transcript: &Transcript,
     ) -> Option<(Kind, u32)> {
         let [reasoning, content, refusal] = self.high;
         let (kind, high) = match lane {
@@ -151,96 +161,121 @@ impl ChoiceMachine {
             DeltaKind::Refusal => (Kind::Refusal, refusal),
             DeltaKind::Arguments(_) => (Kind::CallArguments, None),
         };
-        let plain = !self.ended && high.is_none() && log.begun() && log.finish_reason().is_none();
-        let known_role = role.is_none_or(|role| log.role().is_some_and(|known| **known == *role));
+        let plain = !self.ended
+            && high.is_none()
+            && transcript.begun()
+            && transcript.finish_reason().is_none();
+        let known_role =
+            role.is_none_or(|role| transcript.role().is_some_and(|known| **known == *role));
         let splits = lane == DeltaKind::Content && self.think.is_some();
-        if !plain || !known_role || splits || tool_calls::any_waits(log) {
+        if !plain || !known_role || splits || tool_calls::any_waits(transcript) {
             return None;
         }
         match lane {
-            DeltaKind::Arguments(index) => Some((kind, tool_calls::told(log, index)?)),
+            DeltaKind::Arguments(index) => Some((kind, tool_calls::told(transcript, index)?)),
             DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal => Some((kind, 0)),
         }
     }
 
     /// What comes behind the end: kept for the message, told to nobody (F6).
-    pub fn apply_late(&mut self, update: &Update<'_>, place: Position, log: &mut Transcript) {
+    pub fn apply_late(
+        &mut self,
+        update: &Update<'_>,
+        position: Position,
+        transcript: &mut Transcript,
+    ) {
         let repeats = update.is_full_message && self.begun;
         if !repeats {
-            let _over: Result<(), LimitExceeded> = self.deltas(update, place, log); // the choice has ended: a further call is dropped
-            tool_calls::mark_late(log);
-            self.flush_think(place, log); // nothing delivers held-back text after the end
+            let _over: Result<(), LimitExceeded> = self.deltas(update, position, transcript); // the choice has ended: a further call is dropped
+            tool_calls::mark_late(transcript);
+            self.flush_think(position, transcript); // nothing delivers held-back text after the end
         }
-        self.metadata(update, repeats, place, log);
+        self.metadata(update, repeats, position, transcript);
         if let Some(raw) = update.finish_reason.as_deref() {
-            log.set_finish(raw);
+            transcript.set_finish(raw);
         }
     }
 
     /// Ends the choice; a finish reason that has come is the better end, unless the fault is the choice's own.
-    pub fn finish(&mut self, end: ChoiceEnd, place: Position, log: &mut Transcript) {
-        let end = match (end, log.finish_reason()) {
+    pub fn finish(&mut self, end: ChoiceEnd, position: Position, transcript: &mut Transcript) {
+        let end = match (end, transcript.finish_reason()) {
             (end @ ChoiceEnd::LimitExceeded(limit), _) if limit.limit.is_of_choice() => end,
             (_, Some(reason)) => ChoiceEnd::Finished(reason.clone()),
             (end, None) => end,
         };
-        self.close(end, place, log);
+        self.close(end, position, transcript);
     }
 
     /// Ends the choice by an error of its own, which a finish reason does not soften (F12, X4).
-    pub fn finish_with_error(&mut self, end: ChoiceEnd, place: Position, log: &mut Transcript) {
-        self.close(end, place, log);
+    pub fn finish_with_error(
+        &mut self,
+        end: ChoiceEnd,
+        position: Position,
+        transcript: &mut Transcript,
+    ) {
+        self.close(end, position, transcript);
     }
 
     /// The end is known before the calls are judged: whether a call is whole depends on it.
-    fn close(&mut self, end: ChoiceEnd, place: Position, log: &mut Transcript) {
+    fn close(&mut self, end: ChoiceEnd, position: Position, transcript: &mut Transcript) {
         if self.ended {
             return;
         }
         self.ended = true;
-        if !log.begun() {
-            log.push(Kind::Start, place, 0, "");
+        if !transcript.begun() {
+            transcript.push(Kind::Start, position, 0, "");
         }
-        self.flush(place, log);
+        self.flush(position, transcript);
         for (text, done) in DONES {
-            if log.has(text) {
-                log.push(done, place, 0, "");
+            if transcript.has(text) {
+                transcript.push(done, position, 0, "");
             }
         }
-        tool_calls::finish_all(log, place, cuts_calls(&end), self.limits.warnings);
-        if log.finish_reason() == Some(&FinishReason::ToolCalls) && log.calls.is_empty() {
+        tool_calls::finish_all(transcript, position, cuts_calls(&end), self.limits.warnings);
+        if transcript.finish_reason() == Some(&FinishReason::ToolCalls)
+            && transcript.calls.is_empty()
+        {
             self.warn(
                 "F9",
                 "the reason is tool_calls, but no call came",
-                place,
-                log,
+                position,
+                transcript,
             );
         }
-        log.set_end(end, place);
+        transcript.set_end(end, position);
     }
 
-    fn role(&mut self, update: &Update<'_>, place: Position, log: &mut Transcript) {
+    fn role(&mut self, update: &Update<'_>, position: Position, transcript: &mut Transcript) {
         let role = update.role.as_deref().unwrap_or("");
         self.roles = self.roles.saturating_add(u32::from(!role.is_empty()));
         self.role_less |= role.is_empty() && update.has_payload();
-        if log.role().is_none() && !role.is_empty() {
-            log.set_role(role);
-            let kind = if log.begun() { Kind::Role } else { Kind::Start };
-            return log.push(kind, place, 0, role);
+        if transcript.role().is_none() && !role.is_empty() {
+            transcript.set_role(role);
+            let kind = if transcript.begun() {
+                Kind::Role
+            } else {
+                Kind::Start
+            };
+            return transcript.push(kind, position, 0, role);
         }
-        if !log.begun() {
-            log.push(Kind::Start, place, 0, "");
+        if !transcript.begun() {
+            transcript.push(Kind::Start, position, 0, "");
         }
-        if !role.is_empty() && log.role().is_some_and(|known| **known != *role) {
-            self.warn("C7", "the role changed; the first one counts", place, log);
+        if !role.is_empty() && transcript.role().is_some_and(|known| **known != *role) {
+            self.warn(
+                "C7",
+                "the role changed; the first one counts",
+                position,
+                transcript,
+            );
         }
     }
 
     fn deltas(
         &mut self,
         update: &Update<'_>,
-        place: Position,
-        log: &mut Transcript,
+        position: Position,
+        transcript: &mut Transcript,
     ) -> Result<(), LimitExceeded> {
         let texts = [&update.reasoning, &update.content, &update.refusal];
         for ((fragment, kind), high) in texts.into_iter().zip(TEXTS).zip(&mut self.high) {
@@ -248,35 +283,40 @@ impl ChoiceMachine {
             let (text, lone) = join_halves(high, fragment);
             match self.think.as_mut().filter(|_| kind == Kind::Content) {
                 Some(think) => think.split(&text, &mut |kind, text| {
-                    push_text(log, kind, place, 0, text)
+                    push_text(transcript, kind, position, 0, text)
                 }),
-                None => push_text(log, kind, place, 0, &text),
+                None => push_text(transcript, kind, position, 0, &text),
             }
             if lone {
-                lone_half(place, log, self.limits.warnings);
+                lone_half(position, transcript, self.limits.warnings);
             }
         }
         if self.think.as_mut().is_some_and(ThinkSplitter::take_orphan) {
             self.warn(
                 "C18",
                 "`</think>` came without `<think>`, and stays text",
-                place,
-                log,
+                position,
+                transcript,
             );
         }
         if let Some(raw) = update.audio() {
-            log.push(Kind::Audio, place, 0, raw);
+            transcript.push(Kind::Audio, position, 0, raw);
             if !Audio::default().absorb(raw) {
-                self.warn("M11", "a piece of audio is no base64", place, log);
+                self.warn("M11", "a piece of audio is no base64", position, transcript);
             }
         }
         if let Some(raw) = &update.logprobs {
-            log.push(Kind::Logprobs, place, 0, raw);
+            transcript.push(Kind::Logprobs, position, 0, raw);
         }
-        tool_calls::apply(update, place, log, &self.limits, &self.tools)
+        tool_calls::apply(update, position, transcript, &self.limits, &self.tools)
     }
 
-    fn apply_finish(&mut self, update: &Update<'_>, place: Position, log: &mut Transcript) {
+    fn apply_finish(
+        &mut self,
+        update: &Update<'_>,
+        position: Position,
+        transcript: &mut Transcript,
+    ) {
         let Some(raw) = update
             .finish_reason
             .as_deref()
@@ -284,24 +324,40 @@ impl ChoiceMachine {
         else {
             return;
         };
-        if log.set_finish(raw) {
-            self.flush_think(place, log);
-            tool_calls::announce_all(log, place);
-            return log.push(Kind::Finish, place, 0, raw);
+        if transcript.set_finish(raw) {
+            self.flush_think(position, transcript);
+            tool_calls::announce_all(transcript, position);
+            return transcript.push(Kind::Finish, position, 0, raw);
         }
         if self.roles > 1 && self.role_less {
-            self.warn("E13", "two answers seem to share this index", place, log);
+            self.warn(
+                "E13",
+                "two answers seem to share this index",
+                position,
+                transcript,
+            );
         }
-        if log
+        if transcript
             .finish_reason()
             .is_some_and(|first| first.as_str() != raw)
         {
-            self.warn("F5", "a second, different finish reason", place, log);
+            self.warn(
+                "F5",
+                "a second, different finish reason",
+                position,
+                transcript,
+            );
         }
     }
 
     /// Tells the fields that are news in one object: the delta's, then the choice's.
-    fn metadata(&self, update: &Update<'_>, repeats: bool, place: Position, log: &mut Transcript) {
+    fn metadata(
+        &self,
+        update: &Update<'_>,
+        repeats: bool,
+        position: Position,
+        transcript: &mut Transcript,
+    ) {
         let mut news = Vec::new();
         let mut of_delta = 0;
         for (at, (key, raw)) in update.metadata.iter().enumerate() {
@@ -311,47 +367,47 @@ impl ChoiceMachine {
             } else {
                 Level::Choice
             };
-            if (in_delta && is_audio(key, raw)) || !log.set_extra(level, key, raw, repeats) {
+            if (in_delta && is_audio(key, raw)) || !transcript.set_extra(level, key, raw, repeats) {
                 continue;
             }
             if news.iter().any(|(known, _)| *known == key) {
-                log.push_fields(&news, of_delta, place); // an object holds a name once
+                transcript.push_fields(&news, of_delta, position); // an object holds a name once
                 (news, of_delta) = (Vec::new(), 0);
             }
             of_delta += u32::from(in_delta);
             news.push((key, raw));
         }
-        log.push_fields(&news, of_delta, place);
+        transcript.push_fields(&news, of_delta, position);
     }
 
     fn warn(
         &self,
         code: &'static str,
         message: &'static str,
-        place: Position,
-        log: &mut Transcript,
+        position: Position,
+        transcript: &mut Transcript,
     ) {
-        log.warn(
-            Warning::new(code, place.event, message),
-            place,
+        transcript.warn(
+            Warning::new(code, position.event, message),
+            position,
             self.limits.warnings,
         );
     }
 
     /// A half that waits for ever is a replacement character.
-    fn flush(&mut self, place: Position, log: &mut Transcript) {
+    fn flush(&mut self, position: Position, transcript: &mut Transcript) {
         for (kind, high) in TEXTS.into_iter().zip(&mut self.high) {
             if high.take().is_some() {
                 match self.think.as_mut().filter(|_| kind == Kind::Content) {
-                    Some(think) => {
-                        think.split("\u{FFFD}", &mut |kind, text| log.push(kind, place, 0, text))
-                    }
-                    None => log.push(kind, place, 0, "\u{FFFD}"),
+                    Some(think) => think.split("\u{FFFD}", &mut |kind, text| {
+                        transcript.push(kind, position, 0, text)
+                    }),
+                    None => transcript.push(kind, position, 0, "\u{FFFD}"),
                 }
-                lone_half(place, log, self.limits.warnings);
+                lone_half(position, transcript, self.limits.warnings);
             }
         }
-        self.flush_think(place, log);
+        self.flush_think(position, transcript);
         if self
             .think
             .as_ref()
@@ -360,25 +416,25 @@ impl ChoiceMachine {
             self.warn(
                 "C18",
                 "no `</think>` came, so all text is reasoning",
-                place,
-                log,
+                position,
+                transcript,
             );
         }
-        tool_calls::flush_all(log, place, self.limits.warnings);
+        tool_calls::flush_all(transcript, position, self.limits.warnings);
     }
 }
 
 /// C10: white space is text; only an empty piece is none.
-fn push_text(log: &mut Transcript, kind: Kind, place: Position, number: u32, text: &str) {
+fn push_text(transcript: &mut Transcript, kind: Kind, position: Position, number: u32, text: &str) {
     if !text.is_empty() {
-        log.push(kind, place, number, text);
+        transcript.push(kind, position, number, text);
     }
 }
 
 /// C14: a half whose partner never came has become U+FFFD.
-fn lone_half(place: Position, log: &mut Transcript, max: usize) {
-    let warning = Warning::new("C14", place.event, "half a surrogate pair was replaced");
-    log.warn(warning, place, max);
+fn lone_half(position: Position, transcript: &mut Transcript, max: usize) {
+    let warning = Warning::new("C14", position.event, "half a surrogate pair was replaced");
+    transcript.warn(warning, position, max);
 }
 
 /// Joins a piece to the half that waits before it, and keeps back the half that it ends with (C14); true if a half

@@ -1,6 +1,6 @@
 //! All of it in one synchronous object.
 
-mod board;
+mod choice_table;
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::{
     ChoiceError, ChoiceIndex, ChoiceOutcome, Config, Metadata, Sequenced, StreamError, Transcript,
     Update, Usage, Warning, pipeline::Pipeline,
 };
-use board::Board;
+use choice_table::ChoiceTable;
 
 /// Takes one completion stream apart, synchronously: bytes in, events out, every choice's transcript at hand.
 ///
@@ -36,16 +36,16 @@ use board::Board;
 /// ```
 #[derive(Debug)]
 pub struct Demux {
-    pipeline: Pipeline<Board>,
+    pipeline: Pipeline<ChoiceTable>,
 }
 
 impl Demux {
     /// A demultiplexer at the start of a stream.
     #[must_use]
-    pub fn new(options: Config) -> Self {
-        let board = Board::new(&options);
+    pub fn new(config: Config) -> Self {
+        let choices = ChoiceTable::new(&config);
         Self {
-            pipeline: Pipeline::new(options, board),
+            pipeline: Pipeline::new(config, choices),
         }
     }
 
@@ -182,7 +182,7 @@ impl Demux {
     #[must_use]
     pub fn choice(&self, index: ChoiceIndex) -> Option<&Transcript> {
         let slot = self.pipeline.router().slot(index)?;
-        self.pipeline.sink.log(slot)
+        self.pipeline.sink.transcript(slot)
     }
 
     /// The records of all choices, in order of first appearance.
@@ -197,7 +197,7 @@ impl Demux {
     /// assert_eq!(texts, ["Hi"]);
     /// ```
     pub fn choices(&self) -> impl Iterator<Item = &Transcript> {
-        self.pipeline.sink.logs()
+        self.pipeline.sink.transcripts()
     }
 
     /// What a choice came to; `None` while it is open, or if it never came.

@@ -258,10 +258,10 @@ impl<S: ChoiceSink> Pipeline<S> {
     ///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {
     ///         self.0 += 1;
     ///     }
-    ///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
-    ///     fn end(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
-    ///     fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
-    ///     fn stream(&mut self, _event: Sequenced<Text>) {}
+    ///     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
+    ///     fn finish(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
+    ///     fn finish_with_error(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
+    ///     fn stream_event(&mut self, _event: Sequenced<Text>) {}
     /// }
     ///
     /// let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";

@@ -21,7 +21,7 @@ const ROLES: [Option<&str>; 3] = [None, Some("assistant"), Some("user")];
 /// A choice's machine and its transcript.
 struct Choice {
     machine: ChoiceMachine,
-    log: Transcript,
+    transcript: Transcript,
 }
 
 impl Choice {
@@ -31,7 +31,7 @@ impl Choice {
                 think_tags,
                 ..Config::default()
             }),
-            log: Transcript::new(ChoiceIndex(0), CompletionKind::Chat),
+            transcript: Transcript::new(ChoiceIndex(0), CompletionKind::Chat),
         }
     }
 
@@ -39,19 +39,20 @@ impl Choice {
         let all = LANES
             .into_iter()
             .flat_map(|lane| ROLES.map(|role| (lane, role)));
-        all.filter(|(lane, role)| self.machine.is_plain(*lane, *role, &self.log))
+        all.filter(|(lane, role)| self.machine.is_plain(*lane, *role, &self.transcript))
             .collect()
     }
 
     fn told(&self, from: usize) -> Vec<String> {
-        let events = (from..self.log.event_count()).filter_map(|seq| self.log.event(seq));
+        let events =
+            (from..self.transcript.event_count()).filter_map(|seq| self.transcript.event(seq));
         events.map(|event| event.to_string()).collect()
     }
 
-    fn ended(mut self, place: Position) -> (Vec<String>, Message) {
+    fn ended(mut self, position: Position) -> (Vec<String>, Message) {
         self.machine
-            .finish(ChoiceEnd::Interrupted, place, &mut self.log);
-        (self.told(0), self.log.message())
+            .finish(ChoiceEnd::Interrupted, position, &mut self.transcript);
+        (self.told(0), self.transcript.message())
     }
 }
 
@@ -92,13 +93,15 @@ fn a_piece_does_what_its_update_does() {
         let rng = &mut Rng::new(seed);
         let tags = [ThinkTags::Off, ThinkTags::Split, ThinkTags::SplitOpen][rng.below(3)];
         let (mut quick, mut slow) = (Choice::new(tags), Choice::new(tags));
-        let mut place = Position::default();
+        let mut position = Position::default();
         for at in 0..24 {
-            place.event = EventIndex(at);
+            position.event = EventIndex(at);
             if rng.chance(0.3) {
                 let update = update(rng);
-                quick.machine.apply(&update, place, &mut quick.log);
-                slow.machine.apply(&update, place, &mut slow.log);
+                quick
+                    .machine
+                    .apply(&update, position, &mut quick.transcript);
+                slow.machine.apply(&update, position, &mut slow.transcript);
                 continue;
             }
             let piece = TextDelta {
@@ -109,9 +112,12 @@ fn a_piece_does_what_its_update_does() {
                 text_kind: LANES[rng.below(5)],
                 text: ["piece", "piece <", "think>piece", "</think>piece"][rng.below(4)],
             };
-            let (known, before) = (quick.plain(), quick.log.event_count());
-            quick.machine.apply_text(&piece, place, &mut quick.log);
-            slow.machine.apply(&piece.to_update(), place, &mut slow.log);
+            let (known, before) = (quick.plain(), quick.transcript.event_count());
+            quick
+                .machine
+                .apply_text(&piece, position, &mut quick.transcript);
+            slow.machine
+                .apply(&piece.to_update(), position, &mut slow.transcript);
             assert_eq!(quick.told(before), slow.told(before), "seed {seed}, {at}");
             if known.contains(&(piece.text_kind, piece.role)) {
                 plain += 1;
@@ -123,7 +129,7 @@ fn a_piece_does_what_its_update_does() {
                 other += 1;
             }
         }
-        assert_eq!(quick.ended(place), slow.ended(place), "seed {seed}");
+        assert_eq!(quick.ended(position), slow.ended(position), "seed {seed}");
     }
     assert!(plain > 1000 && other > 1000, "{plain} plain, {other} not");
 }

@@ -144,9 +144,9 @@ impl ThinkSplitter {
 
 impl ChoiceMachine {
     /// Delivers text that was held back because it might have begun a tag.
-    pub(super) fn flush_think(&mut self, place: Position, log: &mut Transcript) {
+    pub(super) fn flush_think(&mut self, position: Position, transcript: &mut Transcript) {
         if let Some(think) = &mut self.think {
-            think.flush(&mut |kind, text| log.push(kind, place, 0, text));
+            think.flush(&mut |kind, text| transcript.push(kind, position, 0, text));
         }
     }
 }

@@ -13,79 +13,88 @@ use crate::{
 /// Applies an update's calls, then its legacy function call.
 pub(super) fn apply(
     update: &Update<'_>,
-    place: Position,
-    log: &mut Transcript,
+    position: Position,
+    transcript: &mut Transcript,
     limits: &Limits,
     tools: &[Arc<str>],
 ) -> Result<(), LimitExceeded> {
     let function = update.function_name.is_some() || update.function_arguments.is_some();
     if update.tool_calls.is_empty() && !function {
-        announce_all(log, place);
+        announce_all(transcript, position);
         return Ok(());
     }
     for entry in &update.tool_calls {
-        let call = match find(&log.calls, entry, tools) {
+        let call = match find(&transcript.calls, entry, tools) {
             Some(call) => call,
             None if entry.is_empty() => continue,
-            None => open_entry(log, entry, limits.tool_calls)?,
+            None => open_entry(transcript, entry, limits.tool_calls)?,
         };
-        announce_others(log, call, place);
-        absorb(log, call, entry, tools);
-        arguments(log, call, entry.arguments.as_ref(), place, limits.warnings);
+        announce_others(transcript, call, position);
+        absorb(transcript, call, entry, tools);
+        arguments(
+            transcript,
+            call,
+            entry.arguments.as_ref(),
+            position,
+            limits.warnings,
+        );
     }
     if function {
-        let legacy = log
+        let legacy = transcript
             .calls
             .iter()
             .position(|c| c.kind == CallKind::LegacyFunction);
         let call = match legacy {
             Some(call) => call,
-            None => open(log, CallKind::LegacyFunction, limits.tool_calls)?,
+            None => open(transcript, CallKind::LegacyFunction, limits.tool_calls)?,
         };
-        announce_others(log, call, place);
-        name(log, call, update.function_name.as_ref(), tools);
+        announce_others(transcript, call, position);
+        name(transcript, call, update.function_name.as_ref(), tools);
         let piece = update.function_arguments.as_ref();
-        arguments(log, call, piece, place, limits.warnings);
+        arguments(transcript, call, piece, position, limits.warnings);
     }
     Ok(())
 }
 
 /// Whether a call has its name but was not told yet: whatever comes next tells it.
-pub(super) fn any_waits(log: &Transcript) -> bool {
-    log.calls.iter().any(|c| !c.announced && !c.name.is_empty())
+pub(super) fn any_waits(transcript: &Transcript) -> bool {
+    transcript
+        .calls
+        .iter()
+        .any(|c| !c.announced && !c.name.is_empty())
 }
 
 /// The call that arguments with this index go to, if it was told and they change nothing else of it.
-pub(super) fn told(log: &Transcript, index: i64) -> Option<u32> {
-    let mut calls = log.calls.iter();
+pub(super) fn told(transcript: &Transcript, index: i64) -> Option<u32> {
+    let mut calls = transcript.calls.iter();
     let of_index = |c: &CallEntry| c.kind != CallKind::LegacyFunction && c.key == Some(index);
     let call = calls.rposition(of_index)?;
-    let entry = log.calls.get(call)?;
+    let entry = transcript.calls.get(call)?;
     let settled = entry.announced && entry.index.is_some() && entry.high.is_none();
     settled.then(|| number(call))
 }
 
-fn open(log: &mut Transcript, kind: CallKind, max: usize) -> Result<usize, LimitExceeded> {
-    if log.calls.len() >= max {
+fn open(transcript: &mut Transcript, kind: CallKind, max: usize) -> Result<usize, LimitExceeded> {
+    if transcript.calls.len() >= max {
         return Err(LimitExceeded {
             limit: Limit::ToolCalls,
             max: max as u64,
         });
     }
-    log.calls.push(CallEntry {
+    transcript.calls.push(CallEntry {
         kind,
         ..CallEntry::default()
     });
-    Ok(log.calls.len() - 1)
+    Ok(transcript.calls.len() - 1)
 }
 
 fn open_entry(
-    log: &mut Transcript,
+    transcript: &mut Transcript,
     entry: &ToolCallUpdate<'_>,
     max: usize,
 ) -> Result<usize, LimitExceeded> {
-    let call = open(log, CallKind::Function, max)?;
-    if let Some(state) = log.calls.get_mut(call) {
+    let call = open(transcript, CallKind::Function, max)?;
+    if let Some(state) = transcript.calls.get_mut(call) {
         state.came_with_index = entry.wire_index.is_some();
     }
     Ok(call)
@@ -167,8 +176,13 @@ fn headerless(call: &CallEntry) -> bool {
     call.id.is_none() && call.name.is_empty()
 }
 
-fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, tools: &[Arc<str>]) {
-    if let Some(state) = log.calls.get_mut(call) {
+fn absorb(
+    transcript: &mut Transcript,
+    call: usize,
+    entry: &ToolCallUpdate<'_>,
+    tools: &[Arc<str>],
+) {
+    if let Some(state) = transcript.calls.get_mut(call) {
         state.key = state
             .key
             .or(entry.wire_index)
@@ -189,11 +203,16 @@ fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, tools: 
             }
         }
     }
-    name(log, call, entry.name.as_ref(), tools);
+    name(transcript, call, entry.name.as_ref(), tools);
 }
 
-fn name(log: &mut Transcript, call: usize, piece: Option<&Fragment<'_>>, tools: &[Arc<str>]) {
-    let (Some(state), Some(piece)) = (log.calls.get_mut(call), piece) else {
+fn name(
+    transcript: &mut Transcript,
+    call: usize,
+    piece: Option<&Fragment<'_>>,
+    tools: &[Arc<str>],
+) {
+    let (Some(state), Some(piece)) = (transcript.calls.get_mut(call), piece) else {
         return;
     };
     match fold(&state.name, &piece.text, tools) {
@@ -243,31 +262,37 @@ fn is_piece_of_declared(name: &str, piece: &str, tools: &[Arc<str>]) -> bool {
 
 /// Appends verbatim (T24); what comes before the name waits for it (T18).
 fn arguments(
-    log: &mut Transcript,
+    transcript: &mut Transcript,
     call: usize,
     piece: Option<&Fragment<'_>>,
-    place: Position,
+    position: Position,
     max: usize,
 ) {
-    let (Some(state), Some(piece)) = (log.calls.get_mut(call), piece) else {
+    let (Some(state), Some(piece)) = (transcript.calls.get_mut(call), piece) else {
         return;
     };
     let (text, lone) = join_halves(&mut state.high, piece);
     if lone {
-        lone_half(place, log, max);
+        lone_half(position, transcript, max);
     }
     if text.is_empty() {
         return;
     }
-    if let Some(state) = log
+    if let Some(state) = transcript
         .calls
         .get_mut(call)
         .filter(|state| !state.announced && state.name.is_empty())
     {
         return state.waiting.push_str(&text);
     }
-    announce(log, call, place);
-    push_text(log, Kind::CallArguments, place, number(call), &text);
+    announce(transcript, call, position);
+    push_text(
+        transcript,
+        Kind::CallArguments,
+        position,
+        number(call),
+        &text,
+    );
 }
 
 fn number(call: usize) -> u32 {
@@ -275,8 +300,12 @@ fn number(call: usize) -> u32 {
 }
 
 /// Tells a call, and what waited for its name.
-fn announce(log: &mut Transcript, call: usize, place: Position) {
-    let Some(state) = log.calls.get_mut(call).filter(|state| !state.announced) else {
+fn announce(transcript: &mut Transcript, call: usize, position: Position) {
+    let Some(state) = transcript
+        .calls
+        .get_mut(call)
+        .filter(|state| !state.announced)
+    else {
         return;
     };
     state.announced = true;
@@ -284,68 +313,78 @@ fn announce(log: &mut Transcript, call: usize, place: Position) {
     state.announced_id = state.id.clone();
     state.announced_kind = state.kind;
     let (name, waiting) = (state.name.clone(), std::mem::take(&mut state.waiting));
-    log.push(Kind::CallStart, place, number(call), &name);
-    push_text(log, Kind::CallArguments, place, number(call), &waiting);
+    transcript.push(Kind::CallStart, position, number(call), &name);
+    push_text(
+        transcript,
+        Kind::CallArguments,
+        position,
+        number(call),
+        &waiting,
+    );
 }
 
 /// A name is stable once the choice goes on without it.
-pub(super) fn announce_all(log: &mut Transcript, place: Position) {
-    announce_others(log, usize::MAX, place);
+pub(super) fn announce_all(transcript: &mut Transcript, position: Position) {
+    announce_others(transcript, usize::MAX, position);
 }
 
-fn announce_others(log: &mut Transcript, but: usize, place: Position) {
-    for call in 0..log.calls.len() {
-        let named = log
+fn announce_others(transcript: &mut Transcript, but: usize, position: Position) {
+    for call in 0..transcript.calls.len() {
+        let named = transcript
             .calls
             .get(call)
             .is_some_and(|c| !c.announced && !c.name.is_empty());
         if named && call != but {
-            announce(log, call, place);
+            announce(transcript, call, position);
         }
     }
 }
 
-pub(super) fn flush_all(log: &mut Transcript, place: Position, max: usize) {
-    for call in 0..log.calls.len() {
-        let Some(state) = log.calls.get_mut(call).filter(|state| state.high.is_some()) else {
+pub(super) fn flush_all(transcript: &mut Transcript, position: Position, max: usize) {
+    for call in 0..transcript.calls.len() {
+        let Some(state) = transcript
+            .calls
+            .get_mut(call)
+            .filter(|state| state.high.is_some())
+        else {
             continue;
         };
         state.high = None;
         if state.announced {
-            log.push(Kind::CallArguments, place, number(call), "\u{FFFD}");
+            transcript.push(Kind::CallArguments, position, number(call), "\u{FFFD}");
         } else {
             state.waiting.push('\u{FFFD}');
         }
-        lone_half(place, log, max);
+        lone_half(position, transcript, max);
     }
 }
 
 /// At the end every call is told, named or not, and judged.
-pub(super) fn finish_all(log: &mut Transcript, place: Position, cut: bool, max: usize) {
-    for call in 0..log.calls.len() {
-        announce(log, call, place);
+pub(super) fn finish_all(transcript: &mut Transcript, position: Position, cut: bool, max: usize) {
+    for call in 0..transcript.calls.len() {
+        announce(transcript, call, position);
     }
-    let arguments = log.arguments();
-    for (state, arguments) in log.calls.iter_mut().zip(&arguments) {
+    let arguments = transcript.arguments();
+    for (state, arguments) in transcript.calls.iter_mut().zip(&arguments) {
         state.status = Some(state.judge(arguments, cut));
     }
     for (call, arguments) in arguments.iter().enumerate() {
-        log.push(Kind::CallDone, place, number(call), "");
-        let status = log.calls.get(call).and_then(|state| state.status);
+        transcript.push(Kind::CallDone, position, number(call), "");
+        let status = transcript.calls.get(call).and_then(|state| state.status);
         if status == Some(CallStatus::Repaired) && arguments.trim_start().starts_with("{}") {
             let warning = Warning::new(
                 "T22",
-                place.event,
+                position.event,
                 "arguments begin with a placeholder object",
             );
-            log.warn(warning, place, max);
+            transcript.warn(warning, position, max);
         }
     }
 }
 
 /// What came behind the end is in the message, so its calls are judged anew there.
-pub(super) fn mark_late(log: &mut Transcript) {
-    for state in &mut log.calls {
+pub(super) fn mark_late(transcript: &mut Transcript) {
+    for state in &mut transcript.calls {
         state.late = true;
     }
 }

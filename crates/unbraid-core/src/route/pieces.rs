@@ -13,36 +13,36 @@ impl Router {
         if self.closed.is_some() {
             return;
         }
-        let Some(slot) = self.plain(piece) else {
-            return self.take(&piece.to_update(), sink);
+        let Some(slot) = self.fast_slot(piece) else {
+            return self.apply(&piece.to_update(), sink);
         };
-        let place = self.place(piece.event_index);
+        let position = self.next_position(piece.event_index);
         self.choices_in_event += 1;
         self.is_chunk = true;
-        self.spent = self.spent.saturating_add(piece.cost());
+        self.cost = self.cost.saturating_add(piece.cost());
         if let Some(route) = self.routes.get_mut(slot) {
-            route.spent = route.spent.saturating_add(piece.cost());
-            route.last_delta = place.event;
+            route.cost = route.cost.saturating_add(piece.cost());
+            route.last_delta = position.event;
             route.deltas += 1;
         }
-        sink.piece(slot, piece, place);
+        sink.text_delta(slot, piece, position);
         self.end_of_event(piece.event_index, sink);
     }
 
     /// The slot of a piece that nothing has to be told of but the choice.
     #[inline]
-    fn plain(&self, piece: &TextDelta<'_>) -> Option<usize> {
-        let folds = self.options.expect_choices == Some(1)
-            && !(piece.choice == ChoiceIndex(0) && self.folded.knows(piece));
+    fn fast_slot(&self, piece: &TextDelta<'_>) -> Option<usize> {
+        let folds = self.config.expect_choices == Some(1)
+            && !(piece.choice == ChoiceIndex(0) && self.folded.continues(piece));
         // Only an update is charged for the tags in it.
         let splits =
-            piece.text_kind == DeltaKind::Content && self.options.think_tags != ThinkTags::Off;
+            piece.text_kind == DeltaKind::Content && self.config.think_tags != ThinkTags::Off;
         if self.id_changed || folds || splits {
             return None;
         }
         let slot = self.slot(piece.choice)?;
         let route = self.routes.get(slot)?;
-        let fits = route.state == State::Open && self.can_spend(route.spent, piece.cost());
+        let fits = route.state == State::Open && self.fits_limits(route.cost, piece.cost());
         fits.then_some(slot)
     }
 }

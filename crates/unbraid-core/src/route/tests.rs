@@ -12,7 +12,7 @@ enum At {
     Finished,
     Ended,
     /// Ended by the caller.
-    Shut,
+    Discarding,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ fn demux(at: At, policy: FinishPolicy) -> Demux {
             give(&mut demux, "\"finish_reason\":\"stop\"");
             apply(&mut demux, Input::Sibling);
         }
-        At::Shut => demux.cancel(CHOICE),
+        At::Discarding => demux.cancel(CHOICE),
     }
     while demux.next_event().is_some() {}
     demux
@@ -217,16 +217,20 @@ fn an_ended_choice_keeps_only_what_is_late() {
 
 #[test]
 fn a_cancelled_choice_keeps_nothing() {
-    check(At::Shut, Input::Delta, " | a - cancelled");
-    check(At::Shut, Input::Finish, " | a - cancelled");
-    check(At::Shut, Input::ErrorOfChoice, " | a - cancelled");
-    check(At::Shut, Input::ErrorOfStream, "-error | a - cancelled");
-    check(At::Shut, Input::Transport, "-error | a - cancelled");
-    check(At::Shut, Input::Cancel, " | a - cancelled");
-    check(At::Shut, Input::Quiet, " | a - cancelled");
-    check(At::Shut, Input::Sibling, " | a - cancelled");
-    check(At::Shut, Input::Done, " | a - cancelled");
-    check(At::Shut, Input::Eof, " | a - cancelled");
+    check(At::Discarding, Input::Delta, " | a - cancelled");
+    check(At::Discarding, Input::Finish, " | a - cancelled");
+    check(At::Discarding, Input::ErrorOfChoice, " | a - cancelled");
+    check(
+        At::Discarding,
+        Input::ErrorOfStream,
+        "-error | a - cancelled",
+    );
+    check(At::Discarding, Input::Transport, "-error | a - cancelled");
+    check(At::Discarding, Input::Cancel, " | a - cancelled");
+    check(At::Discarding, Input::Quiet, " | a - cancelled");
+    check(At::Discarding, Input::Sibling, " | a - cancelled");
+    check(At::Discarding, Input::Done, " | a - cancelled");
+    check(At::Discarding, Input::Eof, " | a - cancelled");
 }
 
 #[test]

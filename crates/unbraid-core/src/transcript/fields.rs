@@ -70,7 +70,7 @@ impl Transcript {
         &mut self,
         fields: &[(K, K)],
         of_delta: u32,
-        place: Position,
+        position: Position,
     ) {
         const MARKS: usize = r#"{"":,"#.len();
         if fields.is_empty() {
@@ -83,12 +83,12 @@ impl Transcript {
         if self.discarded {
             let mut object = String::with_capacity(length);
             write_object(&mut object, fields);
-            return self.push(Kind::Metadata, place, of_delta, &object);
+            return self.push(Kind::Metadata, position, of_delta, &object);
         }
         // Straight to where it stays: one field may be as long as an event.
         self.text.reserve(length);
         write_object(&mut self.text, fields);
-        self.push(Kind::Metadata, place, of_delta, "");
+        self.push(Kind::Metadata, position, of_delta, "");
     }
 
     /// How many of the fields of event `seq`, from the first, were inside the delta.

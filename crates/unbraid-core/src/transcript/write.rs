@@ -9,7 +9,7 @@ impl Transcript {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, kind: Kind, place: Position, number: u32, text: &str) {
+    pub(crate) fn push(&mut self, kind: Kind, position: Position, number: u32, text: &str) {
         if self.discarded {
             self.discarded_bytes += kind.written(text);
             return;
@@ -17,8 +17,8 @@ impl Transcript {
         self.text.push_str(text);
         let text_end = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
         self.records.push(Record {
-            event: place.event,
-            update: place.update,
+            event: position.event,
+            update: position.update,
             text_end,
             number,
             kind,
@@ -42,23 +42,23 @@ impl Transcript {
         first
     }
 
-    pub(crate) fn set_end(&mut self, end: ChoiceEnd, place: Position) {
-        self.push(Kind::End, place, 0, "");
+    pub(crate) fn set_end(&mut self, end: ChoiceEnd, position: Position) {
+        self.push(Kind::End, position, 0, "");
         self.end = Some((end, self.records.len()));
     }
 
     /// Ends the record as lost, if it has no end, whatever its machine has come to.
     #[doc(hidden)]
-    pub fn lose(&mut self, place: Position) {
+    pub fn lose(&mut self, position: Position) {
         if self.end.is_none() {
-            self.set_end(ChoiceEnd::Lost, place);
+            self.set_end(ChoiceEnd::Lost, position);
         }
     }
 
-    pub(crate) fn warn(&mut self, warning: Warning, place: Position, max: usize) {
+    pub(crate) fn warn(&mut self, warning: Warning, position: Position, max: usize) {
         let number = u32::try_from(self.warnings.kept().len()).unwrap_or(u32::MAX);
         if self.end.is_none() && self.warnings.keep(&warning.with_choice(self.index), max) {
-            self.push(Kind::Warning, place, number, "");
+            self.push(Kind::Warning, position, number, "");
         }
     }
 }

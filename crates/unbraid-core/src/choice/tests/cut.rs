@@ -60,7 +60,7 @@ fn ended(
     end: ChoiceEnd,
 ) -> Choice {
     let mut choice = Choice::new(ThinkTags::Off);
-    let place = Position::default();
+    let position = Position::default();
     let call = ToolCallUpdate {
         wire_index: Some(0),
         id: Some("c1".into()),
@@ -74,13 +74,15 @@ fn ended(
         finish_reason: reason.map(Into::into),
         ..Update::default()
     };
-    choice.machine.apply(&update, place, &mut choice.log);
+    choice
+        .machine
+        .apply(&update, position, &mut choice.transcript);
     if reason.is_some() && end.is_error() {
         choice
             .machine
-            .finish_with_error(end, place, &mut choice.log);
+            .finish_with_error(end, position, &mut choice.transcript);
     } else {
-        choice.machine.finish(end, place, &mut choice.log);
+        choice.machine.finish(end, position, &mut choice.transcript);
     }
     choice
 }
@@ -88,19 +90,23 @@ fn ended(
 /// The status that every way to the call gives.
 #[track_caller]
 fn status(choice: &Choice) -> CallStatus {
-    let told = (0..choice.log.event_count()).filter_map(|seq| choice.log.event(seq));
+    let told = (0..choice.transcript.event_count()).filter_map(|seq| choice.transcript.event(seq));
     let told: Vec<CallStatus> = told
         .filter_map(|event| match event.event {
             Event::ToolCallDone { status, .. } => Some(status),
             _ => None,
         })
         .collect();
-    let finished = choice.log.outcome().expect("it has ended").message;
-    let message = choice.log.message();
+    let finished = choice.transcript.outcome().expect("it has ended").message;
+    let message = choice.transcript.message();
     let ways = [
         message.tool_calls[0].status,
         finished.tool_calls[0].status,
-        choice.log.call(CallIndex(0)).expect("the call").status,
+        choice
+            .transcript
+            .call(CallIndex(0))
+            .expect("the call")
+            .status,
     ];
     assert_eq!(
         ways.map(|way| vec![way.expect("it has ended")]),
@@ -116,7 +122,7 @@ fn check(kind: &'static str, arguments: &'static str, whole: CallStatus, cut: Ca
         let choice = ended(kind, arguments, reason, end);
         let expected = if is_cut { cut } else { whole };
         assert_eq!(status(&choice), expected, "{arguments:?} {reason:?} {name}");
-        let call = choice.log.call(CallIndex(0)).expect("the call");
+        let call = choice.transcript.call(CallIndex(0)).expect("the call");
         let usable = matches!(expected, CallStatus::Complete | CallStatus::EmptyAsObject);
         if kind == "function" {
             assert_eq!(
@@ -248,15 +254,15 @@ fn a_call_that_came_late_is_judged_by_the_end_that_was() {
         };
         choice
             .machine
-            .apply_late(&late, Position::default(), &mut choice.log);
-        let message = choice.log.message();
+            .apply_late(&late, Position::default(), &mut choice.transcript);
+        let message = choice.transcript.message();
         assert_eq!(message.tool_calls[1].status, Some(expected), "{reason}");
     }
 }
 
 #[test]
 fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
-    let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
+    let mut transcript = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
     let mut machine = ChoiceMachine::new(&Config::default());
     let update = Update {
         tool_calls: vec![ToolCallUpdate {
@@ -266,9 +272,9 @@ fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
         }],
         ..Update::default()
     };
-    machine.apply(&update, Position::default(), &mut log);
-    log.lose(Position::default());
-    let call = log.call(CallIndex(0)).expect("the call");
+    machine.apply(&update, Position::default(), &mut transcript);
+    transcript.lose(Position::default());
+    let call = transcript.call(CallIndex(0)).expect("the call");
     assert_eq!(call.status, Some(CallStatus::Truncated));
     assert!(call.parse::<Value>().is_err());
 }
@@ -282,7 +288,7 @@ fn what_cut_a_call_is_named() {
             Some("length"),
             ChoiceEnd::DoneWithoutFinish,
         );
-        let call = choice.log.call(CallIndex(0)).expect("the call");
+        let call = choice.transcript.call(CallIndex(0)).expect("the call");
         call.problem().expect("it was cut").to_string()
     };
     assert_eq!(

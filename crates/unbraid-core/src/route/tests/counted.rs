@@ -21,8 +21,8 @@ fn texts(indices: impl IntoIterator<Item = u32>) -> String {
     indices.into_iter().map(text).collect()
 }
 
-fn read(options: Config, stream: &str) -> Demux {
-    let mut demux = Demux::new(options);
+fn read(config: Config, stream: &str) -> Demux {
+    let mut demux = Demux::new(config);
     demux.feed(stream.as_bytes());
     demux.finish();
     demux

@@ -142,11 +142,11 @@ struct Nowhere;
 
 impl ChoiceSink for Nowhere {
     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: CompletionKind) {}
-    fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
-    fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
-    fn end(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
-    fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
-    fn stream(&mut self, _event: Sequenced<Text>) {}
+    fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+    fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+    fn finish(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+    fn finish_with_error(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+    fn stream_event(&mut self, _event: Sequenced<Text>) {}
 }
 
 #[test]

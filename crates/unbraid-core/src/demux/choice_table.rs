@@ -9,8 +9,8 @@ use crate::{
 
 /// Every choice's machine and transcript, and the order of what has happened.
 #[derive(Debug)]
-pub(super) struct Board {
-    options: Config,
+pub(super) struct ChoiceTable {
+    config: Config,
     choices: Vec<Slot>,
     queue: VecDeque<Item>,
 }
@@ -18,7 +18,7 @@ pub(super) struct Board {
 #[derive(Debug)]
 struct Slot {
     machine: ChoiceMachine,
-    log: Transcript,
+    transcript: Transcript,
     /// Events that were taken.
     read: usize,
     /// Events that stand in the queue or were taken.
@@ -35,22 +35,22 @@ enum Item {
     Stream(Box<Sequenced<Text>>),
 }
 
-impl Board {
-    pub(super) fn new(options: &Config) -> Self {
+impl ChoiceTable {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
-            options: options.clone(),
+            config: config.clone(),
             choices: Vec::new(),
             queue: VecDeque::new(),
         }
     }
 
     /// The records of all choices, in order of first appearance.
-    pub(super) fn logs(&self) -> impl Iterator<Item = &Transcript> {
-        self.choices.iter().map(|slot| &slot.log)
+    pub(super) fn transcripts(&self) -> impl Iterator<Item = &Transcript> {
+        self.choices.iter().map(|slot| &slot.transcript)
     }
 
-    pub(super) fn log(&self, slot: usize) -> Option<&Transcript> {
-        self.choices.get(slot).map(|slot| &slot.log)
+    pub(super) fn transcript(&self, slot: usize) -> Option<&Transcript> {
+        self.choices.get(slot).map(|slot| &slot.transcript)
     }
 
     #[inline]
@@ -60,17 +60,17 @@ impl Board {
                 Item::Stream(_) => return self.next_of_stream(),
                 Item::Choice { slot, events } => {
                     let taken = self.choices.get_mut(*slot)?;
-                    let place = (*slot, taken.read);
+                    let position = (*slot, taken.read);
                     taken.read += 1;
                     *events -= 1;
                     if *events == 0 {
                         self.queue.pop_front();
                     }
-                    place
+                    position
                 }
             };
-            if self.choices.get(slot)?.log.tells(seq) {
-                return self.choices.get(slot)?.log.event(seq);
+            if self.choices.get(slot)?.transcript.tells(seq) {
+                return self.choices.get(slot)?.transcript.event(seq);
             }
         }
     }
@@ -88,8 +88,11 @@ impl Board {
         let Some(choice) = self.choices.get_mut(slot) else {
             return;
         };
-        work(&mut choice.machine, &mut choice.log);
-        let events = choice.log.event_count().saturating_sub(choice.queued);
+        work(&mut choice.machine, &mut choice.transcript);
+        let events = choice
+            .transcript
+            .event_count()
+            .saturating_sub(choice.queued);
         choice.queued += events;
         if events > 0 {
             self.queue.push_back(Item::Choice { slot, events });
@@ -97,39 +100,47 @@ impl Board {
     }
 }
 
-impl ChoiceSink for Board {
+impl ChoiceSink for ChoiceTable {
     fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: CompletionKind) {
         self.choices.push(Slot {
-            machine: ChoiceMachine::new(&self.options),
-            log: Transcript::new(index, shape),
+            machine: ChoiceMachine::new(&self.config),
+            transcript: Transcript::new(index, shape),
             read: 0,
             queued: 0,
         });
     }
 
-    fn update(&mut self, slot: usize, update: &Update<'_>, place: Position) {
-        self.with(slot, |machine, log| machine.apply(update, place, log));
-    }
-
-    fn piece(&mut self, slot: usize, piece: &TextDelta<'_>, place: Position) {
-        self.with(slot, |machine, log| machine.apply_text(piece, place, log));
-    }
-
-    fn late(&mut self, slot: usize, update: &Update<'_>, place: Position) {
-        self.with(slot, |machine, log| machine.apply_late(update, place, log));
-    }
-
-    fn end(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
-        self.with(slot, |machine, log| machine.finish(end, place, log));
-    }
-
-    fn fail(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
-        self.with(slot, |machine, log| {
-            machine.finish_with_error(end, place, log)
+    fn update(&mut self, slot: usize, update: &Update<'_>, position: Position) {
+        self.with(slot, |machine, transcript| {
+            machine.apply(update, position, transcript)
         });
     }
 
-    fn stream(&mut self, event: Sequenced<Text>) {
+    fn text_delta(&mut self, slot: usize, delta: &TextDelta<'_>, position: Position) {
+        self.with(slot, |machine, transcript| {
+            machine.apply_text(delta, position, transcript)
+        });
+    }
+
+    fn late_update(&mut self, slot: usize, update: &Update<'_>, position: Position) {
+        self.with(slot, |machine, transcript| {
+            machine.apply_late(update, position, transcript)
+        });
+    }
+
+    fn finish(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
+        self.with(slot, |machine, transcript| {
+            machine.finish(end, position, transcript)
+        });
+    }
+
+    fn finish_with_error(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
+        self.with(slot, |machine, transcript| {
+            machine.finish_with_error(end, position, transcript)
+        });
+    }
+
+    fn stream_event(&mut self, event: Sequenced<Text>) {
         self.queue.push_back(Item::Stream(Box::new(event)));
     }
 }
