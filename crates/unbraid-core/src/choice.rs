@@ -1,12 +1,12 @@
-//! The state machine of one choice: updates in, events into its transcript.
+//! The state machine of one choice: it applies updates and writes events to the transcript.
 //!
 //! ```text
-//!   Open --finish reason--> ChoiceOutcome --the stream goes past it--> Ended
-//!     '---------------- done, EOF, error, cancel, limit ----------^
+//!   Open --finish reason--> Finished --an event without a delta for it--> Ended
+//!     '------------------ done, EOF, error, cancel, limit ---------------^
 //! ```
 //!
-//! When a finished choice ends is the router's knowledge (it sees the other choices' events); what an end leaves in
-//! the transcript is decided here.
+//! The router decides when a finished choice ends, because that depends on the events of other choices. The machine decides
+//! what an end writes to the transcript.
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ use crate::{
 };
 use think::ThinkSplitter;
 
-/// One choice's state beside its transcript. It is the transcript's only writer.
+/// The state of one choice beside its transcript. The machine is the transcript's only writer.
 ///
 /// # Examples
 ///
@@ -41,15 +41,16 @@ use think::ThinkSplitter;
 /// ```
 #[derive(Debug, Default)]
 pub struct ChoiceMachine {
-    /// A high surrogate that waits for its other half, for content, reasoning and refusal.
+    /// A high surrogate that waits for its other half, for each of `TEXTS`.
     high: [Option<u16>; 3],
-    /// Whether any text or call has come: a whole message counts only before (E21).
-    begun: bool,
-    /// Deltas that named a role, and whether one did not: together with a second finish they tell a collision (E13).
+    /// Whether any text or call has arrived: a full message counts only before that (E21).
+    has_payload: bool,
+    /// Deltas that named a role, and whether one did not. Together with a second finish reason they show that two answers
+    /// share the index (E13).
     roles: u32,
     role_less: bool,
     ended: bool,
-    /// Separates reasoning from content, if the options ask for it.
+    /// Separates reasoning from content, if the configuration asks for it.
     think: Option<ThinkSplitter>,
     limits: Limits,
     tools: Vec<Arc<str>>,
@@ -57,7 +58,7 @@ pub struct ChoiceMachine {
 
 const TEXTS: [Kind; 3] = [Kind::Reasoning, Kind::Content, Kind::Refusal];
 
-/// What completes each text, in the same order.
+/// The event that completes each text, in the same order.
 const DONES: [(Kind, Kind); 3] = [
     (Kind::Reasoning, Kind::ReasoningDone),
     (Kind::Content, Kind::ContentDone),
@@ -65,7 +66,7 @@ const DONES: [(Kind, Kind); 3] = [
 ];
 
 impl ChoiceMachine {
-    /// A choice of which nothing has come yet.
+    /// The machine of a choice before its first update.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         Self {
@@ -76,13 +77,13 @@ impl ChoiceMachine {
         }
     }
 
-    /// Whether nothing more is taken.
+    /// Whether the choice has ended.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Applies one update; an end that it causes (a limit) is already in the transcript.
+    /// Applies an update. If it exceeds a limit of the choice, the choice ends.
     pub fn apply(&mut self, update: &Update<'_>, position: Position, transcript: &mut Transcript) {
         if self.ended {
             return;
@@ -96,9 +97,9 @@ impl ChoiceMachine {
                 transcript,
             );
         }
-        let repeats = update.is_full_message && self.begun;
+        let repeats = update.is_full_message && self.has_payload;
         if !repeats {
-            self.begun |= update.has_payload();
+            self.has_payload |= update.has_payload();
             if let Err(limit) = self.deltas(update, position, transcript) {
                 return self.finish(ChoiceEnd::LimitExceeded(limit), position, transcript);
             }
@@ -107,25 +108,25 @@ impl ChoiceMachine {
         self.apply_finish(update, position, transcript);
     }
 
-    /// Applies one piece of text: the same as applying its update, but quicker where nothing else has to be looked at.
+    /// Applies a text delta: equivalent to applying its update, but without work if it only continues a text.
     #[inline]
     pub fn apply_text(
         &mut self,
-        piece: &TextDelta<'_>,
+        delta: &TextDelta<'_>,
         position: Position,
         transcript: &mut Transcript,
     ) {
-        let Some((kind, number)) = self.record_of(piece.text_kind, piece.role, transcript) else {
-            return self.apply(&piece.to_update(), position, transcript);
+        let Some((kind, number)) = self.record_of(delta.text_kind, delta.role, transcript) else {
+            return self.apply(&delta.to_update(), position, transcript);
         };
-        self.begun = true;
-        self.roles = self.roles.saturating_add(u32::from(piece.role.is_some()));
-        self.role_less |= piece.role.is_none();
-        transcript.push(kind, position, number, piece.text);
+        self.has_payload = true;
+        self.roles = self.roles.saturating_add(u32::from(delta.role.is_some()));
+        self.role_less |= delta.role.is_none();
+        transcript.push(kind, position, number, delta.text);
     }
 
-    /// Whether a piece that names this role would go on with its text and do nothing else; a piece of which that is so
-    /// changes nothing of it for those behind it.
+    /// Whether a text delta with this role would only continue its text. Such a delta leaves the answer for the next one
+    /// unchanged.
     ///
     /// # Examples
     ///
@@ -135,60 +136,68 @@ impl ChoiceMachine {
     ///
     /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
     /// let mut machine = ChoiceMachine::new(&Config::default());
-    /// assert!(!machine.is_plain(DeltaKind::Content, None, &log), "the first piece is the choice's start, too");
+    /// assert!(!machine.only_continues(DeltaKind::Content, None, &log), "the first delta also starts the choice");
     /// let update = Update::default().with_content("Hi");
     /// machine.apply(&update, Position::default(), &mut log);
-    /// assert!(machine.is_plain(DeltaKind::Content, None, &log));
+    /// assert!(machine.only_continues(DeltaKind::Content, None, &log));
     /// ```
     #[must_use]
-    #[inline(never)] // asked once a batch; where pieces are applied the same stands inline
-    pub fn is_plain(&self, lane: DeltaKind, role: Option<&str>, transcript: &Transcript) -> bool {
-        self.record_of(lane, role, transcript).is_some()
+    #[inline(never)] // called once per batch; `apply_text` has its own inlined copy
+    pub fn only_continues(
+        &self,
+        text_kind: DeltaKind,
+        role: Option<&str>,
+        transcript: &Transcript,
+    ) -> bool {
+        self.record_of(text_kind, role, transcript).is_some()
     }
 
-    /// Which record a piece makes, if that is all that it does.
+    /// The record that a text delta becomes, if it does nothing else.
     #[inline(always)]
     fn record_of(
         &self,
-        lane: DeltaKind,
+        text_kind: DeltaKind,
         role: Option<&str>,
         transcript: &Transcript,
     ) -> Option<(Kind, u32)> {
         let [reasoning, content, refusal] = self.high;
-        let (kind, high) = match lane {
+        let (kind, high) = match text_kind {
             DeltaKind::Content => (Kind::Content, content),
             DeltaKind::Reasoning => (Kind::Reasoning, reasoning),
             DeltaKind::Refusal => (Kind::Refusal, refusal),
             DeltaKind::Arguments(_) => (Kind::CallArguments, None),
         };
-        let plain = !self.ended
+        let is_open = !self.ended
             && high.is_none()
-            && transcript.begun()
+            && transcript.has_started()
             && transcript.finish_reason().is_none();
         let known_role =
             role.is_none_or(|role| transcript.role().is_some_and(|known| **known == *role));
-        let splits = lane == DeltaKind::Content && self.think.is_some();
-        if !plain || !known_role || splits || tool_calls::any_waits(transcript) {
+        let splits = text_kind == DeltaKind::Content && self.think.is_some();
+        if !is_open || !known_role || splits || tool_calls::any_unannounced(transcript) {
             return None;
         }
-        match lane {
-            DeltaKind::Arguments(index) => Some((kind, tool_calls::told(transcript, index)?)),
+        match text_kind {
+            DeltaKind::Arguments(index) => {
+                Some((kind, tool_calls::announced_call(transcript, index)?))
+            }
             DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal => Some((kind, 0)),
         }
     }
 
-    /// What comes behind the end: kept for the message, told to nobody (F6).
+    /// Applies an update that arrived after the end: it changes the message, but emits no visible event (F6).
     pub fn apply_late(
         &mut self,
         update: &Update<'_>,
         position: Position,
         transcript: &mut Transcript,
     ) {
-        let repeats = update.is_full_message && self.begun;
+        let repeats = update.is_full_message && self.has_payload;
         if !repeats {
-            let _over: Result<(), LimitExceeded> = self.deltas(update, position, transcript); // the choice has ended: a further call is dropped
-            tool_calls::mark_late(transcript);
-            self.flush_think(position, transcript); // nothing delivers held-back text after the end
+            // The choice has ended, so a call beyond the limit is only dropped.
+            let _exceeded: Result<(), LimitExceeded> = self.deltas(update, position, transcript);
+            transcript.mark_calls_late();
+            self.flush_think(position, transcript); // after the end nothing else delivers held-back text
         }
         self.metadata(update, repeats, position, transcript);
         if let Some(raw) = update.finish_reason.as_deref() {
@@ -196,7 +205,7 @@ impl ChoiceMachine {
         }
     }
 
-    /// Ends the choice; a finish reason that has come is the better end, unless the fault is the choice's own.
+    /// Ends the choice. A finish reason that has arrived takes precedence, unless the choice exceeded a limit of its own.
     pub fn finish(&mut self, end: ChoiceEnd, position: Position, transcript: &mut Transcript) {
         let end = match (end, transcript.finish_reason()) {
             (end @ ChoiceEnd::LimitExceeded(limit), _) if limit.limit.is_of_choice() => end,
@@ -206,7 +215,7 @@ impl ChoiceMachine {
         self.close(end, position, transcript);
     }
 
-    /// Ends the choice by an error of its own, which a finish reason does not soften (F12, X4).
+    /// Ends the choice with an error of its own, which takes precedence over a finish reason (F12, X4).
     pub fn finish_with_error(
         &mut self,
         end: ChoiceEnd,
@@ -216,13 +225,13 @@ impl ChoiceMachine {
         self.close(end, position, transcript);
     }
 
-    /// The end is known before the calls are judged: whether a call is whole depends on it.
+    /// Writes the closing events. The end is known before the calls are checked, because their status depends on it.
     fn close(&mut self, end: ChoiceEnd, position: Position, transcript: &mut Transcript) {
         if self.ended {
             return;
         }
         self.ended = true;
-        if !transcript.begun() {
+        if !transcript.has_started() {
             transcript.push(Kind::Start, position, 0, "");
         }
         self.flush(position, transcript);
@@ -233,7 +242,7 @@ impl ChoiceMachine {
         }
         tool_calls::finish_all(transcript, position, cuts_calls(&end), self.limits.warnings);
         if transcript.finish_reason() == Some(&FinishReason::ToolCalls)
-            && transcript.calls.is_empty()
+            && transcript.calls().is_empty()
         {
             self.warn(
                 "F9",
@@ -251,14 +260,14 @@ impl ChoiceMachine {
         self.role_less |= role.is_empty() && update.has_payload();
         if transcript.role().is_none() && !role.is_empty() {
             transcript.set_role(role);
-            let kind = if transcript.begun() {
+            let kind = if transcript.has_started() {
                 Kind::Role
             } else {
                 Kind::Start
             };
             return transcript.push(kind, position, 0, role);
         }
-        if !transcript.begun() {
+        if !transcript.has_started() {
             transcript.push(Kind::Start, position, 0, "");
         }
         if !role.is_empty() && transcript.role().is_some_and(|known| **known != *role) {
@@ -280,15 +289,15 @@ impl ChoiceMachine {
         let texts = [&update.reasoning, &update.content, &update.refusal];
         for ((fragment, kind), high) in texts.into_iter().zip(TEXTS).zip(&mut self.high) {
             let Some(fragment) = fragment else { continue };
-            let (text, lone) = join_halves(high, fragment);
+            let (text, is_lone) = join_halves(high, fragment);
             match self.think.as_mut().filter(|_| kind == Kind::Content) {
                 Some(think) => think.split(&text, &mut |kind, text| {
                     push_text(transcript, kind, position, 0, text)
                 }),
                 None => push_text(transcript, kind, position, 0, &text),
             }
-            if lone {
-                lone_half(position, transcript, self.limits.warnings);
+            if is_lone {
+                warn_lone_half(position, transcript, self.limits.warnings);
             }
         }
         if self.think.as_mut().is_some_and(ThinkSplitter::take_orphan) {
@@ -350,7 +359,7 @@ impl ChoiceMachine {
         }
     }
 
-    /// Tells the fields that are news in one object: the delta's, then the choice's.
+    /// Emits the unknown fields that changed as one object: those of the delta, then those of the choice.
     fn metadata(
         &self,
         update: &Update<'_>,
@@ -358,10 +367,10 @@ impl ChoiceMachine {
         position: Position,
         transcript: &mut Transcript,
     ) {
-        let mut news = Vec::new();
-        let mut of_delta = 0;
-        for (at, (key, raw)) in update.metadata.iter().enumerate() {
-            let in_delta = at < update.delta_field_count;
+        let mut changed = Vec::new();
+        let mut in_delta_count = 0;
+        for (n, (key, raw)) in update.metadata.iter().enumerate() {
+            let in_delta = n < update.delta_field_count;
             let level = if in_delta {
                 Level::Message
             } else {
@@ -370,14 +379,14 @@ impl ChoiceMachine {
             if (in_delta && is_audio(key, raw)) || !transcript.set_extra(level, key, raw, repeats) {
                 continue;
             }
-            if news.iter().any(|(known, _)| *known == key) {
-                transcript.push_fields(&news, of_delta, position); // an object holds a name once
-                (news, of_delta) = (Vec::new(), 0);
+            if changed.iter().any(|(known, _)| *known == key) {
+                transcript.push_fields(&changed, in_delta_count, position); // an object holds a name once
+                (changed, in_delta_count) = (Vec::new(), 0);
             }
-            of_delta += u32::from(in_delta);
-            news.push((key, raw));
+            in_delta_count += u32::from(in_delta);
+            changed.push((key, raw));
         }
-        transcript.push_fields(&news, of_delta, position);
+        transcript.push_fields(&changed, in_delta_count, position);
     }
 
     fn warn(
@@ -394,7 +403,7 @@ impl ChoiceMachine {
         );
     }
 
-    /// A half that waits for ever is a replacement character.
+    /// Writes what was held back: a lone surrogate half becomes U+FFFD, and text that might have begun a tag is text.
     fn flush(&mut self, position: Position, transcript: &mut Transcript) {
         for (kind, high) in TEXTS.into_iter().zip(&mut self.high) {
             if high.take().is_some() {
@@ -404,7 +413,7 @@ impl ChoiceMachine {
                     }),
                     None => transcript.push(kind, position, 0, "\u{FFFD}"),
                 }
-                lone_half(position, transcript, self.limits.warnings);
+                warn_lone_half(position, transcript, self.limits.warnings);
             }
         }
         self.flush_think(position, transcript);
@@ -424,21 +433,21 @@ impl ChoiceMachine {
     }
 }
 
-/// C10: white space is text; only an empty piece is none.
+/// C10: white space is text. Only an empty delta is skipped.
 fn push_text(transcript: &mut Transcript, kind: Kind, position: Position, number: u32, text: &str) {
     if !text.is_empty() {
         transcript.push(kind, position, number, text);
     }
 }
 
-/// C14: a half whose partner never came has become U+FFFD.
-fn lone_half(position: Position, transcript: &mut Transcript, max: usize) {
+/// C14: half a character without its other half has become U+FFFD.
+fn warn_lone_half(position: Position, transcript: &mut Transcript, max: usize) {
     let warning = Warning::new("C14", position.event, "half a surrogate pair was replaced");
     transcript.warn(warning, position, max);
 }
 
-/// Joins a piece to the half that waits before it, and keeps back the half that it ends with (C14); true if a half
-/// found no partner.
+/// Joins a fragment to the half that waits before it, and holds back the half at its end (C14). True if a half found no
+/// partner.
 fn join_halves<'f>(waiting: &mut Option<u16>, fragment: &'f Fragment<'_>) -> (Cow<'f, str>, bool) {
     if waiting.is_none() && fragment.low.is_none() {
         *waiting = fragment.high;
@@ -448,12 +457,12 @@ fn join_halves<'f>(waiting: &mut Option<u16>, fragment: &'f Fragment<'_>) -> (Co
         return (Cow::Borrowed(""), false);
     }
     let units = waiting.take().into_iter().chain(fragment.low);
-    let (mut text, mut lone) = (String::new(), false);
+    let (mut text, mut is_lone) = (String::new(), false);
     for unit in char::decode_utf16(units) {
-        lone |= unit.is_err();
+        is_lone |= unit.is_err();
         text.push(unit.unwrap_or(char::REPLACEMENT_CHARACTER));
     }
     text.push_str(&fragment.text);
     *waiting = fragment.high;
-    (Cow::Owned(text), lone)
+    (Cow::Owned(text), is_lone)
 }

@@ -186,7 +186,7 @@ impl Debug for Transcript {
             .field("index", &self.index())
             .field("shape", &self.kind())
             .field("events", &self.event_count())
-            .field("calls", &self.calls.len())
+            .field("calls", &self.calls().len())
             .field("finish_reason", &self.finish_reason())
             .field("end", &self.end())
             .field("warnings", &self.warnings().len())

@@ -1,4 +1,4 @@
-//! What a choice, or the stream, tells its readers: one event per wire delta, in order.
+//! `Event`: what happened in a choice or in the stream, one event for each delta on the wire.
 
 use std::{fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     tool_call::{CallKind, CallStatus},
 };
 
-/// Why a model stopped, as the server said it: an open set, its raw text always kept (F11).
+/// Why a model stopped, as the server reported it. The set is open, and the raw text is always kept (F11).
 ///
 /// # Examples
 ///
@@ -83,9 +83,9 @@ impl fmt::Display for FinishReason {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ChoiceEnd {
-    /// Its finish reason came, and the stream went past it.
+    /// Its finish reason arrived, and then no further delta for it.
     Finished(FinishReason),
-    /// `[DONE]` came, but no reason (S24, F14).
+    /// `[DONE]` arrived, but no finish reason (S24, F14).
     DoneWithoutFinish,
     /// The stream ended with neither (S22, F7).
     Interrupted,
@@ -99,12 +99,12 @@ pub enum ChoiceEnd {
     TimedOut(TimedOut),
     /// A limit was exceeded.
     LimitExceeded(LimitExceeded),
-    /// The actor that carried it was lost.
+    /// The choice's actor was lost.
     Lost,
 }
 
 impl ChoiceEnd {
-    /// One lower-case word, as the command line prints it.
+    /// One lower-case word, as the command prints it.
     ///
     /// # Examples
     ///
@@ -170,7 +170,7 @@ impl From<&StreamError> for ChoiceEnd {
     }
 }
 
-/// One event. Its text is a `&str` where it is borrowed from the machine, and a [`Text`] where it is owned.
+/// One event. Its text is a `&str` if it is borrowed from a transcript, and a [`Text`] if it is owned.
 ///
 /// Stream-level events (a warning about the stream, `Usage`, `Error`) have no choice in their [`Sequenced`].
 ///
@@ -182,41 +182,41 @@ impl From<&StreamError> for ChoiceEnd {
 /// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
 /// let mut names = Vec::new();
-/// while let Some(stamped) = demux.next_event() {
-///     names.push(stamped.event.as_str());
+/// while let Some(event) = demux.next_event() {
+///     names.push(event.event.as_str());
 /// }
 /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
 /// ```
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event<T = Text> {
-    /// The choice appeared, with its role if that came at once.
+    /// The choice appeared, with its role if the same chunk contains it.
     Start {
-        /// The role, as far as it is known.
+        /// The role, if it is known.
         role: Option<T>,
     },
-    /// The role came after the start (C6).
+    /// The role arrived after the start (C6).
     Role(T),
     /// The next piece of the message's text.
     Content(T),
-    /// The text is complete; only if there was any.
+    /// The text is complete. Emitted only if there was any.
     ContentDone,
     /// The next piece of the reasoning.
     Reasoning(T),
-    /// The reasoning is complete; only if there was any. It comes once, when the choice ends: models may reason again
-    /// after text (R9).
+    /// The reasoning is complete. Emitted only if there was any, and once, at the end of the choice: models may reason
+    /// again after text (R9).
     ReasoningDone,
     /// The next piece of the refusal.
     Refusal(T),
-    /// The refusal is complete; only if there was any (M4).
+    /// The refusal is complete. Emitted only if there was any (M4).
     RefusalDone,
-    /// A tool call is known by its name.
+    /// A tool call started, and its name is known.
     ToolCallStart {
-        /// Ordinal of the call within its choice, from 0, in order of appearance.
+        /// The call, by its ordinal within the choice.
         call_index: CallIndex,
-        /// The wire's index, if it had one.
+        /// The wire's index, if the call has one.
         wire_index: Option<i64>,
-        /// The call's id, if it has come.
+        /// The call's id, if it has arrived.
         id: Option<T>,
         /// The tool's name.
         name: T,
@@ -225,38 +225,38 @@ pub enum Event<T = Text> {
     },
     /// The next piece of a call's arguments, verbatim.
     ToolCallArguments {
-        /// Ordinal of the call within its choice.
+        /// The call, by its ordinal within the choice.
         call_index: CallIndex,
         /// The piece.
         text: T,
     },
-    /// A call came to its end with its choice.
+    /// A call ended, together with its choice.
     ToolCallDone {
-        /// Ordinal of the call within its choice.
+        /// The call, by its ordinal within the choice.
         call_index: CallIndex,
-        /// What its arguments are.
+        /// Whether its arguments are complete.
         status: CallStatus,
     },
     /// The next piece of the audio, as raw JSON: its `id`, `data`, `transcript` or `expires_at` (M11).
     Audio(T),
     /// Log probabilities of one delta, as raw JSON.
     Logprobs(T),
-    /// Other fields of a chunk that changed, as one raw JSON object (C20, E24, E25).
+    /// Unknown fields of a chunk that changed, as one raw JSON object (C20, E24, E25).
     ExtraFields(T),
-    /// The raw finish reason; the first one only.
+    /// The raw finish reason. Only the first one is an event.
     Finish(T),
-    /// Something was tolerated.
+    /// A deviation was tolerated.
     Warning(Warning),
-    /// The choice ended. Nothing follows in its streams.
+    /// The choice ended. Its streams end here.
     End(ChoiceEnd),
     /// The usage that the server reported, once, at the close of the stream.
     Usage(Box<Usage>),
-    /// What ended the stream as a whole.
+    /// The error that ended the stream as a whole.
     Error(StreamError),
 }
 
 impl<T> Event<T> {
-    /// The event's type, as the command line prints it.
+    /// The event's type, as the command prints it.
     ///
     /// # Examples
     ///
@@ -329,13 +329,13 @@ impl<T> Event<T> {
     }
 }
 
-/// Where in the stream something happened: the event's ordinal, and the update's within it.
+/// Where in the stream something happened: in which server-sent event, and in which update of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Position {
     /// The server-sent event.
     pub event: EventIndex,
-    /// Ordinal of the update within the event; what the event's end brings comes after all of them.
+    /// Ordinal of the update within the event. What happens at the event's end comes after all of them.
     pub update: u32,
 }
 
@@ -357,7 +357,7 @@ impl Position {
         }
     }
 
-    /// Behind every update of an event.
+    /// After every update of an event.
     pub(crate) fn event_end(event: EventIndex) -> Self {
         Self {
             event,
@@ -365,7 +365,7 @@ impl Position {
         }
     }
 
-    /// Behind everything.
+    /// After everything else.
     pub(crate) fn close(event: EventIndex) -> Self {
         Self {
             event,
@@ -374,7 +374,8 @@ impl Position {
     }
 }
 
-/// An event with its place. Sorted by [`sort_key`](Self::sort_key), the events of a finished stream are [`Demux`](crate::Demux)'s list.
+/// An event with its choice, number and position. Sorted by [`sort_key`](Self::sort_key), the events of a stream are in
+/// [`Demux`](crate::Demux)'s order.
 ///
 /// # Examples
 ///
@@ -427,7 +428,7 @@ impl<T> Sequenced<T> {
         (self.position, self.choice, self.seq)
     }
 
-    /// The same stamp with the event's texts converted.
+    /// The same position with the event's texts converted.
     pub fn map<U>(self, f: impl FnMut(T) -> U) -> Sequenced<U> {
         Sequenced {
             choice: self.choice,
@@ -439,7 +440,7 @@ impl<T> Sequenced<T> {
 }
 
 impl<T: AsRef<str>> fmt::Display for Sequenced<T> {
-    /// One line: `at seq c<choice> <type> <payload as JSON>`, the format of the fixture traces.
+    /// One line: `event seq c<choice> <type> <payload as JSON>`, the format of the fixture traces.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ", self.position.event, self.seq)?;
         match self.choice {

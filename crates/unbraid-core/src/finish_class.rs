@@ -1,4 +1,4 @@
-//! What a finish reason means, whatever word the provider has for it (F11).
+//! `FinishClass`: what a finish reason means, across the words of all providers (F11).
 
 use crate::FinishReason;
 
@@ -25,7 +25,7 @@ pub enum FinishClass {
     ContentFilter,
     /// The provider failed.
     Error,
-    /// The word is unknown, or says none of these.
+    /// The word is unknown, or means something else.
     Other,
 }
 
@@ -113,10 +113,9 @@ const WORDS: [(FinishClass, &[&str]); 5] = [
 ];
 
 impl FinishReason {
-    /// What the reason means, whatever word the provider has for it. The raw text stays what
-    /// [`as_str`](Self::as_str) gives.
+    /// What the reason means, across the words of all providers. The raw text is unchanged: see [`as_str`](Self::as_str).
     ///
-    /// The case of letters does not matter. A word without a row is [`FinishClass::Other`].
+    /// The case of letters does not matter. An unknown word is [`FinishClass::Other`].
     ///
     /// | class | words |
     /// |---|---|

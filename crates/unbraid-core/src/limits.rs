@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Bytes of one line. A base64 image or audio delta is 5 to 20 MiB on one line (S31); what is longer is no chat answer.
+/// Bytes of one line. A base64 image or audio delta is 5 to 20 MiB on one line (S31); a longer line is not a chat answer.
 pub const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Bytes of one event's data. One event carries one chunk, and a chunk is one line in practice.

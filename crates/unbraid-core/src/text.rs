@@ -1,4 +1,4 @@
-//! Text as it is handed to a caller: short, or a slice of a buffer that many deltas share.
+//! `Text`: a delta's text as a caller receives it, short or as a slice of a buffer that many deltas share.
 
 use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 
@@ -38,7 +38,7 @@ enum Repr {
 }
 
 impl Text {
-    /// Cuts a text out of a shared buffer; an empty text where the range is no slice of it.
+    /// A slice of a shared buffer; empty if the range is not a slice of it.
     ///
     /// # Examples
     ///

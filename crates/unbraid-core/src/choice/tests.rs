@@ -39,11 +39,11 @@ impl Choice {
         let all = LANES
             .into_iter()
             .flat_map(|lane| ROLES.map(|role| (lane, role)));
-        all.filter(|(lane, role)| self.machine.is_plain(*lane, *role, &self.transcript))
+        all.filter(|(lane, role)| self.machine.only_continues(*lane, *role, &self.transcript))
             .collect()
     }
 
-    fn told(&self, from: usize) -> Vec<String> {
+    fn events(&self, from: usize) -> Vec<String> {
         let events =
             (from..self.transcript.event_count()).filter_map(|seq| self.transcript.event(seq));
         events.map(|event| event.to_string()).collect()
@@ -52,7 +52,7 @@ impl Choice {
     fn ended(mut self, position: Position) -> (Vec<String>, Message) {
         self.machine
             .finish(ChoiceEnd::Interrupted, position, &mut self.transcript);
-        (self.told(0), self.transcript.message())
+        (self.events(0), self.transcript.message())
     }
 }
 
@@ -118,12 +118,16 @@ fn a_piece_does_what_its_update_does() {
                 .apply_text(&piece, position, &mut quick.transcript);
             slow.machine
                 .apply(&piece.to_update(), position, &mut slow.transcript);
-            assert_eq!(quick.told(before), slow.told(before), "seed {seed}, {at}");
+            assert_eq!(
+                quick.events(before),
+                slow.events(before),
+                "seed {seed}, {at}"
+            );
             if known.contains(&(piece.text_kind, piece.role)) {
                 plain += 1;
-                let told = quick.told(before);
-                assert_eq!(told.len(), 1, "seed {seed}, {at}: {told:?}");
-                assert!(told[0].contains("piece"), "seed {seed}, {at}: {told:?}");
+                let events = quick.events(before);
+                assert_eq!(events.len(), 1, "seed {seed}, {at}: {events:?}");
+                assert!(events[0].contains("piece"), "seed {seed}, {at}: {events:?}");
                 assert_eq!(quick.plain(), known, "seed {seed}, {at}");
             } else {
                 other += 1;

@@ -1,4 +1,4 @@
-//! Every choice's machine and transcript, and the order in which they had something to tell.
+//! Every choice's machine and transcript, and the order of their events.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::{
     choice::ChoiceMachine, event::Position, route::ChoiceSink, text_delta::TextDelta,
 };
 
-/// Every choice's machine and transcript, and the order of what has happened.
+/// Every choice's machine and transcript, and the order of their events.
 #[derive(Debug)]
 pub(super) struct ChoiceTable {
     config: Config,
@@ -19,15 +19,15 @@ pub(super) struct ChoiceTable {
 struct Slot {
     machine: ChoiceMachine,
     transcript: Transcript,
-    /// Events that were taken.
+    /// Events that were returned.
     read: usize,
-    /// Events that stand in the queue or were taken.
+    /// Events that are in the queue or were returned.
     queued: usize,
 }
 
 #[derive(Debug)]
 enum Item {
-    /// The next so many events of a choice.
+    /// This many further events of a choice.
     Choice {
         slot: usize,
         events: usize,
@@ -44,7 +44,7 @@ impl ChoiceTable {
         }
     }
 
-    /// The records of all choices, in order of first appearance.
+    /// The transcripts of all choices, in order of first appearance.
     pub(super) fn transcripts(&self) -> impl Iterator<Item = &Transcript> {
         self.choices.iter().map(|slot| &slot.transcript)
     }
@@ -69,7 +69,7 @@ impl ChoiceTable {
                     position
                 }
             };
-            if self.choices.get(slot)?.transcript.tells(seq) {
+            if self.choices.get(slot)?.transcript.has_event(seq) {
                 return self.choices.get(slot)?.transcript.event(seq);
             }
         }
@@ -78,12 +78,12 @@ impl ChoiceTable {
     #[cold]
     fn next_of_stream(&mut self) -> Option<Sequenced<&str>> {
         match self.queue.pop_front()? {
-            Item::Stream(event) => Some(event.map(|_| "")), // its events hold no text
+            Item::Stream(event) => Some(event.map(|_| "")), // its events contain no text
             Item::Choice { .. } => None,
         }
     }
 
-    /// Lets a machine work, and queues what it told.
+    /// Lets a machine work, and queues the events that it wrote.
     fn with(&mut self, slot: usize, work: impl FnOnce(&mut ChoiceMachine, &mut Transcript)) {
         let Some(choice) = self.choices.get_mut(slot) else {
             return;
@@ -101,10 +101,10 @@ impl ChoiceTable {
 }
 
 impl ChoiceSink for ChoiceTable {
-    fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: CompletionKind) {
+    fn open(&mut self, _slot: usize, index: ChoiceIndex, kind: CompletionKind) {
         self.choices.push(Slot {
             machine: ChoiceMachine::new(&self.config),
-            transcript: Transcript::new(index, shape),
+            transcript: Transcript::new(index, kind),
             read: 0,
             queued: 0,
         });

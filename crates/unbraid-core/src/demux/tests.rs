@@ -9,22 +9,22 @@ fn check(stream: &str, expected: &[&str]) {
     let mut demux = Demux::new(Config::default());
     demux.feed(stream.as_bytes());
     demux.finish();
-    let mut told: Vec<String> = demux.choices().map(told).collect();
-    told.extend(
+    let mut summary: Vec<String> = demux.choices().map(summary).collect();
+    summary.extend(
         demux
             .warnings()
             .iter()
             .map(|warning| warning.code.to_owned()),
     );
-    told.extend(
+    summary.extend(
         demux
             .closed()
             .and_then(|closed| Some(closed.as_ref().err()?.as_str().to_owned())),
     );
-    assert_eq!(told, expected);
+    assert_eq!(summary, expected);
 }
 
-fn told(choice: &Transcript) -> String {
+fn summary(choice: &Transcript) -> String {
     let message = choice.message();
     let calls = message.tool_calls.iter().map(|call| {
         let legacy = if call.kind == CallKind::LegacyFunction {

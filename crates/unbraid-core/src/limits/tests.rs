@@ -10,7 +10,7 @@ fn check(limits: &Limits, stream: &str, expected: &str) {
     });
     demux.feed(stream.as_bytes());
     demux.finish();
-    let mut told = vec![match demux.closed() {
+    let mut summary = vec![match demux.closed() {
         Some(Err(StreamError::Limit(error))) => error.to_string(),
         Some(Ok(())) => "ok".to_owned(),
         other => format!("{other:?}"),
@@ -22,18 +22,18 @@ fn check(limits: &Limits, stream: &str, expected: &str) {
             end => end.map_or("-", ChoiceEnd::as_str).to_owned(),
         };
         let (index, calls) = (choice.index(), message.tool_calls.len());
-        told.push(format!(
+        summary.push(format!(
             "c{index} {:?} {calls} calls, {end}",
             message.content
         ));
     }
-    told.extend(
+    summary.extend(
         demux
             .warnings()
             .iter()
             .map(|warning| warning.code.to_owned()),
     );
-    assert_eq!(told.join("; "), expected);
+    assert_eq!(summary.join("; "), expected);
 }
 
 fn text(index: u32, text: &str) -> String {

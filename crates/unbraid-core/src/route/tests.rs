@@ -79,7 +79,7 @@ fn apply(demux: &mut Demux, input: Input) {
 }
 
 /// The new events of choice 0 and of the stream, then the choice's text, finish reason and end.
-fn told(demux: &mut Demux) -> String {
+fn summary(demux: &mut Demux) -> String {
     let mut words = Vec::new();
     while let Some(event) = demux.next_event() {
         match (event.choice, event.event) {
@@ -110,7 +110,7 @@ fn check(at: At, input: Input, expected: &str) {
 fn check_with(policy: FinishPolicy, at: At, input: Input, expected: &str) {
     let mut demux = demux(at, policy);
     apply(&mut demux, input);
-    assert_eq!(told(&mut demux), expected, "{policy:?} {at:?} {input:?}");
+    assert_eq!(summary(&mut demux), expected, "{policy:?} {at:?} {input:?}");
 }
 
 #[test]

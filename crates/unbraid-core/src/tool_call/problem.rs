@@ -1,4 +1,4 @@
-//! What is wrong with a call: what it lacks, and where its arguments fail.
+//! `CallProblem`: what a call lacks, and where its arguments are invalid.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 use super::{CallKind, CallStatus, ToolCall};
 use crate::{CallIndex, json::Verdict};
 
-/// What is wrong with a call whose choice has ended. It names every missing field, and never holds the payload.
+/// What is wrong with a call whose choice has ended. It names every missing field, and never contains payload.
 ///
 /// # Examples
 ///
@@ -26,31 +26,32 @@ use crate::{CallIndex, json::Verdict};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallProblem {
-    /// The call's ordinal within its choice, as in the events.
+    /// The call, as in the events.
     pub call_index: CallIndex,
-    /// The fields that never came: `name`, `id`.
+    /// The missing fields: `name`, `id`.
     pub missing: Vec<&'static str>,
     /// The call's status.
     pub status: CallStatus,
-    /// The byte of the raw arguments at which they fail: their end, the second value, or the first byte that is no JSON.
+    /// The byte of the raw arguments at which they are invalid: their end, the second value, or the first byte that is not
+    /// JSON.
     pub offset: Option<usize>,
-    /// What is wrong with the arguments, and whether there are any.
+    /// What is wrong with the arguments.
     fault: Option<&'static str>,
-    empty: bool,
+    has_arguments: bool,
 }
 
 impl ToolCall {
-    /// What is wrong with the call; `None` while its choice is open, and where its arguments can be used.
+    /// What is wrong with the call; `None` while its choice is open, and if its arguments can be used.
     ///
-    /// [`Repaired`](CallStatus::Repaired) is no problem, but a caller that parses the raw text has to repair it.
+    /// [`Repaired`](CallStatus::Repaired) is not a problem, but a caller that parses the raw text has to repair it first.
     #[must_use]
     pub fn problem(&self) -> Option<CallProblem> {
         let status = self.status?;
         let name = self.name.is_empty().then_some("name");
         let id = (self.id.is_none() && self.kind != CallKind::LegacyFunction).then_some("id");
         let missing: Vec<_> = name.into_iter().chain(id).collect();
-        let arguments = self.judged();
-        let at = match arguments {
+        let arguments = self.verdict();
+        let offset = match arguments {
             Verdict::Truncated => Some(self.arguments.len()),
             Verdict::Concatenated { offset }
             | Verdict::Invalid { offset }
@@ -61,9 +62,9 @@ impl ToolCall {
             call_index: self.call_index,
             missing,
             status,
-            offset: at,
+            offset,
             fault: self.fault(arguments),
-            empty: self.arguments.is_empty(),
+            has_arguments: !self.arguments.is_empty(),
         };
         (!problem.missing.is_empty() || problem.fault.is_some()).then_some(problem)
     }
@@ -103,9 +104,9 @@ impl fmt::Display for CallProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tool call {}", self.call_index)?;
         for (field, word) in self.missing.iter().zip(["no ", " and no "]) {
-            let lead = match (word, self.empty) {
-                ("no ", true) => " has ",
-                ("no ", false) => " has arguments but ",
+            let lead = match (word, self.has_arguments) {
+                ("no ", false) => " has ",
+                ("no ", true) => " has arguments but ",
                 _ => "",
             };
             write!(f, "{lead}{word}{field}")?;
@@ -119,7 +120,7 @@ impl fmt::Display for CallProblem {
             write!(f, "{lead}{fault}")?;
         }
         match self.offset {
-            Some(at) => write!(f, " (at byte {at})"),
+            Some(offset) => write!(f, " (at byte {offset})"),
             None => Ok(()),
         }
     }

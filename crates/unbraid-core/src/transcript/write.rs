@@ -1,17 +1,43 @@
-//! What the machine, a transcript's only writer, does to it.
+//! The methods of the choice's machine, a transcript's only writer.
 
-use super::{Kind, Record, Transcript};
+use super::{CallEntry, Kind, Record, Transcript};
 use crate::{ChoiceEnd, Warning, event::Position};
 
 impl Transcript {
-    pub(crate) fn begun(&self) -> bool {
+    /// Whether the choice's first event was written.
+    pub(crate) fn has_started(&self) -> bool {
         !self.records.is_empty()
     }
+
+    /// The calls so far.
+    pub(crate) fn calls(&self) -> &[CallEntry] {
+        &self.calls
+    }
+
+    /// One call, to be changed.
+    pub(crate) fn call_mut(&mut self, call: usize) -> Option<&mut CallEntry> {
+        self.calls.get_mut(call)
+    }
+
+    /// Adds a call; the result is its slot.
+    pub(crate) fn open_call(&mut self, call: CallEntry) -> usize {
+        self.calls.push(call);
+        self.calls.len() - 1
+    }
+
+    /// Marks all calls as changed after the end, so that the message checks them again.
+    pub(crate) fn mark_calls_late(&mut self) {
+        for call in &mut self.calls {
+            call.late = true;
+        }
+    }
+
+    /// Appends an event with its text.
 
     #[inline]
     pub(crate) fn push(&mut self, kind: Kind, position: Position, number: u32, text: &str) {
         if self.discarded {
-            self.discarded_bytes += kind.written(text);
+            self.discarded_bytes += kind.model_bytes(text);
             return;
         }
         self.text.push_str(text);
@@ -29,9 +55,9 @@ impl Transcript {
         self.role = Some(role.into());
     }
 
-    /// Takes a finish reason; true if it is the first.
+    /// Records a finish reason; true if it is the first.
     pub(crate) fn set_finish(&mut self, raw: &str) -> bool {
-        const KEPT: usize = 8; // a server that changes its mind more often tells nothing by it
+        const KEPT: usize = 8; // more different reasons carry no information
         if self.finish_raw.len() < KEPT && !self.finish_raw.iter().any(|known| **known == *raw) {
             self.finish_raw.push(raw.into());
         }
@@ -47,7 +73,7 @@ impl Transcript {
         self.end = Some((end, self.records.len()));
     }
 
-    /// Ends the record as lost, if it has no end, whatever its machine has come to.
+    /// Ends the choice as lost, if it has no end.
     #[doc(hidden)]
     pub fn lose(&mut self, position: Position) {
         if self.end.is_none() {

@@ -90,8 +90,9 @@ fn ended(
 /// The status that every way to the call gives.
 #[track_caller]
 fn status(choice: &Choice) -> CallStatus {
-    let told = (0..choice.transcript.event_count()).filter_map(|seq| choice.transcript.event(seq));
-    let told: Vec<CallStatus> = told
+    let emitted =
+        (0..choice.transcript.event_count()).filter_map(|seq| choice.transcript.event(seq));
+    let emitted: Vec<CallStatus> = emitted
         .filter_map(|event| match event.event {
             Event::ToolCallDone { status, .. } => Some(status),
             _ => None,
@@ -110,9 +111,9 @@ fn status(choice: &Choice) -> CallStatus {
     ];
     assert_eq!(
         ways.map(|way| vec![way.expect("it has ended")]),
-        [&told, &told, &told].map(Vec::clone)
+        [&emitted, &emitted, &emitted].map(Vec::clone)
     );
-    told[0]
+    emitted[0]
 }
 
 #[track_caller]

@@ -78,7 +78,7 @@ fn s28_two_objects_on_one_line_beside_keep_alives_or_the_end() {
 #[test]
 fn s10_what_is_whole_is_given_before_the_blank_line() {
     let mut demux = Demux::new(Config::default());
-    let mut told = |line: &str| {
+    let mut new_text = |line: &str| {
         demux.feed(line.as_bytes());
         let mut texts = String::new();
         while let Some(event) = demux.next_event() {
@@ -88,11 +88,11 @@ fn s10_what_is_whole_is_given_before_the_blank_line() {
         }
         texts
     };
-    assert_eq!(told(&line(&text("a"))), "", "more of it may follow");
-    assert_eq!(told(&line(&text("b"))), "ab");
-    assert_eq!(told(&line(&text("c"))), "c");
-    assert_eq!(told(&line("{\"broken")), "");
-    assert_eq!(told(&line(&text("d"))), "d");
+    assert_eq!(new_text(&line(&text("a"))), "", "more of it may follow");
+    assert_eq!(new_text(&line(&text("b"))), "ab");
+    assert_eq!(new_text(&line(&text("c"))), "c");
+    assert_eq!(new_text(&line("{\"broken")), "");
+    assert_eq!(new_text(&line(&text("d"))), "d");
 }
 
 #[test]

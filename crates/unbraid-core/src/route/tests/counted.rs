@@ -29,7 +29,7 @@ fn read(config: Config, stream: &str) -> Demux {
 }
 
 /// `code message` of the warnings that concern the whole stream.
-fn told(demux: &Demux) -> Vec<String> {
+fn warnings(demux: &Demux) -> Vec<String> {
     let of_stream = demux.warnings().into_iter().filter(|w| w.choice.is_none());
     of_stream
         .filter(|w| matches!(w.code, "E12" | "E13" | "E30"))
@@ -43,7 +43,7 @@ fn check(expect_choices: Option<u32>, stream: &str, expected: &[&str]) {
         expect_choices,
         ..Config::default()
     };
-    assert_eq!(told(&read(options, stream)), expected);
+    assert_eq!(warnings(&read(options, stream)), expected);
 }
 
 const COUNTED: &str =
@@ -72,7 +72,7 @@ fn e12_tokens_beyond_the_limit_on_choices_are_counted_and_the_many_refusals_do_n
     for end in [DONE, ""] {
         let stream = texts(1..201) + &finish(200) + end;
         let demux = read(Config::default(), &stream);
-        assert_eq!(told(&demux), [COUNTED]);
+        assert_eq!(warnings(&demux), [COUNTED]);
         assert!(matches!(demux.closed(), Some(Err(StreamError::Limit(_)))));
         assert_eq!(demux.warnings().len(), Limits::default().warnings);
     }
@@ -83,7 +83,7 @@ fn e12_tokens_beyond_the_limit_on_choices_are_counted_and_the_many_refusals_do_n
         },
         ..Config::default()
     };
-    assert_eq!(told(&read(few, &(texts(1..7) + DONE))), [COUNTED]);
+    assert_eq!(warnings(&read(few, &(texts(1..7) + DONE))), [COUNTED]);
     check(Some(3), &(texts(1..201) + DONE), &[COUNTED]);
     let cut = {
         let mut demux = Demux::new(Config::default());
@@ -93,7 +93,7 @@ fn e12_tokens_beyond_the_limit_on_choices_are_counted_and_the_many_refusals_do_n
         ));
         demux
     };
-    assert_eq!(told(&cut), [COUNTED]);
+    assert_eq!(warnings(&cut), [COUNTED]);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn e12_answers_that_stand_side_by_side_are_no_count() {
     let mut cut = Demux::new(Config::default());
     cut.feed(texts(0..8).as_bytes());
     cut.abort(StreamError::Cancelled);
-    assert_eq!(told(&cut), [""; 0]);
+    assert_eq!(warnings(&cut), [""; 0]);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn e30_is_not_said_of_a_stream_that_did_not_come_to_its_end() {
         });
         demux.feed(text(0).as_bytes());
         demux.abort(error);
-        assert_eq!(told(&demux), [""; 0]);
+        assert_eq!(warnings(&demux), [""; 0]);
     }
 }
 
