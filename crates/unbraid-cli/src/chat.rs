@@ -216,7 +216,7 @@ async fn conclude(answer: &Answer, expected: u32, taken: Option<Taken>) -> Statu
     let outcome = Outcome {
         closed: Some(&closed),
         ends: ends.collect(),
-        came: answer.completions.metadata().shape.is_some() || choices.iter().any(has_come),
+        came: answer.completions.metadata().kind.is_some() || choices.iter().any(has_come),
         head: &answer.head.bytes(),
     };
     let report = || match told::tell(&outcome) {

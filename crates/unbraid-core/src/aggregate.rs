@@ -103,7 +103,7 @@ pub(crate) fn envelope(metadata: &Metadata) -> Fields<'_> {
 }
 
 fn head(metadata: &Metadata) -> Fields<'_> {
-    let object = match metadata.shape.unwrap_or_default() {
+    let object = match metadata.kind.unwrap_or_default() {
         CompletionKind::Chat => "chat.completion",
         CompletionKind::Text => "text_completion",
     };

@@ -104,7 +104,7 @@ impl ChunkEncoder {
         self.id = metadata.id.as_deref().map(owned);
         self.model = metadata.model.as_deref().map(owned);
         self.created = metadata.created;
-        self.kind = metadata.shape.unwrap_or_default();
+        self.kind = metadata.kind.unwrap_or_default();
         self
     }
 

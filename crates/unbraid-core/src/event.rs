@@ -380,12 +380,12 @@ impl Position {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Config};
+/// use unbraid_core::{ChoiceIndex, Config, Demux, Position};
 ///
 /// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
 /// let first = demux.next_event().unwrap();
-/// assert_eq!((first.choice, first.seq, first.position.event), (Some(ChoiceIndex(0)), 0, 0));
+/// assert_eq!((first.choice, first.seq, first.position), (Some(ChoiceIndex(0)), 0, Position::new(0, 0)));
 /// assert_eq!(first.to_string(), "0 0 c0 choice.start {\"role\":null}");
 /// ```
 #[derive(Clone, PartialEq)]

@@ -28,7 +28,7 @@ use sse::Sse;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::frame::{FrameLimits, Framer};
+/// use unbraid_core::internal::{FrameLimits, Framer};
 ///
 /// let mut framer = Framer::new(FrameLimits::new(1024, 1024), false);
 /// let mut seen = Vec::new();
@@ -45,7 +45,7 @@ use sse::Sse;
 /// A line over the limit ends the framer:
 ///
 /// ```
-/// use unbraid_core::frame::{FrameError, FrameLimits, Framer};
+/// use unbraid_core::internal::{FrameError, FrameLimits, Framer};
 ///
 /// let mut framer = Framer::new(FrameLimits::new(8, 8), false);
 /// let mut read = &b"data: too long\n\n"[..];

@@ -28,7 +28,7 @@ pub struct Metadata {
     /// The first time of creation that is not 0, in seconds since 1970 (E18).
     pub created: Option<u64>,
     /// Chat or text completion, by the first choice that appeared.
-    pub shape: Option<CompletionKind>,
+    pub kind: Option<CompletionKind>,
     /// Unknown fields of the envelope (`system_fingerprint`, `service_tier`, filter results ..) as raw JSON, the last value
     /// of each.
     pub extra: Vec<(Arc<str>, Arc<str>)>,
@@ -58,7 +58,7 @@ impl Metadata {
             self.created = update.created.filter(|&created| created != 0);
         }
         if update.choice.is_some() {
-            self.shape.get_or_insert(update.kind);
+            self.kind.get_or_insert(update.kind);
         } else {
             self.extras(update);
         }

@@ -17,7 +17,7 @@ use crate::{ChoiceIndex, EventIndex};
 /// demux.feed(b"data: {oops}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n");
 /// demux.finish();
 /// assert_eq!(demux.warnings()[0].code, "X13");
-/// assert_eq!(demux.warnings()[0].event_index, 0);
+/// assert_eq!(demux.warnings()[0].event_index.0, 0);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -141,7 +141,7 @@ fn at_finish_ends_a_choice_with_its_event_even_if_no_update_is_marked_as_the_las
 struct Nowhere;
 
 impl ChoiceSink for Nowhere {
-    fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: CompletionKind) {}
+    fn open(&mut self, _slot: usize, _index: ChoiceIndex, _kind: CompletionKind) {}
     fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
     fn finish(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
