@@ -8,21 +8,23 @@
 //! The router decides when a finished choice ends, because that depends on the events of other choices. The machine decides
 //! what an end writes to the transcript.
 
+mod extra_fields;
 #[cfg(test)]
 mod tests;
+mod text;
 pub(crate) mod think;
 mod tool_calls;
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
-    Audio, ChoiceEnd, Config, FinishReason, Fragment, LimitExceeded, Limits, Update, Warning,
+    Audio, ChoiceEnd, Config, FinishReason, LimitExceeded, Limits, Update, Warning,
     event::Position,
     text_delta::{DeltaKind, TextDelta},
     tool_call::cuts_calls,
-    transcript::{Kind, Level, Transcript},
-    update::is_audio,
+    transcript::{Kind, Transcript},
 };
+use text::{join_halves, push_text, warn_lone_half};
 use think::ThinkSplitter;
 
 /// The state of one choice beside its transcript. The machine is the transcript's only writer.
@@ -104,7 +106,7 @@ impl ChoiceMachine {
                 return self.finish(ChoiceEnd::LimitExceeded(limit), position, transcript);
             }
         }
-        self.metadata(update, repeats, position, transcript);
+        self.extra_fields(update, repeats, position, transcript);
         self.apply_finish(update, position, transcript);
     }
 
@@ -199,7 +201,7 @@ impl ChoiceMachine {
             transcript.mark_calls_late();
             self.flush_think(position, transcript); // after the end nothing else delivers held-back text
         }
-        self.metadata(update, repeats, position, transcript);
+        self.extra_fields(update, repeats, position, transcript);
         if let Some(raw) = update.finish_reason.as_deref() {
             transcript.set_finish(raw);
         }
@@ -359,36 +361,6 @@ impl ChoiceMachine {
         }
     }
 
-    /// Emits the unknown fields that changed as one object: those of the delta, then those of the choice.
-    fn metadata(
-        &self,
-        update: &Update<'_>,
-        repeats: bool,
-        position: Position,
-        transcript: &mut Transcript,
-    ) {
-        let mut changed = Vec::new();
-        let mut in_delta_count = 0;
-        for (n, (key, raw)) in update.metadata.iter().enumerate() {
-            let in_delta = n < update.delta_field_count;
-            let level = if in_delta {
-                Level::Message
-            } else {
-                Level::Choice
-            };
-            if (in_delta && is_audio(key, raw)) || !transcript.set_extra(level, key, raw, repeats) {
-                continue;
-            }
-            if changed.iter().any(|(known, _)| *known == key) {
-                transcript.push_fields(&changed, in_delta_count, position); // an object holds a name once
-                (changed, in_delta_count) = (Vec::new(), 0);
-            }
-            in_delta_count += u32::from(in_delta);
-            changed.push((key, raw));
-        }
-        transcript.push_fields(&changed, in_delta_count, position);
-    }
-
     fn warn(
         &self,
         code: &'static str,
@@ -431,38 +403,4 @@ impl ChoiceMachine {
         }
         tool_calls::flush_all(transcript, position, self.limits.warnings);
     }
-}
-
-/// C10: white space is text. Only an empty delta is skipped.
-fn push_text(transcript: &mut Transcript, kind: Kind, position: Position, number: u32, text: &str) {
-    if !text.is_empty() {
-        transcript.push(kind, position, number, text);
-    }
-}
-
-/// C14: half a character without its other half has become U+FFFD.
-fn warn_lone_half(position: Position, transcript: &mut Transcript, max: usize) {
-    let warning = Warning::new("C14", position.event, "half a surrogate pair was replaced");
-    transcript.warn(warning, position, max);
-}
-
-/// Joins a fragment to the half that waits before it, and holds back the half at its end (C14). True if a half found no
-/// partner.
-fn join_halves<'f>(waiting: &mut Option<u16>, fragment: &'f Fragment<'_>) -> (Cow<'f, str>, bool) {
-    if waiting.is_none() && fragment.low.is_none() {
-        *waiting = fragment.high;
-        return (Cow::Borrowed(&fragment.text), false);
-    }
-    if fragment.is_empty() {
-        return (Cow::Borrowed(""), false);
-    }
-    let units = waiting.take().into_iter().chain(fragment.low);
-    let (mut text, mut is_lone) = (String::new(), false);
-    for unit in char::decode_utf16(units) {
-        is_lone |= unit.is_err();
-        text.push(unit.unwrap_or(char::REPLACEMENT_CHARACTER));
-    }
-    text.push_str(&fragment.text);
-    *waiting = fragment.high;
-    (Cow::Owned(text), is_lone)
 }

@@ -121,7 +121,7 @@ impl ChunkEncoder {
                 self.chunk(vec![("text", text(delta))], None)
             }
             Event::Content(delta) => self.delta("content", text(delta)),
-            Event::Reasoning(delta) => self.delta(&*self.reasoning_key, text(delta)),
+            Event::Reasoning(delta) => self.delta(&self.reasoning_key, text(delta)),
             Event::Refusal(delta) => self.delta("refusal", text(delta)),
             Event::ToolCallStart {
                 call_index,

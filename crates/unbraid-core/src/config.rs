@@ -128,7 +128,7 @@ pub struct Config {
     /// The bounds of the stream.
     pub limits: Limits,
     /// Names of the tools that the request declared, if they are known. They decide whether a further piece of a call's
-    /// name is appended or replaces it (T16). A name that is not among them is delivered unchanged (T44).
+    /// name is appended or replaces it. A name that is not among them is delivered unchanged.
     pub tools: Vec<Arc<str>>,
     /// Whether `<think>…</think>` in the content is reasoning.
     pub think_tags: ThinkTags,
@@ -137,7 +137,7 @@ pub struct Config {
     /// [`MAX_BYTES_AFTER_DONE`](crate::limits::MAX_BYTES_AFTER_DONE) further bytes, or when [`Demux::handle_idle`](crate::Demux::handle_idle) is called.
     pub usage_after_done: bool,
     /// The names of the delta's fields that contain reasoning, by priority: the first field with text is the delta's
-    /// reasoning (R3, R5). By default `reasoning_content`, `reasoning`, `thinking`, `thinking_content` and `thought`. A
+    /// reasoning (R5). By default `reasoning_content`, `reasoning`, `thinking`, `thinking_content` and `thought`. A
     /// name that has a meaning of its own, such as `content`, keeps it.
     pub reasoning_keys: Vec<Arc<str>>,
 }
@@ -176,7 +176,7 @@ impl Default for Config {
     }
 }
 
-/// The names under which real servers send reasoning, by priority (R3, R5).
+/// The names under which real servers send reasoning, by priority (R5).
 pub(crate) fn default_reasoning_keys() -> Vec<Arc<str>> {
     let names = [
         "reasoning_content",

@@ -152,7 +152,7 @@ impl ServerError {
         }
     }
 
-    /// The server's error object, complete (X9).
+    /// The server's error object, complete.
     #[must_use]
     pub fn body(&self) -> &Value {
         &self.body
@@ -279,9 +279,9 @@ impl TimedOut {
 pub enum Timeout {
     /// No byte arrived.
     FirstByte,
-    /// No further byte arrived for this long (L10). Comments count as bytes (S4).
+    /// No further byte arrived for this long. Comments count as bytes (S4).
     Idle,
-    /// The stream as a whole took too long (L9).
+    /// The stream as a whole took too long.
     Total,
 }
 

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn f11_every_provider_s_word_has_its_class() {
+    fn f11_the_words_of_every_provider_have_a_class() {
         let anthropic = ["end_turn", "stop_sequence", "pause_turn"];
         check(FinishClass::Stop, &anthropic);
         check(
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn f11_no_word_stands_in_two_rows() {
+    fn f11_no_word_is_in_two_rows() {
         let mut words: Vec<&str> = WORDS
             .iter()
             .flat_map(|(_, words)| *words)

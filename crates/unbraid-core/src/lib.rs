@@ -39,6 +39,7 @@ mod aggregate;
 mod audio;
 mod call_parse;
 mod choice;
+mod choice_end;
 mod chunk_encoder;
 mod config;
 mod debug;
@@ -72,13 +73,14 @@ mod wire;
 pub use aggregate::{aggregate, aggregate_json};
 pub use audio::Audio;
 pub use call_parse::{JsonErrorKind, TypeMismatch, parse_json, parse_json_repaired};
+pub use choice_end::{ChoiceEnd, FinishReason};
 pub use chunk_encoder::ChunkEncoder;
 pub use config::{Config, FinishPolicy, ThinkTags, tool_names};
 pub use demux::Demux;
 pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
 };
-pub use event::{ChoiceEnd, Event, FinishReason, Position, Sequenced};
+pub use event::{Event, Position, Sequenced};
 pub use finish_class::FinishClass;
 pub use format::BodyFormat;
 pub use index::{CallIndex, ChoiceIndex, EventIndex};

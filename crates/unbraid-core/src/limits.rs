@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Bytes of one line. A base64 image or audio delta is 5 to 20 MiB on one line (S31); a longer line is not a chat answer.
+/// Bytes of one line. A base64 image or audio delta is 5 to 20 MiB on one line; a longer line is not a chat answer.
 pub const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Bytes of one event's data. One event carries one chunk, and a chunk is one line in practice.
@@ -11,7 +11,7 @@ pub const MAX_EVENT_BYTES: usize = MAX_LINE_BYTES;
 /// Choices of one completion. The API caps `n` at 128; a replayed stream carries no `n`, so the count is checked here.
 pub const MAX_CHOICES: usize = 128;
 
-/// Tool calls of one choice. Parallel calls come by the handful; a hundred is a runaway model (T45).
+/// Tool calls of one choice. Parallel calls come by the handful; a hundred is a runaway model.
 pub const MAX_TOOL_CALLS: usize = 128;
 
 /// Bytes that one choice may keep. One choice of the longest outputs of today (about 128,000 tokens) needs a twentieth.

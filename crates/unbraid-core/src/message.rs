@@ -87,7 +87,7 @@ pub struct ChoiceOutcome {
     pub finish_reason: Option<FinishReason>,
     /// Every finish reason that arrived, raw, each text once (F5).
     pub finish_reasons: Vec<Arc<str>>,
-    /// Whether no role arrived and `assistant` was assumed (C5).
+    /// Whether no role arrived and `assistant` was assumed.
     pub role_inferred: bool,
     /// The deviations that were tolerated on this choice.
     pub warnings: Vec<Warning>,
@@ -96,7 +96,7 @@ pub struct ChoiceOutcome {
 }
 
 impl ChoiceOutcome {
-    /// The finish reason that fits the message (F5, F8, F9).
+    /// The finish reason that fits the message (F5, F9).
     ///
     /// Some servers report `stop` although there are tool calls, or `tool_calls` although there is none. If the raw reason
     /// is `stop` and at least one call is usable, this is `ToolCalls`. If it is `tool_calls` and there is no call, this is

@@ -19,13 +19,13 @@ use crate::{CompletionKind, Update, limits::MAX_FIELDS};
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// The first id that is not empty (E16, E17).
+    /// The first id that is not empty (E16).
     pub id: Option<Arc<str>>,
-    /// The last model that is not empty (E20).
+    /// The last model that is not empty.
     pub model: Option<Arc<str>>,
     /// The first model. It differs from `model` if a router changed it within the stream.
     pub first_model: Option<Arc<str>>,
-    /// The first time of creation that is not 0, in seconds since 1970 (E18).
+    /// The first time of creation that is not 0, in seconds since 1970.
     pub created: Option<u64>,
     /// Chat or text completion, by the first choice that appeared.
     pub kind: Option<CompletionKind>,

@@ -357,7 +357,7 @@ impl Router {
         sink.stream_event(Sequenced {
             choice: None,
             seq: self.seq,
-            position: position,
+            position,
             event,
         });
         self.seq += 1;

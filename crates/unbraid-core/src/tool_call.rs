@@ -20,7 +20,7 @@ pub enum CallKind {
     /// A function with JSON arguments.
     #[default]
     Function,
-    /// A custom tool with raw text input (T31).
+    /// A custom tool with raw text input.
     Custom,
     /// The `function_call` of 2023, without an id and at most one per choice (T36).
     LegacyFunction,
@@ -192,7 +192,7 @@ pub struct ToolCall {
     pub arguments: String,
     /// The status; `None` while the choice is open.
     pub status: Option<CallStatus>,
-    /// Unknown fields of the call, as raw JSON (T40).
+    /// Unknown fields of the call, as raw JSON.
     pub extra: Vec<(Arc<str>, Arc<str>)>,
 }
 

@@ -1,14 +1,17 @@
-//! A piece against the update that says the same, in whatever state they find a choice.
+//! Applies text deltas and the equivalent updates to choices in random states, and compares the results.
 
 mod cut;
 
-use crate::EventIndex;
+use std::borrow::Cow;
+
 use unbraid_testkit::cut::Rng;
 
 use super::*;
-use crate::{ChoiceIndex, CompletionKind, Message, ThinkTags, ToolCallUpdate};
+use crate::{
+    ChoiceIndex, CompletionKind, EventIndex, Fragment, Message, ThinkTags, ToolCallUpdate,
+};
 
-const LANES: [DeltaKind; 5] = [
+const KINDS: [DeltaKind; 5] = [
     DeltaKind::Content,
     DeltaKind::Reasoning,
     DeltaKind::Refusal,
@@ -35,11 +38,11 @@ impl Choice {
         }
     }
 
-    fn plain(&self) -> Vec<(DeltaKind, Option<&'static str>)> {
-        let all = LANES
+    fn continuing(&self) -> Vec<(DeltaKind, Option<&'static str>)> {
+        let all = KINDS
             .into_iter()
-            .flat_map(|lane| ROLES.map(|role| (lane, role)));
-        all.filter(|(lane, role)| self.machine.only_continues(*lane, *role, &self.transcript))
+            .flat_map(|kind| ROLES.map(|role| (kind, role)));
+        all.filter(|(kind, role)| self.machine.only_continues(*kind, *role, &self.transcript))
             .collect()
     }
 
@@ -56,7 +59,8 @@ impl Choice {
     }
 }
 
-/// What is no piece: a role alone, halves of a character, calls with and without a name, a reason, an end.
+/// An update without an equivalent text delta: a role alone, halves of a character, calls with and without a name, a
+/// finish reason.
 fn update(rng: &mut Rng) -> Update<'static> {
     let mut update = Update {
         is_chunk: true,
@@ -87,53 +91,53 @@ fn update(rng: &mut Rng) -> Update<'static> {
 }
 
 #[test]
-fn a_piece_does_what_its_update_does() {
-    let (mut plain, mut other) = (0, 0);
+fn a_text_delta_has_the_effect_of_its_update() {
+    let (mut continuing, mut other) = (0, 0);
     for seed in 0..3000 {
         let rng = &mut Rng::new(seed);
         let tags = [ThinkTags::Off, ThinkTags::Split, ThinkTags::SplitOpen][rng.below(3)];
-        let (mut quick, mut slow) = (Choice::new(tags), Choice::new(tags));
+        let (mut fast, mut slow) = (Choice::new(tags), Choice::new(tags));
         let mut position = Position::default();
         for at in 0..24 {
             position.event = EventIndex(at);
             if rng.chance(0.3) {
                 let update = update(rng);
-                quick
-                    .machine
-                    .apply(&update, position, &mut quick.transcript);
+                fast.machine.apply(&update, position, &mut fast.transcript);
                 slow.machine.apply(&update, position, &mut slow.transcript);
                 continue;
             }
-            let piece = TextDelta {
+            let delta = TextDelta {
                 event_index: EventIndex(at),
                 choice: ChoiceIndex(0),
                 kind: CompletionKind::Chat,
                 role: ROLES[rng.below(3)],
-                text_kind: LANES[rng.below(5)],
+                text_kind: KINDS[rng.below(5)],
                 text: ["piece", "piece <", "think>piece", "</think>piece"][rng.below(4)],
             };
-            let (known, before) = (quick.plain(), quick.transcript.event_count());
-            quick
-                .machine
-                .apply_text(&piece, position, &mut quick.transcript);
+            let (known, before) = (fast.continuing(), fast.transcript.event_count());
+            fast.machine
+                .apply_text(&delta, position, &mut fast.transcript);
             slow.machine
-                .apply(&piece.to_update(), position, &mut slow.transcript);
+                .apply(&delta.to_update(), position, &mut slow.transcript);
             assert_eq!(
-                quick.events(before),
+                fast.events(before),
                 slow.events(before),
                 "seed {seed}, {at}"
             );
-            if known.contains(&(piece.text_kind, piece.role)) {
-                plain += 1;
-                let events = quick.events(before);
+            if known.contains(&(delta.text_kind, delta.role)) {
+                continuing += 1;
+                let events = fast.events(before);
                 assert_eq!(events.len(), 1, "seed {seed}, {at}: {events:?}");
                 assert!(events[0].contains("piece"), "seed {seed}, {at}: {events:?}");
-                assert_eq!(quick.plain(), known, "seed {seed}, {at}");
+                assert_eq!(fast.continuing(), known, "seed {seed}, {at}");
             } else {
                 other += 1;
             }
         }
-        assert_eq!(quick.ended(position), slow.ended(position), "seed {seed}");
+        assert_eq!(fast.ended(position), slow.ended(position), "seed {seed}");
     }
-    assert!(plain > 1000 && other > 1000, "{plain} plain, {other} not");
+    assert!(
+        continuing > 1000 && other > 1000,
+        "{continuing} and {other}"
+    );
 }

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn c18_line_breaks_right_behind_a_tag_are_dropped_and_no_others() {
+    fn c18_only_line_breaks_directly_after_a_tag_are_dropped() {
         check(
             ThinkTags::Split,
             &["<think>\n", "\n a\n</think>\r\n", "\n  b\n"],

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use matching::{find, find_by_key};
 use names::{NameUpdate, update_name};
 
-use super::{join_halves, push_text, warn_lone_half};
+use super::text::{join_halves, push_text, warn_lone_half};
 use crate::{
     CallKind, CallStatus, Fragment, Limit, LimitExceeded, Limits, Update, Warning,
     event::Position,

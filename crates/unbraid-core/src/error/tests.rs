@@ -56,7 +56,7 @@ fn no_error_and_no_warning_shows_the_payload() {
 }
 
 #[test]
-fn a_frame_shows_its_length_only() {
+fn the_debug_text_of_a_frame_has_lengths_only() {
     let mut framer = Framer::new(
         FrameLimits {
             line: 100,

@@ -143,7 +143,7 @@ fn t45_a_choice_past_its_bytes_ends_alone() {
 }
 
 #[test]
-fn t45_a_completion_past_its_bytes_ends_whole_but_what_has_finished_keeps_its_result() {
+fn t45_a_completion_past_its_bytes_ends_but_finished_choices_keep_their_results() {
     let finish = "data: {\"choices\":[{\"index\":2,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
     let limits = Limits {
         completion_bytes: 3 * DELTA_COST + 4 + 5,

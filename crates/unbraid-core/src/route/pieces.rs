@@ -1,4 +1,4 @@
-//! The bulk of a stream: a piece of text for a choice that is open, with nothing else to look at.
+//! The fast path of the router: a text delta for an open choice.
 
 use super::{ChoiceSink, Router, State};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Router {
-    /// Takes a piece of text, which has the envelope of the last update.
+    /// Routes a text delta, which has the envelope of the last update.
     #[inline]
     pub(crate) fn piece(&mut self, piece: &TextDelta<'_>, sink: &mut impl ChoiceSink) {
         if self.closed.is_some() {
@@ -29,7 +29,7 @@ impl Router {
         self.end_of_event(piece.event_index, sink);
     }
 
-    /// The slot of a piece that nothing has to be told of but the choice.
+    /// The slot of the choice, if only the choice needs the delta.
     #[inline]
     fn fast_slot(&self, piece: &TextDelta<'_>) -> Option<usize> {
         let folds = self.config.expect_choices == Some(1)

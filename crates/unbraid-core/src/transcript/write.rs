@@ -33,7 +33,6 @@ impl Transcript {
     }
 
     /// Appends an event with its text.
-
     #[inline]
     pub(crate) fn push(&mut self, kind: Kind, position: Position, number: u32, text: &str) {
         if self.discarded {

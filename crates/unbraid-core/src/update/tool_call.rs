@@ -18,7 +18,7 @@ use super::{Fragment, own_pairs, owned};
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolCallUpdate<'a> {
-    /// The wire's index of the call; a key, not a position (T4, T5).
+    /// The wire's index of the call; a key, not a position.
     pub wire_index: Option<i64>,
     /// Position among several entries of one chunk that have no index (T3).
     pub position: Option<u32>,
@@ -26,11 +26,11 @@ pub struct ToolCallUpdate<'a> {
     pub id: Option<Cow<'a, str>>,
     /// The wire's `type`, if this entry has it.
     pub kind: Option<Cow<'a, str>>,
-    /// The tool's name, or a piece of it (T16).
+    /// The tool's name, or a piece of it.
     pub name: Option<Fragment<'a>>,
     /// The next piece of the arguments, or of a custom tool's input.
     pub arguments: Option<Fragment<'a>>,
-    /// Unknown fields, as raw JSON (T40).
+    /// Unknown fields, as raw JSON.
     pub extra: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 

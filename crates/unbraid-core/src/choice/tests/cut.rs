@@ -1,14 +1,13 @@
-//! What a call's status is, by how its choice ended: in the events, in the message, by ordinal, and for `parse`.
+//! The status of a call, by how its choice ended: in the events, in the message, by ordinal, and for `parse`.
 
-use crate::CallIndex;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::*;
 use crate::{
-    CallStatus, ChoiceIndex, CompletionKind, Demux, Event, Limit, ServerError, TimedOut, Timeout,
-    ToolCallUpdate, TransportError,
+    CallIndex, CallStatus, ChoiceIndex, CompletionKind, Demux, Event, Limit, ServerError, TimedOut,
+    Timeout, ToolCallUpdate, TransportError,
 };
 
 /// How a choice may end: by itself, or cut.
@@ -43,7 +42,7 @@ fn ends() -> [(Option<&'static str>, ChoiceEnd, bool); 18] {
         cut(ChoiceEnd::TimedOut(timeout)),
         cut(ChoiceEnd::LimitExceeded(limit)),
         cut(ChoiceEnd::Lost),
-        // A reason that came does not take back that the choice itself failed (F12).
+        // A finish reason does not hide that the choice itself failed (F12).
         (
             Some("stop"),
             ChoiceEnd::ServerError(Arc::new(ServerError::new("{}", 0))),
@@ -141,7 +140,7 @@ fn check(kind: &'static str, arguments: &'static str, whole: CallStatus, cut: Ca
 }
 
 #[test]
-fn t23_j06_no_arguments_are_an_empty_object_only_where_the_choice_ended_by_itself() {
+fn t23_j06_missing_arguments_are_an_empty_object_only_if_the_choice_was_not_cut() {
     check(
         "function",
         "",
@@ -157,7 +156,7 @@ fn t23_j06_no_arguments_are_an_empty_object_only_where_the_choice_ended_by_itsel
 }
 
 #[test]
-fn j06_arguments_that_show_their_own_end_are_judged_by_their_text() {
+fn j06_arguments_that_show_their_own_end_are_checked_by_their_text() {
     for whole in ["{\"a\":1}", "{}", "[1]", "\"a\"", "null", "12 "] {
         check(
             "function",
@@ -238,7 +237,7 @@ fn a_call_of_an_open_choice_has_no_arguments_yet_and_cannot_be_parsed() {
 }
 
 #[test]
-fn a_call_that_came_late_is_judged_by_the_end_that_was() {
+fn a_late_call_is_checked_with_the_end_before_it() {
     for (reason, expected) in [
         ("stop", CallStatus::EmptyAsObject),
         ("length", CallStatus::Truncated),
@@ -262,7 +261,7 @@ fn a_call_that_came_late_is_judged_by_the_end_that_was() {
 }
 
 #[test]
-fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
+fn a_call_of_a_lost_choice_has_a_status_too() {
     let mut transcript = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
     let mut machine = ChoiceMachine::new(&Config::default());
     let update = Update {
@@ -281,7 +280,7 @@ fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
 }
 
 #[test]
-fn what_cut_a_call_is_named() {
+fn a_problem_names_what_cut_the_call() {
     let problem = |kind, arguments| {
         let choice = ended(
             kind,

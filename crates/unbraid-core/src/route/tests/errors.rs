@@ -47,7 +47,7 @@ fn check(events: &[String], expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn x04_a_choice_that_finishes_in_the_event_of_an_error_ends_by_the_error() {
+fn x04_a_choice_that_finishes_in_the_event_of_an_error_ends_with_the_error() {
     let entry = |index, reason: &str| {
         format!(
             "{{\"index\":{index},\"delta\":{{\"content\":\"\"}},\"finish_reason\":\"{reason}\"}}"
@@ -78,7 +78,7 @@ fn x04_a_choice_that_finishes_in_the_event_of_an_error_ends_by_the_error() {
 }
 
 #[test]
-fn x04_a_reason_that_came_before_the_event_of_the_error_stays_the_end() {
+fn x04_an_earlier_finish_reason_takes_precedence_over_the_error() {
     let again = "{\"index\":0,\"delta\":{},\"finish_reason\":\"error\"}";
     let stop = chunk(
         0,
@@ -88,7 +88,7 @@ fn x04_a_reason_that_came_before_the_event_of_the_error_stays_the_end() {
 }
 
 #[test]
-fn x04_both_ends_hold_the_error_and_come_in_the_order_of_the_choices() {
+fn x04_both_ends_contain_the_error_in_the_order_of_the_choices() {
     let mut demux = Demux::new(Config::default());
     demux.feed(text(1).as_bytes());
     demux.feed(failing("{\"index\":0,\"delta\":{},\"finish_reason\":\"error\"}").as_bytes());
@@ -112,7 +112,7 @@ fn x04_both_ends_hold_the_error_and_come_in_the_order_of_the_choices() {
 }
 
 #[test]
-fn at_finish_ends_a_choice_with_its_event_even_if_no_update_is_marked_as_the_last() {
+fn at_finish_ends_a_choice_with_its_event_even_without_a_marked_last_update() {
     let options = Config {
         finish_policy: FinishPolicy::AtFinish,
         ..Config::default()
@@ -150,7 +150,7 @@ impl ChoiceSink for Nowhere {
 }
 
 #[test]
-fn all_have_ended_only_when_as_many_have_come_as_were_asked_for() {
+fn all_have_ended_only_once_the_requested_number_appeared() {
     let ended = |expect_choices: Option<u32>, choices: u32, cancelled: usize| {
         let mut router = Router::new(Config {
             expect_choices,
