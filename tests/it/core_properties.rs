@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use unbraid_core::{ChoiceIndex, Config, Demux, Event, Sequenced, Text, pipeline::UpdateReader};
+use unbraid_core::{ChoiceIndex, Config, Demux, Event, Sequenced, Text, internal::UpdateReader};
 use unbraid_testkit::{cut::random_cuts, fixture::Fixture};
 
 use crate::support::{bare, demux, lines};
@@ -233,7 +233,7 @@ proptest! {
         prop_assert!(content.starts_with(&emitted));
         for (position, call) in message.tool_calls.iter().enumerate() {
             let emitted = sum(&events, |event| match event {
-                Event::ToolCallArguments { call_index, text } if *call_index as usize == position => Some(text),
+                Event::ToolCallArguments { call_index, text } if call_index.0 as usize == position => Some(text),
                 _ => None,
             });
             prop_assert!(chunks.iter().any(|(_, f)| *f) || call.arguments == emitted);

@@ -7,6 +7,7 @@ mod corpus;
 mod edge_cases;
 mod no_blank_lines;
 mod prompt;
+mod reencoded;
 mod soak;
 mod support;
 mod think;

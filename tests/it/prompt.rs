@@ -10,13 +10,13 @@ use std::{
 
 use futures::{future::join, stream};
 use tokio::sync::mpsc;
-use unbraid::{Choice, Completions, Demux, Event};
+use unbraid::{CallIndex, Choice, Completions, Demux, Event};
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
 use crate::support::options;
 
-/// A choice, the name of one of its texts, and a number.
-type TextKey = (u32, &'static str, u32);
+/// A choice, the name of one of its texts, and a call or a number.
+type TextKey = (u32, &'static str, CallIndex);
 
 /// All texts received so far.
 type Texts = BTreeMap<TextKey, String>;
@@ -41,24 +41,24 @@ fn record_events(demux: &mut Demux, seen: &Seen) {
         let choice = record.choice.map_or(0, |choice| choice.0);
         match record.event {
             Event::Content(text) => {
-                seen.add((choice, "content", 0), text);
-                seen.add((choice, "both", 0), text);
-                seen.add((choice, "events", 0), text);
+                seen.add((choice, "content", CallIndex(0)), text);
+                seen.add((choice, "both", CallIndex(0)), text);
+                seen.add((choice, "events", CallIndex(0)), text);
             }
-            Event::Reasoning(text) => seen.add((choice, "reasoning", 0), text),
-            Event::Refusal(text) => seen.add((choice, "refusal", 0), text),
+            Event::Reasoning(text) => seen.add((choice, "reasoning", CallIndex(0)), text),
+            Event::Refusal(text) => seen.add((choice, "refusal", CallIndex(0)), text),
             Event::ToolCallStart {
                 call_index, name, ..
             } => seen.add((choice, "call", call_index), name),
             Event::ToolCallArguments { call_index, text } => {
                 seen.add((choice, "arguments", call_index), text);
-                seen.add((choice, "events", 2), text);
-                if call_index == 0 {
-                    seen.add((choice, "both", 1), text);
+                seen.add((choice, "events", CallIndex(2)), text);
+                if call_index == CallIndex(0) {
+                    seen.add((choice, "both", CallIndex(1)), text);
                 }
             }
-            Event::Finish(_) => seen.add((choice, "events", 1), "finish"),
-            Event::End(_) => seen.add((choice, "ended", 0), "ended"),
+            Event::Finish(_) => seen.add((choice, "events", CallIndex(1)), "finish"),
+            Event::End(_) => seen.add((choice, "ended", CallIndex(0)), "ended"),
             _ => {}
         }
     }
@@ -81,9 +81,9 @@ fn spawn_consumers(choice: &Choice, seen: &Seen) {
             });
         };
     }
-    text!(content, (index, "content", 0));
-    text!(reasoning, (index, "reasoning", 0));
-    text!(refusal, (index, "refusal", 0));
+    text!(content, (index, "content", CallIndex(0)));
+    text!(reasoning, (index, "reasoning", CallIndex(0)));
+    text!(refusal, (index, "refusal", CallIndex(0)));
     let (mut calls, call_texts) = (choice.tool_calls(), seen.clone());
     spawn(async move {
         while let Some(Ok(call)) = calls.next().await {
@@ -101,10 +101,10 @@ fn spawn_consumers(choice: &Choice, seen: &Seen) {
     spawn(async move {
         while let Some(Ok(record)) = events.next().await {
             match record.event {
-                Event::Content(text) => event_texts.add((index, "events", 0), &text),
-                Event::Finish(_) => event_texts.add((index, "events", 1), "finish"),
+                Event::Content(text) => event_texts.add((index, "events", CallIndex(0)), &text),
+                Event::Finish(_) => event_texts.add((index, "events", CallIndex(1)), "finish"),
                 Event::ToolCallArguments { text, .. } => {
-                    event_texts.add((index, "events", 2), &text)
+                    event_texts.add((index, "events", CallIndex(2)), &text)
                 }
                 _ => {}
             }
@@ -113,7 +113,7 @@ fn spawn_consumers(choice: &Choice, seen: &Seen) {
     let (choice, seen) = (choice.clone(), seen.clone());
     spawn(async move {
         choice.outcome().await;
-        seen.add((index, "ended", 0), "ended");
+        seen.add((index, "ended", CallIndex(0)), "ended");
     });
 }
 
@@ -123,17 +123,17 @@ async fn both(choice: Choice, seen: Seen) {
     let (mut content, mut calls) = (choice.content(), choice.tool_calls());
     let texts = async {
         while let Some(Ok(delta)) = content.next().await {
-            seen.add((index, "both", 0), &delta);
+            seen.add((index, "both", CallIndex(0)), &delta);
         }
     };
     let arguments = async {
         while let Some(Ok(call)) = calls.next().await {
-            if call.call_index() != 0 {
+            if call.call_index() != CallIndex(0) {
                 continue;
             }
             let mut arguments = call.arguments();
             while let Some(Ok(delta)) = arguments.next().await {
-                seen.add((index, "both", 1), &delta);
+                seen.add((index, "both", CallIndex(1)), &delta);
             }
         }
     };

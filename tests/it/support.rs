@@ -7,20 +7,18 @@ use unbraid_testkit::fixture::{self, Fixture, SplitThink};
 pub(crate) fn options(options: &fixture::Options) -> Config {
     let default = Config::default();
     let keys = options.reasoning_keys.as_ref();
-    Config {
-        strict: options.strict,
-        expect_choices: options.expect_choices,
-        think_tags: match options.split_think {
+    Config::default()
+        .with_strict(options.strict)
+        .with_expect_choices(options.expect_choices)
+        .with_think_tags(match options.split_think {
             SplitThink::Never => ThinkTags::Off,
             SplitThink::AtTag => ThinkTags::Split,
             SplitThink::AtStart => ThinkTags::SplitOpen,
-        },
-        usage_after_done: options.usage_after_done,
-        reasoning_keys: keys.map_or(default.reasoning_keys, |keys| {
+        })
+        .with_usage_after_done(options.usage_after_done)
+        .with_reasoning_keys(keys.map_or(default.reasoning_keys, |keys| {
             keys.iter().map(|key| key.as_str().into()).collect()
-        }),
-        ..Config::default()
-    }
+        }))
 }
 
 /// The `Demux` and the events of a stream, read in these reads to its end.
@@ -81,12 +79,7 @@ fn same_event<T: AsRef<str>, U: AsRef<str>>(left: &Event<T>, right: &Event<U>) -
 
 /// The trace line of an event without its position.
 pub(crate) fn bare<T: AsRef<str>>(event: &Event<T>) -> String {
-    let event = Sequenced {
-        choice: None,
-        seq: 0,
-        position: unbraid_core::Position::default(),
-        event: copy(event),
-    };
+    let event = Sequenced::new(None, 0, unbraid_core::Position::default(), copy(event));
     event.to_string()
 }
 

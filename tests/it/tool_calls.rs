@@ -112,10 +112,7 @@ fn check(chunks: &[String], events: &str, calls: &[&str]) {
 
 #[track_caller]
 fn check_declared(tools: &[&str], chunks: &[String], events: &str, calls: &[&str]) {
-    let options = Config {
-        tools: tools.iter().map(|&tool| tool.into()).collect(),
-        ..Config::default()
-    };
+    let options = Config::default().with_tools(tools.iter().copied());
     check_choice(&demux(chunks, options), 0, events, calls);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use unbraid_core::{
     Config, Demux,
-    frame::{FrameLimits, Framer},
+    internal::{FrameLimits, Framer},
 };
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
@@ -77,10 +77,7 @@ fn small() -> Vec<Vec<u8>> {
 }
 
 fn events(mut bytes: &[u8]) -> Vec<Vec<u8>> {
-    let limits = FrameLimits {
-        line: MAX_BYTES,
-        event: MAX_BYTES,
-    };
+    let limits = FrameLimits::new(MAX_BYTES, MAX_BYTES);
     let mut framer = Framer::new(limits, false);
     let mut events = Vec::new();
     while let Some(Ok(frame)) = framer.next(&mut bytes) {

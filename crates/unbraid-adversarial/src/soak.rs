@@ -169,10 +169,7 @@ impl Run {
 fn builder(fault: Fault) -> CompletionsBuilder {
     match fault {
         Fault::Stalled => Completions::builder().idle_timeout(Duration::from_millis(20)),
-        Fault::TooLong => Completions::builder().limits(Limits {
-            choice_bytes: 200,
-            ..Limits::default()
-        }),
+        Fault::TooLong => Completions::builder().limits(Limits::default().with_choice_bytes(200)),
         _ => Completions::builder(),
     }
 }

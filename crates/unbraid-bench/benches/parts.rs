@@ -14,11 +14,8 @@ use criterion::{
 use unbraid_bench::parts::{arguments, braided, fragments};
 use unbraid_core::{
     ChoiceIndex, CompletionKind, Config, Demux, Limits, Position, Transcript, Update,
-    choice::ChoiceMachine,
-    frame::{FrameLimits, Framer},
+    internal::{ChoiceMachine, DeltaKind, FrameLimits, Framer, TextDelta, UpdateReader},
     json::{Field, Partial, Pointer},
-    piece::{DeltaKind, TextDelta},
-    pipeline::UpdateReader,
 };
 
 const CHUNKS: usize = 20_000;
@@ -98,10 +95,7 @@ fn stream_by_bytes(criterion: &mut Criterion, body: &Bytes) {
 
 fn frames(body: &Bytes) -> usize {
     let limits = Limits::default();
-    let limits = FrameLimits {
-        line: limits.line_bytes,
-        event: limits.event_bytes,
-    };
+    let limits = FrameLimits::new(limits.line_bytes, limits.event_bytes);
     let mut framer = Framer::new(limits, false);
     let mut frames = 0;
     for mut read in reads(body) {
@@ -184,10 +178,7 @@ impl Choices {
 }
 
 fn position(update: &Update<'_>) -> Position {
-    Position {
-        event: update.event_index,
-        ..Position::default()
-    }
+    Position::new(update.event_index, 0)
 }
 
 /// The text delta that is equivalent to an update, as the decoder emits it.
@@ -201,13 +192,11 @@ fn text_delta<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
         _ => return None,
     };
     let is_text_only = update.finish_reason.is_none() && !text.text.is_empty();
-    is_text_only.then_some(TextDelta {
-        event_index: update.event_index,
-        choice: update.choice?,
-        kind: update.kind,
-        role: update.role.as_deref(),
-        text_kind,
-        text: &text.text,
+    let choice = update.choice?;
+    is_text_only.then(|| {
+        TextDelta::new(update.event_index, choice, text_kind, &text.text)
+            .with_kind(update.kind)
+            .with_role(update.role.as_deref())
     })
 }
 

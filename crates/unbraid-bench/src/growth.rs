@@ -41,15 +41,10 @@ pub(crate) fn run(quick: bool, out: &mut impl Write) -> io::Result<()> {
 
 /// CPU time for each chunk, in nanoseconds. The stream is generated while it is read; the cost of generating is subtracted.
 fn stream_of(chunks: usize, shape: Shape) -> f64 {
-    let limits = Limits {
-        completion_bytes: u64::MAX,
-        choice_bytes: u64::MAX,
-        ..Limits::default()
-    };
-    let options = Config {
-        limits,
-        ..Config::default()
-    };
+    let limits = Limits::default()
+        .with_completion_bytes(u64::MAX)
+        .with_choice_bytes(u64::MAX);
+    let options = Config::default().with_limits(limits);
     let mut demux = Demux::new(options);
     let both = written(chunks, shape, |read| {
         demux.feed(read.as_bytes());

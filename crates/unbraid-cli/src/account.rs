@@ -10,6 +10,7 @@ use unbraid_core::{
 use crate::{
     chat::cause,
     exit::{self, is_finished},
+    json_text,
 };
 
 /// The end of a stream that held no choice, as [`StreamError::Empty`] names it.
@@ -64,12 +65,11 @@ impl Account {
     fn json(&self) -> String {
         let mut choices: Vec<&ChoiceOutcome> = self.choices.iter().collect();
         choices.sort_by_key(|choice| choice.choice);
-        let warnings: Vec<Value> = self.warnings.iter().map(Warning::to_json).collect();
         let choices: Vec<String> = choices.into_iter().map(choice).collect();
         object(&[
             ("end", json!(self.end()).to_string()),
             ("error", self.error()),
-            ("warnings", Value::from(warnings).to_string()),
+            ("warnings", json!(self.warnings).to_string()),
             ("choices", format!("[{}]", choices.join(","))),
             ("usage", self.usage().to_string()),
         ])
@@ -79,11 +79,11 @@ impl Account {
     fn error(&self) -> String {
         match &self.closed {
             Some(Err(StreamError::Transport(failed))) => {
-                let mut object = StreamError::Transport(failed.clone()).to_json();
+                let mut object = json!(StreamError::Transport(failed.clone()));
                 cause::add_to(failed, &mut object);
                 object.to_string()
             }
-            Some(Err(error)) => error.to_json_text(),
+            Some(Err(error)) => json_text::of(error),
             Some(Ok(())) if self.choices.is_empty() => {
                 json!({ "type": EMPTY, "message": exit::NO_CHOICE }).to_string()
             }
@@ -160,11 +160,11 @@ fn object(fields: &[(&str, String)]) -> String {
 fn choice(choice: &ChoiceOutcome) -> String {
     let calls: Vec<Value> = choice.message.tool_calls.iter().map(status).collect();
     let error = if let ChoiceEnd::Transport(failed) = &choice.end {
-        let mut error = choice.end.error_json();
+        let mut error = json!(choice.end.cause());
         cause::add_to(failed, &mut error);
         error.to_string()
     } else {
-        choice.end.error_json_text()
+        json_text::of(&choice.end.cause())
     };
     object(&[
         ("index", choice.choice.to_string()),
@@ -175,5 +175,5 @@ fn choice(choice: &ChoiceOutcome) -> String {
 }
 
 fn status(call: &ToolCall) -> Value {
-    json!({ "status": call.status.map(|status| status.as_str()), "error": call.error_json() })
+    json!({ "status": call.status.map(|status| status.as_str()), "error": call.problem() })
 }

@@ -63,20 +63,18 @@ impl Reading {
     pub(crate) fn options(&self) -> unbraid_core::Config {
         let default = unbraid_core::Config::default();
         let keys = self.reasoning_keys.as_ref();
-        unbraid_core::Config {
-            strict: self.strict,
-            expect_choices: self.expect_choices,
-            think_tags: match self.split_think {
+        unbraid_core::Config::default()
+            .with_strict(self.strict)
+            .with_expect_choices(self.expect_choices)
+            .with_think_tags(match self.split_think {
                 None => ThinkTags::Off,
                 Some(SplitThink::Tag) => ThinkTags::Split,
                 Some(SplitThink::Start) => ThinkTags::SplitOpen,
-            },
-            usage_after_done: self.usage_after_done,
-            reasoning_keys: keys.map_or(default.reasoning_keys, |keys| {
+            })
+            .with_usage_after_done(self.usage_after_done)
+            .with_reasoning_keys(keys.map_or(default.reasoning_keys, |keys| {
                 keys.iter().map(|key| key.as_str().into()).collect()
-            }),
-            ..unbraid_core::Config::default()
-        }
+            }))
     }
 
     pub(crate) fn builder(&self) -> unbraid::CompletionsBuilder {

@@ -139,11 +139,9 @@ impl Asked {
         let several = (requested > 1).then_some(requested);
         Self {
             choices: expected.unwrap_or(requested),
-            options: Config {
-                expect_choices: expected.or(several),
-                tools: tool_names(body),
-                ..options
-            },
+            options: options
+                .with_expect_choices(expected.or(several))
+                .with_tools(tool_names(body)),
         }
     }
 }
@@ -218,7 +216,7 @@ async fn conclude(answer: &Answer, expected: u32, taken: Option<Taken>) -> Statu
     let outcome = Outcome {
         closed: Some(&closed),
         ends: ends.collect(),
-        came: answer.completions.metadata().shape.is_some() || choices.iter().any(has_come),
+        came: answer.completions.metadata().kind.is_some() || choices.iter().any(has_come),
         head: &answer.head.bytes(),
     };
     let report = || match told::tell(&outcome) {

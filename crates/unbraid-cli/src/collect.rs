@@ -23,10 +23,7 @@ pub(crate) fn run(
     options: Config,
 ) -> Result<Status, Failure> {
     let prompt = request.map_or_else(|| Ok(Prompt::default()), prompt)?;
-    let options = Config {
-        choices_per_prompt: prompt.choices_per_prompt(),
-        ..options
-    };
+    let options = options.with_choices_per_prompt(prompt.choices_per_prompt());
     let input = exit::open(source)?;
     let reading = read::read_all(source, input, options, &mut Deaf).map_err(Failure::Output)?;
     let response = Account::of_demux(&reading.demux, &prompt).into_json_text();

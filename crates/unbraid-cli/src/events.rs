@@ -9,7 +9,9 @@ use std::{
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use unbraid::Completions;
-use unbraid_core::{ChoiceEnd, ChoiceIndex, Config, Demux, Event, Message, Sequenced, StreamError};
+use unbraid_core::{
+    CallIndex, ChoiceEnd, ChoiceIndex, Config, Demux, Event, Message, Sequenced, StreamError,
+};
 
 use crate::{
     chat::cause,
@@ -77,10 +79,10 @@ impl<W: Write> Printer<W> {
             | Event::Logprobs(_)
             | Event::ExtraFields(_)
             | Event::Usage(_)
-            | Event::Error(StreamError::Server(_)) => (Line::Text(stamped.to_json_text()), None),
+            | Event::Error(StreamError::Server(_)) => (Line::Text(json_text::of(stamped)), None),
             Event::End(ChoiceEnd::ServerError(_)) => {
                 self.sums.add(stamped);
-                (Line::Text(stamped.to_json_text()), None)
+                (Line::Text(json_text::of(stamped)), None)
             }
             _ => {
                 let (object, done) = self.sums.add(stamped);
@@ -139,7 +141,7 @@ impl<W: Write> Listener for Printer<W> {
 }
 
 /// A call that is done: its choice, and its ordinal.
-type Done = (ChoiceIndex, u32);
+type Done = (ChoiceIndex, CallIndex);
 
 /// What the events of each choice that is open add up to, so that nobody else has to add up deltas.
 #[derive(Default)]
@@ -151,7 +153,7 @@ struct Sum {
     content: String,
     refusal: String,
     /// By their ordinal.
-    calls: BTreeMap<u32, Call>,
+    calls: BTreeMap<CallIndex, Call>,
     /// Whether the calls have what came behind their starts.
     completed: bool,
 }
@@ -167,7 +169,7 @@ struct Call {
 impl Sums {
     /// Takes an event, and gives it as JSON; of a call that is done the sums are still missing.
     fn add<T: AsRef<str>>(&mut self, stamped: &Sequenced<T>) -> (Value, Option<Done>) {
-        let mut object = stamped.to_json();
+        let mut object = json!(stamped);
         cause::add_to_event(&stamped.event, &mut object);
         let Some(index) = stamped.choice else {
             return (object, None);

@@ -40,10 +40,7 @@ enum Gap {
 impl Indenter {
     /// The input of a custom tool is text of any kind.
     pub(crate) fn new(kind: CallKind) -> Self {
-        let options = PartialOptions {
-            max_nodes: 0,
-            ..PartialOptions::default()
-        };
+        let options = PartialOptions::default().with_max_nodes(0);
         Self {
             judge: Partial::new(options),
             state: match kind {

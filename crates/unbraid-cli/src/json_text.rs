@@ -2,7 +2,15 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+use serde_json::Value;
+
 use crate::printable::turns_text;
+
+/// A value as JSON text. The library's own types always have one.
+pub(crate) fn of(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| Value::from(error.to_string()).to_string())
+}
 
 /// Writes JSON text, with C1 controls, DEL and marks of direction in its strings as `\u....`.
 ///

@@ -303,10 +303,7 @@ mod tests {
         const DONE: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\ndata: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n";
         let (hold, held) = std::sync::mpsc::channel();
         let input = Box::new(Silent(Some(DONE), held));
-        let options = Config {
-            usage_after_done: true,
-            ..Config::default()
-        };
+        let options = Config::default().with_usage_after_done(true);
         // It would wait for ever if only the input's end closed the stream.
         let reading = read_all(&Source::Stdin, input, options, &mut Deaf).unwrap();
         drop(hold);

@@ -122,7 +122,7 @@ fn description(call: &ToolCall) -> Value {
         "arguments": call.arguments,
         "value": value(call),
         "status": call.status.map(CallStatus::as_str),
-        "error": call.error_json(),
+        "error": call.problem(),
     })
 }
 

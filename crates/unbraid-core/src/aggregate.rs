@@ -93,20 +93,31 @@ fn sorted<'t>(choices: impl IntoIterator<Item = &'t Transcript>) -> Vec<&'t Tran
 }
 
 fn response<'t>(metadata: &'t Metadata, usage: &Usage, choices: Vec<Json<'t>>) -> Json<'t> {
-    let object = match metadata.shape.unwrap_or_default() {
-        CompletionKind::Chat => "chat.completion",
-        CompletionKind::Text => "text_completion",
-    };
-    let mut response = Json::fields(json!({
-        "id": metadata.id.as_deref(),
-        "object": object,
-        "created": metadata.created,
-        "model": metadata.model.as_deref(),
-    }));
+    let mut response = head(metadata);
     response.push(("choices".into(), Json::List(choices)));
     response.push(("usage".into(), usage.raw_part()));
     add_unknown_fields(&mut response, metadata.extra.iter());
     Json::Object(response)
+}
+
+/// The fields of a response beside its choices and its usage.
+pub(crate) fn envelope(metadata: &Metadata) -> Fields<'_> {
+    let mut envelope = head(metadata);
+    add_unknown_fields(&mut envelope, metadata.extra.iter());
+    envelope
+}
+
+fn head(metadata: &Metadata) -> Fields<'_> {
+    let object = match metadata.kind.unwrap_or_default() {
+        CompletionKind::Chat => "chat.completion",
+        CompletionKind::Text => "text_completion",
+    };
+    Json::fields(json!({
+        "id": metadata.id.as_deref(),
+        "object": object,
+        "created": metadata.created,
+        "model": metadata.model.as_deref(),
+    }))
 }
 
 fn choice(transcript: &Transcript) -> Json<'static> {
@@ -127,7 +138,7 @@ fn choice(transcript: &Transcript) -> Json<'static> {
 }
 
 /// The message contains the fields of the deltas, and the choice those beside the deltas (C20).
-fn message_json(message: &Message) -> Json<'static> {
+pub(crate) fn message_json(message: &Message) -> Json<'static> {
     let mut object = Json::fields(json!({
         "role": message.role.as_deref(),
         "content": non_empty(&message.content),
@@ -135,10 +146,12 @@ fn message_json(message: &Message) -> Json<'static> {
         "reasoning": non_empty(&message.reasoning),
     }));
     object.push(("tool_calls".into(), tool_calls(&message.tool_calls)));
-    let legacy = Json::Value(function_call(&message.tool_calls).into());
+    let mut calls = message.tool_calls.iter();
+    let legacy = calls.find(|call| call.kind == CallKind::LegacyFunction);
+    let legacy = legacy.map_or(Json::Value(Value::Null), function_call);
     object.push(("function_call".into(), legacy));
     if let Some(audio) = &message.audio {
-        object.push(("audio".into(), Json::Value(audio.to_json())));
+        object.push(("audio".into(), Json::Value(audio.to_value())));
     }
     add_unknown_fields(&mut object, message.extra.iter());
     Json::Object(object)
@@ -174,7 +187,7 @@ fn tool_calls(calls: &[ToolCall]) -> Json<'static> {
     }
 }
 
-fn tool_call(call: &ToolCall) -> Json<'static> {
+pub(crate) fn tool_call(call: &ToolCall) -> Json<'static> {
     let entry = match call.kind {
         CallKind::Custom => {
             json!({ "id": call.id.as_deref(), "type": "custom", "custom": { "name": *call.name, "input": call.arguments } })
@@ -188,11 +201,8 @@ fn tool_call(call: &ToolCall) -> Json<'static> {
     Json::Object(entry)
 }
 
-fn function_call(calls: &[ToolCall]) -> Option<Value> {
-    let call = calls
-        .iter()
-        .find(|call| call.kind == CallKind::LegacyFunction)?;
-    Some(json!({ "name": *call.name, "arguments": call.arguments }))
+pub(crate) fn function_call(call: &ToolCall) -> Json<'static> {
+    Json::Value(json!({ "name": *call.name, "arguments": call.arguments }))
 }
 
 /// Merges log probabilities: lists are concatenated, and of other values the last one counts (M2, M6).

@@ -1,4 +1,4 @@
-//! The audio of a message, which comes in pieces of base64 (M11).
+//! The audio of a message, which arrives in pieces of base64 (M11).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use base64::{
 };
 use serde_json::Value;
 
-/// What was spoken: each piece of `data` decoded for itself and joined, the transcript concatenated.
+/// The audio of a message. Each piece of `data` is decoded separately, and the bytes are joined.
 ///
 /// # Examples
 ///
@@ -28,29 +28,19 @@ use serde_json::Value;
 pub struct Audio {
     /// The first id.
     pub id: Option<Arc<str>>,
-    /// The bytes, in the format that was asked for.
+    /// The bytes, in the format that was requested.
     pub data: Vec<u8>,
-    /// What is said.
+    /// The spoken text.
     pub transcript: String,
-    /// Until when the server knows the id, in seconds since 1970; the last value.
+    /// The time at which the id expires, in seconds since 1970. The last value counts.
     pub expires_at: Option<u64>,
-    /// Pieces of `data` that are no base64, as they came; they are not among the bytes.
+    /// Pieces of `data` that are not base64, unchanged. They are not among the bytes.
     pub undecoded: Vec<Arc<str>>,
 }
 
 impl Audio {
-    /// The `audio` of a non-streaming message.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// assert_eq!(
-    ///     unbraid_core::Audio::default().to_json().to_string(),
-    ///     r#"{"id":null,"expires_at":null,"data":"","transcript":""}"#,
-    /// );
-    /// ```
-    #[must_use]
-    pub fn to_json(&self) -> Value {
+    /// The `audio` of a message that is not streamed; what is not known is `null`.
+    pub(crate) fn to_value(&self) -> Value {
         serde_json::json!({
             "id": self.id.as_deref(),
             "expires_at": self.expires_at,
@@ -59,16 +49,16 @@ impl Audio {
         })
     }
 
-    /// Takes one delta's object; false if its data is no base64.
+    /// Adds one delta's object; false if its data is not base64.
     pub(crate) fn absorb(&mut self, raw: &str) -> bool {
-        let piece = crate::json_text::parsed(raw);
-        let text = |key: &str| piece.get(key).and_then(Value::as_str);
+        let object = crate::json_text::parsed(raw);
+        let text = |key: &str| object.get(key).and_then(Value::as_str);
         if let (None, Some(id)) = (&self.id, text("id").filter(|id| !id.is_empty())) {
             self.id = Some(id.into());
         }
         self.transcript.push_str(text("transcript").unwrap_or(""));
         let seconds = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(|s| s as u64));
-        let expires_at = piece.get("expires_at").and_then(seconds);
+        let expires_at = object.get("expires_at").and_then(seconds);
         self.expires_at = expires_at.or(self.expires_at);
         let Some(data) = text("data") else {
             return true;
@@ -82,7 +72,7 @@ impl Audio {
     }
 }
 
-/// Base64 of either alphabet, padded or not, white space ignored.
+/// Decodes base64 of either alphabet, with padding or without, and ignores white space.
 fn decode(data: &str) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new()
         .with_decode_allow_trailing_bits(true)
@@ -104,7 +94,7 @@ mod tests {
     use super::{Audio, decode};
 
     #[test]
-    fn m11_each_piece_is_padded_for_itself() {
+    fn m11_each_piece_has_its_own_padding() {
         let check = |data, expected: Option<&[u8]>| assert_eq!(decode(data).as_deref(), expected);
         check("UklGRg==", Some(b"RIFF"));
         check("UklGRg", Some(b"RIFF"));
@@ -117,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn m11_a_piece_that_is_no_base64_is_kept_as_it_came() {
+    fn m11_a_piece_that_is_not_base64_is_kept_unchanged() {
         let mut audio = Audio::default();
         assert!(audio.absorb(r#"{"id":"a1","data":"AQI=","expires_at":5}"#));
         assert!(!audio.absorb(r#"{"id":"a2","data":"?","transcript":"x"}"#));

@@ -7,7 +7,7 @@ use std::fmt::{self, Debug, Formatter};
 use crate::{
     Audio, ChoiceOutcome, Event, FinishReason, Fragment, Message, Metadata, Sequenced, Text,
     ToolCall, ToolCallUpdate, Transcript, Update, Usage, decode::Decoder, json::Repaired,
-    piece::TextDelta, transcript::CallEntry, usage::Reported,
+    text_delta::TextDelta, transcript::CallEntry, usage::Reported,
 };
 
 /// Stands for a text: `5 bytes`.
@@ -189,7 +189,7 @@ impl Debug for Transcript {
             .field("index", &self.index())
             .field("kind", &self.kind())
             .field("event_count", &self.event_count())
-            .field("calls", &self.calls.len())
+            .field("calls", &self.calls().len())
             .field("finish_reason", &self.finish_reason())
             .field("end", &self.end())
             .field("warnings", &self.warnings().len())
@@ -204,7 +204,7 @@ impl Debug for Metadata {
             .field("model", &optional_bytes(self.model.as_ref()))
             .field("first_model", &optional_bytes(self.first_model.as_ref()))
             .field("created", &self.created)
-            .field("shape", &self.shape)
+            .field("kind", &self.kind)
             .field("extra", &self.extra.len())
             .finish()
     }

@@ -36,10 +36,10 @@ use text::text_of;
 
 use crate::{
     StreamError, Update,
+    config::default_reasoning_keys,
     frame::{Frame, FrameKind},
     node,
-    options::default_reasoning_keys,
-    piece::{DeltaKind, UpdateSink, Updates},
+    text_delta::{DeltaKind, UpdateSink, Updates},
 };
 
 /// Decodes the events of one stream.
@@ -47,9 +47,9 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{decode::Decoder, frame::{FrameLimits, Framer}, limits::MAX_JSON_DEPTH};
+/// use unbraid_core::{limits::MAX_JSON_DEPTH, internal::{Decoder, FrameLimits, Framer}};
 ///
-/// let mut framer = Framer::new(FrameLimits { line: 1024, event: 1024 }, false);
+/// let mut framer = Framer::new(FrameLimits::new(1024, 1024), false);
 /// let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
 /// let mut input = &b"data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
 /// let mut texts = Vec::new();
@@ -212,7 +212,7 @@ impl Decoder {
         // Built before `finish` consumes the emitter. The updates before the error are still delivered.
         let error = StreamError::Malformed {
             what: emitter.refusal.unwrap_or("chunk JSON parsing failed"),
-            event_index: emitter.event_index,
+            event_index: emitter.event_index.into(),
             offset: frame.offset,
         };
         emitter.finish();

@@ -1,6 +1,6 @@
-//! All of it in one synchronous object.
+//! `Demux`: the whole core in one synchronous object.
 
-mod board;
+mod choice_table;
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use crate::{
     ChoiceError, ChoiceIndex, ChoiceOutcome, Config, Metadata, Sequenced, StreamError, Transcript,
     Update, Usage, Warning, pipeline::Pipeline,
 };
-use board::Board;
+use choice_table::ChoiceTable;
 
-/// Takes one completion stream apart, synchronously: bytes in, events out, every choice's transcript at hand.
+/// Separates one completion stream into its choices, synchronously: bytes in, events out, and a transcript of every choice.
 ///
-/// The same bytes give the same events however they are cut into reads. Everything is kept until the `Demux` is
-/// dropped, within [`Limits`](crate::Limits); for a stream that is read as it comes, without actors, take the events after each read.
+/// The events do not depend on how the bytes are cut into reads. Everything is kept until the `Demux` is dropped, within
+/// [`Limits`](crate::Limits). To follow a stream as it arrives, take the events after each read.
 ///
 /// # Examples
 ///
@@ -24,8 +24,8 @@ use board::Board;
 /// let mut text = String::new();
 /// for read in ["data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"He\"}}]}\n", "\ndata: [DONE]\n\n"] {
 ///     demux.feed(read.as_bytes());
-///     while let Some(stamped) = demux.next_event() {
-///         if let Event::Content(delta) = stamped.event {
+///     while let Some(event) = demux.next_event() {
+///         if let Event::Content(delta) = event.event {
 ///             text.push_str(delta);
 ///         }
 ///     }
@@ -36,25 +36,25 @@ use board::Board;
 /// ```
 #[derive(Debug)]
 pub struct Demux {
-    pipeline: Pipeline<Board>,
+    pipeline: Pipeline<ChoiceTable>,
 }
 
 impl Demux {
     /// A demultiplexer at the start of a stream.
     #[must_use]
-    pub fn new(options: Config) -> Self {
-        let board = Board::new(&options);
+    pub fn new(config: Config) -> Self {
+        let choices = ChoiceTable::new(&config);
         Self {
-            pipeline: Pipeline::new(options, board),
+            pipeline: Pipeline::new(config, choices),
         }
     }
 
-    /// Takes the next bytes of the stream. What comes behind the stream's end is dropped (S26).
+    /// Reads the next bytes of the stream. Bytes after the stream's end are ignored (S26).
     pub fn feed(&mut self, bytes: &[u8]) {
         self.pipeline.feed(bytes);
     }
 
-    /// Takes an update that was decoded elsewhere, in place of bytes.
+    /// Reads an update that was decoded elsewhere, in place of bytes.
     ///
     /// # Examples
     ///
@@ -62,7 +62,7 @@ impl Demux {
     /// use unbraid_core::{ChoiceIndex, Demux, Config, Update};
     ///
     /// let mut demux = Demux::new(Config::default());
-    /// demux.feed_update(&Update { choice: Some(ChoiceIndex(0)), content: Some("Hi".into()), last_of_event: true, ..Update::default() });
+    /// demux.feed_update(&Update::default().with_choice(ChoiceIndex(0)).with_content("Hi").with_last_of_event(true));
     /// demux.finish();
     /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().content, "Hi");
     /// ```
@@ -70,12 +70,12 @@ impl Demux {
         self.pipeline.feed_update(update);
     }
 
-    /// The source has ended: what is open ends with it. A second call does nothing.
+    /// The source has ended, and every open choice ends with it. A second call does nothing.
     pub fn finish(&mut self) {
         self.pipeline.finish();
     }
 
-    /// The source has failed, or the caller gives up: every choice that is open ends by this error.
+    /// The source has failed, or the caller gives up: every open choice ends with this error.
     ///
     /// # Examples
     ///
@@ -91,7 +91,7 @@ impl Demux {
         self.pipeline.abort(error);
     }
 
-    /// Ends one choice; what still comes for it is dropped. Nothing happens if it has ended or never came.
+    /// Ends one choice. Its further updates are dropped. Nothing happens if it has ended or never appeared.
     ///
     /// # Examples
     ///
@@ -112,10 +112,10 @@ impl Demux {
         }
     }
 
-    /// Says that no byte has come for a while, so that choices with a finish reason end, and a stream that is
+    /// Reports that no byte arrived for a while. Choices with a finish reason end, and a stream
     /// [after `[DONE]`](Self::is_after_done) closes.
     ///
-    /// The core has no clock; a caller that waits for bytes decides what a while is (the actors take 250 ms).
+    /// The core has no clock. The caller waits for bytes and decides how long is idle (the actors take 250 ms).
     ///
     /// # Examples
     ///
@@ -132,17 +132,17 @@ impl Demux {
         self.pipeline.handle_idle();
     }
 
-    /// Whether `[DONE]` has come and nothing but usage is still read ([`Config::usage_after_done`]).
+    /// Whether `[DONE]` arrived and only usage is still read ([`Config::usage_after_done`]).
     ///
-    /// Every choice has its end then, and only the stream is open. A caller that waits for bytes bounds this wait (the
-    /// actors take 100 ms) and then calls [`quiet`](Self::handle_idle), which closes the stream.
+    /// Every choice has ended then, and only the stream is open. The caller bounds the wait for further bytes (the actors
+    /// take 100 ms) and then calls [`handle_idle`](Self::handle_idle), which closes the stream.
     ///
     /// # Examples
     ///
     /// ```
     /// use unbraid_core::{Demux, Config};
     ///
-    /// let mut demux = Demux::new(Config { usage_after_done: true, ..Config::default() });
+    /// let mut demux = Demux::new(Config::default().with_usage_after_done(true));
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n");
     /// assert!(demux.is_after_done());
     /// demux.feed(b"data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n");
@@ -163,7 +163,7 @@ impl Demux {
         self.pipeline.sink.next_event()
     }
 
-    /// What the stream came to, once it is over: `Ok` even where a choice did not finish.
+    /// The result of the stream, once it is closed: `Ok` even if a choice did not finish.
     ///
     /// # Examples
     ///
@@ -178,14 +178,14 @@ impl Demux {
         self.pipeline.router().closed()
     }
 
-    /// One choice's record so far.
+    /// The transcript of one choice so far.
     #[must_use]
     pub fn choice(&self, index: ChoiceIndex) -> Option<&Transcript> {
         let slot = self.pipeline.router().slot(index)?;
-        self.pipeline.sink.log(slot)
+        self.pipeline.sink.transcript(slot)
     }
 
-    /// The records of all choices, in order of first appearance.
+    /// The transcripts of all choices, in order of first appearance.
     ///
     /// # Examples
     ///
@@ -197,10 +197,10 @@ impl Demux {
     /// assert_eq!(texts, ["Hi"]);
     /// ```
     pub fn choices(&self) -> impl Iterator<Item = &Transcript> {
-        self.pipeline.sink.logs()
+        self.pipeline.sink.transcripts()
     }
 
-    /// What a choice came to; `None` while it is open, or if it never came.
+    /// The result of a choice; `None` while it is open, and if it never appeared.
     ///
     /// # Examples
     ///
@@ -221,13 +221,13 @@ impl Demux {
         self.choice(index)?.result()
     }
 
-    /// The non-streaming response, as far as it has come; see [`aggregate`](crate::aggregate()).
+    /// The response without streaming, as far as it has arrived; see [`aggregate`](crate::aggregate()).
     #[must_use]
     pub fn aggregate(&self) -> Value {
         crate::aggregate(self.metadata(), &self.usage(), self.choices())
     }
 
-    /// The same as JSON text, in which every number stands as it came; see [`aggregate_json`](crate::aggregate_json()).
+    /// The same as JSON text, with every number unchanged; see [`aggregate_json`](crate::aggregate_json()).
     #[must_use]
     pub fn aggregate_json(&self) -> String {
         crate::aggregate_json(self.metadata(), &self.usage(), self.choices())
@@ -239,20 +239,20 @@ impl Demux {
         self.pipeline.router().usage()
     }
 
-    /// What the stream says of itself.
+    /// The envelope of the stream.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         self.pipeline.router().metadata()
     }
 
-    /// How many events came, and how many of them were read without parsing.
+    /// How many events were decoded, and how many of them by a template, without parsing.
     #[doc(hidden)]
     #[must_use]
     pub fn template_hits(&self) -> (u64, u64) {
         self.pipeline.intake().template_hits()
     }
 
-    /// Everything that was tolerated, on the stream and on its choices, by event.
+    /// All warnings, of the stream and of its choices, in the order of their events.
     ///
     /// # Examples
     ///

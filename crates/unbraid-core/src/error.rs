@@ -1,4 +1,4 @@
-//! What ends a stream, a choice or a call. Errors say where; the payload is in none of their texts.
+//! The errors of a stream and of a choice. Their messages carry positions, never payload.
 
 mod transport;
 
@@ -8,16 +8,17 @@ use serde_json::Value;
 
 pub use self::transport::TransportError;
 use crate::{
-    BodyFormat, ChoiceEnd, ChoiceIndex, LimitExceeded, json_text::Json, limits::MAX_VALUES,
-    message::ChoiceOutcome, usage::may_differ,
+    BodyFormat, ChoiceEnd, ChoiceIndex, EventIndex, LimitExceeded, json_text::Json,
+    limits::MAX_VALUES, message::ChoiceOutcome, usage::may_differ,
 };
 
-/// An error of any source, as it was given to us.
+/// An error of any source.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// What ended a whole stream before its time.
+/// The error that ended a whole stream.
 ///
-/// It is cloneable, so that every waiter gets it. A choice that was open ends with the [`ChoiceEnd`](crate::ChoiceEnd) of the same name.
+/// It is cloneable, so that every waiter receives it. An open choice ends with the [`ChoiceEnd`](crate::ChoiceEnd) of the
+/// same name. Errors are equal if they say the same.
 ///
 /// # Examples
 ///
@@ -29,35 +30,35 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// demux.finish();
 /// assert!(matches!(demux.closed(), Some(Err(StreamError::NotAStream { bytes: 22, .. }))));
 /// ```
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
     /// No async runtime runs on this thread, so nothing can be read.
     #[error("no tokio runtime runs on this thread")]
     NoRuntime,
-    /// A timeout was asked for, but the runtime has no time driver.
+    /// A timeout was configured, but the runtime has no time driver.
     #[error("a timeout was asked for, but the runtime has no time driver")]
     NoTimeDriver,
-    /// The stream ended without any event that carries an answer (L1).
+    /// The stream ended without an event that contains an answer (L1).
     #[error("the stream held no answer ({events} events)")]
     Empty {
         /// Events that were read.
         events: u64,
     },
-    /// What came is no stream of completion chunks (S29, S30, X13).
+    /// The body is not a stream of completion chunks (S29, S30, X13).
     #[error(
         "not a stream of completion chunks ({bytes} bytes, {events} events, none of them a chunk)"
     )]
     NotAStream {
         /// Bytes that were read.
         bytes: u64,
-        /// Events that were read; 0 where no event-stream field was seen at all.
+        /// Events that were read; 0 if the body contained no field of an event stream.
         events: u64,
     },
-    /// An answer in the format of another API came, or a page, and no choice of a completion.
+    /// The body is an answer in the format of another API, or a web page, and contains no choice.
     #[error("not a stream of completion chunks: it appears to be {format}")]
     UnsupportedFormat {
-        /// What it appears to be.
+        /// The format that it appears to have.
         format: BodyFormat,
         /// Events that were read.
         events: u64,
@@ -67,8 +68,8 @@ pub enum StreamError {
     Malformed {
         /// What is wrong.
         what: &'static str,
-        /// Ordinal of the event, from 0.
-        event_index: u64,
+        /// The event.
+        event_index: EventIndex,
         /// Offset of its first byte in the stream.
         offset: u64,
     },
@@ -87,13 +88,13 @@ pub enum StreamError {
     /// A limit of the whole stream was exceeded.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// The reader of the stream was lost: it panicked, or its runtime was shut down.
+    /// The reader of the stream was lost: it panicked, or its runtime stopped.
     #[error("the reader of the stream was lost")]
     Lost,
 }
 
 impl StreamError {
-    /// One lower-case word for the kind of error, as the command line prints it.
+    /// One lower-case word for the kind of error, as the command prints it.
     ///
     /// # Examples
     ///
@@ -120,8 +121,8 @@ impl StreamError {
 
 /// An error that the server reported inside the stream.
 ///
-/// `Display` and `Debug` give its type and code where these are plain identifiers; its message and body, which may hold
-/// parts of the prompt, are given only when asked for.
+/// `Display` and `Debug` contain its type and code if these are identifiers. Its message and body may contain parts of the
+/// prompt, so they are available only from the methods.
 ///
 /// # Examples
 ///
@@ -136,33 +137,37 @@ impl StreamError {
 #[derive(Clone, PartialEq)]
 pub struct ServerError {
     body: Value,
-    /// The JSON text, where a number in it may be printed otherwise. A longer one is not kept a second time.
+    /// The JSON text, if a `Value` may print a number of it in another form. A longer text is not kept twice.
     raw: Option<Box<str>>,
-    event: u64,
+    event_index: EventIndex,
 }
 
 impl ServerError {
-    /// An error from its JSON text; text that is no JSON becomes the message.
+    /// An error from its JSON text. Text that is not JSON becomes the message.
     #[must_use]
-    pub fn new(json: &str, event: u64) -> Self {
+    pub fn new(json: &str, event_index: impl Into<EventIndex>) -> Self {
         let known = serde_json::from_str(json).ok();
-        // A number that a `Value` has no room for must not make a text of all the rest.
+        // A number that a `Value` cannot represent must not turn the whole body into a text.
         let body = known.unwrap_or_else(|| crate::json_text::parsed(json));
         let raw = (json.len() <= MAX_VALUES && may_differ(json)).then(|| json.into());
-        Self { body, raw, event }
+        Self {
+            body,
+            raw,
+            event_index: event_index.into(),
+        }
     }
 
-    /// What the server sent, whole (X9).
+    /// The server's error object, complete.
     ///
-    /// A number that a [`Value`] has no room for is the nearest `f64`, or null beyond the largest of them;
-    /// [`body_json`](Self::body_json) has it as it came.
+    /// A number that a [`Value`] cannot represent is the nearest `f64`, or null beyond the range of `f64`.
+    /// [`body_json`](Self::body_json) keeps each number as the server wrote it.
     #[must_use]
     pub fn body(&self) -> &Value {
         &self.body
     }
 
-    /// The same as JSON text, in one line, in which every number stands as it came; in a body of more than
-    /// [`MAX_VALUES`] bytes as in [`body`](Self::body).
+    /// The error object as one line of JSON text, in which every number keeps its digits. The numbers of a body of more
+    /// than [`MAX_VALUES`] bytes are those of [`body`](Self::body).
     ///
     /// # Examples
     ///
@@ -178,7 +183,7 @@ impl ServerError {
         self.body_part().into_text()
     }
 
-    /// The same as a part of other JSON.
+    /// The error object as a part of other JSON.
     pub(crate) fn body_part(&self) -> Json<'_> {
         match &self.raw {
             Some(raw) => Json::Raw((&**raw).into()),
@@ -186,7 +191,7 @@ impl ServerError {
         }
     }
 
-    /// The server's message, looked for under the names that servers use.
+    /// The server's message, from the fields that servers use for it.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         if let Value::String(text) = &self.body {
@@ -203,7 +208,7 @@ impl ServerError {
         names.iter().find_map(|name| self.lookup(name)?.as_str())
     }
 
-    /// The server's type of error, if it gave one.
+    /// The server's type of error, if there is one.
     #[must_use]
     pub fn kind(&self) -> Option<&str> {
         ["type", "error_type"]
@@ -211,7 +216,7 @@ impl ServerError {
             .find_map(|name| self.lookup(name)?.as_str())
     }
 
-    /// The server's code as text, be it a number or a word.
+    /// The server's code as text, whether it is a number or a word.
     #[must_use]
     pub fn code(&self) -> Option<String> {
         ["code", "status_code"]
@@ -223,10 +228,10 @@ impl ServerError {
             })
     }
 
-    /// Ordinal of the event that carried it, from 0.
+    /// The event that contained it.
     #[must_use]
-    pub fn event_index(&self) -> u64 {
-        self.event
+    pub fn event_index(&self) -> EventIndex {
+        self.event_index
     }
 
     /// A field of the body, or of the error object inside it.
@@ -241,10 +246,10 @@ impl ServerError {
     }
 }
 
-/// The text if it is a plain identifier, so that no payload slips into a log.
+/// The text if it is an identifier: other text might be payload, which must not reach a log.
 fn identifier(text: &str) -> Option<&str> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-    (!text.is_empty() && text.len() <= 48 && text.bytes().all(plain)).then_some(text)
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    (!text.is_empty() && text.len() <= 48 && text.bytes().all(allowed)).then_some(text)
 }
 
 impl fmt::Display for ServerError {
@@ -260,7 +265,7 @@ impl fmt::Display for ServerError {
             (None, Some(code)) => write!(f, " (code {code})")?,
             (None, None) => {}
         }
-        write!(f, " in event {}", self.event)
+        write!(f, " in event {}", self.event_index)
     }
 }
 
@@ -280,27 +285,36 @@ impl StdError for ServerError {}
 /// use std::time::Duration;
 /// use unbraid_core::{TimedOut, Timeout};
 ///
-/// let error = TimedOut { timeout: Timeout::Idle, after: Duration::from_secs(30) };
+/// let error = TimedOut::new(Timeout::Idle, Duration::from_secs(30));
 /// assert_eq!(error.to_string(), "idle timeout after 30s");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{timeout} timeout after {after:?}")]
+#[non_exhaustive]
 pub struct TimedOut {
-    /// Which of the three.
+    /// Which timeout.
     pub timeout: Timeout,
     /// Its configured length.
     pub after: Duration,
+}
+
+impl TimedOut {
+    /// The error of a timeout of this length.
+    #[must_use]
+    pub fn new(timeout: Timeout, after: Duration) -> Self {
+        Self { timeout, after }
+    }
 }
 
 /// The three timeouts of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Timeout {
-    /// No byte came at all.
+    /// No byte arrived.
     FirstByte,
-    /// No byte came for a while after others had (L10); comments count as bytes (S4).
+    /// No further byte arrived for this long. Comments count as bytes (S4).
     Idle,
-    /// The stream took too long as a whole (L9).
+    /// The stream as a whole took too long.
     Total,
 }
 
@@ -314,7 +328,9 @@ impl fmt::Display for Timeout {
     }
 }
 
-/// A choice that did not come to its end, and what had arrived of it.
+/// The error of a choice, with everything that had arrived of it.
+///
+/// Two errors are equal if their outcomes are.
 ///
 /// # Examples
 ///
@@ -328,7 +344,7 @@ impl fmt::Display for Timeout {
 /// assert_eq!(error.to_string(), "choice 0: the stream ended before the choice did");
 /// assert_eq!(error.partial().message.content, "Hel");
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct ChoiceError {
     partial: Arc<ChoiceOutcome>,
 }
@@ -339,7 +355,7 @@ impl fmt::Display for ChoiceError {
     }
 }
 
-/// The `source()` is that of a failed transport: what the HTTP client said.
+/// The `source()` is that of a failed transport: the error of the HTTP client.
 impl StdError for ChoiceError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match &self.partial.end {
@@ -349,7 +365,7 @@ impl StdError for ChoiceError {
     }
 }
 
-/// Tells what `Display` tells: the partial answer is no part of an error's text.
+/// The same text as `Display`: the partial answer is payload.
 impl fmt::Debug for ChoiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ChoiceError({self})")
@@ -357,7 +373,7 @@ impl fmt::Debug for ChoiceError {
 }
 
 impl ChoiceError {
-    /// The error of a choice that ended in any way but by finishing, or that was discarded.
+    /// The error of a choice that did not finish, or that was discarded.
     #[must_use]
     pub fn new(partial: ChoiceOutcome) -> Self {
         Self {
@@ -377,7 +393,7 @@ impl ChoiceError {
         &self.partial.end
     }
 
-    /// What went wrong, as one lower-case fragment that does not name the choice: its end, or that it was discarded.
+    /// What went wrong, as one lower-case fragment without the choice: its end, or that it was discarded.
     #[must_use]
     pub fn reason(&self) -> String {
         let ChoiceOutcome { end, discarded, .. } = &*self.partial;
@@ -388,13 +404,13 @@ impl ChoiceError {
         }
     }
 
-    /// What had arrived.
+    /// Everything that had arrived.
     #[must_use]
     pub fn partial(&self) -> &ChoiceOutcome {
         &self.partial
     }
 
-    /// What had arrived, for keeps.
+    /// Everything that had arrived, as an owned value.
     #[must_use]
     pub fn into_partial(self) -> ChoiceOutcome {
         Arc::unwrap_or_clone(self.partial)

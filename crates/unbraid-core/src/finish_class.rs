@@ -1,4 +1,4 @@
-//! What a finish reason means, whatever word the provider has for it (F11).
+//! `FinishClass`: what a finish reason means, across the words of all providers (F11).
 
 use crate::FinishReason;
 
@@ -25,7 +25,7 @@ pub enum FinishClass {
     ContentFilter,
     /// The provider failed.
     Error,
-    /// The word is unknown, or says none of these.
+    /// The word is unknown, or means something else.
     Other,
 }
 
@@ -113,10 +113,9 @@ const WORDS: [(FinishClass, &[&str]); 5] = [
 ];
 
 impl FinishReason {
-    /// What the reason means, whatever word the provider has for it. The raw text stays what
-    /// [`as_str`](Self::as_str) gives.
+    /// What the reason means, across the words of all providers. The raw text is unchanged: see [`as_str`](Self::as_str).
     ///
-    /// The case of letters does not matter. A word without a row is [`FinishClass::Other`].
+    /// The case of letters does not matter. An unknown word is [`FinishClass::Other`].
     ///
     /// | class | words |
     /// |---|---|
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn f11_every_provider_s_word_has_its_class() {
+    fn f11_the_words_of_every_provider_have_a_class() {
         let anthropic = ["end_turn", "stop_sequence", "pause_turn"];
         check(FinishClass::Stop, &anthropic);
         check(
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn f11_no_word_stands_in_two_rows() {
+    fn f11_no_word_is_in_two_rows() {
         let mut words: Vec<&str> = WORDS
             .iter()
             .flat_map(|(_, words)| *words)

@@ -32,9 +32,9 @@ use sse::Sse;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::frame::{FrameLimits, Framer};
+/// use unbraid_core::internal::{FrameLimits, Framer};
 ///
-/// let mut framer = Framer::new(FrameLimits { line: 1024, event: 1024 }, false);
+/// let mut framer = Framer::new(FrameLimits::new(1024, 1024), false);
 /// let mut seen = Vec::new();
 /// for mut read in [&b"data: {\"a\""[..], b":1}\n\ndata: [DO", b"NE]\n\n"] {
 ///     while let Some(frame) = framer.next(&mut read) {
@@ -43,15 +43,15 @@ use sse::Sse;
 /// }
 /// assert!(framer.finish().is_none());
 /// assert_eq!(seen, [&b"{\"a\":1}"[..], b"[DONE]"]);
-/// # Ok::<(), unbraid_core::frame::FrameError>(())
+/// # Ok::<(), unbraid_core::internal::FrameError>(())
 /// ```
 ///
 /// A line that exceeds the limit ends the framer:
 ///
 /// ```
-/// use unbraid_core::frame::{FrameError, FrameLimits, Framer};
+/// use unbraid_core::internal::{FrameError, FrameLimits, Framer};
 ///
-/// let mut framer = Framer::new(FrameLimits { line: 8, event: 8 }, false);
+/// let mut framer = Framer::new(FrameLimits::new(8, 8), false);
 /// let mut read = &b"data: too long\n\n"[..];
 /// let error = framer.next(&mut read).and_then(Result::err);
 /// assert_eq!(error, Some(FrameError::LineTooLong { offset: 0, limit: 8 }));
@@ -318,6 +318,7 @@ pub(crate) struct LineLeft {
 
 /// The limits of a framer.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct FrameLimits {
     /// The maximum length of a line in bytes, without its end.
     pub line: usize,
@@ -325,8 +326,17 @@ pub struct FrameLimits {
     pub event: usize,
 }
 
+impl FrameLimits {
+    /// Limits on the bytes of a line and of an event.
+    #[must_use]
+    pub fn new(line: usize, event: usize) -> Self {
+        Self { line, event }
+    }
+}
+
 /// One event, borrowed until the next call. Its `Debug` shows the length of the data, and none of it.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Frame<'a> {
     /// How the frame was delimited.
     pub kind: FrameKind,
@@ -340,7 +350,8 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// Creates an event without a name.
-    pub(crate) fn of_data(data: &'a [u8], offset: u64) -> Self {
+    #[must_use]
+    pub fn of_data(data: &'a [u8], offset: u64) -> Self {
         Self {
             kind: FrameKind::Event,
             event: None,

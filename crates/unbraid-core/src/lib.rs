@@ -49,6 +49,21 @@
 //! closes it with an error of the transport, and [`Demux::cancel`] ends one choice. [`Demux::result`] is the outcome of a choice, and
 //! [`Demux::aggregate`] the response that the server would have sent without streaming.
 //!
+//! # Configuration and other open structs
+//!
+//! Structs that may gain fields ([`Config`], [`Limits`], [`Update`], ..) are `#[non_exhaustive]`: outside of this crate
+//! they have no struct literals. Start from `default()` or `new(..)`, and set each field with the method `with_` and the
+//! field's name. The fields are public, so they can also be read and assigned.
+//!
+//! ```
+//! use unbraid_core::{Config, Limits};
+//!
+//! let config = Config::default()
+//!     .with_strict(true)
+//!     .with_limits(Limits::default().with_choices(8));
+//! assert_eq!(config.limits.choices, 8);
+//! ```
+//!
 //! # JSON
 //!
 //! [`json`] reads a call's arguments as they arrive, in one pass: [`json::Partial`] values, one [`json::Field`], the
@@ -66,67 +81,91 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
+#[macro_use]
+mod with_methods;
+
 mod aggregate;
 mod audio;
 mod call_parse;
-pub mod choice;
+mod choice;
+mod choice_end;
 mod chunk;
+mod chunk_encoder;
+mod config;
 mod debug;
-pub mod decode;
+mod decode;
 mod demux;
 mod depth;
 mod dialect;
 mod error;
-pub mod event;
+mod event;
 mod finish_class;
 mod format;
-pub mod frame;
+mod frame;
+mod index;
 pub mod json;
 mod json_text;
 pub mod limits;
 mod message;
 mod metadata;
 mod node;
-mod options;
-pub mod piece;
-pub mod pipeline;
+mod pipeline;
 mod redact;
 mod report;
-pub mod route;
+mod route;
 mod text;
+mod text_delta;
 mod tool_call;
 mod transcript;
-pub mod update;
+mod update;
 mod usage;
 mod warning;
+mod wire;
 
 pub use aggregate::{aggregate, aggregate_json};
-#[doc(hidden)]
-pub use aggregate::{aggregate_of, choice_json};
 pub use audio::Audio;
 pub use call_parse::{JsonErrorKind, TypeMismatch, parse_json, parse_json_repaired};
+pub use choice_end::{ChoiceEnd, FinishReason};
+pub use chunk_encoder::ChunkEncoder;
+pub use config::{Config, FinishPolicy, ThinkTags, tool_names};
 pub use demux::Demux;
 pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
 };
-pub use event::{ChoiceEnd, Event, FinishReason, Position, Sequenced};
+pub use event::{Event, Position, Sequenced};
 pub use finish_class::FinishClass;
 pub use format::BodyFormat;
-#[doc(hidden)]
-pub use json_text::parsed;
+pub use index::{CallIndex, ChoiceIndex, EventIndex};
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use message::{ChoiceOutcome, Message};
 pub use metadata::Metadata;
-pub use options::{Config, FinishPolicy, ThinkTags, tool_names};
 pub use redact::Redact;
 pub use text::Text;
 pub use tool_call::{CallKind, CallProblem, CallStatus, ToolCall};
 pub use transcript::Transcript;
-#[doc(hidden)]
-pub use transcript::{EventFilter, TextKind};
-pub use update::{ChoiceIndex, CompletionKind, Fragment, ToolCallUpdate, Update};
+pub use update::{CompletionKind, Fragment, ToolCallUpdate, Update};
 pub use usage::{
     BYTES_PER_TOKEN, Estimated, Framing, Prompt, Tokenizer, Usage, UsageSource, completion_tokens,
     estimate, estimate_for, estimate_with, prompt_tokens,
 };
 pub use warning::Warning;
+
+/// The machinery that the sister crates drive themselves. **It is not part of the public API.**
+///
+/// Items in this module change in any release, without notice and without a new major version. `unbraid`,
+/// `unbraid-http` and `unbraid-cli` therefore depend on exactly one version of this crate (`=x.y.z`). Everyone else uses
+/// [`Demux`], which drives the same machinery.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::{
+        aggregate::{aggregate_of, choice_json},
+        choice::ChoiceMachine,
+        decode::Decoder,
+        frame::{Frame, FrameError, FrameKind, FrameLimits, Framer, Mode},
+        json_text::parsed,
+        pipeline::{Pipeline, UpdateReader},
+        route::{ChoiceSink, Router},
+        text_delta::{DeltaKind, TextDelta},
+        transcript::{EventFilter, TextKind},
+    };
+}

@@ -126,16 +126,25 @@ impl fmt::Display for Limit {
 /// ```
 /// use unbraid_core::{Limit, LimitExceeded};
 ///
-/// let error = LimitExceeded { limit: Limit::Choices, max: 128 };
+/// let error = LimitExceeded::new(Limit::Choices, 128);
 /// assert_eq!(error.to_string(), "more than 128 choices of a completion");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("more than {max} {limit}")]
+#[non_exhaustive]
 pub struct LimitExceeded {
     /// The limit.
     pub limit: Limit,
     /// Its value, in bytes, choices or calls.
     pub max: u64,
+}
+
+impl LimitExceeded {
+    /// The error of a limit that allows `max`.
+    #[must_use]
+    pub fn new(limit: Limit, max: u64) -> Self {
+        Self { limit, max }
+    }
 }
 
 /// The limits of a completion. The defaults are the constants of this module.
@@ -145,11 +154,12 @@ pub struct LimitExceeded {
 /// ```
 /// use unbraid_core::Limits;
 ///
-/// let limits = Limits { choices: 8, ..Limits::default() };
+/// let limits = Limits::default().with_choices(8);
 /// assert_eq!(limits.tool_calls, unbraid_core::limits::MAX_TOOL_CALLS);
 /// # assert_eq!(limits.choices, 8);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The maximum length of a line in bytes, without its end.
     pub line_bytes: usize,
@@ -169,6 +179,19 @@ pub struct Limits {
     /// The maximum number of warnings that the completion keeps, and that each choice keeps. Further ones are only
     /// counted.
     pub warnings: usize,
+}
+
+impl Limits {
+    with_methods! {
+        with_line_bytes(usize): line_bytes = |bytes| bytes;
+        with_event_bytes(usize): event_bytes = |bytes| bytes;
+        with_choices(usize): choices = |choices| choices;
+        with_tool_calls(usize): tool_calls = |calls| calls;
+        with_choice_bytes(u64): choice_bytes = |bytes| bytes;
+        with_completion_bytes(u64): completion_bytes = |bytes| bytes;
+        with_json_depth(usize): json_depth = |depth| depth;
+        with_warnings(usize): warnings = |warnings| warnings;
+    }
 }
 
 impl Default for Limits {

@@ -1,10 +1,10 @@
-//! What a stream says of itself: its id, model, time, and the fields that we do not know.
+//! The envelope of a stream: its id, its model, its time of creation, and unknown fields.
 
 use std::sync::Arc;
 
 use crate::{CompletionKind, Update, limits::MAX_FIELDS};
 
-/// The envelope of a completion, as far as it has come.
+/// The envelope of a completion, as far as it has arrived.
 ///
 /// # Examples
 ///
@@ -19,22 +19,23 @@ use crate::{CompletionKind, Update, limits::MAX_FIELDS};
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// The first id that is not empty (E16, E17).
+    /// The first id that is not empty (E16).
     pub id: Option<Arc<str>>,
-    /// The last model that is not empty (E20).
+    /// The last model that is not empty.
     pub model: Option<Arc<str>>,
-    /// The first model, where a router changed it mid-stream.
+    /// The first model. It differs from `model` if a router changed it within the stream.
     pub first_model: Option<Arc<str>>,
-    /// The first time of creation that is not 0, in seconds since 1970 (E18).
+    /// The first time of creation that is not 0, in seconds since 1970.
     pub created: Option<u64>,
-    /// Chat or text completion, by the first choice that came.
-    pub shape: Option<CompletionKind>,
-    /// Other fields of the envelope (`system_fingerprint`, `service_tier`, filter results ..), the last of each, as raw JSON.
+    /// Chat or text completion, by the first choice that appeared.
+    pub kind: Option<CompletionKind>,
+    /// Unknown fields of the envelope (`system_fingerprint`, `service_tier`, filter results ..) as raw JSON, the last value
+    /// of each.
     pub extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl Metadata {
-    /// Takes what an update's envelope says; true if the id is another one than before.
+    /// Adds an update's envelope; true if the id differs from the first one.
     pub(crate) fn absorb(&mut self, update: &Update<'_>) -> bool {
         let text = |text: &Option<std::borrow::Cow<'_, str>>| {
             text.as_deref().filter(|t| !t.is_empty()).map(str::to_owned)
@@ -57,7 +58,7 @@ impl Metadata {
             self.created = update.created.filter(|&created| created != 0);
         }
         if update.choice.is_some() {
-            self.shape.get_or_insert(update.kind);
+            self.kind.get_or_insert(update.kind);
         } else {
             self.extras(update);
         }

@@ -8,8 +8,8 @@ use crate::{
     decode::Decoder,
     format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
-    piece::{TextDelta, UpdateSink, Updates},
     route::{ChoiceSink, Router},
+    text_delta::{TextDelta, UpdateSink, Updates},
 };
 
 /// Framer and decoder: turns bytes into updates.
@@ -17,7 +17,7 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Config, pipeline::UpdateReader};
+/// use unbraid_core::{Config, internal::UpdateReader};
 ///
 /// let mut reader = UpdateReader::new(&Config::default());
 /// let mut input = &b"data: {\"choices\":[{\"index\":7,\"delta\":{\"content\":\"Hi\"}}]}\n\n"[..];
@@ -168,12 +168,12 @@ fn framing_error(error: FrameError, event_index: u64) -> StreamError {
         FrameError::EventTooLong { limit: max, .. } => limit(Limit::Event, max),
         FrameError::NotData { offset } => StreamError::Malformed {
             what: "a line does not begin with `data:`",
-            event_index,
+            event_index: event_index.into(),
             offset,
         },
         FrameError::NotSse { offset } => StreamError::Malformed {
             what: "the body is not an event stream",
-            event_index,
+            event_index: event_index.into(),
             offset,
         },
     }
@@ -252,7 +252,7 @@ impl<S: ChoiceSink> Pipeline<S> {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Text, Update, pipeline::Pipeline, route::ChoiceSink};
+    /// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Text, Update, internal::{ChoiceSink, Pipeline}};
     ///
     /// #[derive(Default)]
     /// struct Count(usize);
@@ -262,10 +262,10 @@ impl<S: ChoiceSink> Pipeline<S> {
     ///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {
     ///         self.0 += 1;
     ///     }
-    ///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
-    ///     fn end(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
-    ///     fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
-    ///     fn stream(&mut self, _event: Sequenced<Text>) {}
+    ///     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+    ///     fn finish(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+    ///     fn finish_with_error(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+    ///     fn stream_event(&mut self, _event: Sequenced<Text>) {}
     /// }
     ///
     /// let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";

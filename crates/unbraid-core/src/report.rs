@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
+use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,38 +11,6 @@ use crate::{
 };
 
 impl StreamError {
-    /// Returns the error as a JSON object: its `type`, its `message`, its position, and the `body` of a server's error.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let error = unbraid_core::StreamError::Empty { events: 2 };
-    /// assert_eq!(error.to_json()["type"], "empty");
-    /// assert_eq!(error.to_json()["events"], 2);
-    /// ```
-    ///
-    /// A number of the body that a [`Value`] has no room for is the nearest `f64`, or null beyond the largest of them;
-    /// [`to_json_text`](Self::to_json_text) prints each number as it came.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        self.json().into_value()
-    }
-
-    /// The same object as JSON text, in one line, in which the body of a server's error stands digit by digit as it came.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use unbraid_core::{ServerError, StreamError};
-    ///
-    /// let error = StreamError::Server(ServerError::new(r#"{"limit":1.50}"#, 7).into());
-    /// assert!(error.to_json_text().ends_with(r#","event":7,"body":{"limit":1.50}}"#));
-    /// ```
-    #[must_use]
-    pub fn to_json_text(&self) -> String {
-        self.json().into_text()
-    }
-
     fn json(&self) -> Json<'_> {
         let head = json!({ "type": self.as_str(), "message": self.to_string() });
         let mut fields = Json::fields(head);
@@ -52,7 +21,7 @@ impl StreamError {
         Json::Object(fields)
     }
 
-    /// Where it happened, and the like: all that is not a server's JSON.
+    /// The fields of each kind of error, except the server's JSON.
     fn details(&self) -> Value {
         match self {
             Self::Empty { events } => json!({ "events": events }),
@@ -78,37 +47,39 @@ impl StreamError {
     }
 }
 
+/// One object: the error's `type`, its `message`, where it happened, and for a server's error its `body`.
+///
+/// The numbers of the body keep every digit if `serde_json` writes text.
+///
+/// # Examples
+///
+/// ```
+/// let error = serde_json::to_value(unbraid_core::StreamError::Empty { events: 2 })?;
+/// assert_eq!(error["type"], "empty");
+/// assert_eq!(error["events"], 2);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl Serialize for StreamError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json().serialize(serializer)
+    }
+}
+
 impl ChoiceEnd {
-    /// Returns the error as a JSON object, or `null` if there is none. A choice that merely did not finish has no error.
+    /// The stream error of the same name, if something went wrong.
+    ///
+    /// `Interrupted` has none: the stream merely ended before the choice did.
     ///
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::ChoiceEnd;
+    /// use unbraid_core::{ChoiceEnd, StreamError};
     ///
-    /// assert!(ChoiceEnd::Interrupted.error_json().is_null());
-    /// assert_eq!(ChoiceEnd::Cancelled.error_json()["type"], "cancelled");
+    /// assert_eq!(ChoiceEnd::Cancelled.cause(), Some(StreamError::Cancelled));
+    /// assert_eq!(ChoiceEnd::Interrupted.cause(), None);
     /// ```
     #[must_use]
-    pub fn error_json(&self) -> Value {
-        self.error().map_or(Value::Null, |error| error.to_json())
-    }
-
-    /// The same as JSON text; see [`StreamError::to_json_text`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// assert_eq!(unbraid_core::ChoiceEnd::Interrupted.error_json_text(), "null");
-    /// ```
-    #[must_use]
-    pub fn error_json_text(&self) -> String {
-        self.error()
-            .map_or_else(|| "null".to_owned(), |error| error.to_json_text())
-    }
-
-    /// The stream's error of the same name.
-    fn error(&self) -> Option<StreamError> {
+    pub fn cause(&self) -> Option<StreamError> {
         Some(match self {
             Self::Finished(_) | Self::DoneWithoutFinish | Self::Interrupted => return None,
             Self::ServerError(error) => StreamError::Server(error.clone()),
@@ -121,68 +92,68 @@ impl ChoiceEnd {
     }
 }
 
-impl Warning {
-    /// Returns the warning as a JSON object: `code`, `choice`, `event`, `message`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let warning = unbraid_core::Warning::new("X13", 4, "a chunk of 7 bytes that is not JSON was skipped");
-    /// assert_eq!(warning.to_json()["code"], "X13");
-    /// ```
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({ "code": self.code, "choice": self.choice.map(|choice| choice.0), "event": self.event_index, "message": self.message })
+/// One object: `code`, `choice` (`null` for the whole stream), `event`, `message`.
+///
+/// # Examples
+///
+/// ```
+/// let warning = unbraid_core::Warning::new("X13", 4, "a chunk was skipped");
+/// assert_eq!(serde_json::to_value(&warning)?["code"], "X13");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl Serialize for Warning {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Warning", 4)?;
+        object.serialize_field("code", self.code)?;
+        object.serialize_field("choice", &self.choice)?;
+        object.serialize_field("event", &self.event_index)?;
+        object.serialize_field("message", &self.message)?;
+        object.end()
     }
 }
 
-impl<T: AsRef<str>> Sequenced<T> {
-    /// Returns the event as a JSON object: `seq`, `choice`, `type`, then its payload.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use unbraid_core::{Demux, Config};
-    ///
-    /// let mut demux = Demux::new(Config::default());
-    /// demux.feed(b"data: {\"choices\":[{\"index\":3,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
-    /// demux.next_event();
-    /// let event = demux.next_event().unwrap().to_json();
-    /// assert_eq!(event.to_string(), r#"{"seq":1,"choice":3,"type":"content.delta","delta":"Hi"}"#);
-    /// ```
-    ///
-    /// A number that a [`Value`] has no room for becomes the nearest `f64`, or null beyond the range of `f64`.
-    /// [`to_json_text`](Self::to_json_text) keeps each number as the server wrote it.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        self.json().into_value()
+/// One object: the event's `type`, then its payload, as the command prints them.
+///
+/// The numbers of usage, log probabilities, unknown fields and server errors keep every digit if `serde_json` writes text.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::Event;
+///
+/// let json = serde_json::to_string(&Event::Content("Hi"))?;
+/// assert_eq!(json, r#"{"type":"content.delta","delta":"Hi"}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl<T: AsRef<str>> Serialize for Event<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = Json::fields(json!({ "type": self.as_str() }));
+        fields.append(&mut payload(self));
+        Json::Object(fields).serialize(serializer)
     }
+}
 
-    /// Returns the same object as one line of JSON text. Numbers that the server sent (in usage, log probabilities, unknown
-    /// fields and errors) keep their exact digits.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use unbraid_core::{Demux, Config};
-    ///
-    /// let mut demux = Demux::new(Config::default());
-    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"seed\":1.50}]}\n\n");
-    /// demux.next_event();
-    /// let event = demux.next_event().unwrap().to_json_text();
-    /// assert_eq!(event, r#"{"seq":1,"choice":0,"type":"metadata","metadata":{"seed":1.50}}"#);
-    /// ```
-    #[must_use]
-    pub fn to_json_text(&self) -> String {
-        self.json().into_text()
-    }
-
-    fn json(&self) -> Json<'_> {
+/// One object: `seq`, `choice` (`null` for the stream itself), then the event.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Demux, Config};
+///
+/// let mut demux = Demux::new(Config::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":3,\"delta\":{},\"seed\":1.50}]}\n\n");
+/// demux.next_event();
+/// let json = serde_json::to_string(&demux.next_event().unwrap())?;
+/// assert_eq!(json, r#"{"seq":1,"choice":3,"type":"metadata","metadata":{"seed":1.50}}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl<T: AsRef<str>> Serialize for Sequenced<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = Json::fields(
-            json!({ "seq": self.seq, "choice": self.choice.map(|choice| choice.0), "type": self.event.as_str() }),
+            json!({ "seq": self.seq, "choice": self.choice, "type": self.event.as_str() }),
         );
         fields.append(&mut payload(&self.event));
-        Json::Object(fields)
+        Json::Object(fields).serialize(serializer)
     }
 }
 
@@ -204,7 +175,7 @@ impl<T: AsRef<str>> fmt::Display for Sequenced<T> {
     }
 }
 
-/// The payload of an event.
+/// The fields of an event's payload.
 fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
     let raw = |name: &'static str, raw| vec![(Cow::Borrowed(name), raw)];
     match event {
@@ -214,7 +185,9 @@ fn payload<T: AsRef<str>>(event: &Event<T>) -> Fields<'_> {
         Event::Usage(usage) => raw("usage", usage.raw_part()),
         Event::End(end) => {
             let mut fields = Json::fields(json!({ "end": end.as_str() }));
-            let error = end.error_json_text();
+            let error = end
+                .cause()
+                .map_or_else(|| "null".to_owned(), |error| error.json().into_text());
             fields.push(("error".into(), Json::Raw(error.into())));
             fields
         }

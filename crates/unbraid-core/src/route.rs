@@ -1,99 +1,33 @@
-//! Which choice an update belongs to, and when a choice ends for reasons that lie outside of it.
+//! Decides which choice an update belongs to, and ends choices for reasons that lie outside of them.
 //!
-//! The router is all that [`Demux`](crate::Demux) and the actors share of a stream's state: both give it every update
-//! in order, and it tells a [`ChoiceSink`] what reaches which choice. So both agree on every stream.
+//! The router is the only state that [`Demux`](crate::Demux) and the actors share about a stream as a whole. Both give it
+//! every update in order, and it calls a [`ChoiceSink`] for each choice, so both agree on every stream.
 
-mod admit;
 mod after_done;
 mod ends;
 mod folded;
+mod limits;
 mod pieces;
+mod queries;
+mod sink;
+mod state;
 mod summary;
 
 use std::sync::Arc;
 
-use folded::Folded;
-use summary::Beyond;
+use folded::FoldedIndices;
+pub use sink::ChoiceSink;
+use state::{FinishedInEvent, Route, State};
+use summary::RefusedChoices;
 
 use crate::{
-    BodyFormat, ChoiceEnd, ChoiceIndex, CompletionKind, Config, LimitExceeded, Metadata,
-    ServerError, StreamError, Update, Usage, Warning,
+    BodyFormat, ChoiceEnd, ChoiceIndex, Config, EventIndex, LimitExceeded, Metadata, ServerError,
+    StreamError, Update, Warning,
     event::{Event, Position, Sequenced},
-    piece::TextDelta,
     text::Text,
-    usage::{Known, Reported, Source},
+    usage::{Reported, Source},
     warning::Warnings,
 };
-
-/// What the router decides, to be carried out. `slot` counts choices in order of appearance.
-pub trait ChoiceSink {
-    /// A choice appeared; its first update follows at once.
-    fn open(&mut self, slot: usize, index: ChoiceIndex, shape: CompletionKind);
-    /// The choice's machine takes an update.
-    fn update(&mut self, slot: usize, update: &Update<'_>, place: Position);
-    /// The choice's machine takes a piece of text, and nothing else.
-    fn piece(&mut self, slot: usize, piece: &TextDelta<'_>, place: Position) {
-        self.update(slot, &piece.to_update(), place);
-    }
-    /// The choice has ended, and this came behind its end.
-    fn late(&mut self, slot: usize, update: &Update<'_>, place: Position);
-    /// The choice ends, unless it has already.
-    fn end(&mut self, slot: usize, end: ChoiceEnd, place: Position);
-    /// The choice ends by an error of its own.
-    fn fail(&mut self, slot: usize, end: ChoiceEnd, place: Position);
-    /// The choice ends by the stream's error although its finish reason came: both came in one event (X4).
-    fn fail_with_stream(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
-        self.fail(slot, end, place);
-    }
-    /// The stream itself has news.
-    fn stream(&mut self, event: Sequenced<Text>);
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Open,
-    /// Its finish reason came with the event of this ordinal.
-    Finished(u64),
-    Ended,
-    /// Ended by a limit or by the caller: nothing more is kept of it.
-    Shut,
-}
-
-/// Whose finish reason an event brought.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Finish {
-    #[default]
-    None,
-    One(ChoiceIndex),
-    /// The last of them.
-    Several(ChoiceIndex),
-}
-
-impl Finish {
-    fn and(self, index: ChoiceIndex) -> Self {
-        match self {
-            Self::None => Self::One(index),
-            Self::One(known) if known == index => self,
-            Self::One(_) | Self::Several(_) => Self::Several(index),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Route {
-    index: ChoiceIndex,
-    state: State,
-    /// The last event that brought a delta.
-    delta_at: u64,
-    deltas: u64,
-    /// Updates without a delta: a role, a reason.
-    bare: u64,
-    /// Those of them that brought no text: log probabilities, sound, the header of a call.
-    wordless: u64,
-    /// Whether a finish reason came.
-    reason: bool,
-    spent: u64,
-}
 
 /// Routes the updates of one stream.
 ///
@@ -102,87 +36,91 @@ struct Route {
 /// ```
 /// use unbraid_core::{
 ///     ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Text, Update,
-///     route::{Router, ChoiceSink},
+///     internal::{ChoiceSink, Router},
 /// };
 ///
-/// /// Notes which choices open and end.
+/// /// Records which choices open and end.
 /// #[derive(Default)]
-/// struct Notes(Vec<String>);
+/// struct Records(Vec<String>);
 ///
-/// impl ChoiceSink for Notes {
+/// impl ChoiceSink for Records {
 ///     fn open(&mut self, _slot: usize, index: ChoiceIndex, _kind: CompletionKind) {
 ///         self.0.push(format!("{index} opens"));
 ///     }
-///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
-///     fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
-///     fn end(&mut self, slot: usize, end: ChoiceEnd, _place: Position) {
+///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+///     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+///     fn finish(&mut self, slot: usize, end: ChoiceEnd, _position: Position) {
 ///         self.0.push(format!("slot {slot} ends: {}", end.as_str()));
 ///     }
-///     fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
-///     fn stream(&mut self, _event: Sequenced<Text>) {}
+///     fn finish_with_error(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+///     fn stream_event(&mut self, _event: Sequenced<Text>) {}
 /// }
 ///
-/// let (mut router, mut notes) = (Router::new(Config::default()), Notes::default());
-/// let update = Update { choice: Some(ChoiceIndex(7)), content: Some("Hi".into()), ..Update::default() };
-/// router.update(&update, &mut notes);
-/// router.update(&Update { event_index: 1, done: true, ..Update::default() }, &mut notes);
-/// assert_eq!(notes.0, ["7 opens", "slot 0 ends: done_without_finish"]);
+/// let (mut router, mut records) = (Router::new(Config::default()), Records::default());
+/// let update = Update::default().with_choice(ChoiceIndex(7)).with_content("Hi");
+/// router.update(&update, &mut records);
+/// router.update(&Update::default().with_event_index(1).with_done(true), &mut records);
+/// assert_eq!(records.0, ["7 opens", "slot 0 ends: done_without_finish"]);
 /// ```
 #[derive(Debug)]
 pub struct Router {
-    options: Config,
+    config: Config,
     routes: Vec<Route>,
-    /// The slots of small indices.
+    /// The slots of small indices, for a lookup without a search.
     slots: Vec<Option<usize>>,
+    /// Routes in the state `Finished`.
     finished: usize,
-    spent: u64,
+    /// Bytes that the updates of all choices cost so far.
+    cost: u64,
     position: Position,
-    next_at: u64,
+    next_event: EventIndex,
     events: u64,
     is_chunk: bool,
     /// What the events without choices appear to be.
     format: Option<BodyFormat>,
     choices_in_event: u32,
-    /// Whose reason came in the last event, and in this one.
-    finish_before: Finish,
-    finish_now: Finish,
+    finished_in_last_event: FinishedInEvent,
+    finished_in_event: FinishedInEvent,
+    /// The number of the next event of the stream itself.
     seq: u64,
     metadata: Metadata,
-    /// Whether the options can have a use for a piece's update: known beforehand, since pieces are the bulk of a stream.
-    inspects_pieces: bool,
-    /// Whether the last update's envelope had another id than the first.
+    /// Whether the configuration can have a use for the update of a text delta. It is computed once, because nearly every
+    /// event of a stream is a text delta.
+    inspects_text_deltas: bool,
+    /// Whether the last update's envelope had another id than the first one.
     id_changed: bool,
-    /// Updates that came, mere pieces of text left out.
+    /// Updates so far, not counting text deltas.
     updates: u64,
     warnings: Warnings,
     usage: Reported,
+    /// The limit on choices, if it refused one.
     refused: Option<LimitExceeded>,
-    beyond: Beyond,
-    folded: Folded,
-    /// `[DONE]` came, and only usage is still read (U13).
+    refused_choices: RefusedChoices,
+    folded: FoldedIndices,
+    /// Whether `[DONE]` arrived and only usage is still read (U13).
     after_done: bool,
     closed: Option<Result<(), StreamError>>,
 }
 
 impl Router {
-    /// A router for one stream.
+    /// A router at the start of a stream.
     #[must_use]
-    pub fn new(options: Config) -> Self {
+    pub fn new(config: Config) -> Self {
         Self {
-            inspects_pieces: pieces::inspects(&options),
-            options,
+            inspects_text_deltas: pieces::inspects(&config),
+            config,
             routes: Vec::new(),
             slots: Vec::new(),
             finished: 0,
-            spent: 0,
+            cost: 0,
             position: Position::default(),
-            next_at: 0,
+            next_event: EventIndex::default(),
             events: 0,
             is_chunk: false,
             format: None,
             choices_in_event: 0,
-            finish_before: Finish::None,
-            finish_now: Finish::None,
+            finished_in_last_event: FinishedInEvent::None,
+            finished_in_event: FinishedInEvent::None,
             seq: 0,
             metadata: Metadata::default(),
             id_changed: false,
@@ -190,212 +128,137 @@ impl Router {
             warnings: Warnings::default(),
             usage: Reported::default(),
             refused: None,
-            beyond: Beyond::default(),
-            folded: Folded::default(),
+            refused_choices: RefusedChoices::default(),
+            folded: FoldedIndices::default(),
             after_done: false,
             closed: None,
         }
     }
 
-    /// What the stream came to, once it is over.
-    #[must_use]
-    pub fn closed(&self) -> Option<&Result<(), StreamError>> {
-        self.closed.as_ref()
-    }
-
-    /// The envelope so far.
-    #[must_use]
-    pub fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-
-    /// Warnings about the stream, and about choices where the stream saw them.
-    #[must_use]
-    pub fn warnings(&self) -> &[Warning] {
-        self.warnings.kept()
-    }
-
-    /// How many warnings found no room among [`warnings`](Self::warnings).
-    #[must_use]
-    pub fn warnings_dropped(&self) -> u64 {
-        self.warnings.dropped()
-    }
-
-    /// A count that stands still while nothing comes but pieces of text: they leave [`metadata`](Self::metadata) as it is.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn updates(&self) -> u64 {
-        self.updates
-    }
-
-    /// Reported usage so far.
-    #[must_use]
-    pub fn usage(&self) -> Usage {
-        let received = |r: &Route| (r.index, r.deltas.saturating_sub(r.wordless));
-        let received: Vec<_> = self.routes.iter().map(received).collect();
-        self.usage.usage(&Known {
-            received: &received,
-            finished: self.routes.iter().all(|route| route.reason),
-            choices_per_prompt: self.options.choices_per_prompt,
-        })
-    }
-
-    /// Whether a choice has its finish reason but has not ended: then [`quiet`](Self::handle_idle) has something to do.
-    #[must_use]
-    pub fn has_finished_choices(&self) -> bool {
-        self.finished > 0
-    }
-
-    /// Whether every choice has ended and as many have come as were asked for.
-    #[must_use]
-    pub fn all_ended(&self) -> bool {
-        let expected = self.options.expect_choices.map_or(1, |n| n as usize).max(1);
-        self.routes.len() >= expected
-            && self
-                .routes
-                .iter()
-                .all(|r| matches!(r.state, State::Ended | State::Shut))
-    }
-
-    /// Whether the choice of a slot has ended, however it did.
-    #[must_use]
-    pub fn has_ended(&self, slot: usize) -> bool {
-        let over = |r: &Route| matches!(r.state, State::Ended | State::Shut);
-        self.routes.get(slot).is_some_and(over)
-    }
-
-    /// The slot of a choice that has appeared.
-    #[must_use]
-    pub fn slot(&self, index: ChoiceIndex) -> Option<usize> {
-        match self.slots.get(index.0 as usize) {
-            Some(slot) => *slot,
-            None => self.routes.iter().position(|r| r.index == index),
-        }
-    }
-
-    /// Takes the next update of the stream.
+    /// Routes the next update of the stream.
     pub fn update(&mut self, update: &Update<'_>, sink: &mut impl ChoiceSink) {
         if self.closed.is_some() {
-            return; // S26: nothing counts behind the end.
+            return; // S26: what follows the end is ignored.
         }
         if self.after_done {
             return self.usage_after_done(update);
         }
         self.updates += 1;
         // Before anything of it is kept: the fields beside an error repeat its message.
-        let redacted = self.options.redact.update(update);
+        let redacted = self.config.redact.update(update);
         let update = redacted.as_ref().unwrap_or(update);
         self.id_changed = self.metadata.absorb(update);
-        self.take(update, sink);
+        self.apply(update, sink);
     }
 
-    fn take(&mut self, update: &Update<'_>, sink: &mut impl ChoiceSink) {
+    /// Routes an update whose envelope has been read.
+    fn apply(&mut self, update: &Update<'_>, sink: &mut impl ChoiceSink) {
         if self.after_done {
-            return; // a piece of text, which holds no usage
+            return; // a text delta, which contains no usage
         }
         if self.events > 0 && update.event_index != self.position.event {
             self.end_of_last_event(sink);
         }
-        let place = self.place(update.event_index);
+        let position = self.next_position(update.event_index);
         self.is_chunk |= update.is_chunk;
         if let Some(format) = update.format {
             self.recognise(format);
         }
-        let folded = self.options.expect_choices == Some(1);
+        let folded = self.config.expect_choices == Some(1);
         for warning in &update.warnings {
             let mut warning = warning.clone();
             if folded && warning.choice.is_some() {
                 warning.choice = Some(ChoiceIndex(0));
             }
-            self.warn(warning, place, sink);
+            self.warn(warning, position, sink);
         }
         if self.id_changed {
             self.warn(
                 Warning::new("E16", update.event_index, "the completion id changed"),
-                place,
+                position,
                 sink,
             );
         }
         match update.choice {
-            Some(index) => self.choice(index, update, place, sink),
-            None => self.news(update, place, sink),
+            Some(index) => self.choice_update(index, update, position, sink),
+            None => self.stream_update(update, position, sink),
         }
         if update.last_of_event && self.closed.is_none() {
             self.end_of_event(update.event_index, sink);
         }
     }
 
-    fn place(&mut self, at: u64) -> Position {
-        let first = self.events == 0 || at != self.position.event;
+    /// The position of the next update, which belongs to this event.
+    fn next_position(&mut self, event: EventIndex) -> Position {
+        let first = self.events == 0 || event != self.position.event;
         self.position = if first {
-            Position {
-                event: at,
-                update: 0,
-            }
+            Position { event, update: 0 }
         } else {
             Position {
-                event: at,
+                event,
                 update: self.position.update + 1,
             }
         };
         if first {
             self.events += 1;
             self.choices_in_event = 0;
-            self.finish_before = std::mem::take(&mut self.finish_now);
+            self.finished_in_last_event = std::mem::take(&mut self.finished_in_event);
         }
-        self.next_at = at + 1;
+        self.next_event = event.next();
         self.position
     }
 
-    fn choice(
+    /// Routes an update to its choice, which may have to be opened first.
+    fn choice_update(
         &mut self,
         index: ChoiceIndex,
         update: &Update<'_>,
-        place: Position,
+        position: Position,
         sink: &mut impl ChoiceSink,
     ) {
         self.choices_in_event += 1;
-        let index = if self.options.expect_choices == Some(1) {
-            self.folded.note(index, update);
+        let index = if self.config.expect_choices == Some(1) {
+            self.folded.record(index, update);
             ChoiceIndex(0)
         } else {
             index
         };
         let Some(slot) = self
             .slot(index)
-            .or_else(|| self.open(index, update.kind, place, sink))
+            .or_else(|| self.open(index, update.kind, position, sink))
         else {
-            return self.beyond.note(index, update);
+            return self.refused_choices.record(index, update);
         };
         if let Some(raw) = &update.usage {
             self.usage.choice(index, raw);
         }
-        if !self.spend(slot, update, place, sink) {
+        if !self.charge(slot, update, position, sink) {
             return;
         }
         let Some(route) = self.routes.get_mut(slot) else {
             return;
         };
         match route.state {
-            State::Shut => return,
-            State::Ended => return self.late(slot, update, place, sink),
-            State::Open | State::Finished(_) => sink.update(slot, update, place),
+            State::Discarding => return,
+            State::Ended => return self.late_update(slot, update, position, sink),
+            State::Open | State::Finished(_) => sink.update(slot, update, position),
         }
         if update.has_delta() {
-            route.delta_at = place.event;
+            route.last_delta = position.event;
             route.deltas += 1;
-            route.wordless += u64::from(!update.has_text());
+            route.textless_deltas += u64::from(!update.has_text());
         } else {
-            route.bare += 1;
+            route.bare_updates += 1;
         }
-        self.settle(slot, update, place, sink);
+        self.after_update(slot, update, position, sink);
     }
 
-    fn settle(
+    /// Updates the state of a choice after its update: a finish reason or an error may have arrived.
+    fn after_update(
         &mut self,
         slot: usize,
         update: &Update<'_>,
-        place: Position,
+        position: Position,
         sink: &mut impl ChoiceSink,
     ) {
         let Some(route) = self.routes.get_mut(slot) else {
@@ -403,15 +266,15 @@ impl Router {
         };
         let reason = update.finish_reason.as_deref().unwrap_or_default();
         if !reason.is_empty() && route.state == State::Open {
-            route.state = State::Finished(place.event);
-            route.reason = true;
+            route.state = State::Finished(position.event);
+            route.has_finish_reason = true;
             self.finished += 1;
-            self.finish_now = self.finish_now.and(route.index);
+            self.finished_in_event = self.finished_in_event.with(route.index);
         }
         if let Some(raw) = &update.error {
-            let error = Arc::new(ServerError::new(raw, place.event));
+            let error = Arc::new(ServerError::new(raw, position.event));
             self.set_state(slot, State::Ended);
-            sink.fail(slot, ChoiceEnd::ServerError(error), place);
+            sink.finish_with_error(slot, ChoiceEnd::ServerError(error), position);
         }
     }
 
@@ -423,73 +286,85 @@ impl Router {
         route.state = state;
     }
 
-    fn late(
+    /// Gives an update to a choice that has ended; its message still contains it (F6).
+    fn late_update(
         &mut self,
         slot: usize,
         update: &Update<'_>,
-        place: Position,
+        position: Position,
         sink: &mut impl ChoiceSink,
     ) {
-        sink.late(slot, update, place);
+        sink.late_update(slot, update, position);
         if update.has_delta() {
             let index = self.routes.get(slot).map_or(ChoiceIndex(0), |r| r.index);
             self.warn(
                 Warning::new(
                     "F6",
-                    place.event,
+                    position.event,
                     "text or calls after the choice had ended",
                 )
                 .with_choice(index),
-                place,
+                position,
                 sink,
             );
         }
     }
 
-    fn news(&mut self, update: &Update<'_>, place: Position, sink: &mut impl ChoiceSink) {
-        self.spent = self.spent.saturating_add(update.cost());
+    /// Applies an update of the stream itself: usage, an error, or the end mark.
+    fn stream_update(
+        &mut self,
+        update: &Update<'_>,
+        position: Position,
+        sink: &mut impl ChoiceSink,
+    ) {
+        self.cost = self.cost.saturating_add(update.cost());
         if !self.within_completion(sink) {
             return;
         }
         if let Some(raw) = &update.usage {
-            let last = self.routes.iter().all(|route| route.reason);
-            let source = match (self.choices_in_event, self.finish_before, self.finish_now) {
-                (1.., _, Finish::One(choice)) => Source::AtFinish {
+            let last = self.routes.iter().all(|route| route.has_finish_reason);
+            let source = match (
+                self.choices_in_event,
+                self.finished_in_last_event,
+                self.finished_in_event,
+            ) {
+                (1.., _, FinishedInEvent::One(choice)) => Source::AtFinish {
                     choice,
                     shared: false,
                     last,
                 },
-                (1.., _, Finish::Several(choice)) => Source::AtFinish {
+                (1.., _, FinishedInEvent::Several(choice)) => Source::AtFinish {
                     choice,
                     shared: true,
                     last,
                 },
-                (1.., _, Finish::None) => Source::WithChoices,
-                (0, Finish::One(choice), _) => Source::AfterFinish { choice, last },
-                (0, Finish::None | Finish::Several(_), _) => Source::Bare,
+                (1.., _, FinishedInEvent::None) => Source::WithChoices,
+                (0, FinishedInEvent::One(choice), _) => Source::AfterFinish { choice, last },
+                (0, FinishedInEvent::None | FinishedInEvent::Several(_), _) => Source::Bare,
             };
             self.usage.envelope(raw, source);
         }
         if let Some(raw) = &update.error {
-            let error = StreamError::Server(Arc::new(ServerError::new(raw, place.event)));
-            return self.close_in(Some(place.event), Err(error), sink);
+            let error = StreamError::Server(Arc::new(ServerError::new(raw, position.event)));
+            return self.close_in(Some(position.event), Err(error), sink);
         }
         if update.done {
             self.done(sink);
         }
     }
 
-    fn warn(&mut self, warning: Warning, place: Position, sink: &mut impl ChoiceSink) {
-        if self.warnings.keep(&warning, self.options.limits.warnings) {
-            self.tell(Event::Warning(warning), place, sink);
+    fn warn(&mut self, warning: Warning, position: Position, sink: &mut impl ChoiceSink) {
+        if self.warnings.keep(&warning, self.config.limits.warnings) {
+            self.emit(Event::Warning(warning), position, sink);
         }
     }
 
-    fn tell(&mut self, event: Event<Text>, place: Position, sink: &mut impl ChoiceSink) {
-        sink.stream(Sequenced {
+    /// Emits an event of the stream itself.
+    fn emit(&mut self, event: Event<Text>, position: Position, sink: &mut impl ChoiceSink) {
+        sink.stream_event(Sequenced {
             choice: None,
             seq: self.seq,
-            position: place,
+            position,
             event,
         });
         self.seq += 1;

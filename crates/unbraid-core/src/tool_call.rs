@@ -1,4 +1,4 @@
-//! What is known of a tool call, and what its arguments turned out to be.
+//! `ToolCall`, and the status of its arguments.
 
 mod cut;
 mod problem;
@@ -8,18 +8,21 @@ use std::{fmt, sync::Arc};
 pub(crate) use cut::cuts_calls;
 pub use problem::CallProblem;
 
-use crate::json::{Verdict, check, check_cut};
+use crate::{
+    CallIndex,
+    json::{Verdict, check, check_cut},
+};
 
-/// The three kinds of call.
+/// The kind of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallKind {
     /// A function with JSON arguments.
     #[default]
     Function,
-    /// A custom tool with raw text input (T31).
+    /// A custom tool with raw text input.
     Custom,
-    /// The `function_call` of 2023: no id, one a choice (T36).
+    /// The `function_call` of 2023, without an id and at most one per choice (T36).
     LegacyFunction,
 }
 
@@ -41,32 +44,32 @@ impl CallKind {
     }
 }
 
-/// What a call's arguments are at the end of its choice. They are never repaired or replaced in place.
+/// The status of a call at the end of its choice. The arguments themselves are never repaired or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallStatus {
     /// One JSON value (or a custom tool's text).
     Complete,
-    /// Nothing, or white space, in a choice that ended by itself: a call without arguments (T23).
+    /// Nothing or white space, in a choice that was not cut: a call without arguments (T23).
     EmptyAsObject,
-    /// JSON but for raw control characters (J1 to J3) or halves of surrogate pairs (J17) in its strings, or behind a `{}`
+    /// JSON, except for raw control characters (J1 to J3) or halves of surrogate pairs (J17) in its strings, or after a `{}`
     /// placeholder (T22).
     Repaired,
-    /// The text ends inside the value (J6, J7), or the choice was cut and the text cannot show that it is whole: there is
-    /// none yet, or it is a bare number or a custom tool's text.
+    /// The text ends inside the value (J6, J7), or the choice was cut and the text may be incomplete: it is empty, a bare
+    /// number, or a custom tool's text.
     Truncated,
     /// Several values in a row (J12).
     Concatenated,
-    /// No JSON before the text's end.
+    /// Not JSON.
     Invalid,
-    /// No name ever came.
+    /// The call has no name.
     MissingName,
-    /// No id ever came.
+    /// The call has no id.
     MissingId,
 }
 
 impl CallStatus {
-    /// One lower-case word, as the command line prints it.
+    /// One lower-case word, as the command prints it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,12 +84,12 @@ impl CallStatus {
         }
     }
 
-    /// Judges a call of a choice that ended by itself, by what came of it.
+    /// The status of a call in a choice that was not cut.
     ///
     /// In a choice that was cut (by `length`, an error, the end of the stream ..) a call without arguments is
-    /// [`Truncated`](Self::Truncated); the status of a [`ToolCallHandle`] takes that into account.
+    /// [`Truncated`](Self::Truncated). The status of a [`ToolCall`] takes that into account.
     ///
-    /// A missing name comes first, then what is wrong with the arguments, then a missing id: the graver fault is told.
+    /// If several statuses apply, the gravest is returned: a missing name, then a fault of the arguments, then a missing id.
     ///
     /// # Examples
     ///
@@ -98,11 +101,11 @@ impl CallStatus {
     /// ```
     #[must_use]
     pub fn check(kind: CallKind, id: Option<&str>, name: &str, arguments: &str) -> Self {
-        Self::judge_at_end(kind, id, name, arguments, false)
+        Self::check_at_end(kind, id, name, arguments, false)
     }
 
-    /// Judges a call by what came of it, and by whether the choice's end cut it.
-    pub(crate) fn judge_at_end(
+    /// The status of a call; `cut` says whether the choice's end cut it.
+    pub(crate) fn check_at_end(
         kind: CallKind,
         id: Option<&str>,
         name: &str,
@@ -112,16 +115,16 @@ impl CallStatus {
         if name.is_empty() {
             return Self::MissingName;
         }
-        match judge_arguments(kind, arguments, cut).into() {
+        match check_arguments(kind, arguments, cut).into() {
             fault @ (Self::Truncated | Self::Concatenated | Self::Invalid) => fault,
             _ if id.is_none() && kind != CallKind::LegacyFunction => Self::MissingId,
-            judged => judged,
+            status => status,
         }
     }
 }
 
-/// What arguments are; where the choice was cut, only what shows its own end is whole.
-fn judge_arguments(kind: CallKind, arguments: &str, cut: bool) -> Verdict {
+/// Checks arguments. If the choice was cut, only text that shows its own end is complete.
+fn check_arguments(kind: CallKind, arguments: &str, cut: bool) -> Verdict {
     match (kind, cut) {
         (CallKind::Custom, true) => Verdict::Truncated,
         (CallKind::Custom, false) => Verdict::Complete, // T31: its input is text
@@ -131,9 +134,9 @@ fn judge_arguments(kind: CallKind, arguments: &str, cut: bool) -> Verdict {
 }
 
 impl ToolCall {
-    /// What its arguments are, as far as the choice's end says that they are whole.
-    fn judged(&self) -> Verdict {
-        judge_arguments(self.kind, &self.arguments, self.may_be_cut())
+    /// The verdict on its arguments, given how the choice ended.
+    fn verdict(&self) -> Verdict {
+        check_arguments(self.kind, &self.arguments, self.may_be_cut())
     }
 
     /// Whether the choice has not ended, or its end cut the call.
@@ -141,9 +144,9 @@ impl ToolCall {
         matches!(self.status, None | Some(CallStatus::Truncated))
     }
 
-    /// Whether the arguments would pass for a value by themselves, but the choice's end says that more was to come.
+    /// Whether the arguments are a value by themselves, but may be incomplete because the choice was cut.
     pub(crate) fn lacks_arguments(&self) -> bool {
-        self.judged() == Verdict::Truncated && check(&self.arguments) != Verdict::Truncated
+        self.verdict() == Verdict::Truncated && check(&self.arguments) != Verdict::Truncated
     }
 }
 
@@ -153,7 +156,7 @@ impl fmt::Display for CallStatus {
     }
 }
 
-/// A call as it stands: at the end of its choice, or so far.
+/// A tool call, at the end of its choice or so far.
 ///
 /// # Examples
 ///
@@ -175,9 +178,9 @@ impl fmt::Display for CallStatus {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Its ordinal within the choice, from 0, in order of appearance: what events call it by.
-    pub call_index: u32,
-    /// The wire's index, if it had one.
+    /// Its ordinal within the choice, as in the events.
+    pub call_index: CallIndex,
+    /// The wire's index, if the call has one.
     pub wire_index: Option<i64>,
     /// The server's id.
     pub id: Option<Arc<str>>,
@@ -185,17 +188,17 @@ pub struct ToolCall {
     pub name: Arc<str>,
     /// Function, custom tool or legacy function call.
     pub kind: CallKind,
-    /// The raw text, as it came.
+    /// The raw text, unchanged.
     pub arguments: String,
-    /// The judgement; `None` while the choice is open.
+    /// The status; `None` while the choice is open.
     pub status: Option<CallStatus>,
-    /// Other fields of the call, as raw JSON (T40).
+    /// Unknown fields of the call, as raw JSON.
     pub extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl From<Verdict> for CallStatus {
-    fn from(judged: Verdict) -> Self {
-        match judged {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
             Verdict::Complete => Self::Complete,
             Verdict::EmptyAsObject => Self::EmptyAsObject,
             Verdict::Repaired => Self::Repaired,
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_judged_by_their_text() {
+    fn the_status_follows_from_the_text() {
         check("{\"a\":1}", CallStatus::Complete);
         check("", CallStatus::EmptyAsObject);
         check(" \n", CallStatus::EmptyAsObject);
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn t18_a_missing_name_or_id_is_named() {
+    fn t18_a_missing_name_or_id_is_a_status() {
         assert_eq!(
             CallStatus::check(CallKind::Function, Some("id"), "", "{}"),
             CallStatus::MissingName

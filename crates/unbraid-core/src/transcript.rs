@@ -1,7 +1,7 @@
-//! Everything that came of one choice: one growing text, a record for each event, and the little that is not text.
+//! `Transcript`: the events of one choice, as one growing text and a record for each event.
 //!
-//! No delta costs an allocation of its own. [`ChoiceMachine`](crate::choice::ChoiceMachine) is the only writer; readers see
-//! records `0..visible()`, which are the choice's events, and the message that they add up to.
+//! A delta costs no allocation of its own. [`ChoiceMachine`](crate::choice::ChoiceMachine) is the only writer. Readers see the
+//! first `event_count()` records as events, and the message that all records add up to.
 
 mod call_entry;
 mod fields;
@@ -16,8 +16,8 @@ pub(crate) use fields::{Field, Level, raw_pairs};
 pub use gather::{EventFilter, TextKind};
 
 use crate::{
-    ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, FinishReason, Sequenced, Warning,
-    event::Position, message::ChoiceOutcome, warning::Warnings,
+    CallIndex, ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, EventIndex,
+    FinishReason, Sequenced, Warning, event::Position, message::ChoiceOutcome, warning::Warnings,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,17 +41,18 @@ pub(crate) enum Kind {
     End,
 }
 
-/// One event: its kind, where its text ends (it begins where the last one ended), and a number that the kind explains.
+/// One event. Its text begins where the text of the record before it ends.
 #[derive(Debug, Clone, Copy)]
 struct Record {
-    at: u64,
-    position: u32,
+    event: EventIndex,
+    update: u32,
     text_end: u32,
+    /// The ordinal of the call or of the warning, or the count of fields inside the delta.
     number: u32,
     kind: Kind,
 }
 
-/// The record of one choice.
+/// The events of one choice, and everything else that is known about it.
 ///
 /// # Examples
 ///
@@ -67,30 +68,31 @@ struct Record {
 #[derive(Clone)]
 pub struct Transcript {
     index: ChoiceIndex,
-    shape: CompletionKind,
+    kind: CompletionKind,
     text: String,
     records: Vec<Record>,
     warnings: Warnings,
-    pub(crate) calls: Vec<CallEntry>,
+    calls: Vec<CallEntry>,
     role: Option<Arc<str>>,
     finish: Option<FinishReason>,
     finish_raw: Vec<Arc<str>>,
     extra: Vec<Field>,
-    /// What was last told of the deltas' fields; their values stand in the records.
+    /// The last emitted values of the deltas' fields. The records contain all of them.
     delta_extra: Vec<Field>,
+    /// The end, and how many events readers see: records after it belong to the message only.
     end: Option<(ChoiceEnd, usize)>,
     discarded: bool,
-    /// Bytes of what the model wrote that were discarded: all that usage needs of them.
+    /// Bytes that the model wrote and that were discarded; an estimate of usage needs them.
     discarded_bytes: u64,
 }
 
 impl Transcript {
-    /// An empty record.
+    /// An empty transcript.
     #[must_use]
-    pub fn new(index: ChoiceIndex, shape: CompletionKind) -> Self {
+    pub fn new(index: ChoiceIndex, kind: CompletionKind) -> Self {
         Self {
             index,
-            shape,
+            kind,
             text: String::new(),
             records: Vec::new(),
             warnings: Warnings::default(),
@@ -115,10 +117,10 @@ impl Transcript {
     /// Chat or text completion.
     #[must_use]
     pub fn kind(&self) -> CompletionKind {
-        self.shape
+        self.kind
     }
 
-    /// The role, once it is known; text completions have none (C1, C5).
+    /// The role, once it has arrived. Text completions have none.
     #[must_use]
     pub fn role(&self) -> Option<&Arc<str>> {
         self.role.as_ref()
@@ -130,13 +132,13 @@ impl Transcript {
         self.finish.as_ref()
     }
 
-    /// How the choice ended, once it has.
+    /// How the choice ended; `None` while it is open.
     #[must_use]
     pub fn end(&self) -> Option<&ChoiceEnd> {
         self.end.as_ref().map(|(end, _)| end)
     }
 
-    /// How many events there are to read; it never shrinks.
+    /// How many events there are. The count never shrinks, except by [`discard`](Self::discard).
     #[must_use]
     pub fn event_count(&self) -> usize {
         self.end
@@ -144,7 +146,7 @@ impl Transcript {
             .map_or(self.records.len(), |(_, visible)| *visible)
     }
 
-    /// The event of a number, counted from 0; `None` where it has not happened (or was discarded).
+    /// The event with this number, counted from 0; `None` if it has not happened or was discarded.
     ///
     /// # Examples
     ///
@@ -157,31 +159,31 @@ impl Transcript {
     /// assert_eq!(names, ["choice.start", "content.delta", "finish", "content.done", "end"]);
     /// ```
     #[must_use]
-    #[inline(never)] // inlined, it is built piece by piece and copied, which takes longer than the call
+    #[inline(never)] // measured: inlined, the event is built field by field and copied, which costs more than the call
     pub fn event(&self, seq: usize) -> Option<Sequenced<&str>> {
         let record = self.records.get(seq).filter(|_| seq < self.event_count())?;
         let text = self.text_of(seq);
-        let stamped = |event| Sequenced {
+        let sequenced = |event| Sequenced {
             choice: Some(self.index),
             seq: seq as u64,
             position: Position {
-                event: record.at,
-                update: record.position,
+                event: record.event,
+                update: record.update,
             },
             event,
         };
-        // Nearly all events are of these two kinds; the others are made elsewhere, and moved.
+        // Nearly all events are of these two kinds. A cold function builds the others.
         Some(match record.kind {
-            Kind::Content => stamped(Event::Content(text)),
-            Kind::CallArguments => stamped(Event::ToolCallArguments {
-                call_index: record.number,
+            Kind::Content => sequenced(Event::Content(text)),
+            Kind::CallArguments => sequenced(Event::ToolCallArguments {
+                call_index: CallIndex(record.number),
                 text,
             }),
-            _ => stamped(self.event_of(record, text)?),
+            _ => sequenced(self.event_of(record, text)?),
         })
     }
 
-    /// The text deltas so far, borrowed: for a look that copies nothing.
+    /// The text deltas so far, without a copy.
     ///
     /// # Examples
     ///
@@ -211,8 +213,7 @@ impl Transcript {
 
     #[cold]
     fn event_of<'t>(&'t self, record: &Record, text: &'t str) -> Option<Event<&'t str>> {
-        let call = record.number;
-        let entry = self.calls.get(call as usize);
+        let entry = self.calls.get(record.number as usize);
         Some(match record.kind {
             Kind::Start => Event::Start {
                 role: Some(text).filter(|role| !role.is_empty()),
@@ -227,7 +228,7 @@ impl Transcript {
             Kind::CallStart => {
                 let entry = entry?;
                 Event::ToolCallStart {
-                    call_index: call,
+                    call_index: CallIndex(record.number),
                     wire_index: entry.announced_index,
                     id: entry.announced_id.as_deref(),
                     name: text,
@@ -235,48 +236,50 @@ impl Transcript {
                 }
             }
             Kind::CallArguments => Event::ToolCallArguments {
-                call_index: call,
+                call_index: CallIndex(record.number),
                 text,
             },
             Kind::CallDone => Event::ToolCallDone {
-                call_index: call,
+                call_index: CallIndex(record.number),
                 status: entry?.status?,
             },
             Kind::Audio => Event::Audio(text),
             Kind::Logprobs => Event::Logprobs(text),
             Kind::Metadata => Event::ExtraFields(text),
             Kind::Finish => Event::Finish(text),
-            Kind::Warning => Event::Warning(self.warnings.kept().get(call as usize)?.clone()),
+            Kind::Warning => {
+                Event::Warning(self.warnings.kept().get(record.number as usize)?.clone())
+            }
             Kind::End => Event::End(self.end()?.clone()),
         })
     }
 
-    /// What was tolerated on this choice while it was open.
+    /// The deviations that were tolerated while the choice was open.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         self.warnings.kept()
     }
 
-    /// How many warnings found no room among [`warnings`](Self::warnings).
+    /// How many further warnings there were, beyond [`Limits::warnings`](crate::Limits::warnings).
     #[must_use]
     pub fn warnings_dropped(&self) -> u64 {
         self.warnings.dropped()
     }
 
-    /// Other fields of the choice, the last value of each, as raw JSON. Those of its deltas are the message's:
+    /// Unknown fields of the choice, the last value of each, as raw JSON. The fields of its deltas are in
     /// [`Message::extra`](crate::Message::extra).
     #[must_use]
     pub fn extra(&self) -> &[(Arc<str>, Arc<str>)] {
         &self.extra
     }
 
-    /// Every finish reason that came, in order, each text once (F5).
+    /// Every finish reason that arrived, in order, each text once (F5).
     #[must_use]
     pub fn finish_reasons(&self) -> &[Arc<str>] {
         &self.finish_raw
     }
 
-    /// What the choice came to, once it has ended.
+    /// The outcome of the choice, once it has ended, with an error or without.
     #[must_use]
     pub fn outcome(&self) -> Option<ChoiceOutcome> {
         let (end, _) = self.end.as_ref()?;
@@ -286,19 +289,19 @@ impl Transcript {
             message: self.message(),
             finish_reason: self.finish.clone(),
             finish_reasons: self.finish_raw.clone(),
-            role_inferred: self.role.is_none() && self.shape == CompletionKind::Chat,
+            role_inferred: self.role.is_none() && self.kind == CompletionKind::Chat,
             warnings: self.warnings.kept().to_vec(),
             discarded: self.discarded,
         })
     }
 
-    /// Whether [`discard`](Self::discard) has dropped what had come.
+    /// Whether the choice was [discarded](Self::discard).
     #[must_use]
     pub fn is_discarded(&self) -> bool {
         self.discarded
     }
 
-    /// What the choice came to, once it has ended: the value, or the error that holds it.
+    /// The outcome of the choice, once it has ended, as a result: the error contains what had arrived.
     ///
     /// # Examples
     ///
@@ -318,18 +321,18 @@ impl Transcript {
     /// [`ChoiceError`] for every end but `finished` and `done_without_finish`, and for a choice that was discarded.
     #[must_use]
     pub fn result(&self) -> Option<Result<ChoiceOutcome, ChoiceError>> {
-        let finished = self.outcome()?;
-        Some(if finished.end.is_error() || finished.discarded {
-            Err(ChoiceError::new(finished))
+        let outcome = self.outcome()?;
+        Some(if outcome.end.is_error() || outcome.discarded {
+            Err(ChoiceError::new(outcome))
         } else {
-            Ok(finished)
+            Ok(outcome)
         })
     }
 
-    /// Forgets the text and the events; what follows is not kept either. How many bytes there were is kept, for usage.
+    /// Drops the text and the events, and those that follow. Only their count of bytes is kept, for an estimate of usage.
     pub fn discard(&mut self) {
         self.discarded = true;
-        self.discarded_bytes += self.written_bytes();
+        self.discarded_bytes += self.model_bytes();
         self.text = String::new();
         self.records = Vec::new();
         self.calls = Vec::new();

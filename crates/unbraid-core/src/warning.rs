@@ -1,12 +1,12 @@
-//! What was wrong with a stream but did not end it.
+//! Warnings: deviations from the format that were tolerated.
 
 use std::{borrow::Cow, fmt};
 
-use crate::ChoiceIndex;
+use crate::{ChoiceIndex, EventIndex};
 
 /// A deviation that was tolerated: which rule, on which choice, in which event.
 ///
-/// It never holds the payload; lengths and offsets stand for it.
+/// It never contains payload, only lengths and offsets.
 ///
 /// # Examples
 ///
@@ -17,17 +17,17 @@ use crate::ChoiceIndex;
 /// demux.feed(b"data: {oops}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n");
 /// demux.finish();
 /// assert_eq!(demux.warnings()[0].code, "X13");
-/// assert_eq!(demux.warnings()[0].event_index, 0);
+/// assert_eq!(demux.warnings()[0].event_index.0, 0);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warning {
-    /// The id of the rule in `docs/edge-cases.md`, `X13` for a chunk that was skipped.
+    /// The id of the rule in `docs/edge-cases.md`, for example `X13` for a chunk that was skipped.
     pub code: &'static str,
-    /// The choice that it concerns, if one.
+    /// The choice that it concerns; `None` for the stream.
     pub choice: Option<ChoiceIndex>,
-    /// Ordinal of the server-sent event, from 0.
-    pub event_index: u64,
+    /// The server-sent event.
+    pub event_index: EventIndex,
     /// What happened, in one lower-case fragment.
     pub message: Cow<'static, str>,
 }
@@ -42,11 +42,15 @@ impl Warning {
     /// assert_eq!(Warning::new("E8", 3, "index missing").to_string(), "event 3: index missing (E8)");
     /// ```
     #[must_use]
-    pub fn new(code: &'static str, event: u64, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(
+        code: &'static str,
+        event_index: impl Into<EventIndex>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
         Self {
             code,
             choice: None,
-            event_index: event,
+            event_index: event_index.into(),
             message: message.into(),
         }
     }
@@ -69,7 +73,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Warnings up to a bound. What a server does in every chunk is told once a choice; a lost chunk each time.
+/// Warnings up to a bound. A deviation that a server repeats in every chunk is kept once per choice, a lost chunk each time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Warnings {
     kept: Vec<Warning>,
@@ -77,7 +81,7 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    /// Whether the warning is new and there is room: if so it was kept.
+    /// Keeps the warning if it is new and there is room; true if it was kept.
     pub(crate) fn keep(&mut self, warning: &Warning, max: usize) -> bool {
         let each_time = matches!(
             warning.code,
@@ -95,8 +99,8 @@ impl Warnings {
         true
     }
 
-    /// As [`keep`](Self::keep), for what the whole stream adds up to: where there is no room the last one makes way, since
-    /// the many that fill it repeat one fault.
+    /// Keeps a warning about the whole stream. If there is no room, it replaces the last one, because a full list mostly
+    /// repeats one fault.
     pub(crate) fn keep_summary(&mut self, warning: &Warning, max: usize) -> bool {
         if max > 0 && self.kept.len() >= max && self.kept.pop().is_some() {
             self.dropped += 1;
@@ -104,7 +108,7 @@ impl Warnings {
         self.keep(warning, max)
     }
 
-    /// How many found no room.
+    /// How many warnings found no room.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }

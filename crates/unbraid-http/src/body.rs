@@ -84,7 +84,7 @@ impl Body {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let client = Client::from_env()?;
     /// let body = client.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
-    /// let options = Config { redact: body.redact(), ..Config::default() };
+    /// let options = Config::default().with_redact(body.redact());
     /// let mut updates = Updates::with_config(body, &options);
     /// while let Some(update) = updates.next().await {
     ///     println!("{:?}", update?);

@@ -49,7 +49,7 @@ pub(crate) async fn answer_to(client: &Inner, outgoing: &Outgoing) -> Result<Ans
     match client.timeouts.total {
         Some(after) => {
             let timeout = Timeout::Total;
-            within(TimedOut { timeout, after }, work).await
+            within(TimedOut::new(timeout, after), work).await
         }
         None => work.await,
     }

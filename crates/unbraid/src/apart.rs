@@ -14,7 +14,7 @@ use std::{
 };
 
 use tokio::{runtime::Handle, sync::oneshot, time::Instant};
-use unbraid_core::pipeline::UpdateReader;
+use unbraid_core::internal::UpdateReader;
 
 /// Bytes of an event from which on it is decoded apart: so few that these and one portion more take a few milliseconds at
 /// worst, and so many that only images and audio come near.

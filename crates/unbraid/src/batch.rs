@@ -6,8 +6,7 @@ use std::fmt;
 
 use unbraid_core::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Fragment, Position, Transcript, Update,
-    choice::ChoiceMachine,
-    piece::{DeltaKind, TextDelta},
+    internal::{ChoiceMachine, DeltaKind, TextDelta},
 };
 
 /// Text that makes a machine of the tests panic, as a bug would.
@@ -105,14 +104,8 @@ impl Batch {
         ];
         for (lane, fragment) in texts {
             if let Some(text) = plain(update, fragment.as_ref()) {
-                let piece = TextDelta {
-                    event_index: update.event_index,
-                    choice,
-                    kind: update.kind,
-                    role: None,
-                    text_kind: lane,
-                    text,
-                };
+                let piece =
+                    TextDelta::new(update.event_index, choice, lane, text).with_kind(update.kind);
                 return self.piece(&piece, place);
             }
         }
@@ -166,14 +159,10 @@ impl Batch {
                     assistant,
                     end,
                 } => {
-                    let piece = TextDelta {
-                        event_index: place.event,
-                        choice: log.index(),
-                        kind: shape,
-                        role: assistant.then_some(ASSISTANT),
-                        text_kind: lane,
-                        text: self.text.get(start..end).unwrap_or(""),
-                    };
+                    let text = self.text.get(start..end).unwrap_or("");
+                    let piece = TextDelta::new(place.event, log.index(), lane, text)
+                        .with_kind(shape)
+                        .with_role(assistant.then_some(ASSISTANT));
                     machine.apply_text(&piece, place, log);
                     start = end;
                 }
@@ -229,13 +218,9 @@ impl Batch {
 
 /// The update as a batch keeps it, without the envelope: that is the stream's, and no machine reads it.
 fn kept(update: &Update<'_>) -> Box<Update<'static>> {
-    let choice = Update {
-        id: None,
-        model: None,
-        warnings: Vec::new(),
-        ..update.clone()
-    };
-    Box::new(choice.into_owned())
+    let mut kept = update.clone();
+    (kept.id, kept.model, kept.warnings) = (None, None, Vec::new());
+    Box::new(kept.into_owned())
 }
 
 /// The text, if the update brings nothing else that a machine looks at.

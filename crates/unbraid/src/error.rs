@@ -2,14 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use unbraid_core::{ChoiceError, ChoiceIndex, JsonErrorKind, StreamError};
+use unbraid_core::{CallIndex, ChoiceError, ChoiceIndex, JsonErrorKind, StreamError};
 
 /// JSON that a model wrote and that cannot be handed out: which choice, which call, and why. The text is given only when
 /// asked for.
 #[derive(Clone)]
 pub struct JsonError {
     choice: ChoiceIndex,
-    call: Option<u32>,
+    call: Option<CallIndex>,
     raw: Arc<str>,
     kind: JsonErrorKind,
 }
@@ -17,7 +17,7 @@ pub struct JsonError {
 impl JsonError {
     pub(crate) fn new(
         choice: ChoiceIndex,
-        call: Option<u32>,
+        call: Option<CallIndex>,
         raw: Arc<str>,
         kind: JsonErrorKind,
     ) -> Self {
@@ -37,7 +37,7 @@ impl JsonError {
 
     /// The call's ordinal within the choice; `None` for content.
     #[must_use]
-    pub fn call_index(&self) -> Option<u32> {
+    pub fn call_index(&self) -> Option<CallIndex> {
         self.call
     }
 

@@ -14,7 +14,7 @@ use std::{
 use tokio::time::Instant;
 use unbraid_core::{
     ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Position, Transcript,
-    choice::ChoiceMachine, piece::DeltaKind,
+    internal::{ChoiceMachine, DeltaKind},
 };
 
 use crate::{
@@ -102,7 +102,7 @@ impl Record {
     /// What was put off before it makes no difference: plain pieces leave the next ones plain, and of all else everybody
     /// was told who has not looked since.
     fn topics(&self, batch: &Batch) -> Topics {
-        let plain = |(lane, role): &_| self.machine.is_plain(*lane, *role, &self.transcript);
+        let plain = |(lane, role): &_| self.machine.only_continues(*lane, *role, &self.transcript);
         match batch.only().filter(plain) {
             Some((DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal, _)) => {
                 Topics::TEXTS

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 use unbraid_core::{
     ChoiceEnd, ChoiceIndex, Config, FinishPolicy, StreamError, TransportError, Warning,
-    pipeline::Pipeline,
+    internal::Pipeline,
 };
 
 use again::Again;

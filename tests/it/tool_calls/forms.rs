@@ -1,6 +1,6 @@
 //! T28 to T45: mixed fragments, other forms of a call, and other fields next to a call.
 
-use unbraid_core::{ChoiceIndex, Config, Limits};
+use unbraid_core::{CallIndex, ChoiceIndex, Config, Limits};
 
 use super::{call, calls, check, check_choice, check_declared, delta, demux, finish};
 
@@ -131,7 +131,7 @@ fn t37_a_call_in_both_forms_is_one_in_the_message_and_two_in_the_events() {
     let twice = demux(&chunks, Config::default());
     let old = twice
         .choice(ChoiceIndex(0))
-        .and_then(|choice| choice.call(1));
+        .and_then(|choice| choice.call(CallIndex(1)));
     assert_eq!(
         old.as_ref().map(call).as_deref(),
         Some(r#"#- - "add" function_call {} complete"#)
@@ -169,7 +169,7 @@ fn t40_the_last_value_of_other_fields_of_a_call_is_kept() {
     let demux = demux(&chunks, Config::default());
     let call = demux
         .choice(ChoiceIndex(0))
-        .and_then(|choice| choice.call(0));
+        .and_then(|choice| choice.call(CallIndex(0)));
     let extra = call.expect("the call exists").extra;
     let extra: Vec<(&str, &str)> = extra.iter().map(|(key, raw)| (&**key, &**raw)).collect();
     let signature = r#"{"google":{"thought_signature":"Cp"}}"#;
@@ -248,13 +248,7 @@ fn t45_exceeding_the_limit_on_calls_ends_only_its_choice() {
             r#"{{"index":{choice},"delta":{{"tool_calls":[{{"index":{index},"id":"c{index}","function":{{"name":"add","arguments":"{{}}"}}}}]}}}}"#
         )
     };
-    let options = Config {
-        limits: Limits {
-            tool_calls: 1,
-            ..Limits::default()
-        },
-        ..Config::default()
-    };
+    let options = Config::default().with_limits(Limits::default().with_tool_calls(1));
     let demux = demux(&[entry(0, 0), entry(1, 0), entry(0, 1)], options);
     let events = r#"
         |+0 #0 c0 "add" function

@@ -1,6 +1,6 @@
 //! T16 to T27: names and arguments in fragments.
 
-use unbraid_core::{CallStatus, ChoiceIndex, Config};
+use unbraid_core::{CallIndex, CallStatus, ChoiceIndex, Config};
 
 use super::{HEADER, calls, check, check_declared, demux};
 
@@ -152,7 +152,7 @@ fn t24_t25_t26_fragments_are_appended_verbatim() {
         let demux = demux(&calls(&entries.collect::<Vec<_>>()), Config::default());
         let call = demux
             .choice(ChoiceIndex(0))
-            .and_then(|choice| choice.call(0));
+            .and_then(|choice| choice.call(CallIndex(0)));
         let call = call.expect("the call exists");
         (call.arguments.clone(), call.status)
     };

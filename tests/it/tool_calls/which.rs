@@ -1,6 +1,6 @@
 //! T1 to T15: how entries are assigned to calls.
 
-use unbraid_core::{ChoiceIndex, Config};
+use unbraid_core::{CallIndex, ChoiceIndex, Config};
 
 use super::{HEADER, calls, check, demux};
 
@@ -188,7 +188,7 @@ fn t02_arguments_without_a_header_report_what_is_missing() {
     let demux = demux(&chunks, Config::default());
     let call = demux
         .choice(ChoiceIndex(0))
-        .and_then(|c| c.call(0))
+        .and_then(|c| c.call(CallIndex(0)))
         .expect("the call exists");
     let problem = call.problem().expect("name and id are missing");
     assert_eq!(problem.missing, ["name", "id"]);

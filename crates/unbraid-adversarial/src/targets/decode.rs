@@ -3,8 +3,7 @@
 use serde_json::Value;
 use unbraid_core::{
     Config, Demux, StreamError, Update,
-    decode::Decoder,
-    frame::{Frame, FrameKind},
+    internal::{Decoder, Frame},
     limits::MAX_JSON_DEPTH,
 };
 
@@ -68,12 +67,10 @@ pub fn compare(events: &[&[u8]], strict: bool) -> Hits {
     }
     assert_eq!(reference.template_hits() + reference.scanned(), 0);
     for expect_choices in [None, Some(1)] {
-        let options = Config {
-            strict,
-            expect_choices,
-            ..Config::default()
-        };
-        compare_demux(events, options);
+        let config = Config::default()
+            .with_strict(strict)
+            .with_expect_choices(expect_choices);
+        compare_demux(events, config);
     }
     hits
 }
@@ -91,7 +88,7 @@ fn compare_demux(events: &[&[u8]], options: Config) {
     for data in events {
         let event = [b"data: ", *data, b"\n\n"].concat();
         actual.feed(&event);
-        let decoded = reference.decode(frame(data, offset), &mut |update| {
+        let decoded = reference.decode(Frame::of_data(data, offset), &mut |update| {
             expected.feed_update(update)
         });
         decoded.unwrap_or_else(|error| expected.abort(error));
@@ -115,18 +112,9 @@ fn lines(demux: &mut Demux) -> Vec<String> {
     lines
 }
 
-fn frame(data: &[u8], offset: u64) -> Frame<'_> {
-    Frame {
-        kind: FrameKind::Event,
-        event: None,
-        data,
-        offset,
-    }
-}
-
 fn read(decoder: &mut Decoder, data: &[u8]) -> (Vec<Update<'static>>, Option<String>) {
     let mut updates = Vec::new();
-    let decoded: Result<(), StreamError> = decoder.decode(frame(data, 0), &mut |update| {
+    let decoded: Result<(), StreamError> = decoder.decode(Frame::of_data(data, 0), &mut |update| {
         updates.push(update.clone().into_owned())
     });
     (updates, decoded.err().map(|error| error.to_string()))

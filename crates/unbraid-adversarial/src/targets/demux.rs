@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use unbraid_core::{
-    ChoiceIndex, Config, Demux, Event, FinishPolicy, Limits, Sequenced, StreamError, Text,
-    ThinkTags,
+    CallIndex, ChoiceIndex, Config, Demux, Event, FinishPolicy, Limits, Sequenced, StreamError,
+    Text, ThinkTags,
 };
 use unbraid_testkit::cut::random_cuts;
 
@@ -74,40 +74,39 @@ impl From<u8> for Operation {
 }
 
 fn config(byte: u8) -> Config {
-    let tight = Limits {
-        line_bytes: 400,
-        event_bytes: 300,
-        choices: 2,
-        tool_calls: 2,
-        choice_bytes: 700,
-        completion_bytes: 1_000,
-        json_depth: 6,
-        warnings: 3,
-    };
-    Config {
-        strict: byte & 1 == 1,
-        expect_choices: [None, None, Some(1), Some(2)]
-            .get(usize::from(byte >> 1 & 3))
-            .copied()
-            .flatten(),
-        finish_policy: match byte >> 3 & 3 {
+    let tight = Limits::default()
+        .with_line_bytes(400)
+        .with_event_bytes(300)
+        .with_choices(2)
+        .with_tool_calls(2)
+        .with_choice_bytes(700)
+        .with_completion_bytes(1_000)
+        .with_json_depth(6)
+        .with_warnings(3);
+    Config::default()
+        .with_strict(byte & 1 == 1)
+        .with_expect_choices(
+            [None, None, Some(1), Some(2)]
+                .get(usize::from(byte >> 1 & 3))
+                .copied()
+                .flatten(),
+        )
+        .with_finish_policy(match byte >> 3 & 3 {
             0 | 1 => FinishPolicy::NextEvent,
             2 => FinishPolicy::AtFinish,
             _ => FinishPolicy::AtStreamEnd,
-        },
-        limits: if byte >> 5 & 3 == 3 {
+        })
+        .with_limits(if byte >> 5 & 3 == 3 {
             tight
         } else {
             Limits::default()
-        },
-        think_tags: match byte >> 5 & 3 {
+        })
+        .with_think_tags(match byte >> 5 & 3 {
             1 => ThinkTags::Split,
             2 => ThinkTags::SplitOpen,
             _ => ThinkTags::Off,
-        },
-        usage_after_done: byte >> 7 == 1,
-        ..Config::default()
-    }
+        })
+        .with_usage_after_done(byte >> 7 == 1)
 }
 
 struct Scenario<'a> {
@@ -252,7 +251,7 @@ impl Run {
         let message = choice.message();
         let (mut content, mut reasoning, mut refusal) =
             (String::new(), String::new(), String::new());
-        let mut arguments = BTreeMap::<u32, String>::new();
+        let mut arguments = BTreeMap::<CallIndex, String>::new();
         for event in self.of(index) {
             match &event.event {
                 Event::Content(text) => content.push_str(text),

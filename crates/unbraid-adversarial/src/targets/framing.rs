@@ -1,6 +1,6 @@
 //! Framing: the same bytes give the same frames and the same error for every split into reads.
 
-use unbraid_core::frame::{FrameError, FrameKind, FrameLimits, Framer, Mode};
+use unbraid_core::internal::{FrameError, FrameKind, FrameLimits, Framer, Mode};
 use unbraid_testkit::cut::{bytewise, every_cut_in_two, random_cuts};
 
 /// Frames a body in one read and in several. The first byte selects the limits, the second seeds the reads, the rest is
@@ -67,14 +67,11 @@ fn read<'p>(reads: impl IntoIterator<Item = &'p [u8]>, flags: u8) -> Body {
         2 => (40, 60),
         _ => (200, 30),
     };
-    let limits = FrameLimits {
-        line: limits.0,
-        event: limits.1,
-    };
+    let limits = FrameLimits::new(limits.0, limits.1);
     let mut framer = Framer::new(limits, flags & 1 == 1);
     let mut frames = Vec::new();
     let mut error = None;
-    let mut keep = |frame: unbraid_core::frame::Frame<'_>| {
+    let mut keep = |frame: unbraid_core::internal::Frame<'_>| {
         let name = frame.event.map(<[u8]>::to_vec);
         let max_length = match frame.kind {
             FrameKind::Garbage => limits.line.max(limits.event), // a line, not a value

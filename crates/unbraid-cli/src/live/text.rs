@@ -4,7 +4,7 @@ use ratatui::{
     style::{Modifier, Style},
     text::Line,
 };
-use unbraid::{CallKind, CallStatus};
+use unbraid::{CallIndex, CallKind, CallStatus};
 
 use super::wrap::{Row, Rows};
 use crate::indent::Indenter;
@@ -82,14 +82,14 @@ impl Blocks {
         });
     }
 
-    pub(super) fn push_arguments(&mut self, call: u32, fragment: &str) {
+    pub(super) fn push_arguments(&mut self, call: CallIndex, fragment: &str) {
         if let Some(block) = self.call_mut(call) {
             block.push_arguments(fragment);
         }
     }
 
     /// The choice has ended: the status is shown where it is worth a word.
-    pub(super) fn end_call(&mut self, call: u32, status: CallStatus) {
+    pub(super) fn end_call(&mut self, call: CallIndex, status: CallStatus) {
         let fine = matches!(status, CallStatus::Complete | CallStatus::EmptyAsObject);
         if let Some(block) = self.call_mut(call).filter(|_| !fine) {
             let gap = if block.text.ends_with(' ') { "" } else { " " };
@@ -113,8 +113,8 @@ impl Blocks {
         }
     }
 
-    fn call_mut(&mut self, call: u32) -> Option<&mut Block> {
-        let at = *self.calls.get(call as usize)?;
+    fn call_mut(&mut self, call: CallIndex) -> Option<&mut Block> {
+        let at = *self.calls.get(call.0 as usize)?;
         self.blocks.get_mut(at)
     }
 

@@ -1,6 +1,6 @@
 //! The calls of one choice as lines: indented JSON, one call behind the other, although they stream in parallel.
 
-use unbraid::{CallKind, CallStatus, ToolCall};
+use unbraid::{CallIndex, CallKind, CallStatus, ToolCall};
 
 use super::lines::{Line, Lines, Voice};
 use crate::{indent::Indenter, printable::printable};
@@ -81,8 +81,8 @@ impl Calls {
     }
 
     /// Takes the next fragment of a call's arguments.
-    pub(crate) fn push(&mut self, call: u32, fragment: &str) -> Vec<Line> {
-        if let Some(typed) = self.calls.get_mut(call as usize) {
+    pub(crate) fn push(&mut self, call: CallIndex, fragment: &str) -> Vec<Line> {
+        if let Some(typed) = self.calls.get_mut(call.0 as usize) {
             typed.push(fragment);
         }
         self.release()
@@ -110,7 +110,7 @@ impl Calls {
             // One that is told twice is left out of the message, and of these lines (T37).
             let told = calls
                 .iter()
-                .find(|call| call.call_index as usize == ordinal);
+                .find(|call| call.call_index.0 as usize == ordinal);
             lines.extend(
                 told.map(|call| typed.end(call.status))
                     .into_iter()
@@ -141,7 +141,7 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
-    use unbraid::{CallKind, Config, Demux};
+    use unbraid::{CallIndex, CallKind, Config, Demux};
 
     use super::{Calls, Line, Voice};
 
@@ -168,20 +168,23 @@ mod tests {
     fn lines_come_as_they_are_complete() {
         let mut calls = Calls::default();
         check(calls.start("f", FUNCTION), &[]);
-        check(calls.push(0, "{\"a\""), &["f {"]);
-        check(calls.push(0, ":1,"), &[]);
-        check(calls.push(0, "\"b\":2}"), &["  \"a\": 1,", "  \"b\": 2"]);
+        check(calls.push(CallIndex(0), "{\"a\""), &["f {"]);
+        check(calls.push(CallIndex(0), ":1,"), &[]);
+        check(
+            calls.push(CallIndex(0), "\"b\":2}"),
+            &["  \"a\": 1,", "  \"b\": 2"],
+        );
     }
 
     #[test]
     fn a_parallel_call_waits_until_the_one_before_it_is_whole() {
         let mut calls = Calls::default();
         calls.start("f", FUNCTION);
-        check(calls.push(0, "{\"a\":"), &["f {"]);
+        check(calls.push(CallIndex(0), "{\"a\":"), &["f {"]);
         check(calls.start("g", FUNCTION), &[]);
-        check(calls.push(1, "{\"b\":2,"), &[]);
-        check(calls.push(0, "1}"), &["  \"a\": 1", "}", "g {"]);
-        check(calls.push(1, "\"c\":3"), &["  \"b\": 2,"]);
+        check(calls.push(CallIndex(1), "{\"b\":2,"), &[]);
+        check(calls.push(CallIndex(0), "1}"), &["  \"a\": 1", "}", "g {"]);
+        check(calls.push(CallIndex(1), "\"c\":3"), &["  \"b\": 2,"]);
     }
 
     #[test]
@@ -194,10 +197,10 @@ mod tests {
         };
         let mut calls = Calls::default();
         calls.start("f", FUNCTION);
-        check(calls.push(0, "[1]"), &["f [", "  1"]);
+        check(calls.push(CallIndex(0), "[1]"), &["f [", "  1"]);
         check(calls.pass(), &["]"]);
         calls.start("g", FUNCTION);
-        calls.push(1, "[2");
+        calls.push(CallIndex(1), "[2");
         calls.start("h", FUNCTION);
         let ends = told(&[
             r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"[1]"}}]}"#,
@@ -220,8 +223,8 @@ mod tests {
         let mut calls = Calls::default();
         calls.start("f", FUNCTION);
         calls.start("f", CallKind::LegacyFunction);
-        calls.push(0, "{}");
-        check(calls.push(1, "{}"), &[]);
+        calls.push(CallIndex(0), "{}");
+        check(calls.push(CallIndex(1), "{}"), &[]);
         check(calls.end(&ends, None), &[]); // its one line was there when it was whole
     }
 
@@ -229,7 +232,7 @@ mod tests {
     fn names_and_no_json_are_printed_as_they_can_be() {
         let mut calls = Calls::default();
         check(calls.start("a\nb", FUNCTION), &[]);
-        check(calls.push(0, "ls -l\nrm"), &["a\\nb ls -l"]);
+        check(calls.push(CallIndex(0), "ls -l\nrm"), &["a\\nb ls -l"]);
         check(calls.start("", FUNCTION), &[]);
     }
 }

@@ -1,13 +1,17 @@
-//! A piece against the update that says the same, in whatever state they find a choice.
+//! Applies text deltas and the equivalent updates to choices in random states, and compares the results.
 
 mod cut;
+
+use std::borrow::Cow;
 
 use unbraid_testkit::cut::Rng;
 
 use super::*;
-use crate::{ChoiceIndex, CompletionKind, Message, ThinkTags, ToolCallUpdate};
+use crate::{
+    ChoiceIndex, CompletionKind, EventIndex, Fragment, Message, ThinkTags, ToolCallUpdate,
+};
 
-const LANES: [DeltaKind; 5] = [
+const KINDS: [DeltaKind; 5] = [
     DeltaKind::Content,
     DeltaKind::Reasoning,
     DeltaKind::Refusal,
@@ -20,7 +24,7 @@ const ROLES: [Option<&str>; 3] = [None, Some("assistant"), Some("user")];
 /// A choice's machine and its transcript.
 struct Choice {
     machine: ChoiceMachine,
-    log: Transcript,
+    transcript: Transcript,
 }
 
 impl Choice {
@@ -30,31 +34,33 @@ impl Choice {
                 think_tags,
                 ..Config::default()
             }),
-            log: Transcript::new(ChoiceIndex(0), CompletionKind::Chat),
+            transcript: Transcript::new(ChoiceIndex(0), CompletionKind::Chat),
         }
     }
 
-    fn plain(&self) -> Vec<(DeltaKind, Option<&'static str>)> {
-        let all = LANES
+    fn continuing(&self) -> Vec<(DeltaKind, Option<&'static str>)> {
+        let all = KINDS
             .into_iter()
-            .flat_map(|lane| ROLES.map(|role| (lane, role)));
-        all.filter(|(lane, role)| self.machine.is_plain(*lane, *role, &self.log))
+            .flat_map(|kind| ROLES.map(|role| (kind, role)));
+        all.filter(|(kind, role)| self.machine.only_continues(*kind, *role, &self.transcript))
             .collect()
     }
 
-    fn told(&self, from: usize) -> Vec<String> {
-        let events = (from..self.log.event_count()).filter_map(|seq| self.log.event(seq));
+    fn events(&self, from: usize) -> Vec<String> {
+        let events =
+            (from..self.transcript.event_count()).filter_map(|seq| self.transcript.event(seq));
         events.map(|event| event.to_string()).collect()
     }
 
-    fn ended(mut self, place: Position) -> (Vec<String>, Message) {
+    fn ended(mut self, position: Position) -> (Vec<String>, Message) {
         self.machine
-            .finish(ChoiceEnd::Interrupted, place, &mut self.log);
-        (self.told(0), self.log.message())
+            .finish(ChoiceEnd::Interrupted, position, &mut self.transcript);
+        (self.events(0), self.transcript.message())
     }
 }
 
-/// What is no piece: a role alone, halves of a character, calls with and without a name, a reason, an end.
+/// An update without an equivalent text delta: a role alone, halves of a character, calls with and without a name, a
+/// finish reason.
 fn update(rng: &mut Rng) -> Update<'static> {
     let mut update = Update {
         is_chunk: true,
@@ -85,44 +91,53 @@ fn update(rng: &mut Rng) -> Update<'static> {
 }
 
 #[test]
-fn a_piece_does_what_its_update_does() {
-    let (mut plain, mut other) = (0, 0);
+fn a_text_delta_has_the_effect_of_its_update() {
+    let (mut continuing, mut other) = (0, 0);
     for seed in 0..3000 {
         let rng = &mut Rng::new(seed);
         let tags = [ThinkTags::Off, ThinkTags::Split, ThinkTags::SplitOpen][rng.below(3)];
-        let (mut quick, mut slow) = (Choice::new(tags), Choice::new(tags));
-        let mut place = Position::default();
+        let (mut fast, mut slow) = (Choice::new(tags), Choice::new(tags));
+        let mut position = Position::default();
         for at in 0..24 {
-            place.event = at;
+            position.event = EventIndex(at);
             if rng.chance(0.3) {
                 let update = update(rng);
-                quick.machine.apply(&update, place, &mut quick.log);
-                slow.machine.apply(&update, place, &mut slow.log);
+                fast.machine.apply(&update, position, &mut fast.transcript);
+                slow.machine.apply(&update, position, &mut slow.transcript);
                 continue;
             }
-            let piece = TextDelta {
-                event_index: at,
+            let delta = TextDelta {
+                event_index: EventIndex(at),
                 choice: ChoiceIndex(0),
                 kind: CompletionKind::Chat,
                 role: ROLES[rng.below(3)],
-                text_kind: LANES[rng.below(5)],
+                text_kind: KINDS[rng.below(5)],
                 text: ["piece", "piece <", "think>piece", "</think>piece"][rng.below(4)],
             };
-            let (known, before) = (quick.plain(), quick.log.event_count());
-            quick.machine.apply_text(&piece, place, &mut quick.log);
-            slow.machine.apply(&piece.to_update(), place, &mut slow.log);
-            assert_eq!(quick.told(before), slow.told(before), "seed {seed}, {at}");
-            if known.contains(&(piece.text_kind, piece.role)) {
-                plain += 1;
-                let told = quick.told(before);
-                assert_eq!(told.len(), 1, "seed {seed}, {at}: {told:?}");
-                assert!(told[0].contains("piece"), "seed {seed}, {at}: {told:?}");
-                assert_eq!(quick.plain(), known, "seed {seed}, {at}");
+            let (known, before) = (fast.continuing(), fast.transcript.event_count());
+            fast.machine
+                .apply_text(&delta, position, &mut fast.transcript);
+            slow.machine
+                .apply(&delta.to_update(), position, &mut slow.transcript);
+            assert_eq!(
+                fast.events(before),
+                slow.events(before),
+                "seed {seed}, {at}"
+            );
+            if known.contains(&(delta.text_kind, delta.role)) {
+                continuing += 1;
+                let events = fast.events(before);
+                assert_eq!(events.len(), 1, "seed {seed}, {at}: {events:?}");
+                assert!(events[0].contains("piece"), "seed {seed}, {at}: {events:?}");
+                assert_eq!(fast.continuing(), known, "seed {seed}, {at}");
             } else {
                 other += 1;
             }
         }
-        assert_eq!(quick.ended(place), slow.ended(place), "seed {seed}");
+        assert_eq!(fast.ended(position), slow.ended(position), "seed {seed}");
     }
-    assert!(plain > 1000 && other > 1000, "{plain} plain, {other} not");
+    assert!(
+        continuing > 1000 && other > 1000,
+        "{continuing} and {other}"
+    );
 }

@@ -1,7 +1,7 @@
 //! Separates reasoning in `<think>…</think>` from the answer around it (C18, R7).
 //!
-//! A tag may be cut anywhere, so text that may begin one is held back until the next delta decides. At most a tag's
-//! length less one byte is ever held, and it is delivered when the choice has its finish reason or its end.
+//! A tag may be cut anywhere, so text that may start one is held back until the next delta decides. At most a tag's length
+//! minus one byte is held back. It is delivered at the finish reason or the end of the choice.
 
 use std::{borrow::Cow, mem};
 
@@ -16,24 +16,24 @@ use crate::{
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// What stands at a `<`.
+/// What a text that starts with `<` is.
 enum Mark {
     Tag(&'static str),
-    /// A tag that the text's end cuts, as far as it has come.
+    /// The start of a tag, cut by the end of the text.
     Cut(&'static str),
     Text,
 }
 
-/// Where one choice's content stands between the tags.
+/// The state of one choice's content between the tags.
 #[derive(Debug)]
 pub(super) struct ThinkSplitter {
     inside: bool,
-    /// Whether the last thing that came is a tag, or the start of a choice whose tag the template wrote: line breaks
-    /// that come next belong to the template's layout.
+    /// Whether the last input was a tag, or the start of a choice whose tag is in the prompt's template: line breaks that
+    /// follow belong to the template's layout.
     after_tag: bool,
-    /// Whether a tag has come that changed sides.
+    /// Whether any tag separated text so far.
     seen: bool,
-    /// Whether a closing tag came that no opening tag, and no option, explains.
+    /// Whether a closing tag arrived without an opening tag, and without the option that explains it.
     orphan: bool,
     /// Text that may be the start of a tag.
     held: &'static str,
@@ -56,7 +56,7 @@ impl ThinkSplitter {
         })
     }
 
-    /// Takes the next text of the content, and gives what is decided of it, in order.
+    /// Splits the next text of the content, and pushes what is decided, in order.
     pub(super) fn split(&mut self, text: &str, push: &mut impl FnMut(Kind, &str)) {
         let text = match mem::take(&mut self.held) {
             "" => Cow::Borrowed(text),
@@ -68,12 +68,12 @@ impl ThinkSplitter {
             match self.mark(tail, at == 0) {
                 Mark::Text => from = at + 1,
                 Mark::Cut(held) => {
-                    self.give(before, push);
+                    self.push(before, push);
                     self.held = held;
                     return;
                 }
                 Mark::Tag(tag) => {
-                    self.give(before, push);
+                    self.push(before, push);
                     self.inside = tag == OPEN;
                     (self.after_tag, self.seen) = (true, true);
                     rest = self.without_layout(tail.get(tag.len()..).unwrap_or(""));
@@ -81,26 +81,26 @@ impl ThinkSplitter {
                 }
             }
         }
-        self.give(rest, push);
+        self.push(rest, push);
     }
 
-    /// Gives the text that was held back: no tag came of it.
+    /// Pushes the text that was held back: it was not a tag.
     pub(super) fn flush(&mut self, push: &mut impl FnMut(Kind, &str)) {
         let held = mem::take(&mut self.held);
-        self.give(held, push);
+        self.push(held, push);
     }
 
-    /// Whether an orphan closing tag has come since this was last asked.
+    /// Whether an orphan closing tag arrived since the last call.
     pub(super) fn take_orphan(&mut self) -> bool {
         mem::take(&mut self.orphan)
     }
 
-    /// Whether all text so far was taken for reasoning because the option says so, and no tag confirmed it.
+    /// Whether all text so far counts as reasoning only because of the option, and no tag confirmed it.
     pub(super) fn is_unconfirmed(&self) -> bool {
         self.inside && !self.seen && !self.after_tag
     }
 
-    fn give(&mut self, text: &str, push: &mut impl FnMut(Kind, &str)) {
+    fn push(&mut self, text: &str, push: &mut impl FnMut(Kind, &str)) {
         if !text.is_empty() {
             self.after_tag = false;
             let kind = if self.inside {
@@ -120,9 +120,9 @@ impl ThinkSplitter {
         }
     }
 
-    /// What a text is that begins with `<`; `first` if nothing stands before it that is not yet given.
+    /// Classifies a text that starts with `<`; `first` if no text before it is still to be pushed.
     fn mark(&mut self, tail: &str, first: bool) -> Mark {
-        // Where the option says that the template opened the tag, some models write it once more.
+        // With the tag in the template, some models still write it once more.
         let again = first && self.after_tag && !self.seen;
         if !self.inside || again {
             match of_tag(OPEN, tail) {
@@ -143,15 +143,15 @@ impl ThinkSplitter {
 }
 
 impl ChoiceMachine {
-    /// Delivers text that was held back because it might have begun a tag.
-    pub(super) fn flush_think(&mut self, place: Position, log: &mut Transcript) {
+    /// Delivers text that was held back because it might have been the start of a tag.
+    pub(super) fn flush_think(&mut self, position: Position, transcript: &mut Transcript) {
         if let Some(think) = &mut self.think {
-            think.flush(&mut |kind, text| log.push(kind, place, 0, text));
+            think.flush(&mut |kind, text| transcript.push(kind, position, 0, text));
         }
     }
 }
 
-/// The next `<` from a byte on: where it stands, what is before it, and the text from it on.
+/// The next `<` from a byte on: its offset, the text before it, and the text from it on.
 fn next_mark(text: &str, from: usize) -> Option<(usize, &str, &str)> {
     let at = from + text.get(from..)?.find('<')?;
     let (before, tail) = text.split_at_checked(at)?;
@@ -168,7 +168,7 @@ fn of_tag(tag: &'static str, tail: &str) -> Mark {
     }
 }
 
-/// What splitting an update costs beyond the update itself: each tag in it may begin a further event.
+/// What splitting an update costs beyond the update itself: each tag in it may start a further event.
 pub(crate) fn split_cost(tags: ThinkTags, update: &Update<'_>) -> u64 {
     match (&update.content, tags) {
         (None, _) | (_, ThinkTags::Off) => 0,
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// What the deltas come to: one mark a piece, `r` for reasoning and `c` for content.
+    /// The pieces that the deltas are split into, marked `r` for reasoning and `c` for content.
     fn split(tags: ThinkTags, deltas: &[&str]) -> Vec<String> {
         let mut pieces = Vec::new();
         let mut push = |kind: Kind, text: &str| {
@@ -290,12 +290,12 @@ mod tests {
         splitter.split("<think>b</think>c</think>", &mut |_, _| {});
         assert!(
             !splitter.take_orphan(),
-            "behind a block that was separated it is the answer's own text"
+            "after a separated block it is the answer's own text"
         );
     }
 
     #[test]
-    fn c18_line_breaks_right_behind_a_tag_are_dropped_and_no_others() {
+    fn c18_only_line_breaks_directly_after_a_tag_are_dropped() {
         check(
             ThinkTags::Split,
             &["<think>\n", "\n a\n</think>\r\n", "\n  b\n"],

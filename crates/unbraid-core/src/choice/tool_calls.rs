@@ -1,403 +1,222 @@
-//! Tool calls of one choice: which call an entry belongs to, and what it adds.
+//! The tool calls of one choice: what each entry of an update adds to them, and their events.
+
+mod matching;
+mod names;
 
 use std::sync::Arc;
 
-use super::{join_halves, lone_half, push_text};
+use matching::{find, find_by_key};
+use names::{NameUpdate, update_name};
+
+use super::text::{join_halves, push_text, warn_lone_half};
 use crate::{
-    CallKind, CallStatus, Fragment, Limit, LimitExceeded, Limits, ToolCallUpdate, Update, Warning,
+    CallKind, CallStatus, Fragment, Limit, LimitExceeded, Limits, Update, Warning,
     event::Position,
-    limits::MAX_FIELDS,
     transcript::{CallEntry, Kind, Transcript},
 };
 
 /// Applies an update's calls, then its legacy function call.
 pub(super) fn apply(
     update: &Update<'_>,
-    place: Position,
-    log: &mut Transcript,
+    position: Position,
+    transcript: &mut Transcript,
     limits: &Limits,
     tools: &[Arc<str>],
 ) -> Result<(), LimitExceeded> {
-    let function = update.function_name.is_some() || update.function_arguments.is_some();
-    if update.tool_calls.is_empty() && !function {
-        announce_all(log, place);
+    let has_function = update.function_name.is_some() || update.function_arguments.is_some();
+    if update.tool_calls.is_empty() && !has_function {
+        announce_all(transcript, position);
         return Ok(());
     }
     for entry in &update.tool_calls {
-        let call = match find(&log.calls, entry, tools) {
+        let call = match find(transcript.calls(), entry, tools) {
             Some(call) => call,
-            None if entry.says_nothing() => continue,
-            None => open_entry(log, entry, limits.tool_calls)?,
+            None if entry.is_empty() => continue,
+            None => {
+                let came_with_index = entry.wire_index.is_some();
+                open(
+                    transcript,
+                    CallKind::Function,
+                    came_with_index,
+                    limits.tool_calls,
+                )?
+            }
         };
-        announce_others(log, call, place);
-        absorb(log, call, entry, tools);
-        arguments(log, call, entry.arguments.as_ref(), place, limits.warnings);
+        announce_others(transcript, call, position);
+        if let Some(state) = transcript.call_mut(call) {
+            state.absorb(entry);
+        }
+        add_to_name(transcript, call, entry.name.as_ref(), tools);
+        let arguments = entry.arguments.as_ref();
+        add_arguments(transcript, call, arguments, position, limits.warnings);
     }
-    if function {
-        let legacy = log
-            .calls
-            .iter()
-            .position(|c| c.kind == CallKind::LegacyFunction);
-        let call = match legacy {
+    if has_function {
+        let is_legacy = |call: &CallEntry| call.kind == CallKind::LegacyFunction;
+        let call = match transcript.calls().iter().position(is_legacy) {
             Some(call) => call,
-            None => open(log, CallKind::LegacyFunction, limits.tool_calls)?,
+            None => open(
+                transcript,
+                CallKind::LegacyFunction,
+                false,
+                limits.tool_calls,
+            )?,
         };
-        announce_others(log, call, place);
-        name(log, call, update.function_name.as_ref(), tools);
-        let piece = update.function_arguments.as_ref();
-        arguments(log, call, piece, place, limits.warnings);
+        announce_others(transcript, call, position);
+        add_to_name(transcript, call, update.function_name.as_ref(), tools);
+        let arguments = update.function_arguments.as_ref();
+        add_arguments(transcript, call, arguments, position, limits.warnings);
     }
     Ok(())
 }
 
-/// Whether a call has its name but was not told yet: whatever comes next tells it.
-pub(super) fn any_waits(log: &Transcript) -> bool {
-    log.calls.iter().any(|c| !c.announced && !c.name.is_empty())
+/// Whether a call has its name but is not announced: then the next update announces it.
+pub(super) fn any_unannounced(transcript: &Transcript) -> bool {
+    let mut calls = transcript.calls().iter();
+    calls.any(|call| !call.announced && !call.name.is_empty())
 }
 
-/// The call that arguments with this index go to, if it was told and they change nothing else of it.
-pub(super) fn told(log: &Transcript, index: i64) -> Option<u32> {
-    let mut calls = log.calls.iter();
-    let of_index = |c: &CallEntry| c.kind != CallKind::LegacyFunction && c.key == Some(index);
-    let call = calls.rposition(of_index)?;
-    let entry = log.calls.get(call)?;
-    let settled = entry.announced && entry.index.is_some() && entry.high.is_none();
-    settled.then(|| number(call))
+/// The ordinal of the call that arguments with this index belong to, if appending them changes nothing else.
+pub(super) fn announced_call(transcript: &Transcript, index: i64) -> Option<u32> {
+    let call = find_by_key(transcript.calls(), index)?;
+    let state = transcript.calls().get(call)?;
+    let only_appends = state.announced && state.index.is_some() && state.high.is_none();
+    only_appends.then(|| ordinal(call))
 }
 
-fn open(log: &mut Transcript, kind: CallKind, max: usize) -> Result<usize, LimitExceeded> {
-    if log.calls.len() >= max {
-        return Err(LimitExceeded {
-            limit: Limit::ToolCalls,
-            max: max as u64,
-        });
-    }
-    log.calls.push(CallEntry {
-        kind,
-        ..CallEntry::default()
-    });
-    Ok(log.calls.len() - 1)
-}
-
-fn open_entry(
-    log: &mut Transcript,
-    entry: &ToolCallUpdate<'_>,
+fn open(
+    transcript: &mut Transcript,
+    kind: CallKind,
+    came_with_index: bool,
     max: usize,
 ) -> Result<usize, LimitExceeded> {
-    let call = open(log, CallKind::Function, max)?;
-    if let Some(state) = log.calls.get_mut(call) {
-        state.came_with_index = entry.wire_index.is_some();
+    if transcript.calls().len() >= max {
+        return Err(LimitExceeded::new(Limit::ToolCalls, max as u64));
     }
-    Ok(call)
+    Ok(transcript.open_call(CallEntry {
+        kind,
+        came_with_index,
+        ..CallEntry::default()
+    }))
 }
 
-/// The call that an entry belongs to; `None` opens a new one. The order of the rules is the design's.
-fn find(calls: &[CallEntry], entry: &ToolCallUpdate<'_>, tools: &[Arc<str>]) -> Option<usize> {
-    let id = entry.id.as_deref().filter(|id| !id.is_empty());
-    let named = entry.name.as_ref().is_some_and(|name| !name.is_empty());
-    let key = entry.wire_index.or_else(|| entry.position.map(i64::from));
-    if let Some(known) = id.and_then(|id| find_id(calls, id, key, named)) {
-        return known;
-    }
-    let new_id = |call: &CallEntry| id.is_some() && call.id.is_some();
-    let latest = latest(calls);
-    if let Some(key) = key {
-        let same = calls
-            .iter()
-            .rposition(|c| c.kind != CallKind::LegacyFunction && c.key == Some(key));
-        if let Some(call) = same {
-            // T7 against T10: a new id opens a call only where a name comes with it.
-            return (!(named && calls.get(call).is_some_and(new_id))).then_some(call);
-        }
-        let bare = id.is_none() && !named;
-        if let Some(call) = numbered(calls, key).filter(|_| bare) {
-            return Some(call);
-        }
-        // T2: the latest call came without index, and the entry continues it, or is the header that it waited for.
-        return latest.filter(|&call| {
-            calls
-                .get(call)
-                .is_some_and(|c| c.key.is_none() && (bare || headerless(c)))
-        });
-    }
-    let call = latest?;
-    let entry_of = calls.get(call)?;
-    let other_name = entry.name.as_ref().is_some_and(|piece| {
-        named
-            && *piece.text != *entry_of.name
-            && !is_piece_of_declared(&entry_of.name, &piece.text, tools)
-    });
-    let opens = (named && new_id(entry_of)) || other_name;
-    (!opens || headerless(entry_of)).then_some(call)
-}
-
-/// A known id wins, but T14: the same id on another index, with a name, is another call.
-fn find_id(calls: &[CallEntry], id: &str, key: Option<i64>, named: bool) -> Option<Option<usize>> {
-    let has_id = |c: &CallEntry| c.id.as_deref() == Some(id);
-    let same_key = |c: &CallEntry| key.is_none() || c.key.is_none() || c.key == key;
-    if let Some(call) = calls.iter().rposition(|c| has_id(c) && same_key(c)) {
-        return Some(Some(call));
-    }
-    let call = calls.iter().rposition(has_id)?;
-    if !named {
-        return Some(Some(call));
-    }
-    // The index may already be taken by a slot that waits for its header.
-    Some(calls.iter().rposition(|c| c.key == key && headerless(c)))
-}
-
-/// T2: where the headers of all calls came without index, a fragment's index counts them, 0 being the first.
-fn numbered(calls: &[CallEntry], index: i64) -> Option<usize> {
-    let of_tools = |c: &&CallEntry| c.kind != CallKind::LegacyFunction;
-    if calls.iter().filter(of_tools).any(|c| c.came_with_index) {
-        return None;
-    }
-    let mut calls = calls.iter().enumerate().filter(|(_, c)| of_tools(c));
-    let (call, entry) = calls.nth(usize::try_from(index).ok()?)?;
-    entry.key.is_none().then_some(call)
-}
-
-fn latest(calls: &[CallEntry]) -> Option<usize> {
-    calls
-        .iter()
-        .rposition(|c| c.kind != CallKind::LegacyFunction)
-}
-
-fn headerless(call: &CallEntry) -> bool {
-    call.id.is_none() && call.name.is_empty()
-}
-
-fn absorb(log: &mut Transcript, call: usize, entry: &ToolCallUpdate<'_>, tools: &[Arc<str>]) {
-    if let Some(state) = log.calls.get_mut(call) {
-        state.key = state
-            .key
-            .or(entry.wire_index)
-            .or_else(|| entry.position.map(i64::from));
-        state.index = state.index.or(entry.wire_index);
-        if let (None, Some(id)) = (&state.id, entry.id.as_deref().filter(|id| !id.is_empty())) {
-            state.id = Some(id.into());
-        }
-        if entry.kind.as_deref() == Some("custom") {
-            state.kind = CallKind::Custom;
-        }
-        for (key, raw) in &entry.extra {
-            let full = state.extra.len() >= MAX_FIELDS;
-            match state.extra.iter_mut().find(|(known, _)| **known == **key) {
-                Some((_, value)) => *value = Arc::from(&**raw),
-                None if full => {}
-                None => state.extra.push((Arc::from(&**key), Arc::from(&**raw))),
-            }
-        }
-    }
-    name(log, call, entry.name.as_ref(), tools);
-}
-
-fn name(log: &mut Transcript, call: usize, piece: Option<&Fragment<'_>>, tools: &[Arc<str>]) {
-    let (Some(state), Some(piece)) = (log.calls.get_mut(call), piece) else {
-        return;
-    };
-    match fold(&state.name, &piece.text, tools) {
-        Fold::Keep => {}
-        Fold::Replace => piece.text.as_ref().clone_into(&mut state.name),
-        Fold::Append => state.name.push_str(&piece.text),
-    }
-}
-
-/// What a further piece does to a name.
-enum Fold {
-    Keep,
-    Replace,
-    Append,
-}
-
-/// Declared names decide, where they can. Otherwise an equal piece is a repetition (T15), an extension takes the name's
-/// place (T17), and anything else continues it (T16).
-fn fold(name: &str, piece: &str, tools: &[Arc<str>]) -> Fold {
-    let again = name == piece;
-    if again && declared(name, "", tools) {
-        return Fold::Keep;
-    }
-    if declared(name, piece, tools) {
-        return Fold::Append;
-    }
-    if again {
-        return Fold::Keep;
-    }
-    if declared("", piece, tools) || piece.starts_with(name) {
-        return Fold::Replace;
-    }
-    Fold::Append
-}
-
-/// Whether two texts join to the name of a declared tool.
-fn declared(head: &str, tail: &str, tools: &[Arc<str>]) -> bool {
-    let mut tools = tools.iter();
-    tools.any(|tool| tool.strip_prefix(head) == Some(tail))
-}
-
-/// Whether a piece without index continues a name (T16, T17), and is not the next call's (T3): only declared names tell.
-fn is_piece_of_declared(name: &str, piece: &str, tools: &[Arc<str>]) -> bool {
-    declared(name, piece, tools)
-        || (!declared(name, "", tools) && declared("", piece, tools) && piece.starts_with(name))
-}
-
-/// Appends verbatim (T24); what comes before the name waits for it (T18).
-fn arguments(
-    log: &mut Transcript,
+fn add_to_name(
+    transcript: &mut Transcript,
     call: usize,
     piece: Option<&Fragment<'_>>,
-    place: Position,
-    max: usize,
+    tools: &[Arc<str>],
 ) {
-    let (Some(state), Some(piece)) = (log.calls.get_mut(call), piece) else {
+    let (Some(state), Some(piece)) = (transcript.call_mut(call), piece) else {
         return;
     };
-    let (text, lone) = join_halves(&mut state.high, piece);
-    if lone {
-        lone_half(place, log, max);
+    match update_name(&state.name, &piece.text, tools) {
+        NameUpdate::Keep => {}
+        NameUpdate::Replace => piece.text.as_ref().clone_into(&mut state.name),
+        NameUpdate::Append => state.name.push_str(&piece.text),
     }
-    if text.is_empty() {
-        return;
-    }
-    if let Some(state) = log
-        .calls
-        .get_mut(call)
-        .filter(|state| !state.announced && state.name.is_empty())
-    {
-        return state.waiting.push_str(&text);
-    }
-    announce(log, call, place);
-    push_text(log, Kind::CallArguments, place, number(call), &text);
 }
 
-fn number(call: usize) -> u32 {
+/// Appends arguments verbatim (T24). Arguments that arrive before the name wait for it (T18).
+fn add_arguments(
+    transcript: &mut Transcript,
+    call: usize,
+    arguments: Option<&Fragment<'_>>,
+    position: Position,
+    max_warnings: usize,
+) {
+    let (Some(state), Some(arguments)) = (transcript.call_mut(call), arguments) else {
+        return;
+    };
+    let (text, is_lone) = join_halves(&mut state.high, arguments);
+    let waits = !state.announced && state.name.is_empty();
+    if waits {
+        state.waiting.push_str(&text);
+    }
+    if is_lone {
+        warn_lone_half(position, transcript, max_warnings);
+    }
+    if waits || text.is_empty() {
+        return;
+    }
+    announce(transcript, call, position);
+    push_text(
+        transcript,
+        Kind::CallArguments,
+        position,
+        ordinal(call),
+        &text,
+    );
+}
+
+fn ordinal(call: usize) -> u32 {
     u32::try_from(call).unwrap_or(u32::MAX)
 }
 
-/// Tells a call, and what waited for its name.
-fn announce(log: &mut Transcript, call: usize, place: Position) {
-    let Some(state) = log.calls.get_mut(call).filter(|state| !state.announced) else {
+/// Emits the start of a call, unless that was done, and the arguments that waited for its name.
+fn announce(transcript: &mut Transcript, call: usize, position: Position) {
+    let state = transcript.call_mut(call);
+    let Some((name, waiting)) = state.and_then(CallEntry::announce) else {
         return;
     };
-    state.announced = true;
-    state.announced_index = state.index;
-    state.announced_id = state.id.clone();
-    state.announced_kind = state.kind;
-    let (name, waiting) = (state.name.clone(), std::mem::take(&mut state.waiting));
-    log.push(Kind::CallStart, place, number(call), &name);
-    push_text(log, Kind::CallArguments, place, number(call), &waiting);
+    let call = ordinal(call);
+    transcript.push(Kind::CallStart, position, call, &name);
+    push_text(transcript, Kind::CallArguments, position, call, &waiting);
 }
 
-/// A name is stable once the choice goes on without it.
-pub(super) fn announce_all(log: &mut Transcript, place: Position) {
-    announce_others(log, usize::MAX, place);
+/// Announces every call that has a name: the choice goes on without it, so the name is complete.
+pub(super) fn announce_all(transcript: &mut Transcript, position: Position) {
+    announce_others(transcript, usize::MAX, position);
 }
 
-fn announce_others(log: &mut Transcript, but: usize, place: Position) {
-    for call in 0..log.calls.len() {
-        let named = log
-            .calls
-            .get(call)
-            .is_some_and(|c| !c.announced && !c.name.is_empty());
-        if named && call != but {
-            announce(log, call, place);
+fn announce_others(transcript: &mut Transcript, except: usize, position: Position) {
+    for call in 0..transcript.calls().len() {
+        let state = transcript.calls().get(call);
+        let is_ready = state.is_some_and(|state| !state.announced && !state.name.is_empty());
+        if is_ready && call != except {
+            announce(transcript, call, position);
         }
     }
 }
 
-pub(super) fn flush_all(log: &mut Transcript, place: Position, max: usize) {
-    for call in 0..log.calls.len() {
-        let Some(state) = log.calls.get_mut(call).filter(|state| state.high.is_some()) else {
+/// Replaces the half of a character that a call's arguments end with (C14).
+pub(super) fn flush_all(transcript: &mut Transcript, position: Position, max_warnings: usize) {
+    for call in 0..transcript.calls().len() {
+        let state = transcript.call_mut(call);
+        let Some(state) = state.filter(|state| state.high.is_some()) else {
             continue;
         };
         state.high = None;
         if state.announced {
-            log.push(Kind::CallArguments, place, number(call), "\u{FFFD}");
+            transcript.push(Kind::CallArguments, position, ordinal(call), "\u{FFFD}");
         } else {
             state.waiting.push('\u{FFFD}');
         }
-        lone_half(place, log, max);
+        warn_lone_half(position, transcript, max_warnings);
     }
 }
 
-/// At the end every call is told, named or not, and judged.
-pub(super) fn finish_all(log: &mut Transcript, place: Position, cut: bool, max: usize) {
-    for call in 0..log.calls.len() {
-        announce(log, call, place);
+/// Announces the remaining calls, with a name or without, and emits the status of each call.
+pub(super) fn finish_all(
+    transcript: &mut Transcript,
+    position: Position,
+    is_cut: bool,
+    max_warnings: usize,
+) {
+    for call in 0..transcript.calls().len() {
+        announce(transcript, call, position);
     }
-    let arguments = log.arguments();
-    for (state, arguments) in log.calls.iter_mut().zip(&arguments) {
-        state.status = Some(state.judge(arguments, cut));
-    }
+    let arguments = transcript.arguments();
     for (call, arguments) in arguments.iter().enumerate() {
-        log.push(Kind::CallDone, place, number(call), "");
-        let status = log.calls.get(call).and_then(|state| state.status);
-        if status == Some(CallStatus::Repaired) && arguments.trim_start().starts_with("{}") {
-            let warning = Warning::new(
-                "T22",
-                place.event,
-                "arguments begin with a placeholder object",
-            );
-            log.warn(warning, place, max);
+        if let Some(state) = transcript.call_mut(call) {
+            state.status = Some(state.check(arguments, is_cut));
         }
     }
-}
-
-/// What came behind the end is in the message, so its calls are judged anew there.
-pub(super) fn mark_late(log: &mut Transcript) {
-    for state in &mut log.calls {
-        state.late = true;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Fold, fold};
-
-    /// What pieces of a name come to, if these tools are declared.
-    #[track_caller]
-    fn check(tools: &[&str], pieces: &[&str], expected: &str) {
-        let tools: Vec<_> = tools.iter().map(|&tool| tool.into()).collect();
-        let name = pieces.iter().fold(String::new(), |name, piece| {
-            match fold(&name, piece, &tools) {
-                Fold::Keep => name,
-                Fold::Replace => (*piece).to_owned(),
-                Fold::Append => name + piece,
-            }
-        });
-        assert_eq!(name, expected, "{pieces:?} of {tools:?}");
-    }
-
-    #[test]
-    fn t15_to_t17_names_are_folded_without_declared_tools() {
-        check(&[], &["add", "add"], "add");
-        check(&[], &["edit_ex", "isting_file"], "edit_existing_file");
-        check(&[], &["get", "get_w", "get_weather"], "get_weather");
-        check(&[], &["get", "", "_time"], "get_time");
-    }
-
-    #[test]
-    fn t16_declared_names_decide_what_a_piece_is() {
-        check(&["add"], &["add", "add"], "add");
-        check(&["add", "addadd"], &["add", "add"], "add");
-        check(&["haha"], &["ha", "ha"], "haha");
-        check(&["getget_time"], &["get", "get_time"], "getget_time");
-        check(&["get", "get_time"], &["get", "get_time"], "get_time");
-        check(&["get", "get_time"], &["get", "_time"], "get_time");
-        check(
-            &["get", "get_weather"],
-            &["get", "_wea", "ther"],
-            "get_weather",
-        );
-        check(&["search", "web"], &["web", "search"], "search");
-        check(&["web_search"], &["search", "web_search"], "web_search");
-        check(&["search", "websearch"], &["web", "search"], "websearch");
-    }
-
-    #[test]
-    fn t44_names_that_nobody_declared_are_folded_as_ever() {
-        check(&["add"], &["mul", "tiply"], "multiply");
-        check(&["add"], &["mul", "multiply"], "multiply");
-        check(&["add"], &["add", "_all"], "add_all");
+    for (call, arguments) in arguments.iter().enumerate() {
+        transcript.push(Kind::CallDone, position, ordinal(call), "");
+        let status = transcript.calls().get(call).and_then(|state| state.status);
+        if status == Some(CallStatus::Repaired) && arguments.trim_start().starts_with("{}") {
+            let message = "arguments begin with a placeholder object";
+            let warning = Warning::new("T22", position.event, message);
+            transcript.warn(warning, position, max_warnings);
+        }
     }
 }

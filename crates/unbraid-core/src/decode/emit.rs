@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Update, Warning, limits::MAX_ENTRIES, piece::UpdateSink};
+use crate::{Update, Warning, limits::MAX_ENTRIES, text_delta::UpdateSink};
 
 /// Collects the updates of one event. The latest one is held back, so that the last one can be marked.
 pub(super) struct Emitter<'a, 's> {
@@ -124,7 +124,7 @@ impl<'a, 's> Emitter<'a, 's> {
     }
 
     pub(super) fn push(&mut self, mut update: Update<'a>) {
-        update.event_index = self.event_index;
+        update.event_index = self.event_index.into();
         if update.error.is_some() && update.choice.is_none() {
             // The error ends the stream, so a loss before it is reported with it or never.
             self.confirm_lost();

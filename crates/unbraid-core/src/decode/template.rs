@@ -9,9 +9,9 @@ use std::borrow::Cow;
 
 use super::json_bytes::{number, string};
 use crate::{
-    ChoiceIndex, Fragment, ToolCallUpdate, Update,
+    ChoiceIndex, EventIndex, Fragment, ToolCallUpdate, Update,
     chunk::{Chunk, is_padding},
-    piece::{DeltaKind, TextDelta},
+    text_delta::{DeltaKind, TextDelta},
 };
 
 /// An ordinary chunk of one choice and one text, with holes in it.
@@ -201,7 +201,7 @@ impl Template {
         text: &'t str,
     ) -> Option<TextDelta<'t>> {
         let delta = TextDelta {
-            event_index: 0,
+            event_index: EventIndex(0),
             choice,
             kind: self.prototype.kind,
             role: self.prototype.role.as_deref(),

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     ChoiceIndex, Update,
     chunk::Chunk,
-    piece::{DeltaKind, TextDelta, UpdateSink},
+    text_delta::{DeltaKind, TextDelta, UpdateSink},
 };
 
 /// Chunks of a stream take a few forms in turn: text, reasoning, and the arguments of some tool calls.
@@ -90,6 +90,7 @@ impl Templates {
         // envelope that all templates share.
         let is_envelope_known = std::mem::replace(&mut self.has_emitted_last, true);
         let delta = template.text_delta(choice, text);
+        let event_index = event_index.into();
         match delta.filter(|_| is_envelope_known && sink.takes_pieces()) {
             Some(delta) => sink.piece(&TextDelta {
                 event_index,

@@ -7,10 +7,10 @@ use super::{Decoder, lenient, scan, strict};
 use crate::{
     Update,
     chunk::Chunk,
+    config::default_reasoning_keys,
     frame::{Frame, FrameKind, FrameLimits, Framer},
     limits::{MAX_EVENT_BYTES, MAX_JSON_DEPTH, MAX_LINE_BYTES},
     node,
-    options::default_reasoning_keys,
 };
 
 mod rules;
@@ -286,7 +286,7 @@ fn template_hits(chunks: &[&str]) -> Vec<bool> {
             data: chunk.as_bytes(),
             offset: 0,
         };
-        hits.push(decoder.decode_by_template(&frame, &mut crate::piece::Updates(&mut |_| ())));
+        hits.push(decoder.decode_by_template(&frame, &mut crate::text_delta::Updates(&mut |_| ())));
         if !hits.last().is_some_and(|hit| *hit) {
             decoder.decode(frame, &mut |_| ()).expect("lenient");
         }

@@ -6,7 +6,7 @@ use crate::{
     chunk::{Chunk, Element},
     frame::{Frame, FrameKind},
     limits::{MAX_CHOICES, MAX_NAME_BYTES},
-    piece::UpdateSink,
+    text_delta::UpdateSink,
 };
 
 /// Drops a long id or model: each update of the chunk would carry a copy.
@@ -72,7 +72,7 @@ impl Decoder {
             element.merge_fields();
             remaining -= 1;
             let update = &mut element.update;
-            update.event_index = self.events;
+            update.event_index = self.events.into();
             update.last_of_event = remaining == 0 && !ends_with_envelope;
             // These strings usually borrow from the event, so that copying them allocates nothing.
             update.id.clone_from(&chunk.id);
@@ -83,7 +83,7 @@ impl Decoder {
         }
         if ends_with_envelope {
             sink.update(&Update {
-                event_index: self.events,
+                event_index: self.events.into(),
                 last_of_event: true,
                 id: chunk.id,
                 created: chunk.created,

@@ -9,22 +9,22 @@ fn check(stream: &str, expected: &[&str]) {
     let mut demux = Demux::new(Config::default());
     demux.feed(stream.as_bytes());
     demux.finish();
-    let mut told: Vec<String> = demux.choices().map(told).collect();
-    told.extend(
+    let mut summary: Vec<String> = demux.choices().map(summary).collect();
+    summary.extend(
         demux
             .warnings()
             .iter()
             .map(|warning| warning.code.to_owned()),
     );
-    told.extend(
+    summary.extend(
         demux
             .closed()
             .and_then(|closed| Some(closed.as_ref().err()?.as_str().to_owned())),
     );
-    assert_eq!(told, expected);
+    assert_eq!(summary, expected);
 }
 
-fn told(choice: &Transcript) -> String {
+fn summary(choice: &Transcript) -> String {
     let message = choice.message();
     let calls = message.tool_calls.iter().map(|call| {
         let legacy = if call.kind == CallKind::LegacyFunction {
@@ -52,7 +52,7 @@ fn calls(entries: &str) -> String {
 const DONE: &str = "data: [DONE]\n\n";
 
 #[test]
-fn e21_a_whole_message_counts_beside_its_log_probabilities() {
+fn e21_a_full_message_counts_beside_its_log_probabilities() {
     let logprobs = "\"logprobs\":{\"content\":[{\"token\":\"a\",\"logprob\":-1}]}";
     let whole = chunk(&format!(
         "{logprobs},\"message\":{{\"role\":\"assistant\",\"content\":\"ab\"}}"
@@ -70,7 +70,7 @@ fn e21_a_whole_message_counts_beside_its_log_probabilities() {
 }
 
 #[test]
-fn t33_an_entry_that_says_nothing_opens_no_call() {
+fn t33_an_empty_entry_opens_no_call() {
     let header =
         calls("{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"1\"}}");
     let nothing = calls("{\"index\":5,\"id\":\"\",\"function\":{\"arguments\":null}}");
@@ -100,7 +100,7 @@ fn t03_entries_without_index_count_by_position_beside_others() {
 }
 
 #[test]
-fn t02_t07_t10_t14_calls_are_told_apart() {
+fn t02_t07_t10_t14_calls_are_kept_apart() {
     let header = |index: u32, id: &str, name: &str| {
         calls(&format!(
             "{{\"index\":{index},\"id\":\"{id}\",\"function\":{{\"name\":\"{name}\",\"arguments\":\"1\"}}}}"
@@ -127,7 +127,7 @@ fn t02_t07_t10_t14_calls_are_told_apart() {
 }
 
 #[test]
-fn e13_two_answers_under_one_index_are_told_and_repeated_roles_are_not() {
+fn e13_two_answers_under_one_index_cause_a_warning_and_repeated_roles_do_not() {
     let role = chunk("\"delta\":{\"role\":\"assistant\",\"content\":\"\"}");
     let text = chunk("\"delta\":{\"content\":\"a\"}");
     let both = chunk("\"delta\":{\"role\":\"assistant\",\"content\":\"a\"}");
@@ -147,7 +147,7 @@ fn e13_two_answers_under_one_index_are_told_and_repeated_roles_are_not() {
 }
 
 #[test]
-fn f09_t22_reasons_and_arguments_that_do_not_fit_are_told() {
+fn f09_t22_contradicting_reasons_and_arguments_cause_warnings() {
     let finish = chunk("\"delta\":{},\"finish_reason\":\"tool_calls\"");
     check(&(finish.clone() + DONE), &["c0 \"\" finished", "F9"]);
     let call = calls(
@@ -160,7 +160,7 @@ fn f09_t22_reasons_and_arguments_that_do_not_fit_are_told() {
 }
 
 #[test]
-fn c14_every_half_that_found_no_partner_is_told() {
+fn c14_every_lone_half_causes_a_warning() {
     let text = |text: &str| chunk(&format!("\"delta\":{{\"content\":\"{text}\"}}"));
     check(
         &(text("a\\ud83d") + &text("\\ude00b") + DONE),
@@ -190,7 +190,7 @@ fn e10_an_empty_index_is_missing() {
 }
 
 #[test]
-fn s10_nothing_behind_the_end_mark_counts_within_one_event_either() {
+fn s10_nothing_after_the_end_mark_counts_within_one_event_either() {
     let line = |text: &str| {
         format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n")
     };
@@ -214,7 +214,7 @@ fn s15_s21_an_error_event_that_lacks_its_blank_line_is_an_error() {
 }
 
 #[test]
-fn s21_of_a_last_event_each_whole_line_counts() {
+fn s21_every_complete_line_of_a_last_event_counts() {
     let line = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n";
     check(&line.repeat(2), &["c0 \"aa\" interrupted", "S10"]);
     check(
@@ -277,7 +277,7 @@ fn e30_fewer_choices_than_requested_are_reported_at_the_end() {
 }
 
 #[test]
-fn u06_a_null_takes_back_no_usage_of_another_place() {
+fn u06_a_null_does_not_clear_usage_from_another_place() {
     let mut demux = Demux::new(Config::default());
     demux.feed(b"data: {\"choices\":[],\"x_groq\":{\"usage\":{\"prompt_tokens\":\"7.0\"}},\"usage\":null}\n\n");
     assert_eq!(demux.usage().prompt_tokens, Some(7));
@@ -302,7 +302,7 @@ fn raw_chunk(rest: &str) -> String {
 }
 
 #[test]
-fn e11_entries_beyond_a_bound_are_skipped_and_told_once() {
+fn e11_entries_beyond_a_bound_are_skipped_with_one_warning() {
     let entries = vec!["{}"; 5000].join(",");
     let (whole, codes) = whole(&raw_chunk(&format!("\"choices\":[{entries}]")));
     assert_eq!(
@@ -343,7 +343,7 @@ fn u10_usage_fields_are_bounded_and_merged_in_linear_time() {
 }
 
 #[test]
-fn c14_u9_one_bad_value_costs_no_other() {
+fn c14_u9_one_bad_value_does_not_affect_others() {
     let logprobs =
         r#"{"content":[{"token":"\ud83d","logprob":-1},{"token":"ok","logprob":1e999}]}"#;
     let usage = r#"{"prompt_tokens":5,"completion_tokens":7,"cost":1e999}"#;
@@ -398,7 +398,7 @@ fn c11_content_of_any_type_is_kept() {
 }
 
 #[test]
-fn x03_an_error_of_zero_is_none() {
+fn x03_an_error_of_zero_is_not_an_error() {
     let (whole, _) = whole(&raw_chunk(
         r#""error":0,"choices":[{"index":0,"delta":{"content":"x"}}]"#,
     ));
@@ -406,7 +406,7 @@ fn x03_an_error_of_zero_is_none() {
 }
 
 #[test]
-fn s19_padding_that_is_no_utf_8_is_told_in_every_chunk() {
+fn s19_padding_that_is_not_utf_8_causes_a_warning_in_every_chunk() {
     let chunk = |padding: &[u8]| {
         let head =
             b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}],\"obfuscation\":\"";

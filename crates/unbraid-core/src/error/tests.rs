@@ -56,7 +56,7 @@ fn no_error_and_no_warning_shows_the_payload() {
 }
 
 #[test]
-fn a_frame_shows_its_length_only() {
+fn the_debug_text_of_a_frame_has_lengths_only() {
     let mut framer = Framer::new(
         FrameLimits {
             line: 100,
@@ -93,7 +93,7 @@ fn x9_the_numbers_of_an_error_stand_as_they_came() {
             while let Some(event) = demux.next_event() {
                 printed.push((
                     event.event.as_str(),
-                    event.to_json_text(),
+                    serde_json::to_string(&event).unwrap(),
                     event.to_string(),
                 ));
             }

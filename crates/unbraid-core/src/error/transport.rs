@@ -1,4 +1,4 @@
-//! The failure of a stream's source, and whether it was a lost connection.
+//! `TransportError`: the failure of a stream's source, and whether it was a lost connection.
 
 use std::{
     error::Error as StdError,
@@ -11,8 +11,8 @@ use super::{BoxError, StreamError};
 
 /// The source of a stream failed; its own error is the `source()`.
 ///
-/// `Display` reads "connection lost after N bytes" where the source was a connection that ended, and "the source failed
-/// after N bytes" otherwise: a file that cannot be read, a request that was refused.
+/// `Display` reads "connection lost after N bytes" if the source was a connection that ended. Otherwise it reads "the source
+/// failed after N bytes": a file cannot be read, or a request was refused.
 #[derive(Debug)]
 pub struct TransportError {
     /// Bytes that had been read.
@@ -21,7 +21,7 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// Wraps what a source reported, after so many bytes.
+    /// Wraps the error of a source that failed after this many bytes.
     ///
     /// # Examples
     ///
@@ -42,7 +42,7 @@ impl TransportError {
 
     /// The messages of all causes, outermost first, joined by `": "`.
     ///
-    /// HTTP clients wrap the error of the socket several times, and only the innermost one says what happened.
+    /// HTTP clients wrap the error of the socket several times, and only the innermost message says what happened.
     ///
     /// # Examples
     ///
@@ -63,12 +63,12 @@ impl TransportError {
         messages.join(": ")
     }
 
-    /// Whether this was a connection that ended, as opposed to a file, or a source that refused to give anything.
+    /// Whether this was a connection that ended, as opposed to a file, or a source that failed at once.
     fn is_lost_connection(&self) -> bool {
         let mut cause: Option<&(dyn StdError + 'static)> = Some(&*self.source);
         while let Some(error) = cause {
             if error.is::<StreamError>() {
-                return false; // the bytes came, and were not a stream
+                return false; // the bytes arrived, but were not a stream
             }
             let io = error.downcast_ref::<io::Error>();
             if let Some(lost) = io.and_then(|io| ends_connection(io.kind())) {
@@ -80,12 +80,12 @@ impl TransportError {
                 None => error.source(),
             };
         }
-        // Nothing in the chain is known. A source that has given bytes is a connection more often than not.
+        // No cause is known. A source that has returned bytes is most likely a connection.
         self.bytes > 0
     }
 }
 
-/// `None` where the kind says nothing.
+/// Whether an error of this kind ends a connection; `None` if the kind does not show it.
 fn ends_connection(kind: ErrorKind) -> Option<bool> {
     match kind {
         ErrorKind::ConnectionReset
@@ -99,6 +99,14 @@ fn ends_connection(kind: ErrorKind) -> Option<bool> {
         | ErrorKind::NetworkDown => Some(true),
         ErrorKind::Other => None,
         _ => Some(false),
+    }
+}
+
+/// Two failures are equal if they say the same: the same bytes, and the same messages of all causes. The causes themselves
+/// are of any type, and most of those cannot be compared.
+impl PartialEq for TransportError {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes && self.causes() == other.causes()
     }
 }
 

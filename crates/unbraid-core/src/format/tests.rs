@@ -148,5 +148,5 @@ fn s30_a_page_is_recognised_by_its_first_bytes() {
         "not a stream of completion chunks: it appears to be an error page (HTML)"
     );
     assert_eq!(error.as_str(), "not_a_stream");
-    assert_eq!(error.to_json()["format"], "html");
+    assert_eq!(serde_json::to_value(error).expect("JSON")["format"], "html");
 }

@@ -57,12 +57,13 @@ pub struct Partial {
 /// ```
 /// use unbraid_core::json::{Partial, PartialOptions, TrailingStrings};
 ///
-/// let options = PartialOptions { trailing_strings: TrailingStrings::Off, ..PartialOptions::default() };
+/// let options = PartialOptions::default().with_trailing_strings(TrailingStrings::Off);
 /// let mut partial = Partial::new(options);
 /// partial.feed("[\"one\",\"tw");
 /// assert_eq!(partial.value(), Some(serde_json::json!(["one"])));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartialOptions {
     /// Whether a string is shown before it ends.
     pub trailing_strings: TrailingStrings,
@@ -93,6 +94,13 @@ pub enum TrailingStrings {
     On,
     /// Only complete strings are shown.
     Off,
+}
+
+impl PartialOptions {
+    with_methods! {
+        with_trailing_strings(TrailingStrings): trailing_strings = |trailing| trailing;
+        with_max_nodes(usize): max_nodes = |max| max;
+    }
 }
 
 impl Default for PartialOptions {

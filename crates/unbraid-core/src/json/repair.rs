@@ -135,6 +135,7 @@ const NAMES: [(Repair, &str); 5] = [
 /// assert_eq!(repaired.applied, Repair::ESCAPES);
 /// ```
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Repaired<'a> {
     /// The text, borrowed if no repair was made.
     pub text: Cow<'a, str>,

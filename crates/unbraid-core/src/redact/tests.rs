@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::Redact;
-use crate::{ChoiceEnd, ChoiceIndex, Config, Demux, StreamError, limits::MAX_REDACTED_BYTES};
+use crate::{ChoiceIndex, Config, Demux, StreamError, limits::MAX_REDACTED_BYTES};
 
 const KEY: &str = "sk-0\"/secret";
 
@@ -25,14 +25,16 @@ fn shown(demux: &mut Demux) -> String {
     let error = closed.as_ref().and_then(|closed| closed.as_ref().err());
     let mut shown = vec![
         format!("{closed:?} {}", demux.aggregate_json()),
-        error.map_or_else(String::new, |error| format!("{error} {}", error.to_json())),
+        error.map_or_else(String::new, |error| {
+            format!("{error} {}", serde_json::json!(error))
+        }),
         format!("{:?} {:?}", demux.metadata(), demux.warnings()),
     ];
     while let Some(event) = demux.next_event() {
-        shown.push(event.to_json().to_string());
+        shown.push(serde_json::json!(event).to_string());
     }
     for choice in demux.choices() {
-        let end = choice.end().map(ChoiceEnd::error_json);
+        let end = choice.end().map(|end| serde_json::json!(end.cause()));
         shown.push(format!("{end:?} {:?} {:?}", choice.end(), choice.message()));
     }
     shown.concat()

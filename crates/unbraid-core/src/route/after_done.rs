@@ -1,33 +1,33 @@
-//! What is still read after `[DONE]`, where the options ask for it: usage, and nothing else (U13).
+//! What is still read after `[DONE]` if the configuration asks for it: usage, and nothing else (U13).
 
 use super::{ChoiceSink, Router};
 use crate::{ChoiceEnd, ChoiceIndex, Update, usage::Source};
 
 impl Router {
-    /// The stream's end mark came: every choice ends now, and the stream closes unless usage may follow.
+    /// The stream's end mark arrived: every choice ends now, and the stream closes unless usage may follow.
     pub(super) fn done(&mut self, sink: &mut impl ChoiceSink) {
         self.usage.done();
-        if self.options.usage_after_done {
-            self.end_all(&ChoiceEnd::DoneWithoutFinish, None, sink);
+        if self.config.usage_after_done {
+            self.finish_all(&ChoiceEnd::DoneWithoutFinish, None, sink);
             self.after_done = true;
         } else {
             self.close(Ok(()), sink);
         }
     }
 
-    /// Whether `[DONE]` has come and the stream is kept open for usage.
+    /// Whether `[DONE]` arrived and the stream stays open for usage.
     #[must_use]
     pub fn is_after_done(&self) -> bool {
         self.after_done && self.closed.is_none()
     }
 
-    /// Whether choices may still come: neither `[DONE]` nor the stream's end has.
+    /// Whether choices may still come: neither `[DONE]` nor the stream's end has been reached.
     #[inline]
     pub(crate) fn takes_choices(&self) -> bool {
         !self.after_done && self.closed.is_none()
     }
 
-    /// Takes the usage of an update that came after `[DONE]`.
+    /// Reads the usage of an update after `[DONE]`.
     pub(super) fn usage_after_done(&mut self, update: &Update<'_>) {
         let Some(raw) = &update.usage else {
             return;
@@ -35,7 +35,7 @@ impl Router {
         match update.choice {
             None => self.usage.envelope(raw, Source::Bare),
             Some(index) => {
-                let folded = self.options.expect_choices == Some(1);
+                let folded = self.config.expect_choices == Some(1);
                 let index = if folded { ChoiceIndex(0) } else { index };
                 if self.slot(index).is_some() {
                     self.usage.choice(index, raw);

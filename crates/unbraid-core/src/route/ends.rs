@@ -1,82 +1,74 @@
-//! When choices end for reasons that lie outside of them, and when the stream is over.
+//! When choices end for reasons that lie outside of them, and when the stream closes.
 
 use super::{ChoiceSink, Route, Router, State};
 use crate::{
-    BodyFormat, ChoiceEnd, ChoiceIndex, FinishPolicy, StreamError, Warning,
+    BodyFormat, ChoiceEnd, ChoiceIndex, EventIndex, FinishPolicy, StreamError, Warning,
     event::{Event, Position},
 };
 
 impl Router {
-    /// A choice that has its reason ends at the first event that brings nothing for it, or with the event that brought it.
-    pub(super) fn end_of_event(&mut self, at: u64, sink: &mut impl ChoiceSink) {
+    /// Ends the choices whose finish reason has arrived, as the policy says: at the first event without a delta for them, or
+    /// at the end of the event with the reason.
+    pub(super) fn end_of_event(&mut self, event: EventIndex, sink: &mut impl ChoiceSink) {
         if self.finished == 0 {
             return;
         }
-        let policy = self.options.finish_policy;
-        let over = move |r: &Route| match (r.state, policy) {
+        let policy = self.config.finish_policy;
+        let ends = move |r: &Route| match (r.state, policy) {
             (State::Finished(finished), FinishPolicy::NextEvent) => {
-                finished < at && r.delta_at < at
+                finished < event && r.last_delta < event
             }
             (State::Finished(_), FinishPolicy::AtFinish) => true,
             (State::Finished(_), FinishPolicy::AtStreamEnd) => false,
-            (State::Open | State::Ended | State::Shut, _) => false,
+            (State::Open | State::Ended | State::Discarding, _) => false,
         };
-        self.end_where(
-            over,
-            &ChoiceEnd::DoneWithoutFinish,
-            Position::event_end(at),
-            sink,
-        );
+        self.finish_where(ends, Position::event_end(event), sink);
     }
 
-    /// An event is over at the latest where the next one begins: updates that were made elsewhere need not mark the last.
+    /// Ends an event whose last update was not marked when the next event begins. Updates of other sources need not mark it.
     pub(super) fn end_of_last_event(&mut self, sink: &mut impl ChoiceSink) {
-        if self.options.finish_policy == FinishPolicy::AtFinish {
+        if self.config.finish_policy == FinishPolicy::AtFinish {
             self.end_of_event(self.position.event, sink);
         }
     }
 
-    /// No byte has come for a while: what is finished has ended (250 ms in the actors).
+    /// No byte arrived for a while (250 ms in the actors): choices with a finish reason end.
     pub fn handle_idle(&mut self, sink: &mut impl ChoiceSink) {
         if self.after_done {
             return self.close(Ok(()), sink);
         }
-        if self.options.finish_policy != FinishPolicy::AtStreamEnd {
-            let at = self.next_at.saturating_sub(1);
-            self.end_where(
-                |r| matches!(r.state, State::Finished(_)),
-                &ChoiceEnd::DoneWithoutFinish,
-                Position::event_end(at),
-                sink,
-            );
+        if self.config.finish_policy != FinishPolicy::AtStreamEnd {
+            let last = self.next_event.previous();
+            let is_finished = |r: &Route| matches!(r.state, State::Finished(_));
+            self.finish_where(is_finished, Position::event_end(last), sink);
         }
     }
 
-    /// The caller ends one choice; what still comes for it is dropped. False if it had ended before.
+    /// Ends one choice for the caller. Its further updates are dropped. False if it had already ended.
     pub fn cancel(&mut self, slot: usize, sink: &mut impl ChoiceSink) -> bool {
         let open = self
             .routes
             .get(slot)
-            .is_some_and(|r| matches!(r.state, State::Open | State::Finished(_)));
+            .is_some_and(|route| route.state.is_open());
         if open {
-            self.set_state(slot, State::Shut);
-            sink.end(
+            self.set_state(slot, State::Discarding);
+            sink.finish(
                 slot,
                 ChoiceEnd::Cancelled,
-                Position::event_end(self.next_at.saturating_sub(1)),
+                Position::event_end(self.next_event.previous()),
             );
         }
         open
     }
 
-    /// Whether of every choice that came nothing more is kept: the caller cancelled it, or a limit ended it.
+    /// Whether every choice was cancelled or cut by a limit, so that nothing more is kept.
     #[must_use]
     pub fn all_cancelled(&self) -> bool {
-        self.routes.iter().all(|r| r.state == State::Shut)
+        self.routes.iter().all(|r| r.state == State::Discarding)
     }
 
-    /// Notes what some of the stream appears to be. A completion is what it is, whatever else is in it; else the first
-    /// format that is known counts.
+    /// Records what a part of the stream appears to be. A completion takes precedence over every other format, then the
+    /// first known format counts.
     pub(crate) fn recognise(&mut self, format: BodyFormat) {
         let counts = match self.format {
             None | Some(BodyFormat::Json) => true,
@@ -87,7 +79,7 @@ impl Router {
         }
     }
 
-    /// The error of a stream that held an answer in another format, and no choice.
+    /// The error of a stream that contained an answer in another format and no choice.
     fn unsupported(&self) -> Option<StreamError> {
         let format = self.format?;
         let events = self.events;
@@ -95,19 +87,18 @@ impl Router {
         foreign.then_some(StreamError::UnsupportedFormat { format, events })
     }
 
-    /// The source ended after so many bytes; `framed` if any of them was a field or comment of an event stream.
+    /// The source ended after this many bytes. `framed` says whether any field or comment of an event stream was among them.
     pub fn finish(&mut self, bytes: u64, framed: bool, sink: &mut impl ChoiceSink) {
         if self.closed.is_some() {
             return;
         }
         let events = self.events;
-        let named = self.format.is_some_and(|format| format != BodyFormat::Json);
-        let unsupported = self.unsupported().filter(|_| named);
+        let is_known = self.format.is_some_and(|format| format != BodyFormat::Json);
+        let unsupported = self.unsupported().filter(|_| is_known);
         if let Some(error) = unsupported {
             self.close(Err(error), sink);
         } else if self.is_chunk || !self.routes.is_empty() {
-            self.end_all(&ChoiceEnd::Interrupted, None, sink);
-            self.close(Ok(()), sink);
+            self.close_with(&ChoiceEnd::Interrupted, None, Ok(()), sink);
         } else if bytes == 0 || (framed && events == 0) {
             self.close(Err(StreamError::Empty { events }), sink);
         } else {
@@ -115,36 +106,46 @@ impl Router {
         }
     }
 
-    /// Something outside ended the stream.
+    /// Closes the stream with an error from outside.
     pub fn abort(&mut self, error: StreamError, sink: &mut impl ChoiceSink) {
         self.close(Err(error), sink);
     }
 
-    /// The stream is over: every choice that is open ends by it, and the stream's own last news are told.
+    /// Closes the stream: every open choice ends, then the stream's own last events are emitted.
     pub(super) fn close(&mut self, result: Result<(), StreamError>, sink: &mut impl ChoiceSink) {
         self.close_in(None, result, sink);
     }
 
-    /// As [`close`](Self::close), by an error that stood in this event: a choice whose reason came with it has not
-    /// finished, whatever the reason says (X4).
+    /// Closes the stream with an error of this event. A choice whose finish reason arrived in the same event ends with the
+    /// error (X4).
     pub(super) fn close_in(
         &mut self,
-        event: Option<u64>,
+        event: Option<EventIndex>,
+        result: Result<(), StreamError>,
+        sink: &mut impl ChoiceSink,
+    ) {
+        let end = result
+            .as_ref()
+            .map_or_else(ChoiceEnd::from, |()| ChoiceEnd::DoneWithoutFinish);
+        self.close_with(&end, event, result, sink);
+    }
+
+    fn close_with(
+        &mut self,
+        end: &ChoiceEnd,
+        event: Option<EventIndex>,
         result: Result<(), StreamError>,
         sink: &mut impl ChoiceSink,
     ) {
         if self.closed.is_some() {
             return;
         }
-        let end = result
-            .as_ref()
-            .map_or_else(ChoiceEnd::from, |()| ChoiceEnd::DoneWithoutFinish);
-        self.end_all(&end, event, sink);
-        // What goes wrong after `[DONE]` is no fault of the stream's: without the option nobody would see it.
+        self.finish_all(end, event, sink);
+        // The stream was complete at `[DONE]`. Without the option nobody would see an error after it.
         let result = if self.after_done { Ok(()) } else { result };
         let usage = self.usage();
         let empty = self.routes.is_empty() && result.is_ok() && usage.raw.is_null();
-        // Foreign JSON is never a success; where nothing is known of it and nothing came of it, it is merely empty.
+        // JSON of another API is never a success. If its format is not known either, the stream counts as empty.
         let unknown = empty && self.format == Some(BodyFormat::Json);
         let unsupported = self.unsupported().filter(|_| !unknown);
         let result = match (result, self.refused, unsupported) {
@@ -155,61 +156,60 @@ impl Router {
             }),
             (result, ..) => result,
         };
-        let place = Position::close(self.next_at);
-        self.summarise(&result, place, sink);
+        let position = Position::close(self.next_event);
+        self.warn_at_close(&result, position, sink);
         if usage.below_received {
             let message = "fewer completion tokens were reported than deltas with text came";
-            let last = self.next_at.saturating_sub(1);
-            self.warn(Warning::new("U15", last, message), place, sink);
+            let last = self.next_event.previous();
+            self.warn(Warning::new("U15", last, message), position, sink);
         }
         if !usage.raw.is_null() {
-            self.tell(Event::Usage(Box::new(usage)), place, sink);
+            self.emit(Event::Usage(Box::new(usage)), position, sink);
         }
         if let Err(error) = &result {
-            self.tell(Event::Error(error.clone()), place, sink);
+            self.emit(Event::Error(error.clone()), position, sink);
         }
         self.closed = Some(result);
     }
 
-    /// Ends every choice that has not ended, in the order of the indices.
-    pub(super) fn end_all(
+    /// Ends every choice that has not ended, in the order of their indices. `event` is that of the error, if one ended the
+    /// stream.
+    pub(super) fn finish_all(
         &mut self,
         end: &ChoiceEnd,
-        event: Option<u64>,
+        event: Option<EventIndex>,
         sink: &mut impl ChoiceSink,
     ) {
-        let place = Position {
-            update: u32::MAX - 1,
-            ..Position::close(self.next_at)
-        };
-        for slot in self.slots_where(|r| matches!(r.state, State::Open | State::Finished(_))) {
+        // Before the events of the stream's close.
+        let position = Position::event_end(self.next_event);
+        for slot in self.slots_where(|route| route.state.is_open()) {
             let state = self.routes.get(slot).map(|route| route.state);
             self.set_state(slot, State::Ended);
             match state {
-                Some(State::Finished(at)) if event == Some(at) => {
-                    sink.fail_with_stream(slot, end.clone(), place);
+                Some(State::Finished(finished)) if event == Some(finished) => {
+                    sink.finish_with_stream_error(slot, end.clone(), position);
                 }
-                // Its reason is its end, and no error of the stream reaches it.
-                Some(State::Finished(_)) => sink.end(slot, ChoiceEnd::DoneWithoutFinish, place),
-                _ => sink.end(slot, end.clone(), place),
+                // The choice was complete, so the stream's error does not reach it.
+                Some(State::Finished(_)) => sink.finish_with_reason(slot, position),
+                _ => sink.finish(slot, end.clone(), position),
             }
         }
     }
 
-    fn end_where(
+    /// Ends these choices, which have their finish reasons.
+    fn finish_where(
         &mut self,
-        over: impl Fn(&Route) -> bool,
-        end: &ChoiceEnd,
-        place: Position,
+        ends: impl Fn(&Route) -> bool,
+        position: Position,
         sink: &mut impl ChoiceSink,
     ) {
-        for slot in self.slots_where(over) {
+        for slot in self.slots_where(ends) {
             self.set_state(slot, State::Ended);
-            sink.end(slot, end.clone(), place);
+            sink.finish_with_reason(slot, position);
         }
     }
 
-    /// In the order of the indices, which is the order of the events.
+    /// The slots of these choices in the order of their indices, which is the order of the events.
     fn slots_where(&self, wanted: impl Fn(&Route) -> bool) -> Vec<usize> {
         let routes = self.routes.iter().enumerate();
         let mut slots: Vec<(ChoiceIndex, usize)> = routes

@@ -1,30 +1,30 @@
-//! What is remembered of the indices that `expect_choices(1)` reads as 0, so that several answers are not mixed unnoticed.
+//! Remembers the indices that `expect_choices(1)` reads as 0, so that mixed answers do not go unnoticed.
 
-use crate::{ChoiceIndex, Update, limits::MAX_CHOICES, piece::TextDelta};
+use crate::{ChoiceIndex, Update, limits::MAX_CHOICES, text_delta::TextDelta};
 
 /// The indices that were read as 0.
 #[derive(Debug, Default)]
-pub(super) struct Folded {
-    /// In order of appearance, and no more of them than a completion may have choices.
+pub(super) struct FoldedIndices {
+    /// In order of appearance, at most as many as a completion may have choices.
     seen: Vec<Seen>,
     last: Option<Seen>,
-    /// Whether an index came again after another one had come.
+    /// Whether an index returned after another one.
     returned: bool,
-    /// Whether it did so with a role or a finish reason.
+    /// Whether it returned with a role or a finish reason.
     returned_with_own: bool,
 }
 
-/// An index, and whether a role or a finish reason of its own came with it.
+/// An index, and whether it had a role or a finish reason of its own.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     index: ChoiceIndex,
     own: bool,
 }
 
-impl Folded {
-    /// Takes the index that an update had on the wire.
-    pub(super) fn note(&mut self, index: ChoiceIndex, update: &Update<'_>) {
-        let own = named(update.role.as_deref()) || update.finish_reason.is_some();
+impl FoldedIndices {
+    /// Records the index that an update had on the wire.
+    pub(super) fn record(&mut self, index: ChoiceIndex, update: &Update<'_>) {
+        let own = is_named(update.role.as_deref()) || update.finish_reason.is_some();
         let after_another = self.last.is_none_or(|last| last.index != index);
         let seen = match self.seen.iter_mut().find(|seen| seen.index == index) {
             Some(seen) => {
@@ -44,16 +44,16 @@ impl Folded {
         self.last = Some(seen);
     }
 
-    /// Whether a piece continues the last index and says nothing new of it.
-    pub(super) fn knows(&self, piece: &TextDelta<'_>) -> bool {
+    /// Whether a text delta continues the last index without a new role, so that it needs no record.
+    pub(super) fn continues(&self, delta: &TextDelta<'_>) -> bool {
         self.last
-            .is_some_and(|last| last.index == piece.choice && (last.own || !named(piece.role)))
+            .is_some_and(|last| last.index == delta.choice && (last.own || !is_named(delta.role)))
     }
 
-    /// How many answers were mixed, if more than one was.
+    /// How many answers were mixed, if there was more than one.
     ///
-    /// A server that counts tokens in the index (E12) goes on from each index to the next. Answers that stand side by side
-    /// come back to theirs, and each has a role and a finish reason of its own.
+    /// A server that counts tokens in the index (E12) never returns to an earlier index. Interleaved answers do, and each
+    /// has a role and a finish reason of its own.
     pub(super) fn interleaved(&self) -> Option<usize> {
         let owners = self.seen.iter().filter(|seen| seen.own).count();
         let mixed = self.returned_with_own || (self.returned && owners > 1);
@@ -61,6 +61,6 @@ impl Folded {
     }
 }
 
-fn named(role: Option<&str>) -> bool {
+fn is_named(role: Option<&str>) -> bool {
     role.is_some_and(|role| !role.is_empty())
 }

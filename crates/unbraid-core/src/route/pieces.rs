@@ -1,59 +1,59 @@
-//! The bulk of a stream: a piece of text for a choice that is open, with nothing else to look at.
+//! The fast path of the router: a text delta for an open choice.
 
 use super::{ChoiceSink, Router, State};
 use crate::{
     ChoiceIndex, Config, ThinkTags,
-    piece::{DeltaKind, TextDelta},
+    text_delta::{DeltaKind, TextDelta},
 };
 
-/// Whether these options can have a use for a piece's update.
-pub(super) fn inspects(options: &Config) -> bool {
-    options.expect_choices == Some(1) || options.think_tags != ThinkTags::Off
+/// Whether the configuration can have a use for the update of a text delta.
+pub(super) fn inspects(config: &Config) -> bool {
+    config.expect_choices == Some(1) || config.think_tags != ThinkTags::Off
 }
 
 impl Router {
-    /// Takes a piece of text, which has the envelope of the last update.
+    /// Routes a text delta, which has the envelope of the last update.
     #[inline]
     pub(crate) fn piece(&mut self, piece: &TextDelta<'_>, sink: &mut impl ChoiceSink) {
         if self.closed.is_some() {
             return;
         }
-        let Some(slot) = self.plain(piece) else {
-            return self.take(&piece.to_update(), sink);
+        let Some(slot) = self.fast_slot(piece) else {
+            return self.apply(&piece.to_update(), sink);
         };
-        let place = self.place(piece.event_index);
+        let position = self.next_position(piece.event_index);
         self.choices_in_event += 1;
         self.is_chunk = true;
-        self.spent = self.spent.saturating_add(piece.cost());
+        self.cost = self.cost.saturating_add(piece.cost());
         if let Some(route) = self.routes.get_mut(slot) {
-            route.spent = route.spent.saturating_add(piece.cost());
-            route.delta_at = place.event;
+            route.cost = route.cost.saturating_add(piece.cost());
+            route.last_delta = position.event;
             route.deltas += 1;
         }
-        sink.piece(slot, piece, place);
+        sink.text_delta(slot, piece, position);
         self.end_of_event(piece.event_index, sink);
     }
 
-    /// The slot of a piece that nothing has to be told of but the choice.
+    /// The slot of the choice, if only the choice needs the delta.
     #[inline]
-    fn plain(&self, piece: &TextDelta<'_>) -> Option<usize> {
-        if self.id_changed || (self.inspects_pieces && !self.passes(piece)) {
+    fn fast_slot(&self, piece: &TextDelta<'_>) -> Option<usize> {
+        if self.id_changed || (self.inspects_text_deltas && !self.is_ignored(piece)) {
             return None;
         }
         let slot = self.slot(piece.choice)?;
         let route = self.routes.get(slot)?;
-        let fits = route.state == State::Open && self.can_spend(route.spent, piece.cost());
+        let fits = route.state == State::Open && self.fits_limits(route.cost, piece.cost());
         fits.then_some(slot)
     }
 
-    /// Whether the options have no use for a piece's update.
+    /// Whether the configuration has no use for the update of this delta.
     #[cold]
-    fn passes(&self, piece: &TextDelta<'_>) -> bool {
-        let folds = self.options.expect_choices == Some(1)
-            && !(piece.choice == ChoiceIndex(0) && self.folded.knows(piece));
+    fn is_ignored(&self, piece: &TextDelta<'_>) -> bool {
+        let folds = self.config.expect_choices == Some(1)
+            && !(piece.choice == ChoiceIndex(0) && self.folded.continues(piece));
         // Only an update is charged for the tags in it.
         let splits =
-            piece.text_kind == DeltaKind::Content && self.options.think_tags != ThinkTags::Off;
+            piece.text_kind == DeltaKind::Content && self.config.think_tags != ThinkTags::Off;
         !folds && !splits
     }
 }

@@ -1,4 +1,4 @@
-//! What only the whole stream shows of its choices, said once it is over.
+//! Warnings that need the whole stream, emitted when it closes.
 
 use super::{ChoiceSink, Route, Router};
 use crate::{
@@ -6,21 +6,21 @@ use crate::{
     event::{Event, Position},
 };
 
-/// Choices that the limit refused: only what shows whether their index counted tokens.
+/// The choices that the limit refused, as far as it takes to see whether their indices counted tokens.
 #[derive(Debug, Default)]
-pub(super) struct Beyond {
+pub(super) struct RefusedChoices {
     count: usize,
     first: Option<ChoiceIndex>,
     last: Option<ChoiceIndex>,
-    /// Whether an index came again with a delta, or a lower one came.
+    /// Whether an index returned with a delta, or a lower one appeared.
     returned: bool,
-    /// Whether a finish reason came, and whether a delta came after it.
+    /// Whether a finish reason arrived, and whether a delta arrived after it.
     reason: bool,
     after_reason: bool,
 }
 
-impl Beyond {
-    pub(super) fn note(&mut self, index: ChoiceIndex, update: &Update<'_>) {
+impl RefusedChoices {
+    pub(super) fn record(&mut self, index: ChoiceIndex, update: &Update<'_>) {
         let delta = update.has_delta();
         match self.last {
             Some(last) if index < last || (index == last && delta) => self.returned = true,
@@ -35,19 +35,19 @@ impl Beyond {
 }
 
 impl Router {
-    pub(super) fn summarise(
+    pub(super) fn warn_at_close(
         &mut self,
         result: &Result<(), StreamError>,
-        place: Position,
+        position: Position,
         sink: &mut impl ChoiceSink,
     ) {
         if self.counted_tokens(result) {
             let message = "the index seems to count tokens, not choices: with --expect-choices 1 they are one answer";
-            self.warn_of_all("E12", message.into(), place, sink);
+            self.warn_about_stream("E12", message.into(), position, sink);
         }
         if let Some(choices) = self.folded.interleaved() {
             let message = format!("--expect-choices 1 folded {choices} interleaved choices");
-            self.warn_of_all("E13", message, place, sink);
+            self.warn_about_stream("E13", message, position, sink);
         }
         if let Some(expected) = self.too_few(result) {
             let plural = if expected == 1 { "" } else { "s" };
@@ -55,64 +55,75 @@ impl Router {
                 "expected {expected} choice{plural}, got {}",
                 self.routes.len()
             );
-            self.warn_of_all("E30", message, place, sink);
+            self.warn_about_stream("E30", message, position, sink);
         }
     }
 
-    /// These are never crowded out by what was warned of in each event.
-    fn warn_of_all(
+    /// Emits a warning that is kept even if the warnings of single events have filled the list.
+    fn warn_about_stream(
         &mut self,
         code: &'static str,
         message: String,
-        place: Position,
+        position: Position,
         sink: &mut impl ChoiceSink,
     ) {
-        let warning = Warning::new(code, self.next_at.saturating_sub(1), message);
-        let max = self.options.limits.warnings;
+        let warning = Warning::new(code, self.next_event.previous(), message);
+        let max = self.config.limits.warnings;
         if self.warnings.keep_summary(&warning, max) {
-            self.tell(Event::Warning(warning), place, sink);
+            self.emit(Event::Warning(warning), position, sink);
         }
     }
 
-    /// E30: how many choices were asked for, if fewer came. Where the caller or the connection ended the stream the
-    /// server is not to blame; where none came at all an error of the stream says more.
+    /// E30: how many choices were requested, if fewer appeared.
+    ///
+    /// If the caller or the connection ended the stream, the server is not to blame. If none appeared at all, the stream's
+    /// error says more.
     fn too_few(&self, result: &Result<(), StreamError>) -> Option<u32> {
-        let came = self.routes.len();
-        let asked = match result {
+        let count = self.routes.len();
+        let is_servers_fault = match result {
             Ok(()) => true,
-            Err(StreamError::Server(_)) => came > 0,
+            Err(StreamError::Server(_)) => count > 0,
             Err(_) => false,
         };
-        let expected = self.options.expect_choices?;
-        (asked && came < expected as usize).then_some(expected)
+        let expected = self.config.expect_choices?;
+        (is_servers_fault && count < expected as usize).then_some(expected)
     }
 
-    /// E12: each index higher than the one before, with one delta each, and a finish reason for the last one at most.
+    /// E12: each index is higher than the one before and has one delta, and at most the last one has a finish reason.
     ///
-    /// Answers that stand side by side look the same at first, so this is known at the end only; one that was cut is
-    /// believed only where more came than a completion may have.
+    /// Interleaved answers may start in the same way, so this is decided at the end. A stream that was cut counts only if it
+    /// had more indices than a completion may have choices.
     fn counted_tokens(&self, result: &Result<(), StreamError>) -> bool {
-        const FEWEST: usize = 5; // two or three answers of one token each are nothing special
-        let Self { routes, beyond, .. } = self;
-        let total = routes.len() + beyond.count;
-        let asked = self.options.expect_choices.map_or(0, |n| n as usize);
-        let over = result.is_ok() || beyond.count > 0;
-        if total < FEWEST || total <= asked || !over || beyond.returned || beyond.after_reason {
+        const FEWEST: usize = 5; // two or three answers of one token each are common
+        let Self {
+            routes,
+            refused_choices: refused,
+            ..
+        } = self;
+        let total = routes.len() + refused.count;
+        let requested = self.config.expect_choices.map_or(0, |n| n as usize);
+        let is_judged = result.is_ok() || refused.count > 0;
+        if total < FEWEST
+            || total <= requested
+            || !is_judged
+            || refused.returned
+            || refused.after_reason
+        {
             return false;
         }
         let indices = || routes.iter().map(|route| route.index);
-        let mut rising = indices().zip(indices().skip(1).chain(beyond.first));
+        let mut rising = indices().zip(indices().skip(1).chain(refused.first));
         rising.all(|(one, next)| one < next)
             && routes
                 .iter()
                 .enumerate()
-                .all(|(at, route)| one_token(route, at == 0, at + 1 == total))
+                .all(|(n, route)| is_one_token(route, n == 0, n + 1 == total))
     }
 }
 
-/// Whether so much came of a choice as of a token: the first one may have its role apart, and the last one its reason.
-fn one_token(route: &Route, first: bool, last: bool) -> bool {
-    let apart = first || last;
-    let deltas = route.deltas == 1 || (apart && route.deltas == 0);
-    deltas && (apart || route.bare == 0) && (last || !route.reason)
+/// Whether a choice had as much as one token: the first one may have a separate role, the last one a separate reason.
+fn is_one_token(route: &Route, first: bool, last: bool) -> bool {
+    let may_be_separate = first || last;
+    let deltas = route.deltas == 1 || (may_be_separate && route.deltas == 0);
+    deltas && (may_be_separate || route.bare_updates == 0) && (last || !route.has_finish_reason)
 }

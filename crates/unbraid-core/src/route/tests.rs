@@ -5,14 +5,14 @@ use crate::{
     ChoiceEnd, ChoiceIndex, Config, Demux, Event, FinishPolicy, StreamError, TransportError,
 };
 
-/// Where choice 0 stands when the input comes; choice 1 is open beside it.
+/// The state of choice 0 when the input arrives. Choice 1 is open.
 #[derive(Debug, Clone, Copy)]
 enum At {
     Open,
     Finished,
     Ended,
     /// Ended by the caller.
-    Shut,
+    Discarding,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ enum Input {
     ErrorOfStream,
     Transport,
     Cancel,
-    Quiet,
+    Idle,
     Sibling,
     Done,
     Eof,
@@ -49,7 +49,7 @@ fn demux(at: At, policy: FinishPolicy) -> Demux {
             give(&mut demux, "\"finish_reason\":\"stop\"");
             apply(&mut demux, Input::Sibling);
         }
-        At::Shut => demux.cancel(CHOICE),
+        At::Discarding => demux.cancel(CHOICE),
     }
     while demux.next_event().is_some() {}
     demux
@@ -71,7 +71,7 @@ fn apply(demux: &mut Demux, input: Input) {
             ));
         }
         Input::Cancel => demux.cancel(CHOICE),
-        Input::Quiet => demux.handle_idle(),
+        Input::Idle => demux.handle_idle(),
         Input::Sibling => demux.feed(chunk(1, "\"delta\":{\"content\":\"y\"}").as_bytes()),
         Input::Done => demux.feed(b"data: [DONE]\n\n"),
         Input::Eof => demux.finish(),
@@ -79,7 +79,7 @@ fn apply(demux: &mut Demux, input: Input) {
 }
 
 /// The new events of choice 0 and of the stream, then the choice's text, finish reason and end.
-fn told(demux: &mut Demux) -> String {
+fn summary(demux: &mut Demux) -> String {
     let mut words = Vec::new();
     while let Some(event) = demux.next_event() {
         match (event.choice, event.event) {
@@ -110,11 +110,11 @@ fn check(at: At, input: Input, expected: &str) {
 fn check_with(policy: FinishPolicy, at: At, input: Input, expected: &str) {
     let mut demux = demux(at, policy);
     apply(&mut demux, input);
-    assert_eq!(told(&mut demux), expected, "{policy:?} {at:?} {input:?}");
+    assert_eq!(summary(&mut demux), expected, "{policy:?} {at:?} {input:?}");
 }
 
 #[test]
-fn an_open_choice_takes_everything() {
+fn an_open_choice_accepts_everything() {
     check(At::Open, Input::Delta, "content.delta | ab - -");
     check(At::Open, Input::Finish, "finish | a length -");
     check(
@@ -137,7 +137,7 @@ fn an_open_choice_takes_everything() {
         Input::Cancel,
         "content.done end:cancelled | a - cancelled",
     );
-    check(At::Open, Input::Quiet, " | a - -");
+    check(At::Open, Input::Idle, " | a - -");
     check(At::Open, Input::Sibling, " | a - -");
     check(
         At::Open,
@@ -181,7 +181,7 @@ fn a_finished_choice_waits_for_the_next_event() {
     );
     check(
         At::Finished,
-        Input::Quiet,
+        Input::Idle,
         "content.done end:finished | a stop finished",
     );
     check(
@@ -202,14 +202,14 @@ fn a_finished_choice_waits_for_the_next_event() {
 }
 
 #[test]
-fn an_ended_choice_keeps_only_what_is_late() {
+fn an_ended_choice_keeps_late_updates_only() {
     check(At::Ended, Input::Delta, "-F6 | ab stop finished");
     check(At::Ended, Input::Finish, " | a stop finished");
     check(At::Ended, Input::ErrorOfChoice, " | a stop finished");
     check(At::Ended, Input::ErrorOfStream, "-error | a stop finished");
     check(At::Ended, Input::Transport, "-error | a stop finished");
     check(At::Ended, Input::Cancel, " | a stop finished");
-    check(At::Ended, Input::Quiet, " | a stop finished");
+    check(At::Ended, Input::Idle, " | a stop finished");
     check(At::Ended, Input::Sibling, " | a stop finished");
     check(At::Ended, Input::Done, " | a stop finished");
     check(At::Ended, Input::Eof, " | a stop finished");
@@ -217,16 +217,20 @@ fn an_ended_choice_keeps_only_what_is_late() {
 
 #[test]
 fn a_cancelled_choice_keeps_nothing() {
-    check(At::Shut, Input::Delta, " | a - cancelled");
-    check(At::Shut, Input::Finish, " | a - cancelled");
-    check(At::Shut, Input::ErrorOfChoice, " | a - cancelled");
-    check(At::Shut, Input::ErrorOfStream, "-error | a - cancelled");
-    check(At::Shut, Input::Transport, "-error | a - cancelled");
-    check(At::Shut, Input::Cancel, " | a - cancelled");
-    check(At::Shut, Input::Quiet, " | a - cancelled");
-    check(At::Shut, Input::Sibling, " | a - cancelled");
-    check(At::Shut, Input::Done, " | a - cancelled");
-    check(At::Shut, Input::Eof, " | a - cancelled");
+    check(At::Discarding, Input::Delta, " | a - cancelled");
+    check(At::Discarding, Input::Finish, " | a - cancelled");
+    check(At::Discarding, Input::ErrorOfChoice, " | a - cancelled");
+    check(
+        At::Discarding,
+        Input::ErrorOfStream,
+        "-error | a - cancelled",
+    );
+    check(At::Discarding, Input::Transport, "-error | a - cancelled");
+    check(At::Discarding, Input::Cancel, " | a - cancelled");
+    check(At::Discarding, Input::Idle, " | a - cancelled");
+    check(At::Discarding, Input::Sibling, " | a - cancelled");
+    check(At::Discarding, Input::Done, " | a - cancelled");
+    check(At::Discarding, Input::Eof, " | a - cancelled");
 }
 
 #[test]
@@ -268,14 +272,14 @@ fn at_stream_end_leaves_a_finished_choice_open() {
         "content.done end:finished -error | a stop finished",
     );
     check(Input::Cancel, "content.done end:finished | a stop finished");
-    check(Input::Quiet, " | a stop -");
+    check(Input::Idle, " | a stop -");
     check(Input::Sibling, " | a stop -");
     check(Input::Done, "content.done end:finished | a stop finished");
     check(Input::Eof, "content.done end:finished | a stop finished");
 }
 
 #[test]
-fn e29_e12_more_choices_than_asked_and_indices_that_count_tokens_are_told() {
+fn e29_e12_more_choices_than_requested_and_indices_that_count_tokens_are_reported() {
     let codes = |expect_choices, indices: &[u32]| {
         let mut demux = Demux::new(Config {
             expect_choices,
@@ -299,7 +303,7 @@ fn e29_e12_more_choices_than_asked_and_indices_that_count_tokens_are_told() {
 }
 
 #[test]
-fn u01_bare_usage_behind_each_finish_is_summed_and_anywhere_else_is_not() {
+fn u01_bare_usage_is_summed_only_directly_after_each_finish() {
     let usage = |tokens: u32| {
         format!(
             "data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":5,\"completion_tokens\":{tokens},\"total_tokens\":{}}}}}\n\n",
@@ -337,7 +341,7 @@ fn u01_bare_usage_behind_each_finish_is_summed_and_anywhere_else_is_not() {
 }
 
 #[test]
-fn u03_usage_beside_each_finish_is_summed_and_beside_anything_else_is_not() {
+fn u03_usage_is_summed_only_beside_each_finish() {
     let usage = |tokens: u32| {
         format!(
             "\"usage\":{{\"prompt_tokens\":5,\"completion_tokens\":{tokens},\"total_tokens\":{}}}",

@@ -1,10 +1,10 @@
-//! Which ends of a choice leave it open whether its calls are whole.
+//! Which ends of a choice may have cut its calls.
 
 use crate::{ChoiceEnd, FinishClass};
 
-/// Whether more of a choice's calls may have been on its way when it ended.
+/// Whether a choice may have ended before its calls were complete.
 ///
-/// A reason that nobody knows counts as the model's own end: most of them say `stop` in other words (F11).
+/// An unknown finish reason counts as the model's own end: most of them mean `stop` (F11).
 pub(crate) fn cuts_calls(end: &ChoiceEnd) -> bool {
     match end {
         ChoiceEnd::Finished(reason) => matches!(
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn f11_only_reasons_that_say_so_cut_a_call() {
+    fn f11_only_reasons_that_mean_a_cut_cut_a_call() {
         for reason in [
             "stop",
             "tool_calls",

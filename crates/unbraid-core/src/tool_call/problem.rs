@@ -1,18 +1,18 @@
-//! What is wrong with a call: what it lacks, and where its arguments fail.
+//! `CallProblem`: what a call lacks, and where its arguments are invalid.
 
 use std::fmt;
 
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use super::{CallKind, CallStatus, ToolCall};
-use crate::json::Verdict;
+use crate::{CallIndex, json::Verdict};
 
-/// What is wrong with a call whose choice has ended. It names every missing field, and never holds the payload.
+/// What is wrong with a call whose choice has ended. It names every missing field, and never contains payload.
 ///
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, Demux, Config};
+/// use unbraid_core::{CallIndex, ChoiceIndex, Demux, Config};
 ///
 /// let mut demux = Demux::new(Config::default());
 /// demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}
@@ -20,37 +20,38 @@ use crate::json::Verdict;
 /// data: [DONE]
 ///
 /// "#);
-/// let call = demux.choice(ChoiceIndex(0)).unwrap().call(0).unwrap();
+/// let call = demux.choice(ChoiceIndex(0)).unwrap().call(CallIndex(0)).unwrap();
 /// assert_eq!(call.problem().unwrap().to_string(), "tool call 0 has arguments but no name and no id");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallProblem {
-    /// The call's ordinal within its choice, as in the events.
-    pub call_index: u32,
-    /// The fields that never came: `name`, `id`.
+    /// The call, as in the events.
+    pub call_index: CallIndex,
+    /// The missing fields: `name`, `id`.
     pub missing: Vec<&'static str>,
     /// The call's status.
     pub status: CallStatus,
-    /// The byte of the raw arguments at which they fail: their end, the second value, or the first byte that is no JSON.
+    /// The byte of the raw arguments at which they are invalid: their end, the second value, or the first byte that is not
+    /// JSON.
     pub offset: Option<usize>,
-    /// What is wrong with the arguments, and whether there are any.
+    /// What is wrong with the arguments.
     fault: Option<&'static str>,
-    empty: bool,
+    has_arguments: bool,
 }
 
 impl ToolCall {
-    /// What is wrong with the call; `None` while its choice is open, and where its arguments can be used.
+    /// What is wrong with the call; `None` while its choice is open, and if its arguments can be used.
     ///
-    /// [`Repaired`](CallStatus::Repaired) is no problem, but a caller that parses the raw text has to repair it.
+    /// [`Repaired`](CallStatus::Repaired) is not a problem, but a caller that parses the raw text has to repair it first.
     #[must_use]
     pub fn problem(&self) -> Option<CallProblem> {
         let status = self.status?;
         let name = self.name.is_empty().then_some("name");
         let id = (self.id.is_none() && self.kind != CallKind::LegacyFunction).then_some("id");
         let missing: Vec<_> = name.into_iter().chain(id).collect();
-        let arguments = self.judged();
-        let at = match arguments {
+        let arguments = self.verdict();
+        let offset = match arguments {
             Verdict::Truncated => Some(self.arguments.len()),
             Verdict::Concatenated { offset }
             | Verdict::Invalid { offset }
@@ -61,19 +62,11 @@ impl ToolCall {
             call_index: self.call_index,
             missing,
             status,
-            offset: at,
+            offset,
             fault: self.fault(arguments),
-            empty: self.arguments.is_empty(),
+            has_arguments: !self.arguments.is_empty(),
         };
         (!problem.missing.is_empty() || problem.fault.is_some()).then_some(problem)
-    }
-
-    /// [`problem`](Self::problem) as JSON: `message`, `missing` and `offset`, or `null` where there is none.
-    #[must_use]
-    pub fn error_json(&self) -> Value {
-        self.problem().map_or(Value::Null, |problem| {
-            json!({ "message": problem.to_string(), "missing": problem.missing, "offset": problem.offset })
-        })
     }
 
     fn fault(&self, arguments: Verdict) -> Option<&'static str> {
@@ -96,13 +89,24 @@ impl ToolCall {
     }
 }
 
+/// An object with `message`, `missing` and `offset`.
+impl Serialize for CallProblem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("CallProblem", 3)?;
+        object.serialize_field("message", &self.to_string())?;
+        object.serialize_field("missing", &self.missing)?;
+        object.serialize_field("offset", &self.offset)?;
+        object.end()
+    }
+}
+
 impl fmt::Display for CallProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tool call {}", self.call_index)?;
         for (field, word) in self.missing.iter().zip(["no ", " and no "]) {
-            let lead = match (word, self.empty) {
-                ("no ", true) => " has ",
-                ("no ", false) => " has arguments but ",
+            let lead = match (word, self.has_arguments) {
+                ("no ", false) => " has ",
+                ("no ", true) => " has arguments but ",
                 _ => "",
             };
             write!(f, "{lead}{word}{field}")?;
@@ -116,7 +120,7 @@ impl fmt::Display for CallProblem {
             write!(f, "{lead}{fault}")?;
         }
         match self.offset {
-            Some(at) => write!(f, " (at byte {at})"),
+            Some(offset) => write!(f, " (at byte {offset})"),
             None => Ok(()),
         }
     }
@@ -126,12 +130,12 @@ impl std::error::Error for CallProblem {}
 
 #[cfg(test)]
 mod tests {
-    use super::{CallKind, CallStatus, ToolCall};
+    use super::{CallIndex, CallKind, CallStatus, ToolCall};
 
     fn call(id: Option<&str>, name: &str, arguments: &str) -> ToolCall {
         let kind = CallKind::Function;
         ToolCall {
-            call_index: 1,
+            call_index: CallIndex(1),
             wire_index: Some(0),
             id: id.map(Into::into),
             name: name.into(),
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_with_its_byte_and_never_with_the_payload() {
+    fn a_fault_names_its_byte_and_never_the_payload() {
         let check = |arguments, expected| check(Some("c"), "f", arguments, expected);
         check("{\"a\":1}", "");
         check("", "");
@@ -207,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn an_open_call_has_no_problem_and_json_tells_it_all() {
+    fn an_open_call_has_no_problem_and_its_json_is_complete() {
         let mut cut = call(None, "f", "{");
         let json = r#"{"message":"tool call 1 has arguments but no id, and the arguments end inside their JSON (at byte 1)","missing":["id"],"offset":1}"#;
-        assert_eq!(cut.error_json().to_string(), json);
+        let problem = cut.problem().expect("a problem");
+        assert_eq!(serde_json::to_string(&problem).expect("JSON"), json);
         cut.status = None;
         assert_eq!(cut.problem(), None);
-        assert!(cut.error_json().is_null());
         assert_eq!(call(Some("c"), "f", "{}").problem(), None);
     }
 }

@@ -1,48 +1,95 @@
-//! A tool call of a choice that is open.
+//! The state of one tool call.
 
 use std::sync::Arc;
 
-use crate::tool_call::{CallKind, CallStatus, ToolCall};
+use crate::{
+    CallIndex, ToolCallUpdate,
+    limits::MAX_FIELDS,
+    tool_call::{CallKind, CallStatus, ToolCall},
+};
 
-/// A call's state while its choice is open; its arguments stand in the transcript's text.
+/// The state of one tool call. Its arguments are in the transcript's text.
 #[derive(Clone, Default)]
 pub(crate) struct CallEntry {
+    /// The wire's index, or the position in its chunk for a call without one: what later entries refer to.
     pub(crate) key: Option<i64>,
     pub(crate) index: Option<i64>,
-    /// Whether the entry that opened it had an index on the wire.
+    /// Whether the entry that opened the call had an index on the wire.
     pub(crate) came_with_index: bool,
     pub(crate) id: Option<Arc<str>>,
     pub(crate) name: String,
     pub(crate) kind: CallKind,
+    /// Arguments that arrived before the name (T18).
     pub(crate) waiting: String,
+    /// A high surrogate at the end of the arguments so far.
     pub(crate) high: Option<u16>,
+    /// Whether the start of the call was emitted.
     pub(crate) announced: bool,
-    /// The index, id and kind that were told: what comes later changes the call, not the event.
+    /// The index, id and kind as they were emitted. A later value changes the call, not the event.
     pub(crate) announced_index: Option<i64>,
     pub(crate) announced_id: Option<Arc<str>>,
     pub(crate) announced_kind: CallKind,
-    /// The judgement that was told at the end.
+    /// The status that was emitted at the end of the choice.
     pub(crate) status: Option<CallStatus>,
-    /// Whether something came behind the end, so that the message's judgement is another one.
+    /// Whether updates arrived after the end, so that the message needs a new status.
     pub(crate) late: bool,
     pub(crate) extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl CallEntry {
-    pub(crate) fn judge(&self, arguments: &str, cut: bool) -> CallStatus {
-        CallStatus::judge_at_end(self.kind, self.id.as_deref(), &self.name, arguments, cut)
+    /// Takes over everything but the name and the arguments. The first index and id count, and the last value of a field.
+    pub(crate) fn absorb(&mut self, entry: &ToolCallUpdate<'_>) {
+        let position = || entry.position.map(i64::from);
+        self.key = self.key.or(entry.wire_index).or_else(position);
+        self.index = self.index.or(entry.wire_index);
+        if let (None, Some(id)) = (&self.id, entry.id.as_deref().filter(|id| !id.is_empty())) {
+            self.id = Some(id.into());
+        }
+        if entry.kind.as_deref() == Some("custom") {
+            self.kind = CallKind::Custom;
+        }
+        for (key, raw) in &entry.extra {
+            let is_full = self.extra.len() >= MAX_FIELDS;
+            match self.extra.iter_mut().find(|(known, _)| **known == **key) {
+                Some((_, value)) => *value = Arc::from(&**raw),
+                None if is_full => {}
+                None => self.extra.push((Arc::from(&**key), Arc::from(&**raw))),
+            }
+        }
     }
 
-    /// The call so far; `cut` says whether the choice's end cut it, and is `None` while the choice is open.
-    pub(super) fn call(&self, call: u32, arguments: String, cut: Option<bool>) -> ToolCall {
-        // A choice that was lost has an end, but nobody was there to judge its calls.
-        let status = match (self.status.filter(|_| !self.late), cut) {
+    /// Marks the call as announced; the name and the arguments to emit, or `None` if it was announced before.
+    pub(crate) fn announce(&mut self) -> Option<(String, String)> {
+        if self.announced {
+            return None;
+        }
+        self.announced = true;
+        self.announced_index = self.index;
+        self.announced_id = self.id.clone();
+        self.announced_kind = self.kind;
+        Some((self.name.clone(), std::mem::take(&mut self.waiting)))
+    }
+
+    /// The status for these arguments; `is_cut` says whether the choice's end cut the call.
+    pub(crate) fn check(&self, arguments: &str, is_cut: bool) -> CallStatus {
+        CallStatus::check_at_end(self.kind, self.id.as_deref(), &self.name, arguments, is_cut)
+    }
+
+    /// The call so far; `is_cut` is `None` while the choice is open.
+    pub(super) fn call(
+        &self,
+        call_index: CallIndex,
+        arguments: String,
+        is_cut: Option<bool>,
+    ) -> ToolCall {
+        // A choice that was lost has an end, but no statuses were emitted.
+        let status = match (self.status.filter(|_| !self.late), is_cut) {
             (Some(status), _) => Some(status),
-            (None, Some(cut)) => Some(self.judge(&arguments, cut)),
+            (None, Some(is_cut)) => Some(self.check(&arguments, is_cut)),
             (None, None) => None,
         };
         ToolCall {
-            call_index: call,
+            call_index,
             wire_index: self.index,
             id: self.id.clone(),
             name: self.name.as_str().into(),

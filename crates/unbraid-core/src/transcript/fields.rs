@@ -1,4 +1,4 @@
-//! Fields that we do not know: of the choice, and of its deltas, which belong into the message (C20, E24).
+//! Unknown fields: those of the choice, and those of its deltas, which belong to the message (C20, E24).
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{chunk::CONTENT_PARTS, event::Position, json_text::list_items, limits
 /// A field's name and its raw JSON.
 pub(crate) type Field = (Arc<str>, Arc<str>);
 
-/// Where a field stands, in the stream and in the response.
+/// Where a field is, in the stream and in the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     Choice,
@@ -19,7 +19,8 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// Lists of which each delta brings the next entries (C20, M12, M14, R4); of every other field the last value counts.
+    /// Whether each delta contains the next entries of a list (C20, M12, M14, R4). Of every other field the last value
+    /// counts.
     fn is_list(self, key: &str, raw: &str) -> bool {
         let grows = match self {
             Self::Choice => key == "token_ids",
@@ -35,15 +36,15 @@ impl Level {
 }
 
 impl Transcript {
-    /// Takes a field of a delta or of its choice; true if it is news. `repeats` says that a list stands there as a
-    /// whole, so that one of which anything is known brings nothing (E21).
+    /// Records a field of a delta or of its choice; true if it changed. `repeats` says that a full message contains the field,
+    /// so that a known list does not change (E21).
     pub(crate) fn set_extra(&mut self, level: Level, key: &str, raw: &str, repeats: bool) -> bool {
         let fields = match level {
             Level::Choice => &mut self.extra,
             Level::Message => &mut self.delta_extra,
         };
         let list = level.is_list(key, raw);
-        // A delta's list is kept in the record alone: images are large.
+        // A delta's list is kept only in its event: images are large.
         let kept = if list && level == Level::Message {
             ""
         } else {
@@ -65,12 +66,12 @@ impl Transcript {
         }
     }
 
-    /// Records fields that are news, those of the delta first; the record's number counts them.
+    /// Emits the fields that changed, those of the delta first. The record's number counts those.
     pub(crate) fn push_fields<K: AsRef<str>>(
         &mut self,
         fields: &[(K, K)],
         of_delta: u32,
-        place: Position,
+        position: Position,
     ) {
         const MARKS: usize = r#"{"":,"#.len();
         if fields.is_empty() {
@@ -83,12 +84,20 @@ impl Transcript {
         if self.discarded {
             let mut object = String::with_capacity(length);
             write_object(&mut object, fields);
-            return self.push(Kind::Metadata, place, of_delta, &object);
+            return self.push(Kind::Metadata, position, of_delta, &object);
         }
-        // Straight to where it stays: one field may be as long as an event.
+        // Written directly to the transcript's text: one field may be as long as an event.
         self.text.reserve(length);
         write_object(&mut self.text, fields);
-        self.push(Kind::Metadata, place, of_delta, "");
+        self.push(Kind::Metadata, position, of_delta, "");
+    }
+
+    /// How many of the fields of event `seq`, from the first, were inside the delta.
+    pub(crate) fn delta_fields(&self, seq: usize) -> usize {
+        let record = self.records.get(seq);
+        record
+            .filter(|record| record.kind == Kind::Metadata)
+            .map_or(0, |record| record.number as usize)
     }
 
     /// All fields of a level: lists concatenated, of others the last value.

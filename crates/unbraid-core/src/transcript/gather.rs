@@ -1,42 +1,43 @@
-//! Texts of one kind, copied out of a transcript many at once.
+//! Copies many texts of one kind out of a transcript at once.
 
 use super::{Kind, Transcript};
+use crate::CallIndex;
 
-/// Which texts are wanted.
+/// Which texts to copy.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
     Content,
     Reasoning,
     Refusal,
-    /// The arguments of the call with this ordinal.
-    Arguments(u32),
+    /// The arguments of one call.
+    Arguments(CallIndex),
 }
 
 impl TextKind {
-    fn wants(self, kind: Kind, number: u32) -> bool {
+    fn matches(self, kind: Kind, number: u32) -> bool {
         match self {
             Self::Content => kind == Kind::Content,
             Self::Reasoning => kind == Kind::Reasoning,
             Self::Refusal => kind == Kind::Refusal,
-            Self::Arguments(call) => kind == Kind::CallArguments && number == call,
+            Self::Arguments(call) => kind == Kind::CallArguments && number == call.0,
         }
     }
 }
 
-/// Which events are wanted.
+/// Which events to find.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventFilter {
     All,
-    /// Roles, and the text and calls that a message is made of.
+    /// Roles, text and calls: the parts of a message.
     Message,
     ToolCallStarts,
     Logprobs,
 }
 
 impl EventFilter {
-    fn wants(self, kind: Kind) -> bool {
+    fn matches(self, kind: Kind) -> bool {
         match self {
             Self::All => true,
             Self::Message => matches!(
@@ -50,22 +51,23 @@ impl EventFilter {
 }
 
 impl Transcript {
-    /// The number of the next event of a kind, from `seq` on; that of the next to happen, if there is none.
+    /// The number of the next event that the filter accepts, from `seq` on. If there is none, the number of the event that
+    /// will happen next.
     #[doc(hidden)]
     #[must_use]
-    pub fn seek(&self, of: EventFilter, seq: usize) -> usize {
+    pub fn seek(&self, filter: EventFilter, seq: usize) -> usize {
         let visible = self.event_count();
         let rest = self.records.get(seq..visible).unwrap_or_default();
-        let found = rest.iter().position(|record| of.wants(record.kind));
-        found.map_or_else(|| visible.max(seq), |at| seq + at)
+        let found = rest.iter().position(|record| filter.matches(record.kind));
+        found.map_or_else(|| visible.max(seq), |offset| seq + offset)
     }
 
-    /// Copies texts from event `seq` on, until `text` has grown past `max`, and where each of them ends; the next event
-    /// to look at.
+    /// Copies texts from event `seq` on until `text` is longer than `max`, and the end of each in `ends`. Returns the number
+    /// of the next event to read.
     #[doc(hidden)]
     pub fn gather(
         &self,
-        of: TextKind,
+        kind: TextKind,
         seq: usize,
         max: usize,
         text: &mut String,
@@ -80,15 +82,15 @@ impl Transcript {
         }
         let before = seq.checked_sub(1).and_then(|last| records.get(last));
         let mut start = before.map_or(0, |record| record.text_end as usize);
-        let mut at = seq;
-        // Texts that stand one behind the other are copied as one; `start` is where the next run begins.
+        let mut next = seq;
+        // Adjacent texts are copied as one run. `start` is where the next run begins.
         let mut end = start;
         for record in records.get(seq..).unwrap_or_default() {
             if text.len() + (end - start) >= max {
                 break;
             }
-            at += 1;
-            if of.wants(record.kind, record.number) {
+            next += 1;
+            if kind.matches(record.kind, record.number) {
                 end = record.text_end as usize;
                 ends.push(text.len() + (end - start));
             } else {
@@ -97,12 +99,12 @@ impl Transcript {
             }
         }
         text.push_str(self.text.get(start..end).unwrap_or(""));
-        at
+        next
     }
 
-    /// Whether event `seq` is there to read.
+    /// Whether event `seq` can be read.
     #[inline]
-    pub(crate) fn tells(&self, seq: usize) -> bool {
+    pub(crate) fn has_event(&self, seq: usize) -> bool {
         let record = self.records.get(seq).filter(|_| seq < self.event_count());
         record.is_some_and(|record| match record.kind {
             Kind::Content | Kind::Reasoning | Kind::Refusal | Kind::CallArguments => true,

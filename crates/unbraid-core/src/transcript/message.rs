@@ -1,13 +1,13 @@
-//! What the records add up to.
+//! The message that the events add up to.
 
 use std::sync::Arc;
 
 use super::{Kind, Level, Record, Transcript};
-use crate::{CompletionKind, ToolCall, message::Message, tool_call::cuts_calls};
+use crate::{CallIndex, CompletionKind, ToolCall, message::Message, tool_call::cuts_calls};
 
 impl Kind {
-    /// The bytes of a record's text, if a model wrote it as text.
-    pub(super) fn written(self, text: &str) -> u64 {
+    /// The bytes of an event's text that the model wrote as text.
+    pub(super) fn model_bytes(self, text: &str) -> u64 {
         match self {
             Self::Content
             | Self::Reasoning
@@ -16,7 +16,7 @@ impl Kind {
             | Self::CallArguments => text.len() as u64,
             Self::Start | Self::Role | Self::CallDone => 0,
             Self::ReasoningDone | Self::ContentDone | Self::RefusalDone => 0,
-            // Sound: its bytes tell nothing of its tokens.
+            // The bytes of audio say nothing about its tokens.
             Self::Audio => 0,
             Self::Logprobs | Self::Metadata | Self::Finish | Self::Warning | Self::End => 0,
         }
@@ -24,7 +24,7 @@ impl Kind {
 }
 
 impl Transcript {
-    /// The message so far, what came late included (F6).
+    /// The message so far, including updates after the end (F6).
     #[must_use]
     pub fn message(&self) -> Message {
         let mut message = Message {
@@ -46,41 +46,43 @@ impl Transcript {
                 | Kind::CallStart
                 | Kind::CallDone => {}
                 Kind::Audio => {
-                    let _decoded: bool = message.audio.get_or_insert_default().absorb(text); // the machine has warned
+                    // The machine has already warned about data that is not base64.
+                    let _decoded: bool = message.audio.get_or_insert_default().absorb(text);
                 }
                 Kind::Logprobs | Kind::Metadata | Kind::Finish | Kind::Warning | Kind::End => {}
             }
         }
         let entries = (0..).zip(&self.calls).zip(self.arguments());
-        let cut = self.cuts_calls();
-        let calls = entries.map(|((call, entry), arguments)| entry.call(call, arguments, cut));
+        let is_cut = self.cuts_calls();
+        let calls = entries
+            .map(|((call, entry), arguments)| entry.call(CallIndex(call), arguments, is_cut));
         message.tool_calls = calls.collect();
         message.drop_repeated_function_call();
         message.extra = self.fields(Level::Message);
         message
     }
 
-    /// One call so far, by its ordinal in the events; also one that the message leaves out, since it is told twice (T37).
+    /// One call so far, also a call that the message leaves out because it arrived in two forms (T37).
     ///
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// use unbraid_core::{CallIndex, ChoiceIndex, Demux, Config};
     ///
     /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":7,\"function\":{\"name\":\"add\"}}]}}]}\n\n");
     /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
-    /// assert_eq!(&*choice.call(0).unwrap().name, "add");
-    /// assert!(choice.call(7).is_none(), "7 is the server's index");
+    /// assert_eq!(&*choice.call(CallIndex(0)).unwrap().name, "add");
+    /// assert!(choice.call(CallIndex(7)).is_none(), "7 is the server's index");
     /// ```
     #[must_use]
-    pub fn call(&self, call: u32) -> Option<ToolCall> {
-        let entry = self.calls.get(call as usize)?;
+    pub fn call(&self, call_index: CallIndex) -> Option<ToolCall> {
+        let entry = self.calls.get(call_index.0 as usize)?;
         let mut arguments: String = self
-            .texts(|r| r.kind == Kind::CallArguments && r.number == call)
+            .texts(|r| r.kind == Kind::CallArguments && r.number == call_index.0)
             .collect();
         arguments.push_str(&entry.waiting);
-        Some(entry.call(call, arguments, self.cuts_calls()))
+        Some(entry.call(call_index, arguments, self.cuts_calls()))
     }
 
     /// Whether the choice's end cut its calls; `None` while it is open.
@@ -88,26 +90,26 @@ impl Transcript {
         self.end().map(cuts_calls)
     }
 
-    /// The id of a call, once it has come, by the call's ordinal. It costs the same however long the arguments are.
+    /// The id of a call, once it has arrived. The cost does not depend on the length of the arguments.
     ///
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, Demux, Config};
+    /// use unbraid_core::{CallIndex, ChoiceIndex, Demux, Config};
     ///
     /// let mut demux = Demux::new(Config::default());
     /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":7,\"id\":\"c1\",\"function\":{\"name\":\"add\"}}]}}]}\n\n");
     /// let choice = demux.choice(ChoiceIndex(0)).unwrap();
-    /// assert_eq!(choice.call_id(0).map(|id| &**id), Some("c1"));
+    /// assert_eq!(choice.call_id(CallIndex(0)).map(|id| &**id), Some("c1"));
     /// ```
     #[must_use]
-    pub fn call_id(&self, call: u32) -> Option<&Arc<str>> {
-        self.calls.get(call as usize)?.id.as_ref()
+    pub fn call_id(&self, call_index: CallIndex) -> Option<&Arc<str>> {
+        self.calls.get(call_index.0 as usize)?.id.as_ref()
     }
 
-    /// C5: most servers mean an assistant where they name no role.
+    /// C5: servers that name no role mean an assistant.
     fn role_or_default(&self) -> Option<Arc<str>> {
-        let default = || (self.shape == CompletionKind::Chat).then(|| Arc::from("assistant"));
+        let default = || (self.kind == CompletionKind::Chat).then(|| Arc::from("assistant"));
         self.role.clone().or_else(default)
     }
 
@@ -130,20 +132,20 @@ impl Transcript {
         arguments
     }
 
-    /// How many bytes of what the model wrote were discarded.
+    /// How many bytes that the model wrote were discarded.
     #[must_use]
     pub fn discarded_bytes(&self) -> u64 {
         self.discarded_bytes
     }
 
-    /// The bytes of what the model wrote.
-    pub(super) fn written_bytes(&self) -> u64 {
+    /// The bytes that the model wrote.
+    pub(super) fn model_bytes(&self) -> u64 {
         let records = self.records.iter().enumerate();
-        let told: u64 = records
-            .map(|(seq, record)| record.kind.written(self.text_of(seq)))
+        let emitted: u64 = records
+            .map(|(seq, record)| record.kind.model_bytes(self.text_of(seq)))
             .sum();
         let waiting = self.calls.iter().map(|entry| entry.waiting.len() as u64);
-        told + waiting.sum::<u64>()
+        emitted + waiting.sum::<u64>()
     }
 
     fn texts(&self, wanted: impl Fn(&Record) -> bool) -> impl Iterator<Item = &str> {
@@ -154,12 +156,12 @@ impl Transcript {
             .map(|(seq, _)| self.text_of(seq))
     }
 
-    /// The raw log probabilities, one JSON object a delta.
+    /// The raw log probabilities, one JSON object for each delta.
     pub(crate) fn logprobs(&self) -> impl Iterator<Item = &str> {
         self.texts(|r| r.kind == Kind::Logprobs)
     }
 
-    /// Whether any event of this kind has come.
+    /// Whether the choice has an event of this kind.
     pub(crate) fn has(&self, kind: Kind) -> bool {
         self.records.iter().any(|r| r.kind == kind)
     }

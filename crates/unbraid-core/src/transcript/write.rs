@@ -1,24 +1,49 @@
-//! What the machine, a transcript's only writer, does to it.
+//! The methods of the choice's machine, a transcript's only writer.
 
-use super::{Kind, Record, Transcript};
+use super::{CallEntry, Kind, Record, Transcript};
 use crate::{ChoiceEnd, Warning, event::Position};
 
 impl Transcript {
-    pub(crate) fn begun(&self) -> bool {
+    /// Whether the choice's first event was written.
+    pub(crate) fn has_started(&self) -> bool {
         !self.records.is_empty()
     }
 
+    /// The calls so far.
+    pub(crate) fn calls(&self) -> &[CallEntry] {
+        &self.calls
+    }
+
+    /// One call, to be changed.
+    pub(crate) fn call_mut(&mut self, call: usize) -> Option<&mut CallEntry> {
+        self.calls.get_mut(call)
+    }
+
+    /// Adds a call; the result is its slot.
+    pub(crate) fn open_call(&mut self, call: CallEntry) -> usize {
+        self.calls.push(call);
+        self.calls.len() - 1
+    }
+
+    /// Marks all calls as changed after the end, so that the message checks them again.
+    pub(crate) fn mark_calls_late(&mut self) {
+        for call in &mut self.calls {
+            call.late = true;
+        }
+    }
+
+    /// Appends an event with its text.
     #[inline]
-    pub(crate) fn push(&mut self, kind: Kind, place: Position, number: u32, text: &str) {
+    pub(crate) fn push(&mut self, kind: Kind, position: Position, number: u32, text: &str) {
         if self.discarded {
-            self.discarded_bytes += kind.written(text);
+            self.discarded_bytes += kind.model_bytes(text);
             return;
         }
         self.text.push_str(text);
         let text_end = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
         self.records.push(Record {
-            at: place.event,
-            position: place.update,
+            event: position.event,
+            update: position.update,
             text_end,
             number,
             kind,
@@ -29,9 +54,9 @@ impl Transcript {
         self.role = Some(role.into());
     }
 
-    /// Takes a finish reason; true if it is the first.
+    /// Records a finish reason; true if it is the first.
     pub(crate) fn set_finish(&mut self, raw: &str) -> bool {
-        const KEPT: usize = 8; // a server that changes its mind more often tells nothing by it
+        const KEPT: usize = 8; // more different reasons carry no information
         if self.finish_raw.len() < KEPT && !self.finish_raw.iter().any(|known| **known == *raw) {
             self.finish_raw.push(raw.into());
         }
@@ -42,23 +67,23 @@ impl Transcript {
         first
     }
 
-    pub(crate) fn set_end(&mut self, end: ChoiceEnd, place: Position) {
-        self.push(Kind::End, place, 0, "");
+    pub(crate) fn set_end(&mut self, end: ChoiceEnd, position: Position) {
+        self.push(Kind::End, position, 0, "");
         self.end = Some((end, self.records.len()));
     }
 
-    /// Ends the record as lost, if it has no end, whatever its machine has come to.
+    /// Ends the choice as lost, if it has no end.
     #[doc(hidden)]
-    pub fn lose(&mut self, place: Position) {
+    pub fn lose(&mut self, position: Position) {
         if self.end.is_none() {
-            self.set_end(ChoiceEnd::Lost, place);
+            self.set_end(ChoiceEnd::Lost, position);
         }
     }
 
-    pub(crate) fn warn(&mut self, warning: Warning, place: Position, max: usize) {
+    pub(crate) fn warn(&mut self, warning: Warning, position: Position, max: usize) {
         let number = u32::try_from(self.warnings.kept().len()).unwrap_or(u32::MAX);
         if self.end.is_none() && self.warnings.keep(&warning.with_choice(self.index), max) {
-            self.push(Kind::Warning, place, number, "");
+            self.push(Kind::Warning, position, number, "");
         }
     }
 }

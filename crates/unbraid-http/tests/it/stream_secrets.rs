@@ -42,7 +42,7 @@ async fn shown(completions: &Completions) -> String {
         format!("{:?} {:?}", completions.metadata(), completions.warnings()),
     ];
     if let Err(error) = &closed {
-        shown.push(format!("{error} {error:#?} {}", error.to_json()));
+        shown.push(format!("{error} {error:#?} {}", serde_json::json!(error)));
         if let StreamError::Server(server) = error {
             shown.push(format!("{:?} {:?}", server.kind(), server.code()));
             shown.push(format!("{:?} {}", server.message(), server.body()));
@@ -52,11 +52,14 @@ async fn shown(completions: &Completions) -> String {
     while let Some(Ok(choice)) = choices.next().await {
         let ended = choice.outcome().await;
         let end = &ended.end;
-        shown.push(format!("{ended:?} {end:?} {}", end.error_json()));
+        shown.push(format!(
+            "{ended:?} {end:?} {}",
+            serde_json::json!(end.cause())
+        ));
     }
     let mut events = completions.events();
     while let Some(Ok(event)) = events.next().await {
-        shown.push(event.to_json().to_string());
+        shown.push(serde_json::json!(event).to_string());
     }
     shown.concat()
 }
@@ -86,10 +89,7 @@ async fn each_way(client: &Client) {
     let settings = body.settings().config(Config::default());
     check(&shown(&settings.from_byte_stream(body)).await);
     let body = client.open(&two()).await.unwrap();
-    let options = Config {
-        redact: body.redact(),
-        ..Config::default()
-    };
+    let options = Config::default().with_redact(body.redact());
     let mut updates = Updates::with_config(body, &options);
     let (mut errors, mut demux) = (Vec::new(), Demux::new(Config::default()));
     while let Some(Ok(update)) = updates.next().await {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use unbraid_core::{ChoiceError, ChoiceIndex, ChoiceOutcome, EventFilter, Message};
+use unbraid_core::{ChoiceError, ChoiceIndex, ChoiceOutcome, Message, internal::EventFilter};
 
 use super::{
     events::{EventCursor, Events, Logprobs},

@@ -220,13 +220,13 @@ impl Completions {
             .map(|log| {
                 log.read(|record| {
                     let choice = &record.transcript;
-                    (choice.index(), unbraid_core::choice_json(choice))
+                    (choice.index(), unbraid_core::internal::choice_json(choice))
                 })
             })
             .collect();
         choices.sort_by_key(|(index, _)| *index);
         let choices = choices.into_iter().map(|(_, choice)| choice).collect();
-        unbraid_core::aggregate_of(&self.metadata(), &usage, choices)
+        unbraid_core::internal::aggregate_of(&self.metadata(), &usage, choices)
     }
 
     /// Waits until the stream is over and gives its tokens: those of the prompt, of each choice, and of all; never fails.

@@ -130,7 +130,7 @@ impl Debug for ToolCallHandle {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolCall")
             .field("choice", &self.choice())
-            .field("ordinal", &self.ordinal)
+            .field("call_index", &self.call_index)
             .field("index", &self.index)
             .field("name", &self.name)
             .field("kind", &self.kind)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use unbraid_core::{ChoiceError, Event, EventFilter, Sequenced, StreamError};
+use unbraid_core::{ChoiceError, Event, Sequenced, StreamError, internal::EventFilter};
 
 use super::{Turns, cursor, text::cut};
 use crate::{
@@ -165,7 +165,7 @@ impl Logprobs {
                     event: Event::Logprobs(raw),
                     ..
                 }))) => {
-                    let value = unbraid_core::parsed(&raw);
+                    let value = unbraid_core::internal::parsed(&raw);
                     return Poll::Ready(Some(Ok(value)));
                 }
                 Poll::Ready(Some(Ok(_))) => {}

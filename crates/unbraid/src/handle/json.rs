@@ -9,7 +9,7 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use unbraid_core::{
-    ChoiceIndex, JsonErrorKind, Text,
+    CallIndex, ChoiceIndex, JsonErrorKind, Text,
     json::{self, FieldState, Partial, Pointer, Repair},
     parse_json, parse_json_repaired,
 };
@@ -47,7 +47,7 @@ impl JsonText {
     }
 
     /// Where it stands: the choice, and the call if it is one's arguments.
-    pub(crate) fn place(&self) -> (ChoiceIndex, Option<u32>) {
+    pub(crate) fn place(&self) -> (ChoiceIndex, Option<CallIndex>) {
         let call = match self.lane {
             Lane::Arguments(call) => Some(call),
             Lane::Content | Lane::Reasoning | Lane::Refusal => None,

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use unbraid_core::{ChoiceError, ChoiceIndex, Event, Sequenced, Text};
+use unbraid_core::{CallIndex, ChoiceError, ChoiceIndex, Event, EventIndex, Sequenced, Text};
 
 use super::{cursor, events::EventCursor};
 
@@ -14,8 +14,8 @@ pub struct StreamingMessage {
     pub choice: ChoiceIndex,
     /// The role, on every message once it is known; `None` before (R53).
     pub role: Option<Text>,
-    /// Ordinal of the server-sent event that brought it, from 0.
-    pub event_index: u64,
+    /// The server-sent event that contained it.
+    pub event_index: EventIndex,
     /// Text, or a piece of a function call; never both (R58, R59).
     pub part: Part,
 }
@@ -28,8 +28,8 @@ pub enum Part {
     Text(Text),
     /// A function call begins: its name is known.
     FunctionName {
-        /// Ordinal of the call within its choice, from 0.
-        call: u32,
+        /// The call, by its ordinal within the choice.
+        call_index: CallIndex,
         /// The call's id, if it had come by then.
         id: Option<Text>,
         /// The function's name.
@@ -37,8 +37,8 @@ pub enum Part {
     },
     /// The next piece of a call's arguments, verbatim; never empty.
     FunctionArguments {
-        /// Ordinal of the call within its choice, from 0.
-        call: u32,
+        /// The call, by its ordinal within the choice.
+        call_index: CallIndex,
         /// The piece.
         arguments: Text,
     },
@@ -111,16 +111,17 @@ impl Messages {
             }
             Event::Content(text) => Part::Text(text),
             Event::ToolCallStart {
-                call_index: call,
+                call_index,
                 id,
                 name,
                 ..
-            } => Part::FunctionName { call, id, name },
-            Event::ToolCallArguments {
-                call_index: call,
-                text,
-            } => Part::FunctionArguments {
-                call,
+            } => Part::FunctionName {
+                call_index,
+                id,
+                name,
+            },
+            Event::ToolCallArguments { call_index, text } => Part::FunctionArguments {
+                call_index,
                 arguments: text,
             },
             _ => return None,

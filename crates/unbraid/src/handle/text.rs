@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use unbraid_core::{ChoiceError, Text, TextKind};
+use unbraid_core::{CallIndex, ChoiceError, Text, internal::TextKind};
 
 use super::{Turns, cursor};
 use crate::{
@@ -27,8 +27,8 @@ pub(crate) enum Lane {
     Content,
     Reasoning,
     Refusal,
-    /// The arguments of the call with this ordinal.
-    Arguments(u32),
+    /// The arguments of one call.
+    Arguments(CallIndex),
 }
 
 impl Lane {

@@ -8,8 +8,8 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use unbraid_core::{
-    CallKind, ChoiceError, ChoiceIndex, Event, EventFilter, JsonErrorKind, Sequenced, Text,
-    ToolCall, json::Repair,
+    CallIndex, CallKind, ChoiceError, ChoiceIndex, Event, JsonErrorKind, Sequenced, Text, ToolCall,
+    internal::EventFilter, json::Repair,
 };
 
 use super::{
@@ -106,7 +106,7 @@ cursor!(ToolCalls, ToolCallHandle, ChoiceError);
 /// ```
 #[derive(Clone)]
 pub struct ToolCallHandle {
-    pub(super) ordinal: u32,
+    pub(super) call_index: CallIndex,
     pub(super) index: Option<i64>,
     pub(super) name: Text,
     pub(super) kind: CallKind,
@@ -117,17 +117,17 @@ impl ToolCallHandle {
     fn new(stamped: Sequenced, log: &Log, guard: &Arc<Guard>) -> Option<Self> {
         match stamped.event {
             Event::ToolCallStart {
-                call_index: call,
+                call_index,
                 wire_index: index,
                 name,
                 kind,
                 ..
             } => Some(Self {
-                ordinal: call,
+                call_index,
                 index,
                 name,
                 kind,
-                json: JsonText::new(log, guard, Lane::Arguments(call)),
+                json: JsonText::new(log, guard, Lane::Arguments(call_index)),
             }),
             _ => None,
         }
@@ -141,8 +141,8 @@ impl ToolCallHandle {
 
     /// Its ordinal within the choice, from 0, in order of appearance.
     #[must_use]
-    pub fn call_index(&self) -> u32 {
-        self.ordinal
+    pub fn call_index(&self) -> CallIndex {
+        self.call_index
     }
 
     /// The wire's index, if it had one: a key, not a position (T4, T5).
@@ -154,7 +154,7 @@ impl ToolCallHandle {
     /// The server's id, once it has come; some servers send it late, some never (T12, T13).
     #[must_use]
     pub fn id(&self) -> Option<Arc<str>> {
-        let id = |record: &Record| record.transcript.call_id(self.ordinal).cloned();
+        let id = |record: &Record| record.transcript.call_id(self.call_index).cloned();
         self.json.log.read(id)
     }
 
@@ -200,7 +200,7 @@ impl ToolCallHandle {
     pub fn snapshot(&self) -> Option<ToolCall> {
         self.json
             .log
-            .read(|record| record.transcript.call(self.ordinal))
+            .read(|record| record.transcript.call(self.call_index))
     }
 
     /// Waits for the end of the choice and gives the call with its status: the raw text, never repaired or replaced.
@@ -218,7 +218,7 @@ impl ToolCallHandle {
     pub async fn finished(&self) -> Result<ToolCall, JsonError> {
         let ended = |record: &Record| {
             let over = record.over()?;
-            Some((record.transcript.call(self.ordinal), over))
+            Some((record.transcript.call(self.call_index), over))
         };
         let (call, over) = Watcher::of(Topics::REST, &self.json.log).wait(ended).await;
         match (call, over) {

@@ -106,10 +106,10 @@ impl Listing {
         if joined.speaker == Some(number) {
             self.metadata = news.metadata.clone();
         }
-        if self.metadata.shape.is_none() {
+        if self.metadata.kind.is_none() {
             // The source that speaks for all has brought no choice yet.
-            let mut shapes = joined.parts.iter().map(|part| part.metadata.shape);
-            self.metadata.shape = shapes.find_map(|shape| shape);
+            let mut kinds = joined.parts.iter().map(|part| part.metadata.kind);
+            self.metadata.kind = kinds.find_map(|kind| kind);
         }
         let warnings = joined.parts.iter().flat_map(|part| &part.warnings);
         self.warnings = warnings.cloned().collect();
@@ -149,10 +149,7 @@ impl Listing {
         };
         let expected = joined.expected;
         self.usage = Usage::sum(joined.spoke().map(|part| part.usage.clone()));
-        let place = Position {
-            event: closed.events,
-            update: u32::MAX,
-        };
+        let place = Position::new(closed.events, u32::MAX);
         let got = self.choices.len();
         if closed.result.is_ok() && got > 0 && got < expected as usize {
             let message = format!("expected {expected} choices, got {got}");
@@ -171,12 +168,8 @@ impl Listing {
     }
 
     fn tell(&mut self, place: Position, event: Event) {
-        self.events.push(Sequenced {
-            choice: None,
-            seq: self.events.len() as u64,
-            position: place,
-            event,
-        });
+        let seq = self.events.len() as u64;
+        self.events.push(Sequenced::new(None, seq, place, event));
     }
 }
 

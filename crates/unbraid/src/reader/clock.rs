@@ -143,7 +143,7 @@ impl Clock {
             let after = after?;
             Some((
                 from.checked_add(after)?,
-                Tick::TimedOut(TimedOut { timeout, after }),
+                Tick::TimedOut(TimedOut::new(timeout, after)),
             ))
         };
         let silence = match self.last_byte {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use tokio::time::Instant;
-use unbraid_core::pipeline::Pipeline;
+use unbraid_core::internal::Pipeline;
 
 use super::outbox::Outbox;
 use crate::{

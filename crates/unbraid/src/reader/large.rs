@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use unbraid_core::pipeline::Pipeline;
+use unbraid_core::internal::Pipeline;
 
 use super::{Reader, Step, held::Held, outbox::Outbox};
 use crate::{

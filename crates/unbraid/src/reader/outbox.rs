@@ -6,7 +6,7 @@ use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Event, Position, Sequenced, Update, Warning,
-    piece::TextDelta, route::ChoiceSink,
+    internal::{ChoiceSink, TextDelta},
 };
 
 use crate::{
@@ -117,7 +117,7 @@ impl Outbox {
         let most = u32::try_from(self.options.limits.choices).unwrap_or(u32::MAX);
         for slot in 0..self.numbering.room().unwrap_or(0).min(most) {
             self.open(slot as usize, ChoiceIndex(slot), CompletionKind::Chat);
-            self.fail(slot as usize, end.clone(), Position::default());
+            self.finish_with_error(slot as usize, end.clone(), Position::default());
         }
     }
 
@@ -285,31 +285,31 @@ impl ChoiceSink for Outbox {
         self.fill(slot, |batch| batch.update(update, place));
     }
 
-    fn piece(&mut self, slot: usize, piece: &TextDelta<'_>, place: Position) {
-        self.fill(slot, |batch| batch.piece(piece, place));
+    fn text_delta(&mut self, slot: usize, delta: &TextDelta<'_>, place: Position) {
+        self.fill(slot, |batch| batch.piece(delta, place));
     }
 
-    fn late(&mut self, slot: usize, update: &Update<'_>, place: Position) {
+    fn late_update(&mut self, slot: usize, update: &Update<'_>, place: Position) {
         self.fill(slot, |batch| batch.late(update, place));
     }
 
-    fn end(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
+    fn finish(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
         self.told |= end.is_error();
         self.mark_ended(slot);
         self.fill(slot, |batch| batch.end(end, place));
     }
 
-    fn fail(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
+    fn finish_with_error(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
         self.mark_ended(slot);
         self.fill(slot, |batch| batch.fail(end, place));
     }
 
-    fn fail_with_stream(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
+    fn finish_with_stream_error(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
         self.told = true;
-        self.fail(slot, end, place);
+        self.finish_with_error(slot, end, place);
     }
 
-    fn stream(&mut self, mut event: Sequenced) {
+    fn stream_event(&mut self, mut event: Sequenced) {
         if let Event::Warning(warning) = &mut event.event {
             self.place_warning(warning);
         }

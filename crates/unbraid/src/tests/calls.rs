@@ -80,7 +80,7 @@ async fn r26_fragmented_arguments_make_one_call() {
             call.wire_index(),
             call.call_index()
         ),
-        (Some("call_1"), "get_weather", Some(0), 0)
+        (Some("call_1"), "get_weather", Some(0), crate::CallIndex(0))
     );
     let fragments: Vec<_> = soon(call.arguments().try_collect()).await.unwrap();
     assert_eq!(fragments, ["{\"city\":", "\"Oslo\"}"]);

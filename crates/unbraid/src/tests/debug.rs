@@ -82,10 +82,7 @@ fn streams() -> Vec<(CompletionsBuilder, Vec<Step>)> {
     );
     let reason = format!("\"{MARKER}\"");
     let mut limited = builder();
-    limited = limited.limits(crate::Limits {
-        completion_bytes: 4096,
-        ..crate::Limits::default()
-    });
+    limited = limited.limits(crate::Limits::default().with_completion_bytes(4096));
     vec![
         (builder(), vec![bytes(body(&reason) + DONE)]),
         (builder(), vec![bytes(body("null"))]),

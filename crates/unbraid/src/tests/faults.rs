@@ -180,10 +180,7 @@ async fn a_killed_reader_loses_what_is_open() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_error_of_the_source_is_kept() {
-    let passed = TimedOut {
-        timeout: Timeout::FirstByte,
-        after: std::time::Duration::from_secs(5),
-    };
+    let passed = TimedOut::new(Timeout::FirstByte, std::time::Duration::from_secs(5));
     let reads = [Ok(content(0, "a")), Err(StreamError::TimedOut(passed))];
     let completions = Completions::from_byte_stream(stream::iter(reads));
     assert_eq!(ends(&completions).await, ["0 timed_out \"a\""]);

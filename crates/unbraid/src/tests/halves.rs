@@ -56,7 +56,7 @@ async fn check(chunks: &[String], expected: &[&str]) {
         let body = chunks.concat() + end;
         let flat = read(body.clone()).await;
         assert_eq!(add_up(&flat), expected);
-        let ats: Vec<u64> = flat.iter().map(|update| update.event_index).collect();
+        let ats: Vec<u64> = flat.iter().map(|update| update.event_index.0).collect();
         assert!(ats.is_sorted(), "{ats:?}");
         let source = || Script::of([&body]);
         let direct = Completions::from_byte_stream(source());

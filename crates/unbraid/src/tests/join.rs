@@ -205,10 +205,7 @@ async fn a_failed_source_of_many_choices_opens_no_more_than_the_limit_allows() {
     for (limit, expected) in [(None, crate::limits::MAX_CHOICES), (Some(3), 3)] {
         let mut builder = Completions::builder().expect_choices(40_000);
         if let Some(choices) = limit {
-            builder = builder.limits(crate::Limits {
-                choices,
-                ..crate::Limits::default()
-            });
+            builder = builder.limits(crate::Limits::default().with_choices(choices));
         }
         let completions = builder.merge([source([Step::Fail]), source(answer("b"))]);
         let (choices, error) = all_choices(&completions).await;
@@ -229,10 +226,7 @@ async fn a_failed_source_of_many_choices_opens_no_more_than_the_limit_allows() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_source_opens_its_choices_in_linear_time() {
     const CHOICES: u32 = 100_000;
-    let limits = crate::Limits {
-        choices: CHOICES as usize,
-        ..crate::Limits::default()
-    };
+    let limits = crate::Limits::default().with_choices(CHOICES as usize);
     let builder = Completions::builder()
         .expect_choices(CHOICES)
         .limits(limits);

@@ -75,7 +75,7 @@ async fn the_shape_of_the_whole_is_known_once_any_source_brought_a_choice() {
         let completions = Completions::merge(order.map(|body| source([bytes(body)])));
         let _closed = soon(completions.closed()).await;
         assert_eq!(
-            completions.metadata().shape,
+            completions.metadata().kind,
             Some(crate::CompletionKind::Chat)
         );
     }

@@ -75,12 +75,7 @@ async fn the_bytes_of_a_choice_end_that_choice() {
         steps.extend([bytes(content(1, "B")), bytes(DONE)]);
         steps
     };
-    let builder = || {
-        Completions::builder().limits(Limits {
-            choice_bytes: 3 * cost,
-            ..Limits::default()
-        })
-    };
+    let builder = || Completions::builder().limits(Limits::default().with_choice_bytes(3 * cost));
     let at_bound = read_with(builder(), steps(3));
     assert_eq!(
         ends(&at_bound).await,
@@ -109,12 +104,8 @@ async fn the_bytes_of_a_completion_end_it() {
             .chain([bytes(DONE)])
             .collect::<Vec<_>>()
     };
-    let builder = || {
-        Completions::builder().limits(Limits {
-            completion_bytes: 3 * cost,
-            ..Limits::default()
-        })
-    };
+    let builder =
+        || Completions::builder().limits(Limits::default().with_completion_bytes(3 * cost));
     assert!(soon(read_with(builder(), steps(3)).closed()).await.is_ok());
     let past = read_with(builder(), steps(4));
     let (choices, error) = all_choices(&past).await;
@@ -139,12 +130,7 @@ async fn t45_a_call_too_many_ends_its_choice() {
             .chain([bytes(content(1, "b")), bytes(DONE)])
             .collect::<Vec<_>>()
     };
-    let builder = || {
-        Completions::builder().limits(Limits {
-            tool_calls: 2,
-            ..Limits::default()
-        })
-    };
+    let builder = || Completions::builder().limits(Limits::default().with_tool_calls(2));
     assert_eq!(
         ends(&read_with(builder(), steps(2))).await,
         ["0 done_without_finish \"\"", "1 done_without_finish \"b\""]
@@ -166,11 +152,11 @@ async fn s31_a_line_or_an_event_too_long_ends_the_stream() {
         ]
     };
     let limits = |line_bytes, event_bytes| {
-        Completions::builder().limits(Limits {
-            line_bytes,
-            event_bytes,
-            ..Limits::default()
-        })
+        Completions::builder().limits(
+            Limits::default()
+                .with_line_bytes(line_bytes)
+                .with_event_bytes(event_bytes),
+        )
     };
     let data = line - "data: ".len();
     assert!(

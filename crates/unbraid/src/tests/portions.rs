@@ -99,10 +99,7 @@ async fn an_update_that_brings_nothing_counts_as_an_entry() {
     const ENTRIES: u64 = 20;
     let empty = "data: {\"choices\":[{\"index\":0,\"delta\":{}}]}\n\n";
     let ended = async |count: u64| {
-        let limits = Limits {
-            choice_bytes: ENTRIES * DELTA_COST,
-            ..Limits::default()
-        };
+        let limits = Limits::default().with_choice_bytes(ENTRIES * DELTA_COST);
         let builder = Completions::builder().limits(limits);
         let stream = empty.repeat(usize::try_from(count).unwrap());
         ends(&read_with(builder, [bytes(stream), bytes(DONE)])).await

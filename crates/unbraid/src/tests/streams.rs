@@ -165,7 +165,11 @@ async fn r53_messages_carry_the_role_and_keep_parts_apart() {
         .iter()
         .map(|message| match &message.part {
             Part::Text(text) => format!("{:?} text {:?}", message.role.as_deref(), &**text),
-            Part::FunctionName { call, id, name } => {
+            Part::FunctionName {
+                call_index: call,
+                id,
+                name,
+            } => {
                 assert_eq!(message.content(), "");
                 format!(
                     "{:?} call {call} {:?} {:?}",
@@ -174,7 +178,10 @@ async fn r53_messages_carry_the_role_and_keep_parts_apart() {
                     &**name
                 )
             }
-            Part::FunctionArguments { call, arguments } => {
+            Part::FunctionArguments {
+                call_index: call,
+                arguments,
+            } => {
                 format!(
                     "{:?} call {call} {:?}",
                     message.role.as_deref(),

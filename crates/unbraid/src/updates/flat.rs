@@ -3,7 +3,7 @@
 use std::{panic::resume_unwind, sync::Arc};
 
 use unbraid_core::{
-    BoxError, Config, Redact, StreamError, TransportError, Update, pipeline::UpdateReader,
+    BoxError, Config, Redact, StreamError, TransportError, Update, internal::UpdateReader,
 };
 
 use crate::apart::{self, Done};
@@ -152,7 +152,7 @@ impl Flat {
     }
 
     /// The stream has ended, perhaps by an error. What had arrived whole comes before that, as in
-    /// [`Pipeline::abort`](unbraid_core::pipeline::Pipeline::abort).
+    /// [`Pipeline::abort`](unbraid_core::internal::Pipeline::abort).
     pub(super) async fn end(mut self, error: Option<BoxError>) -> Self {
         if !self.here && apart::is_large(&self.intake) {
             // Boxed, so that a stream without large events has a small task.

@@ -13,8 +13,8 @@ use std::{
 
 use futures::Stream;
 use unbraid_core::{
-    ChoiceIndex, CompletionKind, Fragment, StreamError, ToolCallUpdate, Update, Warning,
-    limits::MAX_ENTRIES,
+    ChoiceIndex, CompletionKind, EventIndex, Fragment, StreamError, ToolCallUpdate, Update,
+    Warning, limits::MAX_ENTRIES,
 };
 
 type Item = Result<Update<'static>, StreamError>;
@@ -89,9 +89,9 @@ struct Halves {
     held: BTreeMap<(ChoiceIndex, Kind), u16>,
     /// Choices of which a half is held although their finish reason has come, and the last event that brought a delta of
     /// each.
-    finished: BTreeMap<ChoiceIndex, u64>,
+    finished: BTreeMap<ChoiceIndex, EventIndex>,
     /// The event of the last update.
-    at: u64,
+    at: EventIndex,
     shape: CompletionKind,
 }
 
@@ -207,7 +207,7 @@ impl Halves {
 
     /// A finished choice ends with the first event that brings nothing more for it, and so do its halves.
     fn end_of_event(&mut self, ready: &mut VecDeque<Item>) {
-        let past = |(choice, at): (&ChoiceIndex, &u64)| (*at < self.at).then_some(*choice);
+        let past = |(choice, at): (&ChoiceIndex, &EventIndex)| (*at < self.at).then_some(*choice);
         let ended: Vec<ChoiceIndex> = self.finished.iter().filter_map(past).collect();
         for choice in ended {
             self.end_of_choice(choice, ready);
@@ -229,27 +229,25 @@ impl Halves {
         if kinds.is_empty() {
             return;
         }
-        let mut update = Update {
-            event_index: self.at,
-            choice: Some(choice),
-            kind: self.shape,
-            is_chunk: true,
-            warnings: vec![lone_half(choice, self.at)],
-            ..Update::default()
-        };
+        let mut update = Update::default()
+            .with_event_index(self.at)
+            .with_choice(choice)
+            .with_kind(self.shape)
+            .with_is_chunk(true)
+            .with_warnings(vec![lone_half(choice, self.at)]);
         for kind in kinds {
             self.held.remove(&(choice, kind));
-            let lone = Some(Fragment::from("\u{FFFD}"));
+            let lone = Fragment::from("\u{FFFD}");
             match kind {
-                Kind::Reasoning => update.reasoning = lone,
-                Kind::Content => update.content = lone,
-                Kind::Refusal => update.refusal = lone,
-                Kind::Function => update.function_arguments = lone,
-                Kind::Call(index) => update.tool_calls.push(ToolCallUpdate {
-                    wire_index: index,
-                    arguments: lone,
-                    ..ToolCallUpdate::default()
-                }),
+                Kind::Reasoning => update.reasoning = Some(lone),
+                Kind::Content => update.content = Some(lone),
+                Kind::Refusal => update.refusal = Some(lone),
+                Kind::Function => update.function_arguments = Some(lone),
+                Kind::Call(index) => update.tool_calls.push(
+                    ToolCallUpdate::default()
+                        .with_wire_index(index)
+                        .with_arguments(lone),
+                ),
             }
         }
         ready.push_back(Ok(update));
@@ -266,6 +264,6 @@ fn brings_delta(update: &Update<'_>) -> bool {
     !update.tool_calls.is_empty() || texts.into_iter().flatten().any(|piece| !piece.is_empty())
 }
 
-fn lone_half(choice: ChoiceIndex, at: u64) -> Warning {
+fn lone_half(choice: ChoiceIndex, at: EventIndex) -> Warning {
     Warning::new("C14", at, "half a surrogate pair was replaced").with_choice(choice)
 }

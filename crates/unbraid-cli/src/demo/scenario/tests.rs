@@ -7,10 +7,7 @@ use crate::{args::SLOWEST_DEMO, demo::client::PATIENCE};
 
 /// The scenario as a strict reader finds it: which choice ended when, and what of.
 fn read() -> (Demux, Vec<ChoiceOutcome>) {
-    let options = Config {
-        strict: true,
-        ..Config::default()
-    };
+    let options = Config::default().with_strict(true);
     let mut demux = Demux::new(options);
     for piece in pieces() {
         demux.feed(piece.data.as_bytes());

@@ -7,8 +7,8 @@ use ratatui::{
     style::{Color, Modifier},
 };
 use unbraid::{
-    CallKind, CallStatus, ChoiceEnd, ChoiceIndex, Config, Demux, Event, FinishReason, Position,
-    Sequenced,
+    CallIndex, CallKind, CallStatus, ChoiceEnd, ChoiceIndex, Config, Demux, Event, FinishReason,
+    Position, Sequenced,
 };
 use unbraid_testkit::fixture::Fixture;
 
@@ -32,12 +32,12 @@ impl Shown {
 
     /// An event of a choice; between two events 50 ms pass.
     fn event(&mut self, choice: u32, event: Event<&str>) -> &mut Self {
-        let stamped = Sequenced {
-            choice: Some(ChoiceIndex(choice)),
-            seq: 0,
-            position: Position::default(),
-            event: event.map(Into::into),
-        };
+        let stamped = Sequenced::new(
+            Some(ChoiceIndex(choice)),
+            0,
+            Position::default(),
+            event.map(Into::into),
+        );
         self.view.apply(&stamped, self.now);
         self.now += Duration::from_millis(50);
         self.view.tick(self.now);
@@ -52,7 +52,7 @@ impl Shown {
         self.event(
             choice,
             Event::ToolCallStart {
-                call_index: call,
+                call_index: CallIndex(call),
                 wire_index: None,
                 id: None,
                 name,
@@ -63,7 +63,7 @@ impl Shown {
         self.event(
             choice,
             Event::ToolCallArguments {
-                call_index: call,
+                call_index: CallIndex(call),
                 text,
             },
         )
@@ -201,7 +201,7 @@ fn calls_grow_side_by_side() {
     shown.event(
         0,
         Event::ToolCallArguments {
-            call_index: 0,
+            call_index: CallIndex(0),
             text,
         },
     );
@@ -226,7 +226,7 @@ fn calls_grow_side_by_side() {
     shown.event(
         0,
         Event::ToolCallDone {
-            call_index: call,
+            call_index: CallIndex(call),
             status,
         },
     );
@@ -241,7 +241,7 @@ fn arguments_that_are_no_json_are_shown_as_they_came() {
     shown.event(
         0,
         Event::ToolCallArguments {
-            call_index: call,
+            call_index: CallIndex(call),
             text,
         },
     );
@@ -253,7 +253,7 @@ fn a_call_that_is_told_twice_is_shown_once() {
     let mut shown = Shown::new(40, 12);
     shown.call(0, 0, "f", "{\"a\":1}");
     let start = Event::ToolCallStart {
-        call_index: 1,
+        call_index: CallIndex(1),
         wire_index: None,
         id: None,
         name: "f",
@@ -264,7 +264,7 @@ fn a_call_that_is_told_twice_is_shown_once() {
     shown.event(
         0,
         Event::ToolCallArguments {
-            call_index: call,
+            call_index: CallIndex(call),
             text,
         },
     );

@@ -1,4 +1,4 @@
-//! What a call's status is, by how its choice ended: in the events, in the message, by ordinal, and for `parse`.
+//! The status of a call, by how its choice ended: in the events, in the message, by ordinal, and for `parse`.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    CallStatus, ChoiceIndex, CompletionKind, Demux, Event, Limit, ServerError, TimedOut, Timeout,
-    ToolCallUpdate, TransportError,
+    CallIndex, CallStatus, ChoiceIndex, CompletionKind, Demux, Event, Limit, ServerError, TimedOut,
+    Timeout, ToolCallUpdate, TransportError,
 };
 
 /// How a choice may end: by itself, or cut.
@@ -42,7 +42,7 @@ fn ends() -> [(Option<&'static str>, ChoiceEnd, bool); 18] {
         cut(ChoiceEnd::TimedOut(timeout)),
         cut(ChoiceEnd::LimitExceeded(limit)),
         cut(ChoiceEnd::Lost),
-        // A reason that came does not take back that the choice itself failed (F12).
+        // A finish reason does not hide that the choice itself failed (F12).
         (
             Some("stop"),
             ChoiceEnd::ServerError(Arc::new(ServerError::new("{}", 0))),
@@ -59,7 +59,7 @@ fn ended(
     end: ChoiceEnd,
 ) -> Choice {
     let mut choice = Choice::new(ThinkTags::Off);
-    let place = Position::default();
+    let position = Position::default();
     let call = ToolCallUpdate {
         wire_index: Some(0),
         id: Some("c1".into()),
@@ -73,13 +73,15 @@ fn ended(
         finish_reason: reason.map(Into::into),
         ..Update::default()
     };
-    choice.machine.apply(&update, place, &mut choice.log);
+    choice
+        .machine
+        .apply(&update, position, &mut choice.transcript);
     if reason.is_some() && end.is_error() {
         choice
             .machine
-            .finish_with_error(end, place, &mut choice.log);
+            .finish_with_error(end, position, &mut choice.transcript);
     } else {
-        choice.machine.finish(end, place, &mut choice.log);
+        choice.machine.finish(end, position, &mut choice.transcript);
     }
     choice
 }
@@ -87,25 +89,30 @@ fn ended(
 /// The status that every way to the call gives.
 #[track_caller]
 fn status(choice: &Choice) -> CallStatus {
-    let told = (0..choice.log.event_count()).filter_map(|seq| choice.log.event(seq));
-    let told: Vec<CallStatus> = told
+    let emitted =
+        (0..choice.transcript.event_count()).filter_map(|seq| choice.transcript.event(seq));
+    let emitted: Vec<CallStatus> = emitted
         .filter_map(|event| match event.event {
             Event::ToolCallDone { status, .. } => Some(status),
             _ => None,
         })
         .collect();
-    let finished = choice.log.outcome().expect("it has ended").message;
-    let message = choice.log.message();
+    let finished = choice.transcript.outcome().expect("it has ended").message;
+    let message = choice.transcript.message();
     let ways = [
         message.tool_calls[0].status,
         finished.tool_calls[0].status,
-        choice.log.call(0).expect("the call").status,
+        choice
+            .transcript
+            .call(CallIndex(0))
+            .expect("the call")
+            .status,
     ];
     assert_eq!(
         ways.map(|way| vec![way.expect("it has ended")]),
-        [&told, &told, &told].map(Vec::clone)
+        [&emitted, &emitted, &emitted].map(Vec::clone)
     );
-    told[0]
+    emitted[0]
 }
 
 #[track_caller]
@@ -115,7 +122,7 @@ fn check(kind: &'static str, arguments: &'static str, whole: CallStatus, cut: Ca
         let choice = ended(kind, arguments, reason, end);
         let expected = if is_cut { cut } else { whole };
         assert_eq!(status(&choice), expected, "{arguments:?} {reason:?} {name}");
-        let call = choice.log.call(0).expect("the call");
+        let call = choice.transcript.call(CallIndex(0)).expect("the call");
         let usable = matches!(expected, CallStatus::Complete | CallStatus::EmptyAsObject);
         if kind == "function" {
             assert_eq!(
@@ -133,7 +140,7 @@ fn check(kind: &'static str, arguments: &'static str, whole: CallStatus, cut: Ca
 }
 
 #[test]
-fn t23_j06_no_arguments_are_an_empty_object_only_where_the_choice_ended_by_itself() {
+fn t23_j06_missing_arguments_are_an_empty_object_only_if_the_choice_was_not_cut() {
     check(
         "function",
         "",
@@ -149,7 +156,7 @@ fn t23_j06_no_arguments_are_an_empty_object_only_where_the_choice_ended_by_itsel
 }
 
 #[test]
-fn j06_arguments_that_show_their_own_end_are_judged_by_their_text() {
+fn j06_arguments_that_show_their_own_end_are_checked_by_their_text() {
     for whole in ["{\"a\":1}", "{}", "[1]", "\"a\"", "null", "12 "] {
         check(
             "function",
@@ -219,7 +226,7 @@ fn a_call_of_an_open_choice_has_no_arguments_yet_and_cannot_be_parsed() {
     demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]}}]}\n\n");
     let call = demux
         .choice(ChoiceIndex(0))
-        .and_then(|choice| choice.call(0));
+        .and_then(|choice| choice.call(CallIndex(0)));
     let call = call.expect("the call");
     assert_eq!((call.status, call.problem()), (None, None));
     let fault = call.parse::<Value>().unwrap_err();
@@ -230,7 +237,7 @@ fn a_call_of_an_open_choice_has_no_arguments_yet_and_cannot_be_parsed() {
 }
 
 #[test]
-fn a_call_that_came_late_is_judged_by_the_end_that_was() {
+fn a_late_call_is_checked_with_the_end_before_it() {
     for (reason, expected) in [
         ("stop", CallStatus::EmptyAsObject),
         ("length", CallStatus::Truncated),
@@ -247,15 +254,15 @@ fn a_call_that_came_late_is_judged_by_the_end_that_was() {
         };
         choice
             .machine
-            .apply_late(&late, Position::default(), &mut choice.log);
-        let message = choice.log.message();
+            .apply_late(&late, Position::default(), &mut choice.transcript);
+        let message = choice.transcript.message();
         assert_eq!(message.tool_calls[1].status, Some(expected), "{reason}");
     }
 }
 
 #[test]
-fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
-    let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
+fn a_call_of_a_lost_choice_has_a_status_too() {
+    let mut transcript = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
     let mut machine = ChoiceMachine::new(&Config::default());
     let update = Update {
         tool_calls: vec![ToolCallUpdate {
@@ -265,15 +272,15 @@ fn a_call_of_a_choice_that_was_lost_without_its_machine_is_judged_too() {
         }],
         ..Update::default()
     };
-    machine.apply(&update, Position::default(), &mut log);
-    log.lose(Position::default());
-    let call = log.call(0).expect("the call");
+    machine.apply(&update, Position::default(), &mut transcript);
+    transcript.lose(Position::default());
+    let call = transcript.call(CallIndex(0)).expect("the call");
     assert_eq!(call.status, Some(CallStatus::Truncated));
     assert!(call.parse::<Value>().is_err());
 }
 
 #[test]
-fn what_cut_a_call_is_named() {
+fn a_problem_names_what_cut_the_call() {
     let problem = |kind, arguments| {
         let choice = ended(
             kind,
@@ -281,7 +288,7 @@ fn what_cut_a_call_is_named() {
             Some("length"),
             ChoiceEnd::DoneWithoutFinish,
         );
-        let call = choice.log.call(0).expect("the call");
+        let call = choice.transcript.call(CallIndex(0)).expect("the call");
         call.problem().expect("it was cut").to_string()
     };
     assert_eq!(

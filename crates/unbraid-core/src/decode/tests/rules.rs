@@ -8,7 +8,7 @@ use crate::{Update, decode::Decoder, limits::MAX_JSON_DEPTH};
 /// The updates of chunks, which all paths have to agree on.
 #[track_caller]
 fn by_every_path(chunks: &[&str]) -> Vec<Update<'static>> {
-    by_every_path_with(chunks, &crate::options::default_reasoning_keys())
+    by_every_path_with(chunks, &crate::config::default_reasoning_keys())
 }
 
 #[track_caller]

@@ -17,7 +17,7 @@ fn lines(data: &[&str]) -> String {
 }
 
 #[test]
-fn s10_s21_a_cut_last_line_costs_no_other_line() {
+fn s10_s21_a_cut_last_line_does_not_affect_other_lines() {
     let stream = lines(&[&text("a"), &text("b")]) + "data: {\"choi";
     check(&stream, &["c0 \"ab\" interrupted", "S10", "S21"]);
 }
@@ -76,9 +76,9 @@ fn s28_two_objects_on_one_line_beside_keep_alives_or_the_end() {
 }
 
 #[test]
-fn s10_what_is_whole_is_given_before_the_blank_line() {
+fn s10_complete_values_are_delivered_before_the_blank_line() {
     let mut demux = Demux::new(Config::default());
-    let mut told = |line: &str| {
+    let mut new_text = |line: &str| {
         demux.feed(line.as_bytes());
         let mut texts = String::new();
         while let Some(event) = demux.next_event() {
@@ -88,15 +88,15 @@ fn s10_what_is_whole_is_given_before_the_blank_line() {
         }
         texts
     };
-    assert_eq!(told(&line(&text("a"))), "", "more of it may follow");
-    assert_eq!(told(&line(&text("b"))), "ab");
-    assert_eq!(told(&line(&text("c"))), "c");
-    assert_eq!(told(&line("{\"broken")), "");
-    assert_eq!(told(&line(&text("d"))), "d");
+    assert_eq!(new_text(&line(&text("a"))), "", "more of it may follow");
+    assert_eq!(new_text(&line(&text("b"))), "ab");
+    assert_eq!(new_text(&line(&text("c"))), "c");
+    assert_eq!(new_text(&line("{\"broken")), "");
+    assert_eq!(new_text(&line(&text("d"))), "d");
 }
 
 #[test]
-fn s10_what_a_later_line_says_of_the_stream_counts() {
+fn s10_later_lines_about_the_stream_count() {
     let stream = lines(&[
         &text("a"),
         "{\"id\":\"late\",\"model\":\"m\",\"choices\":[]}",
@@ -146,7 +146,7 @@ fn s11_a_value_of_several_lines_is_one_chunk_beside_others() {
 }
 
 #[test]
-fn s10_strict_mode_knows_no_parts() {
+fn s10_strict_mode_does_not_split_events() {
     let options = Config {
         strict: true,
         ..Config::default()

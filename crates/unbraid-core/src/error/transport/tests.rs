@@ -26,7 +26,7 @@ fn check(bytes: u64, source: impl Into<BoxError>, expected: &str) {
 }
 
 #[test]
-fn x14_a_lost_connection_says_so_however_deep_its_cause_is() {
+fn x14_a_lost_connection_is_recognised_at_any_depth_of_its_cause() {
     let reset = || io::Error::from(ErrorKind::ConnectionReset);
     let lost = "connection lost after 7 bytes";
     check(7, reset(), lost);
@@ -41,7 +41,7 @@ fn x14_a_lost_connection_says_so_however_deep_its_cause_is() {
 }
 
 #[test]
-fn x14_what_was_no_connection_is_not_called_one() {
+fn x14_other_sources_are_not_called_connections() {
     for kind in [
         ErrorKind::IsADirectory,
         ErrorKind::PermissionDenied,
@@ -57,14 +57,15 @@ fn x14_what_was_no_connection_is_not_called_one() {
 }
 
 #[test]
-fn x14_the_whole_chain_of_causes_is_given() {
+fn x14_causes_contains_the_whole_chain() {
     let reset = io::Error::new(ErrorKind::ConnectionReset, "reset by peer");
     let error = TransportError::new(7, layer("body", layer("connection", reset)));
     assert_eq!(error.causes(), "body: connection: reset by peer");
     let direct = error.source().unwrap();
     assert_eq!(direct.to_string(), "body");
     assert_eq!(direct.source().unwrap().to_string(), "connection");
-    let json = StreamError::Transport(std::sync::Arc::new(error)).to_json();
+    let error = StreamError::Transport(std::sync::Arc::new(error));
+    let json = serde_json::to_value(error).expect("JSON");
     assert_eq!(json["message"], "connection lost after 7 bytes");
     assert_eq!(json["source"], "body: connection: reset by peer");
 }

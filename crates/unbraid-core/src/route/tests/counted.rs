@@ -21,15 +21,15 @@ fn texts(indices: impl IntoIterator<Item = u32>) -> String {
     indices.into_iter().map(text).collect()
 }
 
-fn read(options: Config, stream: &str) -> Demux {
-    let mut demux = Demux::new(options);
+fn read(config: Config, stream: &str) -> Demux {
+    let mut demux = Demux::new(config);
     demux.feed(stream.as_bytes());
     demux.finish();
     demux
 }
 
 /// `code message` of the warnings that concern the whole stream.
-fn told(demux: &Demux) -> Vec<String> {
+fn warnings(demux: &Demux) -> Vec<String> {
     let of_stream = demux.warnings().into_iter().filter(|w| w.choice.is_none());
     of_stream
         .filter(|w| matches!(w.code, "E12" | "E13" | "E30"))
@@ -43,14 +43,14 @@ fn check(expect_choices: Option<u32>, stream: &str, expected: &[&str]) {
         expect_choices,
         ..Config::default()
     };
-    assert_eq!(told(&read(options, stream)), expected);
+    assert_eq!(warnings(&read(options, stream)), expected);
 }
 
 const COUNTED: &str =
     "E12 the index seems to count tokens, not choices: with --expect-choices 1 they are one answer";
 
 #[test]
-fn e12_indices_that_rise_from_anywhere_with_one_delta_each_are_a_count_of_tokens() {
+fn e12_rising_indices_with_one_delta_each_count_tokens() {
     let ended = |indices: &[u32]| {
         let last = indices.last().copied().unwrap_or_default();
         texts(indices.iter().copied()) + &finish(last) + DONE
@@ -68,11 +68,11 @@ fn e12_indices_that_rise_from_anywhere_with_one_delta_each_are_a_count_of_tokens
 }
 
 #[test]
-fn e12_tokens_beyond_the_limit_on_choices_are_counted_and_the_many_refusals_do_not_hide_it() {
+fn e12_token_counts_beyond_the_limit_on_choices_are_reported_despite_the_refusals() {
     for end in [DONE, ""] {
         let stream = texts(1..201) + &finish(200) + end;
         let demux = read(Config::default(), &stream);
-        assert_eq!(told(&demux), [COUNTED]);
+        assert_eq!(warnings(&demux), [COUNTED]);
         assert!(matches!(demux.closed(), Some(Err(StreamError::Limit(_)))));
         assert_eq!(demux.warnings().len(), Limits::default().warnings);
     }
@@ -83,7 +83,7 @@ fn e12_tokens_beyond_the_limit_on_choices_are_counted_and_the_many_refusals_do_n
         },
         ..Config::default()
     };
-    assert_eq!(told(&read(few, &(texts(1..7) + DONE))), [COUNTED]);
+    assert_eq!(warnings(&read(few, &(texts(1..7) + DONE))), [COUNTED]);
     check(Some(3), &(texts(1..201) + DONE), &[COUNTED]);
     let cut = {
         let mut demux = Demux::new(Config::default());
@@ -93,11 +93,11 @@ fn e12_tokens_beyond_the_limit_on_choices_are_counted_and_the_many_refusals_do_n
         ));
         demux
     };
-    assert_eq!(told(&cut), [COUNTED]);
+    assert_eq!(warnings(&cut), [COUNTED]);
 }
 
 #[test]
-fn e12_answers_that_stand_side_by_side_are_no_count() {
+fn e12_interleaved_answers_are_not_a_count_of_tokens() {
     let each = |one: fn(u32) -> String| (0..6).map(one).collect::<String>();
     check(None, &(texts(0..4) + DONE), &[]);
     check(None, &(texts([3, 1, 0, 2, 4]) + DONE), &[]);
@@ -116,11 +116,11 @@ fn e12_answers_that_stand_side_by_side_are_no_count() {
     let mut cut = Demux::new(Config::default());
     cut.feed(texts(0..8).as_bytes());
     cut.abort(StreamError::Cancelled);
-    assert_eq!(told(&cut), [""; 0]);
+    assert_eq!(warnings(&cut), [""; 0]);
 }
 
 #[test]
-fn e13_answers_that_are_folded_into_one_are_counted() {
+fn e13_folded_answers_are_counted() {
     let two = |n| format!("E13 --expect-choices 1 folded {n} interleaved choices");
     let begin: String = (0..4).map(role).collect();
     let end: String = (0..4).map(finish).collect();
@@ -137,7 +137,7 @@ fn e13_answers_that_are_folded_into_one_are_counted() {
 }
 
 #[test]
-fn e13_an_index_that_counts_tokens_is_folded_without_a_word() {
+fn e13_an_index_that_counts_tokens_is_folded_without_a_warning() {
     let role_each = |index| {
         chunk(
             index,
@@ -157,7 +157,7 @@ fn e13_an_index_that_counts_tokens_is_folded_without_a_word() {
 }
 
 #[test]
-fn e30_fewer_choices_than_asked_for_are_told_at_the_end() {
+fn e30_fewer_choices_than_requested_cause_a_warning_at_the_end() {
     let one = text(0) + &finish(0);
     check(
         Some(5),
@@ -186,7 +186,7 @@ fn e30_fewer_choices_than_asked_for_are_told_at_the_end() {
 }
 
 #[test]
-fn e30_is_not_said_of_a_stream_that_did_not_come_to_its_end() {
+fn e30_does_not_apply_to_a_stream_that_was_cut() {
     for error in [
         StreamError::Cancelled,
         StreamError::Transport(TransportError::new(9, "reset").into()),
@@ -197,12 +197,12 @@ fn e30_is_not_said_of_a_stream_that_did_not_come_to_its_end() {
         });
         demux.feed(text(0).as_bytes());
         demux.abort(error);
-        assert_eq!(told(&demux), [""; 0]);
+        assert_eq!(warnings(&demux), [""; 0]);
     }
 }
 
 #[test]
-fn what_the_whole_stream_shows_finds_room_among_the_warnings_unless_none_are_kept() {
+fn a_warning_about_the_whole_stream_is_kept_unless_no_warnings_are() {
     let limits = |warnings| Limits {
         warnings,
         ..Limits::default()

@@ -1,6 +1,7 @@
 //! X4: an error in the event that brings a finish reason; and when all choices have ended.
 
 use super::chunk;
+use crate::EventIndex;
 use crate::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Demux, FinishPolicy, Sequenced, StreamError,
     Text, Update,
@@ -46,7 +47,7 @@ fn check(events: &[String], expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn x04_a_choice_that_finishes_in_the_event_of_an_error_ends_by_the_error() {
+fn x04_a_choice_that_finishes_in_the_event_of_an_error_ends_with_the_error() {
     let entry = |index, reason: &str| {
         format!(
             "{{\"index\":{index},\"delta\":{{\"content\":\"\"}},\"finish_reason\":\"{reason}\"}}"
@@ -77,7 +78,7 @@ fn x04_a_choice_that_finishes_in_the_event_of_an_error_ends_by_the_error() {
 }
 
 #[test]
-fn x04_a_reason_that_came_before_the_event_of_the_error_stays_the_end() {
+fn x04_an_earlier_finish_reason_takes_precedence_over_the_error() {
     let again = "{\"index\":0,\"delta\":{},\"finish_reason\":\"error\"}";
     let stop = chunk(
         0,
@@ -87,7 +88,7 @@ fn x04_a_reason_that_came_before_the_event_of_the_error_stays_the_end() {
 }
 
 #[test]
-fn x04_both_ends_hold_the_error_and_come_in_the_order_of_the_choices() {
+fn x04_both_ends_contain_the_error_in_the_order_of_the_choices() {
     let mut demux = Demux::new(Config::default());
     demux.feed(text(1).as_bytes());
     demux.feed(failing("{\"index\":0,\"delta\":{},\"finish_reason\":\"error\"}").as_bytes());
@@ -105,13 +106,13 @@ fn x04_both_ends_hold_the_error_and_come_in_the_order_of_the_choices() {
         };
         assert_eq!(
             (error.code().as_deref(), error.event_index()),
-            (Some("502"), 1)
+            (Some("502"), EventIndex(1))
         );
     }
 }
 
 #[test]
-fn at_finish_ends_a_choice_with_its_event_even_if_no_update_is_marked_as_the_last() {
+fn at_finish_ends_a_choice_with_its_event_even_without_a_marked_last_update() {
     let options = Config {
         finish_policy: FinishPolicy::AtFinish,
         ..Config::default()
@@ -128,9 +129,9 @@ fn at_finish_ends_a_choice_with_its_event_even_if_no_update_is_marked_as_the_las
         |demux, _| demux.handle_idle(),
     ] {
         let mut demux = Demux::new(options.clone());
-        demux.feed_update(&update(0, Some("stop")));
+        demux.feed_update(&update(EventIndex(0), Some("stop")));
         assert!(demux.result(ChoiceIndex(0)).is_none());
-        ends(&mut demux, update(1, None));
+        ends(&mut demux, update(EventIndex(1), None));
         let finished = demux.result(ChoiceIndex(0)).unwrap().unwrap();
         assert_eq!(finished.end.as_str(), "finished");
     }
@@ -140,16 +141,16 @@ fn at_finish_ends_a_choice_with_its_event_even_if_no_update_is_marked_as_the_las
 struct Nowhere;
 
 impl ChoiceSink for Nowhere {
-    fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: CompletionKind) {}
-    fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
-    fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Position) {}
-    fn end(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
-    fn fail(&mut self, _slot: usize, _end: ChoiceEnd, _place: Position) {}
-    fn stream(&mut self, _event: Sequenced<Text>) {}
+    fn open(&mut self, _slot: usize, _index: ChoiceIndex, _kind: CompletionKind) {}
+    fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+    fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+    fn finish(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+    fn finish_with_error(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+    fn stream_event(&mut self, _event: Sequenced<Text>) {}
 }
 
 #[test]
-fn all_have_ended_only_when_as_many_have_come_as_were_asked_for() {
+fn all_have_ended_only_once_the_requested_number_appeared() {
     let ended = |expect_choices: Option<u32>, choices: u32, cancelled: usize| {
         let mut router = Router::new(Config {
             expect_choices,
@@ -157,7 +158,7 @@ fn all_have_ended_only_when_as_many_have_come_as_were_asked_for() {
         });
         for at in 0..choices {
             let update = Update {
-                event_index: at.into(),
+                event_index: EventIndex(at.into()),
                 last_of_event: true,
                 choice: Some(ChoiceIndex(at)),
                 content: Some("a".into()),

@@ -11,10 +11,7 @@ const WAIT: Duration = Duration::from_secs(5);
 
 fn body(bytes: impl Stream<Item = &'static str> + Send + 'static) -> FirstByte {
     let bytes = bytes.map(|text| Ok::<_, BoxError>(Bytes::from(text)));
-    let passed = TimedOut {
-        timeout: Timeout::FirstByte,
-        after: WAIT,
-    };
+    let passed = TimedOut::new(Timeout::FirstByte, WAIT);
     FirstByte::new(bytes.boxed(), Some(passed))
 }
 

@@ -1,12 +1,14 @@
-//! The bulk of every stream: one piece of text of one choice, and nothing else.
+//! `TextDelta`: an event that contains one text of one choice and nothing else, which nearly all events do.
 //!
-//! It says what an [`Update`] with that one field says. Whoever has no quicker way takes it as such.
+//! It is equivalent to an [`Update`] with one field, and takes a fast path through the router and the choice.
 
 use std::borrow::Cow;
 
-use crate::{ChoiceIndex, CompletionKind, Fragment, ToolCallUpdate, Update, limits::DELTA_COST};
+use crate::{
+    ChoiceIndex, CompletionKind, EventIndex, Fragment, ToolCallUpdate, Update, limits::DELTA_COST,
+};
 
-/// Which of a choice's texts a piece continues.
+/// Which of a choice's texts a delta continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeltaKind {
     /// The message's text.
@@ -19,20 +21,21 @@ pub enum DeltaKind {
     Arguments(i64),
 }
 
-/// An event that brings one piece of text and no other news.
+/// An event with one piece of text and nothing else.
 ///
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, CompletionKind, piece::{DeltaKind, TextDelta}};
+/// use unbraid_core::{ChoiceIndex, EventIndex, internal::{DeltaKind, TextDelta}};
 ///
-/// let piece = TextDelta { event_index: 7, choice: ChoiceIndex(1), kind: CompletionKind::Chat, role: None, text_kind: DeltaKind::Content, text: "Hi" };
-/// assert_eq!(piece.to_update().content.unwrap().text, "Hi");
+/// let delta = TextDelta::new(EventIndex(7), ChoiceIndex(1), DeltaKind::Content, "Hi");
+/// assert_eq!(delta.to_update().content.unwrap().text, "Hi");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TextDelta<'a> {
     /// Ordinal of the server-sent event, from 0.
-    pub event_index: u64,
+    pub event_index: EventIndex,
     /// The choice.
     pub choice: ChoiceIndex,
     /// Chat or text completion.
@@ -46,7 +49,31 @@ pub struct TextDelta<'a> {
 }
 
 impl<'a> TextDelta<'a> {
-    /// The update that says the same, but for the envelope: that is the last update's.
+    with_methods! {
+        with_kind(CompletionKind): kind = |kind| kind;
+        with_role(Option<&'a str>): role = |role| role;
+    }
+
+    /// A delta of a chat completion that names no role.
+    #[must_use]
+    #[inline]
+    pub fn new(
+        event_index: EventIndex,
+        choice: ChoiceIndex,
+        text_kind: DeltaKind,
+        text: &'a str,
+    ) -> Self {
+        Self {
+            event_index,
+            choice,
+            kind: CompletionKind::Chat,
+            role: None,
+            text_kind,
+            text,
+        }
+    }
+
+    /// The equivalent update, without the envelope: that equals the last update's.
     #[must_use]
     pub fn to_update(&self) -> Update<'a> {
         let mut update = Update {
@@ -58,21 +85,21 @@ impl<'a> TextDelta<'a> {
             role: self.role.map(Cow::Borrowed),
             ..Update::default()
         };
-        let piece = Some(Fragment::from(Cow::Borrowed(self.text)));
+        let fragment = Some(Fragment::from(Cow::Borrowed(self.text)));
         match self.text_kind {
-            DeltaKind::Content => update.content = piece,
-            DeltaKind::Reasoning => update.reasoning = piece,
-            DeltaKind::Refusal => update.refusal = piece,
+            DeltaKind::Content => update.content = fragment,
+            DeltaKind::Reasoning => update.reasoning = fragment,
+            DeltaKind::Refusal => update.refusal = fragment,
             DeltaKind::Arguments(index) => update.tool_calls.push(ToolCallUpdate {
                 wire_index: Some(index),
-                arguments: piece,
+                arguments: fragment,
                 ..ToolCallUpdate::default()
             }),
         }
         update
     }
 
-    /// As [`Update::cost`].
+    /// Equals [`Update::cost`] of the equivalent update.
     pub(crate) fn cost(&self) -> u64 {
         let entry = match self.text_kind {
             DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal => 0,
@@ -82,19 +109,19 @@ impl<'a> TextDelta<'a> {
     }
 }
 
-/// Takes what a decoder tells.
+/// Receives what a decoder emits.
 pub(crate) trait UpdateSink {
-    /// Takes an update.
+    /// Accepts an update.
     fn update(&mut self, update: &Update<'_>);
-    /// Takes a piece; it follows, without another update between them, an update with the same envelope.
+    /// Accepts a text delta. The last update before it had the same envelope.
     fn piece(&mut self, piece: &TextDelta<'_>);
-    /// Whether pieces are welcome; otherwise each comes as an update.
+    /// Whether the sink has a fast path for text deltas. If not, the decoder emits updates only.
     fn takes_pieces(&self) -> bool {
         true
     }
 }
 
-/// Takes updates only.
+/// A sink of updates only.
 pub(crate) struct Updates<'s>(pub(crate) &'s mut dyn FnMut(&Update<'_>));
 
 impl UpdateSink for Updates<'_> {
@@ -116,22 +143,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_costs_what_its_update_costs() {
-        for lane in [
+    fn a_text_delta_costs_as_much_as_its_update() {
+        for kind in [
             DeltaKind::Content,
             DeltaKind::Reasoning,
             DeltaKind::Refusal,
             DeltaKind::Arguments(3),
         ] {
-            let piece = TextDelta {
-                event_index: 0,
-                choice: ChoiceIndex(0),
-                kind: CompletionKind::Chat,
-                role: None,
-                text_kind: lane,
-                text: "four",
-            };
-            assert_eq!(piece.cost(), piece.to_update().cost(), "{lane:?}");
+            let delta = TextDelta::new(EventIndex(0), ChoiceIndex(0), kind, "four");
+            assert_eq!(delta.cost(), delta.to_update().cost(), "{kind:?}");
         }
     }
 }

@@ -1,0 +1,133 @@
+//! The limits that the router enforces: how many choices there may be, and how many bytes they may cost.
+
+use super::{ChoiceSink, Route, Router, State};
+use crate::{
+    ChoiceEnd, ChoiceIndex, CompletionKind, Limit, LimitExceeded, StreamError, Update, Warning,
+    choice::think::split_cost, event::Position,
+};
+
+impl Router {
+    /// Opens a choice; `None` if the limit on choices refuses it (E11).
+    pub(super) fn open(
+        &mut self,
+        index: ChoiceIndex,
+        kind: CompletionKind,
+        position: Position,
+        sink: &mut impl ChoiceSink,
+    ) -> Option<usize> {
+        let max = self.config.limits.choices;
+        if self.routes.len() >= max {
+            self.refused = Some(LimitExceeded {
+                limit: Limit::Choices,
+                max: max as u64,
+            });
+            self.warn(
+                Warning::new(
+                    "E11",
+                    position.event,
+                    "a choice beyond the limit was refused",
+                ),
+                position,
+                sink,
+            );
+            return None;
+        }
+        self.warn_if_unexpected(index, position, sink);
+        self.routes.push(Route::new(index));
+        let slot = self.routes.len() - 1;
+        self.remember(index, slot);
+        sink.open(slot, index, kind);
+        Some(slot)
+    }
+
+    /// Remembers the slot of a small index, so that each update finds it without a search.
+    fn remember(&mut self, index: ChoiceIndex, slot: usize) {
+        const SMALL: usize = 128; // what the API caps `n` at
+        let index = index.0 as usize;
+        if index >= SMALL {
+            return;
+        }
+        if index >= self.slots.len() {
+            self.slots.resize(index + 1, None);
+        }
+        if let Some(entry) = self.slots.get_mut(index) {
+            *entry = Some(slot);
+        }
+    }
+
+    /// E29: more choices appeared than were requested.
+    fn warn_if_unexpected(
+        &mut self,
+        index: ChoiceIndex,
+        position: Position,
+        sink: &mut impl ChoiceSink,
+    ) {
+        if self
+            .config
+            .expect_choices
+            .is_some_and(|n| self.routes.len() >= n as usize)
+        {
+            self.warn(
+                Warning::new("E29", position.event, "more choices than were asked for")
+                    .with_choice(index),
+                position,
+                sink,
+            );
+        }
+    }
+
+    /// Whether a choice that has cost `spent` bytes may cost `more`.
+    pub(super) fn fits_limits(&self, spent: u64, more: u64) -> bool {
+        let limits = &self.config.limits;
+        spent.saturating_add(more) <= limits.choice_bytes.min(u64::from(u32::MAX))
+            && self.cost.saturating_add(more) <= limits.completion_bytes
+    }
+
+    /// Charges the choice and the completion for an update; false if the update must be dropped.
+    pub(super) fn charge(
+        &mut self,
+        slot: usize,
+        update: &Update<'_>,
+        position: Position,
+        sink: &mut impl ChoiceSink,
+    ) -> bool {
+        let per_choice = self.config.limits.choice_bytes.min(u64::from(u32::MAX));
+        let Some(route) = self
+            .routes
+            .get_mut(slot)
+            .filter(|r| r.state != State::Discarding)
+        else {
+            return false;
+        };
+        let cost = update.cost() + split_cost(self.config.think_tags, update);
+        route.cost = route.cost.saturating_add(cost);
+        self.cost = self.cost.saturating_add(cost);
+        if route.cost > per_choice {
+            let has_ended = route.state == State::Ended;
+            self.set_state(slot, State::Discarding);
+            if !has_ended {
+                sink.finish_with_error(
+                    slot,
+                    ChoiceEnd::LimitExceeded(LimitExceeded {
+                        limit: Limit::ChoiceBytes,
+                        max: per_choice,
+                    }),
+                    position,
+                );
+            }
+            return false;
+        }
+        self.within_completion(sink)
+    }
+
+    /// Closes the stream if all choices together cost too much; false if they do.
+    pub(super) fn within_completion(&mut self, sink: &mut impl ChoiceSink) -> bool {
+        let max = self.config.limits.completion_bytes;
+        if self.cost <= max {
+            return true;
+        }
+        let limit = Limit::CompletionBytes;
+        self.close(Err(StreamError::Limit(LimitExceeded { limit, max })), sink);
+        false
+    }
+}

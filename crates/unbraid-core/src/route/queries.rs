@@ -1,0 +1,79 @@
+//! What the router knows about the stream, for its callers.
+
+use super::{Route, Router};
+use crate::{ChoiceIndex, Metadata, StreamError, Usage, Warning, usage::Known};
+
+impl Router {
+    /// The result of the stream, once it is closed.
+    #[must_use]
+    pub fn closed(&self) -> Option<&Result<(), StreamError>> {
+        self.closed.as_ref()
+    }
+
+    /// The envelope so far.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Warnings about the stream, and warnings about choices that only the router can see.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        self.warnings.kept()
+    }
+
+    /// How many further warnings there were, beyond [`Limits::warnings`](crate::Limits::warnings).
+    #[must_use]
+    pub fn warnings_dropped(&self) -> u64 {
+        self.warnings.dropped()
+    }
+
+    /// How many updates arrived, not counting text deltas: those do not change [`metadata`](Self::metadata).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// Reported usage so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let received = |r: &Route| (r.index, r.deltas.saturating_sub(r.textless_deltas));
+        let received: Vec<_> = self.routes.iter().map(received).collect();
+        self.usage.usage(&Known {
+            received: &received,
+            finished: self.routes.iter().all(|route| route.has_finish_reason),
+            choices_per_prompt: self.config.choices_per_prompt,
+        })
+    }
+
+    /// Whether a choice has its finish reason but has not ended. Only then does [`handle_idle`](Self::handle_idle) end one.
+    #[must_use]
+    pub fn has_finished_choices(&self) -> bool {
+        self.finished > 0
+    }
+
+    /// Whether as many choices as requested appeared, and all of them have ended.
+    #[must_use]
+    pub fn all_ended(&self) -> bool {
+        let expected = self.config.expect_choices.map_or(1, |n| n as usize).max(1);
+        self.routes.len() >= expected && self.routes.iter().all(|route| !route.state.is_open())
+    }
+
+    /// Whether the choice of a slot has ended.
+    #[must_use]
+    pub fn has_ended(&self, slot: usize) -> bool {
+        self.routes
+            .get(slot)
+            .is_some_and(|route| !route.state.is_open())
+    }
+
+    /// The slot of a choice that has appeared.
+    #[must_use]
+    pub fn slot(&self, index: ChoiceIndex) -> Option<usize> {
+        match self.slots.get(index.0 as usize) {
+            Some(slot) => *slot,
+            None => self.routes.iter().position(|r| r.index == index),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What the router remembers of each choice.
+
+use crate::{ChoiceIndex, EventIndex};
+
+/// Where a choice is between its first update and its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Open,
+    /// Its finish reason arrived in this event.
+    Finished(EventIndex),
+    Ended,
+    /// Ended by a limit or by the caller. Its further updates are dropped.
+    Discarding,
+}
+
+impl State {
+    /// Whether the choice has not ended yet.
+    pub(super) fn is_open(self) -> bool {
+        matches!(self, Self::Open | Self::Finished(_))
+    }
+}
+
+/// One choice, as the router knows it.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) index: ChoiceIndex,
+    pub(super) state: State,
+    /// The last event with a delta.
+    pub(super) last_delta: EventIndex,
+    /// Updates with a delta.
+    pub(super) deltas: u64,
+    /// Updates without a delta: a role, a finish reason.
+    pub(super) bare_updates: u64,
+    /// Deltas without text: log probabilities, audio, the header of a call.
+    pub(super) textless_deltas: u64,
+    pub(super) has_finish_reason: bool,
+    /// Bytes that its updates cost so far.
+    pub(super) cost: u64,
+}
+
+impl Route {
+    pub(super) fn new(index: ChoiceIndex) -> Self {
+        Self {
+            index,
+            state: State::Open,
+            last_delta: EventIndex::default(),
+            deltas: 0,
+            bare_updates: 0,
+            textless_deltas: 0,
+            has_finish_reason: false,
+            cost: 0,
+        }
+    }
+}
+
+/// The choices whose finish reasons arrived in one event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum FinishedInEvent {
+    #[default]
+    None,
+    One(ChoiceIndex),
+    /// Several choices; this is the last of them.
+    Several(ChoiceIndex),
+}
+
+impl FinishedInEvent {
+    pub(super) fn with(self, index: ChoiceIndex) -> Self {
+        match self {
+            Self::None => Self::One(index),
+            Self::One(known) if known == index => self,
+            Self::One(_) | Self::Several(_) => Self::Several(index),
+        }
+    }
+}

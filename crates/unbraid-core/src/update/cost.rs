@@ -1,0 +1,105 @@
+//! What an update contains, and what it costs to keep.
+
+use std::borrow::Cow;
+
+use super::{Fragment, ToolCallUpdate, Update, is_audio};
+use crate::limits::DELTA_COST;
+
+impl Update<'_> {
+    /// The audio object of the delta, as raw JSON (M11).
+    pub(crate) fn audio(&self) -> Option<&str> {
+        let mut fields = self.metadata.iter().take(self.delta_field_count);
+        let (_, raw) = fields.find(|(key, raw)| is_audio(key, raw))?;
+        Some(raw)
+    }
+
+    /// Whether the update contains text, audio, arguments or log probabilities: these keep a finished choice open.
+    #[must_use]
+    pub fn has_delta(&self) -> bool {
+        self.has_payload() || self.logprobs.is_some()
+    }
+
+    /// Whether the update contains text, audio or a call: a full message would only repeat these (E21).
+    pub(crate) fn has_payload(&self) -> bool {
+        has_text(&self.content)
+            || has_text(&self.reasoning)
+            || has_text(&self.refusal)
+            || has_text(&self.function_name)
+            || has_text(&self.function_arguments)
+            || self.audio().is_some()
+            || self.tool_calls.iter().any(|call| !call.is_empty())
+    }
+
+    /// Whether the update contains text, which costs at least one token.
+    ///
+    /// The header of a call need not: if the request names the tool, servers charge for the arguments only.
+    pub(crate) fn has_text(&self) -> bool {
+        has_text(&self.content)
+            || has_text(&self.reasoning)
+            || has_text(&self.refusal)
+            || has_text(&self.function_arguments)
+            || self.tool_calls.iter().any(|call| has_text(&call.arguments))
+    }
+
+    /// What it costs to keep the update, in the unit of the byte limits. `Demux` and the actors count the same.
+    ///
+    /// An empty update of a choice counts as one entry, because a batch keeps it until it is applied.
+    pub(crate) fn cost(&self) -> u64 {
+        match (self.payload_cost(), self.choice) {
+            (0, Some(_)) => DELTA_COST,
+            (cost, _) => cost,
+        }
+    }
+
+    fn payload_cost(&self) -> u64 {
+        let texts = text_cost(&self.content)
+            + text_cost(&self.reasoning)
+            + text_cost(&self.refusal)
+            + text_cost(&self.function_name)
+            + text_cost(&self.function_arguments);
+        let raw = |raw: &Option<Cow<'_, str>>| {
+            raw.as_ref().map_or(0, |raw| raw.len() as u64 + DELTA_COST)
+        };
+        let usage = self.usage.as_ref().map_or(0, |usage| usage.len() as u64);
+        // An unknown field is kept twice: in the events, and as the last value. Audio is in the events only.
+        let last_value = |(key, raw): &(Cow<'_, str>, Cow<'_, str>)| {
+            let kept_twice = !is_audio(key, raw);
+            if kept_twice { raw.len() as u64 } else { 0 }
+        };
+        let last_values = self.metadata.iter().map(last_value).sum::<u64>();
+        let calls = self.tool_calls.iter().map(call_cost).sum::<u64>();
+        texts
+            + raw(&self.logprobs)
+            + raw(&self.finish_reason)
+            + usage
+            + pairs_cost(&self.metadata)
+            + last_values
+            + calls
+    }
+}
+
+fn has_text(fragment: &Option<Fragment<'_>>) -> bool {
+    fragment.as_ref().is_some_and(|text| !text.is_empty())
+}
+
+fn text_cost(fragment: &Option<Fragment<'_>>) -> u64 {
+    fragment.as_ref().map_or(0, |text| {
+        if text.is_empty() {
+            0
+        } else {
+            text.len() as u64 + DELTA_COST
+        }
+    })
+}
+
+fn call_cost(call: &ToolCallUpdate<'_>) -> u64 {
+    let id = call.id.as_ref().map_or(0, |id| id.len() as u64);
+    id + text_cost(&call.name) + text_cost(&call.arguments) + pairs_cost(&call.extra) + DELTA_COST
+}
+
+fn pairs_cost(pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> u64 {
+    pairs
+        .iter()
+        .map(|(key, raw)| (key.len() + raw.len()) as u64 + DELTA_COST)
+        .sum()
+}
