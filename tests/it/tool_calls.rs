@@ -1,8 +1,9 @@
 //! T1 to T45: the deltas that a server sends, their events, and the resulting calls.
 
+mod correlation;
 mod forms;
+mod ids;
 mod names;
-mod which;
 
 use std::fmt::Write as _;
 
