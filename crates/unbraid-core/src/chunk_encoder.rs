@@ -334,7 +334,7 @@ impl ChunkEncoder {
     }
 }
 
-/// The error as a server reports one: a server's own error is sent on as it came.
+/// The error as a server reports one: a server's own error is sent on unchanged.
 fn error_value(error: &StreamError) -> Value {
     match error {
         StreamError::Server(error) => error.body().clone(),

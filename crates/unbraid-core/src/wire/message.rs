@@ -11,7 +11,7 @@ use crate::{
     config, json_text::Json, transcript::raw_pairs,
 };
 
-/// The text of the reason, as it came.
+/// The text of the reason, unchanged.
 impl Serialize for FinishReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())

@@ -86,7 +86,7 @@ fn ended(
     choice
 }
 
-/// The status that every way to the call gives.
+/// The status of the call, which is the same in the event, the message and by ordinal.
 #[track_caller]
 fn status(choice: &Choice) -> CallStatus {
     let emitted =

@@ -1,4 +1,4 @@
-//! What is said of the choices once the stream is over: E12, E13 where indices were folded, E30.
+//! The warnings that need the whole stream: E12, E13 for folded indices, E30.
 
 use super::chunk;
 use crate::{Config, Demux, Limits, StreamError, TransportError};
@@ -127,7 +127,7 @@ fn e13_folded_answers_are_counted() {
     let whole = begin.clone() + &texts([0, 1, 2, 3, 0, 2]) + &end + DONE;
     check(Some(1), &whole, &[&two(4)]);
     check(None, &whole, &[]);
-    // Each of these by itself shows it: a finish reason behind another index, a role behind one, roles of several.
+    // Each of these alone shows it: a finish reason after another index, a role after one, roles of several.
     check(Some(1), &(texts([0, 1]) + &finish(0) + DONE), &[&two(2)]);
     check(Some(1), &(texts([0, 1]) + &role(0) + DONE), &[&two(2)]);
     check(Some(1), &(begin + &texts([2, 0, 1])), &[&two(4)]);
