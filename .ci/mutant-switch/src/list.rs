@@ -60,9 +60,9 @@ impl Span {
 
 impl Position {
     fn byte(&self, source: &str) -> usize {
-        let lines = source.split_inclusive('\n');
-        let before: usize = lines.clone().take(self.line - 1).map(str::len).sum();
-        let line = lines.skip(self.line - 1).next().unwrap_or("");
+        let mut lines = source.split_inclusive('\n');
+        let before: usize = lines.by_ref().take(self.line - 1).map(str::len).sum();
+        let line = lines.next().unwrap_or("");
         let column = line.char_indices().nth(self.column - 1);
         before + column.map_or(line.len(), |(at, _)| at)
     }

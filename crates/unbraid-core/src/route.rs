@@ -70,10 +70,10 @@ enum Finish {
 }
 
 impl Finish {
+    /// A choice finishes once, so `index` is another than those before.
     fn and(self, index: ChoiceIndex) -> Self {
         match self {
             Self::None => Self::One(index),
-            Self::One(known) if known == index => self,
             Self::One(_) | Self::Several(_) => Self::Several(index),
         }
     }
@@ -287,7 +287,8 @@ impl Router {
         if self.after_done {
             return; // a piece of text, which holds no usage
         }
-        if self.events > 0 && update.at != self.position.at {
+        // Before the first event nothing has finished, so that nothing ends.
+        if update.at != self.position.at {
             self.end_of_last_event(sink);
         }
         let place = self.place(update.at);

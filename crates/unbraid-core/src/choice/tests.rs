@@ -1,6 +1,8 @@
 //! A piece against the update that says the same, in whatever state they find a choice.
 
 mod cut;
+mod ends;
+mod think;
 
 use unbraid_testkit::cut::Rng;
 

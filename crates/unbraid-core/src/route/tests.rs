@@ -1,5 +1,6 @@
 mod counted;
 mod errors;
+mod state;
 
 use crate::{ChoiceIndex, Demux, End, Event, FinishPolicy, Options, StreamError, TransportError};
 

@@ -1,0 +1,155 @@
+//! What the router says of its choices, and where it puts what it hands on.
+
+use crate::{
+    ChoiceIndex, End, Options, Shape, Stamped, Text, Update, Warning,
+    event::{Event, Place},
+    piece::{Lane, Piece},
+    route::{Router, Sink},
+};
+
+/// Notes what each choice takes and where, and the warnings of the stream. It does not know pieces of text.
+#[derive(Default)]
+struct Notes {
+    updates: Vec<(usize, Place)>,
+    texts: String,
+    ends: Vec<Place>,
+    stream: Vec<(u64, Place)>,
+    warned: Vec<Option<ChoiceIndex>>,
+}
+
+impl Sink for Notes {
+    fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: Shape) {}
+
+    fn update(&mut self, slot: usize, update: &Update<'_>, place: Place) {
+        self.updates.push((slot, place));
+        if let Some(content) = &update.content_update {
+            self.texts.push_str(&content.text);
+        }
+    }
+
+    fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
+
+    fn end(&mut self, _slot: usize, _end: End, place: Place) {
+        self.ends.push(place);
+    }
+
+    fn fail(&mut self, _slot: usize, _end: End, place: Place) {
+        self.ends.push(place);
+    }
+
+    fn stream(&mut self, event: Stamped<Text>) {
+        self.stream.push((event.seq, event.place));
+        if let Event::Warning(warning) = event.event {
+            self.warned.push(warning.choice);
+        }
+    }
+}
+
+fn router(expect_choices: Option<u32>) -> (Router, Notes) {
+    let options = Options {
+        expect_choices,
+        ..Options::default()
+    };
+    (Router::new(options), Notes::default())
+}
+
+fn text(at: u64, choice: u32) -> Update<'static> {
+    Update {
+        at,
+        choice_index: Some(ChoiceIndex(choice)),
+        content_update: Some("a".into()),
+        ..Update::default()
+    }
+}
+
+fn finish(at: u64, choice: u32) -> Update<'static> {
+    Update {
+        finish_reason: Some("stop".into()),
+        ..text(at, choice)
+    }
+}
+
+fn piece(at: u64) -> Piece<'static> {
+    Piece {
+        at,
+        choice: ChoiceIndex(0),
+        shape: Shape::Chat,
+        role: None,
+        lane: Lane::Content,
+        text: "b",
+    }
+}
+
+#[test]
+fn a_choice_that_has_its_reason_is_finished_until_it_ends() {
+    let (mut router, mut notes) = router(None);
+    let state = |router: &Router| {
+        let ended = [0, 1, 2].map(|slot| router.has_ended(slot));
+        (router.has_finished_choices(), ended)
+    };
+    router.update(&text(0, 0), &mut notes);
+    router.update(&text(1, 1), &mut notes);
+    assert_eq!(state(&router), (false, [false, false, false]));
+    router.update(&finish(2, 0), &mut notes);
+    router.update(&finish(2, 1), &mut notes);
+    assert_eq!(state(&router), (true, [false, false, false]));
+    router.cancel(0, &mut notes);
+    assert_eq!(state(&router), (true, [true, false, false]));
+    router.quiet(&mut notes);
+    assert_eq!(state(&router), (false, [true, true, false]));
+}
+
+#[test]
+fn pieces_of_text_are_updates_for_a_sink_that_knows_no_pieces_but_are_not_counted() {
+    let (mut router, mut notes) = router(None);
+    router.update(&text(0, 0), &mut notes);
+    assert_eq!(router.updates(), 1);
+    router.piece(&piece(1), &mut notes);
+    assert_eq!(router.updates(), 1);
+    assert_eq!(notes.texts, "ab");
+    router.update(&text(2, 0), &mut notes);
+    assert_eq!(router.updates(), 2);
+}
+
+#[test]
+fn updates_are_counted_within_their_event_and_the_close_is_behind_the_last_one() {
+    let (mut router, mut notes) = router(Some(3));
+    for update in [text(4, 0), text(4, 1), text(4, 0), text(5, 0)] {
+        router.update(&update, &mut notes);
+    }
+    let places = notes.updates.iter().map(|(_, p)| (p.at, p.position));
+    assert_eq!(places.collect::<Vec<_>>(), [(4, 0), (4, 1), (4, 2), (5, 0)]);
+    router.finish(1, true, &mut notes);
+    assert!(notes.ends.iter().all(|place| place.at == 6));
+    assert_eq!(notes.stream, [(0, Place::close(6))], "E30");
+}
+
+#[test]
+fn events_of_the_stream_are_numbered() {
+    let (mut router, mut notes) = router(None);
+    let update = Update {
+        warnings: vec![Warning::new("X1", 0, "one"), Warning::new("X2", 0, "two")],
+        ..text(0, 0)
+    };
+    router.update(&update, &mut notes);
+    let seqs = notes.stream.iter().map(|(seq, _)| *seq);
+    assert_eq!(seqs.collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn a_warning_names_the_choice_that_its_index_is_read_as() {
+    let warned = |expect_choices| {
+        let (mut router, mut notes) = router(expect_choices);
+        let update = Update {
+            warnings: vec![
+                Warning::new("X1", 0, "of a choice").on(ChoiceIndex(3)),
+                Warning::new("X2", 0, "of the stream"),
+            ],
+            ..text(0, 3)
+        };
+        router.update(&update, &mut notes);
+        notes.warned
+    };
+    assert_eq!(warned(None), [Some(ChoiceIndex(3)), None]);
+    assert_eq!(warned(Some(1)), [Some(ChoiceIndex(0)), None]);
+}
