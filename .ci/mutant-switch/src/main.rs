@@ -10,14 +10,14 @@ mod tree;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 use std::{env, fs};
 
 use list::Mutant;
 use run::{Outcome, Suite};
 use tree::{Failure, Tree};
 
-/// The packages whose tests are run. The unit tests of a mutant's own package come first.
+/// The packages whose tests are run, each but the first with the mutants of those before it in it. The unit tests of a
+/// mutant's own package come first.
 const PACKAGES: [&str; 3] = ["unbraid-core", "unbraid", "unbraid-tests"];
 
 fn main() -> ExitCode {
@@ -85,10 +85,13 @@ fn try_mutant(
     mutant: &Mutant,
     suites: &[Suite],
 ) -> Result<(Outcome, String), Failure> {
-    let (own, others): (Vec<_>, Vec<_>) = suites.iter().partition(|s| s.is_of(&mutant.package));
+    let depends = |suite: &&Suite| mutant.package == PACKAGES[0] || !suite.is_of(PACKAGES[0]);
+    let (own, others): (Vec<_>, Vec<_>) = suites
+        .iter()
+        .filter(depends)
+        .partition(|suite| suite.is_of(&mutant.package));
     for suite in own.into_iter().chain(others) {
-        let limit = (suite.takes * 5).max(Duration::from_secs(20));
-        let found = suite.run(Some(number), limit)?;
+        let found = suite.try_mutant(number)?;
         if found.0 != Outcome::Survived {
             return Ok(found);
         }

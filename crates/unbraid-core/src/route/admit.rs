@@ -44,16 +44,16 @@ impl Router {
         Some(slot)
     }
 
-    /// Small indices find their slot at once; the rest are looked for.
+    /// Small indices find their slot at once; the rest are searched for. Without this every index would be, with the same
+    /// result, but at a cost that grows with the number of choices.
     fn remember(&mut self, index: ChoiceIndex, slot: usize) {
         const SMALL: usize = 128; // what the API caps `n` at
         let at = index.0 as usize;
         if at >= SMALL {
             return;
         }
-        if at >= self.slots.len() {
-            self.slots.resize(at + 1, None);
-        }
+        let length = self.slots.len().max(at + 1);
+        self.slots.resize(length, None);
         if let Some(place) = self.slots.get_mut(at) {
             *place = Some(slot);
         }

@@ -1,3 +1,4 @@
+mod closes;
 mod counted;
 mod errors;
 mod state;

@@ -1,7 +1,13 @@
 //! What is said of the choices once the stream is over: E12, E13 where indices were folded, E30.
 
 use super::chunk;
-use crate::{Demux, Limits, Options, StreamError, TransportError};
+use crate::{
+    ChoiceIndex, Demux, Limits, Options, Shape, StreamError, TransportError, Update,
+    limits::MAX_CHOICES,
+    piece::{Lane, Piece},
+    route::folded::Folded,
+};
+use unbraid_testkit::cut::Rng;
 
 const DONE: &str = "data: [DONE]\n\n";
 
@@ -218,4 +224,50 @@ fn what_the_whole_stream_shows_finds_room_among_the_warnings_unless_none_are_kep
         assert_eq!(codes, expected);
         assert_eq!(demux.warnings_dropped() as usize, 4 - expected.len());
     }
+}
+
+#[test]
+fn no_more_folded_indices_are_kept_than_a_completion_may_have() {
+    let mut folded = Folded::default();
+    let update = Update {
+        role: Some("assistant".into()),
+        ..Update::default()
+    };
+    let most = MAX_CHOICES as u32;
+    for index in (0..most + 2).chain([0]) {
+        folded.note(ChoiceIndex(index), &update);
+    }
+    assert_eq!(folded.interleaved(), Some(MAX_CHOICES));
+}
+
+/// What `knows` says of a piece must hold: taken as an update, the piece would change nothing.
+#[test]
+fn a_piece_of_a_known_index_changes_nothing_of_what_is_remembered_of_indices() {
+    let (mut known, mut unknown) = (0, 0);
+    for seed in 0..500 {
+        let rng = &mut Rng::new(seed);
+        let mut folded = Folded::default();
+        for at in 0..12 {
+            let piece = Piece {
+                at,
+                choice: ChoiceIndex(rng.below(3) as u32),
+                shape: Shape::Chat,
+                role: [None, Some(""), Some("assistant")][rng.below(3)],
+                lane: Lane::Content,
+                text: "a",
+            };
+            let (knows, before) = (folded.knows(&piece), format!("{folded:?}"));
+            folded.note(piece.choice, &piece.to_update());
+            if knows {
+                known += 1;
+                assert_eq!(format!("{folded:?}"), before, "seed {seed}, {at}");
+            } else {
+                unknown += 1;
+            }
+        }
+    }
+    assert!(
+        known > 1000 && unknown > 1000,
+        "{known} known, {unknown} not"
+    );
 }

@@ -1,7 +1,7 @@
 //! What the router says of its choices, and where it puts what it hands on.
 
 use crate::{
-    ChoiceIndex, End, Options, Shape, Stamped, Text, Update, Warning,
+    ChoiceIndex, End, Limits, Options, Shape, Stamped, Text, ThinkTags, Update, Warning,
     event::{Event, Place},
     piece::{Lane, Piece},
     route::{Router, Sink},
@@ -152,4 +152,143 @@ fn a_warning_names_the_choice_that_its_index_is_read_as() {
     };
     assert_eq!(warned(None), [Some(ChoiceIndex(3)), None]);
     assert_eq!(warned(Some(1)), [Some(ChoiceIndex(0)), None]);
+}
+
+/// How many texts a choice takes under these limits, as pieces and as updates.
+fn texts_within(limits: &Limits) -> [usize; 2] {
+    [true, false].map(|as_pieces| {
+        let options = Options {
+            limits: limits.clone(),
+            ..Options::default()
+        };
+        let (mut router, mut notes) = (Router::new(options), Notes::default());
+        router.update(&text(0, 0), &mut notes);
+        for at in 1..20 {
+            if as_pieces {
+                router.piece(&piece(at), &mut notes);
+            } else {
+                router.update(&piece(at).to_update(), &mut notes);
+            }
+        }
+        notes.texts.len()
+    })
+}
+
+#[test]
+fn a_piece_of_text_meets_the_same_limits_as_an_update() {
+    let five = 5 * piece(1).to_update().cost();
+    let choice = |choice_bytes| Limits {
+        choice_bytes,
+        ..Limits::default()
+    };
+    assert_eq!(texts_within(&choice(five)), [5, 5]);
+    assert_eq!(texts_within(&choice(five - 1)), [4, 4]);
+    let completion = |completion_bytes| Limits {
+        completion_bytes,
+        ..Limits::default()
+    };
+    assert_eq!(texts_within(&completion(five)), [5, 5]);
+    assert_eq!(texts_within(&completion(five - 1)), [4, 4]);
+    assert_eq!(texts_within(&Limits::default()), [20, 20]);
+}
+
+#[test]
+fn tags_that_split_a_text_are_charged_to_its_choice() {
+    let update = Update {
+        content_update: Some("<think>a</think>b".into()),
+        ..text(0, 0)
+    };
+    let (plain, tags) = (update.cost(), 2 * crate::limits::DELTA_COST);
+    let taken = |think_tags, choice_bytes| {
+        let options = Options {
+            think_tags,
+            limits: Limits {
+                choice_bytes,
+                ..Limits::default()
+            },
+            ..Options::default()
+        };
+        let (mut router, mut notes) = (Router::new(options), Notes::default());
+        router.update(&update, &mut notes);
+        notes.updates.len()
+    };
+    assert_eq!(taken(ThinkTags::Split, plain + tags), 1);
+    assert_eq!(taken(ThinkTags::Split, plain + tags - 1), 0);
+    assert_eq!(taken(ThinkTags::Off, plain), 1);
+    assert_eq!(taken(ThinkTags::Off, plain - 1), 0);
+}
+
+#[test]
+fn all_choices_are_cancelled_only_if_none_is_open_or_ended_by_itself() {
+    let (mut router, mut notes) = router(None);
+    for slot in 0..2 {
+        router.update(&text(0, slot), &mut notes);
+    }
+    assert!(!router.all_cancelled());
+    router.cancel(0, &mut notes);
+    assert!(!router.all_cancelled(), "one is open");
+    router.cancel(1, &mut notes);
+    assert!(router.all_cancelled());
+    router.update(&finish(1, 2), &mut notes);
+    router.quiet(&mut notes);
+    assert!(!router.all_cancelled(), "one has ended by itself");
+}
+
+/// Counts what reaches it as a piece, and what as an update.
+#[derive(Default)]
+struct Pieces {
+    pieces: usize,
+    updates: usize,
+}
+
+impl Sink for Pieces {
+    fn open(&mut self, _slot: usize, _index: ChoiceIndex, _shape: Shape) {}
+    fn update(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {
+        self.updates += 1;
+    }
+    fn piece(&mut self, _slot: usize, _piece: &Piece<'_>, _place: Place) {
+        self.pieces += 1;
+    }
+    fn late(&mut self, _slot: usize, _update: &Update<'_>, _place: Place) {}
+    fn end(&mut self, _slot: usize, _end: End, _place: Place) {}
+    fn fail(&mut self, _slot: usize, _end: End, _place: Place) {}
+    fn stream(&mut self, _event: Stamped<Text>) {}
+}
+
+/// How many of these pieces stay pieces, behind an update that has opened choice 0.
+#[track_caller]
+fn check_pieces(options: Options, pieces: &[Piece<'_>], expected: usize) {
+    let (mut router, mut sink) = (Router::new(options), Pieces::default());
+    router.update(&text(0, 0), &mut sink);
+    for piece in pieces {
+        router.piece(piece, &mut sink);
+    }
+    let found = (sink.pieces, sink.updates);
+    assert_eq!(found, (expected, 1 + pieces.len() - expected));
+}
+
+#[test]
+fn a_piece_stays_a_piece_where_its_choice_takes_it_as_it_is() {
+    let of_choice = |choice| Piece {
+        choice: ChoiceIndex(choice),
+        ..piece(1)
+    };
+    let reasoning = Piece {
+        lane: Lane::Reasoning,
+        ..piece(1)
+    };
+    let default = Options::default;
+    check_pieces(default(), &[piece(1), reasoning, of_choice(0)], 3);
+    check_pieces(default(), &[of_choice(1), of_choice(1)], 1);
+    let folded = || Options {
+        expect_choices: Some(1),
+        ..default()
+    };
+    check_pieces(folded(), &[piece(1), piece(2)], 2);
+    check_pieces(folded(), &[of_choice(1), of_choice(1), piece(2)], 0);
+    let split = Options {
+        think_tags: ThinkTags::Split,
+        ..default()
+    };
+    check_pieces(split, &[piece(1), reasoning], 1);
 }
