@@ -292,3 +292,31 @@ fn a_piece_stays_a_piece_where_its_choice_takes_it_as_it_is() {
     };
     check_pieces(split, &[piece(1), reasoning], 1);
 }
+
+#[test]
+fn usage_beside_a_piece_is_read_as_beside_its_update() {
+    let of_one = Piece {
+        choice: ChoiceIndex(1),
+        ..piece(2)
+    };
+    let usage = |as_piece: bool| {
+        let (mut router, mut notes) = router(None);
+        for update in [text(0, 0), text(0, 1), finish(1, 0)] {
+            router.update(&update, &mut notes);
+        }
+        if as_piece {
+            router.piece(&of_one, &mut notes);
+        } else {
+            router.update(&of_one.to_update(), &mut notes);
+        }
+        let beside = Update {
+            at: 2,
+            usage: Some("{\"completion_tokens\":3}".into()),
+            ..Update::default()
+        };
+        router.update(&beside, &mut notes);
+        router.usage()
+    };
+    assert_eq!(usage(true), usage(false));
+    assert_eq!(usage(true).per_choice, [], "it is of no choice alone");
+}
