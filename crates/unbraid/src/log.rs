@@ -239,11 +239,6 @@ impl Owner {
         Self { log, _board: board }
     }
 
-    /// Applies what has come so far.
-    pub(crate) fn settle(&self) {
-        self.log.read(|_| {});
-    }
-
     /// Applies what nobody else does, until nothing more will come.
     pub(crate) async fn tend(&self) {
         self.log.tend(|record| record.closed || record.sealed).await;
@@ -264,14 +259,43 @@ mod tests {
     use super::*;
     use crate::board::{Board, Listing};
 
-    #[tokio::test]
-    async fn a_log_is_sealed_even_if_its_machine_takes_itself_for_ended() {
-        let log = Log::of_choice(
+    fn new_log() -> Log {
+        Log::of_choice(
             ChoiceIndex(0),
             Shape::Chat,
             &Options::default(),
             Instant::now(),
-        );
+        )
+    }
+
+    #[tokio::test]
+    async fn a_sealed_log_has_lost_its_choice_unless_that_has_its_end() {
+        let end = |log: &Log| log.read(|record| record.transcript.end().map(End::name));
+        let log = new_log();
+        log.seal();
+        assert_eq!(end(&log), Some("lost"));
+        let log = new_log();
+        log.change(|record| {
+            let (machine, transcript) = (&mut record.machine, &mut record.transcript);
+            machine.end(End::Cancelled, Place::default(), transcript);
+        });
+        log.seal();
+        assert_eq!(end(&log), Some("cancelled"));
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_not_forgotten_when_the_log_is_sealed() {
+        let log = new_log();
+        log.change(|record| {
+            record.panicked = true;
+            record.seal();
+        });
+        assert!(log.read(|record| record.panicked));
+    }
+
+    #[tokio::test]
+    async fn a_log_is_sealed_even_if_its_machine_takes_itself_for_ended() {
+        let log = new_log();
         let place = Place::default();
         log.change(|record| {
             let mut other = Transcript::new(ChoiceIndex(0), Shape::Chat);
