@@ -1,5 +1,6 @@
 //! A piece against the update that says the same, in whatever state they find a choice.
 
+mod calls;
 mod cut;
 mod ends;
 mod think;

@@ -1,0 +1,83 @@
+//! Which call an entry belongs to where only some entries have an index, and when arguments are a call's mere continuation.
+
+use super::*;
+
+fn apply(choice: &mut Choice, entry: ToolCallUpdate<'static>) {
+    let update = Update {
+        tool_call_updates: vec![entry],
+        ..Update::default()
+    };
+    choice
+        .machine
+        .apply(&update, Place::default(), &mut choice.log);
+}
+
+fn header(
+    index: Option<i64>,
+    id: Option<&'static str>,
+    name: &'static str,
+) -> ToolCallUpdate<'static> {
+    ToolCallUpdate {
+        index,
+        id: id.map(Into::into),
+        name: Some(name.into()),
+        arguments: Some("{}".into()),
+        ..ToolCallUpdate::default()
+    }
+}
+
+#[test]
+fn t02_a_header_with_an_index_behind_one_without_is_another_call() {
+    let mut choice = Choice::new(ThinkTags::Off);
+    apply(&mut choice, header(None, Some("a"), "f"));
+    apply(&mut choice, header(Some(0), None, "g"));
+    let (_, message) = choice.ended(Place::default());
+    let names: Vec<_> = message.tool_calls.iter().map(|call| &*call.name).collect();
+    assert_eq!(names, ["f", "g"]);
+}
+
+#[test]
+fn arguments_are_plain_once_their_call_has_appeared() {
+    let mut choice = Choice::new(ThinkTags::Off);
+    let plain = |choice: &Choice, index| {
+        choice
+            .machine
+            .is_plain(Lane::Arguments(index), None, &choice.log)
+    };
+    assert!(!plain(&choice, 0), "there is no call");
+    apply(&mut choice, header(Some(0), Some("a"), "f"));
+    assert!(plain(&choice, 0));
+    assert!(!plain(&choice, 1), "that would be another call");
+}
+
+fn names(choice: Choice) -> Vec<String> {
+    let (_, message) = choice.ended(Place::default());
+    let calls = message.tool_calls.iter();
+    calls
+        .map(|call| format!("{} {}", call.name, call.arguments))
+        .collect()
+}
+
+#[test]
+fn t09_a_known_id_without_an_index_continues_its_call() {
+    let mut choice = Choice::new(ThinkTags::Off);
+    apply(&mut choice, header(Some(0), Some("a"), "f"));
+    apply(&mut choice, header(None, Some("a"), "f"));
+    assert_eq!(names(choice), ["f {}{}"]);
+}
+
+#[test]
+fn t14_a_repeated_id_on_another_index_adopts_the_slot_that_waits_there() {
+    let mut choice = Choice::new(ThinkTags::Off);
+    apply(&mut choice, header(Some(0), Some("a"), "f"));
+    for (index, arguments) in [(1, "x"), (2, "y")] {
+        let slot = ToolCallUpdate {
+            index: Some(index),
+            arguments: Some(arguments.into()),
+            ..ToolCallUpdate::default()
+        };
+        apply(&mut choice, slot);
+    }
+    apply(&mut choice, header(Some(1), Some("a"), "g"));
+    assert_eq!(names(choice), ["f {}", "g x{}", " y"]);
+}
