@@ -1,6 +1,7 @@
 //! Which call an entry belongs to where only some entries have an index, and when arguments are a call's mere continuation.
 
 use super::*;
+use crate::limits::MAX_FIELDS;
 
 fn apply(choice: &mut Choice, entry: ToolCallUpdate<'static>) {
     let update = Update {
@@ -80,4 +81,30 @@ fn t14_a_repeated_id_on_another_index_adopts_the_slot_that_waits_there() {
     }
     apply(&mut choice, header(Some(1), Some("a"), "g"));
     assert_eq!(names(choice), ["f {}", "g x{}", " y"]);
+}
+
+#[test]
+fn t03_a_call_that_has_an_id_but_no_name_is_not_the_next_ones_header() {
+    let mut choice = Choice::new(ThinkTags::Off);
+    let nameless = ToolCallUpdate {
+        id: Some("a".into()),
+        arguments: Some("x".into()),
+        ..ToolCallUpdate::default()
+    };
+    apply(&mut choice, nameless);
+    apply(&mut choice, header(None, Some("b"), "g"));
+    assert_eq!(names(choice), [" x", "g {}"]);
+}
+
+#[test]
+fn t40_no_more_other_fields_of_a_call_are_kept_than_the_limit_allows() {
+    let mut choice = Choice::new(ThinkTags::Off);
+    let field = |number: usize| (format!("field{number}").into(), "1".into());
+    let entry = ToolCallUpdate {
+        extra: (0..MAX_FIELDS + 1).map(field).collect(),
+        ..header(Some(0), Some("a"), "f")
+    };
+    apply(&mut choice, entry);
+    let (_, message) = choice.ended(Place::default());
+    assert_eq!(message.tool_calls[0].extra.len(), MAX_FIELDS);
 }
