@@ -71,7 +71,7 @@ impl Suite {
     ///
     /// A test that fails is run again on its own: on a busy machine one that measures time may fail without a mutant.
     pub fn try_mutant(&self, mutant: usize) -> Result<(Outcome, String), Failure> {
-        let limit = (self.takes * 5).max(Duration::from_secs(20));
+        let limit = (self.takes * 8).max(Duration::from_secs(20));
         let mut arguments = Vec::new();
         loop {
             let (outcome, test) = self.run(Some(mutant), &arguments, limit)?;

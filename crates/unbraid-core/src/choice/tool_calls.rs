@@ -349,7 +349,7 @@ pub(super) fn mark_late(log: &mut Transcript) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fold, fold};
+    use super::{Fold, fold, is_piece_of_declared};
 
     /// What pieces of a name come to, if these tools are declared.
     #[track_caller]
@@ -389,6 +389,23 @@ mod tests {
         check(&["search", "web"], &["web", "search"], "search");
         check(&["web_search"], &["search", "web_search"], "web_search");
         check(&["search", "websearch"], &["web", "search"], "websearch");
+    }
+
+    #[test]
+    fn t16_a_piece_without_index_belongs_to_a_name_only_by_a_declared_tool() {
+        let belongs = |tools: &[&str], name, piece| {
+            let tools: Vec<_> = tools.iter().map(|&tool| tool.into()).collect();
+            is_piece_of_declared(name, piece, &tools)
+        };
+        assert!(belongs(&["get"], "ge", "t"), "they join to its name");
+        assert!(belongs(&["get"], "ge", "get"), "it begins anew");
+        assert!(!belongs(&["get"], "ge", "gem"), "that is not declared");
+        assert!(!belongs(&["get"], "x", "get"), "it begins otherwise");
+        assert!(!belongs(&["get"], "ge", "put"));
+        assert!(
+            !belongs(&["get", "get_all"], "get", "get_all"),
+            "the name is whole"
+        );
     }
 
     #[test]

@@ -300,3 +300,23 @@ impl Sink for Outbox {
         self.events.push(event);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_choice_whose_events_are_applied_twice_ahead_is_still_to_be_started() {
+        let mut outbox = Outbox::new(Options::default(), Numbering::default(), Instant::now());
+        let update = Update {
+            content_update: Some("a".into()),
+            ..Update::default()
+        };
+        outbox.open(0, ChoiceIndex(0), Shape::Chat);
+        for _ in 0..2 {
+            outbox.update(0, &update, Place::default());
+            outbox.apply();
+            assert!(!outbox.deliver(), "nobody knows of it yet");
+        }
+    }
+}

@@ -108,3 +108,55 @@ fn t40_no_more_other_fields_of_a_call_are_kept_than_the_limit_allows() {
     let (_, message) = choice.ended(Place::default());
     assert_eq!(message.tool_calls[0].extra.len(), MAX_FIELDS);
 }
+
+#[test]
+fn c14_a_half_that_found_no_partner_ends_the_arguments_of_its_call() {
+    let half = || Fragment {
+        high: Some(0xd83d),
+        ..Fragment::from("x")
+    };
+    let mut choice = Choice::new(ThinkTags::Off);
+    let named = ToolCallUpdate {
+        arguments: Some(half()),
+        ..header(Some(0), Some("a"), "f")
+    };
+    let nameless = ToolCallUpdate {
+        index: Some(1),
+        arguments: Some(half()),
+        ..ToolCallUpdate::default()
+    };
+    apply(&mut choice, named);
+    apply(&mut choice, nameless);
+    assert_eq!(names(choice), ["f x\u{FFFD}", " x\u{FFFD}"]);
+}
+
+#[test]
+fn a_call_that_goes_on_after_the_end_is_judged_again() {
+    let mut choice = Choice::new(ThinkTags::Off);
+    let opened = ToolCallUpdate {
+        arguments: Some("{".into()),
+        ..header(Some(0), Some("a"), "f")
+    };
+    apply(&mut choice, opened);
+    let place = Place::default();
+    let reason = Update {
+        finish_reason: Some("stop".into()),
+        ..Update::default()
+    };
+    choice.machine.apply(&reason, place, &mut choice.log);
+    choice.machine.end(End::Interrupted, place, &mut choice.log);
+    let before = choice.log.message().tool_calls[0].status;
+    let rest = ToolCallUpdate {
+        index: Some(0),
+        arguments: Some("}".into()),
+        ..ToolCallUpdate::default()
+    };
+    let late = Update {
+        tool_call_updates: vec![rest],
+        ..Update::default()
+    };
+    choice.machine.late(&late, place, &mut choice.log);
+    let call = &choice.log.message().tool_calls[0];
+    assert_eq!(call.arguments, "{}");
+    assert_ne!(call.status, before, "it is whole now");
+}
