@@ -27,7 +27,7 @@ impl Held {
 
     /// Decodes a portion of a read, and keeps the rest. Nothing may be held.
     pub(super) fn read(&mut self, bytes: &[u8], pipeline: &mut Pipeline<Outbox>) {
-        const BLOCK: usize = 256 * 1024;
+        const BLOCK: usize = 256 * 1024; // only decides how early memory is freed
         let mut rest = bytes;
         self.more = self.ends_large(bytes, pipeline) || pipeline.feed_portion(&mut rest);
         if self.more {
