@@ -100,9 +100,9 @@ impl Router {
         if total < FEWEST || total <= asked || !over || beyond.returned || beyond.after_reason {
             return false;
         }
-        let indices = || routes.iter().map(|route| route.index);
-        let mut rising = indices().zip(indices().skip(1).chain(beyond.first));
-        rising.all(|(one, next)| one < next)
+        // No two choices have the same index, so that sorted is rising.
+        let indices = routes.iter().map(|route| route.index);
+        indices.chain(beyond.first).is_sorted()
             && routes
                 .iter()
                 .enumerate()

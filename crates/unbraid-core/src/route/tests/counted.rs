@@ -271,3 +271,20 @@ fn a_piece_of_a_known_index_changes_nothing_of_what_is_remembered_of_indices() {
         "{known} known, {unknown} not"
     );
 }
+
+#[test]
+fn e12_a_refused_index_counts_once_however_often_it_comes() {
+    let counted = |last| {
+        let options = Options {
+            limits: Limits {
+                choices: 3,
+                ..Limits::default()
+            },
+            ..Options::default()
+        };
+        let stream = texts(0..last + 1) + &finish(last) + DONE;
+        told(&read(options, &stream)).contains(&COUNTED.to_owned())
+    };
+    assert!(counted(4), "five indices");
+    assert!(!counted(3), "four, of which the last came twice");
+}

@@ -286,11 +286,12 @@ fn a_piece_stays_a_piece_where_its_choice_takes_it_as_it_is() {
     };
     check_pieces(folded(), &[piece(1), piece(2)], 2);
     check_pieces(folded(), &[of_choice(1), of_choice(1), piece(2)], 0);
-    let split = Options {
+    let split = || Options {
         think_tags: ThinkTags::Split,
         ..default()
     };
-    check_pieces(split, &[piece(1), reasoning], 1);
+    check_pieces(split(), &[piece(1)], 0);
+    check_pieces(split(), &[reasoning], 1);
 }
 
 #[test]
