@@ -172,7 +172,7 @@ impl ChunkEncoder {
         let mut chunks = String::new();
         while let Some(event) = transcript.event(self.seq) {
             chunks += &match event.event {
-                Event::ExtraFields(raw) => self.extra(raw, transcript.delta_fields(self.seq)),
+                Event::ExtraFields(raw) => self.extra(raw, transcript.delta_field_count(self.seq)),
                 // The event has the id that was known then.
                 Event::ToolCallStart {
                     call_index,

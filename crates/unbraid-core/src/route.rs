@@ -156,7 +156,8 @@ impl Router {
         if self.after_done {
             return; // a text delta, which contains no usage
         }
-        if self.events > 0 && update.event_index != self.position.event {
+        // Before the first event nothing has finished, so nothing ends here.
+        if update.event_index != self.position.event {
             self.end_of_last_event(sink);
         }
         let position = self.next_position(update.event_index);

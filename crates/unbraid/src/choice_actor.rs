@@ -18,7 +18,6 @@ impl ChoiceActor {
         me: ActorRef<()>,
         owner: Owner,
     ) -> Result<Option<Owner>, ActorProcessingErr> {
-        owner.settle(); // the first batch is applied before anyone can see the choice (R44)
         me.cast(())?;
         Ok(Some(owner))
     }

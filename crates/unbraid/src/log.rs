@@ -268,11 +268,6 @@ impl Owner {
         Self { log, _board: board }
     }
 
-    /// Applies what has come so far.
-    pub(crate) fn settle(&self) {
-        self.log.read(|_| {});
-    }
-
     /// Applies what nobody else does, until nothing more will come.
     pub(crate) async fn tend(&self) {
         self.log.tend(|record| record.closed || record.sealed).await;
@@ -293,14 +288,43 @@ mod tests {
     use super::*;
     use crate::board::{Board, Listing};
 
-    #[tokio::test]
-    async fn a_log_is_sealed_even_if_its_machine_takes_itself_for_ended() {
-        let log = Log::of_choice(
+    fn new_log() -> Log {
+        Log::of_choice(
             ChoiceIndex(0),
             CompletionKind::Chat,
             &Config::default(),
             Instant::now(),
-        );
+        )
+    }
+
+    #[tokio::test]
+    async fn sealing_a_log_ends_its_choice_as_lost_unless_it_has_an_end() {
+        let end = |log: &Log| log.read(|record| record.transcript.end().map(ChoiceEnd::as_str));
+        let log = new_log();
+        log.seal();
+        assert_eq!(end(&log), Some("lost"));
+        let log = new_log();
+        log.change(|record| {
+            let (machine, transcript) = (&mut record.machine, &mut record.transcript);
+            machine.finish(ChoiceEnd::Cancelled, Position::default(), transcript);
+        });
+        log.seal();
+        assert_eq!(end(&log), Some("cancelled"));
+    }
+
+    #[tokio::test]
+    async fn sealing_a_log_keeps_the_mark_of_a_panic() {
+        let log = new_log();
+        log.change(|record| {
+            record.panicked = true;
+            record.seal();
+        });
+        assert!(log.read(|record| record.panicked));
+    }
+
+    #[tokio::test]
+    async fn sealing_a_log_works_although_its_machine_has_ended() {
+        let log = new_log();
         let place = Position::default();
         log.change(|record| {
             let mut other = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);

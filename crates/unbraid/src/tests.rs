@@ -6,6 +6,7 @@ mod calls_cut;
 mod cancel;
 mod debug;
 mod discarded;
+mod drain;
 mod ends;
 mod error_with_choices;
 mod faults;

@@ -1,6 +1,9 @@
 //! Applies text deltas and the equivalent updates to choices in random states, and compares the results.
 
+mod calls;
 mod cut;
+mod ends;
+mod think;
 
 use std::borrow::Cow;
 

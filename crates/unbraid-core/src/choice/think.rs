@@ -317,6 +317,21 @@ mod tests {
     }
 
     #[test]
+    fn each_tag_costs_as_much_as_a_delta_where_texts_are_split() {
+        let cost = |tags, text: &'static str| {
+            let update = Update {
+                content: Some(text.into()),
+                ..Update::default()
+            };
+            split_cost(tags, &update)
+        };
+        assert_eq!(cost(ThinkTags::Split, "a"), 0);
+        assert_eq!(cost(ThinkTags::Split, "<think>a</think>b"), 2 * DELTA_COST);
+        assert_eq!(cost(ThinkTags::SplitOpen, "a</think>b"), DELTA_COST);
+        assert_eq!(cost(ThinkTags::Off, "a</think>b"), 0);
+    }
+
+    #[test]
     fn c18_the_cuts_between_deltas_change_nothing() {
         const PARTS: [&str; 9] = [
             "<think>", "</think>", "<", "</", "think>", "\n", "é", "text ", "<thi",

@@ -74,7 +74,7 @@ impl Router {
             None | Some(BodyFormat::Json) => true,
             Some(_) => format == BodyFormat::Completion,
         };
-        if counts && self.format != Some(BodyFormat::Completion) {
+        if counts {
             self.format = Some(format);
         }
     }

@@ -40,16 +40,16 @@ impl Router {
         Some(slot)
     }
 
-    /// Remembers the slot of a small index, so that each update finds it without a search.
+    /// Remembers the slot of a small index, so that each update finds it without a search. Other indices are searched
+    /// for, with the same result, at a cost that grows with the number of choices.
     fn remember(&mut self, index: ChoiceIndex, slot: usize) {
         const SMALL: usize = 128; // what the API caps `n` at
         let index = index.0 as usize;
         if index >= SMALL {
             return;
         }
-        if index >= self.slots.len() {
-            self.slots.resize(index + 1, None);
-        }
+        let length = self.slots.len().max(index + 1);
+        self.slots.resize(length, None);
         if let Some(entry) = self.slots.get_mut(index) {
             *entry = Some(slot);
         }

@@ -64,10 +64,10 @@ pub(super) enum FinishedInEvent {
 }
 
 impl FinishedInEvent {
+    /// A choice finishes once, so `index` differs from the earlier ones.
     pub(super) fn with(self, index: ChoiceIndex) -> Self {
         match self {
             Self::None => Self::One(index),
-            Self::One(known) if known == index => self,
             Self::One(_) | Self::Several(_) => Self::Several(index),
         }
     }

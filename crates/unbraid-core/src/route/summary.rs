@@ -111,9 +111,9 @@ impl Router {
         {
             return false;
         }
-        let indices = || routes.iter().map(|route| route.index);
-        let mut rising = indices().zip(indices().skip(1).chain(refused.first));
-        rising.all(|(one, next)| one < next)
+        // No two choices have the same index, so a sorted list is a rising one.
+        let indices = routes.iter().map(|route| route.index);
+        indices.chain(refused.first).is_sorted()
             && routes
                 .iter()
                 .enumerate()

@@ -1,5 +1,7 @@
+mod closes;
 mod counted;
 mod errors;
+mod state;
 
 use crate::{
     ChoiceEnd, ChoiceIndex, Config, Demux, Event, FinishPolicy, StreamError, TransportError,

@@ -93,7 +93,7 @@ impl Transcript {
     }
 
     /// How many of the fields of event `seq`, from the first, were inside the delta.
-    pub(crate) fn delta_fields(&self, seq: usize) -> usize {
+    pub(crate) fn delta_field_count(&self, seq: usize) -> usize {
         let record = self.records.get(seq);
         record
             .filter(|record| record.kind == Kind::Metadata)

@@ -144,7 +144,7 @@ fn most(usage: &Fields) -> Option<u64> {
 }
 
 /// Adds up the usage that each choice reports separately. The prompt is counted once, or each prompt of a list, which is
-/// recognised by prompts of different lengths (E15).
+/// is_chunk by prompts of different lengths (E15).
 fn add_up(mut merged: Fields, each: &BTreeMap<u32, Fields>) -> Fields {
     if !each
         .values()

@@ -66,4 +66,18 @@ mod tests {
         assert_eq!(asked(250, false), 4);
         assert_eq!(asked(2560, false), 40);
     }
+
+    #[test]
+    fn one_success_makes_up_for_the_failures_before_it() {
+        let mut again = Again::default();
+        for has_more in [false, false, false, true].repeat(10) {
+            again.read();
+            assert!(again.pays());
+            if has_more {
+                again.read();
+            } else {
+                again.had_nothing();
+            }
+        }
+    }
 }

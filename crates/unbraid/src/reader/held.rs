@@ -91,12 +91,13 @@ impl Held {
         self.pace.job_ended();
     }
 
+    /// Decides only where a portion is decoded: its events are the same on either thread.
     #[inline]
     fn ends_large(&self, bytes: &[u8], pipeline: &Pipeline<Outbox>) -> bool {
         self.is_apart() && apart::may_end_large(pipeline.intake(), bytes)
     }
 
-    /// Whether large events are decoded apart.
+    /// Whether large events are decoded apart. Asking again once there was no thread would cost time, and nothing else.
     pub(super) fn is_apart(&self) -> bool {
         !self.here
     }

@@ -316,3 +316,23 @@ impl ChoiceSink for Outbox {
         self.events.push(event);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_choice_whose_events_are_applied_twice_ahead_is_still_to_be_started() {
+        let mut outbox = Outbox::new(Config::default(), Numbering::default(), Instant::now());
+        let update = Update {
+            content: Some("a".into()),
+            ..Update::default()
+        };
+        outbox.open(0, ChoiceIndex(0), CompletionKind::Chat);
+        for _ in 0..2 {
+            outbox.update(0, &update, Position::default());
+            outbox.apply();
+            assert!(!outbox.deliver(), "nobody knows of it yet");
+        }
+    }
+}

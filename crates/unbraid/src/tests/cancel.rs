@@ -362,3 +362,18 @@ async fn one_finished_choice_keeps_the_body_open_for_its_usage() {
     soon(completions.closed()).await.unwrap();
     assert_eq!(soon(completions.usage()).await.total_tokens, Some(7));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_choice_leaves_the_stream_open_for_those_still_to_come() {
+    let steps = [
+        bytes(content(0, "a")),
+        Step::Pause(Duration::from_secs(1)),
+        bytes(content(1, "b")),
+        bytes(finish(1, "stop")),
+        bytes(DONE),
+    ];
+    let completions = read_with(Completions::builder().expect_choices(2), steps);
+    soon(completions.choice(0)).await.unwrap().cancel();
+    let other = soon(completions.choice(1)).await.unwrap();
+    assert_eq!(outcome(&other).await.message.content, "b");
+}

@@ -99,3 +99,15 @@ async fn the_source_closes_with_its_last_winner_however_the_end_arrives() {
     tokio::time::sleep(SECOND).await;
     assert!(probe.closed(), "only a loser would still use it");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_source_closes_when_all_that_came_have_won_and_the_rest_has_not_come() {
+    let script = Script::new([bytes(content(0, "a") + &finish(0, "stop")), Step::Stall]);
+    let probe = script.probe();
+    let completions = Completions::builder()
+        .expect_choices(2)
+        .from_byte_stream(script);
+    assert_eq!(soon(completions.first_finished(1)).await.len(), 1);
+    tokio::time::sleep(SECOND).await;
+    assert!(probe.closed());
+}

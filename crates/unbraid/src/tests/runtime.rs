@@ -70,6 +70,21 @@ fn without_timers_a_timeout_is_an_error_and_the_rest_works() {
 }
 
 #[test]
+fn without_timers_empty_reads_are_no_reason_to_pause() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let empty = std::iter::repeat_n(String::new(), 5000);
+        let text = [content(0, "a") + &finish(0, "stop") + DONE];
+        let reads = empty.chain(text).map(Ok::<_, std::io::Error>);
+        let completions = Completions::from_byte_stream(futures::stream::iter(reads));
+        let choice = completions.first().await.unwrap();
+        assert_eq!(choice.text().await.unwrap(), "a");
+    });
+}
+
+#[test]
 fn a_runtime_that_is_shut_down_leaves_nobody_waiting() {
     for runtime in [
         tokio::runtime::Builder::new_current_thread()

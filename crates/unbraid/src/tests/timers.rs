@@ -95,6 +95,13 @@ async fn l10_empty_reads_without_end_defeat_no_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn l10_empty_reads_without_end_defeat_no_timeout_without_implicit_timers() {
+    let builder = Completions::builder().implicit_timers(false);
+    let builder = builder.first_byte_timeout(SECOND);
+    times_out(builder, then_empty([]), Timeout::FirstByte).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn l10_reads_that_are_interrupted_without_end_defeat_no_timeout() {
     let builder = Completions::builder().first_byte_timeout(SECOND);
     let source = Source::from_reader(Interrupted(0));

@@ -241,3 +241,37 @@ async fn consumers_that_wait_at_the_end_leave_no_waker_behind() {
     drop(content);
     assert_eq!(Arc::strong_count(&bell), 1);
 }
+
+const ROLE: &str =
+    "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
+
+#[tokio::test(start_paused = true)]
+async fn an_update_of_a_choice_alone_wakes_nobody_who_waits_for_the_next_choice() {
+    let completions = read([
+        bytes(content(0, "a")),
+        Step::Pause(SECOND),
+        bytes(ROLE),
+        Step::Stall,
+    ]);
+    let mut choices = completions.choices();
+    assert!(soon(choices.next()).await.is_some());
+    let (bell, waker) = bell(false);
+    let next = pin!(choices.next());
+    assert!(next.poll(&mut Context::from_waker(&waker)).is_pending());
+    tokio::time::sleep(2 * SECOND).await;
+    assert_eq!(bell.woken.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_that_comes_with_nothing_else_is_seen_at_once() {
+    let completions = read([
+        bytes(content(0, "a").replace("\"id\":\"c\",", "")),
+        Step::Pause(SECOND),
+        bytes(ROLE),
+        Step::Stall,
+    ]);
+    assert!(soon(completions.choice(0)).await.is_some());
+    assert_eq!(completions.metadata().id, None);
+    tokio::time::sleep(2 * SECOND).await;
+    assert_eq!(completions.metadata().id.as_deref(), Some("c"));
+}

@@ -47,7 +47,7 @@ pub(super) fn continues_declared(name: &str, piece: &str, tools: &[Arc<str>]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{NameUpdate, update_name};
+    use super::{NameUpdate, continues_declared, update_name};
 
     /// Checks which name the pieces join to if these tools are declared.
     #[track_caller]
@@ -69,6 +69,23 @@ mod tests {
         check(&[], &["edit_ex", "isting_file"], "edit_existing_file");
         check(&[], &["get", "get_w", "get_weather"], "get_weather");
         check(&[], &["get", "", "_time"], "get_time");
+    }
+
+    #[test]
+    fn t16_a_fragment_without_index_belongs_to_a_name_only_by_a_declared_tool() {
+        let belongs = |tools: &[&str], name, piece| {
+            let tools: Vec<_> = tools.iter().map(|&tool| tool.into()).collect();
+            continues_declared(name, piece, &tools)
+        };
+        assert!(belongs(&["get"], "ge", "t"), "both form the name");
+        assert!(belongs(&["get"], "ge", "get"), "the name is repeated");
+        assert!(!belongs(&["get"], "ge", "gem"), "not a declared name");
+        assert!(!belongs(&["get"], "x", "get"), "another start");
+        assert!(!belongs(&["get"], "ge", "put"));
+        assert!(
+            !belongs(&["get", "get_all"], "get", "get_all"),
+            "the name is complete"
+        );
     }
 
     #[test]

@@ -1,7 +1,14 @@
 //! The warnings that need the whole stream: E12, E13 for folded indices, E30.
 
 use super::chunk;
-use crate::{Config, Demux, Limits, StreamError, TransportError};
+use unbraid_testkit::cut::Rng;
+
+use crate::{
+    ChoiceIndex, Config, Demux, Limits, StreamError, TransportError, Update,
+    limits::MAX_CHOICES,
+    route::folded::FoldedIndices,
+    text_delta::{DeltaKind, TextDelta},
+};
 
 const DONE: &str = "data: [DONE]\n\n";
 
@@ -218,4 +225,56 @@ fn a_warning_about_the_whole_stream_is_kept_unless_no_warnings_are() {
         assert_eq!(codes, expected);
         assert_eq!(demux.warnings_dropped() as usize, 4 - expected.len());
     }
+}
+
+#[test]
+fn folded_indices_are_kept_up_to_the_limit_on_choices() {
+    let mut folded = FoldedIndices::default();
+    let update = Update {
+        role: Some("assistant".into()),
+        ..Update::default()
+    };
+    let limit = MAX_CHOICES as u32;
+    for index in (0..limit + 2).chain([0]) {
+        folded.record(ChoiceIndex(index), &update);
+    }
+    assert_eq!(folded.interleaved(), Some(MAX_CHOICES));
+}
+
+/// The promise of `continues`: taken as an update, such a delta would change nothing.
+#[test]
+fn a_text_delta_that_continues_a_choice_changes_nothing_in_the_folded_indices() {
+    let (mut continuing, mut other) = (0, 0);
+    for seed in 0..500 {
+        let rng = &mut Rng::new(seed);
+        let mut folded = FoldedIndices::default();
+        for event in 0..12 {
+            let choice = ChoiceIndex(rng.below(3) as u32);
+            let delta = TextDelta::new(event.into(), choice, DeltaKind::Content, "a")
+                .with_role([None, Some(""), Some("assistant")][rng.below(3)]);
+            let (continues, before) = (folded.continues(&delta), format!("{folded:?}"));
+            folded.record(delta.choice, &delta.to_update());
+            if continues {
+                continuing += 1;
+                assert_eq!(format!("{folded:?}"), before, "seed {seed}, event {event}");
+            } else {
+                other += 1;
+            }
+        }
+    }
+    assert!(
+        continuing > 1000 && other > 1000,
+        "{continuing} continue, {other} do not"
+    );
+}
+
+#[test]
+fn e12_a_refused_index_counts_once() {
+    let counted = |last| {
+        let config = Config::default().with_limits(Limits::default().with_choices(3));
+        let stream = texts(0..last + 1) + &finish(last) + DONE;
+        warnings(&read(config, &stream)).contains(&COUNTED.to_owned())
+    };
+    assert!(counted(4), "five indices");
+    assert!(!counted(3), "four, the last of them twice");
 }
