@@ -62,7 +62,7 @@ fn ractor_stays_in_the_files_that_run_actors() {
     const ACTORS: [&str; 4] = [
         "reader.rs",
         "reader/outbox.rs",
-        "choice_actor.rs",
+        "reader/choice_actor.rs",
         "control.rs",
     ];
     for (path, text) in rust_files("crates")

@@ -4,11 +4,5 @@
 //! Each scene runs in every order that its threads can take; one in which somebody sleeps for ever is told as a deadlock.
 #![cfg(test)]
 
-#[path = "../../unbraid/src/requests.rs"]
-mod requests;
 mod scenes;
 mod sync;
-#[path = "../../unbraid/src/waiting.rs"]
-mod waiting;
-#[path = "../../unbraid/src/watched.rs"]
-mod watched;

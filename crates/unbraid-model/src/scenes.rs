@@ -1,8 +1,8 @@
 //! What every scene needs: a checker, and tasks.
 
+mod command_queue;
 mod ends;
-mod requests;
-mod watched;
+mod shared;
 
 use std::{
     ops::{Deref, DerefMut},
@@ -14,9 +14,9 @@ use std::{
 use loom::{model::Builder, sync::Notify};
 
 use crate::{
-    sync::{Arc, Ordering},
-    waiting::Topics,
-    watched::{Settle, Watched, Watcher},
+    sync::primitives::{Arc, Ordering},
+    sync::shared::{Settle, Watched, Watcher},
+    sync::wait_list::Topics,
 };
 
 /// Plays a scene in every order that its threads can take.

@@ -1,16 +1,9 @@
-//! What stands in `unbraid`'s `sync`, as the model checker has it.
+//! The synchronization primitives of `unbraid`, built from its own source files with loom's types.
 
-use std::task::Waker;
-
-/// Nothing of ours is ordered by how its owners are counted, and counted by the checker each clone would multiply the orders.
-pub(crate) use std::sync::Arc;
-
-pub(crate) use loom::sync::{
-    Mutex, MutexGuard,
-    atomic::{AtomicBool, Ordering},
-};
-
-/// As in `unbraid`, without what its tests need.
-pub(crate) fn clone_waker(waker: &Waker) -> Waker {
-    waker.clone()
-}
+#[path = "../../unbraid/src/sync/command_queue.rs"]
+pub(crate) mod command_queue;
+pub(crate) mod primitives;
+#[path = "../../unbraid/src/sync/shared.rs"]
+pub(crate) mod shared;
+#[path = "../../unbraid/src/sync/wait_list.rs"]
+pub(crate) mod wait_list;

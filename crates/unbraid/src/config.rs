@@ -10,12 +10,12 @@ use unbraid_core::{
 };
 
 use crate::{
-    board::{Board, BoardWriter, Listing},
     control::{Control, Controls},
     handle::completions::Completions,
-    join::{Joined, Numbering},
-    reader::{Reader, Timeouts, has_time_driver},
+    reader::{Reader, Timeouts, has_time_driver, numbering::Numbering},
     source::Source,
+    state::completion::{Board, BoardWriter, Listing},
+    state::merged::Joined,
 };
 
 /// Settings of a completion's stream. The defaults suit every server that we know; all timeouts are off.

@@ -9,7 +9,7 @@ use std::{
 use ractor::ActorCell;
 use unbraid_core::ChoiceIndex;
 
-use crate::{requests::Requests, waiting::SharedWaker};
+use crate::{sync::command_queue::Requests, sync::wait_list::SharedWaker};
 
 /// One wish of a handle.
 #[derive(Debug, Clone, PartialEq, Eq)]

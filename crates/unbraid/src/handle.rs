@@ -6,6 +6,7 @@ pub(crate) mod completions;
 mod debug;
 pub(crate) mod events;
 pub(crate) mod json;
+pub(crate) mod merge;
 pub(crate) mod messages;
 pub(crate) mod race;
 pub(crate) mod text;

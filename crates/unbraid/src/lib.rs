@@ -57,26 +57,17 @@
 //! It adds about 8 MB of tables to a binary.
 
 mod apart;
-mod batch;
-mod board;
-mod choice_actor;
 mod config;
 mod control;
 mod error;
-mod gather;
 mod handle;
-mod join;
-mod log;
 mod reader;
-mod requests;
-mod shared;
 mod source;
+mod state;
 mod sync;
 #[cfg(feature = "tokens")]
 pub mod tokens;
 mod updates;
-mod waiting;
-mod watched;
 
 pub use unbraid_core::{
     BYTES_PER_TOKEN, BoxError, CallKind, CallProblem, CallStatus, ChoiceEnd, ChoiceError,
@@ -97,13 +88,13 @@ pub use handle::{
     completions::Completions,
     events::{AllEvents, Events, Logprobs},
     json::{ContentJson, Field},
+    merge::{SourceHandle, SourceSet},
     messages::{Messages, Part, StreamingMessage},
     text::{Coalesced, Content, Reasoning, Refusal},
     tool_call::{Arguments, ToolCallHandle, ToolCalls},
 };
-pub use join::{SourceHandle, SourceSet};
-pub use log::Timing;
 pub use source::Source;
+pub use state::choice_log::Timing;
 pub use updates::Updates;
 
 #[cfg(test)]

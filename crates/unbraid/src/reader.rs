@@ -2,13 +2,16 @@
 //!
 //! Its mailbox takes one message; then one long handler reads the source to its end. It never waits for a consumer.
 
-mod again;
+pub(crate) mod choice_actor;
 mod clock;
+mod commands;
 mod end;
+pub(crate) mod gather;
 mod held;
 mod large;
+pub(crate) mod numbering;
 mod outbox;
-mod wishes;
+mod repoll;
 
 use std::{
     future::poll_fn,
@@ -26,20 +29,20 @@ use unbraid_core::{
     pipeline::Pipeline,
 };
 
-use again::Again;
 use clock::Tick;
 pub(crate) use clock::{Clock, Timeouts, Timer, has_time_driver};
 use held::Held;
 use outbox::Outbox;
+use repoll::Again;
 
 use crate::{
-    board::{BoardWriter, News},
-    choice_actor::leave,
     control::{Control, Receiver, Request},
-    join::Numbering,
-    log::Log,
+    reader::choice_actor::leave,
+    reader::numbering::Numbering,
     source::{Broken, Feed, Piece, Source},
-    waiting::SharedWaker,
+    state::choice_log::Log,
+    state::completion::{BoardWriter, News},
+    sync::wait_list::SharedWaker,
 };
 
 /// Bytes that are decoded before anything is handed on: what has gathered goes as one batch a choice.

@@ -14,7 +14,10 @@ use unbraid_core::{
     ChoiceIndex, Framing, Metadata, Prompt, Tokenizer, Usage, estimate_for, estimate_with,
 };
 
-use crate::{apart::apart, board::Board, log::Log};
+use crate::{
+    apart::apart,
+    state::{choice_log::Log, completion::Board},
+};
 
 /// How a family of models cuts text into tokens.
 ///

@@ -3,7 +3,7 @@
 use loom::thread;
 
 use super::{Seat, check_most, run};
-use crate::{sync::Arc, waiting::Topics, watched::Watched};
+use crate::sync::{primitives::Arc, shared::Watched, wait_list::Topics};
 
 /// Whatever the topics are that somebody waits for, the end is one of them: nobody waits for ever.
 #[test]

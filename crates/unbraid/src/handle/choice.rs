@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     control::{Guard, Request},
-    log::{Log, Timing},
-    waiting::Topics,
-    watched::Watcher,
+    state::choice_log::{Log, Timing},
+    sync::shared::Watcher,
+    sync::wait_list::Topics,
 };
 
 /// One of the answers of a completion, as it comes and as it ended.

@@ -9,9 +9,9 @@ use unbraid_core::StreamError;
 
 use super::{choice::Choice, cursor};
 use crate::{
-    board::{Board, Listing},
     control::Guard,
-    watched::Watcher,
+    state::completion::{Board, Listing},
+    sync::shared::Watcher,
 };
 
 /// The choices in order of first appearance, each with its first update already in it (R44, R45).

@@ -9,11 +9,11 @@ use unbraid_core::{BoxError, ChoiceIndex, Metadata, StreamError, Update, Usage, 
 
 use super::{choice::Choice, choices::Choices, events::AllEvents};
 use crate::{
-    board::{Board, Closed},
     config::CompletionsBuilder,
     control::{Controls, Guard, Request},
-    log::Log,
-    watched::Watcher,
+    state::choice_log::Log,
+    state::completion::{Board, Closed},
+    sync::shared::Watcher,
 };
 
 /// The answers of one request, read from one stream.

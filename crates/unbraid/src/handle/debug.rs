@@ -11,8 +11,8 @@ use super::{
     tool_call::{ToolCallHandle, ToolCalls},
 };
 use crate::{
-    board::{Board, Listing},
-    join::{SourceHandle, SourceSet},
+    handle::merge::{SourceHandle, SourceSet},
+    state::completion::{Board, Listing},
 };
 
 /// What is known of a stream as a whole.

@@ -11,11 +11,11 @@ use unbraid_core::{ChoiceError, Event, EventFilter, Sequenced, StreamError};
 
 use super::{Turns, cursor, text::cut};
 use crate::{
-    board::{Board, Listing},
     control::Guard,
-    log::{Log, Record},
-    waiting::Topics,
-    watched::{Look, Watcher},
+    state::choice_log::{Log, Record},
+    state::completion::{Board, Listing},
+    sync::shared::{Look, Watcher},
+    sync::wait_list::Topics,
 };
 
 /// Events that are copied out of a log at once.

@@ -18,7 +18,12 @@ use super::{
     cursor,
     text::{Cursor, Lane, copy},
 };
-use crate::{control::Guard, error::JsonError, log::Log, waiting::Topics, watched::Watcher};
+use crate::{
+    control::Guard,
+    error::JsonError,
+    state::choice_log::Log,
+    sync::{shared::Watcher, wait_list::Topics},
+};
 
 /// One JSON text of a log, and the parser that has read as much of it as was asked for.
 #[derive(Clone)]

@@ -9,10 +9,10 @@ use unbraid_core::{ChoiceEnd, ChoiceIndex, ChoiceOutcome, Transcript};
 
 use super::{choice::Choice, completions::Completions};
 use crate::{
-    board::Listing,
     control::Request,
-    log::{Log, Record},
-    watched::{Look, Watcher},
+    state::choice_log::{Log, Record},
+    state::completion::Listing,
+    sync::shared::{Look, Watcher},
 };
 
 impl Completions {

@@ -11,9 +11,9 @@ use unbraid_core::{ChoiceError, Text, TextKind};
 use super::{Turns, cursor};
 use crate::{
     control::Guard,
-    log::{Log, Record},
-    waiting::Topics,
-    watched::{Look, Watcher},
+    state::choice_log::{Log, Record},
+    sync::shared::{Look, Watcher},
+    sync::wait_list::Topics,
 };
 
 /// Bytes that are copied out of a log at once: a replay holds its lock this long, and a kept delta this much memory.

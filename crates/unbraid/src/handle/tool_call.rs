@@ -21,9 +21,9 @@ use super::{
 use crate::{
     control::Guard,
     error::JsonError,
-    log::{Log, Record},
-    waiting::Topics,
-    watched::Watcher,
+    state::choice_log::{Log, Record},
+    sync::shared::Watcher,
+    sync::wait_list::Topics,
 };
 
 /// The calls of a choice, each as soon as it is known by its name; see [`Choice::tool_calls`](crate::Choice::tool_calls).

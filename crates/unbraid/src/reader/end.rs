@@ -12,8 +12,8 @@ use unbraid_core::{
 
 use super::{PIECE_COST, Reader, Step};
 use crate::{
-    board::Closed,
     source::{Broken, Piece},
+    state::completion::Closed,
 };
 
 impl Reader {

@@ -8,7 +8,7 @@ use unbraid_core::pipeline::Pipeline;
 use super::outbox::Outbox;
 use crate::{
     apart,
-    gather::{GATHER_BYTES, Pace},
+    reader::gather::{GATHER_BYTES, Pace},
 };
 
 /// The longest block.

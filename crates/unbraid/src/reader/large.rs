@@ -12,7 +12,7 @@ use unbraid_core::pipeline::Pipeline;
 use super::{Reader, Step, held::Held, outbox::Outbox};
 use crate::{
     apart::{self, Done},
-    join::Numbering,
+    reader::numbering::Numbering,
 };
 
 impl Reader {

@@ -10,12 +10,12 @@ use unbraid_core::{
 };
 
 use crate::{
-    batch::Batch,
-    board::BoardWriter,
-    choice_actor::ChoiceActor,
-    join::Numbering,
-    log::{Log, Owner},
-    waiting::Due,
+    reader::choice_actor::ChoiceActor,
+    reader::numbering::Numbering,
+    state::batch::Batch,
+    state::choice_log::{Log, Owner},
+    state::completion::BoardWriter,
+    sync::wait_list::Due,
 };
 
 #[derive(Debug)]

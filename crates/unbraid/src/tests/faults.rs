@@ -51,7 +51,7 @@ async fn a_panic_in_a_choice_leaves_its_siblings() {
         bytes(content(2, "c")),
         Step::Yield,
     ];
-    steps.push(bytes(content(1, crate::batch::PANIC)));
+    steps.push(bytes(content(1, crate::state::batch::PANIC)));
     steps.extend([
         bytes(content(0, "A")),
         bytes(content(1, "B")),
@@ -73,7 +73,7 @@ async fn a_panic_in_a_choice_leaves_its_siblings() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_choices_first_batch_still_shows_the_choice() {
     let completions = read([
-        bytes(content(0, crate::batch::PANIC)),
+        bytes(content(0, crate::state::batch::PANIC)),
         bytes(content(1, "b")),
         bytes(DONE),
     ]);

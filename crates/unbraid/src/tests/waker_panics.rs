@@ -15,9 +15,9 @@ use super::{
     wakers::{bell, on_clone, poll_next, wait},
 };
 use crate::{
-    requests::Requests,
-    waiting::{Due, Topics},
-    watched::{Watched, Watcher},
+    sync::command_queue::Requests,
+    sync::shared::{Watched, Watcher},
+    sync::wait_list::{Due, Topics},
 };
 
 const SECOND: Duration = Duration::from_secs(1);

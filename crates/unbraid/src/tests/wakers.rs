@@ -18,8 +18,8 @@ use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 use super::{read, soon};
 use crate::{
     Choice, Content,
-    waiting::{Due, Topics},
-    watched::{Watched, Watcher},
+    sync::shared::{Watched, Watcher},
+    sync::wait_list::{Due, Topics},
 };
 
 thread_local! {

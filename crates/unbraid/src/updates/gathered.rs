@@ -11,8 +11,8 @@ use futures::Stream;
 
 use super::{fair::Fair, flat::Reading};
 use crate::{
-    gather::{GATHER_BYTES, Pace},
     reader::Timer,
+    reader::gather::{GATHER_BYTES, Pace},
 };
 
 /// A source, and what of it is gathered.

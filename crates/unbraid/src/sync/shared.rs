@@ -11,8 +11,8 @@ use std::{
 };
 
 use crate::{
-    sync::{Arc, Mutex, MutexGuard},
-    waiting::{Due, Place, SharedWaker, Ticket, Topics, Waiting, release, share},
+    sync::primitives::{Arc, Mutex, MutexGuard},
+    sync::wait_list::{Due, Place, SharedWaker, Ticket, Topics, Waiting, release, share},
 };
 
 /// A value that may put work off until somebody looks at it.

@@ -4,7 +4,7 @@
 
 use ractor::{ActorProcessingErr, ActorRef};
 
-use crate::log::Owner;
+use crate::state::choice_log::Owner;
 
 #[derive(Debug)]
 pub(crate) struct ChoiceActor;

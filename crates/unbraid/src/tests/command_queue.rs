@@ -14,7 +14,7 @@ use super::{read, soon};
 use crate::{
     Completions, Source,
     control::{Control, Controls, Guard, Receiver, Request},
-    requests::Requests,
+    sync::command_queue::Requests,
 };
 
 struct Silent;

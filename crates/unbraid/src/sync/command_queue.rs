@@ -9,8 +9,8 @@ use std::{
 };
 
 use crate::{
-    sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering},
-    waiting::{SharedWaker, release, share, wake},
+    sync::primitives::{Arc, AtomicBool, Mutex, MutexGuard, Ordering},
+    sync::wait_list::{SharedWaker, release, share, wake},
 };
 
 #[derive(Debug)]

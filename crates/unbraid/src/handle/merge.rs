@@ -1,23 +1,19 @@
 //! Several sources read as one completion: a reader for each, one board for all.
 
-mod known;
-mod numbering;
-
 use std::{ops::Range, sync::Arc};
 
 use tokio::time::Instant;
 use unbraid_core::StreamError;
 
-pub(crate) use known::Joined;
-pub(crate) use numbering::Numbering;
-
 use crate::{
-    board::{Board, BoardWriter, Listing},
     config::CompletionsBuilder,
     control::Controls,
     handle::completions::Completions,
+    reader::numbering::Numbering,
     source::Source,
-    watched::Watcher,
+    state::completion::{Board, BoardWriter, Listing},
+    state::merged::Joined,
+    sync::shared::Watcher,
 };
 
 impl Completions {

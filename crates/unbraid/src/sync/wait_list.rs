@@ -12,7 +12,7 @@ use std::{
     task::Waker,
 };
 
-use crate::sync::{Arc, AtomicBool, Ordering, clone_waker};
+use super::primitives::{Arc, AtomicBool, Ordering, clone_waker};
 
 /// A waker that is cloned without foreign code.
 pub(crate) type SharedWaker = Arc<Waker>;

@@ -9,9 +9,9 @@ use loom::thread;
 
 use super::{Seat, check, check_most, run};
 use crate::{
-    sync::Arc,
-    waiting::{Due, Topics},
-    watched::{Look, Settle, Watched, Watcher},
+    sync::primitives::Arc,
+    sync::shared::{Look, Settle, Watched, Watcher},
+    sync::wait_list::{Due, Topics},
 };
 
 /// What is put is applied by whoever looks first.

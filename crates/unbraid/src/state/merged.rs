@@ -3,8 +3,8 @@
 use unbraid_core::{Event, Metadata, Position, Sequenced, StreamError, Usage, Warning};
 
 use crate::{
-    board::{Closed, Listing, News},
-    log::Log,
+    state::choice_log::Log,
+    state::completion::{Closed, Listing, News},
 };
 
 /// What is known of the sources of a joined completion.
@@ -12,7 +12,7 @@ use crate::{
 pub(crate) struct Joined {
     pub(crate) parts: Vec<Known>,
     /// Whether sources may still be added.
-    pub(super) growing: bool,
+    pub(crate) growing: bool,
     /// The source whose metadata stand for all.
     speaker: Option<usize>,
     /// How many choices all sources together may bring.
@@ -40,7 +40,7 @@ impl Joined {
     }
 
     /// Adds a source whose choices have indices below `end`.
-    pub(super) fn begin(&mut self, end: u32) -> usize {
+    pub(crate) fn begin(&mut self, end: u32) -> usize {
         self.expected = self.expected.max(end);
         self.parts.push(Known::default());
         self.parts.len() - 1
@@ -135,7 +135,7 @@ impl Listing {
         self.close_if_all_have();
     }
 
-    pub(super) fn close_if_all_have(&mut self) {
+    pub(crate) fn close_if_all_have(&mut self) {
         let Some(joined) = self.joined.as_ref().filter(|_| self.closed.is_none()) else {
             return;
         };

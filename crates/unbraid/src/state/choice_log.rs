@@ -18,11 +18,11 @@ use unbraid_core::{
 };
 
 use crate::{
-    batch::Batch,
-    board::BoardWriter,
-    shared::SharedTranscript,
-    waiting::{Due, Topics},
-    watched::{Look, Settle, Watched},
+    state::batch::Batch,
+    state::completion::BoardWriter,
+    state::shared_transcript::SharedTranscript,
+    sync::shared::{Look, Settle, Watched},
+    sync::wait_list::{Due, Topics},
 };
 
 /// When things happened to a choice, counted from the start of the completion.
@@ -291,7 +291,7 @@ impl Drop for Owner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Board, Listing};
+    use crate::state::completion::{Board, Listing};
 
     #[tokio::test]
     async fn a_log_is_sealed_even_if_its_machine_takes_itself_for_ended() {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use unbraid_core::{Metadata, Prompt, Sequenced, StreamError, Usage, Warning};
 
 use crate::{
-    join::Joined,
-    log::Log,
-    watched::{Settle, Watched},
+    state::choice_log::Log,
+    state::merged::Joined,
+    sync::shared::{Settle, Watched},
 };
 
 /// What the root handles read.

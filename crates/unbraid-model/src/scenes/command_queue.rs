@@ -9,10 +9,10 @@ use loom::thread;
 
 use super::{Seat, check, check_most, run};
 use crate::{
-    requests::Requests,
-    sync::Arc,
-    waiting::{Due, SharedWaker, Topics},
-    watched::{Settle, Watched},
+    sync::command_queue::Requests,
+    sync::primitives::Arc,
+    sync::shared::{Settle, Watched},
+    sync::wait_list::{Due, SharedWaker, Topics},
 };
 
 fn open() -> Arc<Requests<u8>> {

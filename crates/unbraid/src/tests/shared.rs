@@ -11,8 +11,8 @@ use std::{
 use futures::FutureExt;
 
 use crate::{
-    waiting::{Due, Topics},
-    watched::{Look, Settle, Watched, Watcher},
+    sync::shared::{Look, Settle, Watched, Watcher},
+    sync::wait_list::{Due, Topics},
 };
 
 impl Settle for u8 {

@@ -95,7 +95,7 @@ async fn a_machine_that_panics_in_a_consumers_task_ends_its_choice_and_not_the_t
     let steps = [
         bytes(content(0, "a")),
         pause(),
-        bytes(content(0, crate::batch::PANIC)),
+        bytes(content(0, crate::state::batch::PANIC)),
         bytes(content(1, "b")),
         bytes(DONE),
     ];
@@ -116,7 +116,7 @@ async fn a_machine_that_panicked_leaves_nobody_waiting_behind_the_next_event() {
     let steps = [
         bytes(content(0, "a")),
         pause(),
-        bytes(content(0, crate::batch::PANIC)),
+        bytes(content(0, crate::state::batch::PANIC)),
         pause(),
         bytes(content(0, "b")),
         Step::Pause(10_000 * SECOND),
