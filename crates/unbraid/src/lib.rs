@@ -1,8 +1,8 @@
-//! Takes a braided LLM answer stream apart: one independent stream per choice.
+//! Separates one interleaved LLM stream into one independent stream per choice.
 //!
-//! One request can ask for several answers (`n` choices). The server sends them as one stream of small pieces, each
-//! tagged with a choice index, in any order. [`Completions`] reads that stream with actors and gives every choice a
-//! stream of its own, so that nobody tracks an index by hand.
+//! One request can ask for several answers (`n` choices). The server sends them as one stream of small deltas, each tagged
+//! with a choice index, in any order. [`Completions`] reads that stream with actors and gives every choice a stream of its
+//! own, so that nobody tracks an index by hand.
 //!
 //! ```
 //! use futures::stream;
@@ -27,7 +27,7 @@
 //!         while let Some(delta) = content.next().await {
 //!             print!("{}", delta?);
 //!         }
-//!         choice.finished().await // its own end
+//!         choice.finished().await // its own outcome
 //!     });
 //! }
 //! while let Some(answer) = tasks.join_next().await {
@@ -40,26 +40,27 @@
 //!
 //! # What holds for every handle and stream
 //!
-//! - Streams are named, owned cursors: `Clone + Send + Unpin + 'static`, fused, with an inherent `next()` that is
-//!   cancel safe. Each starts at the first delta, whenever it is taken: before, during or after the stream.
-//! - Nobody waits for a slow consumer. What has come is kept until the handles are dropped, within [`Limits`].
-//! - Nobody is left waiting: whatever dies, every stream comes to its end. A choice's streams give `None` after the
+//! - Streams are named, owned cursors: `Clone + Send + Unpin + 'static`, fused, with an inherent `next()` that is cancel
+//!   safe. Each starts at the first delta, whenever it is taken: before, during or after the stream.
+//! - A slow consumer delays nobody. What has arrived is kept until the handles are dropped, within [`Limits`].
+//! - No waiter is left hanging: if a task dies, every stream still ends. The streams of a choice return `None` after the
 //!   ends `finished` and `done_without_finish`; after any other, exactly one error, then `None`.
-//! - Dropping the last handle of a completion closes its source. Dropping any other frees and cancels nothing. The waker
-//!   of a dropped stream's task is released with the next delta or the end of its choice at the latest.
+//! - Dropping the last handle of a completion closes its source. Dropping any other handle cancels nothing. The waker of a
+//!   dropped stream's task is released with the next delta or the end of its choice at the latest.
 //! - `Debug` of every type shows counts and lengths, never what a model or a server wrote.
 //!
-//! The synchronous half, without a runtime, is [`Demux`]; its crate, `unbraid-core`, is re-exported here.
+//! [`Demux`] does the same synchronously and without a runtime; its crate, `unbraid-core`, is re-exported here.
 //!
 //! # Features
 //!
-//! `tokens`, off by default: [`Completions::usage`] counts the tokens that the server did not report, with tiktoken-rs.
-//! It adds about 8 MB of tables to a binary.
+//! `tokens`, off by default, adds the module `tokens`: tiktoken-rs as a [`Tokenizer`], for [`CompletionsBuilder::tokenizer`].
+//! It adds about 8 MB of tables to a binary and changes nothing else.
 
-mod apart;
+mod blocking;
 mod config;
 mod control;
 mod error;
+mod estimate;
 mod handle;
 mod reader;
 mod source;
@@ -70,7 +71,7 @@ pub mod tokens;
 mod updates;
 
 pub use unbraid_core::{
-    BYTES_PER_TOKEN, BoxError, CallKind, CallProblem, CallStatus, ChoiceEnd, ChoiceError,
+    Audio, BYTES_PER_TOKEN, BoxError, CallKind, CallProblem, CallStatus, ChoiceEnd, ChoiceError,
     ChoiceIndex, ChoiceOutcome, CompletionKind, Config, Demux, Estimated, Event, FinishClass,
     FinishPolicy, FinishReason, Fragment, Framing, JsonErrorKind, Limit, LimitExceeded, Limits,
     Message, Metadata, Position, Prompt, Sequenced, ServerError, StreamError, Text, ThinkTags,
@@ -90,8 +91,10 @@ pub use handle::{
     json::{ContentJson, Field},
     merge::{SourceHandle, SourceSet},
     messages::{Messages, Part, StreamingMessage},
+    outcomes::Outcomes,
     text::{Coalesced, Content, Reasoning, Refusal},
     tool_call::{Arguments, ToolCallHandle, ToolCalls},
+    weak::WeakCompletions,
 };
 pub use source::Source;
 pub use state::choice_log::Timing;

@@ -1,7 +1,9 @@
-//! What readers write and handles read: the list of choices, and the log of each choice.
+//! What a reader writes and the handles read: the state of a completion, and the log of each of its choices.
 
 pub(crate) mod batch;
 pub(crate) mod choice_log;
 pub(crate) mod completion;
+pub(crate) mod log_owner;
 pub(crate) mod merged;
 mod shared_transcript;
+pub(crate) mod tokenizer;

@@ -1,4 +1,4 @@
-//! The synchronization primitives of this crate. `unbraid-model` checks them with loom.
+//! The synchronization primitives of this crate. `unbraid-model` compiles them a second time and checks them with loom.
 
 pub(crate) mod command_queue;
 mod primitives;

@@ -1,42 +1,50 @@
-//! Several sources read as one completion: a reader for each, one board for all.
+//! Several sources read as one completion: one reader per source, and one state for all.
 
 use std::{ops::Range, sync::Arc};
 
 use tokio::time::Instant;
 use unbraid_core::StreamError;
 
+use super::completions::Completions;
 use crate::{
     config::CompletionsBuilder,
-    control::Controls,
-    handle::completions::Completions,
+    control::ReaderControls,
     reader::numbering::Numbering,
     source::Source,
-    state::completion::{Board, BoardWriter, Listing},
-    state::merged::Joined,
-    sync::shared::Watcher,
+    state::{
+        completion::{CompletionState, CompletionWriter},
+        merged::SourceState,
+    },
+    sync::shared::{Shared, Watcher},
 };
 
 impl Completions {
-    /// Reads several sources as one completion with the default settings; see [`CompletionsBuilder::merge`].
+    /// Reads several sources as one completion with the default configuration; see [`CompletionsBuilder::merge`].
+    ///
+    /// # Examples
+    ///
+    /// See [`Source`].
     pub fn merge<I: IntoIterator<Item = Source>>(sources: I) -> Self {
         Self::builder().merge(sources)
     }
 }
 
 impl CompletionsBuilder {
-    /// Reads several sources as one completion: n requests of one choice look like one request of n choices.
+    /// Reads several sources as one completion: n requests for one choice look like one request for n choices.
     ///
-    /// With [`expect_choices`](Self::expect_choices) each source has so many choices, else one. The choices of the first
-    /// source have the indices from 0, those of the next one follow. Within a source the server's index counts, and a
-    /// choice that has none of its own takes the lowest that is free; further choices are refused (E11).
+    /// Each source has as many choices as [`expect_choices`](Self::expect_choices) says, otherwise one. The choices of the
+    /// first source have the indices from 0, those of the next source follow. Within a source the server's index counts, and
+    /// a choice that has none of its own takes the lowest that is free; further choices are refused (E11).
     ///
-    /// A source that fails is an error of its choices, which appear with it if they had not yet; the completion is
-    /// [`closed`](Completions::closed) with an error only if all sources failed. [`Choice::cancel`](crate::Choice::cancel) closes the source if
-    /// it has no other choice. Limits and timeouts hold for each source. [`metadata`](Completions::metadata) is that of
-    /// the source that spoke first, [`usage`](Completions::usage) the [sum](unbraid_core::Usage::sum) over those that gave anything.
+    /// If a source fails, its choices report the error, including those that had not appeared yet. The completion is
+    /// [`closed`](Completions::closed) with an error only if all sources failed. [`Choice::cancel`](crate::Choice::cancel)
+    /// closes a source that has no other choice. Limits and timeouts apply to each source.
+    /// [`metadata`](Completions::metadata) is that of the first source that sent any, and [`usage`](Completions::usage) the
+    /// [sum](unbraid_core::Usage::sum) over the sources that answered.
     /// [`Sequenced::sort_key`](unbraid_core::Sequenced::sort_key) orders the events of one source, not those of two.
     ///
-    /// It never fails, as [`from_byte_stream`](Self::from_byte_stream) never does; without any source the stream is empty.
+    /// This method never fails, as [`from_byte_stream`](Self::from_byte_stream) never does. Without any source the stream is
+    /// empty.
     ///
     /// # Examples
     ///
@@ -59,18 +67,18 @@ impl CompletionsBuilder {
     /// # }
     /// ```
     pub fn merge<I: IntoIterator<Item = Source>>(self, sources: I) -> Completions {
-        let each = self.expected().unwrap_or(1);
+        let choices_per_source = self.expected_choices().unwrap_or(1);
         let (completions, source_set) = self.source_set();
-        let mut first = 0_u32;
+        let mut start = 0_u32;
         for source in sources {
-            let behind = first.saturating_add(each);
-            source_set.add(source, first..behind);
-            first = behind;
+            let end = start.saturating_add(choices_per_source);
+            source_set.add(source, start..end);
+            start = end;
         }
         completions
     }
 
-    /// A completion to which sources are added while it is read: for those that are not known beforehand.
+    /// A completion to which sources are added while it is read, for sources that are not known beforehand.
     ///
     /// # Examples
     ///
@@ -84,21 +92,21 @@ impl CompletionsBuilder {
     /// let first = source_set.add(Source::from_reader(body), 0..1).unwrap();
     /// first.closed().await?;
     /// source_set.add(Source::from_reader(body), 1..2);
-    /// drop(source_set); // there will be no more
+    /// drop(source_set); // no more will be added
     /// completions.closed().await?;
     /// assert_eq!(completions.choice(1).await.unwrap().text().await?, "Hi");
     /// # Ok(())
     /// # }
     /// ```
     pub fn source_set(self) -> (Completions, SourceSet) {
-        let board = self.board(Some(Joined::new()));
-        let controls = Arc::new(Controls::default());
-        let completions = Completions::new(Arc::clone(&board), Arc::clone(&controls));
+        let completion = self.share(CompletionState::of_several_sources());
+        let controls = Arc::new(ReaderControls::default());
+        let completions = Completions::new(Arc::clone(&completion), Arc::clone(&controls));
         let source_set = SourceSet {
             builder: self,
-            board,
+            completion,
             controls,
-            began: Instant::now(),
+            started: Instant::now(),
         };
         (completions, source_set)
     }
@@ -106,62 +114,70 @@ impl CompletionsBuilder {
 
 /// Adds sources to a completion; see [`CompletionsBuilder::source_set`].
 ///
-/// It keeps nothing alive but the hope for more: while it lives the completion does not close. Dropping it says that
-/// there will be no more sources.
+/// While it lives, the completion stays open for more sources; it keeps nothing else alive. Dropping it means that there
+/// will be no more sources.
+///
+/// # Examples
+///
+/// See [`CompletionsBuilder::source_set`].
 pub struct SourceSet {
     builder: CompletionsBuilder,
-    board: Arc<Board>,
-    controls: Arc<Controls>,
-    /// The timing of every choice counts from here, so that those of a source added later can be compared.
-    began: Instant,
+    completion: Arc<Shared<CompletionState>>,
+    controls: Arc<ReaderControls>,
+    /// The timing of every choice counts from here, so that the choices of sources added later can be compared.
+    started: Instant,
 }
 
 impl SourceSet {
-    /// Begins to read a source whose choices get these indices: as many as it may have, and none that another one uses.
+    /// Starts reading a source whose choices get these indices: as many as it may have, and none that another source uses.
     ///
-    /// `None` if the completion was cancelled or nobody holds it any more; the source is dropped then.
+    /// Returns `None` if the completion was cancelled or has no handle left; then the source is dropped.
+    ///
+    /// # Examples
+    ///
+    /// See [`CompletionsBuilder::source_set`].
     pub fn add(&self, source: Source, indices: Range<u32>) -> Option<SourceHandle> {
         let control = self.controls.add()?;
-        let end = indices.end;
-        let begin = |listing: &mut Listing| listing.joined.as_mut().map(|joined| joined.begin(end));
-        let number = self.board.change(begin)?;
-        let board = BoardWriter::of_part(&self.board, number);
+        let number = self
+            .completion
+            .modify(|state| state.sources.add(indices.end));
+        let writer = CompletionWriter::new(&self.completion, number);
         let builder = self.builder.clone().expect_choices(indices.len() as u32);
         let numbering = Numbering::within(indices);
-        builder.start(source, board, &control, numbering, self.began);
+        builder.start_reader(source, writer, &control, numbering, self.started);
         Some(SourceHandle {
-            board: Arc::clone(&self.board),
+            completion: Arc::clone(&self.completion),
             number,
         })
     }
-}
 
-impl SourceSet {
-    pub(crate) fn board(&self) -> &Board {
-        &self.board
+    pub(super) fn completion(&self) -> &Shared<CompletionState> {
+        &self.completion
     }
 }
 
 impl Drop for SourceSet {
     fn drop(&mut self) {
-        self.board.change(|listing| {
-            if let Some(joined) = &mut listing.joined {
-                joined.growing = false;
-            }
-            listing.close_if_all_have();
+        self.completion.modify(|state| {
+            state.sources.stop_accepting();
+            state.close_if_all_have();
         });
     }
 }
 
-/// One source of a joined completion. It keeps nothing alive; dropping it does nothing.
+/// One source of a merged completion. It keeps nothing alive, and dropping it does nothing.
+///
+/// # Examples
+///
+/// See [`CompletionsBuilder::source_set`].
 #[derive(Clone)]
 pub struct SourceHandle {
-    board: Arc<Board>,
+    completion: Arc<Shared<CompletionState>>,
     number: usize,
 }
 
 impl SourceHandle {
-    /// Waits until this source is over and tells how, as [`Completions::closed`] does for all of them.
+    /// Waits until this source is over and returns how it ended, as [`Completions::closed`] does for all of them.
     ///
     /// # Errors
     ///
@@ -169,17 +185,40 @@ impl SourceHandle {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// This method is cancel safe: dropping the future loses nothing.
+    ///
+    /// # Examples
+    ///
+    /// See [`CompletionsBuilder::source_set`].
     pub async fn closed(&self) -> Result<(), StreamError> {
-        let part =
-            |listing: &Listing| Some(listing.part(self.number)?.closed.as_ref()?.result.clone());
-        Watcher::new(&self.board).wait(part).await
+        let result = |source: &SourceState| Some(source.closed.as_ref()?.result.clone());
+        Watcher::new(&self.completion)
+            .wait_for(|state| state.sources.get(self.number).and_then(result))
+            .await
     }
 
     /// How many choices it has brought so far.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid::{Completions, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = &b"data: {\"choices\":[{\"index\":0,\"text\":\"Hi\"}]}\n\ndata: [DONE]\n\n"[..];
+    /// let (completions, source_set) = Completions::builder().source_set();
+    /// let source = source_set.add(Source::from_reader(body), 0..4).unwrap();
+    /// source.closed().await?;
+    /// assert_eq!(source.choices(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn choices(&self) -> usize {
-        self.board
-            .read(|listing| listing.part(self.number).map_or(0, |part| part.logs.len()))
+        self.completion.read(|state| {
+            let source = state.sources.get(self.number);
+            source.map_or(0, |source| source.logs.len())
+        })
     }
 }

@@ -1,24 +1,24 @@
-//! The choice actor: owns one choice's log, from its first batch to its end.
+//! The choice actor: owns the log of one choice, from its first batch to its end.
 //!
-//! Its mailbox takes one message, to start; its work comes through the log.
+//! Its mailbox takes one message, which starts it. Its work arrives through the log.
 
 use ractor::{ActorProcessingErr, ActorRef};
 
-use crate::state::choice_log::Owner;
+use crate::state::log_owner::LogOwner;
 
 #[derive(Debug)]
-pub(crate) struct ChoiceActor;
+pub(super) struct ChoiceActor;
 
-/// The log is moved out of the actor's `State` into the handler's frame: a killed actor's state is mailed to its supervisor,
-/// which sits in its own long handler and would keep the log unsealed.
-#[ractor::actor(message = (), state = Option<Owner>, arguments = Owner)]
+/// The owner is moved out of the actor's `State` into the handler's frame. The state of a killed actor is mailed to its
+/// supervisor, which is inside its own long handler, so the log would stay unsealed.
+#[ractor::actor(message = (), state = Option<LogOwner>, arguments = LogOwner)]
 impl ChoiceActor {
     async fn pre_start(
         &self,
         me: ActorRef<()>,
-        owner: Owner,
-    ) -> Result<Option<Owner>, ActorProcessingErr> {
-        owner.settle(); // the first batch is applied before anyone can see the choice (R44)
+        owner: LogOwner,
+    ) -> Result<Option<LogOwner>, ActorProcessingErr> {
+        owner.apply(); // the first batch is applied before anyone can see the choice (R44)
         me.cast(())?;
         Ok(Some(owner))
     }
@@ -27,21 +27,21 @@ impl ChoiceActor {
         &self,
         me: ActorRef<()>,
         _: (),
-        owner: &mut Option<Owner>,
+        owner: &mut Option<LogOwner>,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(owner) = owner.take() {
-            owner.tend().await;
+            owner.drive().await;
         }
-        leave(&me);
+        stop_self(&me);
         Ok(())
     }
 }
 
-/// Ends an actor from the last line of its handler.
+/// Stops an actor from the last line of its handler.
 #[expect(
     clippy::disallowed_methods,
     reason = "the only message has been handled, so none can be dropped"
 )]
-pub(crate) fn leave(me: &ActorRef<()>) {
+pub(super) fn stop_self(me: &ActorRef<()>) {
     me.stop(None);
 }

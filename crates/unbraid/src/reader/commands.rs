@@ -1,70 +1,93 @@
-//! What handles ask of the reader: one choice cancelled, all of them, or all but the winners.
+//! The reader's commands: cancel one choice, cancel all, keep only some, drain the rest.
+
+use std::sync::Arc;
 
 use unbraid_core::{ChoiceIndex, StreamError};
 
-use super::Reader;
-use crate::control::Request;
+use super::{Reader, Rest};
+use crate::control::Command;
+
+/// The choices that go on while all others are cancelled, once that is decided.
+#[derive(Debug)]
+pub(super) struct Selection {
+    /// In ascending order.
+    winners: Arc<[ChoiceIndex]>,
+    /// Whether any other choice was still open, and was cancelled.
+    has_cancelled: bool,
+}
+
+impl Selection {
+    fn contains(&self, index: ChoiceIndex) -> bool {
+        self.winners.binary_search(&index).is_ok()
+    }
+}
 
 impl Reader {
-    pub(super) fn asked(&mut self, request: Request) {
-        match request {
-            Request::CancelAll => self.pipeline.abort(StreamError::Cancelled),
-            Request::Drain => {
-                self.drain = true;
+    pub(super) fn handle_command(&mut self, command: Command) {
+        match command {
+            Command::CancelAll => self.pipeline.abort(StreamError::Cancelled),
+            Command::Drain => {
+                self.rest = Rest::Drain;
                 self.pipeline.abort(StreamError::Cancelled); // nobody is left to read it
             }
-            Request::Cancel(index) => self.cancel(index),
-            Request::Keep(winners) => self.winners = Some(winners), // in order
+            Command::Cancel(index) => self.cancel(index),
+            Command::KeepOnly(winners) => {
+                self.selection = Some(Selection {
+                    winners,
+                    has_cancelled: false,
+                });
+            }
         }
     }
 
-    /// The caller ends one choice. The body closes with the last of them; a choice that ended by itself keeps it open,
-    /// since the usage is still to come (U14).
+    /// Cancels one choice. The source closes with the last of them. A choice that ended by itself keeps it open, because
+    /// the usage is still to come (U14).
     fn cancel(&mut self, index: ChoiceIndex) {
-        let slot = self.pipeline.sink.slot(index);
+        let slot = self.outbox().slot(index);
         let cancelled = slot.is_some_and(|slot| self.cancel_slot(slot));
         if cancelled
-            && self.more_may_come() == Some(false)
+            && self.expects_more_choices() == Some(false)
             && self.pipeline.router().all_cancelled()
         {
             self.pipeline.abort(StreamError::Cancelled);
         }
     }
 
+    /// Cancels the choice of a slot; returns false if it had ended before.
     fn cancel_slot(&mut self, slot: usize) -> bool {
-        let told = self.pipeline.sink.told;
         let cancelled = self.pipeline.cancel(slot);
-        self.pipeline.sink.told = told; // that end was the caller's own wish
+        if cancelled {
+            self.outbox_mut().mark_cancelled(slot);
+        }
         cancelled
     }
 
-    /// Whether choices are still to come, if it is known how many were asked for.
-    fn more_may_come(&self) -> Option<bool> {
-        let expected = self.options.expect_choices?;
-        Some(self.pipeline.sink.choices() < expected as usize)
+    /// Whether more choices are expected, if it is known how many were asked for.
+    fn expects_more_choices(&self) -> Option<bool> {
+        let expected = self.config.expect_choices?;
+        Some(self.outbox().choices() < expected as usize)
     }
 
-    /// Cancels all that have not won, and closes the body when only they would still use it.
-    pub(super) fn keep_winners(&mut self) {
-        let Some(winners) = self.winners.clone() else {
+    /// Cancels every choice that was not selected, and closes the source once no selected choice is open.
+    pub(super) fn apply_selection(&mut self) {
+        let Some(mut selection) = self.selection.take() else {
             return;
         };
-        let mut open = false;
-        for slot in 0..self.pipeline.sink.choices() {
-            if self
-                .pipeline
-                .sink
-                .index(slot)
-                .is_some_and(|index| winners.binary_search(&index).is_ok())
-            {
-                open |= !self.pipeline.router().has_ended(slot);
+        let choices = self.outbox().choices();
+        let mut winner_is_open = false;
+        for slot in 0..choices {
+            let index = self.outbox().index(slot);
+            if index.is_some_and(|index| selection.contains(index)) {
+                winner_is_open |= !self.pipeline.router().has_ended(slot);
             } else {
-                self.has_losers |= self.cancel_slot(slot);
+                selection.has_cancelled |= self.cancel_slot(slot);
             }
         }
-        let none_came = self.pipeline.sink.choices() == 0;
-        if !open && (self.has_losers || none_came || self.more_may_come() == Some(true)) {
+        let closes_early =
+            selection.has_cancelled || choices == 0 || self.expects_more_choices() == Some(true);
+        if !winner_is_open && closes_early {
             self.pipeline.abort(StreamError::Cancelled);
         }
+        self.selection = Some(selection);
     }
 }

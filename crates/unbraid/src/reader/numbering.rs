@@ -1,16 +1,16 @@
-//! Which index a source's choice has within the completion.
+//! Maps the choice indices of a source to indices within the completion.
 
 use std::{collections::HashSet, ops::Range};
 
 use unbraid_core::ChoiceIndex;
 
-/// The indices of a source's choices within the completion.
+/// Assigns the indices of a source's choices within the completion.
 #[derive(Debug, Default)]
 pub(crate) struct Numbering {
-    /// Those that it may use; all are its own if it is the only source.
+    /// The indices that the source may use; `None` if it is the only source, which keeps its own.
     indices: Option<Range<u32>>,
     taken: HashSet<u32>,
-    /// No number of the range before this one is free.
+    /// No index of the range below this one is free.
     lowest: u32,
 }
 
@@ -23,23 +23,22 @@ impl Numbering {
         }
     }
 
-    /// The place of the index in the range, or else the lowest that is free.
-    pub(crate) fn number(&mut self, index: ChoiceIndex) -> ChoiceIndex {
+    /// Assigns the index at the same offset in the range or, if that is taken or outside, the lowest that is free.
+    pub(crate) fn assign(&mut self, source_index: ChoiceIndex) -> ChoiceIndex {
         let Some(indices) = self.indices.clone() else {
-            return index;
+            return source_index;
         };
-        let own = indices
+        let same_offset = indices
             .start
-            .checked_add(index.0)
-            .filter(|own| indices.contains(own));
-        let own = own.filter(|number| !self.taken.contains(number));
-        // The router lets no more in than there are numbers.
-        let number = own.unwrap_or_else(|| self.lowest_free(indices.end));
-        self.taken.insert(number);
-        ChoiceIndex(number)
+            .checked_add(source_index.0)
+            .filter(|index| indices.contains(index) && !self.taken.contains(index));
+        // The router admits no more choices than the range has indices.
+        let index = same_offset.unwrap_or_else(|| self.lowest_free(indices.end));
+        self.taken.insert(index);
+        ChoiceIndex(index)
     }
 
-    /// The lowest number that is free. None is ever given back, so that the search goes on where the last one ended.
+    /// The lowest free index. No index is ever given back, so the search continues where the last one ended.
     fn lowest_free(&mut self, end: u32) -> u32 {
         while self.lowest < end && self.taken.contains(&self.lowest) {
             self.lowest += 1;
@@ -47,14 +46,14 @@ impl Numbering {
         self.lowest
     }
 
-    /// The position of an index in the range.
+    /// The offset of an index in the range.
     pub(crate) fn offset(&self, index: ChoiceIndex) -> usize {
         let start = self.indices.as_ref().map_or(0, |indices| indices.start);
         index.0.saturating_sub(start) as usize
     }
 
-    /// How many choices a source may have that is one of several.
-    pub(crate) fn room(&self) -> Option<u32> {
+    /// How many choices the source may have; `None` if it is the only source.
+    pub(crate) fn capacity(&self) -> Option<u32> {
         self.indices
             .as_ref()
             .map(|indices| indices.len().try_into().unwrap_or(u32::MAX))
@@ -66,16 +65,16 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(mut numbering: Numbering, own: &[u32], expected: &[u32]) {
-        let numbers: Vec<u32> = own
+    fn check(mut numbering: Numbering, source_indices: &[u32], expected: &[u32]) {
+        let assigned: Vec<u32> = source_indices
             .iter()
-            .map(|own| numbering.number(ChoiceIndex(*own)).0)
+            .map(|index| numbering.assign(ChoiceIndex(*index)).0)
             .collect();
-        assert_eq!(numbers, expected);
+        assert_eq!(assigned, expected);
     }
 
     #[test]
-    fn an_index_keeps_its_place_or_takes_a_free_one() {
+    fn an_index_keeps_its_offset_or_takes_a_free_one() {
         check(Numbering::default(), &[7, 0, 3], &[7, 0, 3]);
         check(Numbering::within(4..6), &[1, 0], &[5, 4]);
         check(Numbering::within(4..6), &[1, 2], &[5, 4]); // this server counts from 1
@@ -84,14 +83,15 @@ mod tests {
         check(Numbering::within(end), &[u32::MAX], &[u32::MAX - 1]);
     }
 
-    /// The quadratic way takes minutes for so many.
+    /// A quadratic search takes minutes for this many choices.
     #[test]
     fn many_choices_are_numbered_in_linear_time() {
         const CHOICES: u32 = 300_000;
-        for own in [|nth| nth, |_| 0, |nth| CHOICES - nth] {
+        for source_index in [|nth| nth, |_| 0, |nth| CHOICES - nth] {
             let mut numbering = Numbering::within(7..7 + CHOICES);
-            let numbers = (0..CHOICES).map(|nth| numbering.number(ChoiceIndex(own(nth))).0);
-            assert_eq!(numbers.collect::<HashSet<_>>().len(), CHOICES as usize);
+            let assigned =
+                (0..CHOICES).map(|nth| numbering.assign(ChoiceIndex(source_index(nth))).0);
+            assert_eq!(assigned.collect::<HashSet<_>>().len(), CHOICES as usize);
         }
     }
 }

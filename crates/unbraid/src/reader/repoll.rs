@@ -1,33 +1,37 @@
-//! Whether a source that has just said that it has nothing is asked again behind a delivery.
+//! Decides whether to poll a source again after a delivery although it just returned `Pending`.
 
-/// Whether a source that has just said that it has nothing is asked again behind a delivery. Some have more by then, and it
-/// goes with the next batch; for others that is one question too many for each event.
+/// Decides whether to poll a source again after a delivery although it just returned `Pending`.
+///
+/// Some sources have more by then, and what they have joins the next batch. For others the extra poll is wasted on every
+/// event, so the heuristic stops trying after a few polls in a row that found nothing, and tries again now and then.
 #[derive(Debug, Default)]
-pub(super) struct Again {
-    asked: bool,
-    /// How often in a row it had nothing. From time to time this starts anew.
+pub(super) struct RepollHeuristic {
+    repolled: bool,
+    /// How many repolls in a row found nothing. It wraps around from time to time, and then the trials start again.
     futile: u8,
 }
 
-impl Again {
-    const TRIES: u8 = 4;
+impl RepollHeuristic {
+    const TRIALS: u8 = 4;
 
-    pub(super) fn pays(&mut self) -> bool {
-        self.asked = self.futile < Self::TRIES;
-        if !self.asked {
+    pub(super) fn should_repoll(&mut self) -> bool {
+        self.repolled = self.futile < Self::TRIALS;
+        if !self.repolled {
             self.futile = self.futile.wrapping_add(1);
         }
-        self.asked
+        self.repolled
     }
 
-    pub(super) fn read(&mut self) {
-        if std::mem::take(&mut self.asked) {
+    /// The source returned something.
+    pub(super) fn saw_item(&mut self) {
+        if std::mem::take(&mut self.repolled) {
             self.futile = 0;
         }
     }
 
-    pub(super) fn had_nothing(&mut self) {
-        if std::mem::take(&mut self.asked) {
+    /// The source returned `Pending` with nothing read before.
+    pub(super) fn saw_pending(&mut self) {
+        if std::mem::take(&mut self.repolled) {
             self.futile += 1;
         }
     }
@@ -37,33 +41,33 @@ impl Again {
 mod tests {
     use super::*;
 
-    /// How often a source is asked again in so many turns, where it then has something or not.
-    fn asked(turns: usize, has: bool) -> usize {
-        let mut again = Again::default();
-        let mut asked = 0;
-        for _ in 0..turns {
-            again.read();
-            if again.pays() {
-                asked += 1;
-                if has {
-                    again.read();
+    /// How often a source is repolled in this many rounds, if a repoll finds something or not.
+    fn repolls(rounds: usize, finds_more: bool) -> usize {
+        let mut heuristic = RepollHeuristic::default();
+        let mut repolls = 0;
+        for _ in 0..rounds {
+            heuristic.saw_item();
+            if heuristic.should_repoll() {
+                repolls += 1;
+                if finds_more {
+                    heuristic.saw_item();
                 } else {
-                    again.had_nothing();
+                    heuristic.saw_pending();
                 }
             }
         }
-        asked
+        repolls
     }
 
     #[test]
-    fn a_source_is_asked_again_as_long_as_that_brings_something() {
-        assert_eq!(asked(1000, true), 1000);
+    fn a_source_is_repolled_as_long_as_that_finds_something() {
+        assert_eq!(repolls(1000, true), 1000);
     }
 
     #[test]
-    fn a_source_that_never_has_more_is_asked_now_and_then() {
-        assert_eq!(asked(4, false), 4);
-        assert_eq!(asked(250, false), 4);
-        assert_eq!(asked(2560, false), 40);
+    fn a_source_that_never_has_more_is_repolled_now_and_then() {
+        assert_eq!(repolls(4, false), 4);
+        assert_eq!(repolls(250, false), 4);
+        assert_eq!(repolls(2560, false), 40);
     }
 }

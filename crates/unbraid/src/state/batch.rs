@@ -1,6 +1,6 @@
-//! What passes from the reader to a choice: not a queue of messages but one batch that grows until it is applied.
+//! What the reader passes to a choice: not a queue of messages but one batch, which grows until it is applied.
 //!
-//! What a batch may hold is counted by the router against the byte limits before it comes here.
+//! The router has already counted the bytes of a batch against the limits.
 
 use std::fmt;
 
@@ -10,68 +10,71 @@ use unbraid_core::{
     piece::{DeltaKind, TextDelta},
 };
 
-/// Text that makes a machine of the tests panic, as a bug would.
+/// Text that makes a choice's machine panic in tests, as a bug would.
 #[cfg(test)]
 pub(crate) const PANIC: &str = "panic on purpose";
 
 const ASSISTANT: &str = "assistant";
 
-/// Work for one choice's machine, in order.
+/// One delta of a choice, as the router passes it on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Delta<'d> {
+    /// A piece of one text and nothing else: the bulk of every stream.
+    Text(&'d TextDelta<'d>),
+    Update(&'d Update<'d>),
+}
+
+/// Work for the machine of one choice, in order.
 #[derive(Default)]
 pub(crate) struct Batch {
+    /// The texts of all text entries, one after another, so that a text delta costs no allocation.
     text: String,
-    steps: Vec<Step>,
-    /// Whether any step is more than a piece of text.
+    entries: Vec<BatchEntry>,
+    /// Whether any entry is not a piece of text.
     mixed: bool,
 }
 
+/// One entry of a batch, and where it belongs in the stream.
 #[derive(Debug)]
-enum Step {
-    /// A piece of text, the bulk of every stream: it ends here in the batch's text.
-    Piece {
-        place: Position,
-        lane: DeltaKind,
-        shape: CompletionKind,
-        /// Whether it says again that an assistant writes, which is the one role that servers repeat.
+struct BatchEntry {
+    position: Position,
+    work: Work,
+}
+
+#[derive(Debug)]
+enum Work {
+    /// A piece of text. Its bytes are those of the batch's text from the end of the previous piece up to `end`.
+    Text {
+        text_kind: DeltaKind,
+        kind: CompletionKind,
+        /// Whether the delta repeats the role `assistant`, the only one that servers repeat.
         assistant: bool,
         end: usize,
     },
-    Update {
-        place: Position,
-        update: Box<Update<'static>>,
-    },
-    Late {
-        place: Position,
-        update: Box<Update<'static>>,
-    },
-    End {
-        place: Position,
-        end: ChoiceEnd,
-    },
-    Fail {
-        place: Position,
-        end: ChoiceEnd,
-    },
+    Update(Box<Update<'static>>),
+    Late(Box<Update<'static>>),
+    Finish(ChoiceEnd),
+    FinishWithError(ChoiceEnd),
 }
 
-/// Its text is what a model wrote.
+/// `Debug` shows a count only, because the text is what a model wrote.
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
-            .field("steps", &self.steps.len())
+            .field("entries", &self.entries.len())
             .finish_non_exhaustive()
     }
 }
 
 impl Batch {
     pub(crate) fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.entries.is_empty()
     }
 
     /// Whether it has grown so large that it must be applied before more is added.
     pub(crate) fn is_large(&self) -> bool {
-        const LARGE: usize = 16 * 1024; // about 8 MiB, if none of it is plain text
-        self.steps.len() >= LARGE
+        const LARGE: usize = 16 * 1024; // about 8 MiB if every entry is a whole update
+        self.entries.len() >= LARGE
     }
 
     /// Whether it holds pieces of text and nothing else.
@@ -79,156 +82,128 @@ impl Batch {
         !self.mixed
     }
 
-    /// The one text that all its pieces go on with, and the role they all name; `None` if there is more to it.
-    pub(crate) fn only(&self) -> Option<(DeltaKind, Option<&'static str>)> {
-        let of = |step: &Step| match step {
-            Step::Piece {
-                lane, assistant, ..
-            } => Some((*lane, assistant.then_some(ASSISTANT))),
-            Step::Update { .. } | Step::Late { .. } | Step::End { .. } | Step::Fail { .. } => None,
+    /// The one text that all entries continue, and the role that all of them name; `None` if the batch holds more.
+    pub(crate) fn single_text(&self) -> Option<(DeltaKind, Option<&'static str>)> {
+        let text_of = |entry: &BatchEntry| match entry.work {
+            Work::Text {
+                text_kind,
+                assistant,
+                ..
+            } => Some((text_kind, assistant.then_some(ASSISTANT))),
+            Work::Update(_) | Work::Late(_) | Work::Finish(_) | Work::FinishWithError(_) => None,
         };
-        let (first, rest) = self.steps.split_first()?;
-        let only = of(first);
-        only.filter(|_| rest.iter().all(|step| of(step) == only))
+        let (first, rest) = self.entries.split_first()?;
+        let single = text_of(first);
+        single.filter(|_| rest.iter().all(|entry| text_of(entry) == single))
     }
 
-    fn push(&mut self, step: Step) {
+    fn push(&mut self, position: Position, work: Work) {
         self.mixed = true;
-        self.steps.push(step);
+        self.entries.push(BatchEntry { position, work });
     }
 
-    pub(crate) fn update(&mut self, update: &Update<'_>, place: Position) {
-        let choice = update.choice.unwrap_or(ChoiceIndex(0));
-        let texts = [
-            (DeltaKind::Content, &update.content),
-            (DeltaKind::Reasoning, &update.reasoning),
-        ];
-        for (lane, fragment) in texts {
-            if let Some(text) = plain(update, fragment.as_ref()) {
-                let piece = TextDelta {
-                    event_index: update.event_index,
-                    choice,
-                    kind: update.kind,
-                    role: None,
-                    text_kind: lane,
-                    text,
-                };
-                return self.piece(&piece, place);
-            }
+    /// Appends a delta. An update that brings one piece of text and nothing else is kept as that text.
+    pub(crate) fn push_delta(&mut self, delta: Delta<'_>, position: Position) {
+        match delta {
+            Delta::Text(text) => self.push_text(text, position),
+            Delta::Update(update) => match single_text(update) {
+                Some(text) => self.push_text(&text, position),
+                None => self.push(position, Work::Update(without_envelope(update))),
+            },
         }
-        self.push(Step::Update {
-            place,
-            update: kept(update),
-        });
     }
 
-    pub(crate) fn piece(&mut self, piece: &TextDelta<'_>, place: Position) {
-        if piece.role.is_some_and(|role| role != ASSISTANT) {
-            let update = Box::new(piece.to_update().into_owned());
-            return self.push(Step::Update { place, update });
+    fn push_text(&mut self, delta: &TextDelta<'_>, position: Position) {
+        if delta.role.is_some_and(|role| role != ASSISTANT) {
+            let update = Box::new(delta.to_update().into_owned());
+            return self.push(position, Work::Update(update));
         }
-        self.text.push_str(piece.text);
-        self.steps.push(Step::Piece {
-            place,
-            lane: piece.text_kind,
-            shape: piece.kind,
-            assistant: piece.role.is_some(),
+        self.text.push_str(delta.text);
+        let work = Work::Text {
+            text_kind: delta.text_kind,
+            kind: delta.kind,
+            assistant: delta.role.is_some(),
             end: self.text.len(),
-        });
+        };
+        self.entries.push(BatchEntry { position, work });
     }
 
-    pub(crate) fn late(&mut self, update: &Update<'_>, place: Position) {
-        self.push(Step::Late {
-            place,
-            update: kept(update),
-        });
+    /// Appends an update that arrived after the choice's end.
+    pub(crate) fn push_late(&mut self, update: &Update<'_>, position: Position) {
+        self.push(position, Work::Late(without_envelope(update)));
     }
 
-    pub(crate) fn end(&mut self, end: ChoiceEnd, place: Position) {
-        self.push(Step::End { place, end });
+    pub(crate) fn push_finish(&mut self, end: ChoiceEnd, position: Position) {
+        self.push(position, Work::Finish(end));
     }
 
-    pub(crate) fn fail(&mut self, end: ChoiceEnd, place: Position) {
-        self.push(Step::Fail { place, end });
+    pub(crate) fn push_finish_with_error(&mut self, end: ChoiceEnd, position: Position) {
+        self.push(position, Work::FinishWithError(end));
     }
 
-    /// Gives the machine everything, and keeps the room for what comes next.
-    pub(crate) fn apply(&mut self, machine: &mut ChoiceMachine, log: &mut Transcript) {
+    /// Passes every entry to the machine. The batch keeps its buffers for the entries that follow.
+    pub(crate) fn apply(&mut self, machine: &mut ChoiceMachine, transcript: &mut Transcript) {
         #[cfg(test)]
         assert!(!self.text.contains(PANIC), "{PANIC}");
         let mut start = 0;
-        for step in self.steps.drain(..) {
-            match step {
-                Step::Piece {
-                    place,
-                    lane,
-                    shape,
+        for BatchEntry { position, work } in self.entries.drain(..) {
+            match work {
+                Work::Text {
+                    text_kind,
+                    kind,
                     assistant,
                     end,
                 } => {
-                    let piece = TextDelta {
-                        event_index: place.event,
-                        choice: log.index(),
-                        kind: shape,
+                    let delta = TextDelta {
+                        event_index: position.event,
+                        choice: transcript.index(),
+                        kind,
                         role: assistant.then_some(ASSISTANT),
-                        text_kind: lane,
+                        text_kind,
                         text: self.text.get(start..end).unwrap_or(""),
                     };
-                    machine.apply_text(&piece, place, log);
+                    machine.apply_text(&delta, position, transcript);
                     start = end;
                 }
-                Step::Update { place, update } => machine.apply(&update, place, log),
-                Step::Late { place, update } => machine.apply_late(&update, place, log),
-                Step::End { place, end } => machine.finish(end, place, log),
-                Step::Fail { place, end } => machine.finish_with_error(end, place, log),
+                Work::Update(update) => machine.apply(&update, position, transcript),
+                Work::Late(update) => machine.apply_late(&update, position, transcript),
+                Work::Finish(end) => machine.finish(end, position, transcript),
+                Work::FinishWithError(end) => {
+                    machine.finish_with_error(end, position, transcript);
+                }
             }
         }
         self.text.clear();
         self.mixed = false;
     }
 
-    /// Where the batch's last step stands.
-    pub(crate) fn last_place(&self) -> Option<Position> {
-        Some(match self.steps.last()? {
-            Step::Piece { place, .. } | Step::Update { place, .. } => *place,
-            Step::Late { place, .. } | Step::End { place, .. } | Step::Fail { place, .. } => *place,
-        })
+    /// The position of the last entry.
+    pub(crate) fn last_position(&self) -> Option<Position> {
+        self.entries.last().map(|entry| entry.position)
     }
 
-    /// Adds what another holds, and leaves that one empty.
-    pub(crate) fn append(&mut self, more: &mut Self) {
+    /// Moves the entries of another batch to the end of this one.
+    pub(crate) fn append(&mut self, other: &mut Self) {
         if self.is_empty() {
-            return std::mem::swap(self, more);
+            // The two exchange their buffers, so that in a steady stream neither side allocates.
+            return std::mem::swap(self, other);
         }
         let offset = self.text.len();
-        self.text.push_str(&more.text);
-        self.steps
-            .extend(more.steps.drain(..).map(|step| match step {
-                Step::Piece {
-                    place,
-                    lane,
-                    shape,
-                    assistant,
-                    end,
-                } => Step::Piece {
-                    place,
-                    lane,
-                    shape,
-                    assistant,
-                    end: end + offset,
-                },
-                other @ (Step::Update { .. }
-                | Step::Late { .. }
-                | Step::End { .. }
-                | Step::Fail { .. }) => other,
+        self.text.push_str(&other.text);
+        self.entries
+            .extend(other.entries.drain(..).map(|mut entry| {
+                if let Work::Text { end, .. } = &mut entry.work {
+                    *end += offset;
+                }
+                entry
             }));
-        more.text.clear();
-        self.mixed |= std::mem::take(&mut more.mixed);
+        other.text.clear();
+        self.mixed |= std::mem::take(&mut other.mixed);
     }
 }
 
-/// The update as a batch keeps it, without the envelope: that is the stream's, and no machine reads it.
-fn kept(update: &Update<'_>) -> Box<Update<'static>> {
+/// The update as a batch keeps it, without the envelope: that belongs to the stream, and no machine reads it.
+fn without_envelope(update: &Update<'_>) -> Box<Update<'static>> {
     let choice = Update {
         id: None,
         model: None,
@@ -238,12 +213,35 @@ fn kept(update: &Update<'_>) -> Box<Update<'static>> {
     Box::new(choice.into_owned())
 }
 
-/// The text, if the update brings nothing else that a machine looks at.
-fn plain<'u>(update: &'u Update<'_>, fragment: Option<&'u Fragment<'_>>) -> Option<&'u str> {
-    let fragment =
-        fragment.filter(|f| f.low.is_none() && f.high.is_none() && !f.text.is_empty())?;
+/// The content or reasoning of an update that brings nothing else that a machine reads.
+fn single_text<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
+    let content = update.content.as_ref();
+    let (text_kind, fragment) = match content.and_then(whole_text) {
+        Some(text) => (DeltaKind::Content, text),
+        None => (
+            DeltaKind::Reasoning,
+            update.reasoning.as_ref().and_then(whole_text)?,
+        ),
+    };
+    is_only_text(update).then_some(TextDelta {
+        event_index: update.event_index,
+        choice: update.choice.unwrap_or(ChoiceIndex(0)),
+        kind: update.kind,
+        role: None,
+        text_kind,
+        text: fragment,
+    })
+}
+
+/// The text of a fragment that is not empty and ends in no half of a character.
+fn whole_text<'f>(fragment: &'f Fragment<'_>) -> Option<&'f str> {
+    let whole = fragment.low.is_none() && fragment.high.is_none() && !fragment.text.is_empty();
+    whole.then_some(&*fragment.text)
+}
+
+fn is_only_text(update: &Update<'_>) -> bool {
     let texts = [&update.content, &update.reasoning, &update.refusal];
-    let alone = texts.iter().filter(|text| text.is_some()).count() == 1
+    texts.iter().filter(|text| text.is_some()).count() == 1
         && update.role.is_none()
         && update.function_name.is_none()
         && update.function_arguments.is_none()
@@ -251,6 +249,5 @@ fn plain<'u>(update: &'u Update<'_>, fragment: Option<&'u Fragment<'_>>) -> Opti
         && update.logprobs.is_none()
         && update.finish_reason.is_none()
         && update.metadata.is_empty()
-        && !update.is_full_message;
-    alone.then_some(&*fragment.text)
+        && !update.is_full_message
 }

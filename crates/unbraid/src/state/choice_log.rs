@@ -1,8 +1,8 @@
-//! The log of one choice: its transcript, read by any number of cursors, and what the reader has left to be added to it.
+//! The log of one choice: a transcript that any number of cursors read, and a batch that the reader has appended to it.
 //!
-//! The choice's actor owns it. What comes for the choice is put beside the transcript and applied by whoever looks
-//! first: by a consumer that waited for it, or by the actor where none does. So a delta passes from the reader to its
-//! consumer with one wake, and no reader sees a transcript that lags.
+//! An appended batch is stored beside the transcript, and whoever takes the lock next applies it: a waiting consumer, or
+//! the choice's actor if there is none. So a delta reaches its consumer with one wake-up, and no cursor ever reads a
+//! transcript that lags behind the log.
 
 use std::{
     ops::Deref,
@@ -13,19 +13,17 @@ use std::{
 
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Position, Transcript,
+    ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Event, Position, Transcript,
     choice::ChoiceMachine, piece::DeltaKind,
 };
 
-use crate::{
-    state::batch::Batch,
-    state::completion::BoardWriter,
-    state::shared_transcript::SharedTranscript,
-    sync::shared::{Look, Settle, Watched},
-    sync::wait_list::{Due, Topics},
+use super::{batch::Batch, shared_transcript::SharedTranscript};
+use crate::sync::{
+    shared::{ApplyPending, Read, Shared},
+    wait_list::{Interest, WakeList},
 };
 
-/// When things happened to a choice, counted from the start of the completion.
+/// When a choice got its first delta and its end, measured from the start of the completion.
 ///
 /// # Examples
 ///
@@ -36,35 +34,45 @@ use crate::{
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
-    /// Until its first delta had come.
+    /// The time until its first delta arrived.
     pub first_delta: Option<Duration>,
-    /// Until its end had.
+    /// The time until its end arrived.
     pub end: Option<Duration>,
 }
 
-/// What a choice's cursors read, and all that it takes to write it.
+/// What the cursors of a choice read, and everything that is needed to write it.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct LogState {
     pub(crate) transcript: SharedTranscript,
     pub(crate) timing: Timing,
     machine: ChoiceMachine,
-    /// What has come and is not applied yet.
+    /// What has been appended and is not applied yet.
     batch: Batch,
-    /// Where the last step that was applied stands.
-    place: Position,
+    /// The position of the last entry that was applied.
+    position: Position,
     started: Instant,
-    /// When the batch was last added to, if that will be told.
-    came: Option<Instant>,
-    /// Nothing more will come.
-    closed: bool,
-    /// Nothing more is taken.
-    sealed: bool,
-    panicked: bool,
+    /// When the pending batch arrived, if the timing will need it. Reading the clock for each text batch would cost more
+    /// than the batch.
+    arrived: Option<Instant>,
+    phase: Phase,
 }
 
-impl Record {
-    /// How the choice's streams end: `None` while it is open, else with or without an error.
-    pub(crate) fn over(&self) -> Option<Option<ChoiceError>> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The reader may append more.
+    Open,
+    /// The reader has appended everything.
+    Complete,
+    /// The choice has its end, and further batches are dropped.
+    Sealed {
+        /// Whether a panic of the choice's machine sealed it.
+        panicked: bool,
+    },
+}
+
+impl LogState {
+    /// How the choice's streams end: `None` while it is open, otherwise the error that they end with, if any.
+    pub(crate) fn stream_end(&self) -> Option<Option<ChoiceError>> {
         let end = self.transcript.end()?;
         Some(if end.is_error() || self.transcript.is_discarded() {
             self.transcript.result().and_then(Result::err)
@@ -73,150 +81,178 @@ impl Record {
         })
     }
 
-    /// What was found by a look at all events in front of `seq`.
-    pub(crate) fn found<R>(&self, seq: usize, found: R) -> Look<R> {
+    /// The position of the choice's end, once it has one.
+    pub(crate) fn end_position(&self) -> Option<Position> {
+        let events = (0..self.transcript.event_count()).rev();
+        let mut events = events.filter_map(|seq| self.transcript.event(seq));
+        events
+            .find(|event| matches!(event.event, Event::End(_)))
+            .map(|end| end.position)
+    }
+
+    /// Classifies what a cursor found when it read every event before `seq`.
+    pub(crate) fn read_until<R>(&self, seq: usize, found: R) -> Read<R> {
         if seq >= self.transcript.event_count() && self.transcript.end().is_none() {
-            Look::All(found)
+            Read::CaughtUp(found)
         } else {
-            Look::Some(found)
+            Read::Partial(found)
         }
     }
 
-    /// Takes a batch, and says what it will change.
-    fn take(&mut self, batch: &mut Batch) -> Topics {
-        if self.sealed {
+    /// Stores a batch, and returns what it will change.
+    fn accept(&mut self, batch: &mut Batch) -> Interest {
+        if let Phase::Sealed { .. } = self.phase {
             *batch = Batch::default(); // the choice was lost: it has its end already
-            return Topics::ALL;
+            return Interest::ALL;
         }
         if self.timing.first_delta.is_none() || !batch.is_text() || self.batch.is_large() {
-            self.settle(); // what came before has another time
-            self.came = Some(Instant::now());
+            self.apply_pending(); // the pending batch arrived at another time
+            self.arrived = Some(Instant::now());
         }
-        let topics = self.topics(batch);
+        let changes = self.changes_of(batch);
         self.batch.append(batch);
-        topics
+        changes
     }
 
-    /// What a batch will change: one text, where it has nothing but plain pieces of that, or else anything.
+    /// What a batch will change: one text if it only continues that, otherwise anything.
     ///
-    /// What was put off before it makes no difference: plain pieces leave the next ones plain, and of all else everybody
-    /// was told who has not looked since.
-    fn topics(&self, batch: &Batch) -> Topics {
-        let plain = |(lane, role): &_| self.machine.is_plain(*lane, *role, &self.transcript);
-        match batch.only().filter(plain) {
+    /// Pending batches need no check: a batch of one plain text leaves the next one plain, and any other has already
+    /// notified every waiter that has not read it.
+    fn changes_of(&self, batch: &Batch) -> Interest {
+        let is_plain = |(kind, role): &_| self.machine.is_plain(*kind, *role, &self.transcript);
+        match batch.single_text().filter(is_plain) {
             Some((DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal, _)) => {
-                Topics::TEXTS
+                Interest::TEXT
             }
-            Some((DeltaKind::Arguments(_), _)) => Topics::CALLS,
-            None => Topics::ALL,
+            Some((DeltaKind::Arguments(_), _)) => Interest::CALLS,
+            None => Interest::ALL,
         }
     }
 
-    /// Ends the choice as lost if it has no other end.
+    fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    fn has_panicked(&self) -> bool {
+        self.phase == Phase::Sealed { panicked: true }
+    }
+
+    /// A sealed log stays sealed: its machine may have panicked before the reader was done.
+    fn complete(&mut self) {
+        if self.phase == Phase::Open {
+            self.phase = Phase::Complete;
+        }
+    }
+
+    /// Refuses further batches, and ends the choice as lost if it has no other end.
     fn seal(&mut self) {
-        self.sealed = true;
+        self.seal_after(false);
+    }
+
+    fn seal_after(&mut self, panicked: bool) {
+        let mut panicked = panicked || self.has_panicked();
         self.batch = Batch::default();
         if self.transcript.end().is_none() {
-            self.came = Some(Instant::now());
+            self.arrived = Some(Instant::now());
             let Self {
                 machine,
                 transcript,
-                place,
+                position,
                 ..
             } = self;
-            // A machine that has panicked may do so again, or take itself for ended: nobody may wait for it.
-            let ended = AssertUnwindSafe(|| machine.finish(ChoiceEnd::Lost, *place, transcript));
-            self.panicked |= catch_unwind(ended).is_err();
-            self.transcript.lose(self.place);
-            self.stamp();
+            // A machine that has panicked may panic again, or may believe that it has ended. `lose` ends the transcript in
+            // any case, so that no waiter is left hanging.
+            let finish =
+                AssertUnwindSafe(|| machine.finish(ChoiceEnd::Lost, *position, transcript));
+            panicked |= catch_unwind(finish).is_err();
+            self.transcript.lose(self.position);
+            self.record_timing();
         }
+        self.phase = Phase::Sealed { panicked };
     }
 
-    fn stamp(&mut self) {
-        if self.timing.first_delta.is_some() && self.transcript.end().is_none() {
-            return; // nothing new: that is nearly always so
-        }
-        let since = self.came.map(|came| came - self.started);
-        // Event 0 is the start: the first delta is the second event, unless that is the end already.
-        let ended = usize::from(self.transcript.end().is_some());
-        if self.timing.first_delta.is_none() && self.transcript.event_count() > 1 + ended {
-            self.timing.first_delta = since;
-        }
-        if self.timing.end.is_none() && self.transcript.end().is_some() {
-            self.timing.end = since;
-        }
-    }
-}
-
-impl Settle for Record {
-    #[inline]
-    fn settle(&mut self) {
-        if !self.batch.is_empty() {
-            self.apply();
-        }
-    }
-}
-
-impl Record {
-    fn apply(&mut self) {
+    fn apply_batch(&mut self) {
         let Self {
             transcript,
             machine,
             batch,
-            place,
+            position,
             ..
         } = self;
-        *place = batch.last_place().unwrap_or(*place);
-        // A panic here ends this choice, and not the task of a consumer that happened to look.
+        *position = batch.last_position().unwrap_or(*position);
+        // A panic ends this choice, and not the task of the consumer that happened to apply the batch.
         let applied = catch_unwind(AssertUnwindSafe(|| batch.apply(machine, transcript)));
         if applied.is_err() {
-            self.panicked = true;
-            self.seal();
+            self.seal_after(true);
         }
-        self.stamp();
+        self.record_timing();
+    }
+
+    fn record_timing(&mut self) {
+        let ended = self.transcript.end().is_some();
+        if self.timing.first_delta.is_some() && !ended {
+            return; // nothing to record: this is nearly always so
+        }
+        let elapsed = self.arrived.map(|arrived| arrived - self.started);
+        // Event 0 is the start: the first delta is the second event, unless that is already the end.
+        if self.timing.first_delta.is_none()
+            && self.transcript.event_count() > 1 + usize::from(ended)
+        {
+            self.timing.first_delta = elapsed;
+        }
+        if self.timing.end.is_none() && ended {
+            self.timing.end = elapsed;
+        }
+    }
+}
+
+impl ApplyPending for LogState {
+    #[inline]
+    fn apply_pending(&mut self) {
+        if !self.batch.is_empty() {
+            self.apply_batch();
+        }
     }
 }
 
 /// The log of a choice; a clone is the same log.
 ///
-/// What never changes is outside of the lock. That may be held for as long as a large update takes to be applied, and
-/// whoever searches the choices for an index must not wait for one of them.
+/// The index is kept outside of the lock. The lock may be held for as long as it takes to apply a large update, and a
+/// search for a choice by its index must not wait for that.
 #[derive(Debug, Clone)]
-pub(crate) struct Log {
+pub(crate) struct ChoiceLog {
     index: ChoiceIndex,
-    record: Arc<Watched<Record>>,
+    state: Arc<Shared<LogState>>,
 }
 
-impl Deref for Log {
-    type Target = Arc<Watched<Record>>;
+impl Deref for ChoiceLog {
+    type Target = Arc<Shared<LogState>>;
 
-    fn deref(&self) -> &Arc<Watched<Record>> {
-        &self.record
+    fn deref(&self) -> &Arc<Shared<LogState>> {
+        &self.state
     }
 }
 
-impl Log {
-    pub(crate) fn of_choice(
+impl ChoiceLog {
+    pub(crate) fn new(
         index: ChoiceIndex,
-        shape: CompletionKind,
-        options: &Config,
+        kind: CompletionKind,
+        config: &Config,
         started: Instant,
     ) -> Self {
-        let record = Record {
-            transcript: SharedTranscript::new(Transcript::new(index, shape)),
+        let state = LogState {
+            transcript: SharedTranscript::new(Transcript::new(index, kind)),
             timing: Timing::default(),
-            machine: ChoiceMachine::new(options),
+            machine: ChoiceMachine::new(config),
             batch: Batch::default(),
-            place: Position::default(),
+            position: Position::default(),
             started,
-            came: None,
-            closed: false,
-            sealed: false,
-            panicked: false,
+            arrived: None,
+            phase: Phase::Open,
         };
         Self {
             index,
-            record: Arc::new(Watched::new(record)),
+            state: Arc::new(Shared::new(state)),
         }
     }
 
@@ -225,97 +261,55 @@ impl Log {
         self.index
     }
 
-    /// Takes what has come for the choice, and leaves an empty batch in its place.
-    pub(crate) fn give(&self, batch: &mut Batch, due: &mut Due) {
-        self.put(due, |record| record.take(batch));
+    /// Appends a batch, and leaves an empty one in its place.
+    pub(crate) fn append(&self, batch: &mut Batch, wake_list: &mut WakeList) {
+        self.defer(wake_list, |state| state.accept(batch));
     }
 
-    /// As [`give`](Self::give), and applies it before anybody is woken. Who looks meanwhile waits for the lock.
-    pub(crate) fn give_applied(&self, batch: &mut Batch, due: &mut Due) {
-        self.put(due, |record| {
-            let topics = record.take(batch);
-            record.settle();
-            topics
+    /// As [`append`](Self::append), and applies the batch before anyone is woken. Meanwhile readers wait for the lock.
+    pub(crate) fn append_and_apply(&self, batch: &mut Batch, wake_list: &mut WakeList) {
+        self.defer(wake_list, |state| {
+            let changes = state.accept(batch);
+            state.apply_pending();
+            changes
         });
+    }
+
+    /// Applies what has been appended.
+    pub(crate) fn apply(&self) {
+        self.read(|_| {}); // every read applies pending batches first
+    }
+
+    /// Applies batches as the log's owner, until nothing more will be appended.
+    pub(crate) async fn apply_until_complete(&self) {
+        self.drive(|state| !state.is_open()).await;
     }
 
     /// Ends the choice as lost if it has no other end.
     pub(crate) fn seal(&self) {
-        if self.read(|record| record.transcript.end().is_none()) {
-            self.change(Record::seal);
+        if self.read(|state| state.transcript.end().is_none()) {
+            self.modify(LogState::seal);
         }
     }
 
-    /// Says that nothing more will come.
-    pub(crate) fn close(&self) {
-        self.tell_owner(|record| record.closed = true);
-    }
-}
-
-/// The one who answers for a log. Whatever becomes of it, nobody is left waiting: dropped, it seals the choice as lost.
-///
-/// It also holds the board open: dropped last, after the reader and all other choices, it closes the stream as lost. A board
-/// that closed before would let a consumer of all events end before it has seen the end of this choice.
-#[derive(Debug)]
-pub(crate) struct Owner {
-    log: Log,
-    /// Dropped after the log is sealed.
-    _board: Arc<BoardWriter>,
-}
-
-impl Owner {
-    pub(crate) fn new(log: Log, board: Arc<BoardWriter>) -> Self {
-        Self { log, _board: board }
+    /// As [`seal`](Self::seal), by the log's owner, which reads it no more. Returns whether the choice's machine panicked.
+    pub(crate) fn seal_by_owner(&self) -> bool {
+        self.detach_owner(LogState::seal);
+        self.read(LogState::has_panicked)
     }
 
-    /// Applies what has come so far.
-    pub(crate) fn settle(&self) {
-        self.log.read(|_| {});
+    /// Notes that the reader has appended everything.
+    pub(crate) fn complete(&self) {
+        self.notify_owner(LogState::complete);
     }
 
-    /// Applies what nobody else does, until nothing more will come.
-    pub(crate) async fn tend(&self) {
-        self.log.tend(|record| record.closed || record.sealed).await;
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        self.log.retire(Record::seal);
-        if self.log.read(|record| record.panicked) {
-            tracing::error!("a choice was lost: its machine panicked"); // not under the lock: it runs foreign code
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::state::completion::{Board, Listing};
-
-    #[tokio::test]
-    async fn a_log_is_sealed_even_if_its_machine_takes_itself_for_ended() {
-        let log = Log::of_choice(
-            ChoiceIndex(0),
-            CompletionKind::Chat,
-            &Config::default(),
-            Instant::now(),
-        );
-        let place = Position::default();
-        log.change(|record| {
+    /// Makes the choice's machine believe that it has ended, as a bug would.
+    #[cfg(test)]
+    pub(crate) fn finish_machine_only(&self) {
+        self.modify(|state| {
             let mut other = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
-            record
-                .machine
-                .finish(ChoiceEnd::Interrupted, place, &mut other);
+            let end = ChoiceEnd::Interrupted;
+            state.machine.finish(end, Position::default(), &mut other);
         });
-        let board = Arc::new(Board::new(Listing::default()));
-        let writer = Arc::new(BoardWriter::new(&board));
-        let owner = Owner::new(log.clone(), Arc::clone(&writer));
-        drop(writer);
-        assert!(board.read(|listing| listing.closed.is_none()));
-        drop(owner);
-        assert!(board.read(|listing| listing.closed.is_some()));
-        assert!(log.read(|record| matches!(record.transcript.end(), Some(ChoiceEnd::Lost))));
-        assert!(log.read(|record| record.timing.end.is_some()));
     }
 }

@@ -1,135 +1,206 @@
-//! The log of the stream itself: which choices there are, the stream's own events, and how it closed.
+//! The state of a completion: which choices there are, the events of the stream itself, and how it closed.
 
 use std::sync::Arc;
 
-use unbraid_core::{Metadata, Prompt, Sequenced, StreamError, Usage, Warning};
+use tokio::sync::OnceCell;
+use unbraid_core::{Event, Metadata, Position, Prompt, Sequenced, StreamError, Usage, Warning};
 
-use crate::{
-    state::choice_log::Log,
-    state::merged::Joined,
-    sync::shared::{Settle, Watched},
+use super::{
+    choice_log::ChoiceLog,
+    merged::{Closed, Sources},
+    tokenizer::TokenizerSelector,
 };
+use crate::sync::shared::{ApplyPending, Shared};
 
 /// What the root handles read.
-#[derive(Debug, Default)]
-pub(crate) struct Listing {
-    /// In order of first appearance.
-    pub(crate) choices: Vec<Log>,
+#[derive(Debug)]
+pub(crate) struct CompletionState {
+    /// In the order of their first appearance.
+    pub(crate) choices: Vec<ChoiceLog>,
+    /// The events of the stream itself.
     pub(crate) events: Vec<Sequenced>,
-    pub(crate) metadata: Metadata,
-    pub(crate) warnings: Vec<Warning>,
-    /// As reported, once the stream has closed.
+    pub(crate) sources: Sources,
+    /// Warnings about all sources together.
+    own_warnings: Vec<Warning>,
+    /// The reported usage, once the stream has closed.
     pub(crate) usage: Usage,
-    /// With what was missing counted, once somebody asked.
-    #[cfg(feature = "tokens")]
-    pub(crate) estimated: Arc<tokio::sync::OnceCell<Usage>>,
-    /// What was asked, if the caller told.
-    #[cfg_attr(
-        not(feature = "tokens"),
-        expect(dead_code, reason = "only counting needs it")
-    )]
+    /// The reported usage with what was missing counted, once somebody has asked for it.
+    pub(crate) estimated: Arc<OnceCell<Usage>>,
+    pub(crate) tokenizer: Option<TokenizerSelector>,
+    /// What was asked, if the caller gave the request.
     pub(crate) prompt: Arc<Prompt>,
-    /// Where several sources are joined: what is known of each.
-    pub(crate) joined: Option<Box<Joined>>,
     pub(crate) closed: Option<Closed>,
 }
 
-/// How a stream closed.
-#[derive(Debug, Clone)]
-pub(crate) struct Closed {
-    pub(crate) result: Result<(), StreamError>,
-    /// Whether the error ended a choice, kept one from coming, or no choice had come: only then do the choices tell it.
-    pub(crate) told_by_choices: bool,
-    /// Events that were read.
-    pub(crate) events: u64,
+impl ApplyPending for CompletionState {
+    /// Nothing is ever deferred: a reader publishes far less often than it appends to a choice.
+    fn apply_pending(&mut self) {}
 }
 
-impl Settle for Listing {
-    /// Nothing is ever put off.
-    fn settle(&mut self) {}
-}
-
-pub(crate) type Board = Watched<Listing>;
-
-/// What a reader has to tell after a read.
+/// What a reader publishes after a read.
 #[derive(Debug)]
-pub(crate) struct News<'r> {
-    pub(crate) choices: Vec<Log>,
+pub(crate) struct Published<'r> {
+    pub(crate) choices: Vec<ChoiceLog>,
     pub(crate) events: Vec<Sequenced>,
     pub(crate) metadata: &'r Metadata,
     pub(crate) warnings: Vec<Warning>,
+    pub(crate) warnings_dropped: u64,
 }
 
-/// A reader's hold on the board; dropped, it closes its stream as lost.
+impl CompletionState {
+    fn new(sources: Sources) -> Self {
+        Self {
+            choices: Vec::new(),
+            events: Vec::new(),
+            sources,
+            own_warnings: Vec::new(),
+            usage: Usage::default(),
+            estimated: Arc::default(),
+            tokenizer: None,
+            prompt: Arc::default(),
+            closed: None,
+        }
+    }
+
+    /// The state of a completion that is one stream.
+    pub(crate) fn of_one_source() -> Self {
+        Self::new(Sources::one())
+    }
+
+    /// The state of a completion to which sources are added.
+    pub(crate) fn of_several_sources() -> Self {
+        Self::new(Sources::several())
+    }
+
+    pub(crate) fn metadata(&self) -> Metadata {
+        self.sources.metadata().cloned().unwrap_or_default()
+    }
+
+    /// The warnings of the stream itself, by source.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &Warning> {
+        let of_sources = self.sources.iter().flat_map(|source| &source.warnings);
+        of_sources.chain(&self.own_warnings)
+    }
+
+    pub(crate) fn warnings_dropped(&self) -> u64 {
+        let dropped = self.sources.iter().map(|source| source.warnings_dropped);
+        dropped.sum()
+    }
+
+    fn publish(&mut self, source: usize, published: Published<'_>) {
+        let warnings = (published.warnings, published.warnings_dropped);
+        let choices = published.choices;
+        self.sources
+            .update(source, &choices, published.metadata, warnings);
+        self.choices.extend(choices);
+        for sequenced in published.events {
+            if self.sources.passes_on(&sequenced.event) {
+                self.emit(sequenced.position, sequenced.event);
+            }
+        }
+    }
+
+    fn close(&mut self, source: usize, closed: Closed, usage: Usage) {
+        self.sources.close(source, closed, usage);
+        self.close_if_all_have();
+    }
+
+    /// Closes the completion once every source has closed and no more may be added.
+    pub(crate) fn close_if_all_have(&mut self) {
+        if self.closed.is_some() {
+            return;
+        }
+        let Some(closed) = self.sources.closed() else {
+            return;
+        };
+        self.usage = self.sources.usage();
+        if let Some(expected) = self.sources.expected_choices() {
+            self.emit_last_events(&closed, expected);
+        }
+        self.closed = Some(closed);
+    }
+
+    /// The last events of several sources. A single source has emitted its own.
+    fn emit_last_events(&mut self, closed: &Closed, expected: u32) {
+        let position = Position {
+            event: closed.events,
+            update: u32::MAX,
+        };
+        let got = self.choices.len();
+        if closed.result.is_ok() && got > 0 && got < expected as usize {
+            let message = format!("expected {expected} choices, got {got}");
+            let last = closed.events.saturating_sub(1);
+            let warning = Warning::new("E30", last, message);
+            self.own_warnings.push(warning.clone());
+            self.emit(position, Event::Warning(warning));
+        }
+        if !self.usage.raw.is_null() {
+            self.emit(position, Event::Usage(Box::new(self.usage.clone())));
+        }
+        if let Err(error) = &closed.result {
+            self.emit(position, Event::Error(error.clone()));
+        }
+    }
+
+    fn emit(&mut self, position: Position, event: Event) {
+        self.events.push(Sequenced {
+            choice: None,
+            seq: self.events.len() as u64,
+            position,
+            event,
+        });
+    }
+}
+
+/// Writes the part of one source to a completion's state. Dropping the writer closes that source as lost.
 #[derive(Debug)]
-pub(crate) struct BoardWriter {
-    board: Arc<Board>,
-    /// Which source it reads, if several are joined.
-    part: Option<usize>,
+pub(crate) struct CompletionWriter {
+    completion: Arc<Shared<CompletionState>>,
+    /// The number of the source.
+    source: usize,
 }
 
-impl BoardWriter {
-    pub(crate) fn new(board: &Arc<Board>) -> Self {
+impl CompletionWriter {
+    pub(crate) fn new(completion: &Arc<Shared<CompletionState>>, source: usize) -> Self {
         Self {
-            board: Arc::clone(board),
-            part: None,
+            completion: Arc::clone(completion),
+            source,
         }
     }
 
-    pub(crate) fn of_part(board: &Arc<Board>, number: usize) -> Self {
-        Self {
-            board: Arc::clone(board),
-            part: Some(number),
-        }
-    }
-
-    /// Whether the metadata are on the board as they are.
-    pub(crate) fn knows(&self, metadata: &Metadata) -> bool {
-        self.board.read(|listing| match self.part {
-            None => listing.metadata == *metadata,
-            Some(number) => listing
-                .part(number)
-                .is_some_and(|part| part.metadata == *metadata),
+    /// Whether these metadata have been published already.
+    pub(crate) fn has_published(&self, metadata: &Metadata) -> bool {
+        self.completion.read(|state| {
+            let source = state.sources.get(self.source);
+            source.is_some_and(|source| source.metadata == *metadata)
         })
     }
 
-    pub(crate) fn tell(&self, news: News<'_>) {
-        self.board.change(|listing| match self.part {
-            None => {
-                listing.choices.extend(news.choices);
-                listing.events.extend(news.events);
-                listing.metadata = news.metadata.clone();
-                listing.warnings = news.warnings;
-            }
-            Some(number) => listing.tell_part(number, news),
-        });
+    pub(crate) fn publish(&self, published: Published<'_>) {
+        self.completion
+            .modify(|state| state.publish(self.source, published));
     }
 
-    /// The first end of a stream wins.
+    /// Closes the source; only its first end counts.
     pub(crate) fn close(&self, closed: Closed, usage: Usage) {
-        self.board.change(|listing| match self.part {
-            None if listing.closed.is_some() => {}
-            None => {
-                listing.usage = usage;
-                listing.closed = Some(closed);
-            }
-            Some(number) => listing.close_part(number, closed, usage),
-        });
+        self.completion
+            .modify(|state| state.close(self.source, closed, usage));
     }
 
-    /// Nothing was read, and nothing will be.
-    pub(crate) fn give_up(&self, error: StreamError) {
+    /// Closes a source of which nothing was read and nothing will be.
+    pub(crate) fn close_unread(&self, error: StreamError) {
         let closed = Closed {
             result: Err(error),
-            told_by_choices: true,
+            reported_by_choices: true,
             events: 0,
+            warnings_dropped: 0,
         };
         self.close(closed, Usage::default());
     }
 }
 
-impl Drop for BoardWriter {
+impl Drop for CompletionWriter {
     fn drop(&mut self) {
-        self.give_up(StreamError::Lost);
+        self.close_unread(StreamError::Lost);
     }
 }

@@ -1,4 +1,4 @@
-//! A transcript that can be read outside the lock of its log.
+//! A transcript that can be read without holding the lock of its log.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -7,8 +7,8 @@ use std::{
 
 use unbraid_core::Transcript;
 
-/// The transcript of a log. Its writer is under the log's lock; a reader that runs foreign code must not be, since that code
-/// may read the same log.
+/// The transcript of a log. It is written under the log's lock. A reader that runs foreign code must not hold that lock,
+/// because the foreign code may read the same log; it takes a snapshot instead.
 #[derive(Debug)]
 pub(crate) struct SharedTranscript(Arc<Transcript>);
 
@@ -17,8 +17,9 @@ impl SharedTranscript {
         Self(Arc::new(transcript))
     }
 
-    /// The transcript as it stands. A write copies it while this lives, so that this should not live long.
-    pub(crate) fn share(&self) -> Arc<Transcript> {
+    /// The transcript as it is now. As long as the snapshot lives, the next write copies the transcript, so callers should
+    /// drop it soon.
+    pub(crate) fn snapshot(&self) -> Arc<Transcript> {
         Arc::clone(&self.0)
     }
 }

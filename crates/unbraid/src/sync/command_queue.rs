@@ -1,103 +1,113 @@
-//! Requests on their way to a task that looks for them at each of its turns.
+//! A command queue for a task that checks it on every poll. An atomic flag spares the lock while the queue is empty.
 //!
-//! It leaves its waker under the lock that the requests are behind. A flag beside the lock spares it the lock at all those
-//! turns where nothing was asked; the flag is set before the waker is taken to be woken, so that whoever is woken sees it.
+//! The task registers its waker under the lock that guards the commands, so it misses none. A sender sets the flag before
+//! it takes the waker out to wake it, so a task that was woken for a command also sees the flag.
 
 use std::{
     sync::PoisonError,
     task::{Context, Poll},
 };
 
-use crate::{
-    sync::primitives::{Arc, AtomicBool, Mutex, MutexGuard, Ordering},
-    sync::wait_list::{SharedWaker, release, share, wake},
+use super::{
+    primitives::{Arc, AtomicBool, Mutex, MutexGuard, Ordering},
+    wait_list::{SharedWaker, drop_waker, shared_waker, wake},
 };
 
 #[derive(Debug)]
-pub(crate) struct Requests<R> {
-    state: Mutex<State<R>>,
-    /// Whether there may be a request: who looks for them looks here before it takes the lock.
-    asked: AtomicBool,
+pub(crate) struct CommandQueue<C> {
+    state: Mutex<State<C>>,
+    /// Whether the queue may hold a command. The receiver reads it before it takes the lock. `Release` and `Acquire` pair
+    /// a sender's store with the receiver's load; the commands themselves are ordered by the lock.
+    has_commands: AtomicBool,
 }
 
 #[derive(Debug)]
-struct State<R> {
-    requests: Vec<R>,
+struct State<C> {
+    commands: Vec<C>,
     waker: Option<SharedWaker>,
-    /// Whether there is anybody to look for them.
+    /// Whether there is a task that will receive the commands.
     open: bool,
 }
 
-impl<R> Default for Requests<R> {
-    /// Takes requests at once, before anybody polls it: what is asked while the task is being started must not be lost.
+impl<C> Default for CommandQueue<C> {
+    /// The queue is open before anybody polls it, so that a command sent while the task is being started is not lost.
     fn default() -> Self {
         Self {
             state: Mutex::new(State {
-                requests: Vec::new(),
+                commands: Vec::new(),
                 waker: None,
                 open: true,
             }),
-            asked: AtomicBool::new(false),
+            has_commands: AtomicBool::new(false),
         }
     }
 }
 
-impl<R: PartialEq> Requests<R> {
-    fn lock(&self) -> MutexGuard<'_, State<R>> {
+impl<C: PartialEq> CommandQueue<C> {
+    fn lock(&self) -> MutexGuard<'_, State<C>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses all requests from here on, and gives those that nobody has polled.
+    /// Refuses all further commands and returns those that were not received.
     #[must_use]
-    pub(crate) fn close(&self) -> Vec<R> {
+    pub(crate) fn close(&self) -> Vec<C> {
         let mut state = self.lock();
         state.open = false;
-        let requests = std::mem::take(&mut state.requests);
+        let commands = std::mem::take(&mut state.commands);
         let waker = state.waker.take();
         drop(state);
-        release(waker); // it may run foreign code: not under the lock
-        requests
+        drop_waker(waker); // it may run foreign code: not under the lock
+        commands
     }
 
-    /// Leaves a request for the task that polls; false if it is refused, because the task has ended.
+    /// Queues a command; returns false if the queue is closed. A command that is already queued is not queued again.
     #[must_use]
-    pub(crate) fn ask(&self, request: R) -> bool {
+    pub(crate) fn send(&self, command: C) -> bool {
         let mut state = self.lock();
         if !state.open {
             return false;
         }
-        if !state.requests.contains(&request) {
-            state.requests.push(request);
+        if !state.commands.contains(&command) {
+            state.commands.push(command);
         }
-        self.asked.store(true, Ordering::Release);
+        self.has_commands.store(true, Ordering::Release);
         let waker = state.waker.take();
         drop(state);
         waker.iter().for_each(|waker| wake(waker));
-        release(waker);
+        drop_waker(waker);
         true
     }
 
-    /// Requests that have come; `left` is the waker that was left here before.
-    pub(crate) fn poll(&self, cx: &Context<'_>, left: &mut Option<SharedWaker>) -> Poll<Vec<R>> {
-        let known = left.as_ref().is_some_and(|left| left.will_wake(cx.waker()));
-        if known && !self.asked.load(Ordering::Acquire) {
+    /// Receives the queued commands. `registered` is the waker that the task registered last.
+    pub(crate) fn poll(
+        &self,
+        cx: &Context<'_>,
+        registered: &mut Option<SharedWaker>,
+    ) -> Poll<Vec<C>> {
+        let same_task = registered
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(cx.waker()));
+        // A command that is sent after this load finds the registered waker, and wakes this task again.
+        if same_task && !self.has_commands.load(Ordering::Acquire) {
             return Poll::Pending;
         }
         let mut fresh = None;
-        let waker = Arc::clone(share(cx.waker(), left.as_ref(), &mut fresh));
-        *left = Some(Arc::clone(&waker));
+        let waker = Arc::clone(shared_waker(cx.waker(), registered.as_ref(), &mut fresh));
+        *registered = Some(Arc::clone(&waker));
         let mut state = self.lock();
-        if state.requests.is_empty() {
-            self.asked.store(false, Ordering::Release);
-            let old = state.waker.replace(waker);
+        if state.commands.is_empty() {
+            self.has_commands.store(false, Ordering::Release);
+            let replaced = state.waker.replace(waker);
             drop(state);
-            drop(old); // its drop may run foreign code: not under the lock
+            drop(replaced); // it may run foreign code: not under the lock
             return Poll::Pending;
         }
-        self.asked.store(false, Ordering::Release);
-        let requests = std::mem::take(&mut state.requests);
+        self.has_commands.store(false, Ordering::Release);
+        let commands = std::mem::take(&mut state.commands);
         drop(state);
-        *left = None; // it was taken to wake us; its drop may run foreign code: not under the lock
-        Poll::Ready(requests)
+        // The sender took the registered waker out, so the next poll has to register again. Its drop may run foreign
+        // code: not under the lock.
+        *registered = None;
+        Poll::Ready(commands)
     }
 }

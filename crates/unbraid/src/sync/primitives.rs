@@ -1,4 +1,4 @@
-//! What the synchronisation of our own is made of: `unbraid-model` puts the types of a model checker in their place.
+//! The types that the synchronization primitives are built from. `unbraid-model` replaces this module with loom's types.
 
 use std::task::Waker;
 
@@ -7,7 +7,7 @@ pub(crate) use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// Clones a waker, which runs foreign code: a test makes it panic, since no waker can be made to without `unsafe`.
+/// Clones a waker, which runs foreign code. The test hook panics on request: no safe waker can be made to panic there.
 pub(crate) fn clone_waker(waker: &Waker) -> Waker {
     #[cfg(test)]
     crate::tests::wakers::in_clone();

@@ -1,8 +1,13 @@
 //! A value with one owner and any number of readers that wait for it to change.
 //!
-//! Both logs are such values. A reader looks and, if there is nothing for it, leaves its waker under the same lock, so
-//! that no change is missed. Who changes the value marks the wakers under the lock and wakes them behind it. As long as its
-//! waker is not marked a reader need not look again, and takes no lock.
+//! A choice's log and the state of a completion are such values. These rules keep every reader correct and cheap:
+//!
+//! - A reader that finds nothing registers its waker under the same lock under which it read, so it misses no change.
+//! - A writer collects the wakers under the lock and wakes them after releasing it.
+//! - A registered reader has already seen everything that concerns it. Until a relevant change clears its flag, a poll
+//!   returns `Pending` without taking the lock.
+//! - A writer may defer work to whoever takes the lock next. Every read applies deferred work first, so no reader sees a
+//!   stale value; and whenever work is deferred, some task that can apply it has been woken.
 
 use std::{
     future::poll_fn,
@@ -10,253 +15,261 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::{
-    sync::primitives::{Arc, Mutex, MutexGuard},
-    sync::wait_list::{Due, Place, SharedWaker, Ticket, Topics, Waiting, release, share},
+use super::{
+    primitives::{Arc, Mutex, MutexGuard},
+    wait_list::{
+        Interest, SharedWaker, WaitList, Waiter, WaiterSlot, WakeList, drop_waker, shared_waker,
+    },
 };
 
-/// A value that may put work off until somebody looks at it.
-pub(crate) trait Settle {
-    /// Does what was put off.
-    fn settle(&mut self);
+/// A value that may hold work that a writer has deferred.
+pub(crate) trait ApplyPending {
+    /// Applies the deferred work.
+    fn apply_pending(&mut self);
 }
 
 #[derive(Debug)]
-pub(crate) struct Watched<T> {
+pub(crate) struct Shared<T> {
     state: Mutex<State<T>>,
 }
 
 #[derive(Debug)]
 struct State<T> {
     value: T,
-    waiting: Waiting,
-    /// Who settles the value where nobody else waits to.
-    owner: Option<Place>,
+    wait_list: WaitList,
+    /// The owner applies deferred work when no reader waits for it.
+    owner: Option<WaiterSlot>,
 }
 
-impl<T: Settle> Watched<T> {
+impl<T: ApplyPending> Shared<T> {
     pub(crate) fn new(value: T) -> Self {
         Self {
             state: Mutex::new(State {
                 value,
-                waiting: Waiting::default(),
+                wait_list: WaitList::default(),
                 owner: None,
             }),
         }
     }
 
-    /// A panic under the lock leaves a value that readers can still read; its owner ends it.
+    /// Takes the lock. A poisoned lock is ignored: a panic leaves a value that can still be read, and its owner ends it.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`lock`](Self::lock), with nothing put off.
-    fn look(&self) -> MutexGuard<'_, State<T>> {
+    /// Takes the lock and applies deferred work.
+    fn lock_applied(&self) -> MutexGuard<'_, State<T>> {
         let mut state = self.lock();
-        state.value.settle();
+        state.value.apply_pending();
         state
     }
 
-    pub(crate) fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
-        look(&self.look().value)
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&T) -> R) -> R {
+        read(&self.lock_applied().value)
     }
 
-    /// Changes the value, and wakes all who wait.
-    pub(crate) fn change<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        /// Wakes also when `work` panics: what it had written is there to read.
-        struct Wake(Due);
-        impl Drop for Wake {
+    /// Changes the value and wakes every waiter.
+    pub(crate) fn modify<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        /// Wakes even if `change` panics: readers must see what it had written by then.
+        struct WakeOnDrop(WakeList);
+        impl Drop for WakeOnDrop {
             fn drop(&mut self) {
                 self.0.wake();
             }
         }
-        // Declared behind the guard it would be dropped before it: wake only once the lock is free.
-        let mut wake = Wake(Due::default());
-        let mut state = self.look();
-        state.waiting.tell(Topics::ALL, &mut wake.0);
-        let result = work(&mut state.value);
+        // It is declared before the guard, so that an unwind drops the guard first and wakes without the lock.
+        let mut wake_list = WakeOnDrop(WakeList::default());
+        let mut state = self.lock_applied();
+        state.wait_list.notify(Interest::ALL, &mut wake_list.0);
+        let result = change(&mut state.value);
         drop(state);
-        drop(wake);
+        drop(wake_list);
         result
     }
 
-    /// Leaves work for whoever looks next, and says what it will change: those who wait for that are woken to look or,
-    /// where nobody does, the owner.
-    pub(crate) fn put(&self, due: &mut Due, work: impl FnOnce(&mut T) -> Topics) {
+    /// Defers work to the next task that takes the lock. `work` stores it and returns what it will change.
+    ///
+    /// The waiters that it concerns are woken or, if there is none, the owner. One of them will apply the work, so an
+    /// owner that is not needed stays asleep.
+    pub(crate) fn defer(&self, wake_list: &mut WakeList, work: impl FnOnce(&mut T) -> Interest) {
         let mut state = self.lock();
-        let topics = work(&mut state.value);
-        let State { waiting, owner, .. } = &mut *state;
-        if !waiting.tell(topics, due)
+        let changed = work(&mut state.value);
+        let State {
+            wait_list, owner, ..
+        } = &mut *state;
+        if !wait_list.notify(changed, wake_list)
             && let Some(owner) = owner
         {
-            owner.tell(topics, due);
+            owner.notify(changed, wake_list);
         }
         drop(state);
-        due.wake();
+        wake_list.wake();
     }
 
-    /// Changes what only the owner looks at, and wakes it.
-    pub(crate) fn tell_owner(&self, work: impl FnOnce(&mut T)) {
-        let mut due = Due::default();
+    /// Changes something that only the owner reads, and wakes the owner.
+    pub(crate) fn notify_owner(&self, change: impl FnOnce(&mut T)) {
+        let mut wake_list = WakeList::default();
         let mut state = self.lock();
-        work(&mut state.value);
+        change(&mut state.value);
         if let Some(owner) = &mut state.owner {
-            owner.tell(Topics::ALL, &mut due);
+            owner.notify(Interest::ALL, &mut wake_list);
         }
         drop(state);
-        due.wake();
+        wake_list.wake();
     }
 
-    /// As [`change`](Self::change), by an owner that will look no more.
-    pub(crate) fn retire(&self, work: impl FnOnce(&mut T)) {
+    /// Changes the value for the last time on behalf of the owner, which reads it no more.
+    pub(crate) fn detach_owner(&self, change: impl FnOnce(&mut T)) {
         let owner = self.lock().owner.take();
-        release(owner); // it may run foreign code: not under the lock
-        self.change(work);
+        drop_waker(owner); // it may run foreign code: not under the lock
+        self.modify(change);
     }
 
-    /// The owner settles the value, again and again, until it is over.
-    pub(crate) async fn tend(&self, over: impl Fn(&T) -> bool) {
-        let mut left = None;
-        poll_fn(|cx| self.poll_tend(cx, &mut left, &over)).await
+    /// Applies deferred work as the owner until `is_finished` holds.
+    pub(crate) async fn drive(&self, is_finished: impl Fn(&T) -> bool) {
+        let mut registered = None;
+        poll_fn(|cx| self.poll_drive(cx, &mut registered, &is_finished)).await
     }
 
-    /// One turn of [`tend`](Self::tend); `left` is the waker that was left here before.
-    pub(crate) fn poll_tend(
+    /// One poll of [`drive`](Self::drive). `registered` is the waker that the owner registered last.
+    pub(crate) fn poll_drive(
         &self,
         cx: &Context<'_>,
-        left: &mut Option<SharedWaker>,
-        over: impl Fn(&T) -> bool,
+        registered: &mut Option<SharedWaker>,
+        is_finished: impl Fn(&T) -> bool,
     ) -> Poll<()> {
         let mut fresh = None;
-        let waker = share(cx.waker(), left.as_ref(), &mut fresh);
-        let mut state = self.look();
-        if over(&state.value) {
+        let waker = shared_waker(cx.waker(), registered.as_ref(), &mut fresh);
+        let mut state = self.lock_applied();
+        if is_finished(&state.value) {
             return Poll::Ready(());
         }
-        let old = match &mut state.owner {
-            Some(owner) => owner.leave(waker),
+        let replaced = match &mut state.owner {
+            Some(owner) => owner.register(waker),
             None => {
-                state.owner = Some(Place::new(&Ticket::new(Topics::ALL), waker));
+                state.owner = Some(WaiterSlot::new(&Waiter::new(Interest::ALL), waker));
                 None
             }
         };
         drop(state);
-        // A waker's drop may run foreign code: not under the lock.
+        // Dropping a waker may run foreign code: not under the lock.
         if fresh.is_some() {
-            *left = fresh;
+            *registered = fresh;
         }
-        drop(old);
+        drop(replaced);
         Poll::Pending
     }
 
     #[cfg(test)]
-    pub(crate) fn waiting(&self) -> usize {
-        self.lock().waiting.len()
+    pub(crate) fn waiter_count(&self) -> usize {
+        self.lock().wait_list.len()
     }
 }
 
-/// What a look at a value came to.
+/// What a reader found in a value.
 #[derive(Debug)]
-pub(crate) enum Look<R> {
-    /// There is nothing to find yet.
-    Nothing,
-    /// This was found, and a further look may find more.
-    Some(R),
-    /// This was found, and before the next change a further look finds nothing.
-    All(R),
+pub(crate) enum Read<R> {
+    /// Nothing yet: the reader waits.
+    Pending,
+    /// Something, and the value may hold more for this reader.
+    Partial(R),
+    /// Everything there is: another read would find nothing before the next change, so the reader waits at once.
+    CaughtUp(R),
 }
 
-/// One reader's place in the queue of those who wait. A clone waits on its own; dropping it leaves no waker behind.
-///
-/// While it waits, a further look finds nothing: the value is looked at again only once it was told of a change.
+/// One reader of a value. A clone waits on its own; dropping a watcher removes its waker.
 #[derive(Debug)]
-pub(crate) struct Watcher<T: Settle> {
-    watched: Arc<Watched<T>>,
-    ticket: Arc<Ticket>,
-    /// The waker that it left.
-    left: Option<SharedWaker>,
+pub(crate) struct Watcher<T: ApplyPending> {
+    shared: Arc<Shared<T>>,
+    waiter: Arc<Waiter>,
+    /// The waker that this watcher registered last.
+    registered: Option<SharedWaker>,
 }
 
-impl<T: Settle> Watcher<T> {
-    /// Waits for any change.
-    pub(crate) fn new(watched: &Arc<Watched<T>>) -> Self {
-        Self::of(Topics::ALL, watched)
+impl<T: ApplyPending> Watcher<T> {
+    /// A watcher that waits for any change.
+    pub(crate) fn new(shared: &Arc<Shared<T>>) -> Self {
+        Self::with_interest(Interest::ALL, shared)
     }
 
-    /// Waits for changes of these topics.
-    pub(crate) fn of(topics: Topics, watched: &Arc<Watched<T>>) -> Self {
+    /// A watcher that waits for changes of these parts only.
+    pub(crate) fn with_interest(interest: Interest, shared: &Arc<Shared<T>>) -> Self {
         Self {
-            watched: Arc::clone(watched),
-            ticket: Ticket::new(topics),
-            left: None,
+            shared: Arc::clone(shared),
+            waiter: Waiter::new(interest),
+            registered: None,
         }
     }
 
-    /// Looks at the value, and waits if there is nothing. Every look is for the same; [`wait`](Self::wait) begins anew.
+    /// Reads the value, and waits if `read` finds nothing.
+    ///
+    /// Each poll of a watcher must look for the same thing, since a registered watcher does not read again before a
+    /// change. [`wait_for`](Self::wait_for) starts afresh.
     pub(crate) fn poll<R>(
         &mut self,
         cx: &Context<'_>,
-        look: impl FnOnce(&T) -> Poll<R>,
+        read: impl FnOnce(&T) -> Poll<R>,
     ) -> Poll<R> {
-        self.poll_look(cx, |value| match look(value) {
-            Poll::Ready(found) => Look::Some(found),
-            Poll::Pending => Look::Nothing,
+        self.poll_read(cx, |value| match read(value) {
+            Poll::Ready(found) => Read::Partial(found),
+            Poll::Pending => Read::Pending,
         })
     }
 
-    /// As [`poll`](Self::poll), and who has found all waits for more at once, without another look.
-    pub(crate) fn poll_look<R>(
+    /// As [`poll`](Self::poll). A read that has caught up registers its waker under the same lock, which saves the next
+    /// poll from taking it.
+    pub(crate) fn poll_read<R>(
         &mut self,
         cx: &Context<'_>,
-        look: impl FnOnce(&T) -> Look<R>,
+        read: impl FnOnce(&T) -> Read<R>,
     ) -> Poll<R> {
-        let left = self.left.as_ref();
-        let known = left.is_some_and(|left| left.will_wake(cx.waker()));
-        if known && self.ticket.waits() {
+        let registered = self.registered.as_ref();
+        let same_task = registered.is_some_and(|waker| waker.will_wake(cx.waker()));
+        if same_task && self.waiter.is_waiting() {
             return Poll::Pending;
         }
         let mut fresh = None;
-        let waker = share(cx.waker(), left, &mut fresh);
-        let mut state = self.watched.look();
-        let (found, waits) = match look(&state.value) {
-            Look::Nothing => (Poll::Pending, true),
-            Look::Some(found) => (Poll::Ready(found), false),
-            Look::All(found) => (Poll::Ready(found), true),
+        let waker = shared_waker(cx.waker(), registered, &mut fresh);
+        let mut state = self.shared.lock_applied();
+        let (found, waits) = match read(&state.value) {
+            Read::Pending => (Poll::Pending, true),
+            Read::Partial(found) => (Poll::Ready(found), false),
+            Read::CaughtUp(found) => (Poll::Ready(found), true),
         };
-        let mut old = None;
+        let mut replaced = None;
         if waits {
-            old = state.waiting.leave(&self.ticket, waker);
+            replaced = state.wait_list.register(&self.waiter, waker);
         } else {
-            self.ticket.withdraw();
+            self.waiter.clear();
         }
         drop(state);
-        // A waker's drop may run foreign code, which may look here: not under the lock.
+        // Dropping a waker may run foreign code, which may read this very value: not under the lock.
         if fresh.is_some() {
-            self.left = fresh;
+            self.registered = fresh;
         }
-        drop(old);
+        drop(replaced);
         found
     }
 
-    /// Waits until the value has what is looked for.
-    pub(crate) async fn wait<R>(&mut self, mut look: impl FnMut(&T) -> Option<R>) -> R {
-        self.left = None;
-        poll_fn(|cx| self.poll(cx, |value| look(value).map_or(Poll::Pending, Poll::Ready))).await
+    /// Waits until `read` finds something.
+    pub(crate) async fn wait_for<R>(&mut self, mut read: impl FnMut(&T) -> Option<R>) -> R {
+        self.registered = None;
+        poll_fn(|cx| self.poll(cx, |value| read(value).map_or(Poll::Pending, Poll::Ready))).await
     }
 }
 
-impl<T: Settle> Clone for Watcher<T> {
+impl<T: ApplyPending> Clone for Watcher<T> {
     fn clone(&self) -> Self {
-        Self::of(self.ticket.topics(), &self.watched)
+        Self::with_interest(self.waiter.interest(), &self.shared)
     }
 }
 
-impl<T: Settle> Drop for Watcher<T> {
+impl<T: ApplyPending> Drop for Watcher<T> {
     fn drop(&mut self) {
-        let mut state = self.watched.lock();
-        let place = state.waiting.remove(&self.ticket);
-        // A waker's drop may run foreign code: not under the lock.
+        let mut state = self.shared.lock();
+        let slot = state.wait_list.remove(&self.waiter);
+        // Dropping a waker may run foreign code: not under the lock.
         drop(state);
-        drop(place);
+        drop(slot);
     }
 }

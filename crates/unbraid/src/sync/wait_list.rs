@@ -1,10 +1,12 @@
-//! Who waits for a value to change: wakers, kept from one wake to the next.
+//! The wakers of the tasks that wait for a value to change, kept from one wake-up to the next.
 //!
-//! A waker that is taken out to be woken has to be cloned anew before each wait, which costs as much as the wake. So it
-//! stays where it is, marked as told, and whoever changes the value often keeps copies of its own to wake by.
+//! Taking a waker out in order to wake it would mean cloning it again before the next wait, and that clone costs as much
+//! as the wake-up. So a waker stays registered: a wake-up only clears its waiter's flag, and a writer that publishes often
+//! keeps clones of its own in a [`WakeList`].
 //!
-//! Cloning a waker runs foreign code. The task that brings a waker clones it, under no lock, into an [`Arc`] that all
-//! others share. So neither a clone that panics nor one that reads the value reaches anyone else.
+//! Cloning, waking and dropping a waker runs foreign code, which may panic or read the value that is being changed. So all
+//! three happen without the lock. The task that registers a waker clones it once into an [`Arc`]; under the lock only the
+//! `Arc` is cloned.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -14,60 +16,62 @@ use std::{
 
 use super::primitives::{Arc, AtomicBool, Ordering, clone_waker};
 
-/// A waker that is cloned without foreign code.
+/// A waker whose clone runs no foreign code.
 pub(crate) type SharedWaker = Arc<Waker>;
 
-/// The waker that was left before if it wakes the same task, or else a clone of this one, which is put into `fresh`. Not
-/// under a lock: it may run foreign code.
-pub(crate) fn share<'w>(
+/// Returns `registered` if it wakes the same task as `waker`, or else a new clone of `waker`, which it stores in `fresh`.
+///
+/// Must not be called under a lock, because cloning a waker runs foreign code.
+pub(crate) fn shared_waker<'w>(
     waker: &Waker,
-    left: Option<&'w SharedWaker>,
+    registered: Option<&'w SharedWaker>,
     fresh: &'w mut Option<SharedWaker>,
 ) -> &'w SharedWaker {
-    match left {
-        Some(left) if left.will_wake(waker) => left,
+    match registered {
+        Some(registered) if registered.will_wake(waker) => registered,
         _ => fresh.insert(Arc::new(clone_waker(waker))),
     }
 }
 
-/// What of a value somebody waits for, or what of it has changed: a set.
+/// The parts of a value that a waiter waits for, or that a change concerns: a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Topics(u8);
+pub(crate) struct Interest(u8);
 
-impl Topics {
-    /// Content, reasoning, refusal.
-    pub(crate) const TEXTS: Self = Self(1);
-    /// Calls and their arguments.
+impl Interest {
+    /// Content, reasoning and refusal.
+    pub(crate) const TEXT: Self = Self(1);
+    /// Tool calls and their arguments.
     pub(crate) const CALLS: Self = Self(2);
-    /// All else, such as the end.
-    pub(crate) const REST: Self = Self(4);
+    /// Everything else, such as the end.
+    pub(crate) const OTHER: Self = Self(4);
     pub(crate) const ALL: Self = Self(7);
 
-    fn meets(self, other: Self) -> bool {
+    fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// Who waits, and for what. Whether it still does may be looked at without the lock that the wakers are behind.
+/// What one waiter waits for, and whether it still waits. The flag can be read without the lock of the wait list.
 #[derive(Debug)]
-pub(crate) struct Ticket {
-    topics: Topics,
-    /// Written under the lock alone.
-    waits: AtomicBool,
-    /// Where its place is among those who wait, so that it is found without a search. It is read and written under the
-    /// lock alone: the lock orders it, and the model checker need not know of it.
+pub(crate) struct Waiter {
+    interest: Interest,
+    /// Whether the waker is registered and has not been woken since. Written under the lock only; the `Release` store and
+    /// the `Acquire` load make the change that cleared it visible to a task that reads the flag without the lock.
+    waiting: AtomicBool,
+    /// The index of its slot in the wait list, so that the slot is found without a search. It is read and written under
+    /// the lock only. The lock orders it, so it is not one of loom's types: modelling it would only multiply the orders.
     slot: AtomicUsize,
 }
 
-/// The slot of a ticket that has no place.
-const NOWHERE: usize = usize::MAX;
+/// The slot index of a waiter that has no slot.
+const NO_SLOT: usize = usize::MAX;
 
-impl Ticket {
-    pub(crate) fn new(topics: Topics) -> Arc<Self> {
+impl Waiter {
+    pub(crate) fn new(interest: Interest) -> Arc<Self> {
         Arc::new(Self {
-            topics,
-            waits: AtomicBool::new(false),
-            slot: AtomicUsize::new(NOWHERE),
+            interest,
+            waiting: AtomicBool::new(false),
+            slot: AtomicUsize::new(NO_SLOT),
         })
     }
 
@@ -79,197 +83,199 @@ impl Ticket {
         self.slot.store(slot, Ordering::Relaxed);
     }
 
-    pub(crate) fn topics(&self) -> Topics {
-        self.topics
+    pub(crate) fn interest(&self) -> Interest {
+        self.interest
     }
 
-    /// Whether its waker is left and was not told since.
-    pub(crate) fn waits(&self) -> bool {
-        self.waits.load(Ordering::Acquire)
+    /// Whether its waker is registered and has not been woken since.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire)
     }
 
-    /// It will look again before it waits.
-    pub(crate) fn withdraw(&self) {
-        self.set(false);
+    /// Clears the flag: the task will read the value again before it waits.
+    pub(crate) fn clear(&self) {
+        self.set_waiting(false);
     }
 
-    fn set(&self, waits: bool) {
-        self.waits.store(waits, Ordering::Release);
+    fn set_waiting(&self, waiting: bool) {
+        self.waiting.store(waiting, Ordering::Release);
     }
 }
 
-/// Where somebody leaves a waker.
+/// A waiter and its registered waker.
 #[derive(Debug)]
-pub(crate) struct Place {
-    ticket: Arc<Ticket>,
+pub(crate) struct WaiterSlot {
+    waiter: Arc<Waiter>,
     waker: SharedWaker,
 }
 
-impl Place {
-    pub(crate) fn new(ticket: &Arc<Ticket>, waker: &SharedWaker) -> Self {
-        ticket.set(true);
+impl WaiterSlot {
+    pub(crate) fn new(waiter: &Arc<Waiter>, waker: &SharedWaker) -> Self {
+        waiter.set_waiting(true);
         Self {
-            ticket: Arc::clone(ticket),
+            waiter: Arc::clone(waiter),
             waker: Arc::clone(waker),
         }
     }
 
-    /// Waits again; a waker that is replaced is for the caller to drop.
-    pub(crate) fn leave(&mut self, waker: &SharedWaker) -> Option<SharedWaker> {
-        self.ticket.set(true);
+    /// Registers a waker. A replaced waker is returned, because it must be dropped without the lock.
+    pub(crate) fn register(&mut self, waker: &SharedWaker) -> Option<SharedWaker> {
+        self.waiter.set_waiting(true);
         let same = self.waker.will_wake(waker);
         (!same).then(|| std::mem::replace(&mut self.waker, Arc::clone(waker)))
     }
 
-    /// Puts the waker among those to wake, if it waits for any of these.
-    pub(crate) fn tell(&mut self, topics: Topics, due: &mut Due) {
-        if self.ticket.topics.meets(topics) && self.ticket.waits() {
-            self.ticket.set(false);
-            due.add(&self.waker);
+    /// Adds the waker to the wake list if the waiter waits for any part of `changed`.
+    pub(crate) fn notify(&mut self, changed: Interest, wake_list: &mut WakeList) {
+        if self.waiter.interest.intersects(changed) && self.waiter.is_waiting() {
+            self.waiter.set_waiting(false);
+            wake_list.add(&self.waker);
         }
     }
 }
 
-/// Those who look at a value; two find room without an allocation, which is a choice's text and its calls.
+/// The waiters of a value. The first two need no allocation: a choice's text and its tool calls.
 ///
-/// Each ticket knows its slot, so that waiting again and leaving cost the same however many wait.
+/// Each waiter knows its slot, so registering and removing take constant time however many waiters there are.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    first: [Option<Place>; INLINE],
-    more: Vec<Place>,
+pub(crate) struct WaitList {
+    inline: [Option<WaiterSlot>; INLINE],
+    more: Vec<WaiterSlot>,
 }
 
 const INLINE: usize = 2;
 
-impl Waiting {
-    fn places(&mut self) -> impl Iterator<Item = &mut Place> {
-        self.first.iter_mut().flatten().chain(&mut self.more)
+impl WaitList {
+    fn slots(&mut self) -> impl Iterator<Item = &mut WaiterSlot> {
+        self.inline.iter_mut().flatten().chain(&mut self.more)
     }
 
-    fn place(&mut self, slot: usize) -> Option<&mut Place> {
-        match slot.checked_sub(INLINE) {
-            None => self.first.get_mut(slot)?.as_mut(),
-            Some(at) => self.more.get_mut(at),
+    fn slot(&mut self, index: usize) -> Option<&mut WaiterSlot> {
+        match index.checked_sub(INLINE) {
+            None => self.inline.get_mut(index)?.as_mut(),
+            Some(index) => self.more.get_mut(index),
         }
     }
 
-    /// As [`Position::leave`], at the place of a ticket.
-    pub(crate) fn leave(
+    /// Registers a waiter's waker. A replaced waker is returned, because it must be dropped without the lock.
+    pub(crate) fn register(
         &mut self,
-        ticket: &Arc<Ticket>,
+        waiter: &Arc<Waiter>,
         waker: &SharedWaker,
     ) -> Option<SharedWaker> {
-        if let Some(place) = self.place(ticket.slot()) {
-            return place.leave(waker);
+        if let Some(slot) = self.slot(waiter.slot()) {
+            return slot.register(waker);
         }
-        let new = Place::new(ticket, waker);
-        let mut first = self.first.iter_mut().enumerate();
-        if let Some((slot, free)) = first.find(|(_, place)| place.is_none()) {
-            ticket.set_slot(slot);
+        let new = WaiterSlot::new(waiter, waker);
+        let mut inline = self.inline.iter_mut().enumerate();
+        if let Some((index, free)) = inline.find(|(_, slot)| slot.is_none()) {
+            waiter.set_slot(index);
             *free = Some(new);
         } else {
-            ticket.set_slot(INLINE + self.more.len());
+            waiter.set_slot(INLINE + self.more.len());
             self.more.push(new);
         }
         None
     }
 
-    /// Gives a ticket's place up; its waker is for the caller to drop.
-    pub(crate) fn remove(&mut self, ticket: &Ticket) -> Option<Place> {
-        let slot = ticket.slot();
-        ticket.set_slot(NOWHERE);
-        let Some(at) = slot.checked_sub(INLINE) else {
-            return self.first.get_mut(slot)?.take();
+    /// Removes a waiter. Its slot is returned, because the waker must be dropped without the lock.
+    pub(crate) fn remove(&mut self, waiter: &Waiter) -> Option<WaiterSlot> {
+        let index = waiter.slot();
+        waiter.set_slot(NO_SLOT);
+        let Some(at) = index.checked_sub(INLINE) else {
+            return self.inline.get_mut(index)?.take();
         };
         if at >= self.more.len() {
             return None;
         }
-        let place = self.more.swap_remove(at);
+        let removed = self.more.swap_remove(at);
         if let Some(moved) = self.more.get(at) {
-            moved.ticket.set_slot(slot);
+            moved.waiter.set_slot(index);
         }
-        Some(place)
+        Some(removed)
     }
 
-    /// As [`Position::tell`], for all of them; false if nobody was told.
-    pub(crate) fn tell(&mut self, topics: Topics, due: &mut Due) -> bool {
-        let before = due.count;
-        for place in self.places() {
-            place.tell(topics, due);
+    /// Notifies every waiter that waits for any part of `changed`; returns false if there was none.
+    pub(crate) fn notify(&mut self, changed: Interest, wake_list: &mut WakeList) -> bool {
+        let before = wake_list.pending;
+        for slot in self.slots() {
+            slot.notify(changed, wake_list);
         }
-        due.count > before
+        wake_list.pending > before
     }
 
     #[cfg(test)]
     pub(crate) fn len(&mut self) -> usize {
-        self.places().count()
+        self.slots().count()
     }
 }
 
-/// Wakers to wake as soon as the lock is free, each task's once; they are kept for the next time.
+/// The wakers to wake once the lock is released, one per task. The list keeps them for its next use.
 ///
-/// A kept waker outlives the cursor that left it, until the next wake at the latest: so many are kept as were woken last.
-/// The reader drops those of a choice that has ended.
+/// A kept waker outlives the cursor that registered it, but only until the next wake-up: the list keeps no more wakers than
+/// it woke last. The reader drops the list of a choice that has ended.
 #[derive(Debug, Default)]
-pub(crate) struct Due {
+pub(crate) struct WakeList {
     wakers: Vec<SharedWaker>,
-    /// So many of them, from the first on, are to be woken.
-    count: usize,
+    /// How many of them are to be woken, counted from the start.
+    pending: usize,
 }
 
-/// How far around the place where it is expected a waker is searched. Those who wait are asked in the same order each
-/// time, so a kept waker is found at once; a search through all would cost the square of their number. A task that is
-/// not found has its waker added anew, and is at worst woken twice.
-const NEAR: usize = 16;
+/// How far around its expected index a waker is searched for. Waiters are visited in the same order each time, so a kept
+/// waker is usually found at once; searching the whole list would cost the square of the number of waiters. A waker that
+/// is not found is added again, and in the worst case its task is woken twice.
+const SEARCH_DISTANCE: usize = 16;
 
-impl Due {
+impl WakeList {
     pub(crate) fn add(&mut self, waker: &SharedWaker) {
-        let from = self.count.saturating_sub(NEAR);
-        let mut near = self.wakers.iter().skip(from).take(2 * NEAR);
-        let known = near.position(|kept| kept.will_wake(waker));
-        let at = match known.map(|at| from + at) {
-            Some(at) if at < self.count => return,
-            Some(at) => at,
+        let from = self.pending.saturating_sub(SEARCH_DISTANCE);
+        let mut nearby = self.wakers.iter().skip(from).take(2 * SEARCH_DISTANCE);
+        let found = nearby.position(|kept| kept.will_wake(waker));
+        let index = match found.map(|offset| from + offset) {
+            Some(index) if index < self.pending => return,
+            Some(index) => index,
             None => {
                 self.wakers.push(Arc::clone(waker));
                 self.wakers.len() - 1
             }
         };
-        self.wakers.swap(self.count, at);
-        self.count += 1;
+        self.wakers.swap(self.pending, index);
+        self.pending += 1;
     }
 
-    /// Wakes them. Not under a lock: a waker may run foreign code.
+    /// Wakes the pending wakers. Must not be called under a lock, because a waker may run foreign code.
     pub(crate) fn wake(&mut self) {
-        let count = std::mem::take(&mut self.count);
-        self.wakers.iter().take(count).for_each(|waker| wake(waker));
-        if self.wakers.len() > count {
-            let behind = self.wakers.drain(count..);
-            behind.for_each(release);
+        let pending = std::mem::take(&mut self.pending);
+        self.wakers
+            .iter()
+            .take(pending)
+            .for_each(|waker| wake(waker));
+        if self.wakers.len() > pending {
+            self.wakers.drain(pending..).for_each(drop_waker);
         }
     }
 }
 
-/// A kept waker may be the last one of its task, and its drop is foreign code like its wake-up.
-impl Drop for Due {
+/// A kept waker may be the last reference to its task, and dropping it runs foreign code just as waking it does.
+impl Drop for WakeList {
     fn drop(&mut self) {
         for waker in std::mem::take(&mut self.wakers) {
-            release(waker);
+            drop_waker(waker);
         }
     }
 }
 
-/// Wakes a task, whatever its waker does: the others that wait must be woken, too.
+/// Wakes a task. A panic of its waker is caught, because the other waiters must be woken, too.
 pub(crate) fn wake(waker: &Waker) {
-    guarded(|| waker.wake_by_ref());
+    catch_panic(|| waker.wake_by_ref());
 }
 
-/// Drops a waker, whatever its drop does. Not under a lock: it may run foreign code.
-pub(crate) fn release<W>(waker: W) {
-    guarded(|| drop(waker));
+/// Drops a waker, and catches a panic of its drop. Must not be called under a lock, because the drop runs foreign code.
+pub(crate) fn drop_waker<W>(waker: W) {
+    catch_panic(|| drop(waker));
 }
 
-/// Runs foreign code. Its panic is not ours: the panic hook has reported it, and nothing here depends on its result.
-fn guarded(foreign: impl FnOnce()) {
+/// Runs foreign code. Its panic is ignored: the panic hook has reported it, and nothing here depends on its result.
+fn catch_panic(foreign: impl FnOnce()) {
     let _panicked = catch_unwind(AssertUnwindSafe(foreign));
 }

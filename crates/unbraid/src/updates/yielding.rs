@@ -7,45 +7,45 @@ use std::{
 
 use futures::Stream;
 
-/// Reads that are taken before the task yields.
+/// The number of reads after which the task yields.
 const READS: u8 = 128;
 
-/// A source that is pending once in a while. Decoding goes on until a read brings an update, and a source that is always
-/// ready with none would hold its thread for ever.
-pub(super) struct Fair<S> {
+/// A source that is pending once in a while. Decoding goes on until a read brings an update, so a source that is always
+/// ready with none would otherwise hold its thread forever.
+pub(super) struct YieldingSource<S> {
     source: S,
-    taken: u8,
-    /// Whether it was pending only for the sake of other tasks.
+    reads: u8,
+    /// Whether it was last pending only to let other tasks run.
     yielded: bool,
 }
 
-impl<S> Fair<S> {
+impl<S> YieldingSource<S> {
     pub(super) fn new(source: S) -> Self {
         Self {
             source,
-            taken: 0,
+            reads: 0,
             yielded: false,
         }
     }
 
-    /// Whether the source itself may have more: it was last pending so that other tasks have their turn.
+    /// Whether it was last pending only to let other tasks run, so that the source itself may have more.
     pub(super) fn has_yielded(&self) -> bool {
         self.yielded
     }
 }
 
-impl<S: Stream + Unpin> Stream for Fair<S> {
+impl<S: Stream + Unpin> Stream for YieldingSource<S> {
     type Item = S::Item;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
-        self.yielded = self.taken >= READS;
+        self.yielded = self.reads >= READS;
         if self.yielded {
-            self.taken = 0;
+            self.reads = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         let polled = Pin::new(&mut self.source).poll_next(cx);
-        self.taken = if polled.is_ready() { self.taken + 1 } else { 0 };
+        self.reads = if polled.is_ready() { self.reads + 1 } else { 0 };
         polled
     }
 }
