@@ -23,9 +23,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let role = message.role.as_deref().unwrap_or("?");
         match &message.part {
             Part::Text(text) => println!("{role}: {:?}", text.as_str()),
-            Part::FunctionName { call, name, .. } => println!("{role}: call {call} is {name}"),
-            Part::FunctionArguments { call, arguments } => {
-                println!("{role}: call {call} + {:?}", arguments.as_str());
+            Part::FunctionName {
+                call_index, name, ..
+            } => println!("{role}: call {call_index} is {name}"),
+            Part::FunctionArguments {
+                call_index,
+                arguments,
+            } => {
+                println!("{role}: call {call_index} + {:?}", arguments.as_str());
             }
             _ => {}
         }

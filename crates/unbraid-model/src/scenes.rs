@@ -15,8 +15,8 @@ use loom::{model::Builder, sync::Notify};
 
 use crate::{
     sync::primitives::{Arc, Ordering},
-    sync::shared::{Settle, Watched, Watcher},
-    sync::wait_list::Topics,
+    sync::shared::{ApplyPending, Shared, Watcher},
+    sync::wait_list::Interest,
 };
 
 /// Plays a scene in every order that its threads can take.
@@ -44,9 +44,9 @@ fn play(preemptions: Option<usize>, scene: impl Fn() + Send + Sync + 'static) {
 
 /// Wakes a task of the model.
 #[derive(Default)]
-struct Bell(Notify);
+struct CountingWaker(Notify);
 
-impl Wake for Bell {
+impl Wake for CountingWaker {
     fn wake(self: Arc<Self>) {
         self.0.notify();
     }
@@ -58,31 +58,31 @@ impl Wake for Bell {
 
 /// Runs a task on this thread. It sleeps until it is woken, or is woken once for no reason.
 fn run<F: Future>(task: F) -> F::Output {
-    let bell = Arc::new(Bell::default());
-    let waker = Waker::from(Arc::clone(&bell));
+    let counter = Arc::new(CountingWaker::default());
+    let waker = Waker::from(Arc::clone(&counter));
     let mut task = pin!(task);
     loop {
         match task.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
-            Poll::Pending => bell.0.wait(),
+            Poll::Pending => counter.0.wait(),
         }
     }
 }
 
 /// A watcher that is forgotten when a scene fails: then the checker gives no locks any more, and would abort the process.
-struct Seat<T: Settle>(Option<Watcher<T>>);
+struct Seat<T: ApplyPending>(Option<Watcher<T>>);
 
-impl<T: Settle> Seat<T> {
-    fn at(watched: &Arc<Watched<T>>) -> Self {
-        Self(Some(Watcher::new(watched)))
+impl<T: ApplyPending> Seat<T> {
+    fn at(shared: &Arc<Shared<T>>) -> Self {
+        Self(Some(Watcher::new(shared)))
     }
 
-    fn of(topics: Topics, watched: &Arc<Watched<T>>) -> Self {
-        Self(Some(Watcher::of(topics, watched)))
+    fn of(interest: Interest, shared: &Arc<Shared<T>>) -> Self {
+        Self(Some(Watcher::with_interest(interest, shared)))
     }
 }
 
-impl<T: Settle> Deref for Seat<T> {
+impl<T: ApplyPending> Deref for Seat<T> {
     type Target = Watcher<T>;
 
     fn deref(&self) -> &Watcher<T> {
@@ -90,13 +90,13 @@ impl<T: Settle> Deref for Seat<T> {
     }
 }
 
-impl<T: Settle> DerefMut for Seat<T> {
+impl<T: ApplyPending> DerefMut for Seat<T> {
     fn deref_mut(&mut self) -> &mut Watcher<T> {
         self.0.as_mut().expect("it is taken by the drop alone")
     }
 }
 
-impl<T: Settle> Drop for Seat<T> {
+impl<T: ApplyPending> Drop for Seat<T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             std::mem::forget(self.0.take());

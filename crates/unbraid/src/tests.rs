@@ -17,17 +17,20 @@ mod limits;
 mod locked_log;
 mod loss;
 mod merge;
+mod outcomes;
 mod pending_batches;
 mod portions;
 mod race;
 mod runtime;
 mod shared;
 mod small_reads;
+mod snapshot;
 mod streams;
 mod timers;
 mod usage;
 mod waker_panics;
 pub(crate) mod wakers;
+mod weak;
 
 use std::{future::Future, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Requests between handles and the task that looks for them, as the reader does.
+//! CommandQueue between handles and the task that looks for them, as the reader does.
 
 use std::{
     future::poll_fn,
@@ -9,23 +9,27 @@ use loom::thread;
 
 use super::{Seat, check, check_most, run};
 use crate::{
-    sync::command_queue::Requests,
+    sync::command_queue::CommandQueue,
     sync::primitives::Arc,
-    sync::shared::{Settle, Watched},
-    sync::wait_list::{Due, SharedWaker, Topics},
+    sync::shared::{ApplyPending, Shared},
+    sync::wait_list::{Interest, SharedWaker, WakeList},
 };
 
-fn open() -> Arc<Requests<u8>> {
-    Arc::new(Requests::default())
+fn open() -> Arc<CommandQueue<u8>> {
+    Arc::new(CommandQueue::default())
 }
 
-fn asks(requests: &Arc<Requests<u8>>, request: u8) -> thread::JoinHandle<()> {
+fn asks(requests: &Arc<CommandQueue<u8>>, request: u8) -> thread::JoinHandle<()> {
     let requests = Arc::clone(requests);
-    thread::spawn(move || assert!(requests.ask(request)))
+    thread::spawn(move || assert!(requests.send(request)))
 }
 
 /// Waits until so many requests have come, each of them once.
-async fn heard(requests: &Requests<u8>, left: &mut Option<SharedWaker>, count: usize) -> Vec<u8> {
+async fn heard(
+    requests: &CommandQueue<u8>,
+    left: &mut Option<SharedWaker>,
+    count: usize,
+) -> Vec<u8> {
     let mut heard = Vec::new();
     while heard.len() < count {
         heard.extend(poll_fn(|cx| requests.poll(cx, left)).await);
@@ -52,9 +56,9 @@ fn one_request_behind_another_is_heard() {
         let requests = open();
         let asked = Arc::clone(&requests);
         let asker = thread::spawn(move || {
-            assert!(asked.ask(1));
-            assert!(asked.ask(2));
-            assert!(asked.ask(3));
+            assert!(asked.send(1));
+            assert!(asked.send(2));
+            assert!(asked.send(3));
         });
         assert_eq!(run(heard(&requests, &mut None, 3)), [1, 2, 3]);
         asker.join().unwrap();
@@ -97,23 +101,23 @@ fn a_request_asked_twice_is_heard_behind_the_second() {
     });
 }
 
-impl Settle for u8 {
-    fn settle(&mut self) {}
+impl ApplyPending for u8 {
+    fn apply_pending(&mut self) {}
 }
 
 #[test]
 fn a_task_that_is_woken_for_other_work_as_well_hears_every_request() {
     check_most(|| {
         let requests = open();
-        let source = Arc::new(Watched::new(0_u8));
+        let source = Arc::new(Shared::new(0_u8));
         let mut watcher = Seat::at(&source);
         let asker = asks(&requests, 1);
         let writer = thread::spawn(move || {
-            let mut due = Due::default();
+            let mut wake_list = WakeList::default();
             for _ in 0..2 {
-                source.put(&mut due, |value| {
+                source.defer(&mut wake_list, |value| {
                     *value += 1;
-                    Topics::ALL
+                    Interest::ALL
                 });
             }
         });
@@ -157,7 +161,7 @@ fn a_request_while_the_task_is_being_started_is_heard() {
         let asker = asks(&requests, 1);
         asker.join().unwrap();
         task.join().unwrap();
-        assert!(!requests.ask(2), "it has ended");
+        assert!(!requests.send(2), "it has ended");
     });
 }
 
@@ -167,7 +171,7 @@ fn a_request_beside_the_end_is_heard_or_given_back_or_refused() {
         let requests = open();
         let askers = [1, 2].map(|request| {
             let requests = Arc::clone(&requests);
-            thread::spawn(move || (request, requests.ask(request)))
+            thread::spawn(move || (request, requests.send(request)))
         });
         let cx = Context::from_waker(Waker::noop());
         let mut all = match requests.poll(&cx, &mut None) {
@@ -187,7 +191,7 @@ fn nothing_is_heard_behind_the_end() {
     check(|| {
         let requests = open();
         let asked = Arc::clone(&requests);
-        let asker = thread::spawn(move || asked.ask(1));
+        let asker = thread::spawn(move || asked.send(1));
         let given_back = requests.close();
         assert_eq!(asker.join().unwrap(), given_back == [1]);
         let heard = requests.poll(&Context::from_waker(Waker::noop()), &mut None);

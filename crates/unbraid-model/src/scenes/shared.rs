@@ -10,8 +10,8 @@ use loom::thread;
 use super::{Seat, check, check_most, run};
 use crate::{
     sync::primitives::Arc,
-    sync::shared::{Look, Settle, Watched, Watcher},
-    sync::wait_list::{Due, Topics},
+    sync::shared::{ApplyPending, Read, Shared, Watcher},
+    sync::wait_list::{Interest, WakeList},
 };
 
 /// What is put is applied by whoever looks first.
@@ -28,61 +28,61 @@ struct Value {
     sealed: bool,
 }
 
-impl Settle for Value {
-    fn settle(&mut self) {
+impl ApplyPending for Value {
+    fn apply_pending(&mut self) {
         self.applied += std::mem::take(&mut self.put);
         self.calls += std::mem::take(&mut self.calls_put);
     }
 }
 
-type Log = Watched<Value>;
+type Log = Shared<Value>;
 
 fn log() -> Arc<Log> {
-    Arc::new(Watched::new(Value::default()))
+    Arc::new(Shared::new(Value::default()))
 }
 
-fn put_text(log: &Log, due: &mut Due) {
-    log.put(due, |value| {
+fn put_text(log: &Log, wake_list: &mut WakeList) {
+    log.defer(wake_list, |value| {
         value.put += 1;
-        Topics::TEXTS
+        Interest::TEXT
     });
 }
 
-fn put_call(log: &Log, due: &mut Due) {
-    log.put(due, |value| {
+fn put_call(log: &Log, wake_list: &mut WakeList) {
+    log.defer(wake_list, |value| {
         value.calls_put += 1;
-        Topics::CALLS
+        Interest::CALLS
     });
 }
 
-fn put(log: &Log, due: &mut Due) {
-    log.put(due, |value| {
+fn put(log: &Log, wake_list: &mut WakeList) {
+    log.defer(wake_list, |value| {
         value.put += 1;
-        Topics::ALL
+        Interest::ALL
     });
 }
 
 fn close(log: &Log) {
-    log.tell_owner(|value| value.closed = true);
+    log.notify_owner(|value| value.closed = true);
 }
 
 fn seal(log: &Log) {
-    log.change(|value| value.sealed = true);
+    log.modify(|value| value.sealed = true);
 }
 
 async fn applied(watcher: &mut Watcher<Value>, count: u8) {
     watcher
-        .wait(|value| (value.applied >= count).then_some(()))
+        .wait_for(|value| (value.applied >= count).then_some(()))
         .await;
 }
 
 async fn sealed(watcher: &mut Watcher<Value>) {
-    watcher.wait(|value| value.sealed.then_some(())).await;
+    watcher.wait_for(|value| value.sealed.then_some(())).await;
 }
 
 fn end(log: &Log, count: u8) {
     assert_eq!(log.read(|value| value.applied), count);
-    assert_eq!(log.waiting(), 0, "who is gone leaves no waker behind");
+    assert_eq!(log.waiter_count(), 0, "who is gone leaves no waker behind");
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn a_watcher_sees_every_value_and_the_end() {
                 sealed(&mut watcher).await;
             });
         });
-        let mut due = Due::default();
-        put(&log, &mut due);
-        put(&log, &mut due);
+        let mut wake_list = WakeList::default();
+        put(&log, &mut wake_list);
+        put(&log, &mut wake_list);
         seal(&log);
         reader.join().unwrap();
         end(&log, 2);
@@ -110,11 +110,11 @@ fn a_watcher_sees_every_value_and_the_end() {
 fn the_owner_settles_what_nobody_waits_for() {
     check(|| {
         let log = log();
-        let tended = Arc::clone(&log);
-        let owner = thread::spawn(move || run(tended.tend(|value| value.applied == 2)));
-        let mut due = Due::default();
-        put(&log, &mut due);
-        put(&log, &mut due);
+        let driven = Arc::clone(&log);
+        let owner = thread::spawn(move || run(driven.drive(|value| value.applied == 2)));
+        let mut wake_list = WakeList::default();
+        put(&log, &mut wake_list);
+        put(&log, &mut wake_list);
         owner.join().unwrap();
         end(&log, 2);
     });
@@ -124,17 +124,17 @@ fn the_owner_settles_what_nobody_waits_for() {
 fn the_owner_ends_once_it_is_told_with_all_applied() {
     check(|| {
         let log = log();
-        let tended = Arc::clone(&log);
+        let driven = Arc::clone(&log);
         let owner = thread::spawn(move || {
-            run(tended.tend(|value| {
+            run(driven.drive(|value| {
                 assert_eq!(value.put, 0);
                 assert!(!value.closed || value.applied == 2);
                 value.closed
             }));
         });
-        let mut due = Due::default();
-        put(&log, &mut due);
-        put(&log, &mut due);
+        let mut wake_list = WakeList::default();
+        put(&log, &mut wake_list);
+        put(&log, &mut wake_list);
         close(&log);
         owner.join().unwrap();
         end(&log, 2);
@@ -145,11 +145,11 @@ fn the_owner_ends_once_it_is_told_with_all_applied() {
 fn a_choice_goes_from_its_first_batch_to_its_end() {
     check_most(|| {
         let log = log();
-        let tended = Arc::clone(&log);
+        let driven = Arc::clone(&log);
         let mut watcher = Seat::at(&log);
         let owner = thread::spawn(move || {
-            run(tended.tend(|value| value.closed));
-            tended.retire(|value| value.sealed = true);
+            run(driven.drive(|value| value.closed));
+            driven.detach_owner(|value| value.sealed = true);
         });
         let reader = thread::spawn(move || {
             run(async {
@@ -157,7 +157,7 @@ fn a_choice_goes_from_its_first_batch_to_its_end() {
                 sealed(&mut watcher).await;
             });
         });
-        put(&log, &mut Due::default());
+        put(&log, &mut WakeList::default());
         close(&log);
         owner.join().unwrap();
         reader.join().unwrap();
@@ -178,13 +178,13 @@ fn cancelled(log: &Arc<Log>) -> thread::JoinHandle<()> {
 fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_owner() {
     check(|| {
         let log = log();
-        let tended = Arc::clone(&log);
+        let driven = Arc::clone(&log);
         let cancelled = cancelled(&log);
-        let owner = thread::spawn(move || run(tended.tend(|value| value.applied == 2)));
-        let mut due = Due::default();
-        put(&log, &mut due);
+        let owner = thread::spawn(move || run(driven.drive(|value| value.applied == 2)));
+        let mut wake_list = WakeList::default();
+        put(&log, &mut wake_list);
         cancelled.join().unwrap();
-        put(&log, &mut due);
+        put(&log, &mut wake_list);
         owner.join().unwrap();
         end(&log, 2);
     });
@@ -197,10 +197,10 @@ fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_next_one() {
         let mut next = Seat::at(&log);
         let cancelled = cancelled(&log);
         let reader = thread::spawn(move || run(applied(&mut next, 2)));
-        let mut due = Due::default();
-        put(&log, &mut due);
+        let mut wake_list = WakeList::default();
+        put(&log, &mut wake_list);
         cancelled.join().unwrap();
-        put(&log, &mut due);
+        put(&log, &mut wake_list);
         reader.join().unwrap();
         end(&log, 2);
     });
@@ -210,16 +210,16 @@ fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_next_one() {
 fn a_watcher_that_does_not_look_leaves_the_next_put_to_the_owner() {
     check(|| {
         let log = log();
-        let (tended, mut watched) = (Arc::clone(&log), Seat::at(&log));
+        let (driven, mut shared) = (Arc::clone(&log), Seat::at(&log));
         let cx = Context::from_waker(Waker::noop());
-        let pending: Poll<()> = watched.poll(&cx, |_| Poll::Pending);
+        let pending: Poll<()> = shared.poll(&cx, |_| Poll::Pending);
         assert!(pending.is_pending());
-        let owner = thread::spawn(move || run(tended.tend(|value| value.applied == 2)));
-        let mut due = Due::default();
-        put(&log, &mut due);
-        put(&log, &mut due);
+        let owner = thread::spawn(move || run(driven.drive(|value| value.applied == 2)));
+        let mut wake_list = WakeList::default();
+        put(&log, &mut wake_list);
+        put(&log, &mut wake_list);
         owner.join().unwrap();
-        drop(watched);
+        drop(shared);
         end(&log, 2);
     });
 }
@@ -235,9 +235,9 @@ fn two_watchers_that_wait_again_and_again_miss_nothing() {
                 run(applied(&mut watcher, 2));
             })
         });
-        let mut due = Due::default();
-        put(&log, &mut due);
-        put(&log, &mut due);
+        let mut wake_list = WakeList::default();
+        put(&log, &mut wake_list);
+        put(&log, &mut wake_list);
         for reader in readers {
             reader.join().unwrap();
         }
@@ -250,9 +250,9 @@ async fn read_all(watcher: &mut Watcher<Value>, count: u8) {
     let mut read = 0;
     while read < count {
         read = poll_fn(|cx| {
-            watcher.poll_look(cx, |value| match value.applied {
-                applied if applied > read => Look::All(applied),
-                _ => Look::Nothing,
+            watcher.poll_read(cx, |value| match value.applied {
+                applied if applied > read => Read::CaughtUp(applied),
+                _ => Read::Pending,
             })
         })
         .await;
@@ -265,9 +265,9 @@ fn who_has_found_all_is_woken_for_more() {
         let log = log();
         let mut watcher = Seat::at(&log);
         let reader = thread::spawn(move || run(read_all(&mut watcher, 3)));
-        let mut due = Due::default();
+        let mut wake_list = WakeList::default();
         for _ in 0..3 {
-            put(&log, &mut due);
+            put(&log, &mut wake_list);
         }
         reader.join().unwrap();
         end(&log, 3);
@@ -278,15 +278,15 @@ fn who_has_found_all_is_woken_for_more() {
 fn who_has_found_all_and_looks_no_more_leaves_the_next_put_to_the_owner() {
     check(|| {
         let log = log();
-        let (tended, mut watcher) = (Arc::clone(&log), Seat::at(&log));
-        let owner = thread::spawn(move || run(tended.tend(|value| value.applied == 3)));
-        let mut due = Due::default();
-        put(&log, &mut due);
+        let (driven, mut watcher) = (Arc::clone(&log), Seat::at(&log));
+        let owner = thread::spawn(move || run(driven.drive(|value| value.applied == 3)));
+        let mut wake_list = WakeList::default();
+        put(&log, &mut wake_list);
         let cx = Context::from_waker(Waker::noop());
-        let found = watcher.poll_look(&cx, |value| Look::All(value.applied));
+        let found = watcher.poll_read(&cx, |value| Read::CaughtUp(value.applied));
         assert_eq!(found, Poll::Ready(1));
-        put(&log, &mut due);
-        put(&log, &mut due);
+        put(&log, &mut wake_list);
+        put(&log, &mut wake_list);
         owner.join().unwrap();
         drop(watcher);
         end(&log, 3);
@@ -297,18 +297,18 @@ fn who_has_found_all_and_looks_no_more_leaves_the_next_put_to_the_owner() {
 fn watchers_of_different_topics_see_each_change_of_theirs() {
     check_most(|| {
         let log = log();
-        let mut texts = Seat::of(Topics::TEXTS, &log);
-        let mut calls = Seat::of(Topics::CALLS, &log);
+        let mut texts = Seat::of(Interest::TEXT, &log);
+        let mut calls = Seat::of(Interest::CALLS, &log);
         let texts = thread::spawn(move || {
-            run(texts.wait(|value| (value.applied == 2).then_some(())));
+            run(texts.wait_for(|value| (value.applied == 2).then_some(())));
         });
         let calls = thread::spawn(move || {
-            run(calls.wait(|value| (value.calls == 1).then_some(())));
+            run(calls.wait_for(|value| (value.calls == 1).then_some(())));
         });
-        let mut due = Due::default();
-        put_text(&log, &mut due);
-        put_call(&log, &mut due);
-        put_text(&log, &mut due);
+        let mut wake_list = WakeList::default();
+        put_text(&log, &mut wake_list);
+        put_call(&log, &mut wake_list);
+        put_text(&log, &mut wake_list);
         texts.join().unwrap();
         calls.join().unwrap();
         end(&log, 2);
@@ -319,16 +319,16 @@ fn watchers_of_different_topics_see_each_change_of_theirs() {
 fn who_waits_for_the_end_alone_leaves_the_text_to_the_owner() {
     check_most(|| {
         let log = log();
-        let mut end_watcher = Seat::of(Topics::REST, &log);
-        let tended = Arc::clone(&log);
+        let mut end_watcher = Seat::of(Interest::OTHER, &log);
+        let driven = Arc::clone(&log);
         let owner = thread::spawn(move || {
-            run(tended.tend(|value| value.applied == 2));
-            seal(&tended);
+            run(driven.drive(|value| value.applied == 2));
+            seal(&driven);
         });
         let waits = thread::spawn(move || run(sealed(&mut end_watcher)));
-        let mut due = Due::default();
-        put_text(&log, &mut due);
-        put_text(&log, &mut due);
+        let mut wake_list = WakeList::default();
+        put_text(&log, &mut wake_list);
+        put_text(&log, &mut wake_list);
         owner.join().unwrap();
         waits.join().unwrap();
         end(&log, 2);
@@ -339,22 +339,22 @@ fn who_waits_for_the_end_alone_leaves_the_text_to_the_owner() {
 fn a_task_that_waits_for_two_topics_is_woken_for_each() {
     check(|| {
         let log = log();
-        let mut texts = Seat::of(Topics::TEXTS, &log);
-        let mut calls = Seat::of(Topics::CALLS, &log);
+        let mut texts = Seat::of(Interest::TEXT, &log);
+        let mut calls = Seat::of(Interest::CALLS, &log);
         let reader = thread::spawn(move || {
             let (mut text, mut call) = (0, 0);
             run(poll_fn(|cx| {
                 let look = |now: u8, before| {
                     if now > before {
-                        Look::All(now)
+                        Read::CaughtUp(now)
                     } else {
-                        Look::Nothing
+                        Read::Pending
                     }
                 };
-                if let Poll::Ready(now) = texts.poll_look(cx, |value| look(value.applied, text)) {
+                if let Poll::Ready(now) = texts.poll_read(cx, |value| look(value.applied, text)) {
                     text = now;
                 }
-                if let Poll::Ready(now) = calls.poll_look(cx, |value| look(value.calls, call)) {
+                if let Poll::Ready(now) = calls.poll_read(cx, |value| look(value.calls, call)) {
                     call = now;
                 }
                 if (text, call) == (2, 1) {
@@ -364,10 +364,10 @@ fn a_task_that_waits_for_two_topics_is_woken_for_each() {
                 }
             }));
         });
-        let mut due = Due::default();
-        put_text(&log, &mut due);
-        put_call(&log, &mut due);
-        put_text(&log, &mut due);
+        let mut wake_list = WakeList::default();
+        put_text(&log, &mut wake_list);
+        put_call(&log, &mut wake_list);
+        put_text(&log, &mut wake_list);
         reader.join().unwrap();
         end(&log, 2);
     });
@@ -393,9 +393,9 @@ fn a_task_that_waits_at_two_places_is_woken_for_each() {
                 }
             }));
         });
-        let mut due = Due::default(); // one for all logs, as the reader has it
-        put(&text, &mut due);
-        put(&calls, &mut due);
+        let mut wake_list = WakeList::default(); // one for all logs, as the reader has it
+        put(&text, &mut wake_list);
+        put(&calls, &mut wake_list);
         reader.join().unwrap();
         end(&text, 1);
         end(&calls, 1);
@@ -420,14 +420,14 @@ fn a_waker_may_look_at_the_value() {
         let cx = Context::from_waker(&looks);
         let mut wait = || watcher.poll(&cx, |_| Poll::<()>::Pending).is_pending();
         assert!(wait());
-        put(&log, &mut Due::default());
+        put(&log, &mut WakeList::default());
         assert!(wait());
         seal(&log);
-        assert!(log.poll_tend(&cx, &mut None, |_| false).is_pending());
+        assert!(log.poll_drive(&cx, &mut None, |_| false).is_pending());
         close(&log);
         // They own each other: somebody else takes the owner's place.
         let other = Context::from_waker(Waker::noop());
-        assert!(log.poll_tend(&other, &mut None, |_| false).is_pending());
+        assert!(log.poll_drive(&other, &mut None, |_| false).is_pending());
         drop(watcher);
         end(&log, 1);
     });

@@ -29,7 +29,6 @@ async fn check(completions: &Completions, expected: Option<u64>, after: Duration
         took >= after && took <= after + Duration::from_millis(5),
         "{took:?}"
     );
-    // The raw usage: with the feature `tokens` what was not reported is estimated.
     let usage = soon(completions.usage()).await;
     assert_eq!(usage.raw["completion_tokens"].as_u64(), expected);
     assert_eq!(ends(completions).await, ["0 finished \"Hi\""]);

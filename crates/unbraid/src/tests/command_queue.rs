@@ -13,8 +13,8 @@ use unbraid_testkit::script::{Script, Step, bytes, content};
 use super::{read, soon};
 use crate::{
     Completions, Source,
-    control::{Control, Controls, Guard, Receiver, Request},
-    sync::command_queue::Requests,
+    control::{CancelOnDrop, Command, CommandReceiver, ReaderControl, ReaderControls},
+    sync::command_queue::CommandQueue,
 };
 
 struct Silent;
@@ -23,25 +23,28 @@ impl Wake for Silent {
     fn wake(self: Arc<Self>) {}
 }
 
-fn poll(control: &Control) -> Poll<Vec<Request>> {
+fn poll(control: &ReaderControl) -> Poll<Vec<Command>> {
     control.poll(&Context::from_waker(Waker::noop()), &mut None)
 }
 
 #[test]
 fn a_request_before_the_reader_has_started_is_heard() {
-    let control = Control::default();
-    let cancel = Request::Cancel(ChoiceIndex(3));
-    control.ask(cancel.clone());
+    let control = ReaderControl::default();
+    let cancel = Command::Cancel(ChoiceIndex(3));
+    control.send(cancel.clone());
     assert_eq!(poll(&control), Poll::Ready(vec![cancel]));
     assert_eq!(poll(&control), Poll::Pending);
 }
 
 #[test]
 fn what_is_asked_of_all_readers_is_asked_of_one_that_is_being_started() {
-    for request in [Request::CancelAll, Request::Keep([ChoiceIndex(0)].into())] {
-        let controls = Controls::default();
+    for request in [
+        Command::CancelAll,
+        Command::KeepOnly([ChoiceIndex(0)].into()),
+    ] {
+        let controls = ReaderControls::default();
         let control = controls.add().unwrap();
-        controls.ask(request.clone());
+        controls.send(request.clone());
         assert!(controls.add().is_none(), "it is over");
         assert_eq!(poll(&control), Poll::Ready(vec![request]));
     }
@@ -49,15 +52,15 @@ fn what_is_asked_of_all_readers_is_asked_of_one_that_is_being_started() {
 
 #[test]
 fn a_reader_that_is_being_started_hears_that_every_handle_is_gone() {
-    let controls = Arc::new(Controls::default());
+    let controls = Arc::new(ReaderControls::default());
     let control = controls.add().unwrap();
-    drop(Guard { controls });
-    assert_eq!(poll(&control), Poll::Ready(vec![Request::CancelAll]));
+    drop(CancelOnDrop { controls });
+    assert_eq!(poll(&control), Poll::Ready(vec![Command::CancelAll]));
 }
 
 #[test]
 fn a_closed_queue_refuses_requests_and_gives_back_those_that_nobody_read() {
-    let requests = Requests::default();
+    let requests = CommandQueue::default();
     let silent = Arc::new(Silent);
     let waker = Waker::from(Arc::clone(&silent));
     let mut left = None;
@@ -65,14 +68,14 @@ fn a_closed_queue_refuses_requests_and_gives_back_those_that_nobody_read() {
     assert!(polled.is_pending());
     drop((waker, left));
     assert_eq!(Arc::strong_count(&silent), 2);
-    assert!(requests.ask(1));
+    assert!(requests.send(1));
     assert_eq!(requests.close(), [1]);
-    assert!(!requests.ask(2));
+    assert!(!requests.send(2));
     let polled = requests.poll(&Context::from_waker(Waker::noop()), &mut None);
     assert!(polled.is_pending());
     assert_eq!(requests.close(), [0_u8; 0]);
 
-    let requests = Requests::<u8>::default();
+    let requests = CommandQueue::<u8>::default();
     let waker = Waker::from(Arc::clone(&silent));
     let polled = requests.poll(&Context::from_waker(&waker), &mut None);
     assert!(polled.is_pending());
@@ -85,14 +88,14 @@ fn a_closed_queue_refuses_requests_and_gives_back_those_that_nobody_read() {
 async fn a_reader_that_is_done_before_its_start_is_known_is_not_kept() {
     let other = read([Step::Stall]);
     let cell = other.reader().expect("it runs");
-    let control = Arc::new(Control::default());
-    control.started(cell.clone());
+    let control = Arc::new(ReaderControl::default());
+    control.set_running(cell.clone());
     assert!(control.reader().is_some());
-    drop(Receiver::new(&control));
+    drop(CommandReceiver::new(&control));
     assert!(control.reader().is_none());
-    control.started(cell);
+    control.set_running(cell);
     assert!(control.reader().is_none(), "it would pin a dead mailbox");
-    control.ask(Request::CancelAll);
+    control.send(Command::CancelAll);
     assert!(poll(&control).is_pending(), "nobody is left to read it");
 }
 

@@ -28,9 +28,9 @@ async fn read(body: String) -> Vec<Update<'static>> {
 }
 
 /// The text of each choice and kind, added up as a user would.
-fn add_up<'u>(Updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<String> {
+fn concatenate<'u>(updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<String> {
     let mut texts: BTreeMap<(u32, String), String> = BTreeMap::new();
-    for update in Updates {
+    for update in updates {
         let mut add = |kind: String, piece: &Option<Fragment<'static>>| {
             let Some(piece) = piece else { return };
             assert_eq!((piece.low, piece.high), (None, None), "nobody need know");
@@ -55,7 +55,7 @@ async fn check(chunks: &[String], expected: &[&str]) {
     for end in [DONE, ""] {
         let body = chunks.concat() + end;
         let flat = read(body.clone()).await;
-        assert_eq!(add_up(&flat), expected);
+        assert_eq!(concatenate(&flat), expected);
         let ats: Vec<u64> = flat.iter().map(|update| update.event_index).collect();
         assert!(ats.is_sorted(), "{ats:?}");
         let source = || Script::of([&body]);
@@ -181,7 +181,7 @@ async fn halves_that_are_held_are_bounded() {
     let count = 3000;
     let mut body: String = (0..count).map(|choice| content(choice, HIGH)).collect();
     body.extend((0..count).map(|choice| content(choice, LOW)));
-    let texts = add_up(&read(body).await);
+    let texts = concatenate(&read(body).await);
     let whole = texts.iter().filter(|text| text.ends_with('😀')).count();
     assert_eq!(whole, crate::limits::MAX_ENTRIES);
     let alone = texts

@@ -165,18 +165,25 @@ async fn r53_messages_carry_the_role_and_keep_parts_apart() {
         .iter()
         .map(|message| match &message.part {
             Part::Text(text) => format!("{:?} text {:?}", message.role.as_deref(), &**text),
-            Part::FunctionName { call, id, name } => {
+            Part::FunctionName {
+                call_index,
+                id,
+                name,
+            } => {
                 assert_eq!(message.content(), "");
                 format!(
-                    "{:?} call {call} {:?} {:?}",
+                    "{:?} call {call_index} {:?} {:?}",
                     message.role.as_deref(),
                     id.as_deref(),
                     &**name
                 )
             }
-            Part::FunctionArguments { call, arguments } => {
+            Part::FunctionArguments {
+                call_index,
+                arguments,
+            } => {
                 format!(
-                    "{:?} call {call} {:?}",
+                    "{:?} call {call_index} {:?}",
                     message.role.as_deref(),
                     &**arguments
                 )
@@ -355,19 +362,19 @@ async fn r63_the_flat_view_and_the_choices_agree() {
         DONE.into(),
     ];
     let flat: Vec<_> =
-        soon(crate::Updates::from_byte_stream(Script::of(&reads)).collect::<Vec<_>>()).await;
+        soon(Updates::from_byte_stream(Script::of(&reads)).collect::<Vec<_>>()).await;
     let indices: Vec<_> = flat
         .iter()
         .map(|update| update.as_ref().unwrap().choice.map(|index| index.0))
         .collect();
     assert_eq!(indices, [Some(1), Some(0), Some(1), None]);
     let direct = Completions::from_byte_stream(Script::of(&reads));
-    let through = Completions::from_updates(crate::Updates::from_byte_stream(Script::of(&reads)));
+    let through = Completions::from_updates(Updates::from_byte_stream(Script::of(&reads)));
     assert_eq!(
         soon(direct.aggregate()).await,
         soon(through.aggregate()).await
     );
-    let broken = Completions::from_updates(crate::Updates::from_byte_stream(Script::new([
+    let broken = Completions::from_updates(Updates::from_byte_stream(Script::new([
         bytes(content(0, "a")),
         Step::Fail,
     ])));

@@ -12,12 +12,12 @@ use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 
 use super::{
     read, soon,
-    wakers::{bell, on_clone, poll_next, wait},
+    wakers::{counter, on_clone, poll_next, wait},
 };
 use crate::{
-    sync::command_queue::Requests,
-    sync::shared::{Watched, Watcher},
-    sync::wait_list::{Due, Topics},
+    sync::command_queue::CommandQueue,
+    sync::shared::{Shared, Watcher},
+    sync::wait_list::{Interest, WakeList},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -49,51 +49,51 @@ thread_local! {
 
 #[test]
 fn a_clone_that_panics_is_made_by_the_poller_and_under_no_lock() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let (mut watcher, mut other) = (Watcher::new(&watched), Watcher::new(&watched));
-    let ((one, waker), (two, other_waker)) = (bell(false), bell(false));
+    let shared = Arc::new(Shared::new(0_u8));
+    let (mut watcher, mut other) = (Watcher::new(&shared), Watcher::new(&shared));
+    let ((one, waker), (two, other_waker)) = (counter(false), counter(false));
     wait(&mut other, &other_waker);
-    let same = Arc::clone(&watched);
+    let same = Arc::clone(&shared);
     fail_clone_beside(move || same.read(|_| {}));
     assert!(panics(|| wait(&mut watcher, &waker)), "it is the poller's");
     assert_eq!(FREE.take(), Some(true), "a clone was made under the lock");
     on_clone(|| {});
-    watched.put(&mut Due::default(), |_| Topics::ALL);
+    shared.defer(&mut WakeList::default(), |_| Interest::ALL);
     assert_eq!(two.woken.load(Ordering::Relaxed), 1);
     wait(&mut watcher, &waker);
-    watched.change(|_| {});
+    shared.modify(|_| {});
     assert_eq!(one.woken.load(Ordering::Relaxed), 1, "it can wait again");
 }
 
 #[test]
 fn whoever_changes_a_value_clones_no_waker() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let mut watchers: Vec<Watcher<u8>> = (0..4).map(|_| Watcher::new(&watched)).collect();
-    let bells: Vec<_> = (0..4).map(|_| bell(false)).collect();
-    for (watcher, (_, waker)) in watchers.iter_mut().zip(&bells) {
+    let shared = Arc::new(Shared::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..4).map(|_| Watcher::new(&shared)).collect();
+    let wakers: Vec<_> = (0..4).map(|_| counter(false)).collect();
+    for (watcher, (_, waker)) in watchers.iter_mut().zip(&wakers) {
         wait(watcher, waker);
     }
-    let owner = bell(false);
+    let owner = counter(false);
     let cx = Context::from_waker(&owner.1);
-    assert!(watched.poll_tend(&cx, &mut None, |_| false).is_pending());
+    assert!(shared.poll_drive(&cx, &mut None, |_| false).is_pending());
     on_clone(|| panic!("on purpose"));
-    watched.put(&mut Due::default(), |_| Topics::ALL);
-    watched.tell_owner(|_| {});
-    watched.change(|_| {});
+    shared.defer(&mut WakeList::default(), |_| Interest::ALL);
+    shared.notify_owner(|_| {});
+    shared.modify(|_| {});
     on_clone(|| {});
-    for (bell, _) in bells.iter().chain([&owner]) {
-        assert_eq!(bell.woken.load(Ordering::Relaxed), 1);
+    for (counter, _) in wakers.iter().chain([&owner]) {
+        assert_eq!(counter.woken.load(Ordering::Relaxed), 1);
     }
 }
 
 #[test]
 fn an_owners_clone_is_made_under_no_lock() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let same = Arc::clone(&watched);
+    let shared = Arc::new(Shared::new(0_u8));
+    let same = Arc::clone(&shared);
     fail_clone_beside(move || same.read(|_| {}));
     let cx = Context::from_waker(Waker::noop());
     assert!(panics(|| {
-        let _pending = watched.poll_tend(&cx, &mut None, |_| false);
+        let _pending = shared.poll_drive(&cx, &mut None, |_| false);
     }));
     assert_eq!(FREE.take(), Some(true));
     on_clone(|| {});
@@ -101,9 +101,9 @@ fn an_owners_clone_is_made_under_no_lock() {
 
 #[test]
 fn a_clone_that_panics_disturbs_no_request() {
-    let requests = Arc::new(Requests::<u8>::default());
+    let requests = Arc::new(CommandQueue::<u8>::default());
     let same = Arc::clone(&requests);
-    fail_clone_beside(move || assert!(same.ask(1)));
+    fail_clone_beside(move || assert!(same.send(1)));
     let cx = Context::from_waker(Waker::noop());
     let mut left = None;
     for _ in 0..2 {
@@ -131,50 +131,50 @@ impl Drop for Falls {
 }
 
 /// A waker that a writer has kept, and of which there is no other.
-fn kept(watched: &Arc<Watched<u8>>) -> Due {
-    let mut due = Due::default();
-    let mut watcher = Watcher::new(watched);
+fn kept(shared: &Arc<Shared<u8>>) -> WakeList {
+    let mut wake_list = WakeList::default();
+    let mut watcher = Watcher::new(shared);
     wait(&mut watcher, &Waker::from(Arc::new(Falls)));
-    watched.put(&mut due, |_| Topics::ALL);
-    due
+    shared.defer(&mut wake_list, |_| Interest::ALL);
+    wake_list
 }
 
 #[test]
 fn a_kept_waker_whose_drop_panics_is_let_go() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let due = kept(&watched);
-    assert!(!panics(|| drop(due)), "by the writer's end");
-    let mut due = kept(&watched);
-    let put = || watched.put(&mut due, |_| Topics::ALL);
-    assert!(!panics(put), "by the next wake");
+    let shared = Arc::new(Shared::new(0_u8));
+    let wake_list = kept(&shared);
+    assert!(!panics(|| drop(wake_list)), "by the writer's end");
+    let mut wake_list = kept(&shared);
+    let defer = || shared.defer(&mut wake_list, |_| Interest::ALL);
+    assert!(!panics(defer), "by the next wake");
 }
 
 #[test]
 fn a_request_may_drop_a_waker_that_panics() {
-    let waits = |requests: &Requests<u8>| {
+    let waits = |requests: &CommandQueue<u8>| {
         let waker = Waker::from(Arc::new(Falls));
         let mut left = None;
         let polled = requests.poll(&Context::from_waker(&waker), &mut left);
         assert!(polled.is_pending());
     };
-    let requests = Requests::<u8>::default();
+    let requests = CommandQueue::<u8>::default();
     waits(&requests);
-    assert!(!panics(|| assert!(requests.ask(1))));
-    let requests = Requests::<u8>::default();
+    assert!(!panics(|| assert!(requests.send(1))));
+    let requests = CommandQueue::<u8>::default();
     waits(&requests);
     assert!(!panics(|| assert!(requests.close().is_empty())));
 }
 
 #[test]
 fn an_owner_whose_waker_panics_in_its_drop_still_seals_the_value() {
-    let watched = Watched::new(0_u8);
+    let shared = Shared::new(0_u8);
     let mut left = None;
     let waker = Waker::from(Arc::new(Falls));
-    let polled = watched.poll_tend(&Context::from_waker(&waker), &mut left, |_| false);
+    let polled = shared.poll_drive(&Context::from_waker(&waker), &mut left, |_| false);
     assert!(polled.is_pending());
     drop((left, waker));
-    assert!(!panics(|| watched.retire(|value| *value = 7)));
-    assert_eq!(watched.read(|value| *value), 7);
+    assert!(!panics(|| shared.detach_owner(|value| *value = 7)));
+    assert_eq!(shared.read(|value| *value), 7);
 }
 
 #[tokio::test(start_paused = true)]

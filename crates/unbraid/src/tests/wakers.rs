@@ -18,8 +18,8 @@ use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 use super::{read, soon};
 use crate::{
     Choice, Content,
-    sync::shared::{Watched, Watcher},
-    sync::wait_list::{Due, Topics},
+    sync::shared::{Shared, Watcher},
+    sync::wait_list::{Interest, WakeList},
 };
 
 thread_local! {
@@ -40,25 +40,25 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Counts how often it is woken, or panics instead.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct CountingWaker {
     pub(super) woken: AtomicU64,
     panics: bool,
 }
 
-impl Wake for Bell {
+impl Wake for CountingWaker {
     fn wake(self: Arc<Self>) {
         self.woken.fetch_add(1, Ordering::Relaxed);
         assert!(!self.panics, "on purpose");
     }
 }
 
-pub(super) fn bell(panics: bool) -> (Arc<Bell>, Waker) {
-    let bell = Arc::new(Bell {
+pub(super) fn counter(panics: bool) -> (Arc<CountingWaker>, Waker) {
+    let counter = Arc::new(CountingWaker {
         panics,
-        ..Bell::default()
+        ..CountingWaker::default()
     });
-    let waker = Waker::from(Arc::clone(&bell));
-    (bell, waker)
+    let waker = Waker::from(Arc::clone(&counter));
+    (counter, waker)
 }
 
 pub(super) fn wait(watcher: &mut Watcher<u8>, waker: &Waker) {
@@ -74,21 +74,21 @@ pub(super) fn poll_next(content: &mut Content, waker: &Waker) {
 
 #[test]
 fn a_waker_that_panics_keeps_nobody_else_asleep() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let mut watchers: Vec<Watcher<u8>> = (0..4).map(|_| Watcher::new(&watched)).collect();
-    let bells: Vec<_> = (0..4).map(|nth| bell(nth % 2 == 0)).collect();
-    let mut due = Due::default();
+    let shared = Arc::new(Shared::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..4).map(|_| Watcher::new(&shared)).collect();
+    let wakers: Vec<_> = (0..4).map(|nth| counter(nth % 2 == 0)).collect();
+    let mut wake_list = WakeList::default();
     for round in 0..2 {
-        for (watcher, (_, waker)) in watchers.iter_mut().zip(&bells) {
+        for (watcher, (_, waker)) in watchers.iter_mut().zip(&wakers) {
             wait(watcher, waker);
         }
         let woken = catch_unwind(AssertUnwindSafe(|| match round {
-            0 => watched.put(&mut due, |_| Topics::ALL),
-            _ => watched.change(|_| {}),
+            0 => shared.defer(&mut wake_list, |_| Interest::ALL),
+            _ => shared.modify(|_| {}),
         }));
         assert!(woken.is_ok(), "the panic is not the writer's");
-        for (bell, _) in &bells {
-            assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+        for (counter, _) in &wakers {
+            assert_eq!(counter.woken.swap(0, Ordering::Relaxed), 1);
         }
     }
 }
@@ -104,7 +104,7 @@ async fn a_waker_that_panics_disturbs_no_other_consumer() {
     let choice = soon(completions.first()).await.unwrap();
     let mut first = choice.content();
     assert_eq!(soon(first.next()).await.unwrap().unwrap(), "a");
-    let (_, waker) = bell(true);
+    let (_, waker) = counter(true);
     poll_next(&mut first, &waker);
     let mut other = choice.content();
     for expected in ["a", "b", "c"] {
@@ -118,32 +118,32 @@ async fn a_waker_that_panics_disturbs_no_other_consumer() {
 #[test]
 fn many_waiting_tasks_cost_each_change_linear_time() {
     const TASKS: usize = 200_000;
-    let watched = Arc::new(Watched::new(0_u8));
-    let mut watchers: Vec<Watcher<u8>> = (0..TASKS).map(|_| Watcher::new(&watched)).collect();
-    let bells: Vec<_> = (0..TASKS).map(|_| bell(false)).collect();
-    let mut due = Due::default();
+    let shared = Arc::new(Shared::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..TASKS).map(|_| Watcher::new(&shared)).collect();
+    let wakers: Vec<_> = (0..TASKS).map(|_| counter(false)).collect();
+    let mut wake_list = WakeList::default();
     let before = tokio::time::Instant::now();
     for _ in 0..5 {
-        for (watcher, (_, waker)) in watchers.iter_mut().zip(&bells) {
+        for (watcher, (_, waker)) in watchers.iter_mut().zip(&wakers) {
             wait(watcher, waker);
         }
-        watched.put(&mut due, |_| Topics::ALL);
-        for (bell, _) in &bells {
-            assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+        shared.defer(&mut wake_list, |_| Interest::ALL);
+        for (counter, _) in &wakers {
+            assert_eq!(counter.woken.swap(0, Ordering::Relaxed), 1);
         }
     }
     drop(watchers);
-    assert_eq!(watched.waiting(), 0);
+    assert_eq!(shared.waiter_count(), 0);
     assert!(before.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
 fn places_stay_right_when_others_leave_in_any_order() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let mut due = Due::default();
+    let shared = Arc::new(Shared::new(0_u8));
+    let mut wake_list = WakeList::default();
     for stride in [1, 3, 7] {
         let mut watchers: Vec<_> = (0..11)
-            .map(|_| Some((Watcher::new(&watched), bell(false))))
+            .map(|_| Some((Watcher::new(&shared), counter(false))))
             .collect();
         for gone in 0..watchers.len() {
             for (watcher, (_, waker)) in watchers.iter_mut().flatten() {
@@ -151,10 +151,10 @@ fn places_stay_right_when_others_leave_in_any_order() {
             }
             let at = gone * stride % watchers.len();
             watchers[at] = None;
-            assert_eq!(watched.waiting(), watchers.iter().flatten().count());
-            watched.put(&mut due, |_| Topics::ALL);
-            for (_, (bell, _)) in watchers.iter().flatten() {
-                assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+            assert_eq!(shared.waiter_count(), watchers.iter().flatten().count());
+            shared.defer(&mut wake_list, |_| Interest::ALL);
+            for (_, (counter, _)) in watchers.iter().flatten() {
+                assert_eq!(counter.woken.swap(0, Ordering::Relaxed), 1);
             }
         }
     }
@@ -163,23 +163,23 @@ fn places_stay_right_when_others_leave_in_any_order() {
 /// The task is woken once for all its places, also where other tasks have theirs in between.
 #[test]
 fn a_task_with_many_places_is_woken_once() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let mut watchers: Vec<Watcher<u8>> = (0..12).map(|_| Watcher::new(&watched)).collect();
-    let bells = [bell(false), bell(false), bell(false)];
-    let mut due = Due::default();
+    let shared = Arc::new(Shared::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..12).map(|_| Watcher::new(&shared)).collect();
+    let wakers = [counter(false), counter(false), counter(false)];
+    let mut wake_list = WakeList::default();
     for _ in 0..3 {
         for (nth, watcher) in watchers.iter_mut().enumerate() {
-            wait(watcher, &bells[nth % 3].1);
+            wait(watcher, &wakers[nth % 3].1);
         }
-        watched.put(&mut due, |_| Topics::ALL);
-        for (bell, _) in &bells {
-            assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+        shared.defer(&mut wake_list, |_| Interest::ALL);
+        for (counter, _) in &wakers {
+            assert_eq!(counter.woken.swap(0, Ordering::Relaxed), 1);
         }
     }
 }
 
 /// A choice whose text is waited for twice: by a task that takes what comes, and by one that is dropped after "b".
-async fn dropped_after_b(rest: Vec<Step>) -> (Choice, Arc<Bell>, crate::Completions) {
+async fn dropped_after_b(rest: Vec<Step>) -> (Choice, Arc<CountingWaker>, crate::Completions) {
     let mut steps = vec![
         bytes(content(0, "a")),
         Step::Pause(SECOND),
@@ -191,22 +191,22 @@ async fn dropped_after_b(rest: Vec<Step>) -> (Choice, Arc<Bell>, crate::Completi
     let choice = soon(completions.first()).await.unwrap();
     let mut content = choice.content();
     assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
-    let (bell, waker) = bell(false);
+    let (counter, waker) = counter(false);
     poll_next(&mut content, &waker);
     drop(waker);
     tokio::time::sleep(SECOND * 3 / 2).await;
-    assert_eq!(bell.woken.load(Ordering::Relaxed), 1);
+    assert_eq!(counter.woken.load(Ordering::Relaxed), 1);
     drop(content);
-    (choice, bell, completions)
+    (choice, counter, completions)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_cursors_waker_is_gone_by_the_next_delta() {
     let rest = vec![bytes(content(0, "c")), Step::Stall];
-    let (_choice, bell, _completions) = dropped_after_b(rest).await;
-    assert!(Arc::strong_count(&bell) <= 2, "at most one copy is kept");
+    let (_choice, counter, _completions) = dropped_after_b(rest).await;
+    assert!(Arc::strong_count(&counter) <= 2, "at most one copy is kept");
     tokio::time::sleep(SECOND).await;
-    assert_eq!(Arc::strong_count(&bell), 1);
+    assert_eq!(Arc::strong_count(&counter), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,9 +215,9 @@ async fn a_dropped_cursors_waker_is_gone_by_the_choices_end() {
         bytes(finish(0, "stop") + &content(1, "x")),
         Step::Stall, // the stream goes on
     ];
-    let (choice, bell, completions) = dropped_after_b(rest).await;
+    let (choice, counter, completions) = dropped_after_b(rest).await;
     assert!(soon(choice.finished()).await.is_ok());
-    assert_eq!(Arc::strong_count(&bell), 1);
+    assert_eq!(Arc::strong_count(&counter), 1);
     assert!(completions.closed().now_or_never().is_none());
 }
 
@@ -233,11 +233,11 @@ async fn consumers_that_wait_at_the_end_leave_no_waker_behind() {
     let choice = soon(completions.first()).await.unwrap();
     let mut content = choice.content();
     assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
-    let (bell, waker) = bell(false);
+    let (counter, waker) = counter(false);
     poll_next(&mut content, &waker);
     drop(waker);
     tokio::time::sleep(SECOND * 2).await;
-    assert_eq!(bell.woken.load(Ordering::Relaxed), 1, "for the end");
+    assert_eq!(counter.woken.load(Ordering::Relaxed), 1, "for the end");
     drop(content);
-    assert_eq!(Arc::strong_count(&bell), 1);
+    assert_eq!(Arc::strong_count(&counter), 1);
 }
