@@ -1,7 +1,7 @@
-//! The synchronisation that is our own, under a model checker.
+//! Loom models of unbraid's own synchronization primitives.
 //!
-//! `unbraid`'s own source files are built here a second time, with the types of `loom` for those of the standard library.
-//! Each scene runs in every order that its threads can take; one in which somebody sleeps for ever is told as a deadlock.
+//! `unbraid`'s source files are compiled here a second time, with loom's types in place of the standard library's. Each scene
+//! runs in every order that its threads can take. An order in which a task sleeps forever is reported as a deadlock.
 #![cfg(test)]
 
 mod scenes;

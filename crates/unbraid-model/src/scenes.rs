@@ -1,7 +1,8 @@
-//! What every scene needs: a checker, and tasks.
+//! What every scene needs: the checker, and a minimal executor.
 
 mod command_queue;
 mod ends;
+mod interest;
 mod shared;
 
 use std::{
@@ -19,34 +20,34 @@ use crate::{
     sync::wait_list::Interest,
 };
 
-/// Plays a scene in every order that its threads can take.
+/// Runs a scene in every order that its threads can take.
 fn check(scene: impl Fn() + Send + Sync + 'static) {
-    play(None, scene);
+    run_orders(None, scene);
 }
 
-/// As [`check`], where three threads have too much to do: only the orders with at most three preemptions, or with as many as
+/// As [`check`], for scenes with too many orders: runs only those with at most three preemptions, or as many as
 /// `LOOM_MAX_PREEMPTIONS` says.
 fn check_most(scene: impl Fn() + Send + Sync + 'static) {
-    play(Some(3), scene);
+    run_orders(Some(3), scene);
 }
 
-fn play(preemptions: Option<usize>, scene: impl Fn() + Send + Sync + 'static) {
-    let played = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&played);
+fn run_orders(preemptions: Option<usize>, scene: impl Fn() + Send + Sync + 'static) {
+    let orders = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&orders);
     let mut builder = Builder::new();
     builder.preemption_bound = preemptions.map(|most| builder.preemption_bound.unwrap_or(most));
     builder.check(move || {
         count.fetch_add(1, Ordering::Relaxed);
         scene();
     });
-    println!("{} orders", played.load(Ordering::Relaxed));
+    println!("{} orders", orders.load(Ordering::Relaxed));
 }
 
-/// Wakes a task of the model.
+/// Wakes a task of a scene.
 #[derive(Default)]
-struct CountingWaker(Notify);
+struct NotifyWaker(Notify);
 
-impl Wake for CountingWaker {
+impl Wake for NotifyWaker {
     fn wake(self: Arc<Self>) {
         self.0.notify();
     }
@@ -56,47 +57,47 @@ impl Wake for CountingWaker {
     }
 }
 
-/// Runs a task on this thread. It sleeps until it is woken, or is woken once for no reason.
+/// Runs a task on this thread, which sleeps until it is woken. Loom also tries spurious wake-ups.
 fn run<F: Future>(task: F) -> F::Output {
-    let counter = Arc::new(CountingWaker::default());
-    let waker = Waker::from(Arc::clone(&counter));
+    let notify = Arc::new(NotifyWaker::default());
+    let waker = Waker::from(Arc::clone(&notify));
     let mut task = pin!(task);
     loop {
         match task.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
-            Poll::Pending => counter.0.wait(),
+            Poll::Pending => notify.0.wait(),
         }
     }
 }
 
-/// A watcher that is forgotten when a scene fails: then the checker gives no locks any more, and would abort the process.
-struct Seat<T: ApplyPending>(Option<Watcher<T>>);
+/// A watcher that is forgotten when a scene fails. Loom then grants no more locks, so dropping it would abort the process.
+struct ScopedWatcher<T: ApplyPending>(Option<Watcher<T>>);
 
-impl<T: ApplyPending> Seat<T> {
-    fn at(shared: &Arc<Shared<T>>) -> Self {
+impl<T: ApplyPending> ScopedWatcher<T> {
+    fn new(shared: &Arc<Shared<T>>) -> Self {
         Self(Some(Watcher::new(shared)))
     }
 
-    fn of(interest: Interest, shared: &Arc<Shared<T>>) -> Self {
+    fn with_interest(interest: Interest, shared: &Arc<Shared<T>>) -> Self {
         Self(Some(Watcher::with_interest(interest, shared)))
     }
 }
 
-impl<T: ApplyPending> Deref for Seat<T> {
+impl<T: ApplyPending> Deref for ScopedWatcher<T> {
     type Target = Watcher<T>;
 
     fn deref(&self) -> &Watcher<T> {
-        self.0.as_ref().expect("it is taken by the drop alone")
+        self.0.as_ref().expect("only the drop takes it")
     }
 }
 
-impl<T: ApplyPending> DerefMut for Seat<T> {
+impl<T: ApplyPending> DerefMut for ScopedWatcher<T> {
     fn deref_mut(&mut self) -> &mut Watcher<T> {
-        self.0.as_mut().expect("it is taken by the drop alone")
+        self.0.as_mut().expect("only the drop takes it")
     }
 }
 
-impl<T: ApplyPending> Drop for Seat<T> {
+impl<T: ApplyPending> Drop for ScopedWatcher<T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             std::mem::forget(self.0.take());

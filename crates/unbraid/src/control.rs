@@ -1,4 +1,4 @@
-//! What handles control: the commands that they send to the readers, and the end of a completion that nobody holds.
+//! Controls the readers of a completion: the commands that handles send, and the end when the last handle is dropped.
 
 use std::{
     ops::Deref,

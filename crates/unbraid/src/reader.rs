@@ -76,7 +76,7 @@ pub(crate) struct Reader {
     /// Empty reads since the last byte.
     empty_reads: usize,
     repoll: RepollHeuristic,
-    /// What the control was last given: whether every choice has ended.
+    /// Whether every choice has ended, as the control was last informed.
     all_choices_ended: bool,
     /// The router's count of updates when the completion was last published.
     published_updates: u64,
@@ -398,7 +398,7 @@ impl ReaderActor {
             reader.end_as_lost(&cell).await;
         }
         reader.close().instrument(span).await;
-        // A source may panic while its rest is read, too. The stream has closed by then, so nobody needs to know.
+        // A source may panic while its rest is read, too. The stream has closed by then, so the panic concerns no handle.
         let _drained = AssertUnwindSafe(reader.drain()).catch_unwind().await;
         drop(reader);
         stop_self(&me);

@@ -88,7 +88,7 @@ impl Updates {
     /// # async fn main() {
     /// let mut config = Config::default();
     /// config.strict = true;
-    /// let bytes = stream::iter([Ok::<_, std::io::Error>("data: {not json}\n\n")]);
+    /// let bytes = stream::iter([Ok::<_, std::io::Error>("no event stream\n\n")]);
     /// let mut updates = Updates::with_config(bytes, &config);
     /// assert!(updates.next().await.unwrap().is_err());
     /// # }

@@ -1,4 +1,4 @@
-//! CommandQueue between handles and the task that looks for them, as the reader does.
+//! Commands between handles and the task that receives them, like the reader.
 
 use std::{
     future::poll_fn,
@@ -7,7 +7,7 @@ use std::{
 
 use loom::thread;
 
-use super::{Seat, check, check_most, run};
+use super::{ScopedWatcher, check, check_most, run};
 use crate::{
     sync::command_queue::CommandQueue,
     sync::primitives::Arc,
@@ -15,88 +15,88 @@ use crate::{
     sync::wait_list::{Interest, SharedWaker, WakeList},
 };
 
-fn open() -> Arc<CommandQueue<u8>> {
+fn queue() -> Arc<CommandQueue<u8>> {
     Arc::new(CommandQueue::default())
 }
 
-fn asks(requests: &Arc<CommandQueue<u8>>, request: u8) -> thread::JoinHandle<()> {
-    let requests = Arc::clone(requests);
-    thread::spawn(move || assert!(requests.send(request)))
+fn send(commands: &Arc<CommandQueue<u8>>, command: u8) -> thread::JoinHandle<()> {
+    let commands = Arc::clone(commands);
+    thread::spawn(move || assert!(commands.send(command)))
 }
 
-/// Waits until so many requests have come, each of them once.
-async fn heard(
-    requests: &CommandQueue<u8>,
-    left: &mut Option<SharedWaker>,
+/// Receives this many commands, each of them once.
+async fn receive(
+    commands: &CommandQueue<u8>,
+    registered: &mut Option<SharedWaker>,
     count: usize,
 ) -> Vec<u8> {
-    let mut heard = Vec::new();
-    while heard.len() < count {
-        heard.extend(poll_fn(|cx| requests.poll(cx, left)).await);
+    let mut received = Vec::new();
+    while received.len() < count {
+        received.extend(poll_fn(|cx| commands.poll(cx, registered)).await);
     }
-    heard.sort_unstable();
-    heard
+    received.sort_unstable();
+    received
 }
 
 #[test]
-fn requests_of_two_threads_are_heard_both() {
+fn commands_of_two_threads_are_both_received() {
     check_most(|| {
-        let requests = open();
-        let askers = [asks(&requests, 1), asks(&requests, 2)];
-        assert_eq!(run(heard(&requests, &mut None, 2)), [1, 2]);
-        for asker in askers {
-            asker.join().unwrap();
+        let commands = queue();
+        let senders = [send(&commands, 1), send(&commands, 2)];
+        assert_eq!(run(receive(&commands, &mut None, 2)), [1, 2]);
+        for sender in senders {
+            sender.join().unwrap();
         }
     });
 }
 
 #[test]
-fn one_request_behind_another_is_heard() {
+fn a_command_after_another_is_received() {
     check(|| {
-        let requests = open();
-        let asked = Arc::clone(&requests);
-        let asker = thread::spawn(move || {
-            assert!(asked.send(1));
-            assert!(asked.send(2));
-            assert!(asked.send(3));
+        let commands = queue();
+        let sending = Arc::clone(&commands);
+        let sender = thread::spawn(move || {
+            assert!(sending.send(1));
+            assert!(sending.send(2));
+            assert!(sending.send(3));
         });
-        assert_eq!(run(heard(&requests, &mut None, 3)), [1, 2, 3]);
-        asker.join().unwrap();
+        assert_eq!(run(receive(&commands, &mut None, 3)), [1, 2, 3]);
+        sender.join().unwrap();
     });
 }
 
 #[test]
-fn a_request_is_heard_by_a_task_with_another_waker() {
+fn a_command_is_received_by_a_task_with_another_waker() {
     check_most(|| {
-        let requests = open();
-        let askers = [asks(&requests, 1), asks(&requests, 2)];
-        let mut left = None;
-        // It waits here first, then elsewhere.
-        let first = requests.poll(&Context::from_waker(Waker::noop()), &mut left);
+        let commands = queue();
+        let senders = [send(&commands, 1), send(&commands, 2)];
+        let mut registered = None;
+        // It waits with one waker first, then with another.
+        let first = commands.poll(&Context::from_waker(Waker::noop()), &mut registered);
         let mut all = match first {
-            Poll::Ready(requests) => requests,
+            Poll::Ready(commands) => commands,
             Poll::Pending => Vec::new(),
         };
-        all.extend(run(heard(&requests, &mut left, 2 - all.len())));
+        all.extend(run(receive(&commands, &mut registered, 2 - all.len())));
         all.sort_unstable();
         assert_eq!(all, [1, 2]);
-        for asker in askers {
-            asker.join().unwrap();
+        for sender in senders {
+            sender.join().unwrap();
         }
     });
 }
 
 #[test]
-fn a_request_asked_twice_is_heard_behind_the_second() {
+fn a_command_sent_twice_is_received_once_or_twice() {
     check_most(|| {
-        let requests = open();
-        let askers = [asks(&requests, 1), asks(&requests, 1)];
-        let mut left = None;
-        assert_eq!(run(heard(&requests, &mut left, 1)), [1]);
-        for asker in askers {
-            asker.join().unwrap();
+        let commands = queue();
+        let senders = [send(&commands, 1), send(&commands, 1)];
+        let mut registered = None;
+        assert_eq!(run(receive(&commands, &mut registered, 1)), [1]);
+        for sender in senders {
+            sender.join().unwrap();
         }
-        let rest = requests.poll(&Context::from_waker(Waker::noop()), &mut left);
+        let rest = commands.poll(&Context::from_waker(Waker::noop()), &mut registered);
         assert!(rest.is_pending() || rest == Poll::Ready(vec![1]));
     });
 }
@@ -106,12 +106,12 @@ impl ApplyPending for u8 {
 }
 
 #[test]
-fn a_task_that_is_woken_for_other_work_as_well_hears_every_request() {
+fn a_task_that_is_woken_for_other_work_receives_every_command() {
     check_most(|| {
-        let requests = open();
+        let commands = queue();
         let source = Arc::new(Shared::new(0_u8));
-        let mut watcher = Seat::at(&source);
-        let asker = asks(&requests, 1);
+        let mut watcher = ScopedWatcher::new(&source);
+        let sender = send(&commands, 1);
         let writer = thread::spawn(move || {
             let mut wake_list = WakeList::default();
             for _ in 0..2 {
@@ -121,11 +121,11 @@ fn a_task_that_is_woken_for_other_work_as_well_hears_every_request() {
                 });
             }
         });
-        let (mut left, mut heard, mut read) = (None, false, 0);
+        let (mut registered, mut received, mut read) = (None, false, 0);
         run(poll_fn(|cx| {
-            while let Poll::Ready(requests) = requests.poll(cx, &mut left) {
-                assert_eq!(requests, [1]);
-                heard = true;
+            while let Poll::Ready(commands) = commands.poll(cx, &mut registered) {
+                assert_eq!(commands, [1]);
+                received = true;
             }
             while read < 2 {
                 let more = |value: &u8| match *value {
@@ -137,64 +137,64 @@ fn a_task_that_is_woken_for_other_work_as_well_hears_every_request() {
                 };
                 read = value;
             }
-            if heard {
+            if received {
                 Poll::Ready(())
             } else {
                 Poll::Pending
             }
         }));
-        asker.join().unwrap();
+        sender.join().unwrap();
         writer.join().unwrap();
     });
 }
 
 /// A choice appears, and is cancelled, while the thread that starts its reader has not yet gone on.
 #[test]
-fn a_request_while_the_task_is_being_started_is_heard() {
+fn a_command_sent_while_the_task_is_being_started_is_received() {
     check_most(|| {
-        let requests = open();
-        let spawned = Arc::clone(&requests);
+        let commands = queue();
+        let spawned = Arc::clone(&commands);
         let task = thread::spawn(move || {
-            assert_eq!(run(heard(&spawned, &mut None, 1)), [1]);
+            assert_eq!(run(receive(&spawned, &mut None, 1)), [1]);
             assert!(spawned.close().is_empty());
         });
-        let asker = asks(&requests, 1);
-        asker.join().unwrap();
+        let sender = send(&commands, 1);
+        sender.join().unwrap();
         task.join().unwrap();
-        assert!(!requests.send(2), "it has ended");
+        assert!(!commands.send(2), "the task has ended");
     });
 }
 
 #[test]
-fn a_request_beside_the_end_is_heard_or_given_back_or_refused() {
+fn a_command_sent_during_the_end_is_received_or_returned_or_refused() {
     check_most(|| {
-        let requests = open();
-        let askers = [1, 2].map(|request| {
-            let requests = Arc::clone(&requests);
-            thread::spawn(move || (request, requests.send(request)))
+        let commands = queue();
+        let senders = [1, 2].map(|command| {
+            let commands = Arc::clone(&commands);
+            thread::spawn(move || (command, commands.send(command)))
         });
         let cx = Context::from_waker(Waker::noop());
-        let mut all = match requests.poll(&cx, &mut None) {
-            Poll::Ready(heard) => heard,
+        let mut all = match commands.poll(&cx, &mut None) {
+            Poll::Ready(received) => received,
             Poll::Pending => Vec::new(),
         };
-        all.extend(requests.close());
-        for asker in askers {
-            let (request, taken) = asker.join().unwrap();
-            assert_eq!(all.contains(&request), taken);
+        all.extend(commands.close());
+        for sender in senders {
+            let (command, taken) = sender.join().unwrap();
+            assert_eq!(all.contains(&command), taken);
         }
     });
 }
 
 #[test]
-fn nothing_is_heard_behind_the_end() {
+fn nothing_is_received_after_the_end() {
     check(|| {
-        let requests = open();
-        let asked = Arc::clone(&requests);
-        let asker = thread::spawn(move || asked.send(1));
-        let given_back = requests.close();
-        assert_eq!(asker.join().unwrap(), given_back == [1]);
-        let heard = requests.poll(&Context::from_waker(Waker::noop()), &mut None);
-        assert!(heard.is_pending());
+        let commands = queue();
+        let sending = Arc::clone(&commands);
+        let sender = thread::spawn(move || sending.send(1));
+        let returned = commands.close();
+        assert_eq!(sender.join().unwrap(), returned == [1]);
+        let received = commands.poll(&Context::from_waker(Waker::noop()), &mut None);
+        assert!(received.is_pending());
     });
 }

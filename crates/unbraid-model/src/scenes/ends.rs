@@ -1,16 +1,17 @@
-//! The end of a value, for those who wait for anything of it.
+//! The end of a value wakes every waiter.
 
 use loom::thread;
 
-use super::{Seat, check_most, run};
+use super::{ScopedWatcher, check_most, run};
 use crate::sync::{primitives::Arc, shared::Shared, wait_list::Interest};
 
-/// Whatever the interest are that somebody waits for, the end is one of them: nobody waits for ever.
+/// The end concerns every interest, so no waiter is left hanging.
 #[test]
-fn the_end_wakes_those_who_wait_for_anything() {
+fn the_end_wakes_waiters_of_every_interest() {
     check_most(|| {
         let sealed = Arc::new(Shared::new(0_u8));
-        let waiting = [Interest::TEXT, Interest::CALLS].map(|interest| Seat::of(interest, &sealed));
+        let waiting = [Interest::TEXT, Interest::CALLS]
+            .map(|interest| ScopedWatcher::with_interest(interest, &sealed));
         let readers = waiting.map(|mut watcher| {
             let ended = |value: &u8| (*value > 0).then_some(());
             thread::spawn(move || run(watcher.wait_for(ended)))

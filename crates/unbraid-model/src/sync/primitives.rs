@@ -1,8 +1,8 @@
-//! What stands in `unbraid`'s `sync`, as the model checker has it.
+//! The types that the synchronization primitives are built from, as loom provides them.
 
 use std::task::Waker;
 
-/// Nothing of ours is ordered by how its owners are counted, and counted by the checker each clone would multiply the orders.
+/// Our code does not rely on the order of reference counts, and modelling each clone would only multiply the orders.
 pub(crate) use std::sync::Arc;
 
 pub(crate) use loom::sync::{
@@ -10,7 +10,7 @@ pub(crate) use loom::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// As in `unbraid`, without what its tests need.
+/// As in `unbraid`, without the hook of its tests.
 pub(crate) fn clone_waker(waker: &Waker) -> Waker {
     waker.clone()
 }

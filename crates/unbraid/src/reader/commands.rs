@@ -28,7 +28,7 @@ impl Reader {
             Command::CancelAll => self.pipeline.abort(StreamError::Cancelled),
             Command::Drain => {
                 self.rest = Rest::Drain;
-                self.pipeline.abort(StreamError::Cancelled); // nobody is left to read it
+                self.pipeline.abort(StreamError::Cancelled); // no handle is left to read it
             }
             Command::Cancel(index) => self.cancel(index),
             Command::KeepOnly(winners) => {
@@ -41,7 +41,7 @@ impl Reader {
     }
 
     /// Cancels one choice. The source closes with the last of them. A choice that ended by itself keeps it open, because
-    /// the usage is still to come (U14).
+    /// the usage has not arrived yet (U14).
     fn cancel(&mut self, index: ChoiceIndex) {
         let slot = self.outbox().slot(index);
         let cancelled = slot.is_some_and(|slot| self.cancel_slot(slot));

@@ -50,7 +50,7 @@ struct ChoiceRoute {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RouteEnd {
     Open,
-    /// The choice was given its end. A choice that was cut by its own limit is among these: its error is not the stream's.
+    /// The choice has its end. A choice that was cut by its own limit is among these: its error is not the stream's.
     Ended,
     /// The choice ended with an error that the stream reports.
     Failed,

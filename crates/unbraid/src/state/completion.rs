@@ -24,10 +24,10 @@ pub(crate) struct CompletionState {
     own_warnings: Vec<Warning>,
     /// The reported usage, once the stream has closed.
     pub(crate) usage: Usage,
-    /// The reported usage with what was missing counted, once somebody has asked for it.
+    /// The reported usage with what was missing counted, once it was requested.
     pub(crate) estimated: Arc<OnceCell<Usage>>,
     pub(crate) tokenizer: Option<TokenizerSelector>,
-    /// What was asked, if the caller gave the request.
+    /// The prompt, if the caller provided the request.
     pub(crate) prompt: Arc<Prompt>,
     pub(crate) closed: Option<Closed>,
 }

@@ -1,4 +1,4 @@
-//! What handles ask of a reader: heard from the moment at which there is one, and refused once it is gone.
+//! The commands that handles send to a reader: queued from the moment it is created, and refused once it is gone.
 
 use std::{
     sync::Arc,
@@ -17,9 +17,9 @@ use crate::{
     sync::command_queue::CommandQueue,
 };
 
-struct Silent;
+struct NoopWaker;
 
-impl Wake for Silent {
+impl Wake for NoopWaker {
     fn wake(self: Arc<Self>) {}
 }
 
@@ -28,7 +28,7 @@ fn poll(control: &ReaderControl) -> Poll<Vec<Command>> {
 }
 
 #[test]
-fn a_request_before_the_reader_has_started_is_heard() {
+fn a_command_sent_before_the_reader_has_started_is_received() {
     let control = ReaderControl::default();
     let cancel = Command::Cancel(ChoiceIndex(3));
     control.send(cancel.clone());
@@ -37,21 +37,21 @@ fn a_request_before_the_reader_has_started_is_heard() {
 }
 
 #[test]
-fn what_is_asked_of_all_readers_is_asked_of_one_that_is_being_started() {
-    for request in [
+fn a_command_to_all_readers_reaches_one_that_is_being_started() {
+    for command in [
         Command::CancelAll,
         Command::KeepOnly([ChoiceIndex(0)].into()),
     ] {
         let controls = ReaderControls::default();
         let control = controls.add().unwrap();
-        controls.send(request.clone());
-        assert!(controls.add().is_none(), "it is over");
-        assert_eq!(poll(&control), Poll::Ready(vec![request]));
+        controls.send(command.clone());
+        assert!(controls.add().is_none(), "the completion has ended");
+        assert_eq!(poll(&control), Poll::Ready(vec![command]));
     }
 }
 
 #[test]
-fn a_reader_that_is_being_started_hears_that_every_handle_is_gone() {
+fn a_reader_that_is_being_started_learns_that_every_handle_is_gone() {
     let controls = Arc::new(ReaderControls::default());
     let control = controls.add().unwrap();
     drop(CancelOnDrop { controls });
@@ -59,51 +59,57 @@ fn a_reader_that_is_being_started_hears_that_every_handle_is_gone() {
 }
 
 #[test]
-fn a_closed_queue_refuses_requests_and_gives_back_those_that_nobody_read() {
-    let requests = CommandQueue::default();
-    let silent = Arc::new(Silent);
-    let waker = Waker::from(Arc::clone(&silent));
-    let mut left = None;
-    let polled = requests.poll(&Context::from_waker(&waker), &mut left);
+fn a_closed_queue_refuses_commands_and_returns_the_unread_ones() {
+    let commands = CommandQueue::default();
+    let noop = Arc::new(NoopWaker);
+    let waker = Waker::from(Arc::clone(&noop));
+    let mut registered = None;
+    let polled = commands.poll(&Context::from_waker(&waker), &mut registered);
     assert!(polled.is_pending());
-    drop((waker, left));
-    assert_eq!(Arc::strong_count(&silent), 2);
-    assert!(requests.send(1));
-    assert_eq!(requests.close(), [1]);
-    assert!(!requests.send(2));
-    let polled = requests.poll(&Context::from_waker(Waker::noop()), &mut None);
+    drop((waker, registered));
+    assert_eq!(Arc::strong_count(&noop), 2);
+    assert!(commands.send(1));
+    assert_eq!(commands.close(), [1]);
+    assert!(!commands.send(2));
+    let polled = commands.poll(&Context::from_waker(Waker::noop()), &mut None);
     assert!(polled.is_pending());
-    assert_eq!(requests.close(), [0_u8; 0]);
+    assert_eq!(commands.close(), [0_u8; 0]);
 
-    let requests = CommandQueue::<u8>::default();
-    let waker = Waker::from(Arc::clone(&silent));
-    let polled = requests.poll(&Context::from_waker(&waker), &mut None);
+    let commands = CommandQueue::<u8>::default();
+    let waker = Waker::from(Arc::clone(&noop));
+    let polled = commands.poll(&Context::from_waker(&waker), &mut None);
     assert!(polled.is_pending());
     drop(waker);
-    assert_eq!(requests.close(), [0_u8; 0]);
-    assert_eq!(Arc::strong_count(&silent), 1, "it keeps no waker");
+    assert_eq!(commands.close(), [0_u8; 0]);
+    assert_eq!(Arc::strong_count(&noop), 1, "the queue keeps no waker");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_is_done_before_its_start_is_known_is_not_kept() {
     let other = read([Step::Stall]);
-    let cell = other.reader().expect("it runs");
+    let cell = other.reader().expect("the reader runs");
     let control = Arc::new(ReaderControl::default());
     control.set_running(cell.clone());
     assert!(control.reader().is_some());
     drop(CommandReceiver::new(&control));
     assert!(control.reader().is_none());
     control.set_running(cell);
-    assert!(control.reader().is_none(), "it would pin a dead mailbox");
+    assert!(
+        control.reader().is_none(),
+        "it would keep a dead mailbox alive"
+    );
     control.send(Command::CancelAll);
-    assert!(poll(&control).is_pending(), "nobody is left to read it");
+    assert!(
+        poll(&control).is_pending(),
+        "no reader is left to receive it"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_killed_reader_refuses_requests() {
+async fn a_killed_reader_refuses_commands() {
     let completions = read([bytes(content(0, "a")), Step::Stall]);
     let choice = soon(completions.choice(0)).await.unwrap();
-    completions.reader().expect("it runs").kill();
+    completions.reader().expect("the reader runs").kill();
     assert!(soon(choice.finished()).await.is_err());
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(completions.reader().is_none());

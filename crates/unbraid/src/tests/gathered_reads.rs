@@ -1,4 +1,4 @@
-//! The reads of a large event are gathered: many tiny ones make one job, and what is complete does not wait for more.
+//! The reads of a large event are gathered: many tiny ones make one job, and a complete event does not wait for more.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -14,10 +14,10 @@ use crate::{Completions, Updates};
 
 const SIZE: usize = 512 * 1024;
 
-/// What a job takes at least of a source that is always ready.
+/// The number of bytes that a job takes at least from a source that is always ready.
 const GATHERED: usize = 64 * 1024;
 
-/// An event is large from here on.
+/// The size from which an event is large.
 const LARGE: usize = 128 * 1024;
 
 /// A stream with an event of many lines, each of which may be its last.
@@ -26,11 +26,11 @@ fn many_lines() -> String {
     content(0, "a") + &large + &content(0, "b") + &finish(0, "stop") + DONE
 }
 
-/// Each piece of the stream, with this behind it.
-fn pieces(stream: &str, behind: Option<Step>) -> Vec<Step> {
+/// Each piece of the stream, followed by this step.
+fn pieces(stream: &str, after: Option<Step>) -> Vec<Step> {
     let pieces = cut(stream, 7).into_iter();
     pieces
-        .flat_map(|piece| [Some(piece), behind.clone()])
+        .flat_map(|piece| [Some(piece), after.clone()])
         .flatten()
         .collect()
 }
@@ -44,8 +44,8 @@ fn check_jobs() {
 
 #[tokio::test(start_paused = true)]
 async fn tiny_reads_of_a_large_event_share_a_job() {
-    for behind in [None, Some(Step::Yield)] {
-        let completions = Completions::from_byte_stream(Script::new(pieces(&many_lines(), behind)));
+    for after in [None, Some(Step::Yield)] {
+        let completions = Completions::from_byte_stream(Script::new(pieces(&many_lines(), after)));
         let choice = soon(completions.first()).await.unwrap();
         let text = soon(choice.text()).await.unwrap();
         assert_eq!(text, "aab");
@@ -56,8 +56,8 @@ async fn tiny_reads_of_a_large_event_share_a_job() {
 
 #[tokio::test(start_paused = true)]
 async fn tiny_reads_of_a_large_event_share_a_job_of_the_flat_view() {
-    for behind in [None, Some(Step::Yield)] {
-        let flat = Updates::from_byte_stream(Script::new(pieces(&many_lines(), behind)));
+    for after in [None, Some(Step::Yield)] {
+        let flat = Updates::from_byte_stream(Script::new(pieces(&many_lines(), after)));
         let text = |update: Result<crate::Update<'static>, _>| {
             update.unwrap().content.map(|piece| piece.text)
         };
@@ -68,10 +68,10 @@ async fn tiny_reads_of_a_large_event_share_a_job_of_the_flat_view() {
     }
 }
 
-/// Steps in which a large event ends, after which nothing more comes.
+/// Steps in which a large event ends, and then the source stalls.
 fn then_stalls() -> Vec<Step> {
     let stream = content(0, "a") + &one_text(SIZE, "");
-    // A job has just been run when the end comes.
+    // A job has just run when the end arrives.
     let mut steps = pieces(stream.strip_suffix('\n').unwrap(), None);
     steps.extend([Step::Yield, bytes("\n"), Step::Stall]);
     steps
@@ -144,8 +144,8 @@ async fn large_events_are_the_same_in_tiny_reads() {
         let open = content(0, "a") + kind(SIZE, "m").trim_end();
         for (stream, fails) in [(&whole, false), (&open, false), (&open, true)] {
             let expected = by_demux(stream, fails);
-            for behind in [None, Some(Step::Yield)] {
-                let mut steps = pieces(stream, behind);
+            for after in [None, Some(Step::Yield)] {
+                let mut steps = pieces(stream, after);
                 steps.extend(fails.then_some(Step::Fail));
                 assert!(by_actors(steps).await == expected);
             }
@@ -153,7 +153,7 @@ async fn large_events_are_the_same_in_tiny_reads() {
     }
 }
 
-/// The end of a source that comes while bytes are gathered is not mistaken for the end of what they hold.
+/// A source that ends while bytes are gathered still has those bytes decoded.
 #[tokio::test(start_paused = true)]
 async fn a_source_that_ends_or_fails_loses_nothing_that_was_gathered() {
     for (stream, fails) in [(many_lines(), false), (many_lines(), true)] {

@@ -1,4 +1,6 @@
-//! Several sources as one completion: indices, ends, usage, and who closes what.
+//! Several sources as one completion: indices, ends, usage, and which source is closed when.
+
+mod races;
 
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ fn usage(prompt: u64, completion: u64) -> Step {
     ))
 }
 
-/// A whole answer of one choice.
+/// A complete answer of one choice.
 fn answer(text: &str) -> Vec<Step> {
     vec![
         bytes(content(0, text)),
@@ -37,7 +39,8 @@ fn probed(steps: impl IntoIterator<Item = Step>) -> (Source, Probe) {
     (Source::from_byte_stream(script), probe)
 }
 
-async fn settle() {
+/// Lets every other task run until all of them wait.
+async fn run_other_tasks() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
@@ -114,7 +117,7 @@ async fn e30_is_reported_for_the_whole_completion() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_news_of_the_stream_are_told_once_and_in_order() {
+async fn the_events_of_the_stream_are_emitted_once_and_in_order() {
     let completions = Completions::merge([
         source(answer("a")),
         source([Step::Fail]),
@@ -134,7 +137,7 @@ async fn the_news_of_the_stream_are_told_once_and_in_order() {
     assert_eq!(
         usage.prompt_tokens,
         Some(10),
-        "the source that gave nothing is left out"
+        "a source that brought nothing is left out"
     );
 }
 
@@ -169,17 +172,17 @@ async fn a_failed_source_is_the_error_of_its_choices() {
     let chain = std::iter::successors(Some(&error as &dyn std::error::Error), |error| {
         error.source()
     });
-    let told: Vec<String> = chain.map(ToString::to_string).collect();
+    let messages: Vec<String> = chain.map(ToString::to_string).collect();
     let expected = [
         "choice 2: the source failed after 6 bytes",
         "not a stream of completion chunks: it appears to be an error page (HTML)",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(messages, expected);
     assert!(soon(completions.closed()).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_if_all_sources_failed_has_the_stream() {
+async fn the_stream_fails_only_if_all_sources_failed() {
     let completions = Completions::merge([source([Step::Fail]), source([Step::Panic])]);
     assert_eq!(
         ends(&completions).await,
@@ -225,7 +228,7 @@ async fn a_failed_source_of_many_choices_opens_no_more_than_the_limit_allows() {
     }
 }
 
-/// The quadratic way takes minutes for so many.
+/// Quadratic time would be minutes for this many choices.
 #[tokio::test(start_paused = true)]
 async fn a_failed_source_opens_its_choices_in_linear_time() {
     const CHOICES: u32 = 100_000;
@@ -243,7 +246,7 @@ async fn a_failed_source_opens_its_choices_in_linear_time() {
 }
 
 #[test]
-fn without_a_runtime_it_says_so() {
+fn a_merge_without_a_runtime_is_an_error() {
     let completions = Completions::merge([source(answer("a"))]);
     assert!(matches!(
         block_on(completions.closed()),
@@ -252,7 +255,7 @@ fn without_a_runtime_it_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn indices_follow_the_sources_and_no_source_takes_those_of_another() {
+async fn indices_follow_the_order_of_the_sources_and_no_source_takes_those_of_another() {
     let two = |a: &str, b: &str| {
         [
             bytes(content(1, b)),
@@ -301,7 +304,7 @@ async fn a_cancelled_choice_closes_its_own_source() {
     );
     one.cancel();
     assert_eq!(outcome(&one).await.end.as_str(), "cancelled");
-    settle().await;
+    run_other_tasks().await;
     assert!(first_probe.closed() && !second_probe.closed());
     assert_eq!(two.snapshot().content, "b");
     completions.cancel();
@@ -320,22 +323,22 @@ async fn the_last_handle_closes_every_source() {
     let completions = Completions::merge([first, second]);
     let choice = soon(completions.choice(0)).await.unwrap();
     drop(completions);
-    settle().await;
+    run_other_tasks().await;
     assert!(!first_probe.closed() && !second_probe.closed());
     drop(choice);
-    settle().await;
+    run_other_tasks().await;
     assert!(first_probe.closed() && second_probe.closed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn sources_can_come_later_until_nobody_wants_them() {
+async fn sources_can_be_added_until_the_completion_has_no_handle() {
     let (completions, source_set) = Completions::builder().source_set();
     let first = source_set.add(source(answer("a")), 0..1).unwrap();
     assert!(soon(first.closed()).await.is_ok());
     assert_eq!(first.choices(), 1);
-    settle().await;
+    run_other_tasks().await;
     let waits = tokio::time::timeout(SECOND, completions.closed()).await;
-    assert!(waits.is_err(), "more may come");
+    assert!(waits.is_err(), "more sources may be added");
     let second = source_set.add(source([Step::Stall]), 1..2).unwrap();
     drop(source_set);
     completions.cancel();
@@ -345,7 +348,7 @@ async fn sources_can_come_later_until_nobody_wants_them() {
     ));
     assert!(
         soon(completions.closed()).await.is_ok(),
-        "one of two came through"
+        "one of the two was added"
     );
 
     let (completions, source_set) = Completions::builder().source_set();
@@ -359,111 +362,4 @@ async fn sources_can_come_later_until_nobody_wants_them() {
     let (completions, source_set) = Completions::builder().source_set();
     drop(completions);
     assert!(source_set.add(source([Step::Stall]), 0..1).is_none());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_race_is_over_for_those_that_have_not_even_appeared() {
-    let (slow, slow_probe) = probed([bytes(content(0, "slow")), Step::Stall]);
-    let (unseen, unseen_probe) = probed([Step::Stall]);
-    let quick = [
-        bytes(content(0, "good")),
-        Step::Pause(SECOND),
-        bytes(content(0, " answer")),
-        bytes(finish(0, "stop")),
-        Step::Pause(SECOND),
-        usage(5, 2),
-        bytes(DONE),
-    ];
-    let completions = Completions::merge([slow, source(quick), unseen]);
-    let is_good = |choice: &crate::Transcript| choice.content().any(|delta| delta == "good");
-    let winners = soon(completions.first_where(1, is_good)).await;
-    assert_eq!(winners.len(), 1);
-    settle().await;
-    assert!(slow_probe.closed() && unseen_probe.closed());
-    assert_eq!(
-        soon(winners[0].text()).await.unwrap(),
-        "good answer",
-        "the winner goes on"
-    );
-    let mut ends = ends(&completions).await;
-    ends.sort_unstable();
-    let expected = [
-        "0 cancelled \"slow\"",
-        "1 finished \"good answer\"",
-        "2 cancelled \"\"",
-    ];
-    assert_eq!(ends, expected);
-    assert!(soon(completions.closed()).await.is_ok());
-    let usage = soon(completions.usage()).await;
-    assert_eq!(usage.raw["prompt_tokens"], 5, "its usage was waited for");
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_body_closes_when_its_winners_have_ended() {
-    let script = Script::new([
-        bytes(content(0, "a")),
-        bytes(content(1, "b")),
-        Step::Pause(SECOND),
-        bytes(content(2, "late")),
-        bytes(content(1, "B")),
-        bytes(finish(1, "stop")),
-        bytes(content(0, "A")),
-        Step::Stall,
-    ]);
-    let probe = script.probe();
-    let completions = Completions::from_byte_stream(script);
-    let winners = soon(completions.first_where(1, |choice| choice.index() == ChoiceIndex(1))).await;
-    assert_eq!(soon(winners[0].text()).await.unwrap(), "bB");
-    settle().await;
-    assert!(probe.closed(), "only losers would still use it");
-    assert_eq!(
-        ends(&completions).await,
-        [
-            "0 cancelled \"a\"",
-            "1 finished \"bB\"",
-            "2 cancelled \"late\""
-        ]
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_race_asks_once_a_batch_and_cancels_nobody_when_dropped_or_undecided() {
-    let steps = || {
-        [
-            bytes(content(0, "a") + &content(0, "b")),
-            Step::Pause(SECOND),
-            bytes(content(0, "c")),
-            bytes(finish(0, "stop")),
-            usage(1, 1),
-            bytes(DONE),
-        ]
-    };
-    let completions = Completions::from_byte_stream(Script::new(steps()));
-    let mut asked = Vec::new();
-    let never = completions.first_where(1, |choice| {
-        asked.push(choice.event_count());
-        false
-    });
-    assert!(soon(never).await.is_empty());
-    assert!(asked.len() <= 3 && asked.is_sorted(), "{asked:?}");
-    assert!(soon(completions.closed()).await.is_ok());
-
-    let completions = Completions::from_byte_stream(Script::new(steps()));
-    let dropped = tokio::time::timeout(
-        Duration::from_millis(1),
-        completions.first_where(1, |_| false),
-    )
-    .await;
-    assert!(dropped.is_err());
-    assert!(soon(completions.first_where(0, |_| true)).await.is_empty());
-    assert_eq!(ends(&completions).await, ["0 finished \"abc\""]);
-
-    let completions = Completions::from_byte_stream(Script::new(steps()));
-    assert_eq!(soon(completions.first_finished(1)).await.len(), 1);
-    let usage = soon(completions.usage()).await;
-    assert_eq!(
-        usage.prompt_tokens,
-        Some(1),
-        "nobody lost, so the usage is waited for"
-    );
 }

@@ -1,4 +1,4 @@
-//! What has come for a choice is applied by whoever looks first. Nothing may depend on who that is, or on whether anybody is.
+//! A batch is applied by the next task that reads the log. Nothing may depend on which task that is, or whether there is one.
 
 use std::{task::Poll, time::Duration};
 
@@ -14,18 +14,18 @@ fn pause() -> Step {
     Step::Pause(SECOND)
 }
 
-/// One choice, a piece of text each second, then its end.
+/// One choice with a text delta each second, then its end.
 fn a_second_apart() -> Vec<Step> {
-    let pieces = ["a", "b", "c"];
-    let mut steps: Vec<Step> = pieces
+    let texts = ["a", "b", "c"];
+    let mut steps: Vec<Step> = texts
         .iter()
-        .flat_map(|piece| [bytes(content(0, piece)), pause()])
+        .flat_map(|text| [bytes(content(0, text)), pause()])
         .collect();
     steps.extend([bytes(finish(0, "stop")), bytes(DONE)]);
     steps
 }
 
-/// A stream that waits for its next item, as a task that is at other work would leave it: woken, it does not look.
+/// A stream that waits for its next item and is not polled after it was woken, as if its task was busy.
 async fn waiting(choice: &Choice) -> Content {
     let mut content = choice.content();
     assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
@@ -33,30 +33,34 @@ async fn waiting(choice: &Choice) -> Content {
     content
 }
 
-/// Leaves the waker of this task.
+/// Registers the waker of this task.
 async fn idle(content: &mut Content) {
     let next = std::pin::pin!(content.next());
     assert!(matches!(futures::poll!(next), Poll::Pending));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_woken_and_does_not_look_holds_up_nobody() {
+async fn a_woken_consumer_that_never_polls_blocks_nobody() {
     let completions = read(a_second_apart());
     let choice = soon(completions.choice(0)).await.unwrap();
     let mut idle = waiting(&choice).await;
     tokio::time::sleep(SECOND * 3 / 2).await;
-    assert_eq!(choice.snapshot().content, "ab", "seen without it");
+    assert_eq!(
+        choice.snapshot().content,
+        "ab",
+        "it is applied without that consumer"
+    );
     assert!(soon(completions.closed()).await.is_ok());
     assert_eq!(outcome(&choice).await.message.content, "abc");
     let mut rest = Vec::new();
-    while let Some(Ok(piece)) = soon(idle.next()).await {
-        rest.push(piece);
+    while let Some(Ok(delta)) = soon(idle.next()).await {
+        rest.push(delta);
     }
-    assert_eq!(rest, ["b", "c"], "one item a delta, however late");
+    assert_eq!(rest, ["b", "c"], "one item per delta, however late");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_woken_and_dropped_takes_nothing_along() {
+async fn a_woken_consumer_that_is_dropped_loses_nothing_for_others() {
     let completions = read(a_second_apart());
     let choice = soon(completions.choice(0)).await.unwrap();
     let idle = waiting(&choice).await;
@@ -69,7 +73,7 @@ async fn who_is_woken_and_dropped_takes_nothing_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn timing_tells_when_a_delta_came_and_not_when_it_was_looked_at() {
+async fn timing_shows_when_a_delta_arrived_and_not_when_it_was_read() {
     let steps = [
         bytes(ROLE),
         pause(),
@@ -101,18 +105,18 @@ async fn a_machine_that_panics_in_a_consumers_task_ends_its_choice_and_not_the_t
     ];
     let completions = read(steps);
     let choice = soon(completions.choice(0)).await.unwrap();
-    let mut pieces = choice.content();
-    assert_eq!(soon(pieces.next()).await.unwrap().unwrap(), "a");
-    let lost = soon(pieces.next()).await.unwrap();
+    let mut content = choice.content();
+    assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
+    let lost = soon(content.next()).await.unwrap();
     assert_eq!(lost.unwrap_err().end().as_str(), "lost");
-    assert!(soon(pieces.next()).await.is_none());
+    assert!(soon(content.next()).await.is_none());
     let (choices, error) = all_choices(&completions).await;
     assert!(error.is_none());
     assert_eq!(outcome(&choices[1]).await.message.content, "b");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_panicked_leaves_nobody_waiting_behind_the_next_event() {
+async fn after_a_panic_of_the_machine_the_next_event_wakes_every_waiter() {
     let steps = [
         bytes(content(0, "a")),
         pause(),
@@ -123,24 +127,25 @@ async fn a_machine_that_panicked_leaves_nobody_waiting_behind_the_next_event() {
     ];
     let completions = read(steps);
     let choice = soon(completions.choice(0)).await.unwrap();
-    let mut pieces = choice.content();
+    let mut content = choice.content();
     let mut calls = choice.tool_calls();
-    let looks = async {
-        while let Some(Ok(_)) = pieces.next().await {}
+    let reads = async {
+        while let Some(Ok(_)) = content.next().await {}
         tokio::time::Instant::now()
     };
     let waits = async {
         assert!(calls.next().await.unwrap().is_err());
         tokio::time::Instant::now()
     };
-    let (lost, told) = futures::future::join(looks, tokio::time::timeout(60 * SECOND, waits)).await;
-    assert_eq!(told.unwrap() - lost, SECOND);
+    let (lost, ended) =
+        futures::future::join(reads, tokio::time::timeout(60 * SECOND, waits)).await;
+    assert_eq!(ended.unwrap() - lost, SECOND);
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_is_copied_at_once_comes_at_once() {
-    let piece = "a".repeat(1000);
-    let chunk = content(0, &piece).repeat(300);
+async fn a_replay_longer_than_one_copy_does_not_wait() {
+    let text = "a".repeat(1000);
+    let chunk = content(0, &text).repeat(300);
     let completions = read([bytes(chunk), Step::Pause(10_000 * SECOND)]);
     let choice = soon(completions.choice(0)).await.unwrap();
     let (mut content, mut events) = (choice.content(), choice.events());
@@ -158,7 +163,7 @@ async fn more_than_is_copied_at_once_comes_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_that_brings_two_texts_wakes_who_waits_for_either() {
+async fn a_read_that_brings_two_texts_wakes_the_waiters_of_both() {
     let call = |rest: &str| {
         let call = format!("{{\"index\":0,\"function\":{{{rest}}}}}");
         let delta = format!("{{\"tool_calls\":[{call}]}}");

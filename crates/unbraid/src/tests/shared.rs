@@ -1,4 +1,4 @@
-//! Who is woken at a shared value, and what is left behind.
+//! Which waiters a change of a shared value wakes, and what a dropped watcher leaves.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ impl ApplyPending for u8 {
     fn apply_pending(&mut self) {}
 }
 
-/// Counts how often it is woken.
+/// Counts its wake-ups.
 #[derive(Default)]
 struct Count(AtomicU64);
 
@@ -29,7 +29,7 @@ impl Wake for Count {
     }
 }
 
-/// A task that waits at a value, or at two places of it; how often it was woken since it was last asked.
+/// A task that waits for a value, perhaps with two watchers, and a count of its wake-ups since the last call.
 struct Task(Arc<Count>);
 
 impl Task {
@@ -53,7 +53,7 @@ impl Task {
 }
 
 #[test]
-fn what_is_put_wakes_each_waiting_task_once_or_else_the_owner() {
+fn deferred_work_wakes_each_waiting_task_once_or_else_the_owner() {
     let shared = Arc::new(Shared::new(0_u8));
     let (mut one, mut two) = (Watcher::new(&shared), Watcher::new(&shared));
     let (reader, owner) = (Task::new(), Task::new());
@@ -67,25 +67,25 @@ fn what_is_put_wakes_each_waiting_task_once_or_else_the_owner() {
     };
     let driven = shared.poll_drive(&Context::from_waker(&owner.waker()), &mut None, |_| false);
     assert!(driven.is_pending());
-    assert_eq!(defer(), (0, 1), "nobody else waits");
-    assert_eq!(defer(), (0, 0), "the owner was told");
+    assert_eq!(defer(), (0, 1), "no other waiter");
+    assert_eq!(defer(), (0, 0), "the owner has been woken already");
     reader.wait(&mut one);
     reader.wait(&mut two);
     assert_eq!(defer(), (1, 0));
-    assert_eq!(defer(), (0, 0), "it was told, too");
+    assert_eq!(defer(), (0, 0), "the reader has been woken already");
     let driven = shared.poll_drive(&Context::from_waker(&owner.waker()), &mut None, |_| false);
     assert!(driven.is_pending());
-    assert_eq!(defer(), (0, 1), "the reader is at other work");
+    assert_eq!(defer(), (0, 1), "the reader no longer waits");
     reader.wait(&mut two);
     drop(two);
     let driven = shared.poll_drive(&Context::from_waker(&owner.waker()), &mut None, |_| false);
     assert!(driven.is_pending());
-    assert_eq!(defer(), (0, 1), "who is gone does not wait");
+    assert_eq!(defer(), (0, 1), "a dropped watcher does not wait");
     assert_eq!(shared.read(|value| *value), 6);
 }
 
 #[test]
-fn who_waits_is_woken_for_its_topics_alone() {
+fn a_waiter_is_woken_for_its_interest_only() {
     let shared = Arc::new(Shared::new(0_u8));
     let mut texts = Watcher::with_interest(Interest::TEXT, &shared);
     let mut end = Watcher::with_interest(Interest::OTHER, &shared);
@@ -100,46 +100,50 @@ fn who_waits_is_woken_for_its_topics_alone() {
         (reader.woken(), waits.woken(), owner.woken())
     };
     assert_eq!(defer(Interest::TEXT), (1, 0, 0));
-    assert_eq!(defer(Interest::CALLS), (0, 0, 1), "nobody waits for those");
+    assert_eq!(defer(Interest::CALLS), (0, 0, 1), "no waiter is interested");
     assert_eq!(defer(Interest::ALL), (1, 1, 0));
 }
 
 #[test]
-fn who_waits_looks_again_only_if_it_was_told_or_is_another_task() {
+fn a_registered_watcher_reads_again_only_after_a_change_or_from_another_task() {
     let shared = Arc::new(Shared::new(0_u8));
     let mut watcher = Watcher::new(&shared);
     let (one, two) = (Task::new(), Task::new());
-    let mut looks = 0;
-    let mut look = |task: &Task, found: bool| {
+    let mut reads = 0;
+    let mut read = |task: &Task, found: bool| {
         let polled = watcher.poll(&Context::from_waker(&task.waker()), |_| {
-            looks += 1;
+            reads += 1;
             if found {
                 Poll::Ready(())
             } else {
                 Poll::Pending
             }
         });
-        (polled.is_ready(), looks)
+        (polled.is_ready(), reads)
     };
     let defer = || {
         shared.defer(&mut WakeList::default(), |_| Interest::ALL);
         (one.woken(), two.woken())
     };
-    assert_eq!(look(&one, false), (false, 1));
-    assert_eq!(look(&one, true), (false, 1), "it was not told of anything");
+    assert_eq!(read(&one, false), (false, 1));
+    assert_eq!(read(&one, true), (false, 1), "nothing has changed");
     assert_eq!(
-        look(&two, false),
+        read(&two, false),
         (false, 2),
-        "another task leaves its waker"
+        "another task registers its waker"
     );
     assert_eq!(defer(), (0, 1));
-    assert_eq!(look(&two, false), (false, 3));
-    assert_eq!(look(&one, true), (true, 4));
-    assert_eq!(defer(), (0, 0), "who has found something does not wait");
+    assert_eq!(read(&two, false), (false, 3));
+    assert_eq!(read(&one, true), (true, 4));
+    assert_eq!(
+        defer(),
+        (0, 0),
+        "a watcher that found something does not wait"
+    );
 }
 
 #[test]
-fn who_has_found_all_waits_at_once() {
+fn a_watcher_that_has_caught_up_waits_at_once() {
     let shared = Arc::new(Shared::new(0_u8));
     let mut watcher = Watcher::new(&shared);
     let task = Task::new();
@@ -166,7 +170,7 @@ fn who_has_found_all_waits_at_once() {
 }
 
 #[test]
-fn a_wait_for_something_else_looks_first() {
+fn a_wait_for_something_else_reads_first() {
     let shared = Arc::new(Shared::new(1_u8));
     let mut watcher = Watcher::new(&shared);
     let first = watcher
@@ -207,7 +211,7 @@ fn a_waker_that_owns_a_watcher_may_be_replaced() {
 }
 
 #[test]
-fn a_panic_under_the_lock_stops_no_reader() {
+fn a_panic_under_the_lock_does_not_stop_readers() {
     let shared = Arc::new(Shared::new(1_u8));
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         shared.modify(|_| panic!("on purpose"))

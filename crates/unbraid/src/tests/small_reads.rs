@@ -1,4 +1,4 @@
-//! A source that has something ready all the time, in tiny pieces, gives the other tasks their turn.
+//! A source that always has a tiny read ready lets other tasks run.
 
 use std::sync::{
     Arc,
@@ -9,14 +9,14 @@ use futures::stream;
 
 use crate::Completions;
 
-/// Far more than a turn takes, so that there are several.
+/// Far more reads than one poll takes, so that there are several polls.
 const READS: usize = 40_000;
 
-/// A turn takes at most 64 KiB, of which each piece is counted as 64 bytes and what it holds.
+/// One poll takes at most 64 KiB; each read counts as 64 bytes and its length.
 const READS_A_TURN: usize = 64 * 1024 / 64;
 
 #[tokio::test]
-async fn a_turn_of_the_reader_takes_a_bounded_number_of_tiny_reads() {
+async fn one_poll_of_the_reader_takes_a_bounded_number_of_tiny_reads() {
     let taken = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&taken);
     let reads = stream::iter((0..READS).map(move |_| {

@@ -1,4 +1,4 @@
-//! The running aggregate, and the questions that never wait.
+//! The running aggregate, and other methods that never wait.
 
 use std::time::Duration;
 

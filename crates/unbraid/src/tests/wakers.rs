@@ -1,4 +1,4 @@
-//! Wakers of foreign code: how many there may be, what they may do, and how long they are kept.
+//! Wakers run foreign code: how many there may be, what they may do, and how long they are kept.
 
 use std::{
     cell::RefCell,
@@ -26,19 +26,19 @@ thread_local! {
     static ON_CLONE: RefCell<Box<dyn FnMut()>> = RefCell::new(Box::new(|| {}));
 }
 
-/// Each clone of a waker begins with this.
+/// Every clone of a waker calls this first.
 pub(crate) fn in_clone() {
     ON_CLONE.with_borrow_mut(|work| work());
 }
 
-/// What each clone of a waker on this thread begins with from here on.
+/// Sets what every clone of a waker on this thread runs first.
 pub(super) fn on_clone(work: impl FnMut() + 'static) {
     ON_CLONE.set(Box::new(work));
 }
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts how often it is woken, or panics instead.
+/// Counts its wake-ups, and may panic at each.
 #[derive(Default)]
 pub(super) struct CountingWaker {
     pub(super) woken: AtomicU64,
@@ -66,14 +66,14 @@ pub(super) fn wait(watcher: &mut Watcher<u8>, waker: &Waker) {
     assert!(pending.is_pending());
 }
 
-/// Waits for the next piece of a text by a waker of its own.
+/// Waits for the next delta of a text with its own waker.
 pub(super) fn poll_next(content: &mut Content, waker: &Waker) {
     let next = pin!(content.next());
     assert!(next.poll(&mut Context::from_waker(waker)).is_pending());
 }
 
 #[test]
-fn a_waker_that_panics_keeps_nobody_else_asleep() {
+fn a_waker_that_panics_does_not_keep_others_asleep() {
     let shared = Arc::new(Shared::new(0_u8));
     let mut watchers: Vec<Watcher<u8>> = (0..4).map(|_| Watcher::new(&shared)).collect();
     let wakers: Vec<_> = (0..4).map(|nth| counter(nth % 2 == 0)).collect();
@@ -94,7 +94,7 @@ fn a_waker_that_panics_keeps_nobody_else_asleep() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waker_that_panics_disturbs_no_other_consumer() {
+async fn a_waker_that_panics_affects_no_other_consumer() {
     let steps = ["b", "c"].map(|text| [Step::Pause(SECOND), bytes(content(0, text))]);
     let steps = [bytes(content(0, "a"))]
         .into_iter()
@@ -114,7 +114,7 @@ async fn a_waker_that_panics_disturbs_no_other_consumer() {
     assert!(soon(completions.closed()).await.is_ok());
 }
 
-/// A bound in comparisons would need a hook in the code under test; the time that the quadratic way takes is minutes.
+/// Counting comparisons would need a hook in the code under test. Quadratic time would be minutes.
 #[test]
 fn many_waiting_tasks_cost_each_change_linear_time() {
     const TASKS: usize = 200_000;
@@ -138,7 +138,7 @@ fn many_waiting_tasks_cost_each_change_linear_time() {
 }
 
 #[test]
-fn places_stay_right_when_others_leave_in_any_order() {
+fn slots_stay_correct_when_waiters_leave_in_any_order() {
     let shared = Arc::new(Shared::new(0_u8));
     let mut wake_list = WakeList::default();
     for stride in [1, 3, 7] {
@@ -160,9 +160,9 @@ fn places_stay_right_when_others_leave_in_any_order() {
     }
 }
 
-/// The task is woken once for all its places, also where other tasks have theirs in between.
+/// The task is woken once for all its watchers, even if those of other tasks are in between.
 #[test]
-fn a_task_with_many_places_is_woken_once() {
+fn a_task_with_many_watchers_is_woken_once() {
     let shared = Arc::new(Shared::new(0_u8));
     let mut watchers: Vec<Watcher<u8>> = (0..12).map(|_| Watcher::new(&shared)).collect();
     let wakers = [counter(false), counter(false), counter(false)];
@@ -178,7 +178,7 @@ fn a_task_with_many_places_is_woken_once() {
     }
 }
 
-/// A choice whose text is waited for twice: by a task that takes what comes, and by one that is dropped after "b".
+/// A choice whose content is awaited by a task that is dropped after "b".
 async fn dropped_after_b(rest: Vec<Step>) -> (Choice, Arc<CountingWaker>, crate::Completions) {
     let mut steps = vec![
         bytes(content(0, "a")),
