@@ -187,7 +187,7 @@ impl CompletionsBuilder {
     /// use unbraid::{Completions, Metadata, Prompt};
     ///
     /// fn tokenizer(response: &Metadata, request: &Prompt) -> fn(&str) -> u64 {
-    ///     match response.model.as_deref().or(request.model()) {
+    ///     match response.model.as_deref().or_else(|| request.model()) {
     ///         Some("by-words") => |text| text.split_whitespace().count() as u64,
     ///         _ => |text| text.len() as u64 / unbraid::BYTES_PER_TOKEN,
     ///     }

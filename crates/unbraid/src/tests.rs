@@ -27,6 +27,7 @@ mod small_reads;
 mod snapshot;
 mod streams;
 mod timers;
+mod timing;
 mod usage;
 mod waker_panics;
 pub(crate) mod wakers;

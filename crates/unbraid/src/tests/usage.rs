@@ -87,7 +87,7 @@ async fn a_tokenizer_counts_what_was_not_reported() {
 async fn a_tokenizer_is_selected_by_the_response_and_the_request() {
     type Count = fn(&str) -> u64;
     let select = |response: &crate::Metadata, request: &crate::Prompt| -> Count {
-        match response.model.as_deref().or(request.model()) {
+        match response.model.as_deref().or_else(|| request.model()) {
             Some("bytes") => |text| text.len() as u64,
             _ => |_| 1,
         }
