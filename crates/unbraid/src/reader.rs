@@ -169,7 +169,8 @@ impl Reader {
                 self.clock.pause().await;
             }
         }
-        self.fail_unopened_choices(me).await;
+        self.fail_unopened_choices();
+        self.deliver(me).await;
     }
 
     async fn handle(&mut self, wakeup: Wakeup) {
@@ -194,8 +195,9 @@ impl Reader {
         tracing::error!("the reader of a completion panicked");
         self.source_status = SourceStatus::Ended;
         self.pipeline.abort(StreamError::Lost);
+        self.deliver(me).await; // what had arrived comes first
+        self.fail_unopened_choices();
         self.deliver(me).await;
-        self.fail_unopened_choices(me).await;
     }
 
     /// Reads whatever is ready, up to a bound, and waits only if nothing is.

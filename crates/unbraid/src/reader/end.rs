@@ -6,7 +6,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use ractor::ActorCell;
 use unbraid_core::{
     ChoiceEnd, Limit, LimitExceeded, StreamError, TransportError, Usage,
     limits::MAX_BYTES_AFTER_DONE,
@@ -65,8 +64,9 @@ impl Reader {
         self.end_stream(move |pipeline| pipeline.abort(error)).await;
     }
 
-    /// If one of several sources fails before its choices appeared, opens those choices so that they report the error.
-    pub(super) async fn fail_unopened_choices(&mut self, me: &ActorCell) {
+    /// If one of several sources fails before its choices appeared, opens those choices so that they report the error. They
+    /// are still to be delivered.
+    pub(super) fn fail_unopened_choices(&mut self) {
         let Some(Err(error)) = self.pipeline.router().closed() else {
             return;
         };
@@ -82,7 +82,6 @@ impl Reader {
             end => end,
         };
         self.outbox_mut().fail_unopened_choices(&end);
-        self.deliver(me).await;
     }
 
     /// The reported usage, with each choice's index within the completion.
