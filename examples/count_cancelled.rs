@@ -7,7 +7,7 @@ use std::error::Error;
 
 use futures::{StreamExt, stream};
 use serde_json::json;
-use unbraid::{Completions, StreamError};
+use unbraid::{Completions, StreamError, tokens::Counter};
 use unbraid_examples::{HAIKUS, body};
 
 #[tokio::main(flavor = "current_thread")]
@@ -17,6 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The prompt's tokens can only be counted if the request is known.
     let completions = Completions::builder()
         .request(&request)
+        .tokenizer_for(Counter::for_response)
         .from_byte_stream(body(until_first_finish()).chain(stream::pending()));
 
     let first = completions.first_finished(1).await;

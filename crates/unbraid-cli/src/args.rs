@@ -78,7 +78,9 @@ impl Reading {
     }
 
     pub(crate) fn builder(&self) -> unbraid::CompletionsBuilder {
-        unbraid::Completions::builder().config(self.options())
+        unbraid::Completions::builder()
+            .config(self.options())
+            .tokenizer_for(unbraid::tokens::Counter::for_response)
     }
 }
 

@@ -1,8 +1,9 @@
-//! The models, and what they share: the checker and a minimal executor.
+//! What every scene needs: the checker, and a minimal executor.
 
+mod command_queue;
 mod ends;
-mod requests;
-mod watched;
+mod interest;
+mod shared;
 
 use std::{
     ops::{Deref, DerefMut},
@@ -14,39 +15,39 @@ use std::{
 use loom::{model::Builder, sync::Notify};
 
 use crate::{
-    sync::{Arc, Ordering},
-    waiting::Topics,
-    watched::{Settle, Watched, Watcher},
+    sync::primitives::{Arc, Ordering},
+    sync::shared::{ApplyPending, Shared, Watcher},
+    sync::wait_list::Interest,
 };
 
-/// Runs a model in every interleaving of its threads.
+/// Runs a scene in every order that its threads can take.
 fn check(scene: impl Fn() + Send + Sync + 'static) {
-    play(None, scene);
+    run_orders(None, scene);
 }
 
-/// Like [`check`], for models with too many interleavings: only those with at most three preemptions, or with the number
-/// in `LOOM_MAX_PREEMPTIONS`.
+/// As [`check`], for scenes with too many orders: runs only those with at most three preemptions, or as many as
+/// `LOOM_MAX_PREEMPTIONS` says.
 fn check_most(scene: impl Fn() + Send + Sync + 'static) {
-    play(Some(3), scene);
+    run_orders(Some(3), scene);
 }
 
-fn play(preemptions: Option<usize>, scene: impl Fn() + Send + Sync + 'static) {
-    let played = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&played);
+fn run_orders(preemptions: Option<usize>, scene: impl Fn() + Send + Sync + 'static) {
+    let orders = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&orders);
     let mut builder = Builder::new();
-    builder.preemption_bound = preemptions.map(|limit| builder.preemption_bound.unwrap_or(limit));
+    builder.preemption_bound = preemptions.map(|most| builder.preemption_bound.unwrap_or(most));
     builder.check(move || {
         count.fetch_add(1, Ordering::Relaxed);
         scene();
     });
-    println!("{} interleavings", played.load(Ordering::Relaxed));
+    println!("{} orders", orders.load(Ordering::Relaxed));
 }
 
-/// A waker of the minimal executor.
+/// Wakes a task of a scene.
 #[derive(Default)]
-struct Bell(Notify);
+struct NotifyWaker(Notify);
 
-impl Wake for Bell {
+impl Wake for NotifyWaker {
     fn wake(self: Arc<Self>) {
         self.0.notify();
     }
@@ -56,33 +57,33 @@ impl Wake for Bell {
     }
 }
 
-/// Runs a task on this thread, which sleeps until the task is woken. Loom also models one spurious wake-up.
+/// Runs a task on this thread, which sleeps until it is woken. Loom also tries spurious wake-ups.
 fn run<F: Future>(task: F) -> F::Output {
-    let bell = Arc::new(Bell::default());
-    let waker = Waker::from(Arc::clone(&bell));
+    let notify = Arc::new(NotifyWaker::default());
+    let waker = Waker::from(Arc::clone(&notify));
     let mut task = pin!(task);
     loop {
         match task.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
-            Poll::Pending => bell.0.wait(),
+            Poll::Pending => notify.0.wait(),
         }
     }
 }
 
-/// A watcher that is leaked if a model fails. Its drop would take a lock, which aborts the process after a failure.
-struct Seat<T: Settle>(Option<Watcher<T>>);
+/// A watcher that is forgotten when a scene fails. Loom then grants no more locks, so dropping it would abort the process.
+struct ScopedWatcher<T: ApplyPending>(Option<Watcher<T>>);
 
-impl<T: Settle> Seat<T> {
-    fn at(watched: &Arc<Watched<T>>) -> Self {
-        Self(Some(Watcher::new(watched)))
+impl<T: ApplyPending> ScopedWatcher<T> {
+    fn new(shared: &Arc<Shared<T>>) -> Self {
+        Self(Some(Watcher::new(shared)))
     }
 
-    fn of(topics: Topics, watched: &Arc<Watched<T>>) -> Self {
-        Self(Some(Watcher::of(topics, watched)))
+    fn with_interest(interest: Interest, shared: &Arc<Shared<T>>) -> Self {
+        Self(Some(Watcher::with_interest(interest, shared)))
     }
 }
 
-impl<T: Settle> Deref for Seat<T> {
+impl<T: ApplyPending> Deref for ScopedWatcher<T> {
     type Target = Watcher<T>;
 
     fn deref(&self) -> &Watcher<T> {
@@ -90,13 +91,13 @@ impl<T: Settle> Deref for Seat<T> {
     }
 }
 
-impl<T: Settle> DerefMut for Seat<T> {
+impl<T: ApplyPending> DerefMut for ScopedWatcher<T> {
     fn deref_mut(&mut self) -> &mut Watcher<T> {
         self.0.as_mut().expect("only the drop takes it")
     }
 }
 
-impl<T: Settle> Drop for Seat<T> {
+impl<T: ApplyPending> Drop for ScopedWatcher<T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             std::mem::forget(self.0.take());

@@ -1,16 +1,9 @@
-//! The items of `unbraid`'s `sync` module, with the types of loom.
+//! The synchronization primitives of `unbraid`, built from its own source files with loom's types.
 
-use std::task::Waker;
-
-/// Not loom's `Arc`: no code depends on the order of reference counts, and each clone would multiply the interleavings.
-pub(crate) use std::sync::Arc;
-
-pub(crate) use loom::sync::{
-    Mutex, MutexGuard,
-    atomic::{AtomicBool, Ordering},
-};
-
-/// As in `unbraid`, without what its tests need.
-pub(crate) fn clone_waker(waker: &Waker) -> Waker {
-    waker.clone()
-}
+#[path = "../../unbraid/src/sync/command_queue.rs"]
+pub(crate) mod command_queue;
+pub(crate) mod primitives;
+#[path = "../../unbraid/src/sync/shared.rs"]
+pub(crate) mod shared;
+#[path = "../../unbraid/src/sync/wait_list.rs"]
+pub(crate) mod wait_list;

@@ -1,25 +1,18 @@
-//! How a stream is read, and the ways to start reading.
+//! How a stream is configured, and the methods that start reading.
 
-use std::{sync::Arc, time::Duration};
+mod read;
+mod timeouts;
 
-use futures::Stream;
+use std::sync::Arc;
+
 use serde_json::Value;
-use tokio::{io::AsyncRead, time::Instant};
 use unbraid_core::{
-    BoxError, Config, FinishPolicy, Limits, Prompt, Redact, StreamError, ThinkTags, Update,
-    tool_names,
+    Config, FinishPolicy, Limits, Metadata, Prompt, Redact, ThinkTags, Tokenizer, tool_names,
 };
 
-use crate::{
-    board::{Board, BoardWriter, Listing},
-    control::{Control, Controls},
-    handle::completions::Completions,
-    join::{Joined, Numbering},
-    reader::{Reader, Timeouts, has_time_driver},
-    source::Source,
-};
+use crate::{reader::Timeouts, state::tokenizer::TokenizerSelector};
 
-/// Settings of a completion's stream. The defaults suit every server that we know; all timeouts are off.
+/// Configures a completion. The defaults suit every server that we know; all timeouts are off.
 ///
 /// # Examples
 ///
@@ -40,24 +33,40 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct CompletionsBuilder {
-    options: Config,
+    config: Config,
     timeouts: Timeouts,
     prompt: Arc<Prompt>,
+    tokenizer: Option<TokenizerSelector>,
 }
 
 impl CompletionsBuilder {
-    /// All settings that [`Demux`](crate::Demux) takes, too, at once.
+    /// Sets everything at once that [`Demux`](crate::Demux) can be configured with, too. A [`redact`](Self::redact) that was
+    /// set before still applies.
     ///
-    /// What was to be [redacted](Self::redact) before still is.
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::{Completions, Config};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let bytes = stream::empty::<Result<Vec<u8>, std::io::Error>>();
+    /// let mut config = Config::default();
+    /// config.strict = true;
+    /// let completions = Completions::builder().config(config).from_byte_stream(bytes);
+    /// # completions.usage().await;
+    /// # }
+    /// ```
     #[must_use]
-    pub fn config(mut self, options: Config) -> Self {
-        let redact = self.options.redact;
-        self.options = options;
-        self.options.redact = redact.and(self.options.redact);
+    pub fn config(mut self, config: Config) -> Self {
+        let redact = self.config.redact;
+        self.config = config;
+        self.config.redact = redact.and(self.config.redact);
         self
     }
 
-    /// What is replaced in the errors that the server reports, beside what is replaced already; nothing by default.
+    /// Adds a replacement of secrets in the errors that the server reports; none by default.
     ///
     /// Servers repeat in their errors what they were sent, keys included. A client of `unbraid-http` sets this itself.
     ///
@@ -79,27 +88,42 @@ impl CompletionsBuilder {
     /// ```
     #[must_use]
     pub fn redact(mut self, redact: Redact) -> Self {
-        self.options.redact = self.options.redact.and(redact);
+        self.config.redact = self.config.redact.and(redact);
         self
     }
 
-    /// How many choices were asked for.
+    /// Sets how many choices were asked for, if that is known.
     ///
-    /// It is optional knowledge. With 1 every index is read as 0 (E12), with a warning if that mixed several answers (E13); with more, a
-    /// further choice is warned about (E29), and a stream of which every choice was cancelled is closed at once. Fewer choices at
-    /// the stream's end are warned about, too (E30).
+    /// With 1, every index is read as 0 (E12), with a warning if that mixed several answers (E13). With more, a further choice
+    /// yields a warning (E29), and a stream whose choices were all cancelled is closed at once. Fewer choices at the end of
+    /// the stream yield a warning, too (E30).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::Completions;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let bytes = stream::empty::<Result<Vec<u8>, std::io::Error>>();
+    /// let completions = Completions::builder().expect_choices(4).from_byte_stream(bytes);
+    /// # completions.usage().await;
+    /// # }
+    /// ```
     #[must_use]
     pub fn expect_choices(mut self, n: u32) -> Self {
-        self.options.expect_choices = Some(n);
+        self.config.expect_choices = Some(n);
         self
     }
 
-    /// The request that is answered: the JSON body as it was sent. It makes the prompt's tokens countable, and its tools
-    /// decide what the name of a call is that comes in pieces (T16), unless [`config`](Self::config) named some. Of a list
-    /// of prompts each is counted where a server reports them one by one (E15).
+    /// Sets the request that is answered: the JSON body as it was sent.
     ///
-    /// What counting needs is kept (see [`Prompt`]), and only the feature `tokens` counts. Without a request the prompt's
-    /// tokens are `None` unless the server reports them.
+    /// A [`tokenizer`](Self::tokenizer) can then count the tokens of the prompt; without a request they are `None` unless the
+    /// server reports them. In a list of prompts, each is counted if a server reports them one by one (E15). The request's
+    /// tools are used as [`tool_names`](Self::tool_names), unless some are set already.
+    ///
+    /// Only what counting needs is kept; see [`Prompt`].
     ///
     /// # Examples
     ///
@@ -119,28 +143,129 @@ impl CompletionsBuilder {
     #[must_use]
     pub fn request(mut self, request: &Value) -> Self {
         self.prompt = Arc::new(Prompt::from_request(request));
-        if self.options.choices_per_prompt.is_none() {
-            self.options.choices_per_prompt = self.prompt.choices_per_prompt();
+        if self.config.choices_per_prompt.is_none() {
+            self.config.choices_per_prompt = self.prompt.choices_per_prompt();
         }
-        if self.options.tools.is_empty() {
-            self.options.tools = tool_names(request);
+        if self.config.tools.is_empty() {
+            self.config.tools = tool_names(request);
         }
         self
     }
 
-    /// Ends the stream at the first line that is neither data, a comment nor blank (R04), at the first payload that is
-    /// not JSON (R07), and at the first delta that cannot be merged with those before it: a field changes its type (R11),
-    /// or comes again and is not text (R14).
+    /// Sets the names of the tools that the request declared.
+    ///
+    /// Some servers send the name of a call in several pieces, others repeat the whole name. The declared names decide which
+    /// of the two it is. [`request`](Self::request) sets them, too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::Completions;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let bytes = stream::empty::<Result<Vec<u8>, std::io::Error>>();
+    /// let completions = Completions::builder().tool_names(["get_weather", "get_time"]).from_byte_stream(bytes);
+    /// # completions.usage().await;
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn tool_names(mut self, names: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
+        self.config.tools = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the tokenizer that counts what the server did not report; without one, [`usage`](Completions::usage) returns
+    /// reported values only.
+    ///
+    /// The tokenizer is called when usage is first asked for, on a blocking thread. A closure from text to a count is a
+    /// tokenizer, too. For one that depends on the model, see [`tokenizer_for`](Self::tokenizer_for). The feature `tokens`
+    /// provides `tokens::Encoding`, the tokenizers of OpenAI's models.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::Completions;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"three short words\"},\"finish_reason\":\"stop\"}]}\n\n";
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    /// let words = |text: &str| text.split_whitespace().count() as u64;
+    /// let completions = Completions::builder().tokenizer(words).from_byte_stream(bytes);
+    /// assert_eq!(completions.usage().await.completion_tokens, Some(3));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn tokenizer(mut self, tokenizer: impl Tokenizer + 'static) -> Self {
+        self.tokenizer = Some(TokenizerSelector::fixed(tokenizer));
+        self
+    }
+
+    /// As [`tokenizer`](Self::tokenizer), for a tokenizer that depends on the model: `select` chooses it from the metadata of
+    /// the response and from the request, once the stream has closed.
+    ///
+    /// With the feature `tokens`, `tokenizer_for(tokens::Counter::for_response)` counts with the encoding of the model.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::{Completions, Metadata, Prompt};
+    ///
+    /// fn tokenizer(response: &Metadata, request: &Prompt) -> fn(&str) -> u64 {
+    ///     match response.model.as_deref().or_else(|| request.model()) {
+    ///         Some("by-words") => |text| text.split_whitespace().count() as u64,
+    ///         _ => |text| text.len() as u64 / unbraid::BYTES_PER_TOKEN,
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let body = "data: {\"model\":\"by-words\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"three short words\"}}]}\n\ndata: [DONE]\n\n";
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    /// let completions = Completions::builder().tokenizer_for(tokenizer).from_byte_stream(bytes);
+    /// assert_eq!(completions.usage().await.completion_tokens, Some(3));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn tokenizer_for<T: Tokenizer + 'static>(
+        mut self,
+        select: impl Fn(&Metadata, &Prompt) -> T + Send + Sync + 'static,
+    ) -> Self {
+        self.tokenizer = Some(TokenizerSelector::by_response(select));
+        self
+    }
+
+    /// Sets whether the stream ends at the first line that is neither data, a comment nor blank (R04), at the first payload
+    /// that is not JSON (R07), and at the first delta that cannot be merged with those before it: a field changes its type
+    /// (R11), or is repeated and is not text (R14).
     ///
     /// The fields `event`, `id` and `retry` are refused, too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::Completions;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let bytes = stream::empty::<Result<Vec<u8>, std::io::Error>>();
+    /// let completions = Completions::builder().strict(true).from_byte_stream(bytes);
+    /// # completions.usage().await;
+    /// # }
+    /// ```
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
-        self.options.strict = strict;
+        self.config.strict = strict;
         self
     }
 
-    /// The names of a delta's fields that hold reasoning, in the order of their priority, in place of the
-    /// [default ones](Config::reasoning_keys) (R3, R5).
+    /// Sets the names of a delta's fields that hold reasoning, in the order of their priority, in place of the
+    /// [default ones](Config::reasoning_keys) (R5).
     ///
     /// # Examples
     ///
@@ -153,24 +278,38 @@ impl CompletionsBuilder {
     /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"deliberation\":\"Hm.\"},\"finish_reason\":\"stop\"}]}\n\n";
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
     /// let completions = Completions::builder().reasoning_keys(["deliberation", "reasoning"]).from_byte_stream(bytes);
-    /// let finished = completions.first().await.unwrap().finished().await.unwrap();
-    /// assert_eq!(finished.message.reasoning, "Hm.");
+    /// let outcome = completions.first().await.unwrap().finished().await.unwrap();
+    /// assert_eq!(outcome.message.reasoning, "Hm.");
     /// # }
     /// ```
     #[must_use]
     pub fn reasoning_keys(mut self, keys: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
-        self.options.reasoning_keys = keys.into_iter().map(Into::into).collect();
+        self.config.reasoning_keys = keys.into_iter().map(Into::into).collect();
         self
     }
 
-    /// When a choice whose finish reason has come counts as ended.
+    /// Sets when a choice counts as ended after its finish reason has arrived.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::{Completions, FinishPolicy};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let bytes = stream::empty::<Result<Vec<u8>, std::io::Error>>();
+    /// let completions = Completions::builder().finish_policy(FinishPolicy::AtFinish).from_byte_stream(bytes);
+    /// # completions.usage().await;
+    /// # }
+    /// ```
     #[must_use]
     pub fn finish_policy(mut self, policy: FinishPolicy) -> Self {
-        self.options.finish_policy = policy;
+        self.config.finish_policy = policy;
         self
     }
 
-    /// Whether reasoning between `<think>` and `</think>` in the content is separated from it (C18); off by default.
+    /// Sets whether reasoning between `<think>` and `</think>` in the content is separated from it (C18); off by default.
     ///
     /// # Examples
     ///
@@ -190,163 +329,55 @@ impl CompletionsBuilder {
     /// ```
     #[must_use]
     pub fn think_tags(mut self, tags: ThinkTags) -> Self {
-        self.options.think_tags = tags;
+        self.config.think_tags = tags;
         self
     }
 
-    /// Whether usage that comes after `[DONE]` counts (U13); off by default.
+    /// Sets whether usage that arrives after `[DONE]` counts (U13); off by default.
     ///
     /// Every choice still ends at `[DONE]`. The stream closes, and with it [`usage`](Completions::usage) and
-    /// [`choices`](Completions::choices), when the body ends, 64 KiB later, or 100 ms later; without
-    /// [`timers`](Self::implicit_timers) as soon as the source has nothing ready.
+    /// [`choices`](Completions::choices), when the body ends, after another 64 KiB, or after 100 ms; without
+    /// [`implicit_timers`](Self::implicit_timers) as soon as the source is pending.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::Completions;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let bytes = stream::empty::<Result<Vec<u8>, std::io::Error>>();
+    /// let completions = Completions::builder().usage_after_done(true).from_byte_stream(bytes);
+    /// # completions.usage().await;
+    /// # }
+    /// ```
     #[must_use]
     pub fn usage_after_done(mut self, read: bool) -> Self {
-        self.options.usage_after_done = read;
+        self.config.usage_after_done = read;
         self
     }
 
-    /// The bounds of what is kept.
+    /// Sets the bounds of what is kept.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::{Completions, Limits};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let bytes = stream::empty::<Result<Vec<u8>, std::io::Error>>();
+    /// let mut limits = Limits::default();
+    /// limits.choices = 8;
+    /// let completions = Completions::builder().limits(limits).from_byte_stream(bytes);
+    /// # completions.usage().await;
+    /// # }
+    /// ```
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.options.limits = limits;
+        self.config.limits = limits;
         self
-    }
-
-    /// Ends the stream if no byte at all has come after this long.
-    #[must_use]
-    pub fn first_byte_timeout(mut self, after: Duration) -> Self {
-        self.timeouts.first_byte = Some(after);
-        self
-    }
-
-    /// Ends the stream if no byte has come for this long since the last one. Comments count as bytes (S4).
-    #[must_use]
-    pub fn idle_timeout(mut self, after: Duration) -> Self {
-        self.timeouts.idle = Some(after);
-        self
-    }
-
-    /// Ends the stream if it has not closed by itself after this long.
-    #[must_use]
-    pub fn total_timeout(mut self, after: Duration) -> Self {
-        self.timeouts.total = Some(after);
-        self
-    }
-
-    /// Whether the library may use timers of its own accord; `true` unless said otherwise.
-    ///
-    /// With timers a choice whose finish reason has come ends after 250 ms of silence, and what is left of a finished
-    /// body is read for at most 100 ms. Say `false` in a runtime without a time driver: tokio cannot be asked whether
-    /// there is one, and the attempt is a caught panic whose message is printed. Without timers such a choice ends with
-    /// the next event, and nothing is waited for.
-    #[must_use]
-    pub fn implicit_timers(mut self, timers: bool) -> Self {
-        self.timeouts.implicit = timers;
-        self
-    }
-
-    /// Reads a stream of byte chunks, cut anywhere: an HTTP body of server-sent events.
-    ///
-    /// It never fails: without a tokio runtime the stream is closed with [`StreamError::NoRuntime`], and with
-    /// [`StreamError::NoTimeDriver`] if a timeout is set and the runtime has no timers.
-    pub fn from_byte_stream<S, B, E>(self, bytes: S) -> Completions
-    where
-        S: Stream<Item = Result<B, E>> + Send + 'static,
-        B: AsRef<[u8]> + 'static,
-        E: Into<BoxError> + 'static,
-    {
-        self.read(Source::from_byte_stream(bytes))
-    }
-
-    /// Reads anything that is an [`AsyncRead`]: a file, a pipe, a socket. Fails as [`from_byte_stream`](Self::from_byte_stream) does.
-    pub fn from_reader<R>(self, reader: R) -> Completions
-    where
-        R: AsyncRead + Send + 'static,
-    {
-        self.read(Source::from_reader(reader))
-    }
-
-    /// Reads updates that were decoded elsewhere (R64): by [`Updates`](crate::Updates), or from another provider's format.
-    ///
-    /// Updates of one event share their `at`, which never falls, and the last of them has `last` set: by that a choice
-    /// with a finish reason ends at its event's boundary. Limits on lines and events do not apply, nor does `strict`. Fails as [`from_byte_stream`](Self::from_byte_stream) does.
-    pub fn from_updates<S, E>(self, updates: S) -> Completions
-    where
-        S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
-        E: Into<StreamError> + 'static,
-    {
-        self.read(Source::from_updates(updates))
-    }
-
-    fn read(self, source: Source) -> Completions {
-        let board = self.board(None);
-        let controls = Arc::new(Controls::default());
-        if let Some(control) = controls.add() {
-            self.start(
-                source,
-                BoardWriter::new(&board),
-                &control,
-                Numbering::default(),
-                Instant::now(),
-            );
-        }
-        Completions::new(board, controls)
-    }
-
-    pub(crate) fn board(&self, joined: Option<Joined>) -> Arc<Board> {
-        Arc::new(Board::new(Listing {
-            prompt: Arc::clone(&self.prompt),
-            joined: joined.map(Box::new),
-            ..Listing::default()
-        }))
-    }
-
-    pub(crate) fn expected(&self) -> Option<u32> {
-        self.options.expect_choices
-    }
-
-    /// How one of several sources is read that may have so many choices. To expect one choice would read every index as 0
-    /// (E12), which mixes the answers of a server that gives several: that is done only where the caller asks for it.
-    pub(crate) fn of_source(mut self, choices: u32) -> Self {
-        let folds = self.options.expect_choices == Some(1);
-        self.options.expect_choices = (choices > 1 || folds).then_some(choices);
-        self
-    }
-
-    /// Starts a reader of a completion that began at `began`; where that cannot be, the board says why.
-    pub(crate) fn start(
-        self,
-        source: Source,
-        board: BoardWriter,
-        control: &Arc<Control>,
-        numbering: Numbering,
-        began: Instant,
-    ) {
-        if let Err(error) = self.check() {
-            control.finished();
-            return board.give_up(error);
-        }
-        let reader = Reader::new(
-            source,
-            self.options,
-            self.timeouts,
-            board,
-            control,
-            numbering,
-            began,
-        );
-        // If it does not start, the dropped writer tells that it is lost.
-        if let Some(actor) = reader.spawn() {
-            control.started(actor);
-        }
-    }
-
-    fn check(&self) -> Result<(), StreamError> {
-        // ractor would panic.
-        tokio::runtime::Handle::try_current().map_err(|_| StreamError::NoRuntime)?;
-        if self.timeouts.any() && !has_time_driver() {
-            return Err(StreamError::NoTimeDriver);
-        }
-        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What handles ask of the reader: cancel a choice, cancel all, or finish off a stream that nobody reads any more.
+//! Controls the readers of a completion: the commands that handles send, and the end when the last handle is dropped.
 
 use std::{
     ops::Deref,
@@ -9,192 +9,201 @@ use std::{
 use ractor::ActorCell;
 use unbraid_core::ChoiceIndex;
 
-use crate::{requests::Requests, waiting::SharedWaker};
+use crate::sync::{command_queue::CommandQueue, wait_list::SharedWaker};
 
-/// One wish of a handle.
+/// What a handle can ask of a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Request {
+pub(crate) enum Command {
+    /// Cancels one choice.
     Cancel(ChoiceIndex),
     CancelAll,
-    /// These have won, in rising order: every other choice is cancelled, those too that have not come yet.
-    Keep(Arc<[ChoiceIndex]>),
-    /// Every handle is gone and every choice has ended: read a bounded rest, so that the connection can be used again.
+    /// Cancels every choice but these, which are in ascending order, including choices that have not appeared yet.
+    KeepOnly(Arc<[ChoiceIndex]>),
+    /// Every handle is gone and every choice has ended: reads a bounded rest, so that the connection can be reused.
     Drain,
 }
 
-/// Requests on their way, and how to end the reader if it must not go on.
+/// Controls one reader: its commands, and its actor in case that it must be killed.
 #[derive(Debug, Default)]
-pub(crate) struct Control {
-    requests: Requests<Request>,
-    life: Mutex<Life>,
+pub(crate) struct ReaderControl {
+    commands: CommandQueue<Command>,
+    state: Mutex<ControlState>,
 }
 
 #[derive(Debug, Default)]
-struct Life {
-    /// Whether every choice has ended, so that only the stream's rest is missing.
-    ended: bool,
-    /// The reader, while it runs. A handle that outlives the stream must not pin a dead mailbox.
-    reader: Option<ActorCell>,
-    /// The reader is done; on another thread that can come before its start is told.
-    done: bool,
+struct ControlState {
+    lifecycle: Lifecycle,
+    /// Whether every choice has ended, so that only the rest of the stream is missing.
+    all_choices_ended: bool,
 }
 
-impl Control {
-    fn lock(&self) -> MutexGuard<'_, Life> {
-        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+/// The reader's actor is known only while it runs: a handle that outlives the stream must not keep a dead mailbox alive.
+#[derive(Debug, Default)]
+enum Lifecycle {
+    #[default]
+    Starting,
+    Running(ActorCell),
+    /// The reader is done. If it runs on another thread, it may be done before its start is recorded.
+    Done,
+}
+
+impl ReaderControl {
+    fn lock(&self) -> MutexGuard<'_, ControlState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn started(&self, reader: ActorCell) {
-        let mut life = self.lock();
-        if !life.done {
-            life.reader = Some(reader);
+    pub(crate) fn set_running(&self, reader: ActorCell) {
+        let mut state = self.lock();
+        if matches!(state.lifecycle, Lifecycle::Starting) {
+            state.lifecycle = Lifecycle::Running(reader);
         }
     }
 
-    /// The reader is done, or never started: requests are refused from here on.
-    pub(crate) fn finished(&self) {
-        let mut life = self.lock();
-        life.reader = None;
-        life.done = true;
-        drop(life);
-        // It drops a waker, which may run foreign code: not under the lock.
-        let missed = self.requests.close();
-        if !missed.is_empty() {
+    /// Records that the reader is done or was never started, and refuses further commands.
+    pub(crate) fn set_done(&self) {
+        self.lock().lifecycle = Lifecycle::Done;
+        // Closing the queue drops a waker, which may run foreign code: not under the lock.
+        let unread = self.commands.close();
+        if !unread.is_empty() {
             tracing::trace!(
-                requests = missed.len(),
-                "the stream closed before these requests were read"
+                commands = unread.len(),
+                "the stream closed before these commands were read"
             );
         }
     }
 
-    pub(crate) fn set_ended(&self, ended: bool) {
-        self.lock().ended = ended;
+    pub(crate) fn set_all_choices_ended(&self, ended: bool) {
+        self.lock().all_choices_ended = ended;
     }
 
-    /// Leaves a request for the reader. One that is refused has nothing to do: when a reader is done each of its choices
-    /// has its end.
-    pub(crate) fn ask(&self, request: Request) {
-        if !self.requests.ask(request) {
-            tracing::trace!("a request came after the stream had closed");
+    /// Sends a command to the reader. A refused command has nothing to do: when a reader is done, each of its choices has
+    /// its end.
+    pub(crate) fn send(&self, command: Command) {
+        if !self.commands.send(command) {
+            tracing::trace!("a command came after the stream had closed");
         }
     }
 
-    /// Every handle is gone.
+    /// Ends the reader, because the last handle was dropped.
     fn abandon(&self) {
-        let mut life = self.lock();
-        let ended = life.ended;
-        let reader = if ended { None } else { life.reader.take() };
-        drop(life);
-        match reader {
-            Some(reader) => reader.kill(),
-            None if ended => self.ask(Request::Drain),
-            // It is being started, by a thread that still has to say so: it reads this before anything else.
-            None => self.ask(Request::CancelAll),
+        let mut state = self.lock();
+        if state.all_choices_ended {
+            drop(state);
+            return self.send(Command::Drain);
+        }
+        let lifecycle = std::mem::replace(&mut state.lifecycle, Lifecycle::Done);
+        drop(state);
+        match lifecycle {
+            Lifecycle::Running(reader) => reader.kill(),
+            // The thread that starts the reader has not recorded it yet. The reader sees this command before it reads.
+            Lifecycle::Starting | Lifecycle::Done => self.send(Command::CancelAll),
         }
     }
 
-    /// Requests that have come; `left` is the waker that the reader left here before.
+    /// Receives the queued commands. `registered` is the waker that the reader registered last.
     pub(crate) fn poll(
         &self,
         cx: &Context<'_>,
-        left: &mut Option<SharedWaker>,
-    ) -> Poll<Vec<Request>> {
-        self.requests.poll(cx, left)
+        registered: &mut Option<SharedWaker>,
+    ) -> Poll<Vec<Command>> {
+        self.commands.poll(cx, registered)
     }
 
     #[cfg(test)]
     pub(crate) fn reader(&self) -> Option<ActorCell> {
-        self.lock().reader.clone()
+        match &self.lock().lifecycle {
+            Lifecycle::Running(reader) => Some(reader.clone()),
+            Lifecycle::Starting | Lifecycle::Done => None,
+        }
     }
 }
 
-/// The reader's end of its [`Control`]: dropped, however the reader ended, it refuses further requests.
+/// The reader's end of its [`ReaderControl`]. However the reader ends, dropping this refuses further commands.
 #[derive(Debug)]
-pub(crate) struct Receiver(Arc<Control>);
+pub(crate) struct CommandReceiver(Arc<ReaderControl>);
 
-impl Receiver {
-    pub(crate) fn new(control: &Arc<Control>) -> Self {
+impl CommandReceiver {
+    pub(crate) fn new(control: &Arc<ReaderControl>) -> Self {
         Self(Arc::clone(control))
     }
 }
 
-impl Deref for Receiver {
-    type Target = Control;
+impl Deref for CommandReceiver {
+    type Target = ReaderControl;
 
-    fn deref(&self) -> &Control {
+    fn deref(&self) -> &ReaderControl {
         &self.0
     }
 }
 
-impl Drop for Receiver {
+impl Drop for CommandReceiver {
     fn drop(&mut self) {
-        self.0.finished();
+        self.0.set_done();
     }
 }
 
-/// The ways to all readers of a completion: one, or one a source where several are joined.
+/// The controls of all readers of a completion, one per source.
 #[derive(Debug, Default)]
-pub(crate) struct Controls(Mutex<Readers>);
+pub(crate) struct ReaderControls(Mutex<Controls>);
 
 #[derive(Debug, Default)]
-struct Readers {
-    controls: Vec<Arc<Control>>,
-    /// What ended it for all readers, that nobody holds it any more included: none may be added.
-    over: Option<Request>,
+struct Controls {
+    readers: Vec<Arc<ReaderControl>>,
+    /// Whether a command, or the drop of the last handle, has ended the completion for all readers. No reader is added
+    /// then.
+    ended: bool,
 }
 
-impl Controls {
-    fn lock(&self) -> MutexGuard<'_, Readers> {
+impl ReaderControls {
+    fn lock(&self) -> MutexGuard<'_, Controls> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way to a further reader; `None` if the completion is over. What is asked of all from here on is asked of this
-    /// one, too, even if it has not started yet.
-    pub(crate) fn add(&self) -> Option<Arc<Control>> {
-        let mut readers = self.lock();
-        if readers.over.is_some() {
+    /// Adds the control of a further reader; `None` if the completion has ended. From here on the reader receives every
+    /// command that is sent to all, even if it has not started yet.
+    pub(crate) fn add(&self) -> Option<Arc<ReaderControl>> {
+        let mut controls = self.lock();
+        if controls.ended {
             return None;
         }
-        let control = Arc::new(Control::default());
-        readers.controls.push(Arc::clone(&control));
+        let control = Arc::new(ReaderControl::default());
+        controls.readers.push(Arc::clone(&control));
         Some(control)
     }
 
-    /// Each reader takes it; a wish for a choice means nothing to those that do not have it.
-    pub(crate) fn ask(&self, request: Request) {
-        let mut readers = self.lock();
-        if matches!(request, Request::CancelAll | Request::Keep(_)) {
-            readers.over = Some(request.clone());
-        }
-        let controls = readers.controls.clone();
-        drop(readers);
-        controls
+    /// Sends a command to every reader. A reader ignores a command about a choice that it does not have.
+    pub(crate) fn send(&self, command: Command) {
+        let mut controls = self.lock();
+        controls.ended |= matches!(command, Command::CancelAll | Command::KeepOnly(_));
+        let readers = controls.readers.clone();
+        drop(controls);
+        readers
             .iter()
-            .for_each(|control| control.ask(request.clone()));
+            .for_each(|reader| reader.send(command.clone()));
     }
 
-    /// Every handle is gone.
     fn abandon(&self) {
-        let mut readers = self.lock();
-        readers.over = Some(Request::CancelAll);
-        let controls = std::mem::take(&mut readers.controls);
-        drop(readers);
-        controls.iter().for_each(|control| control.abandon());
+        let mut controls = self.lock();
+        controls.ended = true;
+        let readers = std::mem::take(&mut controls.readers);
+        drop(controls);
+        readers.iter().for_each(|reader| reader.abandon());
     }
 
     #[cfg(test)]
     pub(crate) fn reader(&self) -> Option<ActorCell> {
-        self.lock().controls.first()?.reader()
+        self.lock().readers.first()?.reader()
     }
 }
 
-/// Shared by all handles of a completion. No count of actor references ends an actor; the last guard does.
+/// Ends the readers of a completion when its last handle is dropped. All handles share one, because an actor does not end
+/// when the last reference to it is dropped.
 #[derive(Debug)]
-pub(crate) struct Guard {
-    pub(crate) controls: Arc<Controls>,
+pub(crate) struct CancelOnDrop {
+    pub(crate) controls: Arc<ReaderControls>,
 }
 
-impl Drop for Guard {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.controls.abandon();
     }

@@ -1,15 +1,19 @@
-//! Errors of JSON texts, and one error for callers who do not tell the scopes apart.
+//! The error of a JSON text, and one error for callers that do not distinguish the scopes.
 
 use std::{fmt, sync::Arc};
 
 use unbraid_core::{CallIndex, ChoiceError, ChoiceIndex, JsonErrorKind, StreamError};
 
-/// JSON that a model wrote and that cannot be handed out: which choice, which call, and why. The text is given only when
-/// asked for.
+/// Why JSON that a model wrote cannot be returned, and in which choice and call. Neither `Display` nor `Debug` shows the text;
+/// [`raw`](Self::raw) returns it.
+///
+/// # Examples
+///
+/// See [`ToolCallHandle::parse`](crate::ToolCallHandle::parse).
 #[derive(Clone)]
 pub struct JsonError {
     choice: ChoiceIndex,
-    call: Option<CallIndex>,
+    call_index: Option<CallIndex>,
     raw: Arc<str>,
     kind: JsonErrorKind,
 }
@@ -17,28 +21,28 @@ pub struct JsonError {
 impl JsonError {
     pub(crate) fn new(
         choice: ChoiceIndex,
-        call: Option<CallIndex>,
+        call_index: Option<CallIndex>,
         raw: Arc<str>,
         kind: JsonErrorKind,
     ) -> Self {
         Self {
             choice,
-            call,
+            call_index,
             raw,
             kind,
         }
     }
 
-    /// Which choice.
+    /// The choice.
     #[must_use]
     pub fn choice(&self) -> ChoiceIndex {
         self.choice
     }
 
-    /// The call's ordinal within the choice; `None` for content.
+    /// The ordinal of the call within its choice; `None` for content.
     #[must_use]
     pub fn call_index(&self) -> Option<CallIndex> {
-        self.call
+        self.call_index
     }
 
     /// What is wrong.
@@ -47,7 +51,7 @@ impl JsonError {
         &self.kind
     }
 
-    /// The raw text, as far as it came; empty for an error of one field.
+    /// The raw text, as far as it arrived; empty for an error of a single field.
     #[must_use]
     pub fn raw(&self) -> &str {
         &self.raw
@@ -57,8 +61,8 @@ impl JsonError {
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "choice {}: ", self.choice)?;
-        match self.call {
-            Some(call) => write!(f, "tool call {call}: {}", self.kind),
+        match self.call_index {
+            Some(call_index) => write!(f, "tool call {call_index}: {}", self.kind),
             None => write!(f, "content: {}", self.kind),
         }
     }
@@ -79,7 +83,7 @@ impl std::error::Error for JsonError {
     }
 }
 
-/// Any error of this crate; `?` makes it from the error of each scope.
+/// Any error of this crate; `?` converts the error of each scope into it.
 ///
 /// # Examples
 ///

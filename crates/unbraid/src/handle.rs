@@ -1,25 +1,32 @@
-//! The handles: what an application holds. Each shares the completion's guard; none owns an actor.
+//! The handles: what an application holds. All handles of a completion share one guard; none owns an actor.
 
+mod aggregate;
 pub(crate) mod choice;
 pub(crate) mod choices;
 pub(crate) mod completions;
+mod coop_budget;
 mod debug;
 pub(crate) mod events;
 pub(crate) mod json;
+pub(crate) mod merge;
 pub(crate) mod messages;
+pub(crate) mod outcomes;
 pub(crate) mod race;
+mod report;
 pub(crate) mod text;
 pub(crate) mod tool_call;
+pub(crate) mod weak;
 
-/// The inherent `next()` and the stream traits of a cursor that has `poll_item`, `done` and `Item`.
+/// Implements the inherent `next()` and the stream traits for a cursor that has `poll_item` and `is_done`.
 macro_rules! cursor {
     ($name:ident, $item:ty, $error:ty) => {
         impl $name {
-            /// The next item; `None` once the stream is over.
+            /// Waits for the next item; `None` once the stream is over.
             ///
             /// # Cancel safety
             ///
-            /// Dropping the future before it is ready loses nothing: the next call gives the same item.
+            /// This method is cancel safe. If the future is dropped before it is ready, no item is lost: the next call
+            /// returns the same one.
             pub async fn next(&mut self) -> Option<Result<$item, $error>> {
                 std::future::poll_fn(|cx| self.poll_item(cx)).await
             }
@@ -44,26 +51,3 @@ macro_rules! cursor {
     };
 }
 pub(crate) use cursor;
-
-/// Yields to the executor once in a while: a long replay must not starve other tasks.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Turns(u8);
-
-impl Turns {
-    /// True if it is another task's turn; the waker has been called then.
-    pub(crate) fn over(&mut self, cx: &std::task::Context<'_>) -> bool {
-        const ITEMS: u8 = 128;
-        self.0 += 1;
-        let over = self.0 > ITEMS;
-        if over {
-            self.0 = 0;
-            cx.waker().wake_by_ref();
-        }
-        over
-    }
-
-    /// The task has waited anyway.
-    pub(crate) fn rest(&mut self) {
-        self.0 = 0;
-    }
-}

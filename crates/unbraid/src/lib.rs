@@ -159,7 +159,8 @@
 //!
 //! # Features
 //!
-//! `tokens`, off by default: [`Completions::usage`] counts the tokens that the server did not report, with tiktoken-rs, and
+//! `tokens`, off by default: tokenizers of tiktoken-rs for [`CompletionsBuilder::tokenizer`], with which [`Completions::usage`]
+//! counts the tokens that the server did not report, and
 //! marks them. It adds about 8 MB of tables to a binary.
 //!
 //! # Guides
@@ -172,28 +173,19 @@
 //!   [eventsource-stream](https://github.com/unbraid/unbraid/blob/main/docs/from-eventsource-stream.md).
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod apart;
-mod batch;
-mod board;
-mod choice_actor;
+mod blocking;
 mod config;
 mod control;
 mod error;
-mod gather;
+mod estimate;
 mod handle;
-mod join;
-mod log;
 mod reader;
-mod requests;
-mod shared;
 mod source;
+mod state;
 mod sync;
 #[cfg(feature = "tokens")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tokens")))]
 pub mod tokens;
 mod updates;
-mod waiting;
-mod watched;
 
 pub use unbraid_core::{
     Audio, BYTES_PER_TOKEN, BodyFormat, BoxError, CallIndex, CallKind, CallProblem, CallStatus,
@@ -214,13 +206,15 @@ pub use handle::{
     completions::Completions,
     events::{AllEvents, Events, Logprobs},
     json::{ContentJson, Field},
+    merge::{SourceHandle, SourceSet},
     messages::{Messages, Part, StreamingMessage},
+    outcomes::Outcomes,
     text::{Coalesced, Content, Reasoning, Refusal},
     tool_call::{Arguments, ToolCallHandle, ToolCalls},
+    weak::WeakCompletions,
 };
-pub use join::{SourceHandle, SourceSet};
-pub use log::Timing;
 pub use source::Source;
+pub use state::choice_log::Timing;
 pub use updates::Updates;
 
 #[cfg(test)]

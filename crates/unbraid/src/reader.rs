@@ -1,14 +1,17 @@
-//! The reader actor: owns the source and the pipeline, routes by choice index, supervises its choices.
+//! The reader actor: owns the source and the pipeline, routes by choice index, and supervises its choices.
 //!
-//! Its mailbox takes one message; then one long handler reads the source to its end. It never waits for a consumer.
+//! Its mailbox takes one message, whose handler reads the source until the stream ends. It never waits for a consumer.
 
-mod again;
+mod choice_actor;
 mod clock;
+mod commands;
 mod end;
-mod held;
-mod large;
+pub(crate) mod job_pacer;
+mod large_events;
+pub(crate) mod numbering;
 mod outbox;
-mod wishes;
+mod read_buffer;
+mod repoll;
 
 use std::{
     future::poll_fn,
@@ -21,156 +24,142 @@ use futures::FutureExt;
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
 use tokio::time::Instant;
 use tracing::Instrument;
-use unbraid_core::{
-    ChoiceEnd, ChoiceIndex, Config, FinishPolicy, StreamError, TransportError, Warning,
-    internal::Pipeline,
-};
+use unbraid_core::{Config, FinishPolicy, StreamError, Warning, internal::Pipeline};
 
-use again::Again;
+use choice_actor::stop_self;
 use clock::Tick;
 pub(crate) use clock::{Clock, Timeouts, Timer, has_time_driver};
-use held::Held;
+use commands::Selection;
+use end::{Rest, SourceStatus};
+use numbering::Numbering;
 use outbox::Outbox;
+use read_buffer::ReadBuffer;
+use repoll::RepollHeuristic;
 
 use crate::{
-    board::{BoardWriter, News},
-    choice_actor::leave,
-    control::{Control, Receiver, Request},
-    join::Numbering,
-    log::Log,
-    source::{Broken, Feed, Piece, Source},
-    waiting::SharedWaker,
+    control::{Command, CommandReceiver, ReaderControl},
+    source::{PollSource, Source, SourceError, SourceItem},
+    state::{
+        choice_log::ChoiceLog,
+        completion::{CompletionWriter, Published},
+    },
+    sync::wait_list::SharedWaker,
 };
 
-/// Bytes that are decoded before anything is handed on: what has gathered goes as one batch a choice.
+/// The number of bytes that are decoded before anything is delivered. What gathers goes as one batch per choice.
 const READ_BYTES: usize = 64 * 1024;
 
-/// What a read costs at least in that count: a source that is ever ready with nothing must not hold the thread.
-const PIECE_COST: usize = 64;
+/// What an item counts at least towards [`READ_BYTES`]: a source that is always ready with nothing must not hold the thread.
+const ITEM_COST: usize = 64;
 
-/// Empty reads in a row after which the reader pauses: a source that is always ready with nothing would keep a core busy.
-const EMPTY_READS: usize = READ_BYTES / PIECE_COST;
+/// The number of empty reads in a row after which the reader pauses: a source that is always ready with nothing would keep
+/// a core busy.
+const EMPTY_READS: usize = READ_BYTES / ITEM_COST;
 
 #[derive(Debug)]
 struct ReaderActor;
 
-/// Everything the reader works with. Moved out of the actor's `State` into the handler's frame, so that a kill drops it.
+/// Everything the reader works with. It is moved out of the actor's `State` into the handler's frame, so that a kill drops
+/// it.
 pub(crate) struct Reader {
-    source: Box<dyn Feed>,
+    source: Box<dyn PollSource>,
+    source_status: SourceStatus,
+    rest: Rest,
     pipeline: Pipeline<Outbox>,
-    /// What of the last read is still to be decoded.
-    held: Held,
+    buffer: ReadBuffer,
     clock: Clock,
-    options: Config,
-    control: Receiver,
-    board: Arc<BoardWriter>,
-    /// Whether the source may be polled again.
-    readable: bool,
-    /// How the source ended, until what was gathered before is decoded.
-    source_end: Option<Step>,
+    config: Config,
+    control: CommandReceiver,
+    /// The waker that waits for commands.
+    registered: Option<SharedWaker>,
+    completion: Arc<CompletionWriter>,
     /// Empty reads since the last byte.
     empty_reads: usize,
-    drain: bool,
-    again: Again,
-    /// The waker that waits for requests.
-    asking: Option<SharedWaker>,
-    /// What the guard was told: whether every choice has ended.
-    ended: bool,
-    /// The router's count when the board was last looked at.
-    updates: u64,
-    /// The choices that go on, once it is decided.
-    winners: Option<Arc<[ChoiceIndex]>>,
-    /// Whether any other was open then.
-    has_losers: bool,
+    repoll: RepollHeuristic,
+    /// Whether every choice has ended, as the control was last informed.
+    all_choices_ended: bool,
+    /// The router's count of updates when the completion was last published.
+    published_updates: u64,
+    selection: Option<Selection>,
 }
 
-/// Why the reader woke.
+/// Why the reader woke up.
 #[derive(Debug)]
-enum Step {
-    /// Something was read; `more` may be there at once.
+enum Wakeup {
+    /// Something was read.
     Read {
+        /// Whether more may be available at once.
         more: bool,
     },
-    /// A large event may end in what is held.
-    Large,
+    /// A large event may end in the read buffer.
+    LargeEvent,
     End,
-    Broken(Broken),
-    Asked(Vec<Request>),
+    Error(SourceError),
+    Commands(Vec<Command>),
     Tick(Tick),
-    /// Usage that may follow `[DONE]` was waited for long enough.
+    /// The time in which usage may follow `[DONE]` is over.
     AfterDone,
 }
 
 impl Reader {
     pub(crate) fn new(
         source: Source,
-        mut options: Config,
+        mut config: Config,
         timeouts: Timeouts,
-        board: BoardWriter,
-        control: &Arc<Control>,
+        completion: CompletionWriter,
+        control: &Arc<ReaderControl>,
         numbering: Numbering,
-        began: Instant,
+        started: Instant,
     ) -> Self {
-        if let Some(room) = numbering.room() {
-            options.limits.choices = options.limits.choices.min(room as usize);
+        if let Some(capacity) = numbering.capacity() {
+            config.limits.choices = config.limits.choices.min(capacity as usize);
         }
-        let board = Arc::new(board);
-        let outbox = Outbox::new(options.clone(), numbering, began);
+        let outbox = Outbox::new(config.clone(), numbering, started);
         Self {
             source: source.0,
-            pipeline: Pipeline::new(options.clone(), outbox),
-            held: Held::default(),
-            // Timeouts bound this source; a choice's timing counts from the beginning of the whole completion.
+            source_status: SourceStatus::Open,
+            rest: Rest::Drop,
+            pipeline: Pipeline::new(config.clone(), outbox),
+            buffer: ReadBuffer::default(),
+            // Timeouts bound this source; a choice's timing counts from the start of the whole completion.
             clock: Clock::new(timeouts, Instant::now()),
-            options,
-            control: Receiver::new(control),
-            board,
-            readable: true,
-            source_end: None,
+            config,
+            control: CommandReceiver::new(control),
+            registered: None,
+            completion: Arc::new(completion),
             empty_reads: 0,
-            drain: false,
-            again: Again::default(),
-            asking: None,
-            ended: false,
-            updates: 0,
-            winners: None,
-            has_losers: false,
+            repoll: RepollHeuristic::default(),
+            all_choices_ended: false,
+            published_updates: 0,
+            selection: None,
         }
     }
 
-    /// Starts the actor, in the runtime of this thread; without one ractor would panic.
+    /// Starts the actor in the runtime of this thread. There must be one, because ractor would panic without.
     pub(crate) fn spawn(self) -> Option<ActorCell> {
         let (actor, _) = ActorRuntime::spawn_instant(None, ReaderActor, self).ok()?;
         Some(actor.get_cell())
     }
 
+    fn outbox(&self) -> &Outbox {
+        &self.pipeline.sink
+    }
+
+    fn outbox_mut(&mut self) -> &mut Outbox {
+        &mut self.pipeline.sink
+    }
+
     /// Reads until the stream has closed.
     async fn run(&mut self, me: &ActorCell) {
         while self.pipeline.router().closed().is_none() {
-            let mut yields = false;
-            match poll_fn(|cx| self.poll(cx)).await {
-                Step::Read { more } => {
-                    yields = more;
-                    self.check_time().await;
-                }
-                Step::Large => {
-                    yields = true;
-                    Box::pin(self.feed_large()).await;
-                    self.check_time().await;
-                }
-                Step::End => self.end(Pipeline::finish).await,
-                Step::Broken(broken) => self.fail(broken).await,
-                Step::Asked(requests) => {
-                    requests.into_iter().for_each(|request| self.asked(request))
-                }
-                Step::Tick(tick) => self.ticked(tick).await,
-                Step::AfterDone => self.pipeline.end_after_done(),
-            }
+            let wakeup = poll_fn(|cx| self.poll(cx)).await;
+            let more = matches!(wakeup, Wakeup::Read { more: true } | Wakeup::LargeEvent);
+            self.handle(wakeup).await;
             self.check_after_done();
-            self.keep_winners();
+            self.apply_selection();
             self.deliver(me).await;
-            // A source that is ever ready must not starve the other tasks, nor hide what has come from them.
-            if yields {
+            // A source that is always ready must not starve the other tasks, nor hide from them what has arrived.
+            if more {
                 tokio::task::yield_now().await;
             } else {
                 tokio::task::consume_budget().await;
@@ -180,180 +169,204 @@ impl Reader {
                 self.clock.pause().await;
             }
         }
-        self.stand_in(me).await;
-    }
-
-    /// Of several sources one may fail while the completion goes on: then its choices tell it, and be it their first news.
-    async fn stand_in(&mut self, me: &ActorCell) {
-        let Some(Err(error)) = self.pipeline.router().closed() else {
-            return;
-        };
-        if self.pipeline.sink.choices() == 0 {
-            let end = match (ChoiceEnd::from(error), error) {
-                (ChoiceEnd::Interrupted, error) => {
-                    let bytes = self.pipeline.intake().bytes();
-                    ChoiceEnd::Transport(Arc::new(TransportError::new(bytes, error.clone())))
-                }
-                (end, _) => end,
-            };
-            self.pipeline.sink.stand_in(&end);
-            self.deliver(me).await;
-        }
-    }
-
-    /// A panic in the reader ends every choice that is open.
-    async fn lost(&mut self, me: &ActorCell) {
-        tracing::error!("the reader of a completion panicked");
-        self.readable = false;
-        self.pipeline.abort(StreamError::Lost);
+        self.fail_unopened_choices();
         self.deliver(me).await;
-        self.stand_in(me).await;
     }
 
-    /// Takes whatever is ready, up to a bound; waits only if nothing is.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        if let Poll::Ready(requests) = self.control.poll(cx, &mut self.asking) {
-            return Poll::Ready(Step::Asked(requests));
+    async fn handle(&mut self, wakeup: Wakeup) {
+        match wakeup {
+            Wakeup::Read { .. } => self.check_time().await,
+            Wakeup::LargeEvent => {
+                Box::pin(self.feed_large_event()).await;
+                self.check_time().await;
+            }
+            Wakeup::End => self.end_stream(Pipeline::finish).await,
+            Wakeup::Error(error) => self.fail(error).await,
+            Wakeup::Commands(commands) => commands
+                .into_iter()
+                .for_each(|command| self.handle_command(command)),
+            Wakeup::Tick(tick) => self.handle_tick(tick).await,
+            Wakeup::AfterDone => self.pipeline.end_after_done(),
         }
-        if let Some(step) = self.held_step() {
-            return Poll::Ready(step);
+    }
+
+    /// Ends every open choice after a panic of the reader.
+    async fn end_as_lost(&mut self, me: &ActorCell) {
+        tracing::error!("the reader of a completion panicked");
+        self.source_status = SourceStatus::Ended;
+        self.pipeline.abort(StreamError::Lost);
+        self.deliver(me).await; // what had arrived comes first
+        self.fail_unopened_choices();
+        self.deliver(me).await;
+    }
+
+    /// Reads whatever is ready, up to a bound, and waits only if nothing is.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
+        if let Poll::Ready(commands) = self.control.poll(cx, &mut self.registered) {
+            return Poll::Ready(Wakeup::Commands(commands));
         }
+        if let Some(wakeup) = self.poll_buffer() {
+            return Poll::Ready(wakeup);
+        }
+        let mut cost = 0;
+        while cost < READ_BYTES
+            && self.buffer.accepts_read()
+            && self.pipeline.router().closed().is_none()
+        {
+            match self.poll_source(cx, &mut cost) {
+                Poll::Ready(Some(Ok(()))) => {}
+                Poll::Ready(end) => {
+                    let end = end.and_then(Result::err);
+                    let end = end.map_or(Wakeup::End, Wakeup::Error);
+                    if self.buffer.is_empty() {
+                        self.source_status = SourceStatus::Ended;
+                        return Poll::Ready(end);
+                    }
+                    self.source_status = SourceStatus::Ending(end);
+                    break;
+                }
+                Poll::Pending => return self.poll_pending(cx, cost > 0),
+            }
+        }
+        Poll::Ready(Wakeup::Read { more: true })
+    }
+
+    /// Polls the source once, and decodes the item that it has. `cost` counts what was read.
+    fn poll_source(
+        &mut self,
+        cx: &mut Context<'_>,
+        cost: &mut usize,
+    ) -> Poll<Option<Result<(), SourceError>>> {
         let Self {
             source,
             pipeline,
-            held,
+            buffer,
             clock,
             empty_reads,
             ..
         } = self;
-        let mut taken = 0;
-        while taken < READ_BYTES && held.takes_more() && pipeline.router().closed().is_none() {
-            let polled = source.poll(cx, &mut |piece| {
-                taken += PIECE_COST;
-                match piece {
-                    Piece::Bytes([]) => *empty_reads += 1,
-                    Piece::Bytes(bytes) => {
-                        *empty_reads = 0;
-                        taken += bytes.len();
-                        clock.touch();
-                        held.read(bytes, pipeline);
-                    }
-                    Piece::Update(update) => {
-                        *empty_reads = 0;
-                        clock.touch();
-                        pipeline.feed_update(update);
-                    }
+        source.poll(cx, &mut |item| {
+            *cost += ITEM_COST;
+            match item {
+                SourceItem::Bytes([]) => *empty_reads += 1,
+                SourceItem::Bytes(bytes) => {
+                    *empty_reads = 0;
+                    *cost += bytes.len();
+                    clock.touch();
+                    buffer.read(bytes, pipeline);
                 }
-            });
-            match polled {
-                Poll::Ready(Some(Ok(()))) => {}
-                Poll::Ready(end) => {
-                    self.readable = false;
-                    let end = end.and_then(Result::err).map_or(Step::End, Step::Broken);
-                    if held.is_empty() {
-                        return Poll::Ready(end);
-                    }
-                    self.source_end = Some(end);
-                    break;
-                }
-                Poll::Pending if held.is_large() => return self.poll_gathered(cx, taken > 0),
-                Poll::Pending if taken > 0 => {
-                    self.again.read();
-                    if self.again.pays() || !self.deliver_now() {
-                        return Poll::Ready(Step::Read { more: false });
-                    }
-                    return self.poll_clock(cx);
-                }
-                Poll::Pending => {
-                    self.again.had_nothing();
-                    return self.poll_clock(cx);
+                SourceItem::Update(update) => {
+                    *empty_reads = 0;
+                    clock.touch();
+                    pipeline.feed_update(update);
                 }
             }
-        }
-        Poll::Ready(Step::Read { more: true })
+        })
     }
 
-    fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+    /// The source is pending. What was read is delivered, and then there is only time to wait for.
+    fn poll_pending(&mut self, cx: &mut Context<'_>, has_read: bool) -> Poll<Wakeup> {
+        if self.buffer.has_large_event() {
+            return self.poll_gathered(cx, has_read);
+        }
+        if has_read {
+            self.repoll.saw_item();
+            // The source has registered this task's waker, so that it need not be polled again before waiting.
+            if self.repoll.should_repoll() || !self.deliver_now() {
+                return Poll::Ready(Wakeup::Read { more: false });
+            }
+        } else {
+            self.repoll.saw_pending();
+        }
+        self.poll_clock(cx)
+    }
+
+    fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
         if self.pipeline.router().is_after_done() {
             return self.poll_after_done(cx);
         }
-        let quiet = self.silence_ends_a_choice();
-        self.clock.poll(cx, quiet).map(Step::Tick)
+        let idle_ends = self.idle_ends_a_choice();
+        self.clock.poll(cx, idle_ends).map(Wakeup::Tick)
     }
 
-    fn silence_ends_a_choice(&self) -> bool {
-        self.options.finish_policy != FinishPolicy::AtStreamEnd
+    fn idle_ends_a_choice(&self) -> bool {
+        self.config.finish_policy != FinishPolicy::AtStreamEnd
             && self.pipeline.router().has_finished_choices()
     }
 
-    /// The timer is polled only while the source is pending, which it may never be.
+    /// Checks the deadlines after a read: the timer is polled only while the source is pending, which it may never be.
     async fn check_time(&mut self) {
-        let quiet = self.silence_ends_a_choice();
-        if let Some(tick) = self.clock.passed(quiet) {
-            self.ticked(tick).await;
+        let idle_ends = self.idle_ends_a_choice();
+        if let Some(tick) = self.clock.expired(idle_ends) {
+            self.handle_tick(tick).await;
         }
     }
 
-    async fn ticked(&mut self, tick: Tick) {
+    async fn handle_tick(&mut self, tick: Tick) {
         match tick {
-            Tick::Quiet => self.pipeline.handle_idle(),
-            Tick::TimedOut(over) => {
-                if self.held.is_large() {
-                    Box::pin(self.feed_large()).await; // it has come in time
+            Tick::Idle => self.pipeline.handle_idle(),
+            Tick::TimedOut(timed_out) => {
+                if self.buffer.has_large_event() {
+                    Box::pin(self.feed_large_event()).await; // it arrived in time
                 }
-                self.end(move |pipeline| pipeline.abort(StreamError::TimedOut(over)))
-                    .await;
+                let error = StreamError::TimedOut(timed_out);
+                self.end_stream(move |pipeline| pipeline.abort(error)).await;
             }
         }
     }
 
-    /// Gives each choice its batch at once, so that the source need not be asked again before waiting for it; false if
-    /// there is more to do.
+    /// Delivers the batches from within a poll; returns false if there is more to do, which needs an `await`.
     fn deliver_now(&mut self) -> bool {
-        let plain = self.winners.is_none() && self.pipeline.router().closed().is_none();
-        let delivered = plain && self.pipeline.sink.deliver();
+        let only_batches = self.selection.is_none() && self.pipeline.router().closed().is_none();
+        let delivered = only_batches && self.outbox_mut().deliver();
         if delivered {
-            self.tell(Vec::new());
+            self.publish(Vec::new());
         }
         delivered
     }
 
-    /// Gives each choice its batch, starts those that are new, and publishes the stream's own news.
+    /// Delivers the batches, starts new choices, and publishes what concerns the stream itself.
     async fn deliver(&mut self, me: &ActorCell) {
-        let new = if self.pipeline.sink.deliver() {
+        let new = if self.outbox_mut().deliver() {
             Vec::new()
         } else {
             let over = self.pipeline.router().closed().is_some();
-            self.pipeline.sink.start(me, &self.board, over).await
+            self.pipeline.sink.start(me, &self.completion, over).await
         };
-        self.tell(new);
+        self.publish(new);
     }
 
-    fn tell(&mut self, new: Vec<Log>) {
+    fn publish(&mut self, choices: Vec<ChoiceLog>) {
         let router = self.pipeline.router();
-        if self.ended != router.all_ended() {
-            self.ended = router.all_ended();
-            self.control.set_ended(self.ended);
+        if self.all_choices_ended != router.all_ended() {
+            self.all_choices_ended = router.all_ended();
+            self.control.set_all_choices_ended(self.all_choices_ended);
         }
-        // Only an update tells of the stream as a whole, and most events are mere pieces of text.
-        let same = std::mem::replace(&mut self.updates, router.updates()) == router.updates();
-        let quiet = new.is_empty() && self.pipeline.sink.events.is_empty();
-        if quiet && (same || self.board.knows(router.metadata())) {
+        // Only a whole update can change the metadata or warn, and most events bring a piece of text. So the usual read
+        // publishes nothing, and takes no lock to find that out.
+        let updates = router.updates();
+        let no_update = std::mem::replace(&mut self.published_updates, updates) == updates;
+        let nothing_new = choices.is_empty() && !self.outbox().has_events();
+        let router = self.pipeline.router();
+        if nothing_new && (no_update || self.completion.has_published(router.metadata())) {
             return;
         }
-        let events = std::mem::take(&mut self.pipeline.sink.events);
-        self.board.tell(News {
-            choices: new,
+        let events = self.outbox_mut().take_events();
+        let router = self.pipeline.router();
+        self.completion.publish(Published {
+            choices,
             events,
-            metadata: self.pipeline.router().metadata(),
+            metadata: router.metadata(),
             warnings: self.warnings(),
+            warnings_dropped: router.warnings_dropped(),
         });
     }
 
+    /// The warnings of the stream itself, with each choice's index within the completion.
     fn warnings(&self) -> Vec<Warning> {
         let mut warnings = self.pipeline.router().warnings().to_vec();
         for warning in &mut warnings {
-            self.pipeline.sink.place_warning(warning);
+            self.outbox().assign_choice(warning);
         }
         warnings
     }
@@ -383,13 +396,13 @@ impl ReaderActor {
         let span = tracing::debug_span!("completion");
         let run = AssertUnwindSafe(reader.run(&cell)).catch_unwind();
         if run.instrument(span.clone()).await.is_err() {
-            reader.lost(&cell).await;
+            reader.end_as_lost(&cell).await;
         }
         reader.close().instrument(span).await;
-        // A source may panic in its rest, too; nobody is left who could be told.
+        // A source may panic while its rest is read, too. The stream has closed by then, so the panic concerns no handle.
         let _drained = AssertUnwindSafe(reader.drain()).catch_unwind().await;
         drop(reader);
-        leave(&me);
+        stop_self(&me);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! What can be read: a byte stream, an `AsyncRead`, a stream of updates. The reader polls all of them in the same way.
+//! What can be read: a byte stream, an `AsyncRead`, or a stream of updates. The reader polls all of them in the same way.
 
 use std::{
     fmt,
@@ -10,9 +10,9 @@ use futures::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
 use unbraid_core::{BoxError, StreamError, Update};
 
-/// A stream to read, whatever it is made of: one part of a [`join`](crate::CompletionsBuilder::merge).
+/// A stream to read, of any kind: one of those that [`merge`](crate::CompletionsBuilder::merge) reads as one completion.
 ///
-/// Nothing is read before it is joined. Dropping it drops what it is made of.
+/// Nothing is read before the source is added to a completion. Dropping it drops the underlying stream.
 ///
 /// # Examples
 ///
@@ -29,36 +29,86 @@ use unbraid_core::{BoxError, StreamError, Update};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Source(pub(crate) Box<dyn Feed>);
+pub struct Source(pub(crate) Box<dyn PollSource>);
 
 impl Source {
-    /// A stream of byte chunks, as [`CompletionsBuilder::from_byte_stream`](crate::CompletionsBuilder::from_byte_stream) takes it.
+    /// A stream of byte chunks, as for [`CompletionsBuilder::from_byte_stream`](crate::CompletionsBuilder::from_byte_stream).
     ///
-    /// Its error ends the stream as [`StreamError::Transport`], unless it is a [`StreamError`] itself: that one is kept.
+    /// Its error ends the stream as [`StreamError::Transport`]. An error that is a [`StreamError`] itself is kept as it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures::stream;
+    /// use unbraid::{Completions, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = "data: {\"choices\":[{\"index\":0,\"text\":\"Hi\"}]}\n\ndata: [DONE]\n\n";
+    /// let source = Source::from_byte_stream(stream::iter([Ok::<_, std::io::Error>(body)]));
+    /// assert_eq!(Completions::merge([source]).first().await?.text().await?, "Hi");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn from_byte_stream<S, B, E>(bytes: S) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
         B: AsRef<[u8]> + 'static,
         E: Into<BoxError> + 'static,
     {
-        Self(Box::new(Bytes(Box::pin(bytes))))
+        Self(Box::new(ByteSource(Box::pin(bytes))))
     }
 
-    /// Anything that is an `AsyncRead`, as [`CompletionsBuilder::from_reader`](crate::CompletionsBuilder::from_reader) takes it.
+    /// An `AsyncRead`, as for [`CompletionsBuilder::from_reader`](crate::CompletionsBuilder::from_reader).
+    ///
+    /// Its error ends the stream as [`StreamError::Transport`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid::{Completions, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = &b"data: {\"choices\":[{\"index\":0,\"text\":\"Hi\"}]}\n\ndata: [DONE]\n\n"[..];
+    /// let completions = Completions::merge([Source::from_reader(body)]);
+    /// assert_eq!(completions.first().await?.text().await?, "Hi");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn from_reader<R>(reader: R) -> Self
     where
         R: AsyncRead + Send + 'static,
     {
-        Self(Box::new(Reads::new(reader)))
+        Self(Box::new(ReaderSource::new(reader)))
     }
 
-    /// Updates that were decoded elsewhere, as [`CompletionsBuilder::from_updates`](crate::CompletionsBuilder::from_updates) takes them.
+    /// Updates that were decoded elsewhere, as for [`CompletionsBuilder::from_updates`](crate::CompletionsBuilder::from_updates).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures::stream;
+    /// use unbraid::{ChoiceIndex, Completions, Source, StreamError, Update};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut update = Update::default();
+    /// update.choice = Some(ChoiceIndex(0));
+    /// update.content = Some("Hi".into());
+    /// update.last_of_event = true;
+    /// let source = Source::from_updates(stream::iter([Ok::<_, StreamError>(update)]));
+    /// let choice = Completions::merge([source]).first().await?;
+    /// assert_eq!(choice.outcome().await.message.content, "Hi");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn from_updates<S, E>(updates: S) -> Self
     where
         S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
         E: Into<StreamError> + 'static,
     {
-        Self(Box::new(Updates(Box::pin(updates))))
+        Self(Box::new(UpdateSource(Box::pin(updates))))
     }
 }
 
@@ -68,22 +118,22 @@ impl fmt::Debug for Source {
     }
 }
 
-/// One thing that a source gave.
+/// One item of a source.
 #[derive(Debug)]
-pub(crate) enum Piece<'p> {
-    Bytes(&'p [u8]),
-    Update(&'p Update<'static>),
+pub(crate) enum SourceItem<'i> {
+    Bytes(&'i [u8]),
+    Update(&'i Update<'static>),
 }
 
-/// Why a source ended before its time.
+/// Why a source ended early.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum SourceError {
     Transport(BoxError),
     Stream(StreamError),
 }
 
-/// A byte stream may have timeouts of its own, and then ends as one that the reader's timeout ended.
-impl From<BoxError> for Broken {
+/// A byte stream may have timeouts of its own. Its `StreamError` is treated as if the reader's own timeout had ended it.
+impl From<BoxError> for SourceError {
     fn from(error: BoxError) -> Self {
         match error.downcast::<StreamError>() {
             Ok(error) => Self::Stream(*error),
@@ -92,20 +142,20 @@ impl From<BoxError> for Broken {
     }
 }
 
-/// What gives one stream. It is not polled again behind its end or error.
-pub(crate) trait Feed: Send {
-    /// Gives the next piece to `take`; `None` at the end.
+/// A stream of items. It is not polled again after its end or error.
+pub(crate) trait PollSource: Send {
+    /// Passes the next item to `accept`; `None` at the end. An item is borrowed from the source, so that a read needs no copy.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        take: &mut dyn FnMut(Piece<'_>),
-    ) -> Poll<Option<Result<(), Broken>>>;
+        accept: &mut dyn FnMut(SourceItem<'_>),
+    ) -> Poll<Option<Result<(), SourceError>>>;
 }
 
 /// Any stream of byte chunks.
-pub(crate) struct Bytes<S>(pub(crate) Pin<Box<S>>);
+struct ByteSource<S>(Pin<Box<S>>);
 
-impl<S, B, E> Feed for Bytes<S>
+impl<S, B, E> PollSource for ByteSource<S>
 where
     S: Stream<Item = Result<B, E>> + Send,
     B: AsRef<[u8]>,
@@ -114,27 +164,27 @@ where
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        take: &mut dyn FnMut(Piece<'_>),
-    ) -> Poll<Option<Result<(), Broken>>> {
+        accept: &mut dyn FnMut(SourceItem<'_>),
+    ) -> Poll<Option<Result<(), SourceError>>> {
         Poll::Ready(match ready!(self.0.as_mut().poll_next(cx)) {
             Some(Ok(bytes)) => {
-                take(Piece::Bytes(bytes.as_ref()));
+                accept(SourceItem::Bytes(bytes.as_ref()));
                 Some(Ok(()))
             }
-            Some(Err(error)) => Some(Err(Broken::from(error.into()))),
+            Some(Err(error)) => Some(Err(SourceError::from(error.into()))),
             None => None,
         })
     }
 }
 
 /// Any `AsyncRead`, with a buffer of our own.
-pub(crate) struct Reads<R> {
+struct ReaderSource<R> {
     reader: Pin<Box<R>>,
     buffer: Box<[u8]>,
 }
 
-impl<R> Reads<R> {
-    pub(crate) fn new(reader: R) -> Self {
+impl<R> ReaderSource<R> {
+    fn new(reader: R) -> Self {
         const READ_BYTES: usize = 16 * 1024; // one TLS record, and what hyper reads
         Self {
             reader: Box::pin(reader),
@@ -143,34 +193,34 @@ impl<R> Reads<R> {
     }
 }
 
-impl<R: AsyncRead + Send> Feed for Reads<R> {
+impl<R: AsyncRead + Send> PollSource for ReaderSource<R> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        take: &mut dyn FnMut(Piece<'_>),
-    ) -> Poll<Option<Result<(), Broken>>> {
+        accept: &mut dyn FnMut(SourceItem<'_>),
+    ) -> Poll<Option<Result<(), SourceError>>> {
         let mut read = ReadBuf::new(&mut self.buffer);
         Poll::Ready(
             match ready!(self.reader.as_mut().poll_read(cx, &mut read)) {
                 Ok(()) if read.filled().is_empty() => None,
                 Ok(()) => {
-                    take(Piece::Bytes(read.filled()));
+                    accept(SourceItem::Bytes(read.filled()));
                     Some(Ok(()))
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
-                    take(Piece::Bytes(&[]));
+                    accept(SourceItem::Bytes(&[]));
                     Some(Ok(()))
                 }
-                Err(error) => Some(Err(Broken::Transport(error.into()))),
+                Err(error) => Some(Err(SourceError::Transport(error.into()))),
             },
         )
     }
 }
 
-/// Any stream of updates, decoded elsewhere.
-pub(crate) struct Updates<S>(pub(crate) Pin<Box<S>>);
+/// Any stream of updates that were decoded elsewhere.
+struct UpdateSource<S>(Pin<Box<S>>);
 
-impl<S, E> Feed for Updates<S>
+impl<S, E> PollSource for UpdateSource<S>
 where
     S: Stream<Item = Result<Update<'static>, E>> + Send,
     E: Into<StreamError>,
@@ -178,14 +228,14 @@ where
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        take: &mut dyn FnMut(Piece<'_>),
-    ) -> Poll<Option<Result<(), Broken>>> {
+        accept: &mut dyn FnMut(SourceItem<'_>),
+    ) -> Poll<Option<Result<(), SourceError>>> {
         Poll::Ready(match ready!(self.0.as_mut().poll_next(cx)) {
             Some(Ok(update)) => {
-                take(Piece::Update(&update));
+                accept(SourceItem::Update(&update));
                 Some(Ok(()))
             }
-            Some(Err(error)) => Some(Err(Broken::Stream(error.into()))),
+            Some(Err(error)) => Some(Err(SourceError::Stream(error.into()))),
             None => None,
         })
     }

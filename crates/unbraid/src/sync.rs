@@ -1,15 +1,6 @@
-//! What the synchronisation of our own is made of: `unbraid-model` puts the types of a model checker in their place.
+//! The synchronization primitives of this crate. `unbraid-model` compiles them a second time and checks them with loom.
 
-use std::task::Waker;
-
-pub(crate) use std::sync::{
-    Arc, Mutex, MutexGuard,
-    atomic::{AtomicBool, Ordering},
-};
-
-/// Clones a waker, which runs foreign code: a test makes it panic, since no waker can be made to without `unsafe`.
-pub(crate) fn clone_waker(waker: &Waker) -> Waker {
-    #[cfg(test)]
-    crate::tests::wakers::in_clone();
-    waker.clone()
-}
+pub(crate) mod command_queue;
+mod primitives;
+pub(crate) mod shared;
+pub(crate) mod wait_list;

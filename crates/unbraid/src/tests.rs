@@ -1,35 +1,39 @@
-//! Actors under paused time, with a scripted source. Reaching the deadline fails a test, so that nothing hangs unseen.
+//! The actors under paused time, with a scripted source. Reaching the deadline fails a test, so that no hang goes unnoticed.
 
 mod after_done;
 mod calls;
 mod calls_cut;
 mod cancel;
+mod command_queue;
 mod debug;
 mod discarded;
 mod drain;
 mod ends;
 mod error_with_choices;
 mod faults;
-mod gathered;
+mod gathered_reads;
 mod halves;
-mod join;
-mod join_apart;
 pub(crate) mod large;
 mod limits;
 mod locked_log;
-mod looks;
 mod loss;
+mod merge;
+mod merged_choices;
+mod outcomes;
+mod pending_batches;
 mod portions;
 mod race;
-mod requests;
 mod runtime;
+mod shared;
 mod small_reads;
+mod snapshot;
 mod streams;
 mod timers;
+mod timing;
 mod usage;
 mod waker_panics;
 pub(crate) mod wakers;
-mod watched;
+mod weak;
 
 use std::{future::Future, time::Duration};
 
@@ -40,11 +44,11 @@ use crate::{Choice, ChoiceError, ChoiceOutcome, Completions, CompletionsBuilder}
 /// Far beyond every deadline of the library; time is paused, so that reaching it costs nothing.
 const DEADLINE: Duration = Duration::from_secs(3600);
 
-/// Waits, but not for ever.
+/// Waits for a future, but not forever.
 async fn soon<F: Future>(future: F) -> F::Output {
     match tokio::time::timeout(DEADLINE, future).await {
         Ok(output) => output,
-        Err(_) => panic!("it hangs"),
+        Err(_) => panic!("the future hangs"),
     }
 }
 
@@ -56,7 +60,7 @@ fn read_with(builder: CompletionsBuilder, steps: impl IntoIterator<Item = Step>)
     builder.from_byte_stream(Script::new(steps))
 }
 
-/// Every choice that comes, in order of appearance, and the error that the choices end with.
+/// Every choice in order of appearance, and the error that `choices()` ends with.
 async fn all_choices(completions: &Completions) -> (Vec<Choice>, Option<crate::StreamError>) {
     let mut choices = completions.choices();
     let mut seen = Vec::new();
@@ -64,7 +68,10 @@ async fn all_choices(completions: &Completions) -> (Vec<Choice>, Option<crate::S
         match soon(choices.next()).await {
             Some(Ok(choice)) => seen.push(choice),
             Some(Err(error)) => {
-                assert!(soon(choices.next()).await.is_none(), "the error comes once");
+                assert!(
+                    soon(choices.next()).await.is_none(),
+                    "the error is returned once"
+                );
                 return (seen, Some(error));
             }
             None => return (seen, None),
@@ -72,7 +79,7 @@ async fn all_choices(completions: &Completions) -> (Vec<Choice>, Option<crate::S
     }
 }
 
-/// What a choice came to, whichever way.
+/// The outcome of a choice, however it ended.
 async fn outcome(choice: &Choice) -> ChoiceOutcome {
     soon(choice.outcome()).await
 }
@@ -94,7 +101,7 @@ async fn ends(completions: &Completions) -> Vec<String> {
     ends
 }
 
-/// A choice's streams end as its end says: with one error or none, and then for ever.
+/// The streams of a choice end according to its end, with one error or none, and stay ended.
 async fn check_streams(choice: &Choice, error: bool) {
     #[track_caller]
     fn check<T>(last: &[Result<T, ChoiceError>], error: bool) {

@@ -1,20 +1,32 @@
-//! Counts tokens with tiktoken-rs: the tokenizer behind [`Tokenizer`]. Only with the feature `tokens`.
+//! The tokenizers of OpenAI's models, from tiktoken-rs. Only with the feature `tokens`.
 //!
-//! Its tables are part of the binary; nothing is fetched. The first text of an encoding loads its table, which takes
-//! about 0.1 s for `o200k_base` and 0.04 s for `cl100k_base` in a release build, and then keeps it for the process.
-
-use std::sync::Arc;
+//! [`Encoding`] is one tokenizer; [`Counter`] chooses one by the model of a response.
+//!
+//! The tables are part of the binary; nothing is fetched. The first text that an encoding counts loads its table, which takes
+//! about 0.1 s for `o200k_base` and 0.04 s for `cl100k_base` in a release build. The table is then kept for the process.
+//!
+//! # Examples
+//!
+//! Count what a server did not report, with the encoding of the model:
+//!
+//! ```
+//! # use futures::stream;
+//! use unbraid::{Completions, tokens::Counter};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! # let body = "data: {\"model\":\"gpt-4o\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"tiktoken is great!\"},\"finish_reason\":\"stop\"}]}\n\n";
+//! # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+//! let completions = Completions::builder().tokenizer_for(Counter::for_response).from_byte_stream(bytes);
+//! assert_eq!(completions.usage().await.completion_tokens, Some(6));
+//! # }
+//! ```
 
 use tiktoken_rs::{
     CoreBPE, cl100k_base_singleton, o200k_base_singleton, p50k_base_singleton, r50k_base_singleton,
     tokenizer::{self, get_tokenizer},
 };
-use tokio::runtime::Handle;
-use unbraid_core::{
-    ChoiceIndex, Framing, Metadata, Prompt, Tokenizer, Usage, estimate_for, estimate_with,
-};
-
-use crate::{apart::apart, board::Board, log::Log};
+use unbraid_core::{Framing, Metadata, Prompt, Tokenizer};
 
 /// How a family of models cuts text into tokens.
 ///
@@ -31,7 +43,7 @@ use crate::{apart::apart, board::Board, log::Log};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// `o200k_base`: gpt-4o and everything since. It stands in for models whose own encoding is not public.
+    /// `o200k_base`: gpt-4o and everything since. It is also used for models whose own encoding is not public.
     #[default]
     O200k,
     /// `cl100k_base`: gpt-4, gpt-3.5-turbo.
@@ -42,20 +54,24 @@ pub enum Encoding {
     R50k,
 }
 
-/// Bytes that are tokenized at once, if a text can be cut so that the count stays the same. It bounds what a text
-/// without gaps costs, and more: a million spaces in one piece overflow the tokenizer's regular expression.
+/// The number of bytes that are tokenized at once, if a text can be cut so that the count stays the same. It bounds the cost
+/// of a text without gaps. A million spaces in one piece would even overflow the tokenizer's regular expression.
 const PIECE_BYTES: usize = 8 * 1024;
 
 impl Encoding {
-    /// The encoding of a model, if it is known. A provider's prefix (`openai/`) and a variant (`:extended`) are left out.
+    /// The encoding of a model, if it is known. A provider's prefix (`openai/`) and a variant (`:extended`) are ignored.
+    ///
+    /// # Examples
+    ///
+    /// See [`Encoding`].
     #[must_use]
     pub fn for_model(model: &str) -> Option<Self> {
         let name = model.rsplit('/').next()?;
         let name = name.strip_prefix("openai.").unwrap_or(name);
-        let (plain, _) = name.split_once(':').unwrap_or((name, ""));
-        let tokenizer = get_tokenizer(name).or_else(|| get_tokenizer(plain))?;
+        let (base, _) = name.split_once(':').unwrap_or((name, ""));
+        let tokenizer = get_tokenizer(name).or_else(|| get_tokenizer(base))?;
         Some(match tokenizer {
-            // They differ in their special tokens only, which no text has.
+            // These differ in their special tokens only, and text is counted without those.
             tokenizer::Tokenizer::O200kBase | tokenizer::Tokenizer::O200kHarmony => Self::O200k,
             tokenizer::Tokenizer::Cl100kBase => Self::Cl100k,
             tokenizer::Tokenizer::P50kBase | tokenizer::Tokenizer::P50kEdit => Self::P50k,
@@ -63,9 +79,10 @@ impl Encoding {
         })
     }
 
-    /// The encoding of an answer: that of the model that it names, or else the request, or else [`O200k`](Self::O200k).
+    /// The encoding for a response: that of the model that the response names, or else the request, or else
+    /// [`O200k`](Self::O200k).
     ///
-    /// The answer's model comes first, since a request may name a deployment.
+    /// The response's model comes first, because a request may name a deployment.
     ///
     /// # Examples
     ///
@@ -127,7 +144,7 @@ impl Tokenizer for Encoding {
     }
 }
 
-/// What counts the tokens of one answer: an encoding, which may stand in for another, and what frames the calls.
+/// The tokenizer for one response: an encoding, which approximates an unknown one, and the framing of the calls.
 ///
 /// # Examples
 ///
@@ -147,7 +164,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// By the first model that is known, of the answer and of the request; see [`Encoding::for_response`].
+    /// The counter for the first model that is known, of the response and of the request; see [`Encoding::for_response`].
     #[must_use]
     pub fn for_response(metadata: &Metadata, prompt: &Prompt) -> Self {
         match Encoding::known(metadata, prompt) {
@@ -159,7 +176,7 @@ impl Counter {
         }
     }
 
-    /// The encoding that texts are counted with.
+    /// The encoding that counts the texts.
     #[must_use]
     pub fn encoding(self) -> Encoding {
         self.encoding
@@ -186,8 +203,8 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Before the last single space between two words: every encoding begins a token there, so that nothing changes the
-/// count. Without one, between two characters, which may cost a token or two.
+/// Where to cut: before the last single space between two words, because every encoding begins a token there, so the count
+/// stays the same. Without such a space, between two characters, which may cost a token or two.
 fn cut(text: &str) -> usize {
     if text.len() <= PIECE_BYTES {
         return text.len();
@@ -204,90 +221,6 @@ fn cut(text: &str) -> usize {
         !before.is_empty() && word_at_end(before) && word_at_start(after)
     });
     gap.unwrap_or(head.len())
-}
-
-/// The usage of a stream that has closed, with what was not reported counted on a thread that may block.
-///
-/// It never fails: without a runtime it is what was reported. If no thread begins in time, since all of them are taken or
-/// the runtime is shutting down, it is counted on the task: those threads may wait for this very count.
-pub(crate) async fn estimated(board: &Board, reported: Usage) -> Usage {
-    let estimated = board.read(|listing| Arc::clone(&listing.estimated));
-    let counted = estimated.get_or_try_init(|| async {
-        Handle::try_current().map_err(|_| Uncounted)?;
-        let count = Count::new(board, reported.clone());
-        let counted = apart(count, |count| count.run()).await;
-        counted.result.map_err(|_panic| Uncounted)
-    });
-    counted.await.cloned().unwrap_or(reported)
-}
-
-/// Nobody could count.
-struct Uncounted;
-
-/// What counting needs.
-struct Count {
-    /// One, or each of several sources that are joined: its reported usage, and its choices.
-    sources: Vec<(Usage, Vec<Log>)>,
-    prompt: Arc<Prompt>,
-    counter: Counter,
-}
-
-impl Count {
-    fn new(board: &Board, reported: Usage) -> Self {
-        board.read(|listing| Self {
-            sources: match &listing.joined {
-                None => vec![(reported, listing.choices.clone())],
-                Some(joined) => joined
-                    .spoke()
-                    .map(|known| (known.usage.clone(), known.logs.clone()))
-                    .collect(),
-            },
-            prompt: Arc::clone(&listing.prompt),
-            counter: Counter::for_response(&listing.metadata, &listing.prompt),
-        })
-    }
-
-    fn run(&self) -> Usage {
-        let several = self.sources.len() > 1;
-        Usage::sum(self.sources.iter().map(|(reported, logs)| {
-            let indices: Vec<ChoiceIndex> = logs.iter().map(Log::index).collect();
-            let choices = logs.iter().zip(&indices);
-            let choices = choices.map(|(log, index)| (*index, || self.tokens(log)));
-            if several {
-                estimate_with(reported, || self.prompt_of(&indices), choices)
-            } else {
-                estimate_for(reported, &self.prompt, &self.counter, choices)
-            }
-        }))
-    }
-
-    /// The tokens of the prompt that one of several sources was sent: of a list, as a fan-out sends it, the prompts that
-    /// its choices answer.
-    fn prompt_of(&self, choices: &[ChoiceIndex]) -> Option<u64> {
-        let Some(n) = self.prompt.choices_per_prompt() else {
-            return self.prompt.tokens(&self.counter);
-        };
-        let answered = |at| {
-            choices
-                .iter()
-                .any(|choice| choice.split_by_prompt(n).0 == at)
-        };
-        let tokens = self.prompt.tokens_of(answered, &self.counter);
-        // Choices beyond the list show that the source has another numbering.
-        tokens
-            .filter(|tokens| *tokens > 0)
-            .or_else(|| self.prompt.tokens(&self.counter))
-    }
-
-    /// Copies the text, so that nobody who reads the log waits while it is counted.
-    fn tokens(&self, log: &Log) -> u64 {
-        let (message, discarded) = log.read(|record| {
-            let transcript = &record.transcript;
-            (transcript.message(), transcript.discarded_tokens())
-        });
-        let answer = self.prompt.completion_tokens(&message, &self.counter);
-        answer.saturating_add(discarded)
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! The flat view: every update of every choice in one stream, no actors (the decision record's Option 2, R63).
+//! The flat view: every update of every choice in one stream, without actors.
 
-mod fair;
-mod flat;
+mod decoder;
 mod gathered;
-mod halves;
+mod surrogates;
+mod yielding;
 
 use std::{
     fmt,
@@ -15,18 +15,22 @@ use async_stream::stream;
 use futures::{Stream, StreamExt, stream::FusedStream};
 use unbraid_core::{BoxError, Config, StreamError, Update};
 
-use fair::Fair;
-use flat::{Flat, Next};
-use gathered::Reads;
-use halves::WithoutHalves;
+use decoder::{FlatDecoder, Step};
+use gathered::GatheredReads;
+use surrogates::JoinedSurrogates;
+use yielding::YieldingSource;
 
-use crate::apart::turn;
+use crate::blocking::yield_once;
 
 /// The updates of one stream, in the order of the wire; see [`from_byte_stream`](Self::from_byte_stream).
 ///
-/// Dropping it closes the source. [`next`](Self::next) is cancel safe.
+/// Dropping it drops the source. [`next`](Self::next) is cancel safe.
+///
+/// # Examples
+///
+/// See [`from_byte_stream`](Self::from_byte_stream).
 pub struct Updates {
-    inner: WithoutHalves<Decoded>,
+    inner: JoinedSurrogates<Decoded>,
     done: bool,
 }
 
@@ -35,13 +39,13 @@ type Decoded = Pin<Box<dyn Stream<Item = Result<Update<'static>, StreamError>> +
 impl Updates {
     /// Decodes a stream of byte chunks into flat updates, one after another, each with its choice index.
     ///
-    /// Nothing is kept and nothing is checked beyond the format: no choice has an end here, and an error that the server
-    /// reports is an [`Update`] with its `error` set. Texts can be added up as they are: where the server cut a character in
-    /// two, it comes whole with the later update. The first `Err` is the last item.
+    /// Nothing is kept, and nothing is checked beyond the format: no choice has an end here, and an error that the server
+    /// reports is an [`Update`] with its `error` set. The texts can be concatenated as they are: a character that the server
+    /// cut in two is part of the later update. The first `Err` is the last item.
     ///
     /// # Examples
     ///
-    /// Both views at once: a tap on the updates, and the choices apart.
+    /// Both views at once: the updates as they pass by, and the separate choices.
     ///
     /// ```
     /// use futures::{StreamExt, stream};
@@ -51,13 +55,13 @@ impl Updates {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let body = "data: {\"choices\":[{\"index\":2,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     /// let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
-    /// let tapped = Updates::from_byte_stream(bytes).inspect(|update| {
+    /// let updates = Updates::from_byte_stream(bytes).inspect(|update| {
     ///     if let Ok(update) = update {
-    ///         let text = update.content.as_ref().map_or("", |piece| &piece.text);
+    ///         let text = update.content.as_ref().map_or("", |fragment| &fragment.text);
     ///         println!("{:?}: {text}", update.choice);
     ///     }
     /// });
-    /// let completions = Completions::from_updates(tapped);
+    /// let completions = Completions::from_updates(updates);
     /// assert_eq!(completions.first().await?.text().await?, "Hi");
     /// # Ok(())
     /// # }
@@ -71,50 +75,68 @@ impl Updates {
         Self::with_config(bytes, &Config::default())
     }
 
-    /// As [`from_byte_stream`](Self::from_byte_stream), with options: `strict` and the limits on lines, events and depth apply.
+    /// As [`from_byte_stream`](Self::from_byte_stream), with a configuration: `strict` and the limits on lines, events and
+    /// depth apply.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures::stream;
+    /// use unbraid::{Config, Updates};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let mut config = Config::default();
+    /// config.strict = true;
+    /// let bytes = stream::iter([Ok::<_, std::io::Error>("no event stream\n\n")]);
+    /// let mut updates = Updates::with_config(bytes, &config);
+    /// assert!(updates.next().await.unwrap().is_err());
+    /// # }
+    /// ```
     pub fn with_config<S, B, E>(bytes: S, config: &Config) -> Self
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
         B: AsRef<[u8]> + Send + 'static,
         E: Into<BoxError> + Send + 'static,
     {
-        let mut flat = Flat::new(config);
+        let mut decoder = FlatDecoder::new(config);
         let stream = stream! {
             let bytes = pin!(bytes);
-            let mut reads = Reads::new(Fair::new(bytes));
-            while !flat.over {
+            let mut reads = GatheredReads::new(YieldingSource::new(bytes));
+            while !decoder.done {
                 match reads.next().await {
-                    Some(Ok(mut read)) => {
-                        // One event at a time: a read may hold any number of them, and a stream is pulled.
-                        while !flat.over {
-                            let mut next = flat.next(&mut read);
-                            if matches!(next, Next::Large) {
-                                if reads.gather(&read) {
+                    Some(Ok(mut reading)) => {
+                        // One event at a time: a read may hold any number of them, and the consumer sets the pace.
+                        while !decoder.done {
+                            let mut step = decoder.step(&mut reading);
+                            if matches!(step, Step::Large) {
+                                if reads.gather(&reading) {
                                     break;
                                 }
-                                (flat, read, next) = Box::pin(flat.large(read)).await;
-                                reads.job_ended();
+                                (decoder, reading, step) =
+                                    Box::pin(decoder.decode_large(reading)).await;
+                                reads.record_job();
                             }
-                            match next {
-                                Next::Event | Next::Large => {}
-                                Next::Portion => turn().await,
-                                Next::Read => break,
+                            match step {
+                                Step::Event | Step::Large => {}
+                                Step::Portion => yield_once().await,
+                                Step::ReadAgain => break,
                             }
-                            for item in flat.ready.drain(..) {
+                            for item in decoder.ready.drain(..) {
                                 yield item;
                             }
                         }
                     }
-                    Some(Err(error)) => flat = flat.end(Some(error.into())).await,
-                    None => flat = flat.end(None).await,
+                    Some(Err(error)) => decoder = decoder.end(Some(error.into())).await,
+                    None => decoder = decoder.end(None).await,
                 }
-                for item in flat.ready.drain(..) {
+                for item in decoder.ready.drain(..) {
                     yield item;
                 }
             }
         };
         Self {
-            inner: WithoutHalves::new(Box::pin(stream)),
+            inner: JoinedSurrogates::new(Box::pin(stream)),
             done: false,
         }
     }
@@ -123,7 +145,7 @@ impl Updates {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future before it is ready loses nothing.
+    /// This method is cancel safe. If the future is dropped before it is ready, no update is lost.
     pub async fn next(&mut self) -> Option<Result<Update<'static>, StreamError>> {
         StreamExt::next(self).await
     }

@@ -1,24 +1,25 @@
-//! The end of a value, which wakes every waiter.
+//! The end of a value wakes every waiter.
 
 use loom::thread;
 
-use super::{Seat, check_most, run};
-use crate::{sync::Arc, waiting::Topics, watched::Watched};
+use super::{ScopedWatcher, check_most, run};
+use crate::sync::{primitives::Arc, shared::Shared, wait_list::Interest};
 
-/// Every interest includes the end, so no waiter sleeps forever.
+/// The end concerns every interest, so no waiter is left hanging.
 #[test]
-fn the_end_wakes_every_waiter() {
+fn the_end_wakes_waiters_of_every_interest() {
     check_most(|| {
-        let sealed = Arc::new(Watched::new(0_u8));
-        let waiting = [Topics::TEXTS, Topics::CALLS].map(|topics| Seat::of(topics, &sealed));
+        let sealed = Arc::new(Shared::new(0_u8));
+        let waiting = [Interest::TEXT, Interest::CALLS]
+            .map(|interest| ScopedWatcher::with_interest(interest, &sealed));
         let readers = waiting.map(|mut watcher| {
             let ended = |value: &u8| (*value > 0).then_some(());
-            thread::spawn(move || run(watcher.wait(ended)))
+            thread::spawn(move || run(watcher.wait_for(ended)))
         });
-        sealed.retire(|value| *value = 1);
+        sealed.detach_owner(|value| *value = 1);
         for reader in readers {
             reader.join().unwrap();
         }
-        assert_eq!(sealed.waiting(), 0);
+        assert_eq!(sealed.waiter_count(), 0);
     });
 }

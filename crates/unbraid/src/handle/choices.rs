@@ -1,4 +1,4 @@
-//! The choices of a stream, each as soon as it appears.
+//! The choices of a completion, each as soon as it appears.
 
 use std::{
     sync::Arc,
@@ -9,17 +9,19 @@ use unbraid_core::StreamError;
 
 use super::{choice::Choice, cursor};
 use crate::{
-    board::{Board, Listing},
-    control::Guard,
-    watched::Watcher,
+    control::CancelOnDrop,
+    state::completion::CompletionState,
+    sync::shared::{Shared, Watcher},
 };
 
-/// The choices in order of first appearance, each with its first update already in it (R44, R45).
+/// The choices in order of first appearance, each with its first update already applied; see
+/// [`Completions::choices`](crate::Completions::choices).
 ///
-/// It goes on until the stream closes. It gives an `Err`, as its last item, only if the error ended a choice, kept one
-/// from coming (the limit on choices), or no choice had come at all; [`Completions::closed`](crate::Completions::closed)
-/// always tells. A clone goes on from the same place on its own. Dropping it frees and cancels nothing while another
-/// handle lives.
+/// The stream goes on until the completion closes. Its last item is an `Err` only if the error ended a choice, kept one from
+/// appearing (the limit on choices), or no choice had appeared at all; [`Completions::closed`](crate::Completions::closed)
+/// always returns the error.
+///
+/// A clone continues from the same position on its own. Dropping it cancels nothing while another handle lives.
 ///
 /// # Examples
 ///
@@ -42,16 +44,19 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Choices {
-    board: Watcher<Listing>,
-    guard: Arc<Guard>,
+    completion: Watcher<CompletionState>,
+    guard: Arc<CancelOnDrop>,
     pub(super) next: usize,
     pub(super) done: bool,
 }
 
 impl Choices {
-    pub(crate) fn new(board: &Arc<Board>, guard: &Arc<Guard>) -> Self {
+    pub(super) fn new(
+        completion: &Arc<Shared<CompletionState>>,
+        guard: &Arc<CancelOnDrop>,
+    ) -> Self {
         Self {
-            board: Watcher::new(board),
+            completion: Watcher::new(completion),
             guard: Arc::clone(guard),
             next: 0,
             done: false,
@@ -62,19 +67,17 @@ impl Choices {
         if self.done {
             return Poll::Ready(None);
         }
-        let Self { board, next, .. } = self;
-        let look = board.poll(cx, |listing| {
-            match (listing.choices.get(*next), &listing.closed) {
+        let Self {
+            completion, next, ..
+        } = self;
+        let found = completion.poll(cx, |state| {
+            match (state.choices.get(*next), &state.closed) {
                 (Some(log), _) => Poll::Ready(Ok(log.clone())),
-                (None, Some(closed)) => Poll::Ready(Err(closed
-                    .result
-                    .clone()
-                    .err()
-                    .filter(|_| closed.told_by_choices))),
+                (None, Some(closed)) => Poll::Ready(Err(closed.reported_error())),
                 (None, None) => Poll::Pending,
             }
         });
-        look.map(|found| match found {
+        found.map(|found| match found {
             Ok(log) => {
                 self.next += 1;
                 Some(Ok(Choice::new(log, Arc::clone(&self.guard))))

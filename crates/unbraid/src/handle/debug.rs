@@ -1,4 +1,4 @@
-//! `Debug` of the handles: where they stand, in counts. It never shows what a model wrote, nor waits for anything.
+//! `Debug` of the handles: counts and positions. It never shows what a model wrote, and never waits for a stream.
 
 use std::fmt::{self, Debug, Formatter};
 
@@ -7,26 +7,24 @@ use super::{
     choices::Choices,
     completions::Completions,
     events::{AllEvents, EventCursor, Events, Logprobs},
+    merge::{SourceHandle, SourceSet},
     messages::Messages,
+    outcomes::Outcomes,
     tool_call::{ToolCallHandle, ToolCalls},
 };
-use crate::{
-    board::{Board, Listing},
-    join::{SourceHandle, SourceSet},
-};
+use crate::{state::completion::CompletionState, sync::shared::Shared};
 
 /// What is known of a stream as a whole.
-struct Stream<'s>(&'s Board);
+struct Stream<'s>(&'s Shared<CompletionState>);
 
 impl Debug for Stream<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // The formatter may be foreign code: it runs under no lock.
-        let count = |listing: &Listing| {
-            let closed = listing.closed.as_ref();
+        // The formatter may be foreign code, so it runs without the lock.
+        let (choices, warnings, closed) = self.0.read(|state| {
+            let closed = state.closed.as_ref();
             let closed = closed.map(|closed| closed.result.clone().map_err(|error| error.as_str()));
-            (listing.choices.len(), listing.warnings.len(), closed)
-        };
-        let (choices, warnings, closed) = self.0.read(count);
+            (state.choices.len(), state.warnings().count(), closed)
+        });
         f.debug_struct("Stream")
             .field("choices", &choices)
             .field("warnings", &warnings)
@@ -38,7 +36,7 @@ impl Debug for Stream<'_> {
 impl Debug for Completions {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Completions")
-            .field(&Stream(&self.board))
+            .field(&Stream(&self.completion))
             .finish()
     }
 }
@@ -46,7 +44,7 @@ impl Debug for Completions {
 impl Debug for SourceSet {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SourceSet")
-            .field(&Stream(self.board()))
+            .field(&Stream(self.completion()))
             .finish()
     }
 }
@@ -62,7 +60,16 @@ impl Debug for SourceHandle {
 impl Debug for Choices {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Choices")
-            .field("given", &self.next)
+            .field("next", &self.next)
+            .field("done", &self.done)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Debug for Outcomes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outcomes")
+            .field("choices", &self.seen)
             .field("done", &self.done)
             .finish_non_exhaustive()
     }
@@ -70,9 +77,9 @@ impl Debug for Choices {
 
 impl Debug for Choice {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (events, end) = self.log.read(|record| {
-            let end = record.transcript.end().map(|end| end.as_str());
-            (record.transcript.event_count(), end)
+        let (events, end) = self.log.read(|state| {
+            let end = state.transcript.end().map(|end| end.as_str());
+            (state.transcript.event_count(), end)
         });
         f.debug_struct("Choice")
             .field("index", &self.index)
@@ -85,7 +92,7 @@ impl Debug for Choice {
 impl Debug for EventCursor {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventCursor")
-            .field("wanted", &self.wanted)
+            .field("filter", &self.filter)
             .field("seq", &self.seq)
             .field("done", &self.done)
             .finish_non_exhaustive()
@@ -128,10 +135,10 @@ impl Debug for ToolCalls {
 
 impl Debug for ToolCallHandle {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolCall")
+        f.debug_struct("ToolCallHandle")
             .field("choice", &self.choice())
             .field("call_index", &self.call_index)
-            .field("index", &self.index)
+            .field("wire_index", &self.wire_index)
             .field("name", &self.name)
             .field("kind", &self.kind)
             .finish_non_exhaustive()

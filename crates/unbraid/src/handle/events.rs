@@ -9,54 +9,58 @@ use std::{
 use serde_json::Value;
 use unbraid_core::{ChoiceError, Event, Sequenced, StreamError, internal::EventFilter};
 
-use super::{Turns, cursor, text::cut};
+use super::{coop_budget::CoopBudget, cursor, text::cut};
 use crate::{
-    board::{Board, Listing},
-    control::Guard,
-    log::{Log, Record},
-    waiting::Topics,
-    watched::{Look, Watcher},
+    control::CancelOnDrop,
+    state::{
+        choice_log::{ChoiceLog, LogState},
+        completion::CompletionState,
+    },
+    sync::{
+        shared::{Read, Shared, Watcher},
+        wait_list::Interest,
+    },
 };
 
-/// Events that are copied out of a log at once.
+/// The number of events that are copied out of a log at once.
 const COPY_EVENTS: usize = 256;
 
-/// Bytes of text that are copied out of a log at once.
+/// The number of bytes of text that are copied out of a log at once.
 const COPY_BYTES: usize = 64 * 1024;
 
-/// A place in the events of a log.
+/// A position in the events of a log.
 #[derive(Clone)]
 pub(crate) struct EventCursor {
-    log: Watcher<Record>,
-    _guard: Arc<Guard>,
-    pub(super) wanted: EventFilter,
+    log: Watcher<LogState>,
+    _guard: Arc<CancelOnDrop>,
+    pub(super) filter: EventFilter,
     pub(super) seq: usize,
     copied: VecDeque<Sequenced>,
-    turns: Turns,
-    pub(crate) done: bool,
+    budget: CoopBudget,
+    pub(super) done: bool,
 }
 
 impl EventCursor {
-    pub(crate) fn new(log: &Log, guard: &Arc<Guard>, wanted: EventFilter) -> Self {
+    pub(super) fn new(log: &ChoiceLog, guard: &Arc<CancelOnDrop>, filter: EventFilter) -> Self {
         Self {
-            log: Watcher::of(topics(wanted), log),
+            log: Watcher::with_interest(interest_of(filter), log),
             _guard: Arc::clone(guard),
-            wanted,
+            filter,
             seq: 0,
             copied: VecDeque::new(),
-            turns: Turns::default(),
+            budget: CoopBudget::default(),
             done: false,
         }
     }
 
-    pub(crate) fn poll_event(
+    pub(super) fn poll_event(
         &mut self,
         cx: &Context<'_>,
     ) -> Poll<Option<Result<Sequenced, ChoiceError>>> {
         if self.done {
             return Poll::Ready(None);
         }
-        if self.turns.over(cx) {
+        if self.budget.exhausted(cx) {
             return Poll::Pending;
         }
         if let Some(event) = self.copied.pop_front() {
@@ -64,22 +68,22 @@ impl EventCursor {
         }
         let Self {
             log,
-            wanted,
+            filter,
             seq,
             copied,
             ..
         } = self;
-        let found = log.poll_look(cx, |record| {
-            if copy(record, *wanted, seq, copied) {
-                return record.found(*seq, None);
+        let found = log.poll_read(cx, |state| {
+            if copy(state, *filter, seq, copied) {
+                return state.read_until(*seq, None);
             }
-            record
-                .over()
-                .map_or(Look::Nothing, |error| Look::Some(Some(error)))
+            state
+                .stream_end()
+                .map_or(Read::Pending, |error| Read::Partial(Some(error)))
         });
         match found {
             Poll::Pending => {
-                self.turns.rest();
+                self.budget.reset();
                 Poll::Pending
             }
             Poll::Ready(None) => Poll::Ready(self.copied.pop_front().map(Ok)),
@@ -91,32 +95,33 @@ impl EventCursor {
     }
 }
 
-fn topics(wanted: EventFilter) -> Topics {
-    match wanted {
-        EventFilter::All | EventFilter::Message => Topics::ALL,
-        EventFilter::ToolCallStarts => Topics::CALLS,
-        EventFilter::Logprobs => Topics::REST,
+/// The part of a log whose changes concern these events.
+fn interest_of(filter: EventFilter) -> Interest {
+    match filter {
+        EventFilter::All | EventFilter::Message => Interest::ALL,
+        EventFilter::ToolCallStarts => Interest::CALLS,
+        EventFilter::Logprobs => Interest::OTHER,
     }
 }
 
-/// Copies the next wanted events out of a log, their text in one buffer; false if there are none.
+/// Copies the next events that pass the filter out of a log, with their text in one buffer; returns false if there are none.
 fn copy(
-    record: &Record,
-    wanted: EventFilter,
+    state: &LogState,
+    filter: EventFilter,
     seq: &mut usize,
     copied: &mut VecDeque<Sequenced>,
 ) -> bool {
     let mut text = String::new();
     let mut found = Vec::new();
     while found.len() < COPY_EVENTS && text.len() < COPY_BYTES {
-        *seq = record.transcript.seek(wanted, *seq);
-        let Some(stamped) = record.transcript.event(*seq) else {
+        *seq = state.transcript.seek(filter, *seq);
+        let Some(event) = state.transcript.event(*seq) else {
             break;
         };
         *seq += 1;
-        found.push(stamped.map(|piece| {
+        found.push(event.map(|delta| {
             let start = text.len();
-            text.push_str(piece);
+            text.push_str(delta);
             (start, text.len())
         }));
     }
@@ -124,19 +129,41 @@ fn copy(
         return false;
     }
     let mut shared = None;
-    let texts = found
+    let events = found
         .into_iter()
-        .map(|stamped| stamped.map(|(start, end)| cut(&text, &mut shared, start, end)));
-    copied.extend(texts);
+        .map(|event| event.map(|(start, end)| cut(&text, &mut shared, start, end)));
+    copied.extend(events);
     true
 }
 
-/// All events of one choice, its end included; see [`Choice::events`](crate::Choice::events).
+/// All events of one choice, including its end; see [`Choice::events`](crate::Choice::events).
 ///
-/// After the event `ChoiceEnd` it gives `None`, or first the error that cut the choice. Dropping it frees and cancels nothing
-/// while another handle lives.
+/// After the event `End` the stream returns `None`, or first the error that cut the choice. A clone continues from the same
+/// position on its own. Dropping it cancels nothing while another handle lives.
+///
+/// # Examples
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::{Completions, Event};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let mut events = Completions::from_byte_stream(bytes).first().await?.events();
+/// while let Some(event) = events.next().await {
+///     match event?.event {
+///         Event::Content(text) => print!("{text}"),
+///         Event::End(end) => println!("\n[{}]", end.as_str()),
+///         _ => {}
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
-pub struct Events(pub(crate) EventCursor);
+pub struct Events(pub(super) EventCursor);
 
 impl Events {
     fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Sequenced, ChoiceError>>> {
@@ -150,9 +177,12 @@ impl Events {
 
 cursor!(Events, Sequenced, ChoiceError);
 
-/// Log probabilities of a choice, one JSON object a wire delta; see [`Choice::logprobs`](crate::Choice::logprobs).
+/// The log probabilities of a choice, one JSON object per wire delta; see [`Choice::logprobs`](crate::Choice::logprobs).
+///
+/// After the end the stream returns `None`, or first the error that cut the choice. A clone continues from the same position
+/// on its own. Dropping it cancels nothing while another handle lives.
 #[derive(Clone)]
-pub struct Logprobs(pub(crate) EventCursor);
+pub struct Logprobs(pub(super) EventCursor);
 
 impl Logprobs {
     fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Value, ChoiceError>>> {
@@ -182,36 +212,61 @@ cursor!(Logprobs, Value, ChoiceError);
 
 /// All events of all choices and of the stream itself, as they arrive; see [`Completions::events`](crate::Completions::events).
 ///
-/// Events of one choice come in their order; [`Sequenced::sort_key`] is the order of the whole. If an error ended the
-/// stream it is an event, and then the one `Err`. Dropping it frees and cancels nothing while another handle lives.
+/// The events of one choice come in their order; [`Sequenced::sort_key`] orders them all. An error that ended the stream is
+/// an event first, and then the one `Err`. A clone continues from the same position on its own. Dropping it cancels nothing
+/// while another handle lives.
+///
+/// # Examples
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::{Completions, Event};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}},{\"index\":1,\"delta\":{\"content\":\"Hello\"}}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let mut events = Completions::from_byte_stream(bytes).events();
+/// while let Some(event) = events.next().await {
+///     let event = event?;
+///     if let (Some(choice), Event::Content(text)) = (event.choice, event.event) {
+///         println!("{choice}: {text}");
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct AllEvents {
-    board: Watcher<Listing>,
-    _guard: Arc<Guard>,
-    /// Stream events that were copied.
+    completion: Watcher<CompletionState>,
+    _guard: Arc<CancelOnDrop>,
+    /// How many of the stream's own events were copied.
     pub(super) seq: usize,
-    /// One place a choice.
-    pub(super) choices: Vec<(Watcher<Record>, usize)>,
+    pub(super) choices: Vec<ChoicePosition>,
     copied: VecDeque<Sequenced>,
-    turns: Turns,
+    budget: CoopBudget,
     pub(super) done: bool,
 }
 
-/// What the stream's own log came to.
-enum Whole {
-    Open,
-    Closed(Result<(), StreamError>),
+/// A position in the events of one choice.
+#[derive(Clone)]
+pub(super) struct ChoicePosition {
+    log: Watcher<LogState>,
+    seq: usize,
 }
 
 impl AllEvents {
-    pub(crate) fn new(board: &Arc<Board>, guard: &Arc<Guard>) -> Self {
+    pub(super) fn new(
+        completion: &Arc<Shared<CompletionState>>,
+        guard: &Arc<CancelOnDrop>,
+    ) -> Self {
         Self {
-            board: Watcher::new(board),
+            completion: Watcher::new(completion),
             _guard: Arc::clone(guard),
             seq: 0,
             choices: Vec::new(),
             copied: VecDeque::new(),
-            turns: Turns::default(),
+            budget: CoopBudget::default(),
             done: false,
         }
     }
@@ -220,14 +275,14 @@ impl AllEvents {
         if self.done {
             return Poll::Ready(None);
         }
-        if self.turns.over(cx) {
+        if self.budget.exhausted(cx) {
             return Poll::Pending;
         }
         if let Some(event) = self.copied.pop_front() {
             return Poll::Ready(Some(Ok(event)));
         }
-        // The board first: once it says closed, no log grows any more.
-        let whole = self.poll_board(cx);
+        // The completion is read first: once it has closed, no log grows any more, so the choices below are complete.
+        let closed = self.poll_completion(cx);
         self.poll_choices(cx);
         self.copied
             .make_contiguous()
@@ -235,51 +290,50 @@ impl AllEvents {
         if let Some(event) = self.copied.pop_front() {
             return Poll::Ready(Some(Ok(event)));
         }
-        match whole {
-            Whole::Open => {
-                self.turns.rest();
+        match closed {
+            Poll::Pending => {
+                self.budget.reset();
                 Poll::Pending
             }
-            Whole::Closed(result) => {
+            Poll::Ready(result) => {
                 self.done = true;
                 Poll::Ready(result.err().map(Err))
             }
         }
     }
 
-    /// Copies the stream's own events; waits for more unless it is closed.
-    fn poll_board(&mut self, cx: &Context<'_>) -> Whole {
+    /// Copies the stream's own events; ready once the stream has closed.
+    fn poll_completion(&mut self, cx: &Context<'_>) -> Poll<Result<(), StreamError>> {
         let Self {
-            board,
+            completion,
             seq,
             choices,
             copied,
             ..
         } = self;
-        let look = board.poll(cx, |listing| {
-            copied.extend(listing.events.iter().skip(*seq).cloned());
-            *seq = listing.events.len();
-            let new = listing.choices.iter().skip(choices.len());
-            choices.extend(new.map(|log| (Watcher::new(log), 0)));
-            listing
+        completion.poll(cx, |state| {
+            copied.extend(state.events.iter().skip(*seq).cloned());
+            *seq = state.events.len();
+            let new = state.choices.iter().skip(choices.len());
+            choices.extend(new.map(|log| ChoicePosition {
+                log: Watcher::new(log),
+                seq: 0,
+            }));
+            state
                 .closed
                 .as_ref()
                 .map_or(Poll::Pending, |closed| Poll::Ready(closed.result.clone()))
-        });
-        match look {
-            Poll::Pending => Whole::Open,
-            Poll::Ready(result) => Whole::Closed(result),
-        }
+        })
     }
 
     fn poll_choices(&mut self, cx: &Context<'_>) {
         let Self {
             choices, copied, ..
         } = self;
-        for (log, seq) in choices {
-            let _waits: Poll<()> = log.poll_look(cx, |record| {
-                copy(record, EventFilter::All, seq, copied);
-                record.found(*seq, ())
+        for ChoicePosition { log, seq } in choices {
+            let _ready: Poll<()> = log.poll_read(cx, |state| {
+                copy(state, EventFilter::All, seq, copied);
+                state.read_until(*seq, ())
             });
         }
     }

@@ -9,61 +9,62 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use unbraid_core::{
-    CallIndex, ChoiceIndex, JsonErrorKind, Text,
+    ChoiceIndex, JsonErrorKind, Text,
+    internal::TextKind,
     json::{self, FieldState, Partial, Pointer, Repair},
     parse_json, parse_json_repaired,
 };
 
 use super::{
     cursor,
-    text::{Cursor, Lane, copy},
+    text::{TextCursor, copy},
 };
-use crate::{control::Guard, error::JsonError, log::Log, waiting::Topics, watched::Watcher};
+use crate::{
+    control::CancelOnDrop,
+    error::JsonError,
+    state::choice_log::ChoiceLog,
+    sync::{shared::Watcher, wait_list::Interest},
+};
 
-/// One JSON text of a log, and the parser that has read as much of it as was asked for.
+/// One JSON text of a log, and a parser that has read it as far as it was asked for.
 #[derive(Clone)]
 pub(crate) struct JsonText {
-    pub(crate) log: Log,
-    pub(crate) guard: Arc<Guard>,
-    pub(crate) lane: Lane,
-    kept: Arc<Mutex<Kept>>,
+    pub(super) log: ChoiceLog,
+    pub(super) guard: Arc<CancelOnDrop>,
+    pub(super) kind: TextKind,
+    parser: Arc<Mutex<PartialParser>>,
 }
 
-/// How far the parser of a partial value has come.
+/// The parser of a partial value, and the next event that it reads.
 #[derive(Default)]
-struct Kept {
+struct PartialParser {
     seq: usize,
     partial: Partial,
 }
 
 impl JsonText {
-    pub(crate) fn new(log: &Log, guard: &Arc<Guard>, lane: Lane) -> Self {
+    pub(super) fn new(log: &ChoiceLog, guard: &Arc<CancelOnDrop>, kind: TextKind) -> Self {
         Self {
             log: log.clone(),
             guard: Arc::clone(guard),
-            lane,
-            kept: Arc::default(),
+            kind,
+            parser: Arc::default(),
         }
     }
 
-    /// Where it stands: the choice, and the call if it is one's arguments.
-    pub(crate) fn place(&self) -> (ChoiceIndex, Option<CallIndex>) {
-        let call = match self.lane {
-            Lane::Arguments(call) => Some(call),
-            Lane::Content | Lane::Reasoning | Lane::Refusal => None,
-        };
-        (self.log.index(), call)
+    pub(super) fn choice(&self) -> ChoiceIndex {
+        self.log.index()
     }
 
-    /// The value so far. Only what is new since the last time is read, in pieces, so that the log is free in between.
-    pub(crate) fn partial(&self) -> Option<Value> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Kept { seq, partial } = &mut *kept;
+    /// The value so far. Only what is new since the last call is read, in portions, so that the log is not locked for long.
+    pub(super) fn partial(&self) -> Option<Value> {
+        let mut parser = self.parser.lock().unwrap_or_else(PoisonError::into_inner);
+        let PartialParser { seq, partial } = &mut *parser;
         loop {
             let before = *seq;
             let text = self
                 .log
-                .read(|record| copy(record, self.lane, seq, &mut Vec::new()));
+                .read(|state| copy(state, self.kind, seq, &mut Vec::new()));
             partial.feed(&text);
             if *seq == before {
                 return partial.value();
@@ -71,38 +72,44 @@ impl JsonText {
         }
     }
 
-    pub(crate) fn field(&self, pointer: &str) -> Field {
-        let walk = match Pointer::parse(pointer) {
+    pub(super) fn field(&self, pointer: &str) -> Field {
+        let parser = match Pointer::parse(pointer) {
             Ok(pointer) => Ok(json::Field::new(pointer)),
             Err(error) => Err(JsonErrorKind::Pointer(error)),
         };
         Field {
-            text: Cursor::new(&self.log, &self.guard, self.lane),
+            text: TextCursor::new(&self.log, &self.guard, self.kind),
             json: self.clone(),
-            walk,
+            parser,
             done: false,
         }
     }
 
-    pub(crate) fn error(&self, raw: &str, fault: impl Into<JsonErrorKind>) -> JsonError {
-        let (choice, call) = self.place();
-        JsonError::new(choice, call, raw.into(), fault.into())
+    pub(super) fn error(&self, raw: &str, kind: impl Into<JsonErrorKind>) -> JsonError {
+        let call_index = match self.kind {
+            TextKind::Arguments(call_index) => Some(call_index),
+            TextKind::Content | TextKind::Reasoning | TextKind::Refusal => None,
+        };
+        JsonError::new(self.choice(), call_index, raw.into(), kind.into())
     }
 }
 
 impl fmt::Debug for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JsonText")
-            .field("lane", &self.lane)
+            .field("kind", &self.kind)
             .finish_non_exhaustive()
     }
 }
 
-/// One string of a JSON text, decoded, as the model types it; see [`ToolCallHandle::field`](crate::ToolCallHandle::field).
+/// One string of a JSON text, decoded, while the model writes it; see [`ToolCallHandle::field`](crate::ToolCallHandle::field).
 ///
-/// One item a wire delta that brings some of it, from the first character; half an escape is held back. `None` follows
-/// once the string is whole, although the text may go on. A path that is absent, leads to no string, or to a string that
-/// was cut, ends with one error. Any number of these may be taken, at any time: each starts at the first character.
+/// One item per wire delta that brings some of the string, from the first character; half of an escape sequence is held
+/// back. `None` follows once the string is complete, even if the text goes on. If the path is absent, leads to a value that
+/// is not a string, or to a string that was cut, the stream ends with one error.
+///
+/// Any number of these may be taken, at any time: each starts at the first character. Dropping it cancels nothing while
+/// another handle lives.
 ///
 /// # Examples
 ///
@@ -119,80 +126,79 @@ impl fmt::Debug for JsonText {
 /// # );
 /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
 /// let choice = Completions::from_byte_stream(bytes).first().await?;
-/// let typed: Vec<_> = choice.content_json().field("/answer").try_collect().await?;
-/// assert_eq!(typed, ["It ra", "ins."]);
+/// let deltas: Vec<_> = choice.content_json().field("/answer").try_collect().await?;
+/// assert_eq!(deltas, ["It ra", "ins."]);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone)]
 pub struct Field {
-    text: Cursor,
+    text: TextCursor,
     json: JsonText,
-    walk: Result<json::Field, JsonErrorKind>,
+    /// The parser of the field, or what is wrong with its path.
+    parser: Result<json::Field, JsonErrorKind>,
     done: bool,
 }
 
 impl Field {
     fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Text, JsonError>>> {
         while !self.done {
-            if let Some(end) = self.settled() {
-                self.done = true;
-                return Poll::Ready(end.map(Err));
+            if let Some(end) = self.early_end() {
+                return self.end(end);
             }
             let Poll::Ready(item) = self.text.poll_item(cx) else {
                 return Poll::Pending;
             };
             match item {
                 Some(Ok(fragment)) => {
-                    let typed = self.feed(&fragment);
-                    if !typed.is_empty() {
-                        return Poll::Ready(Some(Ok(typed.as_str().into())));
+                    let decoded = self.feed(&fragment);
+                    if !decoded.is_empty() {
+                        return Poll::Ready(Some(Ok(decoded.as_str().into())));
                     }
                 }
-                Some(Err(cut)) => return self.fail(cut),
+                Some(Err(error)) => return self.end(Some(error.into())),
                 None => {
-                    let end = self.walk.as_ref().map(json::Field::finish);
-                    let fault = match end {
-                        Ok(Ok(())) => None,
-                        Ok(Err(error)) => Some(JsonErrorKind::Field(error)),
-                        Err(fault) => Some(fault.clone()),
-                    };
-                    self.done = true;
-                    return Poll::Ready(fault.map(|fault| Err(self.json.error("", fault))));
+                    let end = self.end_of_text();
+                    return self.end(end);
                 }
             }
         }
         Poll::Ready(None)
     }
 
-    fn fail(&mut self, fault: impl Into<JsonErrorKind>) -> Poll<Option<Result<Text, JsonError>>> {
+    /// Ends the stream, with an error if there is one.
+    fn end(&mut self, error: Option<JsonErrorKind>) -> Poll<Option<Result<Text, JsonError>>> {
         self.done = true;
-        Poll::Ready(Some(Err(self.json.error("", fault))))
+        Poll::Ready(error.map(|kind| Err(self.json.error("", kind))))
     }
 
-    /// The decoded text in a fragment; mostly it is the whole fragment, or nothing.
+    /// The decoded text in a fragment; mostly that is the whole fragment, or nothing.
     fn feed(&mut self, fragment: &str) -> String {
-        let mut typed = String::new();
-        if let Ok(field) = &mut self.walk {
-            field.feed(fragment, &mut |text| typed.push_str(text));
+        let mut decoded = String::new();
+        if let Ok(field) = &mut self.parser {
+            field.feed(fragment, &mut |text| decoded.push_str(text));
         }
-        typed
+        decoded
     }
 
-    /// Whether nothing more can come: `Some` of an error or of none.
-    fn settled(&self) -> Option<Option<JsonError>> {
-        let fault = match &self.walk {
-            Err(fault) => fault.clone(),
+    /// The end of the stream, if nothing more can come although the text goes on.
+    fn early_end(&self) -> Option<Option<JsonErrorKind>> {
+        match &self.parser {
             Ok(field) => match field.state() {
-                FieldState::Waiting | FieldState::Typing => return None,
-                FieldState::Done => return Some(None),
-                _ => match field.finish() {
-                    Ok(()) => return Some(None),
-                    Err(error) => JsonErrorKind::Field(error),
-                },
+                FieldState::Waiting | FieldState::Typing => None,
+                FieldState::Done => Some(None),
+                _ => Some(self.end_of_text()),
             },
-        };
-        Some(Some(self.json.error("", fault)))
+            Err(_) => Some(self.end_of_text()),
+        }
+    }
+
+    /// The error of a field that is not complete at the end of the text.
+    fn end_of_text(&self) -> Option<JsonErrorKind> {
+        match &self.parser {
+            Ok(field) => field.finish().err().map(JsonErrorKind::Field),
+            Err(error) => Some(error.clone()),
+        }
     }
 
     fn is_done(&self) -> bool {
@@ -202,23 +208,61 @@ impl Field {
 
 cursor!(Field, Text, JsonError);
 
-/// The content of a choice in JSON mode, usable before it is whole; see [`Choice::content_json`](crate::Choice::content_json).
+/// The content of a choice in JSON mode, usable before it is complete; see
+/// [`Choice::content_json`](crate::Choice::content_json).
 ///
-/// A clone shares the parser of [`partial`](Self::partial). Dropping it frees and cancels nothing while another handle
-/// lives.
+/// A clone shares the parser of [`partial`](Self::partial). Dropping it cancels nothing while another handle lives.
+///
+/// # Examples
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::Completions;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = r#"data: {"choices":[{"index":0,"delta":{"content":"{\"steps\":[\"mix\",\"bake\"]}"}}]}"#.to_owned() + "\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let json = Completions::from_byte_stream(bytes).first().await?.content_json();
+/// assert_eq!(json.field("/steps/0").next().await.unwrap()?, "mix");
+/// let recipe: serde_json::Value = json.parse().await?;
+/// assert_eq!(recipe["steps"][1], "bake");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
-pub struct ContentJson(pub(crate) JsonText);
+pub struct ContentJson(pub(super) JsonText);
 
 impl ContentJson {
-    /// One string of it, decoded, as it is typed; the path is a JSON pointer (RFC 6901): `/answer`, `/steps/0/text`.
+    /// One string of the content, decoded, while it is written. The path is a JSON pointer (RFC 6901): `/answer`,
+    /// `/steps/0/text`.
+    ///
+    /// # Examples
+    ///
+    /// See [`Field`].
     #[must_use]
     pub fn field(&self, pointer: &str) -> Field {
         self.0.field(pointer)
     }
 
-    /// The value so far, as good as it can be told (J19); `None` before the first of it.
+    /// The value so far, completed as well as possible; `None` before its first byte.
     ///
-    /// It costs what has come since the last call, and a copy of the value.
+    /// It costs as much as has arrived since the last call, and a copy of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::{StreamExt, stream};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let body = r#"data: {"choices":[{"index":0,"delta":{"content":"{\"steps\":[\"mix\",\"ba"}}]}"#.to_owned() + "\n\n";
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]).chain(stream::pending());
+    /// let choice = unbraid::Completions::from_byte_stream(bytes).first().await?; // a stream that goes on
+    /// let so_far = choice.content_json().partial().unwrap();
+    /// assert_eq!(so_far["steps"][0], "mix");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn partial(&self) -> Option<Value> {
         self.0.partial()
@@ -228,39 +272,43 @@ impl ContentJson {
     ///
     /// # Errors
     ///
-    /// The end that cut the choice, or what is wrong with the JSON; the error has the raw text.
+    /// The end that cut the choice, or what is wrong with the JSON; the error holds the raw text.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// This method is cancel safe: dropping the future loses nothing.
+    ///
+    /// # Examples
+    ///
+    /// See [`ContentJson`].
     pub async fn parse<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
-        let text = self.whole().await?;
-        parse_json(&text).map_err(|fault| self.0.error(&text, fault))
+        let text = self.full_text().await?;
+        parse_json(&text).map_err(|kind| self.0.error(&text, kind))
     }
 
-    /// As [`parse`](Self::parse), after the repairs that are allowed; the raw text stays as it is (D15).
+    /// As [`parse`](Self::parse), after the repairs that are allowed; the raw text stays as it is.
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse), for what no allowed repair mends.
+    /// As [`parse`](Self::parse), for what no allowed repair fixes.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// This method is cancel safe: dropping the future loses nothing.
     pub async fn parse_repaired<T: DeserializeOwned>(
         &self,
         allowed: Repair,
     ) -> Result<T, JsonError> {
-        let text = self.whole().await?;
-        parse_json_repaired(&text, allowed).map_err(|fault| self.0.error(&text, fault))
+        let text = self.full_text().await?;
+        parse_json_repaired(&text, allowed).map_err(|kind| self.0.error(&text, kind))
     }
 
-    async fn whole(&self) -> Result<String, JsonError> {
-        let outcome = Watcher::of(Topics::REST, &self.0.log)
-            .wait(|record| record.transcript.result())
+    async fn full_text(&self) -> Result<String, JsonError> {
+        let result = Watcher::with_interest(Interest::OTHER, &self.0.log)
+            .wait_for(|state| state.transcript.result())
             .await;
-        match outcome {
-            Ok(finished) => Ok(finished.message.content),
+        match result {
+            Ok(outcome) => Ok(outcome.message.content),
             Err(error) => {
                 let raw = error.partial().message.content.clone();
                 Err(self.0.error(&raw, error))

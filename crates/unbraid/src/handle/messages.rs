@@ -1,4 +1,4 @@
-//! The messages of a choice, as the decision record describes them: the role on each, text and function parts apart.
+//! The messages of a choice: the role on each, and text and function parts as separate messages.
 
 use std::task::{Context, Poll};
 
@@ -6,46 +6,76 @@ use unbraid_core::{CallIndex, ChoiceError, ChoiceIndex, Event, EventIndex, Seque
 
 use super::{cursor, events::EventCursor};
 
-/// One piece of a choice's message.
+/// One part of a choice's message.
+///
+/// # Examples
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::{Completions, Part};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let choice = Completions::from_byte_stream(bytes).first().await?;
+/// let mut messages = choice.messages();
+/// while let Some(message) = messages.next().await {
+///     let message = message?;
+///     assert_eq!(message.role.as_deref(), Some("assistant"));
+///     match message.part {
+///         Part::Text(text) => print!("{text}"),
+///         Part::FunctionName { name, .. } => println!("calls {name}"),
+///         Part::FunctionArguments { arguments, .. } => print!("{arguments}"),
+///         _ => {}
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamingMessage {
-    /// Which choice.
+    /// The choice.
     pub choice: ChoiceIndex,
-    /// The role, on every message once it is known; `None` before (R53).
+    /// The role, on every message once it is known; `None` before.
     pub role: Option<Text>,
-    /// The server-sent event that contained it.
+    /// The ordinal of the server-sent event that brought it, from 0.
     pub event_index: EventIndex,
-    /// Text, or a piece of a function call; never both (R58, R59).
+    /// Text, or a part of a function call; never both.
     pub part: Part,
 }
 
 /// What a message brings.
+///
+/// # Examples
+///
+/// See [`StreamingMessage`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
-    /// The next piece of the text; never empty (R57).
+    /// The next piece of the text; never empty.
     Text(Text),
     /// A function call begins: its name is known.
     FunctionName {
-        /// The call, by its ordinal within the choice.
+        /// The ordinal of the call within its choice, from 0.
         call_index: CallIndex,
-        /// The call's id, if it had come by then.
+        /// The call's id, if it has arrived by then.
         id: Option<Text>,
         /// The function's name.
         name: Text,
     },
-    /// The next piece of a call's arguments, verbatim; never empty.
+    /// The next fragment of a call's arguments, verbatim; never empty.
     FunctionArguments {
-        /// The call, by its ordinal within the choice.
+        /// The ordinal of the call within its choice, from 0.
         call_index: CallIndex,
-        /// The piece.
+        /// The fragment.
         arguments: Text,
     },
 }
 
 impl StreamingMessage {
-    /// The text; empty for a function part (R58).
+    /// The text; empty for a function part.
     ///
     /// # Examples
     ///
@@ -57,7 +87,7 @@ impl StreamingMessage {
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
     /// let choice = unbraid::Completions::from_byte_stream(bytes).first().await?;
     /// let message = choice.messages().next().await.unwrap()?;
-    /// assert_eq!((message.role.as_deref(), message.content()), (Some("assistant"), "Hi"));
+    /// assert_eq!(message.content(), "Hi");
     /// # Ok(())
     /// # }
     /// ```
@@ -72,8 +102,9 @@ impl StreamingMessage {
 
 /// The messages of one choice; see [`Choice::messages`](crate::Choice::messages).
 ///
-/// Updates that bring neither text nor function parts give no message, but are heeded: the role they bring stands on
-/// the next one (R60). After the end it gives `None`, or first the error that cut the choice.
+/// An update that brings neither text nor function parts yields no message, but a role that it brings stands on the messages
+/// that follow. After the end the stream returns `None`, or first the error that cut the choice. A clone continues from the
+/// same position on its own. Dropping it cancels nothing while another handle lives.
 #[derive(Clone)]
 pub struct Messages {
     pub(super) events: EventCursor,
@@ -81,7 +112,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    pub(crate) fn new(events: EventCursor) -> Self {
+    pub(super) fn new(events: EventCursor) -> Self {
         Self { events, role: None }
     }
 
@@ -94,8 +125,8 @@ impl Messages {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
-                Poll::Ready(Some(Ok(stamped))) => {
-                    if let Some(message) = self.message(stamped) {
+                Poll::Ready(Some(Ok(event))) => {
+                    if let Some(message) = self.message(event) {
                         return Poll::Ready(Some(Ok(message)));
                     }
                 }
@@ -103,8 +134,8 @@ impl Messages {
         }
     }
 
-    fn message(&mut self, stamped: Sequenced) -> Option<StreamingMessage> {
-        let part = match stamped.event {
+    fn message(&mut self, sequenced: Sequenced) -> Option<StreamingMessage> {
+        let part = match sequenced.event {
             Event::Start { role: Some(role) } | Event::Role(role) => {
                 self.role = Some(role);
                 return None;
@@ -126,11 +157,10 @@ impl Messages {
             },
             _ => return None,
         };
-        let choice = stamped.choice.unwrap_or(ChoiceIndex(0));
         Some(StreamingMessage {
-            choice,
+            choice: sequenced.choice.unwrap_or(ChoiceIndex(0)),
             role: self.role.clone(),
-            event_index: stamped.position.event,
+            event_index: sequenced.position.event,
             part,
         })
     }

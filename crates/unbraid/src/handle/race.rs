@@ -9,22 +9,24 @@ use unbraid_core::{ChoiceEnd, ChoiceIndex, ChoiceOutcome, Transcript};
 
 use super::{choice::Choice, completions::Completions};
 use crate::{
-    board::Listing,
-    control::Request,
-    log::{Log, Record},
-    watched::{Look, Watcher},
+    control::Command,
+    state::{
+        choice_log::{ChoiceLog, LogState},
+        completion::CompletionState,
+    },
+    sync::shared::{Read, Watcher},
 };
 
 impl Completions {
-    /// Waits until `k` choices have finished, cancels the others, and gives the winners in the order in which they ended.
+    /// Waits until `k` choices have finished, cancels the rest, and returns the winners in the order in which they ended.
     ///
-    /// Only the end `finished` counts, whatever the reason (`length` too), so that fewer may come: then it returns when
-    /// the stream is over, and nothing was cancelled. Otherwise it is [`first_where`](Self::first_where) with that condition; `k` = 0 wins at once
-    /// and cancels nobody.
+    /// Only the end `finished` counts, for any reason (`length`, too). If fewer choices finish, it returns when the stream is
+    /// over, and cancels nothing. Otherwise it is [`first_where`](Self::first_where) with that condition; with `k` = 0 it
+    /// returns at once and cancels nothing.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing and cancels nobody.
+    /// This method is cancel safe: dropping the future loses nothing and cancels nothing.
     ///
     /// # Examples
     ///
@@ -54,22 +56,27 @@ impl Completions {
         winners
     }
 
-    /// Waits until `k` choices win, cancels the others, and gives the winners in the order in which they won.
+    /// Waits until `accept` has accepted `k` choices, cancels the rest, and returns the winners in the order in which they
+    /// were accepted.
     ///
-    /// A choice wins as soon as `wins` says so of what has come of it. It is asked once a batch, of each choice in turn, also when the
-    /// choice has ended. It runs under no lock, and may call any handle. While it runs the choice goes on, at the price of
-    /// one copy of what has come. A winner that is still being written goes on. The others end as `cancelled`, those too that have not appeared yet, with the usage of
-    /// what they had; a source that has no winner is closed at once, another one when its winners have ended.
+    /// `accept` is called once per batch of each choice, also when the choice has ended, with everything that has arrived of
+    /// it. It is called without a lock and may use any handle. Meanwhile the choice goes on, at the price of one copy of what
+    /// has arrived. To judge with an async function, see [`outcomes`](Self::outcomes).
     ///
-    /// If fewer than `k` win it returns when the stream is over. `k` = 0 returns at once and cancels nobody.
+    /// A winner that is still being written goes on. The others end as `cancelled`, including those that have not appeared
+    /// yet, with the usage of what they had. A source that has no winner is closed at once, any other when its winners have
+    /// ended.
+    ///
+    /// If fewer than `k` are accepted, it returns when the stream is over. With `k` = 0 it returns at once and cancels
+    /// nothing.
     ///
     /// # Panics
     ///
-    /// If `wins` does.
+    /// If `accept` does.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing and cancels nobody.
+    /// This method is cancel safe: dropping the future loses nothing and cancels nothing.
     ///
     /// # Examples
     ///
@@ -85,21 +92,21 @@ impl Completions {
     /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]).chain(stream::pending());
     /// let completions = Completions::from_byte_stream(bytes);
     /// // The first answer that does not begin with a refusal.
-    /// let willing = completions.first_where(1, |choice| choice.content().next().is_some_and(|delta| !delta.starts_with("I cannot"))).await;
-    /// assert_eq!(willing[0].text().await.unwrap(), "Sure: 42");
+    /// let answers = completions.first_where(1, |choice| choice.content().next().is_some_and(|delta| !delta.starts_with("I cannot"))).await;
+    /// assert_eq!(answers[0].text().await.unwrap(), "Sure: 42");
     /// # }
     /// ```
-    pub async fn first_where<F>(&self, k: usize, mut wins: F) -> Vec<Choice>
+    pub async fn first_where<F>(&self, k: usize, mut accept: F) -> Vec<Choice>
     where
         F: FnMut(&Transcript) -> bool,
     {
         let mut race = Race {
-            board: Watcher::new(&self.board),
-            runners: Vec::new(),
+            completion: Watcher::new(&self.completion),
+            candidates: Vec::new(),
             seen: 0,
             winners: Vec::new(),
         };
-        let decided = poll_fn(|cx| race.poll(cx, k, &mut wins)).await;
+        let decided = poll_fn(|cx| race.poll(cx, k, &mut accept)).await;
         let winners: Vec<Choice> = race
             .winners
             .into_iter()
@@ -108,122 +115,122 @@ impl Completions {
         if decided && k > 0 {
             let mut indices: Vec<ChoiceIndex> = winners.iter().map(Choice::index).collect();
             indices.sort_unstable();
-            self.guard.controls.ask(Request::Keep(indices.into()));
+            self.guard.controls.send(Command::KeepOnly(indices.into()));
         }
         winners
     }
 }
 
 struct Race {
-    board: Watcher<Listing>,
-    runners: Vec<Runner>,
-    /// Choices of the board that have joined the runners.
+    completion: Watcher<CompletionState>,
+    candidates: Vec<Candidate>,
+    /// How many choices of the completion have become candidates.
     seen: usize,
-    winners: Vec<Log>,
+    winners: Vec<ChoiceLog>,
 }
 
-/// A choice that has neither won nor lost.
-struct Runner {
-    log: Log,
-    watcher: Watcher<Record>,
-    /// Events that were there when it was last asked about.
-    asked: Option<usize>,
+/// A choice that has been neither accepted nor ruled out.
+struct Candidate {
+    log: ChoiceLog,
+    watcher: Watcher<LogState>,
+    /// The number of events when it was last judged.
+    judged: Option<usize>,
 }
 
-/// What becomes of a choice that was asked about.
+/// The result of judging a choice.
 enum Verdict {
-    Wins,
-    /// It has ended without a win.
-    Out,
+    Accepted,
+    /// It has ended without being accepted.
+    RuledOut,
 }
 
 impl Race {
-    /// Ready with `true` once there are winners enough, with `false` once there can be no more.
+    /// Ready with `true` once there are enough winners, and with `false` once there cannot be.
     fn poll(
         &mut self,
         cx: &Context<'_>,
         k: usize,
-        wins: &mut impl FnMut(&Transcript) -> bool,
+        accept: &mut impl FnMut(&Transcript) -> bool,
     ) -> Poll<bool> {
-        let closed = self.poll_board(cx);
+        let closed = self.poll_completion(cx);
         let winners = &mut self.winners;
-        self.runners.retain_mut(|runner| {
+        self.candidates.retain_mut(|candidate| {
             if winners.len() >= k {
                 return true;
             }
-            let verdict = runner.poll(cx, wins);
-            if let Poll::Ready(Verdict::Wins) = verdict {
-                winners.push(runner.log.clone());
+            let verdict = candidate.poll(cx, accept);
+            if let Poll::Ready(Verdict::Accepted) = verdict {
+                winners.push(candidate.log.clone());
             }
             verdict.is_pending()
         });
         if self.winners.len() >= k {
             Poll::Ready(true)
-        } else if closed && self.runners.is_empty() {
+        } else if closed && self.candidates.is_empty() {
             Poll::Ready(false)
         } else {
             Poll::Pending
         }
     }
 
-    /// Lets new choices run; true if there will be no more.
-    fn poll_board(&mut self, cx: &Context<'_>) -> bool {
+    /// Adds new choices; returns true if there will be no more.
+    fn poll_completion(&mut self, cx: &Context<'_>) -> bool {
         let Self {
-            board,
-            runners,
+            completion,
+            candidates,
             seen,
             ..
         } = self;
-        let look = board.poll(cx, |listing| {
-            let new = listing.choices.iter().skip(*seen);
-            runners.extend(new.map(|log| Runner {
-                log: log.clone(),
-                watcher: Watcher::new(log),
-                asked: None,
-            }));
-            *seen = listing.choices.len();
-            match listing.closed {
+        let closed = completion.poll(cx, |state| {
+            let new = state.choices.iter().skip(*seen);
+            candidates.extend(new.map(Candidate::new));
+            *seen = state.choices.len();
+            match state.closed {
                 Some(_) => Poll::Ready(()),
                 None => Poll::Pending,
             }
         });
-        look.is_ready()
+        closed.is_ready()
     }
 }
 
-impl Runner {
-    /// The predicate is foreign code, which may call any handle: it is given a shared transcript once the lock is free.
+impl Candidate {
+    fn new(log: &ChoiceLog) -> Self {
+        Self {
+            log: log.clone(),
+            watcher: Watcher::new(log),
+            judged: None,
+        }
+    }
+
+    /// `accept` is foreign code, which may use any handle, so it gets a snapshot of the transcript and runs without the lock.
     fn poll(
         &mut self,
         cx: &Context<'_>,
-        wins: &mut impl FnMut(&Transcript) -> bool,
+        accept: &mut impl FnMut(&Transcript) -> bool,
     ) -> Poll<Verdict> {
-        let Self { watcher, asked, .. } = self;
-        let found = watcher.poll_look(cx, |record| {
-            let transcript = &record.transcript;
-            let over = transcript.end().is_some();
-            if *asked != Some(transcript.event_count()) {
-                *asked = Some(transcript.event_count());
-                let new = Some(transcript.share());
-                return if over {
-                    Look::Some((new, over))
-                } else {
-                    Look::All((new, over))
-                };
-            }
-            if over {
-                Look::Some((None, over))
-            } else {
-                Look::Nothing
+        let Self {
+            watcher, judged, ..
+        } = self;
+        let found = watcher.poll_read(cx, |state| {
+            let transcript = &state.transcript;
+            let ended = transcript.end().is_some();
+            let is_new = *judged != Some(transcript.event_count());
+            *judged = Some(transcript.event_count());
+            let snapshot = is_new.then(|| transcript.snapshot());
+            match (is_new, ended) {
+                (_, true) => Read::Partial((snapshot, ended)),
+                (true, false) => Read::CaughtUp((snapshot, ended)),
+                (false, false) => Read::Pending,
             }
         });
-        let Poll::Ready((new, over)) = found else {
+        let Poll::Ready((snapshot, ended)) = found else {
             return Poll::Pending;
         };
-        if new.is_some_and(|transcript| wins(&transcript)) {
-            Poll::Ready(Verdict::Wins)
-        } else if over {
-            Poll::Ready(Verdict::Out)
+        if snapshot.is_some_and(|transcript| accept(&transcript)) {
+            Poll::Ready(Verdict::Accepted)
+        } else if ended {
+            Poll::Ready(Verdict::RuledOut)
         } else {
             Poll::Pending
         }

@@ -1,4 +1,4 @@
-//! Cursors over one kind of text of a choice: content, reasoning, refusal.
+//! Cursors over one text of a choice: content, reasoning, refusal, arguments.
 
 use std::{
     fmt,
@@ -6,131 +6,108 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use unbraid_core::{CallIndex, ChoiceError, Text, internal::TextKind};
+use unbraid_core::{ChoiceError, Text, internal::TextKind};
 
-use super::{Turns, cursor};
+use super::{coop_budget::CoopBudget, cursor};
 use crate::{
-    control::Guard,
-    log::{Log, Record},
-    waiting::Topics,
-    watched::{Look, Watcher},
+    control::CancelOnDrop,
+    state::choice_log::{ChoiceLog, LogState},
+    sync::{
+        shared::{Read, Watcher},
+        wait_list::Interest,
+    },
 };
 
-/// Bytes that are copied out of a log at once: a replay holds its lock this long, and a kept delta this much memory.
+/// The number of bytes that are copied out of a log at once: a replay holds the lock for so long, and a kept delta keeps so
+/// much memory.
 const COPY_BYTES: usize = 64 * 1024;
 
-/// Room for copies that is kept between wakes: what a read brings, not what a replay does.
-const ROOM_BYTES: usize = 1024;
+/// The capacity for copies that is kept between wake-ups: enough for what a read brings, not for what a replay does.
+const KEPT_CAPACITY: usize = 1024;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
-    Content,
-    Reasoning,
-    Refusal,
-    /// The arguments of one call.
-    Arguments(CallIndex),
-}
-
-impl Lane {
-    fn of(self) -> TextKind {
-        match self {
-            Self::Content => TextKind::Content,
-            Self::Reasoning => TextKind::Reasoning,
-            Self::Refusal => TextKind::Refusal,
-            Self::Arguments(call) => TextKind::Arguments(call),
-        }
-    }
-
-    fn topics(self) -> Topics {
-        match self {
-            Self::Content | Self::Reasoning | Self::Refusal => Topics::TEXTS,
-            Self::Arguments(_) => Topics::CALLS,
-        }
-    }
-}
-
-/// A place in one lane of a log. What was copied out is given without a lock, one item a wire delta.
+/// A position in one text of a log. What was copied out of the log is returned without a lock, one item per wire delta.
 #[derive(Clone)]
-pub(crate) struct Cursor {
-    log: Watcher<Record>,
-    _guard: Arc<Guard>,
-    lane: Lane,
-    /// The next event of the log to look at.
+pub(crate) struct TextCursor {
+    log: Watcher<LogState>,
+    _guard: Arc<CancelOnDrop>,
+    kind: TextKind,
+    /// The next event of the log to read.
     seq: usize,
     copied: String,
-    /// The same, once a delta is too long to be copied again.
+    /// The same text, shared, once a delta is too long to be copied again.
     shared: Option<Arc<str>>,
     /// Where each copied delta ends.
     ends: Vec<usize>,
-    /// The next of them to give, and where it starts.
-    given: usize,
+    /// The next delta to return, and where it starts.
+    next: usize,
     start: usize,
-    turns: Turns,
-    pub(crate) done: bool,
+    budget: CoopBudget,
+    pub(super) done: bool,
 }
 
-/// What was found in the log.
-enum Found {
-    Copied,
-    Over(Option<ChoiceError>),
+/// What a read of the log found.
+enum Copied {
+    Deltas,
+    /// The end of the stream, and the error that it ends with, if any.
+    End(Option<ChoiceError>),
 }
 
-impl Cursor {
-    pub(crate) fn new(log: &Log, guard: &Arc<Guard>, lane: Lane) -> Self {
+impl TextCursor {
+    pub(super) fn new(log: &ChoiceLog, guard: &Arc<CancelOnDrop>, kind: TextKind) -> Self {
         Self {
-            log: Watcher::of(lane.topics(), log),
+            log: Watcher::with_interest(interest_of(kind), log),
             _guard: Arc::clone(guard),
-            lane,
+            kind,
             seq: 0,
             copied: String::new(),
             shared: None,
             ends: Vec::new(),
-            given: 0,
+            next: 0,
             start: 0,
-            turns: Turns::default(),
+            budget: CoopBudget::default(),
             done: false,
         }
     }
 
-    pub(crate) fn poll_item(
+    pub(super) fn poll_item(
         &mut self,
         cx: &Context<'_>,
     ) -> Poll<Option<Result<Text, ChoiceError>>> {
-        if self.given >= self.ends.len()
+        if self.next >= self.ends.len()
             && let Some(end) = ready!(self.poll_copy(cx))
         {
             return Poll::Ready(end);
         }
-        if self.turns.over(cx) {
+        if self.budget.exhausted(cx) {
             return Poll::Pending;
         }
-        let end = self.ends.get(self.given).copied().unwrap_or(self.start);
+        let end = self.ends.get(self.next).copied().unwrap_or(self.start);
         let text = cut(&self.copied, &mut self.shared, self.start, end);
         self.start = end;
-        self.given += 1;
+        self.next += 1;
         Poll::Ready(Some(Ok(text)))
     }
 
     /// As `poll_item`, but everything that has gathered is one item.
-    fn poll_gathered(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Text, ChoiceError>>> {
-        if self.given >= self.ends.len()
+    fn poll_coalesced(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Text, ChoiceError>>> {
+        if self.next >= self.ends.len()
             && let Some(end) = ready!(self.poll_copy(cx))
         {
             return Poll::Ready(end);
         }
-        self.given = self.ends.len();
+        self.next = self.ends.len();
         let rest = self.copied.get(self.start..).unwrap_or_default();
         Poll::Ready(Some(Ok(Text::from(rest))))
     }
 
-    /// Copies what is there; `Some` is the end of the stream.
+    /// Copies the deltas that the log has; `Some` is the end of the stream.
     fn poll_copy(&mut self, cx: &Context<'_>) -> Poll<Option<Option<Result<Text, ChoiceError>>>> {
         if self.done {
             return Poll::Ready(Some(None));
         }
         let Self {
             log,
-            lane,
+            kind,
             seq,
             copied,
             ends,
@@ -138,16 +115,16 @@ impl Cursor {
         } = self;
         ends.clear();
         copied.clear();
-        copied.shrink_to(ROOM_BYTES);
-        let found = log.poll_look(cx, |record| look(record, *lane, seq, copied, ends));
-        (self.given, self.start, self.shared) = (0, 0, None);
+        copied.shrink_to(KEPT_CAPACITY);
+        let found = log.poll_read(cx, |state| read(state, *kind, seq, copied, ends));
+        (self.next, self.start, self.shared) = (0, 0, None);
         match found {
             Poll::Pending => {
-                self.turns.rest();
+                self.budget.reset();
                 Poll::Pending
             }
-            Poll::Ready(Found::Copied) => Poll::Ready(None),
-            Poll::Ready(Found::Over(error)) => {
+            Poll::Ready(Copied::Deltas) => Poll::Ready(None),
+            Poll::Ready(Copied::End(error)) => {
                 self.done = true;
                 self.copied = String::new();
                 Poll::Ready(Some(error.map(Err)))
@@ -156,8 +133,16 @@ impl Cursor {
     }
 }
 
-/// Cuts a delta out of what was copied: a long one without copying it again, out of a shared copy of all.
-pub(crate) fn cut(copied: &str, shared: &mut Option<Arc<str>>, start: usize, end: usize) -> Text {
+/// The part of a log whose changes concern a text.
+fn interest_of(kind: TextKind) -> Interest {
+    match kind {
+        TextKind::Content | TextKind::Reasoning | TextKind::Refusal => Interest::TEXT,
+        TextKind::Arguments(_) => Interest::CALLS,
+    }
+}
+
+/// Cuts a delta out of a copied text. A long one is not copied again but shares one copy of the whole.
+pub(super) fn cut(copied: &str, shared: &mut Option<Arc<str>>, start: usize, end: usize) -> Text {
     let text = copied.get(start..end).unwrap_or_default();
     Text::short(text).unwrap_or_else(|| {
         let shared = shared.get_or_insert_with(|| Arc::from(copied));
@@ -165,35 +150,42 @@ pub(crate) fn cut(copied: &str, shared: &mut Option<Arc<str>>, start: usize, end
     })
 }
 
-/// Copies the next deltas of a lane, and where each of them ends.
-pub(crate) fn copy(record: &Record, lane: Lane, seq: &mut usize, ends: &mut Vec<usize>) -> String {
+/// Copies the next deltas of a text, and where each of them ends.
+pub(super) fn copy(
+    state: &LogState,
+    kind: TextKind,
+    seq: &mut usize,
+    ends: &mut Vec<usize>,
+) -> String {
     let mut text = String::new();
-    let transcript = &record.transcript;
-    *seq = transcript.gather(lane.of(), *seq, COPY_BYTES, &mut text, ends);
+    *seq = state
+        .transcript
+        .gather(kind, *seq, COPY_BYTES, &mut text, ends);
     text
 }
 
-fn look(
-    record: &Record,
-    lane: Lane,
+fn read(
+    state: &LogState,
+    kind: TextKind,
     seq: &mut usize,
-    room: &mut String,
+    copied: &mut String,
     ends: &mut Vec<usize>,
-) -> Look<Found> {
-    let transcript = &record.transcript;
-    *seq = transcript.gather(lane.of(), *seq, COPY_BYTES, room, ends);
-    if room.is_empty() {
-        return record
-            .over()
-            .map_or(Look::Nothing, |error| Look::Some(Found::Over(error)));
+) -> Read<Copied> {
+    *seq = state
+        .transcript
+        .gather(kind, *seq, COPY_BYTES, copied, ends);
+    if copied.is_empty() {
+        return state
+            .stream_end()
+            .map_or(Read::Pending, |error| Read::Partial(Copied::End(error)));
     }
-    record.found(*seq, Found::Copied)
+    state.read_until(*seq, Copied::Deltas)
 }
 
-impl fmt::Debug for Cursor {
+impl fmt::Debug for TextCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cursor")
-            .field("lane", &self.lane)
+        f.debug_struct("TextCursor")
+            .field("kind", &self.kind)
             .field("seq", &self.seq)
             .field("done", &self.done)
             .finish_non_exhaustive()
@@ -204,11 +196,11 @@ macro_rules! text_cursor {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         ///
-        /// One item a wire delta, verbatim: equal deltas, white space and pieces of one character are all given. After
-        /// the end it gives `None`, or first the error that cut the choice. A clone goes on from the same place on its
-        /// own. Dropping it frees and cancels nothing while another handle lives.
+        /// One item per wire delta, verbatim: equal deltas, white space and single characters are all returned. After the
+        /// end the stream returns `None`, or first the error that cut the choice. A clone continues from the same position
+        /// on its own. Dropping it cancels nothing while another handle lives.
         #[derive(Debug, Clone)]
-        pub struct $name(pub(crate) Cursor);
+        pub struct $name(pub(super) TextCursor);
 
         impl $name {
             fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Text, ChoiceError>>> {
@@ -219,7 +211,11 @@ macro_rules! text_cursor {
                 self.0.done
             }
 
-            /// The same text, but everything that has gathered comes as one item: for consumers slower than the model.
+            /// The same text, but everything that has gathered is one item: for consumers slower than the model.
+            ///
+            /// # Examples
+            ///
+            /// See [`Coalesced`].
             #[must_use]
             pub fn coalesced(self) -> Coalesced {
                 Coalesced(self.0)
@@ -243,13 +239,32 @@ text_cursor! {
     Refusal
 }
 
-/// Text as it has gathered since the last item, at most 64 KiB and one delta at once; see [`Content::coalesced`].
+/// The text that has gathered since the last item, at most 64 KiB and one delta at once; see [`Content::coalesced`].
+///
+/// # Examples
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::Completions;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let chunk = |text| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+/// # let body = chunk("One ") + &chunk("at ") + &chunk("once.") + "data: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let choice = Completions::from_byte_stream(bytes).first().await?;
+/// choice.finished().await?;
+/// let mut text = choice.content().coalesced();
+/// assert_eq!(text.next().await.unwrap()?, "One at once."); // three deltas
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
-pub struct Coalesced(Cursor);
+pub struct Coalesced(TextCursor);
 
 impl Coalesced {
     fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Text, ChoiceError>>> {
-        self.0.poll_gathered(cx)
+        self.0.poll_coalesced(cx)
     }
 
     fn is_done(&self) -> bool {

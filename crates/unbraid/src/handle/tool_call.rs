@@ -1,4 +1,4 @@
-//! The calls of a choice, each with its arguments as they are written.
+//! The calls of a choice, each with its arguments while they are written.
 
 use std::{
     sync::Arc,
@@ -9,36 +9,37 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use unbraid_core::{
     CallIndex, CallKind, ChoiceError, ChoiceIndex, Event, JsonErrorKind, Sequenced, Text, ToolCall,
-    internal::EventFilter, json::Repair,
+    internal::{EventFilter, TextKind},
+    json::Repair,
 };
 
 use super::{
     cursor,
     events::EventCursor,
     json::{Field, JsonText},
-    text::{Cursor, Lane},
+    text::TextCursor,
 };
 use crate::{
-    control::Guard,
+    control::CancelOnDrop,
     error::JsonError,
-    log::{Log, Record},
-    waiting::Topics,
-    watched::Watcher,
+    state::choice_log::{ChoiceLog, LogState},
+    sync::{shared::Watcher, wait_list::Interest},
 };
 
-/// The calls of a choice, each as soon as it is known by its name; see [`Choice::tool_calls`](crate::Choice::tool_calls).
+/// The calls of a choice, each as soon as its name is known; see [`Choice::tool_calls`](crate::Choice::tool_calls).
 ///
-/// Tool calls, custom tools and the `function_call` of 2023 alike. After the end it gives `None`, or first the error that
-/// cut the choice. Dropping it frees and cancels nothing while another handle lives.
+/// It returns tool calls, custom tools and the `function_call` of 2023 alike. After the end it returns `None`, or first the
+/// error that cut the choice. A clone continues from the same position on its own. Dropping it cancels nothing while another
+/// handle lives.
 #[derive(Clone)]
 pub struct ToolCalls {
     pub(super) events: EventCursor,
-    log: Log,
-    guard: Arc<Guard>,
+    log: ChoiceLog,
+    guard: Arc<CancelOnDrop>,
 }
 
 impl ToolCalls {
-    pub(crate) fn new(log: &Log, guard: &Arc<Guard>) -> Self {
+    pub(super) fn new(log: &ChoiceLog, guard: &Arc<CancelOnDrop>) -> Self {
         Self {
             events: EventCursor::new(log, guard, EventFilter::ToolCallStarts),
             log: log.clone(),
@@ -52,8 +53,8 @@ impl ToolCalls {
                 return Poll::Pending;
             };
             match event {
-                Some(Ok(stamped)) => {
-                    if let Some(call) = ToolCallHandle::new(stamped, &self.log, &self.guard) {
+                Some(Ok(event)) => {
+                    if let Some(call) = ToolCallHandle::new(event, &self.log, &self.guard) {
                         return Poll::Ready(Some(Ok(call)));
                     }
                 }
@@ -72,8 +73,8 @@ cursor!(ToolCalls, ToolCallHandle, ChoiceError);
 
 /// One function call of a choice, usable while its arguments are still being written.
 ///
-/// Every stream taken from it starts at the first fragment, whenever it is taken and any number of times. A clone is the
-/// same call. Dropping it frees and cancels nothing while another handle lives.
+/// Every stream taken from it starts at the first fragment, whenever and however often it is taken. A clone is the same call.
+/// Dropping it cancels nothing while another handle lives.
 ///
 /// # Examples
 ///
@@ -94,11 +95,11 @@ cursor!(ToolCalls, ToolCallHandle, ChoiceError);
 /// while let Some(call) = calls.next().await {
 ///     let call = call?;
 ///     assert_eq!(&*call.name(), "weather");
-///     let mut city = call.field("/city"); // typed by the model, letter by letter
+///     let mut city = call.field("/city"); // while the model writes it
 ///     while let Some(delta) = city.next().await {
 ///         print!("{}", delta?);
 ///     }
-///     let arguments: serde_json::Value = call.parse().await?; // once they are whole, and only then
+///     let arguments: serde_json::Value = call.parse().await?; // once they are complete
 ///     assert_eq!(arguments["city"], "Oslo");
 /// }
 /// # Ok(())
@@ -107,58 +108,58 @@ cursor!(ToolCalls, ToolCallHandle, ChoiceError);
 #[derive(Clone)]
 pub struct ToolCallHandle {
     pub(super) call_index: CallIndex,
-    pub(super) index: Option<i64>,
+    pub(super) wire_index: Option<i64>,
     pub(super) name: Text,
     pub(super) kind: CallKind,
     json: JsonText,
 }
 
 impl ToolCallHandle {
-    fn new(stamped: Sequenced, log: &Log, guard: &Arc<Guard>) -> Option<Self> {
-        match stamped.event {
+    fn new(sequenced: Sequenced, log: &ChoiceLog, guard: &Arc<CancelOnDrop>) -> Option<Self> {
+        match sequenced.event {
             Event::ToolCallStart {
                 call_index,
-                wire_index: index,
+                wire_index,
                 name,
                 kind,
                 ..
             } => Some(Self {
                 call_index,
-                index,
+                wire_index,
                 name,
                 kind,
-                json: JsonText::new(log, guard, Lane::Arguments(call_index)),
+                json: JsonText::new(log, guard, TextKind::Arguments(call_index)),
             }),
             _ => None,
         }
     }
 
-    /// The choice that it belongs to.
+    /// The choice that the call belongs to.
     #[must_use]
     pub fn choice(&self) -> ChoiceIndex {
-        self.json.place().0
+        self.json.choice()
     }
 
-    /// Its ordinal within the choice, from 0, in order of appearance.
+    /// The ordinal of the call within its choice, from 0, in order of appearance.
     #[must_use]
     pub fn call_index(&self) -> CallIndex {
         self.call_index
     }
 
-    /// The wire's index, if it had one: a key, not a position (T4, T5).
+    /// The index on the wire, if there was one. It is a key, not a position.
     #[must_use]
     pub fn wire_index(&self) -> Option<i64> {
-        self.index
+        self.wire_index
     }
 
-    /// The server's id, once it has come; some servers send it late, some never (T12, T13).
+    /// The server's id, once it has arrived. Some servers send it late, some never.
     #[must_use]
     pub fn id(&self) -> Option<Arc<str>> {
-        let id = |record: &Record| record.transcript.call_id(self.call_index).cloned();
-        self.json.log.read(id)
+        let log = &self.json.log;
+        log.read(|state| state.transcript.call_id(self.call_index).cloned())
     }
 
-    /// The tool's name, as it stood when the call was told; empty if none ever came.
+    /// The tool's name, as it was when the call was announced; empty if the call has none.
     #[must_use]
     pub fn name(&self) -> Text {
         self.name.clone()
@@ -170,81 +171,84 @@ impl ToolCallHandle {
         self.kind
     }
 
-    /// The arguments, one item a wire fragment, verbatim: equal fragments are all given (T24).
+    /// The arguments, one item per wire fragment, verbatim: equal fragments are all returned (T24).
     #[must_use]
     pub fn arguments(&self) -> Arguments {
-        Arguments(Cursor::new(
-            &self.json.log,
-            &self.json.guard,
-            self.json.lane,
-        ))
+        let json = &self.json;
+        Arguments(TextCursor::new(&json.log, &json.guard, json.kind))
     }
 
-    /// One string of the arguments, decoded, as it is typed; the path is a JSON pointer (RFC 6901): `/answer`, `/rows/0/text`.
+    /// One string of the arguments, decoded, while it is written. The path is a JSON pointer (RFC 6901): `/answer`,
+    /// `/rows/0/text`.
+    ///
+    /// # Examples
+    ///
+    /// See [`ToolCallHandle`].
     #[must_use]
     pub fn field(&self, pointer: &str) -> Field {
         self.json.field(pointer)
     }
 
-    /// The arguments so far as a value, as good as it can be told (J19); `None` before the first of it.
+    /// The arguments so far as a value, completed as well as possible; `None` before their first byte.
     ///
-    /// It costs what has come since the last call, and a copy of the value. A value that looks whole is no sign that the
-    /// call is complete (T27).
+    /// It costs as much as has arrived since the last call, and a copy of the value. A value that parses does not mean that
+    /// the call is complete (T27).
     #[must_use]
     pub fn partial(&self) -> Option<Value> {
         self.json.partial()
     }
 
-    /// The call as it stands; `None` if its choice was discarded.
+    /// The call as it is now; `None` if its choice was discarded.
     #[must_use]
     pub fn snapshot(&self) -> Option<ToolCall> {
         self.json
             .log
-            .read(|record| record.transcript.call(self.call_index))
+            .read(|state| state.transcript.call(self.call_index))
     }
 
-    /// Waits for the end of the choice and gives the call with its status: the raw text, never repaired or replaced.
+    /// Waits for the end of the choice and returns the call with its status, and the raw text of its arguments, which is never
+    /// repaired or replaced.
     ///
-    /// A call that was cut or is not JSON is not an error here: its status says so. It is `truncated` also where the choice was cut
-    /// before the first byte of its arguments (by `length`, say).
+    /// A call that was cut or is not JSON is not an error here: its status says so. It is also `truncated` if the choice was
+    /// cut before the first byte of its arguments, for example by `length`.
     ///
     /// # Errors
     ///
-    /// The end that cut the choice; the error has the raw text.
+    /// The end that cut the choice; the error holds the raw text.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// This method is cancel safe: dropping the future loses nothing.
     pub async fn finished(&self) -> Result<ToolCall, JsonError> {
-        let ended = |record: &Record| {
-            let over = record.over()?;
-            Some((record.transcript.call(self.call_index), over))
+        let ended = |state: &LogState| {
+            let end = state.stream_end()?;
+            Some((state.transcript.call(self.call_index), end))
         };
-        let (call, over) = Watcher::of(Topics::REST, &self.json.log).wait(ended).await;
-        match (call, over) {
+        let mut log = Watcher::with_interest(Interest::OTHER, &self.json.log);
+        match log.wait_for(ended).await {
             (Some(call), None) => Ok(call),
             (call, Some(error)) => {
                 let raw = call.map(|call| call.arguments).unwrap_or_default();
                 Err(self.json.error(&raw, error))
             }
-            // The call was announced, so only discarding can have removed it, and that is an error above.
+            // The call was announced, so only a discard can have removed it, and that is an error above.
             (None, None) => Err(self.json.error("", JsonErrorKind::Truncated { bytes: 0 })),
         }
     }
 
-    /// Waits for the end of the choice and parses the arguments, strictly: what was cut or needs a repair is an error.
+    /// Waits for the end of the choice and parses the arguments, strictly: a text that was cut or needs a repair is an error.
     ///
     /// # Errors
     ///
-    /// The end that cut the choice, or what is wrong with the arguments; the error has the raw text.
+    /// The end that cut the choice, or what is wrong with the arguments; the error holds the raw text.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// This method is cancel safe: dropping the future loses nothing.
     ///
     /// # Examples
     ///
-    /// Arguments that the token limit has cut are never handed out:
+    /// Arguments that the token limit has cut are never returned:
     ///
     /// ```
     /// # use futures::stream;
@@ -269,34 +273,34 @@ impl ToolCallHandle {
     pub async fn parse<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
         let call = self.finished().await?;
         call.parse()
-            .map_err(|fault| self.json.error(&call.arguments, fault))
+            .map_err(|kind| self.json.error(&call.arguments, kind))
     }
 
-    /// As [`parse`](Self::parse), after the repairs that are allowed; the raw text stays as it is (D15).
+    /// As [`parse`](Self::parse), after the repairs that are allowed; the raw text stays as it is.
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse), for what no allowed repair mends.
+    /// As [`parse`](Self::parse), for what no allowed repair fixes.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// This method is cancel safe: dropping the future loses nothing.
     pub async fn parse_repaired<T: DeserializeOwned>(
         &self,
         allowed: Repair,
     ) -> Result<T, JsonError> {
         let call = self.finished().await?;
         call.parse_repaired(allowed)
-            .map_err(|fault| self.json.error(&call.arguments, fault))
+            .map_err(|kind| self.json.error(&call.arguments, kind))
     }
 }
 
 /// The fragments of a call's arguments; see [`ToolCallHandle::arguments`].
 ///
-/// After the end of the choice it gives `None`, or first the error that cut it. A clone goes on from the same place on its
-/// own. Dropping it frees and cancels nothing while another handle lives.
+/// After the end of the choice the stream returns `None`, or first the error that cut it. A clone continues from the same
+/// position on its own. Dropping it cancels nothing while another handle lives.
 #[derive(Debug, Clone)]
-pub struct Arguments(Cursor);
+pub struct Arguments(TextCursor);
 
 impl Arguments {
     fn poll_item(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Text, ChoiceError>>> {

@@ -1,4 +1,4 @@
-//! Deadlines: the caller's three timeouts, the silence that ends a finished choice, and the bound of a drain.
+//! Deadlines: the caller's three timeouts, the idle time that ends a finished choice, and the bound of a drain.
 
 use std::{
     future::{Future, poll_fn},
@@ -11,9 +11,9 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep_until};
 use unbraid_core::{TimedOut, Timeout};
 
-/// Silence that ends a choice whose finish reason has come: far above the gap between two chunks of one burst, far
-/// below what a person notices.
-const QUIET: Duration = Duration::from_millis(250);
+/// The idle time that ends a choice whose finish reason has arrived: far above the gap between two chunks of one burst, and
+/// far below what a person notices.
+const IDLE: Duration = Duration::from_millis(250);
 
 /// How long the rest of a stream that is over may take.
 const DRAIN: Duration = Duration::from_millis(100);
@@ -21,10 +21,10 @@ const DRAIN: Duration = Duration::from_millis(100);
 /// How long the reader leaves a source alone that is always ready with nothing.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The timeouts of a stream; all are off unless asked for.
+/// The timeouts of a stream; all are off by default.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
-    /// Whether silence ends a choice and a drain has a bound in time.
+    /// Whether idle time ends a choice and a drain is bounded in time.
     pub(crate) implicit: bool,
     pub(crate) first_byte: Option<Duration>,
     pub(crate) idle: Option<Duration>,
@@ -48,20 +48,20 @@ impl Timeouts {
     }
 }
 
-/// What has passed.
+/// A deadline that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tick {
-    Quiet,
+    Idle,
     TimedOut(TimedOut),
 }
 
-/// One timer for all deadlines; it is set only while the source has nothing.
+/// One timer for all deadlines; it is set only while the source is pending.
 #[derive(Debug)]
 pub(crate) struct Clock {
     timeouts: Timeouts,
     started: Instant,
     last_byte: Option<Instant>,
-    /// Bytes have come since the clock was last asked; it need not look at the time before.
+    /// Whether bytes have arrived since the clock was last polled. The time is read then, and not for each read.
     touched: bool,
     drain_until: Option<Instant>,
     timer: Timer,
@@ -73,7 +73,7 @@ pub(crate) enum Timer {
     Unset,
     Set(Pin<Box<Sleep>>),
     /// The runtime has no time driver.
-    None,
+    Unavailable,
 }
 
 impl Clock {
@@ -88,57 +88,56 @@ impl Clock {
         }
     }
 
-    /// A byte has come, be it of a comment (S4).
+    /// Notes that bytes have arrived; those of a comment count (S4).
     pub(crate) fn touch(&mut self) {
         self.touched = true;
     }
 
-    /// The deadline that has passed already, without a timer; `quiet` says whether silence ends anything.
-    pub(crate) fn passed(&mut self, quiet: bool) -> Option<Tick> {
-        if !quiet && !self.timeouts.any() {
+    /// The deadline that has passed, if any, without a timer. `idle_ends` is whether idle time ends a choice.
+    pub(crate) fn expired(&mut self, idle_ends: bool) -> Option<Tick> {
+        if !idle_ends && !self.timeouts.any() {
             return None; // as in `poll`
         }
         let now = Instant::now();
         if std::mem::take(&mut self.touched) {
             self.last_byte = Some(now);
         }
-        let (at, tick) = self.next(quiet)?;
-        (at <= now).then_some(tick)
+        let (deadline, tick) = self.next_deadline(idle_ends)?;
+        (deadline <= now).then_some(tick)
     }
 
-    /// Waits for a moment; not at all where there is no time driver.
+    /// Waits for a moment, or not at all if there is no time driver.
     pub(crate) async fn pause(&mut self) {
         if !self.timeouts.implicit && !self.timeouts.any() {
             return;
         }
         let until = Instant::now() + PAUSE;
-        poll_fn(|cx| self.timer.poll_if_any(cx, until)).await;
+        poll_fn(|cx| self.timer.poll_if_available(cx, until)).await;
     }
 
-    /// Waits until a moment that is near; not at all where there is no time driver.
-    pub(crate) fn poll_moment(&mut self, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
+    /// Waits until a time in the near future, or not at all if there is no time driver.
+    pub(crate) fn poll_until(&mut self, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
         if !self.timeouts.implicit && !self.timeouts.any() {
             return Poll::Ready(());
         }
-        self.timer.poll_if_any(cx, until)
+        self.timer.poll_if_available(cx, until)
     }
 
-    /// Waits for the next deadline; `quiet` says whether silence ends anything.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, quiet: bool) -> Poll<Tick> {
-        if !quiet && !self.timeouts.any() {
-            return Poll::Pending; // most streams have no deadline, and need no look at the time
+    /// Waits for the next deadline. `idle_ends` is whether idle time ends a choice.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, idle_ends: bool) -> Poll<Tick> {
+        if !idle_ends && !self.timeouts.any() {
+            return Poll::Pending; // most streams have no deadline, and need not read the time
         }
         if std::mem::take(&mut self.touched) {
             self.last_byte = Some(Instant::now());
         }
-        let Some((at, tick)) = self.next(quiet) else {
+        let Some((deadline, tick)) = self.next_deadline(idle_ends) else {
             return Poll::Pending;
         };
-        self.timer.poll(cx, at).map(|()| tick)
+        self.timer.poll(cx, deadline).map(|()| tick)
     }
 
-    /// The nearest deadline.
-    fn next(&self, quiet: bool) -> Option<(Instant, Tick)> {
+    fn next_deadline(&self, idle_ends: bool) -> Option<(Instant, Tick)> {
         let timed_out = |timeout, from: Instant, after: Option<Duration>| {
             let after = after?;
             Some((
@@ -151,32 +150,32 @@ impl Clock {
             Some(last) => timed_out(Timeout::Idle, last, self.timeouts.idle),
         };
         let total = timed_out(Timeout::Total, self.started, self.timeouts.total);
-        let quiet = (quiet && self.timeouts.implicit)
-            .then(|| (self.last_byte.unwrap_or(self.started) + QUIET, Tick::Quiet));
-        [quiet, silence, total]
+        let idle = (idle_ends && self.timeouts.implicit)
+            .then(|| (self.last_byte.unwrap_or(self.started) + IDLE, Tick::Idle));
+        [idle, silence, total]
             .into_iter()
             .flatten()
-            .min_by_key(|(at, _)| *at)
+            .min_by_key(|(deadline, _)| *deadline)
     }
 
-    /// Starts the time of a drain, unless it has begun.
+    /// Starts the time of a drain, unless it has started.
     pub(crate) fn start_drain(&mut self) {
         if self.drain_until.is_none() {
             self.drain_until = Instant::now().checked_add(DRAIN);
         }
     }
 
-    /// Whether the drain has taken long enough, for a source that is never without anything.
+    /// Whether the drain has taken long enough, for a source that is never pending.
     pub(crate) fn is_drained(&self) -> bool {
         self.drain_until
             .is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Ready when the drain has taken long enough; at once where there is no time driver.
+    /// Ready when the drain has taken long enough; at once if there is no time driver.
     pub(crate) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.drain_until {
-            Some(until) if self.timeouts.implicit && !matches!(self.timer, Timer::None) => {
-                self.timer.poll_if_any(cx, until)
+            Some(until) if self.timeouts.implicit && !matches!(self.timer, Timer::Unavailable) => {
+                self.timer.poll_if_available(cx, until)
             }
             _ => Poll::Ready(()),
         }
@@ -184,32 +183,32 @@ impl Clock {
 }
 
 impl Timer {
-    /// Waits until then; for ever where there is no time driver.
-    fn poll(&mut self, cx: &mut Context<'_>, at: Instant) -> Poll<()> {
+    /// Waits until a time; forever if there is no time driver.
+    fn poll(&mut self, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
         if matches!(self, Self::Unset) {
-            *self = new_sleep(at).map_or(Self::None, |sleep| Self::Set(Box::pin(sleep)));
+            *self = new_sleep(until).map_or(Self::Unavailable, |sleep| Self::Set(Box::pin(sleep)));
         }
         let Self::Set(sleep) = self else {
             return Poll::Pending;
         };
-        if sleep.deadline() != at {
-            sleep.as_mut().reset(at);
+        if sleep.deadline() != until {
+            sleep.as_mut().reset(until);
         }
         sleep.as_mut().poll(cx)
     }
 
-    /// Waits until then; not at all where there is no time driver.
-    pub(crate) fn poll_if_any(&mut self, cx: &mut Context<'_>, at: Instant) -> Poll<()> {
-        match self.poll(cx, at) {
-            Poll::Pending if matches!(self, Self::None) => Poll::Ready(()),
+    /// Waits until a time; not at all if there is no time driver.
+    pub(crate) fn poll_if_available(&mut self, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
+        match self.poll(cx, until) {
+            Poll::Pending if matches!(self, Self::Unavailable) => Poll::Ready(()),
             polled => polled,
         }
     }
 }
 
-/// Tokio has no way to ask whether a runtime has a time driver: without one, making a timer panics.
-fn new_sleep(at: Instant) -> Option<Sleep> {
-    catch_unwind(AssertUnwindSafe(|| sleep_until(at))).ok()
+/// Tokio offers no query for a runtime's time driver: without one, creating a timer panics.
+fn new_sleep(until: Instant) -> Option<Sleep> {
+    catch_unwind(AssertUnwindSafe(|| sleep_until(until))).ok()
 }
 
 /// Whether timers work in the runtime of this thread.

@@ -1,4 +1,4 @@
-//! How a stream's end reaches its handles, and what becomes of the rest of its bytes.
+//! How the end of a stream reaches its handles, and what happens to the rest of its bytes.
 
 use std::{
     future::poll_fn,
@@ -7,83 +7,145 @@ use std::{
 };
 
 use unbraid_core::{
-    Limit, LimitExceeded, StreamError, TransportError, Usage, limits::MAX_BYTES_AFTER_DONE,
+    ChoiceEnd, Limit, LimitExceeded, StreamError, TransportError, Usage,
+    limits::MAX_BYTES_AFTER_DONE,
 };
 
-use super::{PIECE_COST, Reader, Step};
+use super::{ITEM_COST, Reader, Wakeup};
 use crate::{
-    board::Closed,
-    source::{Broken, Piece},
+    source::{SourceError, SourceItem},
+    state::merged::Closed,
 };
+
+/// The state of the reader's source.
+#[derive(Debug)]
+pub(super) enum SourceStatus {
+    Open,
+    /// It has ended, and what was read before is still to be decoded.
+    Ending(Wakeup),
+    Ended,
+}
+
+impl SourceStatus {
+    pub(super) fn has_ended(&self) -> bool {
+        !matches!(self, Self::Open)
+    }
+
+    /// The end that is still to be handled, once everything before it is decoded.
+    pub(super) fn take_end(&mut self) -> Option<Wakeup> {
+        if let Self::Open = self {
+            return None;
+        }
+        match std::mem::replace(self, Self::Ended) {
+            Self::Ending(end) => Some(end),
+            Self::Open | Self::Ended => None,
+        }
+    }
+}
+
+/// What happens to the rest of a source once the stream has closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// The source is dropped, which closes its connection.
+    Drop,
+    /// A bounded rest is read, so that the connection can be reused.
+    Drain,
+}
 
 impl Reader {
-    /// The source has failed.
-    pub(super) async fn fail(&mut self, broken: Broken) {
-        let error = match broken {
-            Broken::Transport(error) => {
+    pub(super) async fn fail(&mut self, error: SourceError) {
+        let error = match error {
+            SourceError::Transport(error) => {
                 let bytes = self.pipeline.intake().bytes();
                 StreamError::Transport(Arc::new(TransportError::new(bytes, error)))
             }
-            Broken::Stream(error) => error,
+            SourceError::Stream(error) => error,
         };
-        self.end(move |pipeline| pipeline.abort(error)).await;
+        self.end_stream(move |pipeline| pipeline.abort(error)).await;
     }
 
-    /// The reported usage, each choice by its index within the completion.
+    /// If one of several sources fails before its choices appeared, opens those choices so that they report the error. They
+    /// are still to be delivered.
+    pub(super) fn fail_unopened_choices(&mut self) {
+        let Some(Err(error)) = self.pipeline.router().closed() else {
+            return;
+        };
+        if self.outbox().choices() > 0 {
+            return;
+        }
+        let end = match ChoiceEnd::from(error) {
+            // No choice had begun that could be interrupted: the choices report what failed.
+            ChoiceEnd::Interrupted => {
+                let bytes = self.pipeline.intake().bytes();
+                ChoiceEnd::Transport(Arc::new(TransportError::new(bytes, error.clone())))
+            }
+            end => end,
+        };
+        self.outbox_mut().fail_unopened_choices(&end);
+    }
+
+    /// The reported usage, with each choice's index within the completion.
     fn usage(&self) -> Usage {
         let mut usage = self.pipeline.router().usage();
         for (choice, _) in &mut usage.per_choice {
-            *choice = self.pipeline.sink.number(*choice);
+            *choice = self.outbox().assigned_index(*choice);
         }
         usage
     }
 
-    /// Lets the choices come to their ends, then tells that the stream is over.
+    /// Waits until the choices have ended, then publishes that the stream is closed.
     pub(super) async fn close(&mut self) {
-        // Our exit kills linked children: they come first.
-        self.pipeline.sink.join().await;
+        // The reader's exit kills its linked children, so they must end first.
+        self.outbox_mut().join().await;
         let router = self.pipeline.router();
         let result = router.closed().cloned().unwrap_or(Err(StreamError::Lost));
-        let refused = matches!(
+        if result.is_ok() {
+            self.rest = Rest::Drain;
+        }
+        let closed = Closed {
+            reported_by_choices: self.is_reported_by_choices(&result),
+            events: self.pipeline.intake().events(),
+            // Dropped warnings are no reason to publish, so the last count is taken here.
+            warnings_dropped: self.pipeline.router().warnings_dropped(),
             result,
-            Err(StreamError::Limit(LimitExceeded {
+        };
+        self.trace_closed(&closed);
+        self.completion.close(closed, self.usage());
+    }
+
+    /// Whether `choices()` reports the error: it ended a choice, refused one, or no choice appeared at all.
+    fn is_reported_by_choices(&self, result: &Result<(), StreamError>) -> bool {
+        let Err(error) = result else {
+            return false;
+        };
+        let refused = matches!(
+            error,
+            StreamError::Limit(LimitExceeded {
                 limit: Limit::Choices,
                 ..
-            }))
+            })
         );
-        let none_came = self.pipeline.sink.choices() == 0;
-        let told_by_choices = result.is_err() && (self.pipeline.sink.told || refused || none_came);
-        let (bytes, events) = (
-            self.pipeline.intake().bytes(),
-            self.pipeline.intake().events(),
-        );
-        let outcome = result
-            .as_ref()
-            .err()
-            .map_or("complete", StreamError::as_str);
+        refused || self.outbox().choices() == 0 || self.outbox().has_failed_choice()
+    }
+
+    fn trace_closed(&self, closed: &Closed) {
+        let error = closed.result.as_ref().err();
         tracing::debug!(
-            bytes,
-            events,
-            choices = self.pipeline.sink.choices(),
-            outcome,
+            bytes = self.pipeline.intake().bytes(),
+            events = closed.events,
+            choices = self.outbox().choices(),
+            outcome = error.map_or("complete", StreamError::as_str),
             "stream closed"
         );
-        self.drain |= result.is_ok();
-        let closed = Closed {
-            result,
-            told_by_choices,
-            events,
-        };
-        self.board.close(closed, self.usage());
     }
 
-    /// Waits for usage after `[DONE]` (U13): within the time of a drain, of which this is the first part.
-    pub(super) fn poll_after_done(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+    /// Waits for usage after `[DONE]` (U13), within the time of a drain, of which this is the first part.
+    pub(super) fn poll_after_done(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
         self.clock.start_drain();
-        self.clock.poll_drain(cx).map(|()| Step::AfterDone)
+        self.clock.poll_drain(cx).map(|()| Wakeup::AfterDone)
     }
 
-    /// Bounds the time in which a source that always has something ready may hold a stream open after `[DONE]`.
+    /// Bounds the time for which a source that is always ready may keep a stream open after `[DONE]`.
     pub(super) fn check_after_done(&mut self) {
         if self.pipeline.router().is_after_done() {
             self.clock.start_drain();
@@ -93,9 +155,9 @@ impl Reader {
         }
     }
 
-    /// Reads a bounded rest of a stream that is over, so that its connection can be used again (S26).
+    /// Reads a bounded rest of a stream that is over, so that its connection can be reused (S26).
     pub(super) async fn drain(&mut self) {
-        if !self.drain || !self.readable {
+        if self.rest == Rest::Drop || self.source_status.has_ended() {
             return;
         }
         let mut rest = MAX_BYTES_AFTER_DONE.saturating_sub(self.pipeline.bytes_after_done());
@@ -103,13 +165,13 @@ impl Reader {
         clock.start_drain();
         poll_fn(|cx| {
             loop {
-                let mut taken = PIECE_COST;
-                let polled = source.poll(cx, &mut |piece| {
-                    if let Piece::Bytes(bytes) = piece {
-                        taken += bytes.len();
+                let mut cost = ITEM_COST;
+                let polled = source.poll(cx, &mut |item| {
+                    if let SourceItem::Bytes(bytes) = item {
+                        cost += bytes.len();
                     }
                 });
-                rest = rest.saturating_sub(taken);
+                rest = rest.saturating_sub(cost);
                 match polled {
                     Poll::Ready(Some(Ok(()))) if rest > 0 => {}
                     Poll::Ready(_) => return Poll::Ready(()),

@@ -1,4 +1,4 @@
-//! Where the router's decisions go: one batch a choice and read, and the stream's own events.
+//! Where the router's decisions go: one batch per choice and read, and the events of the stream itself.
 
 use std::sync::Arc;
 
@@ -9,194 +9,222 @@ use unbraid_core::{
     internal::{ChoiceSink, TextDelta},
 };
 
+use super::{choice_actor::ChoiceActor, numbering::Numbering};
 use crate::{
-    batch::Batch,
-    board::BoardWriter,
-    choice_actor::ChoiceActor,
-    join::Numbering,
-    log::{Log, Owner},
-    waiting::Due,
+    state::{
+        batch::{Batch, Delta},
+        choice_log::ChoiceLog,
+        completion::CompletionWriter,
+        log_owner::LogOwner,
+    },
+    sync::wait_list::WakeList,
 };
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    options: Config,
+    config: Config,
     numbering: Numbering,
     started: Instant,
-    lanes: Vec<Lane>,
-    /// Slots with something in their batch.
-    filled: Vec<usize>,
+    /// One route per choice; the index is the router's slot.
+    routes: Vec<ChoiceRoute>,
+    /// The slots whose batch is not empty, and those whose choice is still to be announced.
+    undelivered: Vec<usize>,
     /// Events of the stream itself.
-    pub(crate) events: Vec<Sequenced>,
-    /// Whether an error has ended a choice.
-    pub(crate) told: bool,
+    events: Vec<Sequenced>,
 }
 
-/// The way to one choice.
+/// The route to one choice.
 #[derive(Debug)]
-struct Lane {
+struct ChoiceRoute {
     /// The index within the source.
-    own: ChoiceIndex,
+    source_index: ChoiceIndex,
     /// The index within the completion.
     index: ChoiceIndex,
-    shape: CompletionKind,
+    kind: CompletionKind,
     batch: Batch,
-    /// Whether it was given its end: nobody waits for more of it.
-    ended: bool,
-    /// Whether the log has taken its first batch, but nobody knows of it yet: the slot is among those that are filled.
-    ahead: bool,
-    /// `None` until the first batch is handed on.
-    link: Option<Link>,
+    end: RouteEnd,
+    /// `None` until the first batch is delivered.
+    started: Option<Started>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RouteEnd {
+    Open,
+    /// The choice has its end. A choice that was cut by its own limit is among these: its error is not the stream's.
+    Ended,
+    /// The choice ended with an error that the stream reports.
+    Failed,
+    /// The caller cancelled the choice.
+    Cancelled,
 }
 
 #[derive(Debug)]
-struct Link {
-    log: Log,
+struct Started {
+    log: ChoiceLog,
+    /// Whether the log has its first batch but the choice is not announced yet: then its slot stays undelivered.
+    unannounced: bool,
     actor: Option<JoinHandle<()>>,
-    /// Who was woken when it last was given something.
-    due: Due,
+    /// The wakers of the last delivery, which the next one most likely wakes again.
+    wake_list: WakeList,
 }
 
 impl Outbox {
-    pub(crate) fn new(options: Config, numbering: Numbering, started: Instant) -> Self {
+    pub(crate) fn new(config: Config, numbering: Numbering, started: Instant) -> Self {
         Self {
-            options,
+            config,
             numbering,
             started,
-            lanes: Vec::new(),
-            filled: Vec::new(),
+            routes: Vec::new(),
+            undelivered: Vec::new(),
             events: Vec::new(),
-            told: false,
         }
     }
 
-    /// How many choices have come.
+    /// How many choices have appeared.
     pub(crate) fn choices(&self) -> usize {
-        self.lanes.len()
-    }
-
-    /// How many choices may come of a source that is one of several.
-    pub(crate) fn room(&self) -> Option<u32> {
-        self.numbering.room()
+        self.routes.len()
     }
 
     /// The slot of a choice, by its index within the completion.
     pub(crate) fn slot(&self, index: ChoiceIndex) -> Option<usize> {
-        let has = |lane: &Lane| lane.index == index;
+        let matches = |route: &ChoiceRoute| route.index == index;
         // Nearly all servers begin their choices in order.
         let guess = self.numbering.offset(index);
-        if self.lanes.get(guess).is_some_and(has) {
+        if self.routes.get(guess).is_some_and(matches) {
             return Some(guess);
         }
-        self.lanes.iter().position(has)
+        self.routes.iter().position(matches)
     }
 
-    /// The index of a slot's choice within the completion.
+    /// The index within the completion of a slot's choice.
     pub(crate) fn index(&self, slot: usize) -> Option<ChoiceIndex> {
-        self.lanes.get(slot).map(|lane| lane.index)
+        self.routes.get(slot).map(|route| route.index)
     }
 
     /// The index within the completion of a choice of this source.
-    pub(crate) fn number(&self, own: ChoiceIndex) -> ChoiceIndex {
-        let has = |lane: &&Lane| lane.own == own;
-        let guess = self.lanes.get(own.0 as usize).filter(has);
-        let lane = guess.or_else(|| self.lanes.iter().find(has));
-        lane.map_or(own, |lane| lane.index)
+    pub(crate) fn assigned_index(&self, source_index: ChoiceIndex) -> ChoiceIndex {
+        let matches = |route: &&ChoiceRoute| route.source_index == source_index;
+        let guess = self.routes.get(source_index.0 as usize).filter(matches);
+        let route = guess.or_else(|| self.routes.iter().find(matches));
+        route.map_or(source_index, |route| route.index)
     }
 
-    /// Names the choice of the completion that a warning is about. What is said of a whole source is said of its choice, if it
-    /// has one only.
-    pub(crate) fn place_warning(&self, warning: &mut Warning) {
-        let own = warning.choice.map(|own| self.number(own));
-        warning.choice = self.numbering.only().or(own);
+    /// Replaces the choice that a warning names by its index within the completion. A warning about the whole of a source that
+    /// may have one choice concerns that choice.
+    pub(crate) fn assign_choice(&self, warning: &mut Warning) {
+        let choice = warning.choice.map(|choice| self.assigned_index(choice));
+        warning.choice = self.numbering.only_index().or(choice);
     }
 
-    /// Opens every choice of a source that failed before any came, so that they report the error (a source of several
-    /// only): as many as were asked for, within the limit on choices.
-    pub(crate) fn stand_in(&mut self, end: &ChoiceEnd) {
-        let most = u32::try_from(self.options.limits.choices).unwrap_or(u32::MAX);
-        for slot in 0..self.numbering.room().unwrap_or(0).min(most) {
+    /// How many choices the source may have; `None` if it is the only source.
+    pub(crate) fn capacity(&self) -> Option<u32> {
+        self.numbering.capacity()
+    }
+
+    /// Whether a choice ended with an error that the stream reports. A choice that the caller cancelled did not.
+    pub(crate) fn has_failed_choice(&self) -> bool {
+        self.routes
+            .iter()
+            .any(|route| route.end == RouteEnd::Failed)
+    }
+
+    /// Notes that the end of a slot's choice is the caller's.
+    pub(crate) fn mark_cancelled(&mut self, slot: usize) {
+        self.set_end(slot, RouteEnd::Cancelled);
+    }
+
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Takes the stream's own events since the last call.
+    pub(crate) fn take_events(&mut self) -> Vec<Sequenced> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Opens every choice of a source that failed before any appeared, so that they report the error: as many as were asked
+    /// for, within the limit on choices. Does nothing for the only source of a completion.
+    pub(crate) fn fail_unopened_choices(&mut self, end: &ChoiceEnd) {
+        let most = u32::try_from(self.config.limits.choices).unwrap_or(u32::MAX);
+        for slot in 0..self.numbering.capacity().unwrap_or(0).min(most) {
             self.open(slot as usize, ChoiceIndex(slot), CompletionKind::Chat);
             self.finish_with_error(slot as usize, end.clone(), Position::default());
         }
     }
 
-    fn mark_ended(&mut self, slot: usize) {
-        if let Some(lane) = self.lanes.get_mut(slot) {
-            lane.ended = true;
+    fn set_end(&mut self, slot: usize, end: RouteEnd) {
+        if let Some(route) = self.routes.get_mut(slot) {
+            route.end = end;
         }
     }
 
-    fn fill(&mut self, slot: usize, work: impl FnOnce(&mut Batch)) {
-        let Some(lane) = self.lanes.get_mut(slot) else {
+    /// Adds to the batch of a slot, which allocates nothing for a text delta.
+    fn fill(&mut self, slot: usize, add: impl FnOnce(&mut Batch)) {
+        let Some(route) = self.routes.get_mut(slot) else {
             return;
         };
-        if lane.batch.is_empty() && !lane.ahead {
-            self.filled.push(slot);
+        if route.batch.is_empty() && !route.is_unannounced() {
+            self.undelivered.push(slot);
         }
-        work(&mut lane.batch);
+        add(&mut route.batch);
     }
 
-    /// Hands the batches on; false if some are for choices whose actors are still to be [`start`](Self::start)ed.
+    /// Delivers the batches; returns false if some are for choices whose actors are still to be [`start`](Self::start)ed.
     pub(crate) fn deliver(&mut self) -> bool {
-        let Self { lanes, filled, .. } = self;
-        filled.retain(|slot| match lanes.get_mut(*slot) {
-            Some(Lane {
-                link: Some(link),
-                ahead: false,
-                batch,
-                ended,
-                ..
-            }) => {
-                link.log.give(batch, &mut link.due);
-                if *ended {
-                    link.due = Due::default(); // a cursor that is dropped from here on takes its waker along
-                }
-                false
-            }
-            Some(_) => true,
-            None => false,
+        let Self {
+            routes,
+            undelivered,
+            ..
+        } = self;
+        undelivered.retain(|slot| {
+            let route = routes.get_mut(*slot);
+            route.is_some_and(|route| !route.deliver(ChoiceLog::append))
         });
-        filled.is_empty()
+        undelivered.is_empty()
     }
 
-    /// Hands on what a large event has brought, and applies it, so that no task has to: that takes time in proportion, too.
-    /// Choices that are new stay to be [`start`](Self::start)ed.
+    /// Delivers what a large event has brought, and applies it at once: that takes time in proportion to the event, too, so
+    /// it must not be left to a task. Choices that are new stay to be [`start`](Self::start)ed.
     pub(crate) fn apply(&mut self) {
         let Self {
-            lanes,
-            filled,
-            options,
+            routes,
+            undelivered,
+            config,
             started,
             ..
         } = self;
-        filled.retain(|slot| {
-            lanes
-                .get_mut(*slot)
-                .is_some_and(|lane| !lane.apply(options, *started))
+        undelivered.retain(|slot| {
+            routes.get_mut(*slot).is_some_and(|route| {
+                let delivered = route.deliver(ChoiceLog::append_and_apply);
+                if !delivered {
+                    route.open_log(config, *started, true).apply();
+                }
+                !delivered
+            })
         });
     }
 
-    /// Starts the actors of choices that are new, and gives their logs in order of appearance. Where the stream is `over`
-    /// nothing more comes for any of them, and none has a life that an actor would own.
+    /// Starts the actors of new choices, and returns their logs in order of appearance. If the stream is `over`, nothing
+    /// more comes for any of them, so they need no actor.
     ///
-    /// Each choice's owner holds the board, too. The outbox does not: it may be with a job that outlives the reader.
+    /// Each choice's owner holds the completion open, too. The outbox does not: it may be with a job that outlives the
+    /// reader.
     pub(crate) async fn start(
         &mut self,
         me: &ActorCell,
-        board: &Arc<BoardWriter>,
+        completion: &Arc<CompletionWriter>,
         over: bool,
-    ) -> Vec<Log> {
+    ) -> Vec<ChoiceLog> {
         let mut new = Vec::new();
-        self.filled.sort_unstable();
-        for slot in self.filled.drain(..) {
-            if let Some(lane) = self.lanes.get_mut(slot) {
-                let log = lane.open(&self.options, self.started);
-                let owner = Owner::new(log.clone(), Arc::clone(board));
+        self.undelivered.sort_unstable();
+        for slot in self.undelivered.drain(..) {
+            if let Some(route) = self.routes.get_mut(slot) {
+                let log = route.open_log(&self.config, self.started, false);
+                let owner = LogOwner::new(log.clone(), Arc::clone(completion));
                 if over {
                     drop(owner);
                 } else {
-                    lane.start(owner, me).await;
+                    route.start_actor(owner, me).await;
                 }
                 new.push(log);
             }
@@ -204,114 +232,118 @@ impl Outbox {
         new
     }
 
-    /// Tells all choices that nothing more comes, and waits until they have done their work.
+    /// Completes all choices, and waits until their actors have done their work.
     pub(crate) async fn join(&mut self) {
-        let links = self.lanes.iter_mut().filter_map(|lane| lane.link.as_mut());
-        let mut links: Vec<&mut Link> = links.collect();
-        for link in &links {
-            link.log.close();
-        }
-        for actor in links.iter_mut().filter_map(|link| link.actor.take()) {
+        let started = self.routes.iter_mut();
+        let mut started: Vec<&mut Started> =
+            started.filter_map(|route| route.started.as_mut()).collect();
+        // All are completed before any is waited for, so that they finish in parallel.
+        started.iter().for_each(|choice| choice.log.complete());
+        for actor in started.iter_mut().filter_map(|choice| choice.actor.take()) {
             let _ended = actor.await;
         }
         // However an actor ended, its owner has sealed the log; unless that owner is on its way to the mailbox of the
         // reader, which reads none.
-        links.iter().for_each(|link| link.log.seal());
+        started.iter().for_each(|choice| choice.log.seal());
     }
 }
 
-impl Lane {
-    /// Applies the batch; false if nobody knows of the choice yet.
-    fn apply(&mut self, options: &Config, started: Instant) -> bool {
-        match &mut self.link {
-            Some(link) if !self.ahead => {
-                link.log.give_applied(&mut self.batch, &mut link.due);
-                if self.ended {
-                    link.due = Due::default(); // as in `deliver`
-                }
-                true
-            }
-            _ => {
-                self.open(options, started).read(|_| {}); // a look applies it
-                self.ahead = true;
-                false
-            }
-        }
+impl ChoiceRoute {
+    fn is_unannounced(&self) -> bool {
+        self.started
+            .as_ref()
+            .is_some_and(|started| started.unannounced)
     }
 
-    /// Makes the choice's log, unless that was done ahead, and puts the first batch into it.
-    fn open(&mut self, options: &Config, started: Instant) -> Log {
-        self.ahead = false;
-        if let Some(link) = &mut self.link {
-            if !self.batch.is_empty() {
-                link.log.give(&mut self.batch, &mut link.due);
-            }
-            return link.log.clone();
+    /// Delivers the batch by `append`; returns false if the choice is not announced yet.
+    fn deliver(&mut self, append: impl FnOnce(&ChoiceLog, &mut Batch, &mut WakeList)) -> bool {
+        let Some(started) = self.started.as_mut().filter(|started| !started.unannounced) else {
+            return false;
+        };
+        append(&started.log, &mut self.batch, &mut started.wake_list);
+        if self.end != RouteEnd::Open {
+            // Nobody waits for more of the choice, and a kept waker would outlive a cursor that is dropped now.
+            started.wake_list = WakeList::default();
         }
-        let log = Log::of_choice(self.index, self.shape, options, started);
-        let mut due = Due::default();
-        log.give(&mut self.batch, &mut due);
-        self.link = Some(Link {
-            log: log.clone(),
+        true
+    }
+
+    /// Creates the choice's log unless it exists, and puts the first batch into it.
+    fn open_log(&mut self, config: &Config, started: Instant, unannounced: bool) -> ChoiceLog {
+        let (index, kind) = (self.index, self.kind);
+        let started = self.started.get_or_insert_with(|| Started {
+            log: ChoiceLog::new(index, kind, config, started),
+            unannounced,
             actor: None,
-            due,
+            wake_list: WakeList::default(),
         });
-        log
+        started.unannounced = unannounced;
+        if !self.batch.is_empty() {
+            started.log.append(&mut self.batch, &mut started.wake_list);
+        }
+        started.log.clone()
     }
 
-    /// Starts the choice's actor. If that fails the dropped owner has sealed the log.
-    async fn start(&mut self, owner: Owner, me: &ActorCell) {
+    /// Starts the choice's actor. If that fails, the dropped owner has sealed the log.
+    async fn start_actor(&mut self, owner: LogOwner, me: &ActorCell) {
         let spawned = ChoiceActor::spawn_linked(None, ChoiceActor, owner, me.clone()).await;
-        if let (Some(link), Ok((_, actor))) = (&mut self.link, spawned) {
-            link.actor = Some(actor);
+        if let (Some(started), Ok((_, actor))) = (&mut self.started, spawned) {
+            started.actor = Some(actor);
         }
     }
 }
 
 impl ChoiceSink for Outbox {
-    fn open(&mut self, _slot: usize, index: ChoiceIndex, shape: CompletionKind) {
-        self.lanes.push(Lane {
-            own: index,
-            index: self.numbering.number(index),
-            shape,
+    fn open(&mut self, _slot: usize, source_index: ChoiceIndex, kind: CompletionKind) {
+        self.routes.push(ChoiceRoute {
+            source_index,
+            index: self.numbering.assign(source_index),
+            kind,
             batch: Batch::default(),
-            ended: false,
-            ahead: false,
-            link: None,
+            end: RouteEnd::Open,
+            started: None,
         });
     }
 
-    fn update(&mut self, slot: usize, update: &Update<'_>, place: Position) {
-        self.fill(slot, |batch| batch.update(update, place));
+    fn update(&mut self, slot: usize, update: &Update<'_>, position: Position) {
+        self.fill(slot, |batch| {
+            batch.push_delta(Delta::Update(update), position);
+        });
     }
 
-    fn text_delta(&mut self, slot: usize, delta: &TextDelta<'_>, place: Position) {
-        self.fill(slot, |batch| batch.piece(delta, place));
+    fn text_delta(&mut self, slot: usize, text: &TextDelta<'_>, position: Position) {
+        self.fill(slot, |batch| batch.push_delta(Delta::Text(text), position));
     }
 
-    fn late_update(&mut self, slot: usize, update: &Update<'_>, place: Position) {
-        self.fill(slot, |batch| batch.late(update, place));
+    fn late_update(&mut self, slot: usize, update: &Update<'_>, position: Position) {
+        self.fill(slot, |batch| batch.push_late(update, position));
     }
 
-    fn finish(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
-        self.told |= end.is_error();
-        self.mark_ended(slot);
-        self.fill(slot, |batch| batch.end(end, place));
+    fn finish(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
+        self.set_end(
+            slot,
+            if end.is_error() {
+                RouteEnd::Failed
+            } else {
+                RouteEnd::Ended
+            },
+        );
+        self.fill(slot, |batch| batch.push_finish(end, position));
     }
 
-    fn finish_with_error(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
-        self.mark_ended(slot);
-        self.fill(slot, |batch| batch.fail(end, place));
+    fn finish_with_error(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
+        self.set_end(slot, RouteEnd::Ended);
+        self.fill(slot, |batch| batch.push_finish_with_error(end, position));
     }
 
-    fn finish_with_stream_error(&mut self, slot: usize, end: ChoiceEnd, place: Position) {
-        self.told = true;
-        self.finish_with_error(slot, end, place);
+    fn finish_with_stream_error(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
+        self.finish_with_error(slot, end, position);
+        self.set_end(slot, RouteEnd::Failed);
     }
 
     fn stream_event(&mut self, mut event: Sequenced) {
         if let Event::Warning(warning) = &mut event.event {
-            self.place_warning(warning);
+            self.assign_choice(warning);
         }
         self.events.push(event);
     }
@@ -322,17 +354,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_choice_whose_events_are_applied_twice_ahead_is_still_to_be_started() {
+    async fn a_choice_to_which_events_are_applied_twice_still_has_to_be_started() {
         let mut outbox = Outbox::new(Config::default(), Numbering::default(), Instant::now());
-        let update = Update {
-            content: Some("a".into()),
-            ..Update::default()
-        };
+        let update = Update::default().with_content("a");
         outbox.open(0, ChoiceIndex(0), CompletionKind::Chat);
         for _ in 0..2 {
             outbox.update(0, &update, Position::default());
             outbox.apply();
-            assert!(!outbox.deliver(), "nobody knows of it yet");
+            assert!(!outbox.deliver(), "the choice is not announced yet");
         }
     }
 }

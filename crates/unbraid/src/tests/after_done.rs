@@ -1,4 +1,4 @@
-//! Usage after `[DONE]` (U13): what is waited for, and for how long.
+//! Usage after `[DONE]` (U13): when the reader waits for it, and for how long.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn answer(after: impl IntoIterator<Item = Step>) -> Vec<Step> {
     answer.into_iter().map(bytes).chain(after).collect()
 }
 
-/// How the completion closed is `Ok`, with this usage, so long after its start.
+/// Checks that the completion closes without an error, with this usage, after this time.
 async fn check(completions: &Completions, expected: Option<u64>, after: Duration) {
     let started = Instant::now();
     soon(completions.closed()).await.unwrap();
@@ -29,14 +29,13 @@ async fn check(completions: &Completions, expected: Option<u64>, after: Duration
         took >= after && took <= after + Duration::from_millis(5),
         "{took:?}"
     );
-    // The raw usage: with the feature `tokens` what was not reported is estimated.
     let usage = soon(completions.usage()).await;
     assert_eq!(usage.raw["completion_tokens"].as_u64(), expected);
     assert_eq!(ends(completions).await, ["0 finished \"Hi\""]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn u13_usage_after_done_counts_where_it_is_asked_for() {
+async fn u13_usage_after_done_counts_if_configured() {
     let late = Duration::from_millis(60);
     let after = || answer([Step::Pause(late), bytes(USAGE)]);
     check(&read_with(builder(), after()), Some(7), late).await;
@@ -56,7 +55,7 @@ async fn u13_a_choice_ends_at_done_and_does_not_wait_for_usage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn u13_the_wait_for_usage_has_a_bound_that_further_bytes_do_not_move() {
+async fn u13_further_bytes_do_not_extend_the_wait_for_usage() {
     let pause = Duration::from_millis(30);
     let drip = (0..50).flat_map(|_| [Step::Pause(pause), bytes(": more\n\n")]);
     let source = Script::new(answer(drip.chain([bytes(USAGE)])));
@@ -87,7 +86,7 @@ async fn u13_without_timers_only_what_is_ready_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn u13_a_source_that_breaks_after_done_changes_nothing() {
+async fn u13_a_source_that_fails_after_done_changes_nothing() {
     let steps = answer([bytes(USAGE), Step::Fail]);
     check(&read_with(builder(), steps), Some(7), Duration::ZERO).await;
     let steps = answer([bytes(USAGE), Step::Panic]);
@@ -95,7 +94,7 @@ async fn u13_a_source_that_breaks_after_done_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn u13_a_source_that_is_ever_ready_with_nothing_is_bounded_in_time() {
+async fn u13_a_source_that_is_always_ready_with_nothing_is_bounded_in_time() {
     let empty = || futures::stream::repeat_with(|| Ok::<_, std::io::Error>(Vec::new()));
     let head = answer([]).into_iter().map(|step| match step {
         Step::Bytes(bytes) => Ok(bytes),

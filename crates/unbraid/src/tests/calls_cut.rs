@@ -1,4 +1,4 @@
-//! A call whose choice was cut before its first argument byte is never handed out as a call without arguments.
+//! A call whose choice was cut before its first argument byte is never returned as a call without arguments.
 
 use serde_json::{Value, json};
 use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
@@ -14,7 +14,7 @@ fn header() -> Step {
 }
 
 async fn call_of(steps: impl IntoIterator<Item = Step>) -> (Completions, ToolCallHandle) {
-    // The name of a call is known once the choice goes on without it.
+    // The name of a call is known to be complete once the choice goes on without it.
     let begin = [header(), bytes(content(0, "a"))];
     let completions = read(begin.into_iter().chain(steps));
     let choice = soon(completions.first()).await.unwrap();
@@ -22,41 +22,44 @@ async fn call_of(steps: impl IntoIterator<Item = Step>) -> (Completions, ToolCal
     (completions, call)
 }
 
-/// What each way to the call says of it once the choice has ended: its status, and whether it can be parsed.
-async fn ways(completions: &Completions, call: &ToolCallHandle) -> Vec<(Option<CallStatus>, bool)> {
+/// What each method that returns the call says about it once the choice has ended: its status, and whether it can be parsed.
+async fn views(
+    completions: &Completions,
+    call: &ToolCallHandle,
+) -> Vec<(Option<CallStatus>, bool)> {
     let choice = soon(completions.first()).await.unwrap();
     let finished = soon(choice.outcome()).await.message;
     let message = choice.snapshot();
     let snapshot = call.snapshot().unwrap();
     let handle = soon(call.parse::<Value>()).await.is_ok();
-    let mut ways = vec![(snapshot.status, handle)];
-    ways.push((
+    let mut views = vec![(snapshot.status, handle)];
+    views.push((
         snapshot.status,
         soon(call.parse_repaired::<Value>(Repair::ALL))
             .await
             .is_ok(),
     ));
     for call in [&finished.tool_calls[0], &message.tool_calls[0], &snapshot] {
-        ways.push((call.status, call.parse::<Value>().is_ok()));
-        ways.push((
+        views.push((call.status, call.parse::<Value>().is_ok()));
+        views.push((
             call.status,
             call.parse_repaired::<Value>(Repair::ALL).is_ok(),
         ));
     }
-    ways
+    views
 }
 
 #[track_caller]
-fn check(ways: &[(Option<CallStatus>, bool)], status: CallStatus) {
+fn check(views: &[(Option<CallStatus>, bool)], status: CallStatus) {
     let usable = status == CallStatus::EmptyAsObject;
     assert!(
-        ways.iter().all(|way| *way == (Some(status), usable)),
-        "{ways:?}"
+        views.iter().all(|view| *view == (Some(status), usable)),
+        "{views:?}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn j06_a_call_cut_before_its_arguments_is_truncated_in_every_way() {
+async fn j06_a_call_cut_before_its_arguments_is_truncated_in_every_view() {
     let error = "data: {\"error\":{\"code\":503}}\n\n";
     for steps in [
         vec![bytes(finish(0, "length")), bytes(DONE)],
@@ -67,15 +70,15 @@ async fn j06_a_call_cut_before_its_arguments_is_truncated_in_every_way() {
         vec![Step::Fail],
     ] {
         let (completions, call) = call_of(steps).await;
-        check(&ways(&completions, &call).await, CallStatus::Truncated);
+        check(&views(&completions, &call).await, CallStatus::Truncated);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_or_discarded_call_is_not_handed_out() {
+async fn a_cancelled_or_discarded_call_is_not_returned() {
     let (completions, call) = call_of([Step::Stall]).await;
     completions.cancel();
-    check(&ways(&completions, &call).await, CallStatus::Truncated);
+    check(&views(&completions, &call).await, CallStatus::Truncated);
     let (completions, call) = call_of([bytes(finish(0, "stop")), bytes(DONE)]).await;
     soon(completions.closed()).await.unwrap();
     soon(completions.first()).await.unwrap().discard();
@@ -88,16 +91,16 @@ async fn a_cancelled_or_discarded_call_is_not_handed_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn t23_a_call_without_arguments_is_an_empty_object_where_the_model_ended_it() {
+async fn t23_a_call_without_arguments_is_an_empty_object_if_the_model_ended_it() {
     for reason in ["stop", "tool_calls", "function_call", "eos_token"] {
         let (completions, call) = call_of([bytes(finish(0, reason)), bytes(DONE)]).await;
-        check(&ways(&completions, &call).await, CallStatus::EmptyAsObject);
+        check(&views(&completions, &call).await, CallStatus::EmptyAsObject);
         assert_eq!(soon(call.parse::<Value>()).await.unwrap(), json!({}));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_still_to_come_cannot_be_parsed() {
+async fn an_unfinished_call_cannot_be_parsed() {
     let (_completions, call) = call_of([Step::Stall]).await;
     let snapshot = call.snapshot().unwrap();
     assert_eq!(snapshot.status, None);
@@ -108,7 +111,7 @@ async fn a_call_that_is_still_to_come_cannot_be_parsed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn j17_a_lone_surrogate_is_an_error_that_says_so_and_can_be_repaired() {
+async fn j17_a_lone_surrogate_is_an_error_of_its_own_and_can_be_repaired() {
     let call = json!({ "index": 0, "id": "c1", "function": { "name": "f", "arguments": "{\"a\":\"\\ud83d\"}" } });
     let chunk = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] }, "finish_reason": "tool_calls" }] });
     let completions = read([bytes(format!("data: {chunk}\n\n")), bytes(DONE)]);

@@ -1,4 +1,4 @@
-//! Cancel, discard, drop: what each ends, and what it leaves.
+//! Cancel, discard, drop: what each ends, and what it keeps.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{ends, outcome, read, read_with, soon};
 use crate::{Completions, Event, StreamError};
 
 /// Lets every other task run until all of them wait.
-async fn settle() {
+async fn run_other_tasks() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
@@ -70,7 +70,7 @@ async fn the_body_closes_when_all_expected_choices_are_cancelled() {
     for index in [0, 1] {
         assert!(!probe.closed());
         soon(completions.choice(index)).await.unwrap().cancel();
-        settle().await;
+        run_other_tasks().await;
     }
     assert!(probe.closed());
     assert!(matches!(
@@ -83,11 +83,11 @@ async fn the_body_closes_when_all_expected_choices_are_cancelled() {
     let completions = Completions::from_byte_stream(source);
     for index in [0, 1] {
         soon(completions.choice(index)).await.unwrap().cancel();
-        settle().await;
+        run_other_tasks().await;
     }
     assert!(
         !probe.closed(),
-        "more choices may come: nobody said how many were asked for"
+        "more choices may appear: their number is not known"
     );
 }
 
@@ -125,7 +125,7 @@ async fn a_discarded_choice_keeps_no_text_and_ends_for_all_its_clones() {
     );
 }
 
-/// The choices report a stream's error only if it ended one of them. A cancelled choice did not end by an error of the stream.
+/// `choices()` reports an error of the stream only if it ended a choice. A cancelled choice was not ended by it.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_choice_does_not_make_the_choices_report_a_later_error() {
     let second = Duration::from_secs(1);
@@ -154,10 +154,10 @@ async fn the_last_handle_closes_the_body_at_once() {
     let choice = soon(completions.first()).await.unwrap();
     let cursor = choice.content();
     drop((completions, choice));
-    settle().await;
+    run_other_tasks().await;
     assert!(!probe.closed(), "a cursor is a handle");
     drop(cursor);
-    settle().await;
+    run_other_tasks().await;
     assert!(probe.closed());
 }
 
@@ -166,12 +166,12 @@ async fn everything_may_be_dropped_before_the_first_poll() {
     let source = Script::new([bytes(content(0, "a")), Step::Stall]);
     let probe = source.probe();
     drop(Completions::from_byte_stream(source));
-    settle().await;
+    run_other_tasks().await;
     assert!(probe.closed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_consumer_disturbs_nobody() {
+async fn a_dropped_consumer_affects_no_other() {
     let second = Duration::from_secs(1);
     let completions = read([
         bytes(content(0, "a")),
@@ -215,12 +215,12 @@ async fn l13_the_rest_is_drained_within_bounds_once_all_has_ended() {
     assert!(!probe.closed());
     tokio::time::sleep(Duration::from_millis(2)).await;
     assert!(probe.closed());
-    // An endless rest is left after 64 KiB.
+    // An endless rest is abandoned after 64 KiB.
     let source = after_done(rest(100_000));
     let probe = source.probe();
     let completions = Completions::from_byte_stream(source);
     soon(completions.closed()).await.unwrap();
-    settle().await;
+    run_other_tasks().await;
     assert!(probe.closed());
 }
 
@@ -238,13 +238,13 @@ async fn l13_the_last_handle_drains_when_every_choice_has_ended() {
     soon(choice.finished()).await.unwrap();
     drop((completions, choice));
     tokio::time::sleep(Duration::from_millis(99)).await;
-    assert!(!probe.closed(), "the usage may be on its way");
+    assert!(!probe.closed(), "the usage may still arrive");
     tokio::time::sleep(Duration::from_millis(2)).await;
     assert!(probe.closed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn take_finished_counts_what_finished_only() {
+async fn first_finished_counts_only_finished_choices() {
     let second = Duration::from_secs(1);
     let steps = || {
         vec![
@@ -277,7 +277,7 @@ async fn take_finished_counts_what_finished_only() {
     assert_eq!(
         soon(completions.first_finished(3)).await.len(),
         2,
-        "the dropped future cancelled nobody"
+        "the dropped future cancelled nothing"
     );
     let none: Vec<_> = soon(completions.first_finished(0)).await;
     assert!(none.is_empty());
@@ -294,7 +294,7 @@ async fn cancelling_after_the_end_changes_nothing() {
     let choice = soon(completions.first()).await.unwrap();
     choice.cancel();
     completions.cancel();
-    settle().await;
+    run_other_tasks().await;
     assert_eq!(ends(&completions).await, ["0 finished \"a\""]);
     let mut events = completions.events();
     let mut last = None;
@@ -364,7 +364,7 @@ async fn one_finished_choice_keeps_the_body_open_for_its_usage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_choice_leaves_the_stream_open_for_those_still_to_come() {
+async fn a_cancelled_choice_leaves_the_stream_open_for_choices_that_have_not_appeared() {
     let steps = [
         bytes(content(0, "a")),
         Step::Pause(Duration::from_secs(1)),

@@ -1,4 +1,4 @@
-//! `Debug` of every public type, for a completion that is full of a marker: none shows it.
+//! `Debug` of every public type, for a completion that is full of a marker: no type shows it.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -10,10 +10,10 @@ use crate::{
     json::{self, Repair},
 };
 
-/// It is part of every text that a server, a model or a user can write, and in no name of ours.
+/// It is part of every text that a server, a model or a user can write, and of none of our names.
 const MARKER: &str = "xyzzy";
 
-/// Whether any form of the value holds the marker, whole or cut by a line break of the alternate form.
+/// Checks that no form of the value holds the marker.
 #[track_caller]
 fn check(value: &(impl Debug + ?Sized)) {
     for shown in [format!("{value:?}"), format!("{value:#?}")] {
@@ -29,7 +29,7 @@ fn chunk(choice: &str) -> String {
     )
 }
 
-/// Everything that a choice can bring, twice, so that templates and memories are filled.
+/// Everything that a choice can bring, twice, so that templates and caches are filled.
 fn body(reason: &str) -> String {
     let m = MARKER;
     let texts = [
@@ -74,7 +74,7 @@ fn body(reason: &str) -> String {
     )
 }
 
-/// What a completion ends with, and so what its choices do.
+/// Completions with every kind of end.
 fn streams() -> Vec<(CompletionsBuilder, Vec<Step>)> {
     let builder = Completions::builder;
     let error = format!(
@@ -114,7 +114,7 @@ async fn check_choice(choice: &Choice) {
     check(&reasoning);
     check(&soon(refusal.next()).await);
     check(&refusal);
-    soon(logprobs.next()).await; // the item is a value of serde_json, which the caller asked for
+    soon(logprobs.next()).await; // the item is a value of serde_json, which shows its content
     check(&logprobs);
     let mut coalesced = choice.content().coalesced();
     check(&soon(coalesced.next()).await);
@@ -210,7 +210,7 @@ async fn no_public_type_shows_payload_in_its_debug_text() {
 #[tokio::test(start_paused = true)]
 async fn no_public_type_of_the_flat_view_or_the_core_shows_payload() {
     for (_, mut steps) in streams() {
-        steps.retain(|step| *step != Step::Stall); // nothing here has a timeout
+        steps.retain(|step| *step != Step::Stall); // this view has no timeouts
         let mut updates = crate::Updates::from_byte_stream(Script::new(steps.clone()));
         while let Some(update) = soon(updates.next()).await {
             check(&update);
@@ -258,7 +258,7 @@ async fn no_public_type_of_the_flat_view_or_the_core_shows_payload() {
 }
 
 #[tokio::test]
-async fn debug_counts_what_there_is() {
+async fn debug_shows_counts() {
     let completions =
         Completions::from_byte_stream(futures::stream::iter([Ok::<_, std::io::Error>(
             unbraid_testkit::script::content(3, "four") + DONE,

@@ -1,4 +1,4 @@
-//! What is left of a choice that was discarded: an error, and never an empty answer.
+//! A discarded choice ends with an error, and never with an empty answer.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::Choice;
 
 const DISCARDED: &str = "choice 0: discarded after its end";
 
-/// Every way to wait for the text ends with the error.
+/// Checks that every method that waits for the text ends with the error.
 async fn check(clone: &Choice) {
     assert_eq!(soon(clone.text()).await.unwrap_err().to_string(), DISCARDED);
     let error = soon(clone.finished()).await.unwrap_err();
@@ -59,7 +59,7 @@ async fn a_finished_choice_that_is_discarded_is_an_error_for_its_clones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_is_one_whose_reason_has_come_and_whose_end_has_not() {
+async fn a_discarded_choice_that_has_its_reason_but_no_end_is_an_error_for_its_clones() {
     let second = Duration::from_secs(1);
     let steps = [
         bytes(content(0, "a")),

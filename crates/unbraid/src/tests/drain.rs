@@ -1,4 +1,4 @@
-//! The rest of a stream that is over: how much of it is read, and how long that may take.
+//! The rest of a stream that has ended: how much of it is read, and for how long.
 
 use std::{
     io,
@@ -17,8 +17,8 @@ use crate::Completions;
 
 const READ: usize = 1000;
 
-/// How many reads are taken of a source that has this many behind `[DONE]`.
-async fn reads_after_done(most: usize) -> usize {
+/// The number of reads that are taken from a source with this many after `[DONE]`.
+async fn reads_after_done(available: usize) -> usize {
     let taken = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&taken);
     let mut first = Some(content(0, "a") + &finish(0, "stop") + DONE);
@@ -27,7 +27,7 @@ async fn reads_after_done(most: usize) -> usize {
             return Poll::Ready(Some(Ok::<_, io::Error>(first)));
         }
         let read = counter.fetch_add(1, Ordering::Relaxed);
-        Poll::Ready((read < most).then(|| Ok(" ".repeat(READ))))
+        Poll::Ready((read < available).then(|| Ok(" ".repeat(READ))))
     });
     let completions = Completions::from_byte_stream(source);
     assert!(completions.closed().await.is_ok());
@@ -38,18 +38,22 @@ async fn reads_after_done(most: usize) -> usize {
 }
 
 #[tokio::test]
-async fn s26_the_rest_of_a_stream_is_read_to_its_end_within_a_bound_in_bytes() {
-    assert_eq!(reads_after_done(10).await, 11, "the end is read, too");
-    let most = MAX_BYTES_AFTER_DONE as usize / READ;
-    let read = reads_after_done(10 * most).await;
+async fn s26_the_rest_of_a_stream_is_read_up_to_a_limit_in_bytes() {
+    assert_eq!(
+        reads_after_done(10).await,
+        11,
+        "the end of the source is read, too"
+    );
+    let limit = MAX_BYTES_AFTER_DONE as usize / READ;
+    let read = reads_after_done(10 * limit).await;
     assert!(
-        read > most * 3 / 4 && read <= most + 1,
-        "{read} of {most} reads"
+        read > limit * 3 / 4 && read <= limit + 1,
+        "{read} of {limit} reads"
     );
 }
 
 #[test]
-fn without_timers_the_rest_of_a_stream_is_not_waited_for() {
+fn without_timers_the_reader_does_not_wait_for_the_rest_of_a_stream() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

@@ -77,7 +77,7 @@ async fn x15_an_error_before_any_choice_is_the_first_item() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn x14_a_transport_error_keeps_what_had_come() {
+async fn x14_a_transport_error_keeps_what_had_arrived() {
     let mut steps = one_of_two();
     steps.push(Step::Fail);
     let completions = read(steps);
@@ -90,7 +90,7 @@ async fn x14_a_transport_error_keeps_what_had_come() {
     };
     assert!(error.bytes > 0);
     let source = std::error::Error::source(&*error).map(ToString::to_string);
-    assert_eq!(source.as_deref(), Some("the peer went away"));
+    assert_eq!(source.as_deref(), Some("the peer closed the connection"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,7 +118,7 @@ async fn x14_an_event_that_lacks_only_its_blank_line_comes_before_the_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_after_every_end_is_told_by_closed_alone() {
+async fn an_error_after_every_end_is_reported_by_closed_only() {
     let steps = [
         bytes(content(0, "a")),
         bytes(finish(0, "stop")),
@@ -206,7 +206,7 @@ async fn s04_comments_keep_a_stream_alive_but_not_past_its_total() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_total_timeout_holds_for_a_source_that_is_never_silent() {
+async fn the_total_timeout_applies_to_a_source_that_is_never_idle() {
     use futures::{StreamExt, stream};
     let endless = stream::repeat(())
         .map(|()| Ok::<_, std::io::Error>(": x\n\n"))
@@ -224,7 +224,7 @@ async fn the_total_timeout_holds_for_a_source_that_is_never_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_ends_a_choice_that_has_its_reason() {
+async fn idle_time_ends_a_choice_that_has_its_reason() {
     let steps = [
         bytes(content(0, "a")),
         bytes(content(1, "b")),

@@ -1,4 +1,4 @@
-//! X4: an error and a finish reason in one event: the choice has failed, and wins nothing.
+//! X4: an error and a finish reason in one event: the choice has failed, and is not a winner.
 
 use unbraid_testkit::script::{Step, bytes, content, finish};
 
@@ -36,7 +36,7 @@ async fn x04_the_choice_that_finished_in_the_event_of_the_error_has_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn x04_the_choices_tell_the_error_where_it_ended_none_but_that_choice() {
+async fn x04_the_choices_report_the_error_if_it_ended_only_that_choice() {
     for policy in POLICIES {
         let first = [
             bytes(content(1, "b")),
@@ -73,7 +73,7 @@ async fn x04_such_a_choice_is_never_among_the_first_that_finished() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_ended_no_choice_is_told_by_closed_alone() {
+async fn an_error_that_ended_no_choice_is_reported_by_closed_only() {
     let error = "data: {\"error\":{\"code\":502}}\n\n";
     let done = [
         bytes(content(0, "a")),
@@ -82,8 +82,8 @@ async fn an_error_that_ended_no_choice_is_told_by_closed_alone() {
     ];
     for policy in POLICIES {
         let completions = read_with(Completions::builder().finish_policy(policy), done.clone());
-        let (choices, told) = all_choices(&completions).await;
-        assert_eq!((choices.len(), told.is_none()), (1, true), "{policy:?}");
+        let (choices, error) = all_choices(&completions).await;
+        assert_eq!((choices.len(), error.is_none()), (1, true), "{policy:?}");
         assert!(matches!(
             soon(completions.closed()).await,
             Err(StreamError::Server(_))

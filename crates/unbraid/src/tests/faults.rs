@@ -1,4 +1,4 @@
-//! Panics and kills: they end what they hit and nothing else, and nobody is left waiting.
+//! Panics and kills: they end what they hit and nothing else, and no waiter is left hanging.
 
 use futures::stream;
 use unbraid_testkit::script::{DONE, Script, Step, bytes, content, finish};
@@ -6,7 +6,7 @@ use unbraid_testkit::script::{DONE, Script, Step, bytes, content, finish};
 use super::{all_choices, ends, outcome, read, soon};
 use crate::{Choice, Completions, StreamError, TimedOut, Timeout};
 
-/// A trace of a choice, without its warnings' texts.
+/// The trace of a choice, without the texts of its warnings.
 async fn trace(choice: &Choice) -> Vec<String> {
     let mut events = choice.events();
     let mut lines = Vec::new();
@@ -51,7 +51,7 @@ async fn a_panic_in_a_choice_leaves_its_siblings() {
         bytes(content(2, "c")),
         Step::Yield,
     ];
-    steps.push(bytes(content(1, crate::batch::PANIC)));
+    steps.push(bytes(content(1, crate::state::batch::PANIC)));
     steps.extend([
         bytes(content(0, "A")),
         bytes(content(1, "B")),
@@ -73,7 +73,7 @@ async fn a_panic_in_a_choice_leaves_its_siblings() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_choices_first_batch_still_shows_the_choice() {
     let completions = read([
-        bytes(content(0, crate::batch::PANIC)),
+        bytes(content(0, crate::state::batch::PANIC)),
         bytes(content(1, "b")),
         bytes(DONE),
     ]);
@@ -83,7 +83,7 @@ async fn a_panic_in_a_choices_first_batch_still_shows_the_choice() {
     );
 }
 
-/// Eight choices, of which one is killed in the middle if told so; the traces of all.
+/// The traces of eight choices, one of which may be killed in the middle.
 async fn eight(killed: Option<usize>) -> Vec<Vec<String>> {
     let round = |text: &str| {
         (0..8)
@@ -99,7 +99,7 @@ async fn eight(killed: Option<usize>) -> Vec<Vec<String>> {
     let completions = read(steps);
     let eighth = soon(completions.choice(7)).await.unwrap();
     drop(eighth);
-    // Until every actor has begun its long handler.
+    // Wait until every actor has started its long handler.
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     if let Some(killed) = killed {
         kill(&completions, killed);
@@ -113,7 +113,7 @@ async fn eight(killed: Option<usize>) -> Vec<Vec<String>> {
     traces
 }
 
-/// Kills the actor that was started as the n-th: ids count up.
+/// Kills the n-th actor that was started; actor ids ascend.
 fn kill(completions: &Completions, nth: usize) {
     let mut children = completions
         .reader()
@@ -134,7 +134,7 @@ async fn a_killed_choice_leaves_its_siblings_traces_unchanged() {
                 assert!(last.contains("\"end\":\"lost\""), "{last}");
                 assert!(
                     trace.iter().any(|line| line.contains("\"a\"")),
-                    "what had come is there"
+                    "what had arrived is there"
                 );
             } else {
                 assert_eq!(trace, expected);
@@ -144,14 +144,21 @@ async fn a_killed_choice_leaves_its_siblings_traces_unchanged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_killed_choice_ends_at_once_although_the_reader_sits_in_its_handler() {
+async fn a_killed_choice_ends_at_once_although_the_reader_is_inside_its_handler() {
     let completions = read([bytes(content(0, "a")), bytes(content(1, "b")), Step::Stall]);
     let choice = soon(completions.choice(0)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     kill(&completions, 0);
     let ended =
         tokio::time::timeout(std::time::Duration::from_millis(100), choice.finished()).await;
-    assert_eq!(ended.expect("at once").unwrap_err().end().as_str(), "lost");
+    assert_eq!(
+        ended
+            .expect("the choice ends at once")
+            .unwrap_err()
+            .end()
+            .as_str(),
+        "lost"
+    );
     let sibling = soon(completions.choice(1)).await.unwrap();
     let open = tokio::time::timeout(std::time::Duration::from_secs(60), sibling.finished()).await;
     assert!(open.is_err(), "the sibling goes on");

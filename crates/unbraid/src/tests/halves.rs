@@ -1,4 +1,4 @@
-//! The flat view gives whole characters, however the server cut them (C14).
+//! The flat view returns complete characters, however the server cut them (C14).
 
 use std::{collections::BTreeMap, io};
 
@@ -13,7 +13,7 @@ fn delta(choice: u32, delta: &str) -> String {
     format!("data: {{\"choices\":[{{\"index\":{choice},\"delta\":{delta}}}]}}\n\n")
 }
 
-/// A chunk of one choice with this content, given as JSON source.
+/// A chunk of one choice with this content, as JSON source.
 fn content(choice: u32, text: &str) -> String {
     delta(choice, &format!("{{\"content\":\"{text}\"}}"))
 }
@@ -27,13 +27,13 @@ async fn read(body: String) -> Vec<Update<'static>> {
     items.into_iter().map(Result::unwrap).collect()
 }
 
-/// The text of each choice and kind, added up as a user would.
-fn add_up<'u>(updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<String> {
+/// The text of each choice and kind, concatenated as a user would.
+fn concatenate<'u>(updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<String> {
     let mut texts: BTreeMap<(u32, String), String> = BTreeMap::new();
     for update in updates {
         let mut add = |kind: String, piece: &Option<Fragment<'static>>| {
             let Some(piece) = piece else { return };
-            assert_eq!((piece.low, piece.high), (None, None), "nobody need know");
+            assert_eq!((piece.low, piece.high), (None, None), "no half is visible");
             let choice = update.choice.unwrap().0;
             *texts.entry((choice, kind)).or_default() += &piece.text;
         };
@@ -50,12 +50,12 @@ fn add_up<'u>(updates: impl IntoIterator<Item = &'u Update<'static>>) -> Vec<Str
     texts.into_iter().map(line).collect()
 }
 
-/// The texts of a stream, and those of its choices where the flat view is what they are made of.
+/// Checks the texts of a stream, and those of the choices that are made from the flat view.
 async fn check(chunks: &[String], expected: &[&str]) {
     for end in [DONE, ""] {
         let body = chunks.concat() + end;
         let flat = read(body.clone()).await;
-        assert_eq!(add_up(&flat), expected);
+        assert_eq!(concatenate(&flat), expected);
         let ats: Vec<u64> = flat.iter().map(|update| update.event_index.0).collect();
         assert!(ats.is_sorted(), "{ats:?}");
         let source = || Script::of([&body]);
@@ -150,10 +150,10 @@ async fn c14_a_half_that_stays_alone_is_a_replacement_character_in_the_flat_view
     check(&[a(), finish(0, "stop")], &["0 content: A\u{FFFD}"]).await;
     let empty = [a(), content(0, ""), content(0, LOW)];
     check(&empty, &["0 content: A😀"]).await;
-    // The choice has ended by the time that the stream does.
+    // The choice has ended before the stream does.
     let past = [a(), finish(0, "stop"), content(1, "x"), content(1, "y")];
     check(&past, &["0 content: A\u{FFFD}", "1 content: xy"]).await;
-    // A finish reason with each chunk ends nothing as long as more comes.
+    // A finish reason with each chunk ends nothing while more arrives.
     let each = |text: &str| {
         let choice = format!(
             "{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}},\"finish_reason\":\"stop\"}}"
@@ -165,7 +165,7 @@ async fn c14_a_half_that_stays_alone_is_a_replacement_character_in_the_flat_view
 }
 
 #[tokio::test(start_paused = true)]
-async fn c14_a_lone_half_is_given_before_the_error_and_is_warned_about() {
+async fn c14_a_lone_half_is_returned_before_the_error_with_a_warning() {
     let source = Script::new([bytes(content(0, HIGH)), Step::Fail]);
     let items: Vec<_> = soon(Updates::from_byte_stream(source).collect()).await;
     let [Ok(_), Ok(lone), Err(_)] = items.as_slice() else {
@@ -181,7 +181,7 @@ async fn halves_that_are_held_are_bounded() {
     let count = 3000;
     let mut body: String = (0..count).map(|choice| content(choice, HIGH)).collect();
     body.extend((0..count).map(|choice| content(choice, LOW)));
-    let texts = add_up(&read(body).await);
+    let texts = concatenate(&read(body).await);
     let whole = texts.iter().filter(|text| text.ends_with('😀')).count();
     assert_eq!(whole, crate::limits::MAX_ENTRIES);
     let alone = texts
@@ -191,7 +191,7 @@ async fn halves_that_are_held_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_of_nothing_but_empty_reads_does_not_hold_the_flat_views_thread() {
+async fn a_source_of_empty_reads_does_not_hold_the_flat_views_thread() {
     let mut reads = 0;
     let source = stream::poll_fn(move |_| {
         reads += 1;

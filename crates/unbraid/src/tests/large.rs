@@ -1,4 +1,4 @@
-//! Large events: decoded on another thread while the tasks of this one have their turn, with the same outcome.
+//! Large events are decoded on another thread while the tasks of this one keep running, with the same outcome.
 
 use std::{
     cell::Cell,
@@ -22,20 +22,20 @@ thread_local! {
     static JOBS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Each job of a task on this thread is counted here as it is asked for.
+/// Counts the jobs that a task on this thread requests.
 pub(crate) fn count_job() {
     JOBS.set(JOBS.get() + 1);
 }
 
-/// How many jobs were asked for on this thread since the last call.
+/// How many jobs were requested on this thread since the last call.
 pub(super) fn jobs() -> usize {
     JOBS.take()
 }
 
-/// What makes a job panic whose bytes end with it, as a decoder with a bug would.
+/// A job whose bytes end with this panics, as a decoder with a bug would.
 const PANIC: &str = "panic in the job";
 
-/// What a job waits for whose bytes end with its name, so that a test knows where the job is.
+/// A job whose bytes end with the name of a gate waits at it, so that a test knows where the job is.
 struct Gate {
     name: &'static str,
     jobs: AtomicUsize,
@@ -63,7 +63,7 @@ impl Gate {
         }
     }
 
-    /// Until so many jobs have come; a task has its turn meanwhile only if none of them keeps its thread.
+    /// Waits until this many jobs have arrived. Meanwhile a task runs only if none of them holds its thread.
     async fn reached(&self, jobs: usize) {
         while self.jobs.load(Ordering::SeqCst) < jobs {
             yield_now().await;
@@ -75,7 +75,7 @@ impl Gate {
     }
 }
 
-/// Each job calls this first, with its bytes.
+/// Every job calls this first, with its bytes.
 pub(crate) fn in_job(bytes: &[u8]) {
     let end = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(200)..]);
     assert!(!end.contains(PANIC), "{ON_PURPOSE}");
@@ -89,12 +89,12 @@ pub(crate) fn in_job(bytes: &[u8]) {
         }
         thread::sleep(Duration::from_millis(1));
     }
-    panic!("no task had its turn");
+    panic!("no task could run");
 }
 
 const MIB: usize = 1024 * 1024;
 
-/// One JSON value, long by one text.
+/// One JSON value with one long text.
 pub(super) fn one_text(size: usize, mark: &str) -> String {
     content(0, &("x".repeat(size) + mark))
 }
@@ -120,7 +120,7 @@ pub(super) fn value_of_lines(size: usize, mark: &str) -> String {
     )
 }
 
-/// No event stream.
+/// A body that is not an event stream.
 fn json(size: usize, mark: &str) -> String {
     let text = "x".repeat(size);
     format!("{{\"choices\":[{{\"index\":0,\"text\":\"{text}{mark}\"}}]}}\n")
@@ -134,8 +134,8 @@ pub(super) fn cut(stream: &str, size: usize) -> Vec<Step> {
     stream.as_bytes().chunks(size).map(bytes).collect()
 }
 
-/// Counts turns of its own while the job waits, then lets that go on.
-async fn turns_during(gate: &Gate, jobs: usize) {
+/// Runs repeatedly while the job waits, then opens the gate.
+async fn run_during(gate: &Gate, jobs: usize) {
     gate.reached(jobs).await;
     for _ in 0..1_000 {
         yield_now().await;
@@ -144,14 +144,14 @@ async fn turns_during(gate: &Gate, jobs: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_tasks_have_their_turn_while_a_large_event_is_decoded() {
+async fn other_tasks_run_while_a_large_event_is_decoded() {
     let mut cases = GATES.iter();
     for (size, piece) in [(31 * MIB, usize::MAX), (2 * MIB, 16 * 1024)] {
         let gate = cases.next().unwrap();
         for (jobs, kind) in KINDS.into_iter().enumerate() {
             gate.open.store(false, Ordering::SeqCst);
             let steps = cut(&(content(0, "a") + &kind(size, gate.name)), piece);
-            let turns = tokio::spawn(turns_during(gate, jobs + 1));
+            let turns = tokio::spawn(run_during(gate, jobs + 1));
             let completions = read(steps);
             let _end = soon(completions.closed()).await;
             soon(turns).await.unwrap();
@@ -160,14 +160,14 @@ async fn other_tasks_have_their_turn_while_a_large_event_is_decoded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_tasks_have_their_turn_while_the_flat_view_decodes_a_large_event() {
+async fn other_tasks_run_while_the_flat_view_decodes_a_large_event() {
     let mut cases = GATES.iter().skip(2);
     for (size, piece) in [(31 * MIB, usize::MAX), (2 * MIB, 16 * 1024)] {
         let gate = cases.next().unwrap();
         for (jobs, kind) in KINDS.into_iter().enumerate() {
             gate.open.store(false, Ordering::SeqCst);
             let steps = cut(&(content(0, "a") + &kind(size, gate.name)), piece);
-            let turns = tokio::spawn(turns_during(gate, jobs + 1));
+            let turns = tokio::spawn(run_during(gate, jobs + 1));
             let mut flat = Updates::from_byte_stream(Script::new(steps));
             while let Some(update) = soon(flat.next()).await {
                 update.unwrap();
@@ -181,7 +181,7 @@ pub(super) fn by_demux(stream: &str, fails: bool) -> Vec<String> {
     let mut demux = Demux::new(Config::default());
     demux.feed(stream.as_bytes());
     if fails {
-        let error = TransportError::new(stream.len() as u64, "the peer went away");
+        let error = TransportError::new(stream.len() as u64, "the peer closed the connection");
         demux.abort(StreamError::Transport(Arc::new(error)));
     } else {
         demux.finish();
@@ -234,7 +234,7 @@ async fn a_kill_while_a_large_event_is_decoded_ends_all_waits_at_once() {
     let choice = soon(completions.choice(0)).await.unwrap();
     soon(gate.reached(1)).await;
     completions.reader().expect("the stream is open").kill();
-    // The job still waits. Paused time would not go on, so that a wait without an end were one for the test, too.
+    // The job still waits. Paused time does not advance, so an endless wait would hang the test, too.
     assert_eq!(outcome(&choice).await.end.as_str(), "lost");
     assert!(matches!(completions.closed().await, Err(StreamError::Lost)));
     assert!(completions.events().count().await > 0);
@@ -244,7 +244,7 @@ async fn a_kill_while_a_large_event_is_decoded_ends_all_waits_at_once() {
 }
 
 #[test]
-fn a_runtime_that_shuts_down_while_a_large_event_is_decoded_leaves_nobody_waiting() {
+fn a_runtime_that_shuts_down_while_a_large_event_is_decoded_leaves_no_waiter_hanging() {
     let gate = &GATES[5];
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let (completions, choice) = runtime.block_on(async {
@@ -267,7 +267,7 @@ async fn outcome_of(choice: &crate::Choice) -> &'static str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_while_a_large_event_is_decoded_comes_right_after_it() {
+async fn a_cancel_while_a_large_event_is_decoded_applies_right_after_it() {
     let gate = &GATES[6];
     let steps = [
         bytes(content(0, "a")),
@@ -316,9 +316,9 @@ async fn a_flat_view_that_is_dropped_meanwhile_closes_its_source() {
     gate.set_open();
 }
 
-/// The only thread that may block waits for the very stream whose event would need it.
+/// The only blocking thread waits for the very stream whose event would need it.
 #[test]
-fn a_large_event_needs_no_thread_that_is_taken() {
+fn a_large_event_does_not_need_a_thread_that_is_taken() {
     let (ended, result) = mpsc::channel();
     thread::spawn(move || {
         let mut runtime = Builder::new_current_thread();
@@ -358,7 +358,7 @@ fn the_flat_view_decodes_large_events_without_a_runtime() {
     assert_eq!(block_on(flat.count()), 3);
 }
 
-/// What the job has put into the log of a choice that nobody knows of yet, and what came for it since.
+/// The job appends to the log of a choice that is not announced yet, and more arrives for it before it is.
 #[tokio::test(start_paused = true)]
 async fn a_choice_that_a_large_event_opens_may_have_lost_before_it_appears() {
     let steps = [
@@ -379,9 +379,9 @@ async fn a_choice_that_a_large_event_opens_may_have_lost_before_it_appears() {
     assert_eq!(finished.message.content.len(), MIB);
 }
 
-/// Arguments go on in the log of a choice that is known, and are applied before its consumer wakes.
+/// Arguments continue in the log of an announced choice, and are applied before its consumer wakes.
 #[tokio::test(start_paused = true)]
-async fn large_arguments_reach_a_consumer_that_waits() {
+async fn large_arguments_reach_a_waiting_consumer() {
     let call = |arguments: &str| {
         format!(
             "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"t\",\"function\":{{\"name\":\"f\",\"arguments\":\"{arguments}\"}}}}]}}}}]}}\n\n"

@@ -15,7 +15,7 @@ fn check(error: Option<StreamError>, limit: Limit, max: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e07_the_greatest_index_is_an_index_like_any_other() {
+async fn e07_the_largest_index_is_an_index_like_any_other() {
     let completions = read([
         bytes(content(u32::MAX, "a")),
         bytes(finish(u32::MAX, "stop")),
@@ -26,7 +26,7 @@ async fn e07_the_greatest_index_is_an_index_like_any_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e11_128_choices_come_and_one_more_is_refused() {
+async fn e11_128_choices_are_accepted_and_one_more_is_refused() {
     let round = |n: u32| {
         let mut steps: Vec<_> = (0..n)
             .rev()

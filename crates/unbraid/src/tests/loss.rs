@@ -1,4 +1,4 @@
-//! A runtime that ends while consumers elsewhere wait: each wait ends, whatever it is for.
+//! A runtime ends while consumers elsewhere wait: every wait ends.
 
 use std::{
     future::{Future, poll_fn},
@@ -25,7 +25,7 @@ fn call(index: u32) -> String {
     )
 }
 
-/// Waits on a thread of its own; what it came to arrives later, or never.
+/// Waits on a thread of its own; its output arrives later, or never.
 fn on_a_thread<F>(wait: F) -> mpsc::Receiver<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -35,7 +35,7 @@ where
     result
 }
 
-/// One choice with a text and a call, whose stream then says nothing more; `wait` waits for more of it.
+/// One choice with a text and a call, whose stream then stalls; `wait` waits for more of it.
 #[track_caller]
 fn check<F>(wait: impl FnOnce(Choice, ToolCallHandle) -> F)
 where
@@ -69,7 +69,7 @@ where
     );
     runtime.shutdown_background();
     let end = waiting.recv_timeout(limit);
-    assert_eq!(end.expect("it waits for ever"), "lost");
+    assert_eq!(end.expect("the wait ends"), "lost");
 }
 
 #[test]
@@ -117,9 +117,9 @@ fn an_outcome_that_is_waited_for_learns_of_the_loss() {
     check(|choice, _| async move { choice.finished().await.unwrap_err().end().as_str() });
 }
 
-/// The choices that have ended by the time the merged events do.
+/// Every choice has ended by the time the merged events end.
 #[test]
-fn merged_events_end_behind_the_end_of_every_choice() {
+fn merged_events_end_after_the_end_of_every_choice() {
     const CHOICES: u32 = 16;
     for round in 0..60 {
         let runtime = runtime();

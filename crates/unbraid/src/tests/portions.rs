@@ -1,4 +1,4 @@
-//! Reads and events of any size: decoded a portion at a time, so that nothing piles up and others have their turn.
+//! Reads and events of any size are decoded in portions, so that memory is bounded and other tasks run.
 
 use std::sync::{
     Arc,
@@ -12,13 +12,13 @@ use unbraid_testkit::script::{DONE, Script, bytes, content, finish};
 use super::{ends, read, read_with, soon};
 use crate::{Completions, Limits};
 
-/// So many deltas of one choice, in one read.
+/// This many deltas of one choice, in one read.
 fn one_read(deltas: usize) -> String {
     content(0, "a").repeat(deltas) + &finish(0, "stop") + DONE
 }
 
 #[tokio::test]
-async fn a_large_read_lets_other_tasks_have_their_turn() {
+async fn a_large_read_lets_other_tasks_run() {
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);
     let other = tokio::spawn(async move {
@@ -41,16 +41,16 @@ async fn a_large_read_lets_other_tasks_have_their_turn() {
 async fn a_large_read_is_decoded_to_its_end() {
     let lines = "data: {\"choices\":[{\"index\":1,\"text\":\"b\"}]}\n".repeat(20_000);
     let completions = read([bytes(content(0, "a") + &lines), bytes("\n"), bytes(DONE)]);
-    let told = ends(&completions).await;
+    let ended = ends(&completions).await;
     let expected = "b".repeat(20_000);
     assert_eq!(
-        told,
+        ended,
         [
             "0 done_without_finish \"a\"".to_owned(),
             format!("1 done_without_finish {expected:?}")
         ]
     );
-    // The error that ends it may stand anywhere in the read, too.
+    // An error that ends the stream may be anywhere in the read.
     let completions = read([bytes(
         content(0, "a").repeat(20_000) + "data: {\"error\":\"e\"}\n\n" + &one_read(1),
     )]);
@@ -60,14 +60,14 @@ async fn a_large_read_is_decoded_to_its_end() {
 }
 
 #[tokio::test]
-async fn the_flat_view_gives_all_of_a_large_read() {
+async fn the_flat_view_returns_all_of_a_large_read() {
     let mut updates = crate::Updates::from_byte_stream(Script::new([bytes(one_read(20_000))]));
     let mut count = 0;
     while let Some(update) = soon(updates.next()).await {
         count += usize::from(update.unwrap().content.is_some());
     }
     assert_eq!(count, 20_000);
-    // Of one event it gives what an event may bring.
+    // Of one event it returns as much as an event may bring.
     let fused = format!("data: {}\n\n", "{\"choices\":[{}]}".repeat(3 * MAX_ENTRIES));
     let mut updates = crate::Updates::from_byte_stream(Script::new([bytes(fused)]));
     let mut choices = 0;
@@ -77,9 +77,9 @@ async fn the_flat_view_gives_all_of_a_large_read() {
     assert_eq!(choices, MAX_ENTRIES);
 }
 
-/// A task that polls a stream which has nothing to give must not hold its thread until the read is used up.
+/// A task that polls a stream without an item must not hold its thread until the read is used up.
 #[tokio::test]
-async fn the_flat_view_gives_other_tasks_their_turn_between_events_that_bring_nothing() {
+async fn the_flat_view_lets_other_tasks_run_between_events_that_bring_nothing() {
     const READ: usize = 4 * 1024 * 1024;
     let empty = "data:\n\n"; // S12
     let read = empty.repeat(READ / empty.len()) + &content(0, "a");

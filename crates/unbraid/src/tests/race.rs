@@ -1,4 +1,4 @@
-//! Predicates of a race: what they may call.
+//! The judge of a race: what it may call, and what its panic leaves.
 
 use std::{cell::Cell, sync::mpsc, thread, time::Duration};
 
@@ -19,11 +19,11 @@ fn without_deadlock<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 's
         done.send(()).unwrap();
     });
     let done = waits.recv_timeout(Duration::from_secs(30));
-    assert!(done.is_ok(), "it deadlocked or panicked");
+    assert!(done.is_ok(), "the test deadlocked or panicked");
 }
 
 #[test]
-fn a_predicate_may_call_every_handle() {
+fn a_judge_may_use_every_handle() {
     without_deadlock(|| async {
         let steps = [
             bytes(content(0, "a") + &content(1, "b")),
@@ -38,9 +38,9 @@ fn a_predicate_may_call_every_handle() {
             soon(completions.choice(1)).await.unwrap(),
         ]
         .into();
-        let asked = Cell::new(0);
+        let judged = Cell::new(0);
         let winners = soon(completions.first_where(1, |transcript| {
-            asked.set(asked.get() + 1);
+            judged.set(judged.get() + 1);
             for choice in &choices {
                 let message = choice.snapshot();
                 if choice.index() == transcript.index() {
@@ -56,13 +56,13 @@ fn a_predicate_may_call_every_handle() {
             transcript.finish_reason().is_some()
         }));
         let winners = winners.await;
-        assert!(asked.get() >= 3);
+        assert!(judged.get() >= 3);
         assert_eq!(winners[0].index().0, 0);
     });
 }
 
 #[test]
-fn a_predicate_that_panics_leaves_the_choice_as_it_was() {
+fn a_judge_that_panics_leaves_the_choice_unchanged() {
     without_deadlock(|| async {
         let steps = [
             bytes(content(0, "a")),
@@ -78,7 +78,7 @@ fn a_predicate_that_panics_leaves_the_choice_as_it_was() {
     });
 }
 
-/// The reader must see to the winners' source also where it delivers without another turn.
+/// The reader must also close the winners' source if it delivers from within a poll.
 #[tokio::test(start_paused = true)]
 async fn the_source_closes_with_its_last_winner_however_the_end_arrives() {
     let (script, probe): (Script, Probe) = {
@@ -97,11 +97,11 @@ async fn the_source_closes_with_its_last_winner_however_the_end_arrives() {
     let winners = soon(completions.first_where(1, |choice| choice.index().0 == 0)).await;
     assert!(soon(winners[0].finished()).await.is_ok());
     tokio::time::sleep(SECOND).await;
-    assert!(probe.closed(), "only a loser would still use it");
+    assert!(probe.closed(), "only a loser would still need it");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_source_closes_when_all_that_came_have_won_and_the_rest_has_not_come() {
+async fn the_source_closes_when_every_choice_that_appeared_has_won() {
     let script = Script::new([bytes(content(0, "a") + &finish(0, "stop")), Step::Stall]);
     let probe = script.probe();
     let completions = Completions::builder()

@@ -1,4 +1,4 @@
-//! Runtimes: none, without timers, of both kinds, and shut down under way.
+//! Runtimes: none, without timers, of both kinds, and shut down while a stream is read.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::outcome;
 use crate::{Completions, StreamError};
 
 #[test]
-fn without_a_runtime_every_way_in_is_an_error_and_none_a_panic() {
+fn without_a_runtime_every_constructor_reports_an_error_and_none_panics() {
     let source = Script::of([content(0, "a")]);
     let probe = source.probe();
     let completions = Completions::from_byte_stream(source);
@@ -40,7 +40,7 @@ fn without_a_runtime_every_way_in_is_an_error_and_none_a_panic() {
 }
 
 #[test]
-fn without_timers_a_timeout_is_an_error_and_the_rest_works() {
+fn without_a_time_driver_a_timeout_is_an_error_and_the_rest_works() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -70,22 +70,7 @@ fn without_timers_a_timeout_is_an_error_and_the_rest_works() {
 }
 
 #[test]
-fn without_timers_empty_reads_are_no_reason_to_pause() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let empty = std::iter::repeat_n(String::new(), 5000);
-        let text = [content(0, "a") + &finish(0, "stop") + DONE];
-        let reads = empty.chain(text).map(Ok::<_, std::io::Error>);
-        let completions = Completions::from_byte_stream(futures::stream::iter(reads));
-        let choice = completions.first().await.unwrap();
-        assert_eq!(choice.text().await.unwrap(), "a");
-    });
-}
-
-#[test]
-fn a_runtime_that_is_shut_down_leaves_nobody_waiting() {
+fn a_runtime_that_is_shut_down_leaves_no_waiter_hanging() {
     for runtime in [
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -160,4 +145,19 @@ async fn many_streams_at_once_on_several_threads() {
     while let Some(ended) = tasks.join_next().await {
         assert_eq!(ended.unwrap(), 8);
     }
+}
+
+#[test]
+fn without_timers_the_reader_does_not_pause_after_empty_reads() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let empty = std::iter::repeat_n(String::new(), 5000);
+        let text = [content(0, "a") + &finish(0, "stop") + DONE];
+        let reads = empty.chain(text).map(Ok::<_, std::io::Error>);
+        let completions = Completions::from_byte_stream(futures::stream::iter(reads));
+        let choice = completions.first().await.unwrap();
+        assert_eq!(choice.text().await.unwrap(), "a");
+    });
 }

@@ -1,4 +1,4 @@
-//! What the streams give, and when they may be taken.
+//! What the streams return, and when they may be taken.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[test]
-fn handles_are_what_a_caller_may_rely_on() {
+fn handles_have_the_traits_that_callers_rely_on() {
     fn handle<T: Clone + Send + Sync + Unpin + std::fmt::Debug + 'static>() {}
     fn stream<T: futures::stream::FusedStream>() {}
     handle::<Completions>();
@@ -30,7 +30,7 @@ fn handles_are_what_a_caller_may_rely_on() {
     assert!(size_of::<Sequenced>() <= 256, "{}", size_of::<Sequenced>());
 }
 
-/// Eight choices, one after another in the stream, so that a consumer that stops the reader would hang.
+/// Eight choices, one after another in the stream: a consumer that could block the reader would hang.
 fn eight() -> Vec<Step> {
     let mut steps = Vec::new();
     for round in 0..50 {
@@ -55,7 +55,7 @@ async fn l11_eight_choices_one_after_another() {
         let deltas: Vec<_> = soon(choice.content().try_collect::<Vec<_>>())
             .await
             .unwrap();
-        assert_eq!(deltas.len(), 50, "one item a wire delta");
+        assert_eq!(deltas.len(), 50, "one item per wire delta");
         let text: String = deltas.into_iter().collect();
         assert_eq!(text, numbers());
         seen += 1;
@@ -121,7 +121,7 @@ async fn a_slow_consumer_stalls_neither_its_siblings_nor_the_source() {
     let slow = soon(completions.first()).await.unwrap();
     let mut slow_content = slow.content();
     soon(slow_content.next()).await.unwrap().unwrap();
-    // It does not read on, and all the others come to their end.
+    // It reads no further, and all the others reach their end.
     for index in 1..8 {
         let choice = soon(completions.choice(index)).await.unwrap();
         assert_eq!(soon(choice.text()).await.unwrap(), numbers());
@@ -134,16 +134,20 @@ async fn a_slow_consumer_stalls_neither_its_siblings_nor_the_source() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn r44_a_choice_is_shown_with_its_first_update_inside() {
+async fn r44_a_choice_appears_with_its_first_update_applied() {
     let completions = read([bytes(content(5, "first")), Step::Stall]);
     let choice = soon(completions.first()).await.unwrap();
     assert_eq!(choice.snapshot().content, "first");
-    let delta = choice.content().next().now_or_never().expect("no waiting");
+    let delta = choice
+        .content()
+        .next()
+        .now_or_never()
+        .expect("the delta is there");
     assert_eq!(delta.unwrap().unwrap(), "first");
 }
 
 #[tokio::test(start_paused = true)]
-async fn r53_messages_carry_the_role_and_keep_parts_apart() {
+async fn r53_messages_carry_the_role_and_separate_the_parts() {
     let chunk = |delta: &str| {
         bytes(format!(
             "data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n"
@@ -166,24 +170,24 @@ async fn r53_messages_carry_the_role_and_keep_parts_apart() {
         .map(|message| match &message.part {
             Part::Text(text) => format!("{:?} text {:?}", message.role.as_deref(), &**text),
             Part::FunctionName {
-                call_index: call,
+                call_index,
                 id,
                 name,
             } => {
                 assert_eq!(message.content(), "");
                 format!(
-                    "{:?} call {call} {:?} {:?}",
+                    "{:?} call {call_index} {:?} {:?}",
                     message.role.as_deref(),
                     id.as_deref(),
                     &**name
                 )
             }
             Part::FunctionArguments {
-                call_index: call,
+                call_index,
                 arguments,
             } => {
                 format!(
-                    "{:?} call {call} {:?}",
+                    "{:?} call {call_index} {:?}",
                     message.role.as_deref(),
                     &**arguments
                 )
@@ -234,7 +238,7 @@ async fn f06_late_text_is_in_the_snapshot_but_in_no_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finish_policies_end_a_choice_where_they_say() {
+async fn each_finish_policy_ends_a_choice_at_its_point() {
     let steps = || {
         [
             bytes(content(0, "a")),
@@ -298,35 +302,6 @@ async fn u14_usage_comes_after_the_choices_and_delays_none() {
             "usage"
         ]
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_choice_without_a_delta_has_no_first_delta() {
-    let role = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
-    let completions = read([bytes(role), Step::Fail]);
-    let choice = soon(completions.first()).await.unwrap();
-    soon(choice.outcome()).await;
-    let timing = choice.timing();
-    assert!(timing.first_delta.is_none() && timing.end.is_some());
-}
-
-#[tokio::test(start_paused = true)]
-async fn timing_counts_from_the_start() {
-    let second = Duration::from_secs(1);
-    let completions = read([
-        Step::Pause(second),
-        bytes(content(0, "a")),
-        Step::Pause(second),
-        bytes(finish(0, "stop")),
-        bytes(DONE),
-    ]);
-    let choice = soon(completions.first()).await.unwrap();
-    assert_eq!(
-        (choice.timing().first_delta, choice.timing().end),
-        (Some(second), None)
-    );
-    soon(choice.finished()).await.unwrap();
-    assert_eq!(choice.timing().end, Some(2 * second));
 }
 
 #[tokio::test(start_paused = true)]
@@ -397,7 +372,7 @@ async fn merged_events_sort_into_one_order() {
 }
 
 #[tokio::test]
-async fn r67_a_source_that_is_ever_ready_hides_nothing_and_starves_nobody() {
+async fn r67_a_source_that_is_always_ready_hides_nothing_and_starves_nobody() {
     let chunk = content(0, "word");
     let reads =
         futures::stream::iter((0..50_000).map(move |_| Ok::<_, std::io::Error>(chunk.clone())));

@@ -20,10 +20,10 @@ use crate::{Completions, CompletionsBuilder, Source, StreamError, Timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// More empty reads than any timer of these tests needs; behind them the source ends, so that a test fails instead of hanging.
+/// More empty reads than any timer of these tests needs. After them the source ends, so that a test fails instead of hanging.
 const READS: usize = 4_000_000;
 
-/// Gives these reads, then empty ones without ever being pending.
+/// Returns these reads, then empty ones, and is never pending.
 fn then_empty<const N: usize>(first: [String; N]) -> Source {
     let mut first = first.into_iter();
     let mut left = READS;
@@ -36,7 +36,7 @@ fn then_empty<const N: usize>(first: [String; N]) -> Source {
     }))
 }
 
-/// Is interrupted at each read, without ever being pending.
+/// Is interrupted at each read, and is never pending.
 struct Interrupted(usize);
 
 impl AsyncRead for Interrupted {
@@ -53,7 +53,7 @@ impl AsyncRead for Interrupted {
     }
 }
 
-/// Gives an empty read at every other poll, and wakes its task at once at the others.
+/// Returns an empty read at every other poll, and wakes its task at once at the others.
 fn flickering() -> Source {
     let mut polls = 0;
     Source::from_byte_stream(stream::poll_fn(move |cx| {
@@ -81,7 +81,7 @@ async fn times_out(builder: CompletionsBuilder, source: Source, expected: Timeou
 }
 
 #[tokio::test(start_paused = true)]
-async fn l10_empty_reads_without_end_defeat_no_timeout() {
+async fn l10_endless_empty_reads_defeat_no_timeout() {
     let builder = Completions::builder;
     let text = || then_empty([content(0, "a")]);
     times_out(
@@ -95,14 +95,7 @@ async fn l10_empty_reads_without_end_defeat_no_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn l10_empty_reads_without_end_defeat_no_timeout_without_implicit_timers() {
-    let builder = Completions::builder().implicit_timers(false);
-    let builder = builder.first_byte_timeout(SECOND);
-    times_out(builder, then_empty([]), Timeout::FirstByte).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn l10_reads_that_are_interrupted_without_end_defeat_no_timeout() {
+async fn l10_endlessly_interrupted_reads_defeat_no_timeout() {
     let builder = Completions::builder().first_byte_timeout(SECOND);
     let source = Source::from_reader(Interrupted(0));
     times_out(builder, source, Timeout::FirstByte).await;
@@ -115,7 +108,7 @@ async fn l10_a_source_that_wakes_itself_with_empty_reads_defeats_no_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn empty_reads_without_end_do_not_hold_up_the_end_of_a_finished_choice() {
+async fn endless_empty_reads_do_not_delay_the_end_of_a_finished_choice() {
     let completions = Completions::merge([then_empty([content(0, "a"), finish(0, "stop")])]);
     let choice = soon(completions.first()).await.unwrap();
     let before = tokio::time::Instant::now();
@@ -127,10 +120,10 @@ async fn empty_reads_without_end_do_not_hold_up_the_end_of_a_finished_choice() {
     );
 }
 
-/// A source that is always ready must leave the thread to other tasks, whatever its reads bring.
+/// A source that is always ready must let other tasks run, whatever its reads bring.
 #[tokio::test(start_paused = true)]
 async fn a_source_that_is_always_ready_yields_after_a_bounded_number_of_reads() {
-    const MOST: usize = 64 * 1024 / 64; // the bytes of a turn, by what a read costs at least
+    const MOST: usize = 64 * 1024 / 64; // the bytes of one poll by the minimum cost of a read
     for read in ["", ":"] {
         let reads = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&reads);
@@ -142,7 +135,7 @@ async fn a_source_that_is_always_ready_yields_after_a_bounded_number_of_reads() 
         let mut longest = 0;
         let mut before = 0;
         while before < 200_000 {
-            tokio::time::advance(SECOND / 1000).await; // it yields; and the reader may pause
+            tokio::time::advance(SECOND / 1000).await; // yields, and lets the reader pause
             let now = reads.load(Ordering::Relaxed);
             longest = longest.max(now - before);
             before = now;
@@ -150,4 +143,11 @@ async fn a_source_that_is_always_ready_yields_after_a_bounded_number_of_reads() 
         assert!(longest <= MOST, "{longest} reads of {read:?} in one turn");
         assert!(soon(completions.closed()).await.is_err());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l10_endless_empty_reads_defeat_no_timeout_without_implicit_timers() {
+    let builder = Completions::builder().implicit_timers(false);
+    let builder = builder.first_byte_timeout(SECOND);
+    times_out(builder, then_empty([]), Timeout::FirstByte).await;
 }

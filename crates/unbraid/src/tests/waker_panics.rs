@@ -1,4 +1,4 @@
-//! Wakers that panic when they are cloned, woken or dropped: the panic stays with the task that brought the waker.
+//! Wakers that panic when they are cloned, woken or dropped: the panic reaches only the task that registered the waker.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -12,12 +12,12 @@ use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 
 use super::{
     read, soon,
-    wakers::{bell, on_clone, poll_next, wait},
+    wakers::{counter, on_clone, poll_next, wait},
 };
 use crate::{
-    requests::Requests,
-    waiting::{Due, Topics},
-    watched::{Watched, Watcher},
+    sync::command_queue::CommandQueue,
+    sync::shared::{Shared, Watcher},
+    sync::wait_list::{Interest, WakeList},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -26,8 +26,8 @@ fn panics(work: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(work)).is_err()
 }
 
-/// Fails the clone if `work` cannot be done by another thread meanwhile, and then panics, too.
-fn fail_clone_beside(work: impl Fn() + Send + Sync + 'static) {
+/// Makes the next clone of a waker check that another thread can do `work` meanwhile, and then panic.
+fn fail_clone_during(work: impl Fn() + Send + Sync + 'static) {
     let work = Arc::new(work);
     on_clone(move || {
         let (done, result) = mpsc::channel();
@@ -48,133 +48,136 @@ thread_local! {
 }
 
 #[test]
-fn a_clone_that_panics_is_made_by_the_poller_and_under_no_lock() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let (mut watcher, mut other) = (Watcher::new(&watched), Watcher::new(&watched));
-    let ((one, waker), (two, other_waker)) = (bell(false), bell(false));
+fn a_clone_that_panics_runs_in_the_polling_task_and_without_the_lock() {
+    let shared = Arc::new(Shared::new(0_u8));
+    let (mut watcher, mut other) = (Watcher::new(&shared), Watcher::new(&shared));
+    let ((one, waker), (two, other_waker)) = (counter(false), counter(false));
     wait(&mut other, &other_waker);
-    let same = Arc::clone(&watched);
-    fail_clone_beside(move || same.read(|_| {}));
-    assert!(panics(|| wait(&mut watcher, &waker)), "it is the poller's");
-    assert_eq!(FREE.take(), Some(true), "a clone was made under the lock");
+    let same = Arc::clone(&shared);
+    fail_clone_during(move || same.read(|_| {}));
+    assert!(
+        panics(|| wait(&mut watcher, &waker)),
+        "the panic is the polling task's"
+    );
+    assert_eq!(FREE.take(), Some(true), "the lock is free during the clone");
     on_clone(|| {});
-    watched.put(&mut Due::default(), |_| Topics::ALL);
+    shared.defer(&mut WakeList::default(), |_| Interest::ALL);
     assert_eq!(two.woken.load(Ordering::Relaxed), 1);
     wait(&mut watcher, &waker);
-    watched.change(|_| {});
+    shared.modify(|_| {});
     assert_eq!(one.woken.load(Ordering::Relaxed), 1, "it can wait again");
 }
 
 #[test]
-fn whoever_changes_a_value_clones_no_waker() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let mut watchers: Vec<Watcher<u8>> = (0..4).map(|_| Watcher::new(&watched)).collect();
-    let bells: Vec<_> = (0..4).map(|_| bell(false)).collect();
-    for (watcher, (_, waker)) in watchers.iter_mut().zip(&bells) {
+fn changing_a_value_clones_no_waker() {
+    let shared = Arc::new(Shared::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..4).map(|_| Watcher::new(&shared)).collect();
+    let wakers: Vec<_> = (0..4).map(|_| counter(false)).collect();
+    for (watcher, (_, waker)) in watchers.iter_mut().zip(&wakers) {
         wait(watcher, waker);
     }
-    let owner = bell(false);
+    let owner = counter(false);
     let cx = Context::from_waker(&owner.1);
-    assert!(watched.poll_tend(&cx, &mut None, |_| false).is_pending());
+    assert!(shared.poll_drive(&cx, &mut None, |_| false).is_pending());
     on_clone(|| panic!("on purpose"));
-    watched.put(&mut Due::default(), |_| Topics::ALL);
-    watched.tell_owner(|_| {});
-    watched.change(|_| {});
+    shared.defer(&mut WakeList::default(), |_| Interest::ALL);
+    shared.notify_owner(|_| {});
+    shared.modify(|_| {});
     on_clone(|| {});
-    for (bell, _) in bells.iter().chain([&owner]) {
-        assert_eq!(bell.woken.load(Ordering::Relaxed), 1);
+    for (counter, _) in wakers.iter().chain([&owner]) {
+        assert_eq!(counter.woken.load(Ordering::Relaxed), 1);
     }
 }
 
 #[test]
-fn an_owners_clone_is_made_under_no_lock() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let same = Arc::clone(&watched);
-    fail_clone_beside(move || same.read(|_| {}));
+fn an_owners_clone_runs_without_the_lock() {
+    let shared = Arc::new(Shared::new(0_u8));
+    let same = Arc::clone(&shared);
+    fail_clone_during(move || same.read(|_| {}));
     let cx = Context::from_waker(Waker::noop());
     assert!(panics(|| {
-        let _pending = watched.poll_tend(&cx, &mut None, |_| false);
+        let _pending = shared.poll_drive(&cx, &mut None, |_| false);
     }));
     assert_eq!(FREE.take(), Some(true));
     on_clone(|| {});
 }
 
 #[test]
-fn a_clone_that_panics_disturbs_no_request() {
-    let requests = Arc::new(Requests::<u8>::default());
-    let same = Arc::clone(&requests);
-    fail_clone_beside(move || assert!(same.ask(1)));
+fn a_clone_that_panics_loses_no_command() {
+    let commands = Arc::new(CommandQueue::<u8>::default());
+    let same = Arc::clone(&commands);
+    fail_clone_during(move || assert!(same.send(1)));
     let cx = Context::from_waker(Waker::noop());
-    let mut left = None;
+    let mut registered = None;
     for _ in 0..2 {
         assert!(panics(|| {
-            let _pending = requests.poll(&cx, &mut left);
+            let _pending = commands.poll(&cx, &mut registered);
         }));
         assert_eq!(FREE.take(), Some(true));
     }
     on_clone(|| {});
-    assert_eq!(requests.poll(&cx, &mut left), Poll::Ready(vec![1]));
+    assert_eq!(commands.poll(&cx, &mut registered), Poll::Ready(vec![1]));
 }
 
 /// Panics when its last waker is dropped.
-struct Falls;
+struct PanicsOnDrop;
 
-impl Wake for Falls {
+impl Wake for PanicsOnDrop {
     fn wake(self: Arc<Self>) {}
     fn wake_by_ref(self: &Arc<Self>) {}
 }
 
-impl Drop for Falls {
+impl Drop for PanicsOnDrop {
     fn drop(&mut self) {
         assert!(thread::panicking(), "on purpose");
     }
 }
 
-/// A waker that a writer has kept, and of which there is no other.
-fn kept(watched: &Arc<Watched<u8>>) -> Due {
-    let mut due = Due::default();
-    let mut watcher = Watcher::new(watched);
-    wait(&mut watcher, &Waker::from(Arc::new(Falls)));
-    watched.put(&mut due, |_| Topics::ALL);
-    due
+/// A wake list that holds the last clone of a waker.
+fn kept_waker(shared: &Arc<Shared<u8>>) -> WakeList {
+    let mut wake_list = WakeList::default();
+    let mut watcher = Watcher::new(shared);
+    wait(&mut watcher, &Waker::from(Arc::new(PanicsOnDrop)));
+    shared.defer(&mut wake_list, |_| Interest::ALL);
+    wake_list
 }
 
 #[test]
-fn a_kept_waker_whose_drop_panics_is_let_go() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let due = kept(&watched);
-    assert!(!panics(|| drop(due)), "by the writer's end");
-    let mut due = kept(&watched);
-    let put = || watched.put(&mut due, |_| Topics::ALL);
-    assert!(!panics(put), "by the next wake");
+fn a_kept_waker_whose_drop_panics_is_released() {
+    let shared = Arc::new(Shared::new(0_u8));
+    let wake_list = kept_waker(&shared);
+    assert!(!panics(|| drop(wake_list)), "when the writer ends");
+    let mut wake_list = kept_waker(&shared);
+    let defer = || shared.defer(&mut wake_list, |_| Interest::ALL);
+    assert!(!panics(defer), "at the next wake-up");
 }
 
 #[test]
-fn a_request_may_drop_a_waker_that_panics() {
-    let waits = |requests: &Requests<u8>| {
-        let waker = Waker::from(Arc::new(Falls));
-        let mut left = None;
-        let polled = requests.poll(&Context::from_waker(&waker), &mut left);
+fn sending_or_closing_may_drop_a_waker_that_panics() {
+    let register = |commands: &CommandQueue<u8>| {
+        let waker = Waker::from(Arc::new(PanicsOnDrop));
+        let mut registered = None;
+        let polled = commands.poll(&Context::from_waker(&waker), &mut registered);
         assert!(polled.is_pending());
     };
-    let requests = Requests::<u8>::default();
-    waits(&requests);
-    assert!(!panics(|| assert!(requests.ask(1))));
-    let requests = Requests::<u8>::default();
-    waits(&requests);
-    assert!(!panics(|| assert!(requests.close().is_empty())));
+    let commands = CommandQueue::<u8>::default();
+    register(&commands);
+    assert!(!panics(|| assert!(commands.send(1))));
+    let commands = CommandQueue::<u8>::default();
+    register(&commands);
+    assert!(!panics(|| assert!(commands.close().is_empty())));
 }
 
 #[test]
 fn an_owner_whose_waker_panics_in_its_drop_still_seals_the_value() {
-    let watched = Watched::new(0_u8);
-    let mut left = None;
-    let waker = Waker::from(Arc::new(Falls));
-    let polled = watched.poll_tend(&Context::from_waker(&waker), &mut left, |_| false);
+    let shared = Shared::new(0_u8);
+    let mut registered = None;
+    let waker = Waker::from(Arc::new(PanicsOnDrop));
+    let polled = shared.poll_drive(&Context::from_waker(&waker), &mut registered, |_| false);
     assert!(polled.is_pending());
-    drop((left, waker));
-    assert!(!panics(|| watched.retire(|value| *value = 7)));
-    assert_eq!(watched.read(|value| *value), 7);
+    drop((registered, waker));
+    assert!(!panics(|| shared.detach_owner(|value| *value = 7)));
+    assert_eq!(shared.read(|value| *value), 7);
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,7 +191,7 @@ async fn a_waker_whose_drop_panics_does_not_end_the_reader() {
     let choice = soon(completions.first()).await.unwrap();
     let mut content = choice.content();
     assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
-    poll_next(&mut content, &Waker::from(Arc::new(Falls)));
+    poll_next(&mut content, &Waker::from(Arc::new(PanicsOnDrop)));
     tokio::time::sleep(SECOND * 3 / 2).await;
     drop(content); // the reader keeps the last copy of its waker
     assert_eq!(soon(choice.text()).await.unwrap(), "abcd");

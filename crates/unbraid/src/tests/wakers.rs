@@ -1,4 +1,4 @@
-//! Wakers of foreign code: how many there may be, what they may do, and how long they are kept.
+//! Wakers run foreign code: how many there may be, what they may do, and how long they are kept.
 
 use std::{
     cell::RefCell,
@@ -18,47 +18,47 @@ use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 use super::{read, soon};
 use crate::{
     Choice, Content,
-    waiting::{Due, Topics},
-    watched::{Watched, Watcher},
+    sync::shared::{Shared, Watcher},
+    sync::wait_list::{Interest, WakeList},
 };
 
 thread_local! {
     static ON_CLONE: RefCell<Box<dyn FnMut()>> = RefCell::new(Box::new(|| {}));
 }
 
-/// Each clone of a waker begins with this.
+/// Every clone of a waker calls this first.
 pub(crate) fn in_clone() {
     ON_CLONE.with_borrow_mut(|work| work());
 }
 
-/// What each clone of a waker on this thread begins with from here on.
+/// Sets what every clone of a waker on this thread runs first.
 pub(super) fn on_clone(work: impl FnMut() + 'static) {
     ON_CLONE.set(Box::new(work));
 }
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts how often it is woken, or panics instead.
+/// Counts its wake-ups, and may panic at each.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct CountingWaker {
     pub(super) woken: AtomicU64,
     panics: bool,
 }
 
-impl Wake for Bell {
+impl Wake for CountingWaker {
     fn wake(self: Arc<Self>) {
         self.woken.fetch_add(1, Ordering::Relaxed);
         assert!(!self.panics, "on purpose");
     }
 }
 
-pub(super) fn bell(panics: bool) -> (Arc<Bell>, Waker) {
-    let bell = Arc::new(Bell {
+pub(super) fn counter(panics: bool) -> (Arc<CountingWaker>, Waker) {
+    let counter = Arc::new(CountingWaker {
         panics,
-        ..Bell::default()
+        ..CountingWaker::default()
     });
-    let waker = Waker::from(Arc::clone(&bell));
-    (bell, waker)
+    let waker = Waker::from(Arc::clone(&counter));
+    (counter, waker)
 }
 
 pub(super) fn wait(watcher: &mut Watcher<u8>, waker: &Waker) {
@@ -66,35 +66,35 @@ pub(super) fn wait(watcher: &mut Watcher<u8>, waker: &Waker) {
     assert!(pending.is_pending());
 }
 
-/// Waits for the next piece of a text by a waker of its own.
+/// Waits for the next delta of a text with its own waker.
 pub(super) fn poll_next(content: &mut Content, waker: &Waker) {
     let next = pin!(content.next());
     assert!(next.poll(&mut Context::from_waker(waker)).is_pending());
 }
 
 #[test]
-fn a_waker_that_panics_keeps_nobody_else_asleep() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let mut watchers: Vec<Watcher<u8>> = (0..4).map(|_| Watcher::new(&watched)).collect();
-    let bells: Vec<_> = (0..4).map(|nth| bell(nth % 2 == 0)).collect();
-    let mut due = Due::default();
+fn a_waker_that_panics_does_not_keep_others_asleep() {
+    let shared = Arc::new(Shared::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..4).map(|_| Watcher::new(&shared)).collect();
+    let wakers: Vec<_> = (0..4).map(|nth| counter(nth % 2 == 0)).collect();
+    let mut wake_list = WakeList::default();
     for round in 0..2 {
-        for (watcher, (_, waker)) in watchers.iter_mut().zip(&bells) {
+        for (watcher, (_, waker)) in watchers.iter_mut().zip(&wakers) {
             wait(watcher, waker);
         }
         let woken = catch_unwind(AssertUnwindSafe(|| match round {
-            0 => watched.put(&mut due, |_| Topics::ALL),
-            _ => watched.change(|_| {}),
+            0 => shared.defer(&mut wake_list, |_| Interest::ALL),
+            _ => shared.modify(|_| {}),
         }));
         assert!(woken.is_ok(), "the panic is not the writer's");
-        for (bell, _) in &bells {
-            assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+        for (counter, _) in &wakers {
+            assert_eq!(counter.woken.swap(0, Ordering::Relaxed), 1);
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waker_that_panics_disturbs_no_other_consumer() {
+async fn a_waker_that_panics_affects_no_other_consumer() {
     let steps = ["b", "c"].map(|text| [Step::Pause(SECOND), bytes(content(0, text))]);
     let steps = [bytes(content(0, "a"))]
         .into_iter()
@@ -104,7 +104,7 @@ async fn a_waker_that_panics_disturbs_no_other_consumer() {
     let choice = soon(completions.first()).await.unwrap();
     let mut first = choice.content();
     assert_eq!(soon(first.next()).await.unwrap().unwrap(), "a");
-    let (_, waker) = bell(true);
+    let (_, waker) = counter(true);
     poll_next(&mut first, &waker);
     let mut other = choice.content();
     for expected in ["a", "b", "c"] {
@@ -114,36 +114,36 @@ async fn a_waker_that_panics_disturbs_no_other_consumer() {
     assert!(soon(completions.closed()).await.is_ok());
 }
 
-/// A bound in comparisons would need a hook in the code under test; the time that the quadratic way takes is minutes.
+/// Counting comparisons would need a hook in the code under test. Quadratic time would be minutes.
 #[test]
 fn many_waiting_tasks_cost_each_change_linear_time() {
     const TASKS: usize = 200_000;
-    let watched = Arc::new(Watched::new(0_u8));
-    let mut watchers: Vec<Watcher<u8>> = (0..TASKS).map(|_| Watcher::new(&watched)).collect();
-    let bells: Vec<_> = (0..TASKS).map(|_| bell(false)).collect();
-    let mut due = Due::default();
+    let shared = Arc::new(Shared::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..TASKS).map(|_| Watcher::new(&shared)).collect();
+    let wakers: Vec<_> = (0..TASKS).map(|_| counter(false)).collect();
+    let mut wake_list = WakeList::default();
     let before = tokio::time::Instant::now();
     for _ in 0..5 {
-        for (watcher, (_, waker)) in watchers.iter_mut().zip(&bells) {
+        for (watcher, (_, waker)) in watchers.iter_mut().zip(&wakers) {
             wait(watcher, waker);
         }
-        watched.put(&mut due, |_| Topics::ALL);
-        for (bell, _) in &bells {
-            assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+        shared.defer(&mut wake_list, |_| Interest::ALL);
+        for (counter, _) in &wakers {
+            assert_eq!(counter.woken.swap(0, Ordering::Relaxed), 1);
         }
     }
     drop(watchers);
-    assert_eq!(watched.waiting(), 0);
+    assert_eq!(shared.waiter_count(), 0);
     assert!(before.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
-fn places_stay_right_when_others_leave_in_any_order() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let mut due = Due::default();
+fn slots_stay_correct_when_waiters_leave_in_any_order() {
+    let shared = Arc::new(Shared::new(0_u8));
+    let mut wake_list = WakeList::default();
     for stride in [1, 3, 7] {
         let mut watchers: Vec<_> = (0..11)
-            .map(|_| Some((Watcher::new(&watched), bell(false))))
+            .map(|_| Some((Watcher::new(&shared), counter(false))))
             .collect();
         for gone in 0..watchers.len() {
             for (watcher, (_, waker)) in watchers.iter_mut().flatten() {
@@ -151,35 +151,35 @@ fn places_stay_right_when_others_leave_in_any_order() {
             }
             let at = gone * stride % watchers.len();
             watchers[at] = None;
-            assert_eq!(watched.waiting(), watchers.iter().flatten().count());
-            watched.put(&mut due, |_| Topics::ALL);
-            for (_, (bell, _)) in watchers.iter().flatten() {
-                assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+            assert_eq!(shared.waiter_count(), watchers.iter().flatten().count());
+            shared.defer(&mut wake_list, |_| Interest::ALL);
+            for (_, (counter, _)) in watchers.iter().flatten() {
+                assert_eq!(counter.woken.swap(0, Ordering::Relaxed), 1);
             }
         }
     }
 }
 
-/// The task is woken once for all its places, also where other tasks have theirs in between.
+/// The task is woken once for all its watchers, even if those of other tasks are in between.
 #[test]
-fn a_task_with_many_places_is_woken_once() {
-    let watched = Arc::new(Watched::new(0_u8));
-    let mut watchers: Vec<Watcher<u8>> = (0..12).map(|_| Watcher::new(&watched)).collect();
-    let bells = [bell(false), bell(false), bell(false)];
-    let mut due = Due::default();
+fn a_task_with_many_watchers_is_woken_once() {
+    let shared = Arc::new(Shared::new(0_u8));
+    let mut watchers: Vec<Watcher<u8>> = (0..12).map(|_| Watcher::new(&shared)).collect();
+    let wakers = [counter(false), counter(false), counter(false)];
+    let mut wake_list = WakeList::default();
     for _ in 0..3 {
         for (nth, watcher) in watchers.iter_mut().enumerate() {
-            wait(watcher, &bells[nth % 3].1);
+            wait(watcher, &wakers[nth % 3].1);
         }
-        watched.put(&mut due, |_| Topics::ALL);
-        for (bell, _) in &bells {
-            assert_eq!(bell.woken.swap(0, Ordering::Relaxed), 1);
+        shared.defer(&mut wake_list, |_| Interest::ALL);
+        for (counter, _) in &wakers {
+            assert_eq!(counter.woken.swap(0, Ordering::Relaxed), 1);
         }
     }
 }
 
-/// A choice whose text is waited for twice: by a task that takes what comes, and by one that is dropped after "b".
-async fn dropped_after_b(rest: Vec<Step>) -> (Choice, Arc<Bell>, crate::Completions) {
+/// A choice whose content is awaited by a task that is dropped after "b".
+async fn dropped_after_b(rest: Vec<Step>) -> (Choice, Arc<CountingWaker>, crate::Completions) {
     let mut steps = vec![
         bytes(content(0, "a")),
         Step::Pause(SECOND),
@@ -191,22 +191,22 @@ async fn dropped_after_b(rest: Vec<Step>) -> (Choice, Arc<Bell>, crate::Completi
     let choice = soon(completions.first()).await.unwrap();
     let mut content = choice.content();
     assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
-    let (bell, waker) = bell(false);
+    let (counter, waker) = counter(false);
     poll_next(&mut content, &waker);
     drop(waker);
     tokio::time::sleep(SECOND * 3 / 2).await;
-    assert_eq!(bell.woken.load(Ordering::Relaxed), 1);
+    assert_eq!(counter.woken.load(Ordering::Relaxed), 1);
     drop(content);
-    (choice, bell, completions)
+    (choice, counter, completions)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_cursors_waker_is_gone_by_the_next_delta() {
     let rest = vec![bytes(content(0, "c")), Step::Stall];
-    let (_choice, bell, _completions) = dropped_after_b(rest).await;
-    assert!(Arc::strong_count(&bell) <= 2, "at most one copy is kept");
+    let (_choice, counter, _completions) = dropped_after_b(rest).await;
+    assert!(Arc::strong_count(&counter) <= 2, "at most one copy is kept");
     tokio::time::sleep(SECOND).await;
-    assert_eq!(Arc::strong_count(&bell), 1);
+    assert_eq!(Arc::strong_count(&counter), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,9 +215,9 @@ async fn a_dropped_cursors_waker_is_gone_by_the_choices_end() {
         bytes(finish(0, "stop") + &content(1, "x")),
         Step::Stall, // the stream goes on
     ];
-    let (choice, bell, completions) = dropped_after_b(rest).await;
+    let (choice, counter, completions) = dropped_after_b(rest).await;
     assert!(soon(choice.finished()).await.is_ok());
-    assert_eq!(Arc::strong_count(&bell), 1);
+    assert_eq!(Arc::strong_count(&counter), 1);
     assert!(completions.closed().now_or_never().is_none());
 }
 
@@ -233,20 +233,20 @@ async fn consumers_that_wait_at_the_end_leave_no_waker_behind() {
     let choice = soon(completions.first()).await.unwrap();
     let mut content = choice.content();
     assert_eq!(soon(content.next()).await.unwrap().unwrap(), "a");
-    let (bell, waker) = bell(false);
+    let (counter, waker) = counter(false);
     poll_next(&mut content, &waker);
     drop(waker);
     tokio::time::sleep(SECOND * 2).await;
-    assert_eq!(bell.woken.load(Ordering::Relaxed), 1, "for the end");
+    assert_eq!(counter.woken.load(Ordering::Relaxed), 1, "for the end");
     drop(content);
-    assert_eq!(Arc::strong_count(&bell), 1);
+    assert_eq!(Arc::strong_count(&counter), 1);
 }
 
 const ROLE: &str =
     "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
 
 #[tokio::test(start_paused = true)]
-async fn an_update_of_a_choice_alone_wakes_nobody_who_waits_for_the_next_choice() {
+async fn an_update_of_one_choice_wakes_no_consumer_of_new_choices() {
     let completions = read([
         bytes(content(0, "a")),
         Step::Pause(SECOND),
@@ -255,15 +255,15 @@ async fn an_update_of_a_choice_alone_wakes_nobody_who_waits_for_the_next_choice(
     ]);
     let mut choices = completions.choices();
     assert!(soon(choices.next()).await.is_some());
-    let (bell, waker) = bell(false);
+    let (counter, waker) = counter(false);
     let next = pin!(choices.next());
     assert!(next.poll(&mut Context::from_waker(&waker)).is_pending());
     tokio::time::sleep(2 * SECOND).await;
-    assert_eq!(bell.woken.load(Ordering::Relaxed), 0);
+    assert_eq!(counter.woken.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_that_comes_with_nothing_else_is_seen_at_once() {
+async fn metadata_without_any_delta_are_published_at_once() {
     let completions = read([
         bytes(content(0, "a").replace("\"id\":\"c\",", "")),
         Step::Pause(SECOND),

@@ -16,7 +16,7 @@ fn check(encoding: Encoding, text: &str, expected: u64) {
     assert_eq!(encoding.count(text), expected, "{encoding:?}");
 }
 
-/// The page "How to count tokens with tiktoken" gives these.
+/// These counts are from the page "How to count tokens with tiktoken".
 #[test]
 fn known_texts_have_their_known_counts() {
     for (text, r50k, cl100k, o200k) in [
@@ -38,7 +38,7 @@ fn text_that_looks_like_a_special_token_is_text() {
 }
 
 #[test]
-fn a_model_has_its_encoding_by_whatever_name() {
+fn a_model_has_its_encoding_under_every_name() {
     for (model, expected) in [
         ("gpt-4o", Some(Encoding::O200k)),
         ("gpt-4o-mini-2024-07-18", Some(Encoding::O200k)),
@@ -100,7 +100,7 @@ fn prompt(request: &Value, expected: u64) {
     assert_eq!(prompt.tokens(&encoding), Some(expected), "{encoding:?}");
 }
 
-/// The page "How to count tokens with tiktoken" gives these messages, and what the server charged for them.
+/// These messages, and what the server charged for them, are from the page "How to count tokens with tiktoken".
 #[test]
 fn messages_cost_what_the_server_charged() {
     let messages = json!([

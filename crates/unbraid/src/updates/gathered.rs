@@ -9,53 +9,53 @@ use std::{
 
 use futures::Stream;
 
-use super::{fair::Fair, flat::Reading};
-use crate::{
-    gather::{GATHER_BYTES, Pace},
-    reader::Timer,
+use super::{decoder::Reading, yielding::YieldingSource};
+use crate::reader::{
+    Timer,
+    job_pacer::{GATHER_BYTES, JobPacer},
 };
 
-/// A source, and what of it is gathered.
-pub(super) struct Reads<S: Stream> {
-    source: Fair<S>,
+/// A source, and the reads of it that are gathered.
+pub(super) struct GatheredReads<S: Stream> {
+    source: YieldingSource<S>,
     gathered: Vec<u8>,
-    /// What has come after that and does not belong to it: a read that is too long to be copied, or the end.
+    /// What arrived after the gathered bytes and is not one of them: a read that is too long to be copied, or the end.
     next: Option<Option<S::Item>>,
     /// Whether the last read was empty.
     was_empty: bool,
-    pace: Pace,
+    pacer: JobPacer,
     timer: Timer,
 }
 
-impl<S, B, E> Reads<S>
+impl<S, B, E> GatheredReads<S>
 where
     S: Stream<Item = Result<B, E>> + Unpin,
     B: AsRef<[u8]>,
 {
-    pub(super) fn new(source: Fair<S>) -> Self {
+    pub(super) fn new(source: YieldingSource<S>) -> Self {
         Self {
             source,
             gathered: Vec::new(),
             next: None,
             was_empty: false,
-            pace: Pace::default(),
+            pacer: JobPacer::default(),
             timer: Timer::default(),
         }
     }
 
-    /// Keeps the rest of a read, to be decoded with those that follow it; false if there is enough of it.
-    pub(super) fn gather(&mut self, read: &Reading<B>) -> bool {
-        let rest = read.rest();
-        let gathers = !read.is_gathered() && !rest.is_empty() && rest.len() < GATHER_BYTES;
+    /// Keeps the rest of a read, to be decoded with the reads that follow it; returns false if it is long enough already.
+    pub(super) fn gather(&mut self, reading: &Reading<B>) -> bool {
+        let rest = reading.rest();
+        let gathers = !reading.is_gathered() && !rest.is_empty() && rest.len() < GATHER_BYTES;
         if gathers {
             self.gathered.extend_from_slice(rest);
         }
         gathers
     }
 
-    /// A large event, or a part of it, was decoded.
-    pub(super) fn job_ended(&mut self) {
-        self.pace.job_ended();
+    /// Notes that a large event, or a part of it, was decoded.
+    pub(super) fn record_job(&mut self) {
+        self.pacer.record_job();
     }
 
     /// The next read, or several at once.
@@ -80,7 +80,7 @@ where
         Pin::new(&mut self.source).poll_next(cx)
     }
 
-    /// Adds what the source has; ready once that is to be decoded.
+    /// Adds what the source has; ready once the gathered bytes are to be decoded.
     fn poll_gather(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.next.is_none() && self.gathered.len() < GATHER_BYTES {
             match self.poll_source(cx) {
@@ -90,18 +90,19 @@ where
                 }
                 Poll::Ready(next) => self.next = Some(next),
                 Poll::Pending if !self.source.has_yielded() => return self.poll_pause(cx),
-                // Empty reads take no time where it is paused: they must not delay what has come whole.
-                Poll::Pending if self.was_empty || self.pace.next_job().is_none() => break,
+                // No time passes between empty reads if the runtime's clock is paused, so they must not delay a complete
+                // event.
+                Poll::Pending if self.was_empty || self.pacer.next_job().is_none() => break,
                 Poll::Pending => return Poll::Pending,
             }
         }
         Poll::Ready(())
     }
 
-    /// The source has nothing now: what was gathered waits only if a job has just ended.
+    /// The source is pending. The gathered bytes wait only if a job has just ended.
     fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match self.pace.next_job() {
-            Some(until) => self.timer.poll_if_any(cx, until),
+        match self.pacer.next_job() {
+            Some(until) => self.timer.poll_if_available(cx, until),
             None => Poll::Ready(()),
         }
     }

@@ -1,0 +1,102 @@
+//! Counts the tokens that a server did not report, with the tokenizer of the completion.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use unbraid_core::{ChoiceIndex, Metadata, Prompt, Tokenizer, Usage, estimate_for, estimate_with};
+
+use crate::{
+    blocking::run_blocking,
+    state::{choice_log::ChoiceLog, completion::CompletionState, tokenizer::TokenizerSelector},
+    sync::shared::Shared,
+};
+
+/// The usage of a completion that has closed, with what was not reported counted on a blocking thread.
+///
+/// It never fails: without a tokenizer or a runtime it is what was reported. If no thread starts in time, because all of
+/// them are taken or the runtime is shutting down, it is counted on the task: those threads may wait for this very count.
+pub(crate) async fn estimated(completion: &Shared<CompletionState>, reported: Usage) -> Usage {
+    let (estimated, tokenizer) =
+        completion.read(|state| (Arc::clone(&state.estimated), state.tokenizer.clone()));
+    let Some(tokenizer) = tokenizer else {
+        return reported;
+    };
+    let counted = estimated.get_or_try_init(|| async {
+        Handle::try_current().map_err(|_| NotCounted)?;
+        let count = Count::new(completion, tokenizer);
+        let counted = run_blocking(count, |count| count.run()).await;
+        counted.result.map_err(|_panic| NotCounted)
+    });
+    counted.await.cloned().unwrap_or(reported)
+}
+
+/// Nothing could count.
+struct NotCounted;
+
+/// What counting needs.
+struct Count {
+    /// The reported usage and the choices of each source.
+    sources: Vec<(Usage, Vec<ChoiceLog>)>,
+    metadata: Metadata,
+    prompt: Arc<Prompt>,
+    tokenizer: TokenizerSelector,
+}
+
+impl Count {
+    fn new(completion: &Shared<CompletionState>, tokenizer: TokenizerSelector) -> Self {
+        completion.read(|state| Self {
+            sources: state
+                .sources
+                .answered()
+                .map(|source| (source.usage.clone(), source.logs.clone()))
+                .collect(),
+            metadata: state.metadata(),
+            prompt: Arc::clone(&state.prompt),
+            tokenizer,
+        })
+    }
+
+    fn run(&self) -> Usage {
+        let tokenizer = self.tokenizer.select(&self.metadata, &self.prompt);
+        let tokenizer = &*tokenizer;
+        let several = self.sources.len() > 1;
+        Usage::sum(self.sources.iter().map(|(reported, logs)| {
+            let indices: Vec<ChoiceIndex> = logs.iter().map(ChoiceLog::index).collect();
+            let choices = logs.iter().zip(&indices);
+            let choices = choices.map(|(log, index)| (*index, || self.tokens(log, tokenizer)));
+            if several {
+                estimate_with(reported, || self.prompt_of(&indices, tokenizer), choices)
+            } else {
+                estimate_for(reported, &self.prompt, tokenizer, choices)
+            }
+        }))
+    }
+
+    /// The tokens of the prompt that one of several sources was sent. If the request holds a list of prompts, as a fan-out
+    /// sends it, these are the prompts that the source's choices answer.
+    fn prompt_of(&self, choices: &[ChoiceIndex], tokenizer: &dyn Tokenizer) -> Option<u64> {
+        let Some(n) = self.prompt.choices_per_prompt() else {
+            return self.prompt.tokens(tokenizer);
+        };
+        let is_answered = |prompt| {
+            choices
+                .iter()
+                .any(|choice| choice.split_by_prompt(n).0 == prompt)
+        };
+        let tokens = self.prompt.tokens_of(is_answered, tokenizer);
+        // Choices beyond the list show that the source numbers its choices differently.
+        tokens
+            .filter(|tokens| *tokens > 0)
+            .or_else(|| self.prompt.tokens(tokenizer))
+    }
+
+    /// Copies the text, so that no reader of the log waits while it is counted.
+    fn tokens(&self, log: &ChoiceLog, tokenizer: &dyn Tokenizer) -> u64 {
+        let (message, discarded) = log.read(|state| {
+            let transcript = &state.transcript;
+            (transcript.message(), transcript.discarded_tokens())
+        });
+        let answer = self.prompt.completion_tokens(&message, tokenizer);
+        answer.saturating_add(discarded)
+    }
+}

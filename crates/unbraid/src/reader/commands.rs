@@ -1,0 +1,94 @@
+//! The reader's commands: cancel one choice, cancel all, keep only some, drain the rest.
+
+use std::sync::Arc;
+
+use unbraid_core::{ChoiceIndex, StreamError};
+
+use super::{Reader, Rest};
+use crate::control::Command;
+
+/// The choices that go on while all others are cancelled, once that is decided.
+#[derive(Debug)]
+pub(super) struct Selection {
+    /// In ascending order.
+    winners: Arc<[ChoiceIndex]>,
+    /// Whether any other choice was still open, and was cancelled.
+    has_cancelled: bool,
+}
+
+impl Selection {
+    fn contains(&self, index: ChoiceIndex) -> bool {
+        self.winners.binary_search(&index).is_ok()
+    }
+}
+
+impl Reader {
+    pub(super) fn handle_command(&mut self, command: Command) {
+        match command {
+            Command::CancelAll => self.pipeline.abort(StreamError::Cancelled),
+            Command::Drain => {
+                self.rest = Rest::Drain;
+                self.pipeline.abort(StreamError::Cancelled); // no handle is left to read it
+            }
+            Command::Cancel(index) => self.cancel(index),
+            Command::KeepOnly(winners) => {
+                self.selection = Some(Selection {
+                    winners,
+                    has_cancelled: false,
+                });
+            }
+        }
+    }
+
+    /// Cancels one choice. The source closes with the last of them. A choice that ended by itself keeps it open, because
+    /// the usage has not arrived yet (U14).
+    fn cancel(&mut self, index: ChoiceIndex) {
+        let slot = self.outbox().slot(index);
+        let cancelled = slot.is_some_and(|slot| self.cancel_slot(slot));
+        if cancelled
+            && self.expects_more_choices() == Some(false)
+            && self.pipeline.router().all_cancelled()
+        {
+            self.pipeline.abort(StreamError::Cancelled);
+        }
+    }
+
+    /// Cancels the choice of a slot; returns false if it had ended before.
+    fn cancel_slot(&mut self, slot: usize) -> bool {
+        let cancelled = self.pipeline.cancel(slot);
+        if cancelled {
+            self.outbox_mut().mark_cancelled(slot);
+        }
+        cancelled
+    }
+
+    /// Whether more choices are expected, if it is known how many were asked for.
+    fn expects_more_choices(&self) -> Option<bool> {
+        let capacity = self.outbox().capacity();
+        let expected = self.config.expect_choices.or(capacity)?;
+        Some(self.outbox().choices() < expected as usize)
+    }
+
+    /// Cancels every choice that was not selected, and closes the source once no selected choice is open.
+    pub(super) fn apply_selection(&mut self) {
+        let Some(mut selection) = self.selection.take() else {
+            return;
+        };
+        let choices = self.outbox().choices();
+        let mut winner_is_open = false;
+        for slot in 0..choices {
+            let index = self.outbox().index(slot);
+            if index.is_some_and(|index| selection.contains(index)) {
+                winner_is_open |= !self.pipeline.router().has_ended(slot);
+            } else {
+                selection.has_cancelled |= self.cancel_slot(slot);
+            }
+        }
+        let closes_early =
+            selection.has_cancelled || choices == 0 || self.expects_more_choices() == Some(true);
+        if !winner_is_open && closes_early {
+            self.pipeline.abort(StreamError::Cancelled);
+        }
+        self.selection = Some(selection);
+    }
+}

@@ -1,0 +1,241 @@
+//! What the reader passes to a choice: not a queue of messages but one batch, which grows until it is applied.
+//!
+//! The router has already counted the bytes of a batch against the limits.
+
+use std::fmt;
+
+use unbraid_core::{
+    ChoiceEnd, ChoiceIndex, CompletionKind, Fragment, Position, Transcript, Update,
+    internal::{ChoiceMachine, DeltaKind, TextDelta},
+};
+
+/// Text that makes a choice's machine panic in tests, as a bug would.
+#[cfg(test)]
+pub(crate) const PANIC: &str = "panic on purpose";
+
+const ASSISTANT: &str = "assistant";
+
+/// One delta of a choice, as the router passes it on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Delta<'d> {
+    /// A piece of one text and nothing else: the bulk of every stream.
+    Text(&'d TextDelta<'d>),
+    Update(&'d Update<'d>),
+}
+
+/// Work for the machine of one choice, in order.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// The texts of all text entries, one after another, so that a text delta costs no allocation.
+    text: String,
+    entries: Vec<BatchEntry>,
+    /// Whether any entry is not a piece of text.
+    mixed: bool,
+}
+
+/// One entry of a batch, and where it belongs in the stream.
+#[derive(Debug)]
+struct BatchEntry {
+    position: Position,
+    work: Work,
+}
+
+#[derive(Debug)]
+enum Work {
+    /// A piece of text. Its bytes are those of the batch's text from the end of the previous piece up to `end`.
+    Text {
+        text_kind: DeltaKind,
+        kind: CompletionKind,
+        /// Whether the delta repeats the role `assistant`, the only one that servers repeat.
+        assistant: bool,
+        end: usize,
+    },
+    Update(Box<Update<'static>>),
+    Late(Box<Update<'static>>),
+    Finish(ChoiceEnd),
+    FinishWithError(ChoiceEnd),
+}
+
+/// `Debug` shows a count only, because the text is what a model wrote.
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("entries", &self.entries.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether it has grown so large that it must be applied before more is added.
+    pub(crate) fn is_large(&self) -> bool {
+        const LARGE: usize = 16 * 1024; // about 8 MiB if every entry is a whole update
+        self.entries.len() >= LARGE
+    }
+
+    /// Whether it holds pieces of text and nothing else.
+    pub(crate) fn is_text(&self) -> bool {
+        !self.mixed
+    }
+
+    /// The one text that all entries continue, and the role that all of them name; `None` if the batch holds more.
+    pub(crate) fn single_text(&self) -> Option<(DeltaKind, Option<&'static str>)> {
+        let text_of = |entry: &BatchEntry| match entry.work {
+            Work::Text {
+                text_kind,
+                assistant,
+                ..
+            } => Some((text_kind, assistant.then_some(ASSISTANT))),
+            Work::Update(_) | Work::Late(_) | Work::Finish(_) | Work::FinishWithError(_) => None,
+        };
+        let (first, rest) = self.entries.split_first()?;
+        let single = text_of(first);
+        single.filter(|_| rest.iter().all(|entry| text_of(entry) == single))
+    }
+
+    fn push(&mut self, position: Position, work: Work) {
+        self.mixed = true;
+        self.entries.push(BatchEntry { position, work });
+    }
+
+    /// Appends a delta. An update that brings one piece of text and nothing else is kept as that text.
+    pub(crate) fn push_delta(&mut self, delta: Delta<'_>, position: Position) {
+        match delta {
+            Delta::Text(text) => self.push_text(text, position),
+            Delta::Update(update) => match single_text(update) {
+                Some(text) => self.push_text(&text, position),
+                None => self.push(position, Work::Update(without_envelope(update))),
+            },
+        }
+    }
+
+    fn push_text(&mut self, delta: &TextDelta<'_>, position: Position) {
+        if delta.role.is_some_and(|role| role != ASSISTANT) {
+            let update = Box::new(delta.to_update().into_owned());
+            return self.push(position, Work::Update(update));
+        }
+        self.text.push_str(delta.text);
+        let work = Work::Text {
+            text_kind: delta.text_kind,
+            kind: delta.kind,
+            assistant: delta.role.is_some(),
+            end: self.text.len(),
+        };
+        self.entries.push(BatchEntry { position, work });
+    }
+
+    /// Appends an update that arrived after the choice's end.
+    pub(crate) fn push_late(&mut self, update: &Update<'_>, position: Position) {
+        self.push(position, Work::Late(without_envelope(update)));
+    }
+
+    pub(crate) fn push_finish(&mut self, end: ChoiceEnd, position: Position) {
+        self.push(position, Work::Finish(end));
+    }
+
+    pub(crate) fn push_finish_with_error(&mut self, end: ChoiceEnd, position: Position) {
+        self.push(position, Work::FinishWithError(end));
+    }
+
+    /// Passes every entry to the machine. The batch keeps its buffers for the entries that follow.
+    pub(crate) fn apply(&mut self, machine: &mut ChoiceMachine, transcript: &mut Transcript) {
+        #[cfg(test)]
+        assert!(!self.text.contains(PANIC), "{PANIC}");
+        let mut start = 0;
+        for BatchEntry { position, work } in self.entries.drain(..) {
+            match work {
+                Work::Text {
+                    text_kind,
+                    kind,
+                    assistant,
+                    end,
+                } => {
+                    let text = self.text.get(start..end).unwrap_or("");
+                    let choice = transcript.index();
+                    let delta = TextDelta::new(position.event, choice, text_kind, text)
+                        .with_kind(kind)
+                        .with_role(assistant.then_some(ASSISTANT));
+                    machine.apply_text(&delta, position, transcript);
+                    start = end;
+                }
+                Work::Update(update) => machine.apply(&update, position, transcript),
+                Work::Late(update) => machine.apply_late(&update, position, transcript),
+                Work::Finish(end) => machine.finish(end, position, transcript),
+                Work::FinishWithError(end) => {
+                    machine.finish_with_error(end, position, transcript);
+                }
+            }
+        }
+        self.text.clear();
+        self.mixed = false;
+    }
+
+    /// The position of the last entry.
+    pub(crate) fn last_position(&self) -> Option<Position> {
+        self.entries.last().map(|entry| entry.position)
+    }
+
+    /// Moves the entries of another batch to the end of this one.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        if self.is_empty() {
+            // The two exchange their buffers, so that in a steady stream neither side allocates.
+            return std::mem::swap(self, other);
+        }
+        let offset = self.text.len();
+        self.text.push_str(&other.text);
+        self.entries
+            .extend(other.entries.drain(..).map(|mut entry| {
+                if let Work::Text { end, .. } = &mut entry.work {
+                    *end += offset;
+                }
+                entry
+            }));
+        other.text.clear();
+        self.mixed |= std::mem::take(&mut other.mixed);
+    }
+}
+
+/// The update as a batch keeps it, without the envelope: that belongs to the stream, and no machine reads it.
+fn without_envelope(update: &Update<'_>) -> Box<Update<'static>> {
+    let mut kept = update.clone();
+    (kept.id, kept.model, kept.warnings) = (None, None, Vec::new());
+    Box::new(kept.into_owned())
+}
+
+/// The content or reasoning of an update that brings nothing else that a machine reads.
+fn single_text<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
+    let content = update.content.as_ref();
+    let (text_kind, fragment) = match content.and_then(whole_text) {
+        Some(text) => (DeltaKind::Content, text),
+        None => (
+            DeltaKind::Reasoning,
+            update.reasoning.as_ref().and_then(whole_text)?,
+        ),
+    };
+    let choice = update.choice.unwrap_or(ChoiceIndex(0));
+    is_only_text(update).then(|| {
+        TextDelta::new(update.event_index, choice, text_kind, fragment).with_kind(update.kind)
+    })
+}
+
+/// The text of a fragment that is not empty and ends in no half of a character.
+fn whole_text<'f>(fragment: &'f Fragment<'_>) -> Option<&'f str> {
+    let whole = fragment.low.is_none() && fragment.high.is_none() && !fragment.text.is_empty();
+    whole.then_some(&*fragment.text)
+}
+
+fn is_only_text(update: &Update<'_>) -> bool {
+    let texts = [&update.content, &update.reasoning, &update.refusal];
+    texts.iter().filter(|text| text.is_some()).count() == 1
+        && update.role.is_none()
+        && update.function_name.is_none()
+        && update.function_arguments.is_none()
+        && update.tool_calls.is_empty()
+        && update.logprobs.is_none()
+        && update.finish_reason.is_none()
+        && update.metadata.is_empty()
+        && !update.is_full_message
+}

@@ -1,0 +1,316 @@
+//! The log of one choice: a transcript that any number of cursors read, and a batch that the reader has appended to it.
+//!
+//! An appended batch is stored beside the transcript, and whoever takes the lock next applies it: a waiting consumer, or
+//! the choice's actor if there is none. So a delta reaches its consumer with one wake-up, and no cursor ever reads a
+//! transcript that lags behind the log.
+
+use std::{
+    ops::Deref,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use unbraid_core::{
+    ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Event, Position, Transcript,
+    internal::{ChoiceMachine, DeltaKind},
+};
+
+use super::{batch::Batch, shared_transcript::SharedTranscript};
+use crate::sync::{
+    shared::{ApplyPending, Read, Shared},
+    wait_list::{Interest, WakeList},
+};
+
+/// When a choice got its first delta and its end, measured from the start of the completion.
+///
+/// # Examples
+///
+/// ```
+/// let timing = unbraid::Timing::default();
+/// assert_eq!(timing.first_delta, None);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timing {
+    /// The time until its first delta arrived.
+    pub first_delta: Option<Duration>,
+    /// The time until its end arrived.
+    pub end: Option<Duration>,
+}
+
+/// What the cursors of a choice read, and everything that is needed to write it.
+#[derive(Debug)]
+pub(crate) struct LogState {
+    pub(crate) transcript: SharedTranscript,
+    pub(crate) timing: Timing,
+    machine: ChoiceMachine,
+    /// What has been appended and is not applied yet.
+    batch: Batch,
+    /// The position of the last entry that was applied.
+    position: Position,
+    started: Instant,
+    /// When the pending batch arrived, if the timing will need it. Reading the clock for each text batch would cost more
+    /// than the batch.
+    arrived: Option<Instant>,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The reader may append more.
+    Open,
+    /// The reader has appended everything.
+    Complete,
+    /// The choice has its end, and further batches are dropped.
+    Sealed {
+        /// Whether a panic of the choice's machine sealed it.
+        panicked: bool,
+    },
+}
+
+impl LogState {
+    /// How the choice's streams end: `None` while it is open, otherwise the error that they end with, if any.
+    pub(crate) fn stream_end(&self) -> Option<Option<ChoiceError>> {
+        let end = self.transcript.end()?;
+        Some(if end.is_error() || self.transcript.is_discarded() {
+            self.transcript.result().and_then(Result::err)
+        } else {
+            None
+        })
+    }
+
+    /// The position of the choice's end, once it has one.
+    pub(crate) fn end_position(&self) -> Option<Position> {
+        let events = (0..self.transcript.event_count()).rev();
+        let mut events = events.filter_map(|seq| self.transcript.event(seq));
+        events
+            .find(|event| matches!(event.event, Event::End(_)))
+            .map(|end| end.position)
+    }
+
+    /// Classifies what a cursor found when it read every event before `seq`.
+    pub(crate) fn read_until<R>(&self, seq: usize, found: R) -> Read<R> {
+        if seq >= self.transcript.event_count() && self.transcript.end().is_none() {
+            Read::CaughtUp(found)
+        } else {
+            Read::Partial(found)
+        }
+    }
+
+    /// Stores a batch, and returns what it will change.
+    fn accept(&mut self, batch: &mut Batch) -> Interest {
+        if let Phase::Sealed { .. } = self.phase {
+            *batch = Batch::default(); // the choice was lost: it has its end already
+            return Interest::ALL;
+        }
+        if self.timing.first_delta.is_none() || !batch.is_text() || self.batch.is_large() {
+            self.apply_pending(); // the pending batch arrived at another time
+            self.arrived = Some(Instant::now());
+        }
+        let changes = self.changes_of(batch);
+        self.batch.append(batch);
+        changes
+    }
+
+    /// What a batch will change: one text if it only continues that, otherwise anything.
+    ///
+    /// Pending batches need no check: a batch of one plain text leaves the next one plain, and any other has already
+    /// notified every waiter that has not read it.
+    fn changes_of(&self, batch: &Batch) -> Interest {
+        let continues =
+            |(kind, role): &_| self.machine.only_continues(*kind, *role, &self.transcript);
+        match batch.single_text().filter(continues) {
+            Some((DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal, _)) => {
+                Interest::TEXT
+            }
+            Some((DeltaKind::Arguments(_), _)) => Interest::CALLS,
+            None => Interest::ALL,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    fn has_panicked(&self) -> bool {
+        self.phase == Phase::Sealed { panicked: true }
+    }
+
+    /// A sealed log stays sealed: its machine may have panicked before the reader was done.
+    fn complete(&mut self) {
+        if self.phase == Phase::Open {
+            self.phase = Phase::Complete;
+        }
+    }
+
+    /// Refuses further batches, and ends the choice as lost if it has no other end.
+    fn seal(&mut self) {
+        self.seal_after(false);
+    }
+
+    fn seal_after(&mut self, panicked: bool) {
+        let mut panicked = panicked || self.has_panicked();
+        self.batch = Batch::default();
+        if self.transcript.end().is_none() {
+            self.arrived = Some(Instant::now());
+            let Self {
+                machine,
+                transcript,
+                position,
+                ..
+            } = self;
+            // A machine that has panicked may panic again, or may believe that it has ended. `lose` ends the transcript in
+            // any case, so that no waiter is left hanging.
+            let finish =
+                AssertUnwindSafe(|| machine.finish(ChoiceEnd::Lost, *position, transcript));
+            panicked |= catch_unwind(finish).is_err();
+            self.transcript.lose(self.position);
+            self.record_timing();
+        }
+        self.phase = Phase::Sealed { panicked };
+    }
+
+    fn apply_batch(&mut self) {
+        let Self {
+            transcript,
+            machine,
+            batch,
+            position,
+            ..
+        } = self;
+        *position = batch.last_position().unwrap_or(*position);
+        // A panic ends this choice, and not the task of the consumer that happened to apply the batch.
+        let applied = catch_unwind(AssertUnwindSafe(|| batch.apply(machine, transcript)));
+        if applied.is_err() {
+            self.seal_after(true);
+        }
+        self.record_timing();
+    }
+
+    fn record_timing(&mut self) {
+        let ended = self.transcript.end().is_some();
+        if self.timing.first_delta.is_some() && !ended {
+            return; // nothing to record: this is nearly always so
+        }
+        let elapsed = self.arrived.map(|arrived| arrived - self.started);
+        // Event 0 is the start: the first delta is the second event, unless that is already the end.
+        if self.timing.first_delta.is_none()
+            && self.transcript.event_count() > 1 + usize::from(ended)
+        {
+            self.timing.first_delta = elapsed;
+        }
+        if self.timing.end.is_none() && ended {
+            self.timing.end = elapsed;
+        }
+    }
+}
+
+impl ApplyPending for LogState {
+    #[inline]
+    fn apply_pending(&mut self) {
+        if !self.batch.is_empty() {
+            self.apply_batch();
+        }
+    }
+}
+
+/// The log of a choice; a clone is the same log.
+///
+/// The index is kept outside of the lock. The lock may be held for as long as it takes to apply a large update, and a
+/// search for a choice by its index must not wait for that.
+#[derive(Debug, Clone)]
+pub(crate) struct ChoiceLog {
+    index: ChoiceIndex,
+    state: Arc<Shared<LogState>>,
+}
+
+impl Deref for ChoiceLog {
+    type Target = Arc<Shared<LogState>>;
+
+    fn deref(&self) -> &Arc<Shared<LogState>> {
+        &self.state
+    }
+}
+
+impl ChoiceLog {
+    pub(crate) fn new(
+        index: ChoiceIndex,
+        kind: CompletionKind,
+        config: &Config,
+        started: Instant,
+    ) -> Self {
+        let state = LogState {
+            transcript: SharedTranscript::new(Transcript::new(index, kind)),
+            timing: Timing::default(),
+            machine: ChoiceMachine::new(config),
+            batch: Batch::default(),
+            position: Position::default(),
+            started,
+            arrived: None,
+            phase: Phase::Open,
+        };
+        Self {
+            index,
+            state: Arc::new(Shared::new(state)),
+        }
+    }
+
+    /// The index of the choice within the completion. It takes no lock.
+    pub(crate) fn index(&self) -> ChoiceIndex {
+        self.index
+    }
+
+    /// Appends a batch, and leaves an empty one in its place.
+    pub(crate) fn append(&self, batch: &mut Batch, wake_list: &mut WakeList) {
+        self.defer(wake_list, |state| state.accept(batch));
+    }
+
+    /// As [`append`](Self::append), and applies the batch before anyone is woken. Meanwhile readers wait for the lock.
+    pub(crate) fn append_and_apply(&self, batch: &mut Batch, wake_list: &mut WakeList) {
+        self.defer(wake_list, |state| {
+            let changes = state.accept(batch);
+            state.apply_pending();
+            changes
+        });
+    }
+
+    /// Applies what has been appended.
+    pub(crate) fn apply(&self) {
+        self.read(|_| {}); // every read applies pending batches first
+    }
+
+    /// Applies batches as the log's owner, until nothing more will be appended.
+    pub(crate) async fn apply_until_complete(&self) {
+        self.drive(|state| !state.is_open()).await;
+    }
+
+    /// Ends the choice as lost if it has no other end.
+    pub(crate) fn seal(&self) {
+        if self.read(|state| state.transcript.end().is_none()) {
+            self.modify(LogState::seal);
+        }
+    }
+
+    /// As [`seal`](Self::seal), by the log's owner, which reads it no more. Returns whether the choice's machine panicked.
+    pub(crate) fn seal_by_owner(&self) -> bool {
+        self.detach_owner(LogState::seal);
+        self.read(LogState::has_panicked)
+    }
+
+    /// Notes that the reader has appended everything.
+    pub(crate) fn complete(&self) {
+        self.notify_owner(LogState::complete);
+    }
+
+    /// Makes the choice's machine believe that it has ended, as a bug would.
+    #[cfg(test)]
+    pub(crate) fn finish_machine_only(&self) {
+        self.modify(|state| {
+            let mut other = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
+            let end = ChoiceEnd::Interrupted;
+            state.machine.finish(end, Position::default(), &mut other);
+        });
+    }
+}

@@ -1,0 +1,204 @@
+//! The state of a completion: which choices there are, the events of the stream itself, and how it closed.
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use unbraid_core::{Event, Metadata, Position, Prompt, Sequenced, StreamError, Usage, Warning};
+
+use super::{
+    choice_log::ChoiceLog,
+    merged::{Closed, Sources},
+    tokenizer::TokenizerSelector,
+};
+use crate::sync::shared::{ApplyPending, Shared};
+
+/// What the root handles read.
+#[derive(Debug)]
+pub(crate) struct CompletionState {
+    /// In the order of their first appearance.
+    pub(crate) choices: Vec<ChoiceLog>,
+    /// The events of the stream itself.
+    pub(crate) events: Vec<Sequenced>,
+    pub(crate) sources: Sources,
+    /// Warnings about all sources together.
+    own_warnings: Vec<Warning>,
+    /// The reported usage, once the stream has closed.
+    pub(crate) usage: Usage,
+    /// The reported usage with what was missing counted, once it was requested.
+    pub(crate) estimated: Arc<OnceCell<Usage>>,
+    pub(crate) tokenizer: Option<TokenizerSelector>,
+    /// The prompt, if the caller provided the request.
+    pub(crate) prompt: Arc<Prompt>,
+    pub(crate) closed: Option<Closed>,
+}
+
+impl ApplyPending for CompletionState {
+    /// Nothing is ever deferred: a reader publishes far less often than it appends to a choice.
+    fn apply_pending(&mut self) {}
+}
+
+/// What a reader publishes after a read.
+#[derive(Debug)]
+pub(crate) struct Published<'r> {
+    pub(crate) choices: Vec<ChoiceLog>,
+    pub(crate) events: Vec<Sequenced>,
+    pub(crate) metadata: &'r Metadata,
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) warnings_dropped: u64,
+}
+
+impl CompletionState {
+    fn new(sources: Sources) -> Self {
+        Self {
+            choices: Vec::new(),
+            events: Vec::new(),
+            sources,
+            own_warnings: Vec::new(),
+            usage: Usage::default(),
+            estimated: Arc::default(),
+            tokenizer: None,
+            prompt: Arc::default(),
+            closed: None,
+        }
+    }
+
+    /// The state of a completion that is one stream.
+    pub(crate) fn of_one_source() -> Self {
+        Self::new(Sources::one())
+    }
+
+    /// The state of a completion to which sources are added.
+    pub(crate) fn of_several_sources() -> Self {
+        Self::new(Sources::several())
+    }
+
+    pub(crate) fn metadata(&self) -> Metadata {
+        let mut metadata = self.sources.metadata().cloned().unwrap_or_default();
+        if metadata.kind.is_none() {
+            // The source of the metadata has brought no choice yet, but another may have.
+            metadata.kind = self.sources.iter().find_map(|source| source.metadata.kind);
+        }
+        metadata
+    }
+
+    /// The warnings of the stream itself, by source.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &Warning> {
+        let of_sources = self.sources.iter().flat_map(|source| &source.warnings);
+        of_sources.chain(&self.own_warnings)
+    }
+
+    pub(crate) fn warnings_dropped(&self) -> u64 {
+        let dropped = self.sources.iter().map(|source| source.warnings_dropped);
+        dropped.sum()
+    }
+
+    fn publish(&mut self, source: usize, published: Published<'_>) {
+        let warnings = (published.warnings, published.warnings_dropped);
+        let choices = published.choices;
+        self.sources
+            .update(source, &choices, published.metadata, warnings);
+        self.choices.extend(choices);
+        for sequenced in published.events {
+            if self.sources.passes_on(&sequenced.event) {
+                self.emit(sequenced.position, sequenced.event);
+            }
+        }
+    }
+
+    fn close(&mut self, source: usize, closed: Closed, usage: Usage) {
+        self.sources.close(source, closed, usage);
+        self.close_if_all_have();
+    }
+
+    /// Closes the completion once every source has closed and no more may be added.
+    pub(crate) fn close_if_all_have(&mut self) {
+        if self.closed.is_some() {
+            return;
+        }
+        let Some(closed) = self.sources.closed() else {
+            return;
+        };
+        self.usage = self.sources.usage();
+        if let Some(expected) = self.sources.expected_choices() {
+            self.emit_last_events(&closed, expected);
+        }
+        self.closed = Some(closed);
+    }
+
+    /// The last events of several sources. A single source has emitted its own.
+    fn emit_last_events(&mut self, closed: &Closed, expected: u32) {
+        let position = Position::new(closed.events, u32::MAX);
+        let got = self.choices.len();
+        if closed.result.is_ok() && got > 0 && got < expected as usize {
+            let message = format!("expected {expected} choices, got {got}");
+            let last = closed.events.saturating_sub(1);
+            let warning = Warning::new("E30", last, message);
+            self.own_warnings.push(warning.clone());
+            self.emit(position, Event::Warning(warning));
+        }
+        if !self.usage.raw.is_null() {
+            self.emit(position, Event::Usage(Box::new(self.usage.clone())));
+        }
+        if let Err(error) = &closed.result {
+            self.emit(position, Event::Error(error.clone()));
+        }
+    }
+
+    fn emit(&mut self, position: Position, event: Event) {
+        let seq = self.events.len() as u64;
+        self.events.push(Sequenced::new(None, seq, position, event));
+    }
+}
+
+/// Writes the part of one source to a completion's state. Dropping the writer closes that source as lost.
+#[derive(Debug)]
+pub(crate) struct CompletionWriter {
+    completion: Arc<Shared<CompletionState>>,
+    /// The number of the source.
+    source: usize,
+}
+
+impl CompletionWriter {
+    pub(crate) fn new(completion: &Arc<Shared<CompletionState>>, source: usize) -> Self {
+        Self {
+            completion: Arc::clone(completion),
+            source,
+        }
+    }
+
+    /// Whether these metadata have been published already.
+    pub(crate) fn has_published(&self, metadata: &Metadata) -> bool {
+        self.completion.read(|state| {
+            let source = state.sources.get(self.source);
+            source.is_some_and(|source| source.metadata == *metadata)
+        })
+    }
+
+    pub(crate) fn publish(&self, published: Published<'_>) {
+        self.completion
+            .modify(|state| state.publish(self.source, published));
+    }
+
+    /// Closes the source; only its first end counts.
+    pub(crate) fn close(&self, closed: Closed, usage: Usage) {
+        self.completion
+            .modify(|state| state.close(self.source, closed, usage));
+    }
+
+    /// Closes a source of which nothing was read and nothing will be.
+    pub(crate) fn close_unread(&self, error: StreamError) {
+        let closed = Closed {
+            result: Err(error),
+            reported_by_choices: true,
+            events: 0,
+            warnings_dropped: 0,
+        };
+        self.close(closed, Usage::default());
+    }
+}
+
+impl Drop for CompletionWriter {
+    fn drop(&mut self) {
+        self.close_unread(StreamError::Lost);
+    }
+}

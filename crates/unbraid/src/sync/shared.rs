@@ -1,0 +1,275 @@
+//! A value with one owner and any number of readers that wait for it to change.
+//!
+//! A choice's log and the state of a completion are such values. These rules keep every reader correct and cheap:
+//!
+//! - A reader that finds nothing registers its waker under the same lock under which it read, so it misses no change.
+//! - A writer collects the wakers under the lock and wakes them after releasing it.
+//! - A registered reader has already seen everything that concerns it. Until a relevant change clears its flag, a poll
+//!   returns `Pending` without taking the lock.
+//! - A writer may defer work to whoever takes the lock next. Every read applies deferred work first, so no reader sees a
+//!   stale value; and whenever work is deferred, some task that can apply it has been woken.
+
+use std::{
+    future::poll_fn,
+    sync::PoisonError,
+    task::{Context, Poll},
+};
+
+use super::{
+    primitives::{Arc, Mutex, MutexGuard},
+    wait_list::{
+        Interest, SharedWaker, WaitList, Waiter, WaiterSlot, WakeList, drop_waker, shared_waker,
+    },
+};
+
+/// A value that may hold work that a writer has deferred.
+pub(crate) trait ApplyPending {
+    /// Applies the deferred work.
+    fn apply_pending(&mut self);
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared<T> {
+    state: Mutex<State<T>>,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    value: T,
+    wait_list: WaitList,
+    /// The owner applies deferred work when no reader waits for it.
+    owner: Option<WaiterSlot>,
+}
+
+impl<T: ApplyPending> Shared<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self {
+            state: Mutex::new(State {
+                value,
+                wait_list: WaitList::default(),
+                owner: None,
+            }),
+        }
+    }
+
+    /// Takes the lock. A poisoned lock is ignored: a panic leaves a value that can still be read, and its owner ends it.
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the lock and applies deferred work.
+    fn lock_applied(&self) -> MutexGuard<'_, State<T>> {
+        let mut state = self.lock();
+        state.value.apply_pending();
+        state
+    }
+
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&T) -> R) -> R {
+        read(&self.lock_applied().value)
+    }
+
+    /// Changes the value and wakes every waiter.
+    pub(crate) fn modify<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        /// Wakes even if `change` panics: readers must see what it had written by then.
+        struct WakeOnDrop(WakeList);
+        impl Drop for WakeOnDrop {
+            fn drop(&mut self) {
+                self.0.wake();
+            }
+        }
+        // It is declared before the guard, so that an unwind drops the guard first and wakes without the lock.
+        let mut wake_list = WakeOnDrop(WakeList::default());
+        let mut state = self.lock_applied();
+        state.wait_list.notify(Interest::ALL, &mut wake_list.0);
+        let result = change(&mut state.value);
+        drop(state);
+        drop(wake_list);
+        result
+    }
+
+    /// Defers work to the next task that takes the lock. `work` stores it and returns what it will change.
+    ///
+    /// The waiters that it concerns are woken or, if there is none, the owner. One of them will apply the work, so an
+    /// owner that is not needed stays asleep.
+    pub(crate) fn defer(&self, wake_list: &mut WakeList, work: impl FnOnce(&mut T) -> Interest) {
+        let mut state = self.lock();
+        let changed = work(&mut state.value);
+        let State {
+            wait_list, owner, ..
+        } = &mut *state;
+        if !wait_list.notify(changed, wake_list)
+            && let Some(owner) = owner
+        {
+            owner.notify(changed, wake_list);
+        }
+        drop(state);
+        wake_list.wake();
+    }
+
+    /// Changes something that only the owner reads, and wakes the owner.
+    pub(crate) fn notify_owner(&self, change: impl FnOnce(&mut T)) {
+        let mut wake_list = WakeList::default();
+        let mut state = self.lock();
+        change(&mut state.value);
+        if let Some(owner) = &mut state.owner {
+            owner.notify(Interest::ALL, &mut wake_list);
+        }
+        drop(state);
+        wake_list.wake();
+    }
+
+    /// Changes the value for the last time on behalf of the owner, which reads it no more.
+    pub(crate) fn detach_owner(&self, change: impl FnOnce(&mut T)) {
+        let owner = self.lock().owner.take();
+        drop_waker(owner); // it may run foreign code: not under the lock
+        self.modify(change);
+    }
+
+    /// Applies deferred work as the owner until `is_finished` holds.
+    pub(crate) async fn drive(&self, is_finished: impl Fn(&T) -> bool) {
+        let mut registered = None;
+        poll_fn(|cx| self.poll_drive(cx, &mut registered, &is_finished)).await
+    }
+
+    /// One poll of [`drive`](Self::drive). `registered` is the waker that the owner registered last.
+    pub(crate) fn poll_drive(
+        &self,
+        cx: &Context<'_>,
+        registered: &mut Option<SharedWaker>,
+        is_finished: impl Fn(&T) -> bool,
+    ) -> Poll<()> {
+        let mut fresh = None;
+        let waker = shared_waker(cx.waker(), registered.as_ref(), &mut fresh);
+        let mut state = self.lock_applied();
+        if is_finished(&state.value) {
+            return Poll::Ready(());
+        }
+        let replaced = match &mut state.owner {
+            Some(owner) => owner.register(waker),
+            None => {
+                state.owner = Some(WaiterSlot::new(&Waiter::new(Interest::ALL), waker));
+                None
+            }
+        };
+        drop(state);
+        // Dropping a waker may run foreign code: not under the lock.
+        if fresh.is_some() {
+            *registered = fresh;
+        }
+        drop(replaced);
+        Poll::Pending
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waiter_count(&self) -> usize {
+        self.lock().wait_list.len()
+    }
+}
+
+/// What a reader found in a value.
+#[derive(Debug)]
+pub(crate) enum Read<R> {
+    /// Nothing yet: the reader waits.
+    Pending,
+    /// Something, and the value may hold more for this reader.
+    Partial(R),
+    /// Everything there is: another read would find nothing before the next change, so the reader waits at once.
+    CaughtUp(R),
+}
+
+/// One reader of a value. A clone waits on its own; dropping a watcher removes its waker.
+#[derive(Debug)]
+pub(crate) struct Watcher<T: ApplyPending> {
+    shared: Arc<Shared<T>>,
+    waiter: Arc<Waiter>,
+    /// The waker that this watcher registered last.
+    registered: Option<SharedWaker>,
+}
+
+impl<T: ApplyPending> Watcher<T> {
+    /// A watcher that waits for any change.
+    pub(crate) fn new(shared: &Arc<Shared<T>>) -> Self {
+        Self::with_interest(Interest::ALL, shared)
+    }
+
+    /// A watcher that waits for changes of these parts only.
+    pub(crate) fn with_interest(interest: Interest, shared: &Arc<Shared<T>>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            waiter: Waiter::new(interest),
+            registered: None,
+        }
+    }
+
+    /// Reads the value, and waits if `read` finds nothing.
+    ///
+    /// Each poll of a watcher must look for the same thing, since a registered watcher does not read again before a
+    /// change. [`wait_for`](Self::wait_for) starts afresh.
+    pub(crate) fn poll<R>(
+        &mut self,
+        cx: &Context<'_>,
+        read: impl FnOnce(&T) -> Poll<R>,
+    ) -> Poll<R> {
+        self.poll_read(cx, |value| match read(value) {
+            Poll::Ready(found) => Read::Partial(found),
+            Poll::Pending => Read::Pending,
+        })
+    }
+
+    /// As [`poll`](Self::poll). A read that has caught up registers its waker under the same lock, which saves the next
+    /// poll from taking it.
+    pub(crate) fn poll_read<R>(
+        &mut self,
+        cx: &Context<'_>,
+        read: impl FnOnce(&T) -> Read<R>,
+    ) -> Poll<R> {
+        let registered = self.registered.as_ref();
+        let same_task = registered.is_some_and(|waker| waker.will_wake(cx.waker()));
+        if same_task && self.waiter.is_waiting() {
+            return Poll::Pending;
+        }
+        let mut fresh = None;
+        let waker = shared_waker(cx.waker(), registered, &mut fresh);
+        let mut state = self.shared.lock_applied();
+        let (found, waits) = match read(&state.value) {
+            Read::Pending => (Poll::Pending, true),
+            Read::Partial(found) => (Poll::Ready(found), false),
+            Read::CaughtUp(found) => (Poll::Ready(found), true),
+        };
+        let mut replaced = None;
+        if waits {
+            replaced = state.wait_list.register(&self.waiter, waker);
+        } else {
+            self.waiter.clear();
+        }
+        drop(state);
+        // Dropping a waker may run foreign code, which may read this very value: not under the lock.
+        if fresh.is_some() {
+            self.registered = fresh;
+        }
+        drop(replaced);
+        found
+    }
+
+    /// Waits until `read` finds something.
+    pub(crate) async fn wait_for<R>(&mut self, mut read: impl FnMut(&T) -> Option<R>) -> R {
+        self.registered = None;
+        poll_fn(|cx| self.poll(cx, |value| read(value).map_or(Poll::Pending, Poll::Ready))).await
+    }
+}
+
+impl<T: ApplyPending> Clone for Watcher<T> {
+    fn clone(&self) -> Self {
+        Self::with_interest(self.waiter.interest(), &self.shared)
+    }
+}
+
+impl<T: ApplyPending> Drop for Watcher<T> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        let slot = state.wait_list.remove(&self.waiter);
+        // Dropping a waker may run foreign code: not under the lock.
+        drop(state);
+        drop(slot);
+    }
+}
