@@ -159,7 +159,7 @@ impl Client {
     /// use unbraid_http::{Client, Request};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn main() -> Result<(), unbraid::BoxError> {
     /// let mut body = Client::from_env()?.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
     /// while let Some(bytes) = body.next().await {
     ///     print!("{}", String::from_utf8_lossy(&bytes?));

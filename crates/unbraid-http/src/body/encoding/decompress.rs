@@ -213,5 +213,6 @@ impl AsyncRead for Input {
     }
 }
 
-#[cfg(all(test, feature = "gzip", feature = "brotli", feature = "zstd"))]
+#[cfg(test)]
+#[cfg(all(feature = "gzip", feature = "brotli", feature = "zstd"))]
 mod tests;

@@ -58,7 +58,7 @@ fn parts(count: usize, length: usize) -> Vec<Vec<u8>> {
     let mut state = 1_u32;
     let mut byte = |index: usize| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        if index % 2 == 0 {
+        if index.is_multiple_of(2) {
             b'a'
         } else {
             (state >> 24) as u8
