@@ -399,3 +399,6 @@ impl fmt::Debug for ClientBuilder {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -168,7 +168,7 @@ async fn no_request_is_sent_again_once_a_response_has_begun() {
 }
 
 #[tokio::test]
-async fn a_partial_head_is_the_begin_of_a_response() {
+async fn a_partial_head_is_the_beginning_of_a_response() {
     let server = Server::raw(|mut socket| async move {
         read_request(&mut socket).await;
         socket.write_all(b"HTTP/1.1 200 O").await.unwrap();
