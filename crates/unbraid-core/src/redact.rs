@@ -1,4 +1,4 @@
-//! What is replaced in the errors that a server reports, before anything keeps or prints them.
+//! Replaces secrets in the errors that a server reports, before anything stores or prints them.
 
 use std::{borrow::Cow, fmt, panic::RefUnwindSafe, sync::Arc};
 
@@ -10,12 +10,12 @@ type Replace = dyn Fn(&str) -> String + Send + Sync + RefUnwindSafe;
 
 /// Replaces secrets in what a server reports as an error.
 ///
-/// Servers repeat in their errors what they were sent, API keys included. The core knows no keys, so whoever sends them
-/// gives a function that replaces them in a text. It is applied to every error of the server, and to the other fields of its
-/// event, before they are kept: so the secret is in no [`ServerError`](crate::ServerError), neither in its message nor in its
-/// body, type, code, `Display` or `Debug`, and in no JSON that is made of it. The text of answers is not changed.
+/// Servers repeat in their errors what they received, including API keys. The core does not know the keys, so the sender of
+/// the request provides a function that replaces them in a text. It is applied to every error of the server, and to the other
+/// fields of its event, before they are stored. Thus no [`ServerError`](crate::ServerError) contains the secret: neither its
+/// message, body, type and code, nor its `Display`, `Debug` and JSON. The text of choices is not changed.
 ///
-/// Of an error that is passed through it the first [`MAX_REDACTED_BYTES`] bytes are kept.
+/// Only the first [`MAX_REDACTED_BYTES`] bytes of an error that is passed to the function are kept.
 ///
 /// # Examples
 ///
@@ -33,16 +33,34 @@ type Replace = dyn Fn(&str) -> String + Send + Sync + RefUnwindSafe;
 pub struct Redact(Option<Arc<Replace>>);
 
 impl Redact {
-    /// A redaction by a function that gives a text without the secrets in it.
+    /// Creates a redaction from a function that returns a text without its secrets.
     ///
-    /// It is called with each text of an error, and with an error's JSON as a whole, so that it also sees secrets that are
-    /// escaped or split.
+    /// The function is called with each string of an error, and with the complete JSON of the error. So it also sees secrets
+    /// that are escaped, or split over several strings.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let redact = unbraid_core::Redact::new(|text| text.replace("sk-1234", "[key]"));
+    /// assert_eq!(format!("{redact:?}"), "Redact(..)");
+    /// ```
     #[must_use]
     pub fn new(replace: impl Fn(&str) -> String + Send + Sync + RefUnwindSafe + 'static) -> Self {
         Self(Some(Arc::new(replace)))
     }
 
-    /// Both of them, this one first.
+    /// Combines two redactions. This one is applied first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::Redact;
+    ///
+    /// let keys = Redact::new(|text| text.replace("sk-1234", "[key]"));
+    /// let names = Redact::new(|text| text.replace("alice", "[name]"));
+    /// let both = keys.and(names);
+    /// # drop(both);
+    /// ```
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self.0, other.0) {
@@ -52,8 +70,8 @@ impl Redact {
         }
     }
 
-    /// The update without secrets, if it reports an error or is no part of a completion: what is neither may be an error in
-    /// a shape that nobody knows. `None` if nothing has to be replaced.
+    /// Returns the update without secrets, if it reports an error or does not belong to a completion: such an event may be an
+    /// error in an unknown format. Returns `None` if nothing has to be replaced.
     #[doc(hidden)]
     #[must_use]
     pub fn update(&self, update: &Update<'_>) -> Option<Update<'static>> {
@@ -62,14 +80,14 @@ impl Redact {
         if !foreign && update.error.is_none() {
             return None;
         }
-        let mut pass = Pass::new(replace);
-        let error = update.error.as_deref().and_then(|raw| pass.json(raw));
+        let mut redaction = Redaction::new(replace);
+        let error = update.error.as_deref().and_then(|raw| redaction.json(raw));
         let fields = update.metadata.iter().enumerate();
-        // The key of an error's field is as much of the server's choosing as its value.
+        // The server chooses the name of an error's field as well as its value.
         let fields: Vec<_> = fields
-            .filter_map(|(at, (key, raw))| {
-                let (key, raw) = (pass.replaced(key), pass.json(raw));
-                (key.is_some() || raw.is_some()).then_some((at, key, raw))
+            .filter_map(|(index, (key, raw))| {
+                let (key, raw) = (redaction.replaced(key), redaction.json(raw));
+                (key.is_some() || raw.is_some()).then_some((index, key, raw))
             })
             .collect();
         if error.is_none() && fields.is_empty() {
@@ -77,44 +95,46 @@ impl Redact {
         }
         let mut update = update.clone();
         update.error = error.map(Cow::Owned).or(update.error);
-        for (at, key, raw) in fields {
-            if let Some(field) = update.metadata.get_mut(at) {
+        for (index, key, raw) in fields {
+            if let Some(field) = update.metadata.get_mut(index) {
                 field.0 = key.map_or_else(|| field.0.clone(), Cow::Owned);
                 field.1 = raw.map_or_else(|| field.1.clone(), Cow::Owned);
             }
         }
-        Some(update.into_owned()) // what was cut is not copied first
+        Some(update.into_owned()) // after truncated texts were replaced, so that they are not copied
     }
 }
 
-/// One error on its way through the function, with what is left of its bound.
-struct Pass<'r> {
+/// Redacts one error, within a bound.
+struct Redaction<'r> {
     replace: &'r Replace,
-    left: usize,
+    /// How many more bytes are kept.
+    remaining: usize,
 }
 
-impl<'r> Pass<'r> {
+impl<'r> Redaction<'r> {
     fn new(replace: &'r Replace) -> Self {
         Self {
             replace,
-            left: MAX_REDACTED_BYTES,
+            remaining: MAX_REDACTED_BYTES,
         }
     }
 
-    /// Raw JSON without secrets; `None` if it stays as it is.
+    /// Redacts raw JSON. Returns `None` if it does not change.
     fn json(&mut self, raw: &str) -> Option<String> {
-        let value = to_value(raw).unwrap_or_else(|| Value::from(self.cut(raw)));
-        if raw.len() > self.left {
-            return Some(self.whole(value).to_string()); // without a copy of what may be 32 MiB
+        let value = to_value(raw).unwrap_or_else(|| Value::from(self.truncate(raw)));
+        if raw.len() > self.remaining {
+            return Some(self.document(value).to_string()); // without a clone of up to 32 MiB
         }
-        // Of equal keys a `Value` holds the last one only.
+        // The raw text is checked as well, because a `Value` keeps only the last one of equal keys.
         let same = (self.replace)(raw) == raw;
-        let redacted = self.whole(value.clone());
+        let redacted = self.document(value.clone());
         (!same || redacted != value).then(|| redacted.to_string())
     }
 
-    /// Text by text, so that the shape stays; then as a whole, for a secret that lies across several of them.
-    fn whole(&mut self, value: Value) -> Value {
+    /// Redacts each string, which keeps the structure, and then the complete text, for a secret that is split over several
+    /// strings.
+    fn document(&mut self, value: Value) -> Value {
         let value = self.value(value);
         let json = value.to_string();
         match self.replaced(&json) {
@@ -124,9 +144,9 @@ impl<'r> Pass<'r> {
     }
 
     fn value(&mut self, value: Value) -> Value {
-        self.left = self.left.saturating_sub(1);
+        self.remaining = self.remaining.saturating_sub(1);
         match value {
-            Value::String(text) => Value::String(self.text(&text)),
+            Value::String(text) => Value::String(self.string(&text)),
             Value::Number(number) => match self.replaced(&number.to_string()) {
                 Some(text) => Value::String(text),
                 None => Value::Number(number),
@@ -134,7 +154,7 @@ impl<'r> Pass<'r> {
             Value::Array(values) => {
                 let mut kept = Vec::new();
                 for value in values {
-                    if self.left == 0 {
+                    if self.remaining == 0 {
                         break;
                     }
                     kept.push(self.value(value));
@@ -144,10 +164,10 @@ impl<'r> Pass<'r> {
             Value::Object(fields) => {
                 let mut kept = Map::new();
                 for (key, value) in fields {
-                    if self.left == 0 {
+                    if self.remaining == 0 {
                         break;
                     }
-                    let key = self.text(&key);
+                    let key = self.string(&key);
                     kept.insert(key, self.value(value));
                 }
                 Value::Object(kept)
@@ -156,17 +176,18 @@ impl<'r> Pass<'r> {
         }
     }
 
-    fn text(&mut self, text: &str) -> String {
-        let text = self.cut(text);
-        self.left = self.left.saturating_sub(text.len());
+    fn string(&mut self, text: &str) -> String {
+        let text = self.truncate(text);
+        self.remaining = self.remaining.saturating_sub(text.len());
         (self.replace)(text)
     }
 
-    /// As much of a text as the bound leaves.
-    fn cut<'t>(&self, text: &'t str) -> &'t str {
-        let end = self.left.min(text.len());
-        let cut = (0..4).find_map(|back| text.get(..end.saturating_sub(back)));
-        cut.unwrap_or_default()
+    /// Returns as much of a text as the bound permits.
+    fn truncate<'t>(&self, text: &'t str) -> &'t str {
+        let end = self.remaining.min(text.len());
+        // A character has at most 4 bytes.
+        let truncated = (0..4).find_map(|back| text.get(..end.saturating_sub(back)));
+        truncated.unwrap_or_default()
     }
 
     fn replaced(&self, text: &str) -> Option<String> {
@@ -175,7 +196,7 @@ impl<'r> Pass<'r> {
     }
 }
 
-/// Two are equal if they are the same function.
+/// Two redactions are equal if they share the same function.
 impl PartialEq for Redact {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -188,7 +209,7 @@ impl PartialEq for Redact {
 
 impl Eq for Redact {}
 
-/// By hand: what the function holds is secret.
+/// Prints no details: the function contains the secrets.
 impl fmt::Debug for Redact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {

@@ -1,4 +1,4 @@
-//! The body of an answer, for who wants its bytes as well.
+//! The body of a response as bytes.
 
 mod encoding;
 mod first_byte;
@@ -14,15 +14,14 @@ use futures::{Stream, StreamExt};
 use unbraid::{BoxError, Completions, CompletionsBuilder, Redact};
 
 pub(crate) use self::{
-    encoding::{ACCEPTED, Incoming, incoming},
+    encoding::{ACCEPTED_ENCODINGS, ByteStream, byte_stream},
     first_byte::FirstByte,
 };
-use crate::response::Answer;
 
-/// The body of a successful answer: its bytes as they come, unpacked if they were compressed.
+/// The body of a successful response: its bytes as they arrive, decompressed.
 ///
-/// [`Client::open`](crate::Client::open) gives it, to be recorded or forwarded while it is read. Dropping it before its end closes the
-/// connection. If its first byte is late, by the client's settings, its error is a
+/// [`Client::open`](crate::Client::open) returns it, to be recorded or forwarded while it is read. Dropping it before its end
+/// closes the connection. If its first byte does not arrive within the client's timeout, the stream returns a
 /// [`StreamError::TimedOut`](unbraid::StreamError::TimedOut).
 ///
 /// # Examples
@@ -38,41 +37,58 @@ use crate::response::Answer;
 /// let client = Client::from_env()?;
 /// let body = client.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
 /// let mut file = File::create("answer.sse")?;
-/// let settings = body.settings();
+/// let config = body.stream_config();
 /// let recorded = body.and_then(move |bytes| {
 ///     let written = file.write_all(&bytes);
 ///     async { Ok(written.map(|()| bytes)?) }
 /// });
-/// println!("{}", settings.from_byte_stream(recorded).first().await?.text().await?);
+/// println!("{}", config.from_byte_stream(recorded).first().await?.text().await?);
 /// # Ok(())
 /// # }
 /// ```
 pub struct Body {
     bytes: FirstByte,
-    settings: CompletionsBuilder,
+    config: CompletionsBuilder,
     redact: Redact,
 }
 
 impl Body {
-    pub(crate) fn new(answer: Answer, settings: CompletionsBuilder, redact: Redact) -> Self {
+    pub(crate) fn new(bytes: FirstByte, config: CompletionsBuilder, redact: Redact) -> Self {
         Self {
-            bytes: answer.body(),
-            settings,
+            bytes,
+            config,
             redact,
         }
     }
 
-    /// How this body is to be read: the client's settings, what was asked, and what is left of the total timeout.
+    /// Returns how to read this body: the client's [`stream_config`](crate::ClientBuilder::stream_config), how many choices
+    /// were requested, and the rest of the total timeout.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use futures::TryStreamExt;
+    /// use unbraid_http::{Client, Request};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), unbraid_http::Error> {
+    /// let body = Client::from_env()?.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
+    /// let config = body.stream_config();
+    /// let counted = body.inspect_ok(|bytes| eprintln!("{} bytes", bytes.len()));
+    /// println!("{}", config.from_byte_stream(counted).first().await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
-    pub fn settings(&self) -> CompletionsBuilder {
-        self.settings.clone()
+    pub fn stream_config(&self) -> CompletionsBuilder {
+        self.config.clone()
     }
 
-    /// What hides the client's secrets in the errors that the server reports within the body.
+    /// Returns the function that replaces the client's secrets in the errors that the server reports within the body.
     ///
-    /// The [settings](Self::settings) have it already. Whoever reads the bytes in another way, by [`Demux`](unbraid::Demux) or
-    /// [`Updates::with_config`](unbraid::Updates::with_config), gives it with the [options](unbraid::Config::redact). The bytes themselves are
-    /// those of the server.
+    /// The [`stream_config`](Self::stream_config) contains it already. Pass it on in [`Config::redact`](unbraid::Config::redact)
+    /// if [`Demux`](unbraid::Demux) or [`Updates::with_config`](unbraid::Updates::with_config) reads the bytes. The bytes
+    /// themselves are not changed.
     ///
     /// # Examples
     ///
@@ -84,8 +100,8 @@ impl Body {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let client = Client::from_env()?;
     /// let body = client.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
-    /// let options = Config::default().with_redact(body.redact());
-    /// let mut updates = Updates::with_config(body, &options);
+    /// let config = Config::default().with_redact(body.redact());
+    /// let mut updates = Updates::with_config(body, &config);
     /// while let Some(update) = updates.next().await {
     ///     println!("{:?}", update?);
     /// }
@@ -98,9 +114,22 @@ impl Body {
     }
 
     /// Reads the body, as [`Client::send`](crate::Client::send) does.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use unbraid_http::{Client, Request};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), unbraid_http::Error> {
+    /// let body = Client::from_env()?.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
+    /// println!("{}", body.into_completions().first().await?.text().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn into_completions(self) -> Completions {
-        self.settings.from_byte_stream(self.bytes)
+        self.config.from_byte_stream(self.bytes)
     }
 }
 
@@ -112,7 +141,7 @@ impl Stream for Body {
     }
 }
 
-/// By hand: what has come is nobody's log entry.
+/// Prints no field: the bytes are payload.
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Body").finish_non_exhaustive()

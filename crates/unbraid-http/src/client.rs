@@ -2,28 +2,25 @@
 
 mod builder;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use serde_json::Value;
-use unbraid::{Completions, CompletionsBuilder, TimedOut, Timeout};
+use unbraid::Completions;
 
 pub use self::builder::ClientBuilder;
 use crate::{
     body::Body,
-    endpoint::Endpoint,
     error::{BuildError, HttpError},
-    fan_out::{self, ChoiceStrategy, Native},
-    limits::FIRST_BYTE_TIMEOUT,
-    request::Request,
-    secrets::Secrets,
-    send,
+    fan_out::FanOut,
+    request::{ChoiceStrategy, Request},
 };
 
 /// Sends requests to one OpenAI-compatible endpoint.
 ///
-/// A clone is the same client, with the same connections. Dropping it ends no completion that is being read.
+/// A clone is the same client and uses the same connections. Dropping a client ends no completion that is being read.
 ///
-/// It needs a tokio runtime that has network and timers, as `#[tokio::main]` makes one.
+/// A client needs a tokio runtime with I/O and time drivers, such as that of `#[tokio::main]`. It brings its own TLS provider:
+/// none has to be installed.
 ///
 /// # Examples
 ///
@@ -47,48 +44,33 @@ use crate::{
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
-
-pub(crate) struct Inner {
-    pub(crate) http: reqwest::Client,
-    pub(crate) endpoint: Endpoint,
-    /// What no error may repeat.
-    pub(crate) secrets: Secrets,
-    pub(crate) retries: u32,
-    pub(crate) max_requests: usize,
-    pub(crate) native: Native,
-    pub(crate) timeouts: Timeouts,
-    /// How the stream of each answer is read.
-    pub(crate) settings: CompletionsBuilder,
-}
-
-/// The client's own timeouts, as they were given.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Timeouts {
-    pub(crate) first_byte: Option<Duration>,
-    pub(crate) idle: Option<Duration>,
-    pub(crate) total: Option<Duration>,
-}
-
-impl Timeouts {
-    /// How long the first byte may take, of a head and of a body: an idle timeout covers it unless it has one of its own.
-    pub(crate) fn first_byte(self) -> TimedOut {
-        let (timeout, after) = match (self.first_byte, self.idle) {
-            (Some(after), _) => (Timeout::FirstByte, after),
-            (None, Some(after)) => (Timeout::Idle, after),
-            (None, None) => (Timeout::FirstByte, FIRST_BYTE_TIMEOUT),
-        };
-        TimedOut::new(timeout, after)
-    }
-}
+pub struct Client(Arc<FanOut>);
 
 impl Client {
-    /// Settings before the first request. Without any, requests go to OpenAI, without a key.
+    /// Returns a builder. Without any configuration, requests are sent to OpenAI without a key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_http::Client;
+    ///
+    /// let client = Client::builder().base_url("http://localhost:8000/v1").build()?;
+    /// # drop(client);
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
     pub fn builder() -> ClientBuilder {
         ClientBuilder::new()
     }
 
-    /// A client by the variables `OPENAI_BASE_URL` and `OPENAI_API_KEY`; see [`ClientBuilder::from_env`].
+    /// Creates a client from the variables `OPENAI_BASE_URL` and `OPENAI_API_KEY`; see [`ClientBuilder::from_env`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// let client = unbraid_http::Client::from_env()?;
+    /// # drop(client);
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -97,7 +79,17 @@ impl Client {
         ClientBuilder::from_env().build()
     }
 
-    /// A client for one deployment at Azure; see [`ClientBuilder::azure`].
+    /// Creates a client for one deployment at Azure; see [`ClientBuilder::azure`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_http::Client;
+    ///
+    /// let client = Client::azure("https://example.openai.azure.com", "my-gpt", "2024-10-21", "a key")?;
+    /// # drop(client);
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -113,11 +105,11 @@ impl Client {
             .build()
     }
 
-    /// Sends a request and gives its completions as soon as the head of a successful answer has come.
+    /// Sends a request and returns its completions as soon as the head of a successful response has arrived.
     ///
-    /// Requests that were surely not answered are sent again, within bounds; none is once an answer has begun. With
-    /// [`ChoiceStrategy::FanOut`] it waits until the first of the answers has begun. If none does, because every request is refused, the
-    /// error is that of a request, as it is with [`ChoiceStrategy::Native`].
+    /// Requests that certainly got no response are sent again, within [`limits`](crate::limits). None is sent again once a
+    /// response has begun. With [`ChoiceStrategy::FanOut`] this method waits until the first of the responses has begun. If
+    /// none does, because every request failed, it returns the error of one of them, as with [`ChoiceStrategy::Native`].
     ///
     /// # Examples
     ///
@@ -126,39 +118,55 @@ impl Client {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), unbraid_http::BuildError> {
-    /// let nowhere = Client::builder().base_url("http://127.0.0.1:1/v1").proxy_from_env(false);
-    /// let client = nowhere.retries(0).build()?;
-    /// let refused = client.send(&Request::chat("a model").user("Hello?")).await.unwrap_err();
-    /// assert!(matches!(refused, HttpError::Connect { .. }));
-    /// assert_eq!(refused.to_string(), "no connection to 127.0.0.1:1");
+    /// let builder = Client::builder().base_url("http://127.0.0.1:1/v1").proxy_from_env(false);
+    /// let client = builder.retries(0).build()?;
+    /// let error = client.send(&Request::chat("a model").user("Hello?")).await.unwrap_err();
+    /// assert!(matches!(error, HttpError::Connect { .. }));
+    /// assert_eq!(error.to_string(), "no connection to 127.0.0.1:1");
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     ///
-    /// [`HttpError`]: there is no answer, its status is no success, or it is a web page. What else is wrong with the body of
-    /// a success is reported by the handles. [`HttpError::TooManyChoices`] if a fan-out would take more requests than
-    /// [`MAX_FAN_OUT`](crate::limits::MAX_FAN_OUT).
+    /// [`HttpError`] if there is no response, if its status is not a success, or if it is a web page. Any other problem with
+    /// the body of a success is reported by the handles. [`HttpError::TooManyChoices`] if a fan-out would need more requests
+    /// than [`MAX_FAN_OUT`](crate::limits::MAX_FAN_OUT).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the connection; the server may have begun to answer, and may bill it.
+    /// Dropping the future closes the connection. The server may have begun to respond, and may bill it.
     pub async fn send(&self, request: &Request) -> Result<Completions, HttpError> {
         let n = request.get("n").and_then(Value::as_u64).unwrap_or(1);
         let n = u32::try_from(n).unwrap_or(u32::MAX);
-        match request.asked_by() {
-            ChoiceStrategy::FanOut => Box::pin(fan_out::begun(&self.0, request, n)).await,
-            ChoiceStrategy::Auto if n > 1 => Box::pin(fan_out::auto(&self.0, request, n)).await,
+        match request.strategy() {
+            ChoiceStrategy::FanOut => Box::pin(self.0.start_and_wait(request, n)).await,
+            ChoiceStrategy::Auto if n > 1 => Box::pin(self.0.send_auto(request, n)).await,
             ChoiceStrategy::Native | ChoiceStrategy::Auto => {
                 Ok(self.open(request).await?.into_completions())
             }
         }
     }
 
-    /// The same, but gives the body of the answer as bytes, for who wants to record or forward them.
+    /// Sends a request and returns the body of the response as bytes, to record or forward them.
     ///
-    /// It is one request whatever its [`ChoiceStrategy`] are, since there is one body.
+    /// This is one request with any [`ChoiceStrategy`], because there is one body.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use futures::StreamExt;
+    /// use unbraid_http::{Client, Request};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), unbraid::BoxError> {
+    /// let mut body = Client::from_env()?.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
+    /// while let Some(bytes) = body.next().await {
+    ///     print!("{}", String::from_utf8_lossy(&bytes?));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -168,32 +176,58 @@ impl Client {
     ///
     /// As [`send`](Self::send).
     pub async fn open(&self, request: &Request) -> Result<Body, HttpError> {
-        // Boxed: the machinery of a connection would lie on the caller's stack.
-        Box::pin(send::open(&self.0, request)).await
+        // Boxed, because the state of a connection would make the caller's future large.
+        Box::pin(self.0.sender.open(request)).await
     }
 
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
-        &self.0
+    /// Sends `n` requests for one choice each, and returns them as one completion with `n` choices.
+    ///
+    /// A request with a list of prompts gets `n` choices for each of them, in their order. The completion differs from that of
+    /// one request with `n` only in its bill: **the prompt is paid `n` times**, and [`usage`](Completions::usage) is the sum. A
+    /// `seed` increases from choice to choice, because equal seeds would give equal answers.
+    ///
+    /// A request that fails is the error of its choice, with an [`HttpError`] as its cause (see [`HttpError::find_in`]). Each
+    /// request is retried on its own. Cancelling a choice closes its connection. At most
+    /// [`ClientBuilder::max_requests`] run at once; the others wait.
+    ///
+    /// If a server returns several choices for one of the requests, the first counts, and the others are refused with a
+    /// warning. For a server that counts tokens in `index`, set
+    /// [`expect_choices(1)`](unbraid::CompletionsBuilder::expect_choices) in the
+    /// [`stream_config`](ClientBuilder::stream_config): then the indices of each response are read as one choice.
+    ///
+    /// This method does not wait and does not fail. Without a runtime, or with more requests than
+    /// [`MAX_FAN_OUT`](crate::limits::MAX_FAN_OUT), the completion is closed with that error. [`send`](Self::send) with
+    /// [`ChoiceStrategy::FanOut`] waits for the first response instead, and returns an error if every request failed.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use unbraid_http::{Client, Request};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::from_env()?;
+    /// let completions = client.fan_out(&Request::chat("a-model-without-n").user("Name a color."), 8);
+    /// let first = completions.first_finished(1).await; // closes the other seven connections
+    /// println!("{}", first[0].message.content);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn fan_out(&self, request: &Request, n: u32) -> Completions {
+        self.0.start(request, n)
     }
 }
 
-impl From<Arc<Inner>> for Client {
-    fn from(inner: Arc<Inner>) -> Self {
-        Self(inner)
-    }
-}
-
-/// By hand: that of the client inside may show what a proxy's address holds.
+/// Prints selected fields: the `Debug` of reqwest's client may contain the credentials of a proxy.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sender = &self.0.sender;
         f.debug_struct("Client")
-            .field("endpoint", &self.0.endpoint)
-            .field("retries", &self.0.retries)
-            .field("timeouts", &self.0.timeouts)
-            .field("settings", &self.0.settings)
+            .field("endpoint", &sender.endpoint)
+            .field("retries", &sender.retries)
+            .field("timeouts", &sender.timeouts)
+            .field("stream_config", &sender.stream_config)
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! Where requests go: the two addresses below a base URL, and the header that carries the key.
+//! The destination of requests: the two addresses below a base URL, and the header that carries the key.
 
 use std::fmt;
 
@@ -16,29 +16,33 @@ pub(crate) struct Endpoint {
     text: Url,
 }
 
-/// The key, and the header it goes into. It is shown nowhere.
+/// The key. `Debug` does not print it.
 #[derive(Clone)]
 pub(crate) struct ApiKey(String);
 
 impl Endpoint {
-    /// The addresses below a base URL such as `https://api.openai.com/v1`; its query is kept.
+    /// The addresses below a base URL such as `https://api.openai.com/v1`. Its query is kept.
     pub(crate) fn new(base: &str) -> Result<Self, BuildError> {
         let base = parse(base)?;
         Ok(Self {
-            chat: below(&base, &["chat", "completions"])?,
-            text: below(&base, &["completions"])?,
+            chat: append(&base, &["chat", "completions"])?,
+            text: append(&base, &["completions"])?,
         })
     }
 
-    /// The addresses of one deployment of a resource at Azure.
+    /// The addresses of one deployment of an Azure resource.
     pub(crate) fn azure(base: &str, deployment: &str, version: &str) -> Result<Self, BuildError> {
-        let mut base = below(&parse(base)?, &["openai", "deployments", deployment])?;
+        let mut base = append(&parse(base)?, &["openai", "deployments", deployment])?;
         base.query_pairs_mut().append_pair("api-version", version);
         Self::new(base.as_str())
     }
 
     pub(crate) fn add_to(&self, secrets: &mut Secrets) {
         secrets.add_url(&self.chat);
+    }
+
+    pub(crate) fn needs_tls(&self) -> bool {
+        self.chat.scheme() == "https"
     }
 
     pub(crate) fn url(&self, kind: Kind) -> Url {
@@ -55,18 +59,18 @@ fn parse(base: &str) -> Result<Url, BuildError> {
     })?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        // `localhost:8000` is a URL of the scheme `localhost`.
+        // `localhost:8000` parses as a URL with the scheme `localhost`.
         _ => Err(BuildError::Url {
             why: "it does not begin with http:// or https://".to_owned(),
         }),
     }
 }
 
-fn below(base: &Url, path: &[&str]) -> Result<Url, BuildError> {
+fn append(base: &Url, path: &[&str]) -> Result<Url, BuildError> {
     let mut url = base.clone();
     url.path_segments_mut()
         .map_err(|()| BuildError::Url {
-            why: "nothing can stand below it".to_owned(),
+            why: "it cannot have a path".to_owned(),
         })?
         .pop_if_empty()
         .extend(path);
@@ -74,24 +78,24 @@ fn below(base: &Url, path: &[&str]) -> Result<Url, BuildError> {
 }
 
 impl ApiKey {
-    /// A key as it stands in a file or a variable, perhaps with a line end; `None` if it is empty.
+    /// Trims a key, because files and variables often end with a line end. Returns `None` if it is empty then.
     pub(crate) fn new(key: &str) -> Option<Self> {
         let key = key.trim();
         (!key.is_empty()).then(|| Self(key.to_owned()))
     }
 
-    /// As a bearer token, or bare where the header is one of its own.
+    /// The header that carries the key: a bearer token, or the bare key in the given header.
     pub(crate) fn header(
         &self,
-        own: Option<&HeaderName>,
+        key_header: Option<&HeaderName>,
     ) -> Result<(HeaderName, HeaderValue), BuildError> {
-        let text = match own {
+        let text = match key_header {
             Some(_) => self.0.clone(),
             None => format!("Bearer {}", self.0),
         };
         let mut value = HeaderValue::try_from(text).map_err(|_| BuildError::Key)?;
         value.set_sensitive(true);
-        Ok((own.cloned().unwrap_or(AUTHORIZATION), value))
+        Ok((key_header.cloned().unwrap_or(AUTHORIZATION), value))
     }
 
     pub(crate) fn add_to(&self, secrets: &mut Secrets) {
@@ -105,7 +109,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// The query of an address may hold a key, too.
+/// Prints the host only: the path and the query of an address may contain a key.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Endpoint({})", self.chat.host_str().unwrap_or_default())

@@ -1,208 +1,112 @@
-//! Why no stream of completions came. Neither the key nor any payload is in the text of an error.
+//! The errors of this crate. No message contains the key or any payload.
 
-use std::{error::Error as StdError, sync::Arc};
+mod build;
+mod http;
 
-use unbraid::TimedOut;
+use unbraid::{ChoiceError, JsonError, StreamError};
 
-use crate::{request::RequestError, status::StatusError};
+pub use self::{build::BuildError, http::HttpError};
+use crate::request::RequestError;
 
-/// A cause that another crate reported.
-type Source = Arc<dyn StdError + Send + Sync>;
-
-/// Why a request brought no stream.
-///
-/// What happens later, in the stream itself, is told by the handles of [`Completions`](unbraid::Completions).
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum HttpError {
-    /// The client cannot be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// The value is no request.
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    /// No async runtime runs on this thread, so nothing can be sent.
-    #[error("no tokio runtime runs on this thread")]
-    NoRuntime,
-    /// The runtime has no time driver: it was built without `enable_time`.
-    #[error("the runtime has no time driver, which connections need")]
-    NoTimeDriver,
-    /// No connection came about: the name is unknown, the port is closed, it took too long.
-    #[error("no connection to {host}")]
-    Connect {
-        /// Host and port.
-        host: String,
-        /// What the network says.
-        #[source]
-        source: Source,
-    },
-    /// The server was reached, but it speaks no TLS, or shows no certificate that is trusted.
-    #[error("no TLS with {host}")]
-    Tls {
-        /// Host and port.
-        host: String,
-        /// What the handshake says.
-        #[source]
-        source: Source,
-    },
-    /// A timeout passed before the answer began.
-    #[error(transparent)]
-    TimedOut(TimedOut),
-    /// The connection was lost, or broke the protocol, before the answer began. The server may have seen the request, so
-    /// it is not sent again.
-    #[error("the connection to {host} failed before an answer came")]
-    Transport {
-        /// Host and port.
-        host: String,
-        /// What the connection says.
-        #[source]
-        source: Source,
-    },
-    /// The server answered with a status other than success.
-    #[error(transparent)]
-    Status(StatusError),
-    /// The status is a success, but the body is a web page: the address is that of a front end, or a login stands before it.
-    #[error("a web page came, and no stream of completions: {0}")]
-    UnexpectedHtml(StatusError),
-    /// A fan-out would take a request for each choice, and these would be too many. Nothing was sent.
-    #[error("a fan-out of {requested} requests exceeds the limit of {max}")]
-    TooManyChoices {
-        /// How many requests it would take: one for each choice of each prompt.
-        requested: u64,
-        /// The limit, [`MAX_FAN_OUT`](crate::limits::MAX_FAN_OUT).
-        max: u32,
-    },
-}
-
-/// Why a client cannot be built.
+/// Any error of a program that sends requests and reads their responses; `?` converts each of them into it.
 ///
 /// # Examples
 ///
-/// ```
-/// use unbraid_http::Client;
+/// ```no_run
+/// use unbraid_http::{Client, Error, Request};
 ///
-/// let refused = Client::builder().base_url("localhost:8000/v1").build().unwrap_err();
-/// assert_eq!(refused.to_string(), "the base URL cannot be used: it does not begin with http:// or https://");
+/// #[derive(serde::Deserialize)]
+/// struct City {
+///     name: String,
+/// }
+///
+/// async fn capital(country: &str) -> Result<City, Error> {
+///     let client = Client::from_env()?; // BuildError
+///     let request = Request::chat("gpt-4o-mini")
+///         .user(format!("What is the capital of {country}? Answer as {{\"name\": ..}}."))
+///         .fields(&serde_json::json!({ "response_format": { "type": "json_object" } }))?; // RequestError
+///     let completions = client.send(&request).await?; // HttpError
+///     let choice = completions.first().await?; // StreamError
+///     println!("{}", choice.text().await?); // ChoiceError
+///     Ok(choice.content_json().parse().await?) // JsonError
+/// }
+/// # drop(capital("France"));
 /// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum BuildError {
-    /// The base URL. It is not repeated here: people put keys into it.
-    #[error("the base URL cannot be used: {why}")]
-    Url {
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The key holds what no header can: a line end within, or letters beyond ASCII.
-    #[error("the key holds characters that a header cannot carry")]
-    Key,
-    /// The name or the value of a further header.
-    #[error("header {name:?} cannot be sent")]
-    Header {
-        /// Its name as it was given.
-        name: String,
-    },
-    /// The TLS library, or a root certificate.
-    #[error("TLS cannot be set up")]
-    Tls(#[source] Source),
+pub enum Error {
+    /// No stream was returned: the client, the request, the connection or the server's response is at fault.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The stream as a whole failed.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// One choice failed.
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    /// A JSON text that the model wrote cannot be used.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// An error of a later version of unbraid that none of the other variants covers.
+    #[error(transparent)]
+    Other(unbraid::Error),
 }
 
-impl HttpError {
-    /// One lower-case word for the kind of error, as the command line prints it.
+impl Error {
+    /// Returns the error of the request, also if it is the cause of the error of a stream or a choice.
     ///
     /// # Examples
     ///
     /// ```
-    /// assert_eq!(unbraid_http::HttpError::NoRuntime.as_str(), "no_runtime");
-    /// ```
-    #[must_use]
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Build(_) => "build",
-            Self::Request(_) => "request",
-            Self::NoRuntime => "no_runtime",
-            Self::NoTimeDriver => "no_time_driver",
-            Self::Connect { .. } => "connect",
-            Self::Tls { .. } => "tls",
-            Self::TimedOut(_) => "timed_out",
-            Self::Transport { .. } => "transport",
-            Self::Status(_) => "status",
-            Self::UnexpectedHtml(_) => "page",
-            Self::TooManyChoices { .. } => "too_many_choices",
-        }
-    }
-
-    /// The error of a request that stands behind another error: that of a choice of a [`fan_out`](crate::Client::fan_out), say.
+    /// use unbraid_http::{Client, Error, HttpError, Request};
     ///
-    /// # Examples
-    ///
-    /// ```
-    /// use unbraid_http::{Client, HttpError, Request};
+    /// async fn ask() -> Result<String, Error> {
+    ///     let builder = Client::builder().base_url("http://127.0.0.1:1/v1").proxy_from_env(false);
+    ///     let completions = builder.retries(0).build()?.fan_out(&Request::chat("a model").user("Hello?"), 2);
+    ///     Ok(completions.first().await?.text().await?)
+    /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let nowhere = Client::builder().base_url("http://127.0.0.1:1/v1").proxy_from_env(false);
-    /// let completions = nowhere.retries(0).build()?.fan_out(&Request::chat("a model").user("Hello?"), 2);
-    /// let error = completions.first().await?.text().await.unwrap_err();
-    /// assert!(matches!(HttpError::find_in(&error), Some(HttpError::Connect { .. })));
-    /// # Ok(())
+    /// # async fn main() {
+    /// let error = ask().await.unwrap_err();
+    /// assert!(matches!(error, Error::Choice(_)));
+    /// assert!(matches!(error.http(), Some(HttpError::Connect { .. })));
     /// # }
     /// ```
     #[must_use]
-    pub fn find_in<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e Self> {
-        match error.downcast_ref::<Self>() {
-            Some(found) => Some(found),
-            None => Self::find_in(error.source()?),
-        }
-    }
-
-    /// What the server said of itself, if it answered at all.
-    #[must_use]
-    pub fn status_error(&self) -> Option<&StatusError> {
+    pub fn http(&self) -> Option<&HttpError> {
         match self {
-            Self::Status(answer) | Self::UnexpectedHtml(answer) => Some(answer),
-            Self::Build(_)
-            | Self::Request(_)
-            | Self::NoRuntime
-            | Self::NoTimeDriver
-            | Self::Connect { .. }
-            | Self::Tls { .. }
-            | Self::TimedOut(_)
-            | Self::TooManyChoices { .. }
-            | Self::Transport { .. } => None,
-        }
-    }
-
-    /// Sorts an error of a request that got no answer.
-    pub(crate) fn unanswered(error: reqwest::Error) -> Self {
-        let host = error.url().map(host).unwrap_or_default();
-        let connect = error.is_connect();
-        let source: Source = Arc::new(error.without_url());
-        if connect && is_of_tls(&*source) {
-            Self::Tls { host, source }
-        } else if connect {
-            Self::Connect { host, source }
-        } else {
-            Self::Transport { host, source }
+            Self::Http(error) => Some(error),
+            Self::Stream(error) => HttpError::find_in(error),
+            Self::Choice(error) => HttpError::find_in(error),
+            Self::Json(error) => HttpError::find_in(error),
+            Self::Other(error) => HttpError::find_in(error),
         }
     }
 }
 
-/// Host and port of an address: neither user, nor path, nor query.
-pub(crate) fn host(url: &reqwest::Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    match url.port_or_known_default() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
+impl From<unbraid::Error> for Error {
+    fn from(error: unbraid::Error) -> Self {
+        match error {
+            unbraid::Error::Stream(error) => Self::Stream(error),
+            unbraid::Error::Choice(error) => Self::Choice(error),
+            unbraid::Error::Json(error) => Self::Json(error),
+            other => Self::Other(other),
+        }
     }
 }
 
-/// Whether rustls stands anywhere in the chain of causes; an `io::Error` hides what it wraps from that chain.
-fn is_of_tls(error: &(dyn StdError + 'static)) -> bool {
-    let wrapped = error
-        .downcast_ref::<std::io::Error>()
-        .and_then(std::io::Error::get_ref);
-    error.is::<rustls::Error>()
-        || wrapped.is_some_and(|inner| is_of_tls(inner))
-        || error.source().is_some_and(is_of_tls)
+impl From<BuildError> for Error {
+    fn from(error: BuildError) -> Self {
+        Self::Http(error.into())
+    }
 }
+
+impl From<RequestError> for Error {
+    fn from(error: RequestError) -> Self {
+        Self::Http(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -26,9 +26,9 @@
 //!     let choice = choice?;
 //!     tasks.spawn(async move { choice.finished().await });
 //! }
-//! while let Some(answer) = tasks.join_next().await {
-//!     let answer = answer??;
-//!     println!("{}: {}", answer.choice, answer.message.content);
+//! while let Some(outcome) = tasks.join_next().await {
+//!     let outcome = outcome??;
+//!     println!("{}: {}", outcome.choice, outcome.message.content);
 //! }
 //! # Ok(())
 //! # }
@@ -42,12 +42,12 @@
 //! - [`ChoiceStrategy`] decides how `n` choices are requested: by the provider's `n`, by one request per choice, or by
 //!   whichever works. [`Client::fan_out`] always sends one request per choice.
 //! - [`Client::open`] returns the [`Body`] instead, as bytes to be recorded or forwarded.
-//! - [`ResponseExt`] reads a response of your own reqwest client.
+//! - [`ResponseExt`] reads a response of your own reqwest client; nothing else of this crate is needed then.
 //!
 //! # Errors and retries
 //!
 //! - An error status is a [`StatusError`], never a stream. [`HttpError`] covers everything before the answer; after it has begun, the
-//!   errors are those of [`unbraid`].
+//!   errors are those of [`unbraid`]. [`Error`] holds all of them, so that a program can use `?` throughout.
 //! - A request is sent again only if no answer can have begun: on the statuses 408, 409, 429 and 5xx, if no
 //!   connection was established, or if an HTTP/2 server guarantees that it did not process the request. An answer that has begun is never
 //!   requested again, because it would be billed twice.
@@ -63,6 +63,19 @@
 //! constants. The key and the values of other headers appear in no error (neither of an error status nor inside a
 //! stream), no log and no `Debug` output. Redirects are not followed,
 //! so the key is sent nowhere else.
+//!
+//! # Features
+//!
+//! All features only add something; each works without the others.
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `rustls-ring` | yes | TLS by rustls with ring. The client brings its own provider: none has to be installed. Needs no OpenSSL and no cmake |
+//! | `native-tls` | no | TLS by the operating system's library. It is used if `rustls-ring` is off, or by `ClientBuilder::native_tls` |
+//! | `http2` | yes | HTTP/2, negotiated by TLS or by `ClientBuilder::http2_prior_knowledge` |
+//! | `gzip`, `brotli`, `zstd` | yes | responses in that encoding; without any of them, uncompressed responses are requested |
+//!
+//! Without `rustls-ring` and `native-tls` only `http://` addresses can be used; `https://` is a [`BuildError`].
 //!
 //! # Guides
 //!
@@ -88,6 +101,7 @@ mod client;
 mod endpoint;
 mod error;
 mod fan_out;
+mod host;
 pub mod limits;
 mod request;
 mod response;
@@ -98,8 +112,7 @@ mod tls;
 
 pub use body::Body;
 pub use client::{Client, ClientBuilder};
-pub use error::{BuildError, HttpError};
-pub use fan_out::ChoiceStrategy;
-pub use request::{Request, RequestError};
+pub use error::{BuildError, Error, HttpError};
+pub use request::{ChoiceStrategy, Request, RequestError};
 pub use response::ResponseExt;
 pub use status::StatusError;

@@ -1,40 +1,117 @@
 //! Every bound of this crate, each with its reason.
+//!
+//! # Examples
+//!
+//! ```
+//! use unbraid_http::limits;
+//!
+//! assert!(limits::FIRST_PAUSE < limits::MAX_PAUSE);
+//! assert!(limits::MAX_REQUESTS < limits::MAX_FAN_OUT as usize);
+//! ```
 
 use std::time::Duration;
 
-/// Bytes that are read of an error's body. A gateway's HTML page has some 10 KiB, a provider's JSON less.
+/// Bytes that are read of an error's body. A gateway's HTML page has about 10 KiB, a provider's JSON less.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::MAX_ERROR_BODY_BYTES, 64 * 1024);
+/// ```
 pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
-/// How long an error's body is waited for: the status alone tells most, and its owner waits for it. As long as that, too, for
-/// the first letter of what may be a web page.
+/// How long the body of an error may take: the status alone says most, and the caller is waiting for it. The first
+/// character of a body that is declared as a web page may take as long.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::MAX_ERROR_BODY_TIME.as_secs(), 5);
+/// ```
 pub const MAX_ERROR_BODY_TIME: Duration = Duration::from_secs(5);
 
-/// Further attempts unless told otherwise, as the official SDKs make.
+/// The default number of further attempts, equal to that of the official SDKs.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::RETRIES, 2);
+/// ```
 pub const RETRIES: u32 = 2;
 
-/// The longest `Retry-After` that is waited for. Providers name seconds for a busy minute, and hours for a used-up quota:
-/// who has to wait for hours wants to know it now.
+/// The longest `Retry-After` that the client waits for. Providers ask for seconds in a busy minute, and for hours when a
+/// quota is used up; an error at once is more useful than a wait of hours.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::MAX_RETRY_AFTER.as_secs(), 60);
+/// ```
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The pause before the second attempt, doubled before each further one, with as much again of jitter at most.
+/// The pause before the second attempt. It doubles before each further one, and up to as much again is added as jitter.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::FIRST_PAUSE.as_millis(), 250);
+/// ```
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The longest pause of our own: a server that is down for longer is not back because of one more attempt.
+/// The longest pause that the client itself chooses: a server that is down for longer does not return because of one more
+/// attempt.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::MAX_PAUSE.as_secs(), 8);
+/// ```
 pub const MAX_PAUSE: Duration = Duration::from_secs(8);
 
-/// Requests of one fan-out that run at once, unless told otherwise: providers count them, and few allow much more.
+/// The default number of requests of one fan-out that run at once: providers limit it, and few allow many more.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::MAX_REQUESTS, 16);
+/// ```
 pub const MAX_REQUESTS: usize = 16;
 
-/// Requests of one fan-out at most, which is one for each choice. Each is billed for the whole prompt, so that a larger number is a
-/// mistake more often than not.
+/// The largest number of requests of one fan-out, which is the number of its choices. The whole prompt is billed for each, so
+/// a larger number is most likely a mistake.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::MAX_FAN_OUT, 1024);
+/// ```
 pub const MAX_FAN_OUT: u32 = 1024;
 
-/// Models of which a client remembers that they give one choice only. Who uses more of them through one client has a gateway.
+/// How many models a client remembers as giving one choice only. A program that uses more models through one client uses a
+/// gateway.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::MAX_KNOWN_MODELS, 256);
+/// ```
 pub const MAX_KNOWN_MODELS: usize = 256;
 
-/// How long a connection may take. An ocean and a TLS handshake need one second.
+/// How long establishing a connection may take. Across an ocean, with a TLS handshake, it takes one second.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::CONNECT_TIMEOUT.as_secs(), 10);
+/// ```
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the first byte of an answer may take, unless a timeout says otherwise. Models that reason for minutes send their
-/// head or keep-alives before; a server that has stopped sends nothing for good.
+/// How long the first byte of a response may take, unless a timeout is set. Models that reason for minutes send the head or
+/// keep-alives earlier; a server that has stopped never sends anything.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::FIRST_BYTE_TIMEOUT.as_secs(), 600);
+/// ```
 pub const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(600);

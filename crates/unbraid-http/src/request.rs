@@ -1,7 +1,9 @@
-//! What is asked: the JSON object of a chat or text completion.
+//! The JSON object of a chat or text completion.
 
-mod encode;
+pub(crate) mod encode;
+mod error;
 mod fields;
+mod strategy;
 
 use std::{fmt, sync::Arc};
 
@@ -9,16 +11,15 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use unbraid::BoxError;
 
-pub(crate) use self::encode::EachChoice;
-use crate::fan_out::ChoiceStrategy;
+pub use self::{error::RequestError, strategy::ChoiceStrategy};
 
 /// A request for completions.
 ///
-/// Its fields go to the server as they were given, in that order; nothing is checked, for the provider decides what it
-/// understands. Two are seen to: `stream` is always true, and `stream_options.include_usage` is set unless it was given or
-/// [`include_usage(false)`](Self::include_usage) says otherwise.
+/// Its fields are sent as they were given, in that order. They are not checked, because the provider decides what it
+/// supports. Two fields are set for you: `stream` is always true, and `stream_options.include_usage` is true unless it was
+/// given or [`include_usage(false)`](Self::include_usage) was called.
 ///
-/// `Debug` names the fields, never their values.
+/// `Debug` prints the names of the fields, never their values.
 ///
 /// # Examples
 ///
@@ -52,39 +53,31 @@ pub struct Request {
     kind: Kind,
     fields: Map<String, Value>,
     include_usage: bool,
-    choices: ChoiceStrategy,
+    strategy: ChoiceStrategy,
 }
 
-/// Which of the two interfaces is asked.
+/// Which of the two interfaces the request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Chat,
     Text,
 }
 
-/// A value that is no request.
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum RequestError {
-    /// The body of a request is a JSON object.
-    #[error("a request is a JSON object, not {found}")]
-    NotAnObject {
-        /// What it is.
-        found: &'static str,
-    },
-    /// The value does not serialise; what serde said is the `source()`.
-    #[error("the request does not serialise to JSON")]
-    Serialize(#[source] Arc<dyn std::error::Error + Send + Sync>),
-}
-
 impl Request {
-    /// A chat completion.
+    /// Creates a request for a chat completion.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let request = unbraid_http::Request::chat("gpt-4o-mini").user("Hello?");
+    /// assert_eq!(request.body()["model"], "gpt-4o-mini");
+    /// ```
     #[must_use]
     pub fn chat(model: impl Into<String>) -> Self {
         Self::new(Kind::Chat).field("model", model.into())
     }
 
-    /// A text completion. The prompt is a string, or an array of strings or of tokens.
+    /// Creates a request for a text completion. The prompt is a string, or an array of strings or of tokens.
     ///
     /// # Examples
     ///
@@ -101,9 +94,9 @@ impl Request {
             .field("prompt", prompt)
     }
 
-    /// A request that was made elsewhere, unchanged.
+    /// Creates a request from a JSON object, which is sent unchanged.
     ///
-    /// It is a text completion if it has a `prompt` and no `messages`, else a chat completion.
+    /// It is for a text completion if it has a `prompt` and no `messages`, else for a chat completion.
     ///
     /// # Examples
     ///
@@ -114,14 +107,14 @@ impl Request {
     /// let request = Request::from_value(json!({ "model": "m", "messages": [], "top_k": 40 }))?;
     /// assert_eq!(request.body()["top_k"], 40);
     ///
-    /// let refused = Request::from_value(json!(["model"])).unwrap_err();
-    /// assert_eq!(refused.to_string(), "a request is a JSON object, not an array");
+    /// let error = Request::from_value(json!(["model"])).unwrap_err();
+    /// assert_eq!(error.to_string(), "a request is a JSON object, not an array");
     /// # Ok::<(), RequestError>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`RequestError::NotAnObject`].
+    /// [`RequestError::NotAnObject`] if the value is not an object.
     pub fn from_value(value: Value) -> Result<Self, RequestError> {
         let fields = object(value)?;
         let text = fields.contains_key("prompt") && !fields.contains_key("messages");
@@ -132,7 +125,7 @@ impl Request {
         })
     }
 
-    /// The same for anything that serialises to such an object: the request types of other crates, or your own.
+    /// Creates a request from anything that serializes to a JSON object: the request types of other crates, or your own.
     ///
     /// # Examples
     ///
@@ -143,12 +136,12 @@ impl Request {
     /// use unbraid_http::Request;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let theirs = CreateChatCompletionRequestArgs::default()
+    /// let external = CreateChatCompletionRequestArgs::default()
     ///     .model("gpt-4o-mini")
     ///     .n(3)
     ///     .messages([ChatCompletionRequestUserMessage::from("Hello").into()])
     ///     .build()?;
-    /// let request = Request::from_serialize(&theirs)?;
+    /// let request = Request::from_serialize(&external)?;
     /// assert_eq!(request.body()["messages"][0]["content"], "Hello");
     /// # Ok(())
     /// # }
@@ -156,9 +149,9 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// [`RequestError`]: it does not serialise, or not to an object.
+    /// [`RequestError`] if the value cannot be serialized, or not to an object.
     pub fn from_serialize(value: &impl Serialize) -> Result<Self, RequestError> {
-        Self::from_value(serialised(value)?)
+        Self::from_value(to_value(value)?)
     }
 
     fn new(kind: Kind) -> Self {
@@ -166,29 +159,61 @@ impl Request {
             kind,
             fields: Map::new(),
             include_usage: true,
-            choices: ChoiceStrategy::default(),
+            strategy: ChoiceStrategy::default(),
         }
     }
 
-    /// Adds a message of the role `system`.
+    /// Adds a message with the role `system`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let request = unbraid_http::Request::chat("m").system("Be brief.");
+    /// assert_eq!(request.body()["messages"][0]["role"], "system");
+    /// ```
     #[must_use]
     pub fn system(self, text: impl Into<String>) -> Self {
         self.message(json!({ "role": "system", "content": text.into() }))
     }
 
-    /// Adds a message of the role `user`.
+    /// Adds a message with the role `user`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let request = unbraid_http::Request::chat("m").user("Hello?");
+    /// assert_eq!(request.body()["messages"][0]["content"], "Hello?");
+    /// ```
     #[must_use]
     pub fn user(self, text: impl Into<String>) -> Self {
         self.message(json!({ "role": "user", "content": text.into() }))
     }
 
-    /// Adds a message of the role `assistant`: an earlier answer.
+    /// Adds a message with the role `assistant`: an earlier answer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let request = unbraid_http::Request::chat("m").user("Hello?").assistant("Hi!").user("How are you?");
+    /// assert_eq!(request.body()["messages"][1]["content"], "Hi!");
+    /// ```
     #[must_use]
     pub fn assistant(self, text: impl Into<String>) -> Self {
         self.message(json!({ "role": "assistant", "content": text.into() }))
     }
 
-    /// Adds a message of any shape: images, the result of a call. It takes the place of `messages` that are no array.
+    /// Adds a message of any shape, such as one with images, or the result of a tool call. It replaces `messages` that are not
+    /// an array.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use serde_json::json;
+    ///
+    /// let result = json!({ "role": "tool", "tool_call_id": "call_1", "content": "21 C" });
+    /// let request = unbraid_http::Request::chat("m").user("How warm is it?").message(result);
+    /// assert_eq!(request.body()["messages"][1]["role"], "tool");
+    /// ```
     #[must_use]
     pub fn message(mut self, message: impl Into<Value>) -> Self {
         let messages = self.fields.entry("messages").or_insert(Value::Null);
@@ -200,14 +225,21 @@ impl Request {
         self
     }
 
-    /// Any other field. A later value takes the place of an earlier one.
+    /// Sets a field. A later value replaces an earlier one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let request = unbraid_http::Request::chat("m").field("top_k", 40);
+    /// assert_eq!(request.body()["top_k"], 40);
+    /// ```
     #[must_use]
     pub fn field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.set(name, value);
         self
     }
 
-    /// The fields of an object, unchanged, each in the place of an earlier one of its name.
+    /// Sets each field of an object, unchanged. It replaces an earlier one of the same name.
     ///
     /// # Examples
     ///
@@ -226,13 +258,13 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// [`RequestError`]: it does not serialise, or not to an object.
+    /// [`RequestError`] if the value cannot be serialized, or not to an object.
     pub fn fields(mut self, more: &impl Serialize) -> Result<Self, RequestError> {
-        self.fields.extend(object(serialised(more)?)?);
+        self.fields.extend(object(to_value(more)?)?);
         Ok(self)
     }
 
-    /// A field as it was given.
+    /// Returns a field as it was given.
     ///
     /// # Examples
     ///
@@ -249,69 +281,99 @@ impl Request {
     }
 
     /// Changes a field in place, or adds it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut request = unbraid_http::Request::chat("m");
+    /// request.set("model", "another");
+    /// assert_eq!(request.body()["model"], "another");
+    /// ```
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         self.fields.insert(name.into(), value.into());
     }
 
-    /// Takes a field away; the order of the others stays.
+    /// Removes a field and returns it. The order of the others does not change.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut request = unbraid_http::Request::chat("m").n(2);
+    /// assert_eq!(request.remove("n"), Some(2.into()));
+    /// assert_eq!(request.remove("n"), None);
+    /// ```
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         self.fields.shift_remove(name)
     }
 
-    /// Whether the server is asked for its count of tokens; `true` unless said otherwise.
+    /// Sets whether the server is asked to report its token counts. The default is `true`.
     ///
-    /// Some servers refuse a request with `stream_options`; with `false` it is sent only if it was given as a field.
+    /// Some servers refuse a request with `stream_options`. With `false` that field is sent only if it was given.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let request = unbraid_http::Request::chat("m").include_usage(false);
+    /// assert!(request.body().get("stream_options").is_none());
+    /// ```
     #[must_use]
     pub fn include_usage(mut self, include: bool) -> Self {
         self.include_usage = include;
         self
     }
 
-    /// How several choices are asked for; by `n` unless said otherwise.
+    /// Sets how several choices are requested. The default is [`ChoiceStrategy::Native`], by `n`.
     ///
     /// # Examples
     ///
     /// ```
     /// use unbraid_http::{ChoiceStrategy, Request};
     ///
-    /// // Four answers from whatever provider, if need be by four requests.
+    /// // Four answers from any provider, if necessary by four requests.
     /// let request = Request::chat("a model").user("Hello?").n(4).choice_strategy(ChoiceStrategy::Auto);
     /// # drop(request);
     /// ```
     #[must_use]
-    pub fn choice_strategy(mut self, choices: ChoiceStrategy) -> Self {
-        self.choices = choices;
+    pub fn choice_strategy(mut self, strategy: ChoiceStrategy) -> Self {
+        self.strategy = strategy;
         self
     }
 
-    /// The body as it is sent.
+    /// Returns the body as it is sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let body = unbraid_http::Request::chat("m").include_usage(false).body();
+    /// assert_eq!(body, serde_json::json!({ "model": "m", "stream": true }));
+    /// ```
     #[must_use]
     pub fn body(&self) -> Value {
-        let sent = self.sent();
-        let fields = sent.map(|(name, value)| (name.to_owned(), value.into_owned()));
-        Value::Object(fields.collect())
+        let fields = self.sent_fields();
+        let owned = fields.map(|(name, value)| (name.to_owned(), value.into_owned()));
+        Value::Object(owned.collect())
     }
 
     pub(crate) fn model(&self) -> &str {
         self.get("model").and_then(Value::as_str).unwrap_or("")
     }
 
-    pub(crate) fn asked_by(&self) -> ChoiceStrategy {
-        self.choices
+    pub(crate) fn strategy(&self) -> ChoiceStrategy {
+        self.strategy
     }
 
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// How many choices were asked for, if that was said: `n` for each prompt.
+    /// How many choices the request asks for, if it states that: `n` for each prompt.
     pub(crate) fn expected_choices(&self) -> Option<u32> {
         let n = u32::try_from(self.fields.get("n")?.as_u64()?).ok()?;
         let prompts = u32::try_from(self.prompts().len().max(1)).ok()?;
         n.checked_mul(prompts).filter(|expected| *expected > 0)
     }
 
-    /// The prompts of a list; an array of numbers is one prompt, in tokens.
+    /// The prompts of a list. An array of numbers is a single prompt, given as tokens.
     pub(crate) fn prompts(&self) -> &[Value] {
         match self.fields.get("prompt") {
             Some(Value::Array(prompts)) if !prompts.iter().all(Value::is_number) => prompts,
@@ -320,8 +382,8 @@ impl Request {
     }
 }
 
-/// By way of text: a `Value` made directly would hold an `f32` of 0.7 as 0.699999988079071.
-fn serialised(value: &impl Serialize) -> Result<Value, RequestError> {
+/// Serializes to text first: converted directly, an `f32` of 0.7 would become 0.699999988079071.
+fn to_value(value: &impl Serialize) -> Result<Value, RequestError> {
     serde_json::to_string(value)
         .and_then(|text| serde_json::from_str(&text))
         .map_err(|error| RequestError::Serialize(Arc::from(BoxError::from(error))))

@@ -1,6 +1,6 @@
-//! What no error may repeat: keys, header values, credentials of addresses. Servers repeat them in their messages.
+//! The texts that no error may repeat: keys, header values, credentials in addresses. Servers repeat them in their messages.
 
-mod layer;
+mod decoded_text;
 
 use std::{collections::BTreeSet, fmt, ops::Range};
 
@@ -8,31 +8,31 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use reqwest::Url;
 use unbraid::Redact;
 
-use self::layer::Layer;
+use self::decoded_text::DecodedText;
 
-/// Texts that are replaced in everything a server says.
+/// The texts that are replaced in everything that a server reports.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets(BTreeSet<Vec<u8>>);
 
-/// Bytes of a text that is worth hiding; keys of providers have 32 and more. Shorter ones are mostly words that servers without
-/// keys are given, such as `none`, and to replace these would garble the message.
-const SHORTEST_SECRET: usize = 8;
+/// The shortest text that is replaced, in bytes. Keys of providers have 32 and more. Shorter values are usually placeholders for
+/// servers without keys, such as `none`, and replacing them would garble the message.
+const MIN_SECRET_BYTES: usize = 8;
 
-/// How often a text may be escaped: a gateway quotes the JSON of a server that quotes the JSON of another one.
-const MAX_ESCAPES: usize = 3;
+/// How deep escapes may be nested: a gateway quotes the JSON of a server that quotes the JSON of another one.
+const MAX_NESTING: usize = 3;
 
 const REPLACEMENT: &str = "[key]";
 
 impl Secrets {
-    /// A key as it is written in a file or a variable.
+    /// Adds a key. White space around it is removed, because files often end with a line end.
     pub(crate) fn add(&mut self, secret: &str) {
         let secret = secret.trim().as_bytes();
-        if secret.len() >= SHORTEST_SECRET {
+        if secret.len() >= MIN_SECRET_BYTES {
             self.0.insert(secret.to_owned());
         }
     }
 
-    /// The value of a header, and what of it a server may repeat alone: the token behind a scheme, a cookie's value.
+    /// Adds the value of a header, and the parts that a server may repeat alone: the token after a scheme, a cookie's value.
     pub(crate) fn add_header(&mut self, value: &str) {
         self.add(value);
         for part in value.split([';', ',']) {
@@ -45,21 +45,21 @@ impl Secrets {
                 self.add(token);
             }
         }
-        if let Some(credentials) = basic(value) {
+        if let Some(credentials) = basic_credentials(value) {
             self.add_credentials(&credentials);
         }
     }
 
-    /// What an address holds: the values of its query, a user and a password.
+    /// Adds the query values, the user and the password of an address.
     pub(crate) fn add_url(&mut self, url: &Url) {
-        // Azure's version is public, and what its errors are about.
+        // Azure's version is public, and its errors mention it.
         let values = url.query_pairs().filter(|(name, _)| name != "api-version");
         values.for_each(|(_, value)| self.add(&value));
         let decoded = |text: &str| {
-            let decoded = Layer::new(text).percent_decoded();
-            decoded.map_or_else(|| text.to_owned(), |layer| layer.text())
+            let decoded = DecodedText::new(text).percent_decoded();
+            decoded.map_or_else(|| text.to_owned(), |decoded| decoded.text())
         };
-        // The pairs above are those of a form, where `+` is a space. A server may repeat it as it stands.
+        // The pairs above are decoded as those of a form, where `+` is a space. A server may repeat the raw text.
         for pair in url.query().unwrap_or_default().split('&') {
             if let Some((name, value)) = pair.split_once('=')
                 && name != "api-version"
@@ -74,7 +74,7 @@ impl Secrets {
         }
     }
 
-    /// `user:password`, which is sent in base64.
+    /// Adds `user:password`, which is sent in base64.
     fn add_credentials(&mut self, credentials: &str) {
         self.add(credentials);
         self.add(&BASE64_STANDARD.encode(credentials));
@@ -84,7 +84,7 @@ impl Secrets {
         }
     }
 
-    /// The same for the errors within a stream. Without a secret it is none, so that nothing is cut for it.
+    /// Returns the replacement for errors within a stream. Without a secret it is empty, so that no error is truncated for it.
     pub(crate) fn redaction(&self) -> Redact {
         if self.0.is_empty() {
             return Redact::default();
@@ -93,38 +93,40 @@ impl Secrets {
         Redact::new(move |text| secrets.redact(text))
     }
 
-    /// The text without any of them, however they are escaped in it.
+    /// Replaces every secret in the text, however it is escaped there.
     pub(crate) fn redact(&self, text: &str) -> String {
         let mut found = Vec::new();
         if !self.0.is_empty() {
-            self.find(&Layer::new(text), MAX_ESCAPES, &mut found);
+            self.find(&DecodedText::new(text), MAX_NESTING, &mut found);
         }
         if found.is_empty() {
             return text.to_owned();
         }
         found.sort_by_key(|range| range.start);
         let mut redacted = String::new();
-        let mut from = 0;
+        let mut end = 0;
         for range in found {
-            if range.start >= from {
-                redacted.push_str(text.get(from..range.start).unwrap_or_default());
+            // Ranges overlap if two secrets do.
+            if range.start >= end {
+                redacted.push_str(text.get(end..range.start).unwrap_or_default());
                 redacted.push_str(REPLACEMENT);
             }
-            from = from.max(range.end);
+            end = end.max(range.end);
         }
-        redacted.push_str(text.get(from..).unwrap_or_default());
+        redacted.push_str(text.get(end..).unwrap_or_default());
         redacted
     }
 
-    /// Finds them in a text, and in what it reads once its escapes are resolved. The ranges are those of the first text.
-    fn find(&self, layer: &Layer, escapes: usize, found: &mut Vec<Range<usize>>) {
+    /// Finds the secrets in a text, and in the texts that result from decoding its escapes. The ranges are those in the
+    /// original text.
+    fn find(&self, text: &DecodedText, nesting: usize, found: &mut Vec<Range<usize>>) {
         for secret in &self.0 {
-            layer.find(secret, found);
-            layer.find_cut_at_end(secret, SHORTEST_SECRET, found);
+            text.find(secret, found);
+            text.find_truncated(secret, MIN_SECRET_BYTES, found);
         }
-        if escapes > 0 {
-            for decoded in layer.decoded() {
-                self.find(&decoded, escapes - 1, found);
+        if nesting > 0 {
+            for decoded in text.decoded() {
+                self.find(&decoded, nesting - 1, found);
             }
         }
     }
@@ -134,8 +136,8 @@ fn unquoted(text: &str) -> &str {
     text.trim().trim_matches('"')
 }
 
-/// The credentials of a header of the scheme `Basic`.
-fn basic(value: &str) -> Option<String> {
+/// The decoded credentials of a header of the scheme `Basic`.
+fn basic_credentials(value: &str) -> Option<String> {
     let (scheme, credentials) = value.trim().split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;

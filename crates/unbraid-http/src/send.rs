@@ -1,120 +1,142 @@
-//! One request: its attempts until an answer begins.
+//! Sends one request: attempts until a response begins.
 //!
-//! Nothing here sees the body of a success. Once an answer has begun, no further attempt is made: it would be billed again.
+//! Nothing here reads the body of a success. Once a response has begun, no further attempt is made: it would be billed again.
 
-mod nack;
-mod outgoing;
+pub(crate) mod outgoing;
+mod runtime;
+pub(crate) mod timeouts;
+#[cfg(feature = "http2")]
+mod unprocessed;
 
 use std::{
-    panic::catch_unwind,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::Response;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use unbraid::{CompletionsBuilder, TimedOut, Timeout};
 
-pub(crate) use self::outgoing::Outgoing;
+pub(crate) use self::runtime::check_runtime;
+use self::{outgoing::Outgoing, timeouts::Timeouts};
 use crate::{
-    body::Body,
-    client::Inner,
+    body::{Body, FirstByte},
+    endpoint::Endpoint,
     error::HttpError,
     limits::{FIRST_PAUSE, MAX_PAUSE, MAX_RETRY_AFTER},
     request::Request,
-    response::Answer,
+    response::CheckedResponse,
+    secrets::Secrets,
     status::StatusError,
 };
 
-/// Sends a request and gives its body once an answer has begun.
-pub(crate) async fn open(client: &Inner, request: &Request) -> Result<Body, HttpError> {
-    let settings = settings(client, request);
-    let outgoing = Outgoing::whole(request.kind(), request.encode());
-    can_wait()?; // before the clock is asked
-    let started = Instant::now();
-    let answer = answer_to(client, &outgoing).await?;
-    // The body has what is left of it.
-    let settings = match client.timeouts.total {
-        Some(total) => settings.total_timeout(total.saturating_sub(started.elapsed())),
-        None => settings,
-    };
-    Ok(Body::new(answer, settings, client.secrets.redaction()))
+/// Sends requests to one endpoint over one pool of connections.
+pub(crate) struct Sender {
+    pub(crate) http: reqwest::Client,
+    pub(crate) endpoint: Endpoint,
+    /// The texts that no error may repeat.
+    pub(crate) secrets: Secrets,
+    pub(crate) retries: u32,
+    pub(crate) timeouts: Timeouts,
+    /// How the stream of each response is read.
+    pub(crate) stream_config: CompletionsBuilder,
 }
 
-/// Sends a request until an answer has begun.
-pub(crate) async fn answer_to(client: &Inner, outgoing: &Outgoing) -> Result<Answer, HttpError> {
-    can_wait()?;
-    let work = attempts(client, outgoing);
-    match client.timeouts.total {
-        Some(after) => {
-            let timeout = Timeout::Total;
-            within(TimedOut::new(timeout, after), work).await
+impl Sender {
+    /// Sends a request and returns the body once the response has begun.
+    pub(crate) async fn open(&self, request: &Request) -> Result<Body, HttpError> {
+        let config = self.config_for(request);
+        let config = match request.expected_choices() {
+            Some(n) => config.expect_choices(n),
+            None => config,
+        };
+        let outgoing = Outgoing::single(request.kind(), request.encode());
+        check_runtime()?; // before `Instant::now`, so that a missing runtime is an error
+        let started = Instant::now();
+        let bytes = self.send(&outgoing).await?;
+        let config = with_total_timeout(config, self.rest_of_total(started));
+        Ok(Body::new(bytes, config, self.secrets.redaction()))
+    }
+
+    /// Sends a request until a response has begun.
+    pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<FirstByte, HttpError> {
+        check_runtime()?;
+        let attempts = self.attempts(outgoing);
+        match self.timeouts.total {
+            Some(after) => {
+                let timeout = Timeout::Total;
+                with_timeout(TimedOut::new(timeout, after), attempts).await
+            }
+            None => attempts.await,
         }
-        None => work.await,
+    }
+
+    /// How the stream of a request is read, except for the number of choices to expect.
+    pub(crate) fn config_for(&self, request: &Request) -> CompletionsBuilder {
+        self.stream_config.clone().request(&request.body())
+    }
+
+    /// What is left of the total timeout for a body whose request was started then.
+    pub(crate) fn rest_of_total(&self, started: Instant) -> Option<Duration> {
+        let total = self.timeouts.total?;
+        Some(total.saturating_sub(started.elapsed()))
+    }
+
+    /// Makes attempts until one succeeds, or fails in a way that permits no other, or none are left.
+    async fn attempts(&self, outgoing: &Outgoing) -> Result<FirstByte, HttpError> {
+        let url = self.endpoint.url(outgoing.kind);
+        let made = AtomicU32::new(0);
+        let pauses = ExponentialBuilder::new()
+            .with_min_delay(FIRST_PAUSE)
+            .with_max_delay(MAX_PAUSE)
+            .with_max_times(self.retries as usize)
+            .with_jitter();
+        (|| {
+            let attempt = made.fetch_add(1, Ordering::Relaxed) + 1;
+            self.attempt(self.http.post(url.clone()).body(outgoing.body()), attempt)
+        })
+        .retry(pauses)
+        .when(is_retryable)
+        .adjust(pause)
+        .notify(|error, pause| {
+            tracing::debug!(reason = error.as_str(), ?pause, "retrying the request");
+        })
+        .await
+    }
+
+    async fn attempt(
+        &self,
+        request: reqwest::RequestBuilder,
+        attempt: u32,
+    ) -> Result<FirstByte, HttpError> {
+        let head = async { request.send().await.map_err(HttpError::from_reqwest) };
+        let first_byte = self.timeouts.first_byte();
+        let response = with_timeout(first_byte, head).await?;
+        log_head(&response, attempt);
+        let response = CheckedResponse::new(response, &self.secrets, attempt).await?;
+        Ok(response.into_bytes(Some(first_byte)))
     }
 }
 
-/// Whether this thread has a runtime, and timers: without them reqwest would panic.
-pub(crate) fn can_wait() -> Result<(), HttpError> {
-    tokio::runtime::Handle::try_current().map_err(|_| HttpError::NoRuntime)?;
-    // Nobody can be asked, see design note 005; the attempt is caught.
-    catch_unwind(|| drop(sleep(Duration::ZERO))).map_err(|_| HttpError::NoTimeDriver)
-}
-
-/// How the stream of one request is read: the one place where a stream learns what was asked.
-pub(crate) fn settings(client: &Inner, request: &Request) -> CompletionsBuilder {
-    let settings = client.settings.clone().request(&request.body());
-    match request.expected_choices() {
-        Some(n) => settings.expect_choices(n),
-        None => settings,
+/// Limits how long a body may take, if there is a limit.
+pub(crate) fn with_total_timeout(
+    config: CompletionsBuilder,
+    total: Option<Duration>,
+) -> CompletionsBuilder {
+    match total {
+        Some(total) => config.total_timeout(total),
+        None => config,
     }
 }
 
-async fn within<T>(
-    passed: TimedOut,
+async fn with_timeout<T>(
+    timed_out: TimedOut,
     work: impl Future<Output = Result<T, HttpError>>,
 ) -> Result<T, HttpError> {
-    timeout(passed.after, work)
+    timeout(timed_out.after, work)
         .await
-        .map_err(|_| HttpError::TimedOut(passed))?
-}
-
-/// Attempts until one succeeds, or is refused for good, or none are left.
-async fn attempts(client: &Inner, outgoing: &Outgoing) -> Result<Answer, HttpError> {
-    let url = client.endpoint.url(outgoing.kind);
-    let made = AtomicU32::new(0);
-    let pauses = ExponentialBuilder::new()
-        .with_min_delay(FIRST_PAUSE)
-        .with_max_delay(MAX_PAUSE)
-        .with_max_times(client.retries as usize)
-        .with_jitter();
-    (|| {
-        let attempt = made.fetch_add(1, Ordering::Relaxed) + 1;
-        let sent = client.http.post(url.clone()).body(outgoing.body());
-        answer(client, sent, attempt)
-    })
-    .retry(pauses)
-    .when(may_pass)
-    .adjust(pause)
-    .notify(|error, pause| {
-        tracing::debug!(reason = error.as_str(), ?pause, "another attempt follows");
-    })
-    .await
-}
-
-/// One attempt: a success, or why not.
-async fn answer(
-    client: &Inner,
-    request: reqwest::RequestBuilder,
-    attempt: u32,
-) -> Result<Answer, HttpError> {
-    let head = async { request.send().await.map_err(HttpError::unanswered) };
-    let wait = client.timeouts.first_byte();
-    let response = within(wait, head).await?;
-    log_head(&response, attempt);
-    let answer = Answer::of(response, &client.secrets, attempt).await?;
-    Ok(answer.with_first_byte(wait))
+        .map_err(|_| HttpError::TimedOut(timed_out))?
 }
 
 fn log_head(response: &Response, attempt: u32) {
@@ -122,19 +144,22 @@ fn log_head(response: &Response, attempt: u32) {
         status = response.status().as_u16(),
         attempt,
         version = ?response.version(),
-        "answer begins"
+        "the response begins"
     );
 }
 
-/// Whether another attempt may be answered otherwise, and cannot be a second answer.
-fn may_pass(error: &HttpError) -> bool {
+/// Whether another attempt may succeed, and cannot lead to a second response to the same request.
+fn is_retryable(error: &HttpError) -> bool {
     match error {
         HttpError::Connect { .. } => true,
-        HttpError::Status(refused) => refused.is_passing(),
-        // A server that was reached may be at work on it, unless it says that it is not.
-        HttpError::Transport { source, .. } => nack::is_refusal(&**source),
-        HttpError::TimedOut(_) => false,
-        HttpError::Build(_)
+        HttpError::Status(status) => status.is_retryable(),
+        // A server that was reached may be working on the request, unless it states that it is not.
+        #[cfg(feature = "http2")]
+        HttpError::Transport { source, .. } => unprocessed::is_unprocessed(&**source),
+        #[cfg(not(feature = "http2"))]
+        HttpError::Transport { .. } => false,
+        HttpError::TimedOut(_)
+        | HttpError::Build(_)
         | HttpError::Request(_)
         | HttpError::NoRuntime
         | HttpError::NoTimeDriver
@@ -144,15 +169,16 @@ fn may_pass(error: &HttpError) -> bool {
     }
 }
 
-/// How long to pause before another attempt, if one is left.
-fn pause(error: &HttpError, ours: Option<Duration>) -> Option<Duration> {
+/// How long to pause before the next attempt. `None` if there is none.
+fn pause(error: &HttpError, backoff: Option<Duration>) -> Option<Duration> {
     let requested = error.status_error().and_then(StatusError::retry_after);
-    both(requested.unwrap_or_default(), ours?)
+    total_pause(requested.unwrap_or_default(), backoff?)
 }
 
-/// The pause that the server asks for on top of our own, whose jitter separates clients that were given the same one.
-fn both(requested: Duration, ours: Duration) -> Option<Duration> {
-    (requested <= MAX_RETRY_AFTER).then(|| requested + ours)
+/// Adds the client's own pause to the one that the server asks for: its jitter separates clients that were all given the same
+/// pause.
+fn total_pause(requested: Duration, backoff: Duration) -> Option<Duration> {
+    (requested <= MAX_RETRY_AFTER).then(|| requested + backoff)
 }
 
 #[cfg(test)]

@@ -1,29 +1,21 @@
-//! An answer that is none: its status, and what the provider says about it.
+//! A response that is not a stream of completions: its status, and what the provider says about it.
 
-mod said;
+mod error_body;
+mod head;
 
-use std::{
-    fmt,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fmt, sync::Arc, time::Duration};
 
-use self::said::Said;
-use crate::{
-    body::Incoming,
-    error,
-    limits::{MAX_ERROR_BODY_BYTES, MAX_ERROR_BODY_TIME, MAX_RETRY_AFTER},
-    secrets::Secrets,
-};
-use futures::StreamExt;
-use reqwest::{Response, StatusCode, Url, header::HeaderMap};
+use self::error_body::ErrorBody;
+pub(crate) use self::head::Head;
+use crate::{host::host_and_port, limits::MAX_RETRY_AFTER, secrets::Secrets};
 
-/// An answer that brought no completions: a status other than success, or a web page.
+/// A response that contains no completions: its status is not a success, or it is a web page.
 ///
-/// `Display` and `Debug` give the status, the path where it was not found, and the provider's type, code and request id where
-/// these are plain identifiers, and the wait that the server asks for where it is too long for another attempt. Its message and
-/// body, which may hold parts of the prompt, are given only when asked for. What the client sent as a secret is replaced in them
-/// by `[key]`, however it is escaped: its key, the values of further headers, and the query values of its address.
+/// `Display` and `Debug` print the status, the path if it was not found, and the provider's type, code and request id if these
+/// are plain identifiers. They print the wait that the server asks for if it is too long for another attempt. The provider's
+/// message and body may contain parts of the prompt, so only [`message`](Self::message) and [`body_head`](Self::body_head)
+/// return them. In all of them the client's secrets are replaced by `[key]`, however they are escaped: its key, the values of
+/// additional headers, and the query values of its address.
 ///
 /// # Examples
 ///
@@ -32,8 +24,8 @@ use reqwest::{Response, StatusCode, Url, header::HeaderMap};
 ///
 /// # async fn f(client: Client, request: Request) -> Result<(), HttpError> {
 /// match client.send(&request).await {
-///     Err(HttpError::Status(refused)) if refused.status() == 429 => {
-///         eprintln!("{refused}; again in {:?}", refused.retry_after());
+///     Err(HttpError::Status(status)) if status.status() == 429 => {
+///         eprintln!("{status}; retry in {:?}", status.retry_after());
 ///     }
 ///     other => drop(other?),
 /// }
@@ -49,187 +41,221 @@ struct Inner {
     address: String,
     request_id: Option<String>,
     retry_after: Option<Duration>,
-    told_not_to_retry: bool,
-    body: String,
-    said: Said,
+    forbids_retry: bool,
+    body_head: String,
+    body: ErrorBody,
     attempts: u32,
 }
 
-/// What an answer begins with.
-pub(crate) struct Head {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    url: Url,
-}
-
-impl Head {
-    pub(crate) fn of(response: &Response) -> Self {
-        Self {
-            status: response.status(),
-            headers: response.headers().clone(),
-            url: response.url().clone(),
-        }
-    }
-}
-
 impl StatusError {
-    /// The status: 429.
+    /// `body_head` is the bounded beginning of the body, before secrets are replaced.
+    pub(crate) fn new(head: &Head, body_head: &str, secrets: &Secrets, attempts: u32) -> Self {
+        let mut secrets = secrets.clone();
+        // The address of a caller's own client is known only from the response.
+        secrets.add_url(&head.url);
+        let body_head = secrets.redact(body_head);
+        let address = format!("{}{}", host_and_port(&head.url), head.url.path());
+        Self(Arc::new(Inner {
+            status: head.status.as_u16(),
+            reason: head.status.canonical_reason().unwrap_or_default(),
+            address: secrets.redact(&address),
+            request_id: head.request_id().map(|id| secrets.redact(id)),
+            retry_after: head.retry_after(),
+            forbids_retry: head.forbids_retry(),
+            body: ErrorBody::parse(&body_head).redacted(&secrets),
+            body_head,
+            attempts,
+        }))
+    }
+
+    /// Returns the status code, such as 429.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::ResponseExt;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let response = hyper::Response::builder().status(404).body("no such model").unwrap();
+    /// let error = reqwest::Response::from(response).into_completions().await.unwrap_err();
+    /// assert_eq!(error.status_error().unwrap().status(), 404);
+    /// # }
+    /// ```
     #[must_use]
     pub fn status(&self) -> u16 {
         self.0.status
     }
 
-    /// Who answered: host, port and path of the address that was asked, without its query.
+    /// Returns host, port and path of the address that the request was sent to, without its query.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::StatusError;
+    /// fn report(error: &StatusError) {
+    ///     eprintln!("{} responded with {}", error.address(), error.status());
+    /// }
+    /// ```
     #[must_use]
     pub fn address(&self) -> &str {
         &self.0.address
     }
 
-    /// The provider's id of the request, for its support.
+    /// Returns the provider's id of the request, which its support asks for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::ResponseExt;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let response = hyper::Response::builder().status(500).header("x-request-id", "req_1").body("").unwrap();
+    /// let error = reqwest::Response::from(response).into_completions().await.unwrap_err();
+    /// assert_eq!(error.status_error().unwrap().request_id(), Some("req_1"));
+    /// # }
+    /// ```
     #[must_use]
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// How long the server asks to wait before another attempt, counted from its answer.
+    /// Returns how long the server asks to wait before another attempt, counted from its response.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::ResponseExt;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let response = hyper::Response::builder().status(429).header("retry-after", "7").body("").unwrap();
+    /// let error = reqwest::Response::from(response).into_completions().await.unwrap_err();
+    /// assert_eq!(error.status_error().unwrap().retry_after().unwrap().as_secs(), 7);
+    /// # }
+    /// ```
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// The provider's message: of an error object, the title of a page, or the text as it is.
+    /// Returns the provider's message: that of an error object, the title of a page, or the text of the body.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::ResponseExt;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let body = r#"{"error":{"message":"unknown model"}}"#;
+    /// let response = hyper::Response::builder().status(404).body(body).unwrap();
+    /// let error = reqwest::Response::from(response).into_completions().await.unwrap_err();
+    /// assert_eq!(error.status_error().unwrap().message(), Some("unknown model"));
+    /// # }
+    /// ```
     #[must_use]
     pub fn message(&self) -> Option<&str> {
-        self.0.said.message.as_deref()
+        self.0.body.message.as_deref()
     }
 
-    /// The provider's type of error, if it gave one.
+    /// Returns the provider's type of error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::ResponseExt;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let body = r#"{"error":{"message":"no","type":"invalid_request_error"}}"#;
+    /// let response = hyper::Response::builder().status(400).body(body).unwrap();
+    /// let error = reqwest::Response::from(response).into_completions().await.unwrap_err();
+    /// assert_eq!(error.status_error().unwrap().kind(), Some("invalid_request_error"));
+    /// # }
+    /// ```
     #[must_use]
     pub fn kind(&self) -> Option<&str> {
-        self.0.said.kind.as_deref()
+        self.0.body.kind.as_deref()
     }
 
-    /// The provider's code as text, be it a number or a word.
+    /// Returns the provider's code as text, whether it is a number or a word.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::ResponseExt;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let body = r#"{"error":{"message":"no","code":"model_not_found"}}"#;
+    /// let response = hyper::Response::builder().status(400).body(body).unwrap();
+    /// let error = reqwest::Response::from(response).into_completions().await.unwrap_err();
+    /// assert_eq!(error.status_error().unwrap().code(), Some("model_not_found"));
+    /// # }
+    /// ```
     #[must_use]
     pub fn code(&self) -> Option<&str> {
-        self.0.said.code.as_deref()
+        self.0.body.code.as_deref()
     }
 
-    /// The parameter that is complained about, if the provider names one.
+    /// Returns the parameter that is at fault, if the provider names one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::ResponseExt;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let body = r#"{"error":{"message":"no","param":"model"}}"#;
+    /// let response = hyper::Response::builder().status(400).body(body).unwrap();
+    /// let error = reqwest::Response::from(response).into_completions().await.unwrap_err();
+    /// assert_eq!(error.status_error().unwrap().param(), Some("model"));
+    /// # }
+    /// ```
     #[must_use]
     pub fn param(&self) -> Option<&str> {
-        self.0.said.param.as_deref()
+        self.0.body.param.as_deref()
     }
 
-    /// The body's first [`MAX_ERROR_BODY_BYTES`](crate::limits::MAX_ERROR_BODY_BYTES), as text.
+    /// Returns the first [`MAX_ERROR_BODY_BYTES`](crate::limits::MAX_ERROR_BODY_BYTES) of the body, as text.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::ResponseExt;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let response = hyper::Response::builder().status(503).body("all slots are busy").unwrap();
+    /// let error = reqwest::Response::from(response).into_completions().await.unwrap_err();
+    /// assert_eq!(error.status_error().unwrap().body_head(), "all slots are busy");
+    /// # }
+    /// ```
     #[must_use]
     pub fn body_head(&self) -> &str {
-        &self.0.body
+        &self.0.body_head
     }
 
-    /// How many attempts were made, this last one included.
+    /// Returns how many attempts were made, including the last one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::ResponseExt;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let response = hyper::Response::builder().status(503).body("").unwrap();
+    /// let error = reqwest::Response::from(response).into_completions().await.unwrap_err();
+    /// assert_eq!(error.status_error().unwrap().attempts(), 1);
+    /// # }
+    /// ```
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
 
-    /// Whether another attempt may be answered otherwise.
-    pub(crate) fn is_passing(&self) -> bool {
-        matches!(self.0.status, 408 | 409 | 429 | 500..=599) && !self.0.told_not_to_retry
+    /// Whether another attempt may get a different response.
+    pub(crate) fn is_retryable(&self) -> bool {
+        matches!(self.0.status, 408 | 409 | 429 | 500..=599) && !self.0.forbids_retry
     }
 
-    /// Reads what an answer says: a bounded part of its body, for a bounded time. `begun` has come already.
-    pub(crate) async fn read(
-        head: Head,
-        begun: Vec<u8>,
-        rest: Incoming,
-        secrets: &Secrets,
-        attempts: u32,
-    ) -> Self {
-        let Head {
-            status,
-            headers,
-            url,
-        } = head;
-        let mut secrets = secrets.clone();
-        secrets.add_url(&url); // that of another client is known by the answer only
-        let body = secrets.redact(&body(begun, rest).await);
-        Self(Arc::new(Inner {
-            status: status.as_u16(),
-            reason: status.canonical_reason().unwrap_or_default(),
-            address: secrets.redact(&format!("{}{}", error::host(&url), url.path())),
-            request_id: request_id(&headers).map(|id| secrets.redact(&id)),
-            retry_after: retry_after(&headers),
-            told_not_to_retry: header(&headers, "x-should-retry") == Some("false"),
-            said: Said::of(&body).redacted(&secrets),
-            body,
-            attempts,
-        }))
-    }
-
-    /// The wait that the server asks for, if it is too long to be waited for.
+    /// The wait that the server asks for, if it is the reason why no further attempt is made.
     fn excessive_wait(&self) -> Option<Duration> {
         let wait = self.retry_after()?;
-        (self.is_passing() && wait > MAX_RETRY_AFTER).then_some(wait)
+        (self.is_retryable() && wait > MAX_RETRY_AFTER).then_some(wait)
     }
 }
 
-/// What comes of a body that may be cut, stall or never end: the status is told either way.
-async fn body(mut bytes: Vec<u8>, mut rest: Incoming) -> String {
-    let reading = async {
-        while bytes.len() < MAX_ERROR_BODY_BYTES {
-            let Some(Ok(chunk)) = rest.next().await else {
-                break;
-            };
-            bytes.extend_from_slice(&chunk);
-        }
-    };
-    // What came until then is kept.
-    let _whole = tokio::time::timeout(MAX_ERROR_BODY_TIME, reading).await;
-    bytes.truncate(MAX_ERROR_BODY_BYTES);
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok().map(str::trim)
-}
-
-/// OpenAI and most others, Anthropic, Azure's gateway, in this order.
-fn request_id(headers: &HeaderMap) -> Option<String> {
-    ["x-request-id", "request-id", "apim-request-id"]
-        .iter()
-        .find_map(|name| header(headers, name))
-        .filter(|id| !id.is_empty())
-        .map(str::to_owned)
-}
-
-/// Milliseconds where a provider gives them; else seconds, or a date.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let number = |name| header(headers, name)?.parse::<f64>().ok();
-    let millis = number("retry-after-ms").map(|millis| millis / 1000.0);
-    if let Some(wait) = millis.and_then(seconds) {
-        return Some(wait);
-    }
-    if let Some(number) = number("retry-after") {
-        return seconds(number);
-    }
-    let date = httpdate::parse_http_date(header(headers, "retry-after")?).ok()?;
-    // A date in the past: at once.
-    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
-}
-
-/// A wait that no `Duration` can hold is a long one, and not none at all: that would mean to ask again at once.
-fn seconds(seconds: f64) -> Option<Duration> {
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(wait) => Some(wait),
-        Err(_) => (seconds > 0.0).then_some(Duration::MAX),
-    }
-}
-
-/// The text if it is a plain identifier, so that no payload slips into a log.
+/// Returns the text if it is a plain identifier, so that no payload reaches a log.
 fn identifier(text: Option<&str>) -> Option<&str> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-    text.filter(|text| !text.is_empty() && text.len() <= 64 && text.bytes().all(plain))
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    text.filter(|text| !text.is_empty() && text.len() <= 64 && text.bytes().all(allowed))
 }
 
 impl fmt::Display for StatusError {
@@ -239,7 +265,7 @@ impl fmt::Display for StatusError {
             write!(f, " {}", self.0.reason)?;
         }
         if matches!(self.0.status, 200..=299 | 404 | 405) {
-            // Mostly a wrong base URL.
+            // The cause is usually a wrong base URL.
             write!(f, " from {}", self.0.address)?;
         }
         let parts = [
@@ -247,33 +273,35 @@ impl fmt::Display for StatusError {
             ("code", identifier(self.code())),
             ("request", identifier(self.request_id())),
         ];
-        let mut open = " (";
+        let mut separator = " (";
         for (name, value) in parts {
             if let Some(value) = value {
-                write!(f, "{open}{name} {value}")?;
-                open = ", ";
+                write!(f, "{separator}{name} {value}")?;
+                separator = ", ";
             }
         }
-        if open == ", " {
+        if separator == ", " {
             f.write_str(")")?;
         }
         if matches!(self.0.status, 300..=399) {
-            // The key and the prompt would go where the server points.
+            // The key and the prompt would be sent to another host.
             f.write_str("; redirects are not followed")?;
         }
         if let Some(wait) = self.excessive_wait() {
-            let (wait, most) = (rounded_up(wait), rounded_up(MAX_RETRY_AFTER));
+            let (wait, limit) = (
+                seconds_rounded_up(wait),
+                seconds_rounded_up(MAX_RETRY_AFTER),
+            );
             write!(
                 f,
-                "; the server asks to wait {wait} s, longer than the limit of {most} s"
+                "; the server asks to wait {wait} s, longer than the limit of {limit} s"
             )?;
         }
         Ok(())
     }
 }
 
-/// In seconds; a fraction counts as one.
-fn rounded_up(wait: Duration) -> u64 {
+fn seconds_rounded_up(wait: Duration) -> u64 {
     wait.as_secs()
         .saturating_add(u64::from(wait.subsec_nanos() > 0))
 }

@@ -1,67 +1,65 @@
-//! TLS by rustls and ring: neither OpenSSL nor cmake is needed to build it.
+//! TLS: which library secures connections, and which certificates it trusts.
 
-use std::{error::Error, sync::Arc};
-
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{
-        CertificateDer,
-        pem::{self, PemObject},
-    },
-};
-use rustls_platform_verifier::Verifier;
+#[cfg(feature = "native-tls")]
+mod native;
+#[cfg(feature = "rustls-ring")]
+mod rustls;
 
 use crate::error::BuildError;
 
-/// Trusts what the system trusts, and the given roots.
-///
-/// Where a system has no certificates, as in a bare container, Mozilla's take their place.
-pub(crate) fn config(roots: &[Vec<u8>]) -> Result<ClientConfig, BuildError> {
-    let provider = Arc::new(ring::default_provider());
-    let roots = certificates(roots)?;
-    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(failed)?;
-    let mut config = match Verifier::new_with_extra_roots(roots.clone(), provider) {
-        Ok(verifier) => config
-            .dangerous() // the name of the method: any verifier of one's own is set through it
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_no_client_auth(),
-        Err(error) => {
-            tracing::debug!(%error, "no certificates of the system");
-            let mut store = RootCertStore {
-                roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-            };
-            for root in roots {
-                store.add(root).map_err(failed)?;
-            }
-            config.with_root_certificates(store).with_no_client_auth()
-        }
-    };
-    // reqwest does not set it where the configuration is given.
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
+/// Whether connections can be secured at all.
+pub(crate) const IS_AVAILABLE: bool = cfg!(any(feature = "rustls-ring", feature = "native-tls"));
+
+/// The TLS library of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    #[cfg(feature = "rustls-ring")]
+    Rustls,
+    #[cfg(feature = "native-tls")]
+    Native,
+    /// Neither feature is on: connections are not secured.
+    #[cfg(not(any(feature = "rustls-ring", feature = "native-tls")))]
+    None,
 }
 
-fn certificates(given: &[Vec<u8>]) -> Result<Vec<CertificateDer<'static>>, BuildError> {
-    let mut certificates = Vec::new();
-    for bytes in given {
-        if !String::from_utf8_lossy(bytes).contains("-----BEGIN") {
-            certificates.push(CertificateDer::from(bytes.clone()));
-            continue;
-        }
-        let before = certificates.len();
-        for certificate in CertificateDer::pem_slice_iter(bytes) {
-            certificates.push(certificate.map_err(failed)?);
-        }
-        if certificates.len() == before {
-            return Err(failed(pem::Error::NoItemsFound)); // a private key, say
+impl Default for Backend {
+    /// rustls wherever it is compiled in, so that the feature `native-tls` of another crate changes nothing here.
+    fn default() -> Self {
+        #[cfg(feature = "rustls-ring")]
+        return Self::Rustls;
+        #[cfg(all(feature = "native-tls", not(feature = "rustls-ring")))]
+        return Self::Native;
+        #[cfg(not(any(feature = "rustls-ring", feature = "native-tls")))]
+        return Self::None;
+    }
+}
+
+impl Backend {
+    /// Sets the client to this library. It trusts the system's certificates, and the given roots.
+    #[cfg_attr(
+        not(any(feature = "rustls-ring", feature = "native-tls")),
+        expect(unused_variables, reason = "without TLS nothing is trusted")
+    )]
+    pub(crate) fn configure(
+        self,
+        http: reqwest::ClientBuilder,
+        roots: &[Vec<u8>],
+    ) -> Result<reqwest::ClientBuilder, BuildError> {
+        match self {
+            #[cfg(feature = "rustls-ring")]
+            Self::Rustls => Ok(http.tls_backend_preconfigured(rustls::config(roots)?)),
+            #[cfg(feature = "native-tls")]
+            Self::Native => Ok(http
+                .tls_backend_native()
+                .tls_certs_merge(native::certificates(roots)?)),
+            #[cfg(not(any(feature = "rustls-ring", feature = "native-tls")))]
+            Self::None => Ok(http),
         }
     }
-    Ok(certificates)
 }
 
-fn failed(error: impl Error + Send + Sync + 'static) -> BuildError {
-    BuildError::Tls(Arc::new(error))
+/// Whether these bytes are certificates in PEM, and not one in DER.
+#[cfg(any(feature = "rustls-ring", feature = "native-tls"))]
+fn is_pem(certificate: &[u8]) -> bool {
+    String::from_utf8_lossy(certificate).contains("-----BEGIN")
 }

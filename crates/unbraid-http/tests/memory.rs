@@ -1,5 +1,5 @@
-//! What a fan-out keeps in memory: one copy of the prompt, however many requests it sends. It has a process of its own, for
-//! the allocator that counts is that of the whole process.
+//! A fan-out has one copy of its prompt in memory, however many requests it sends. This test has a process of its own, because
+//! it counts the allocations of the process.
 #![cfg(test)]
 
 use std::{
@@ -17,14 +17,14 @@ use unbraid_http::{ChoiceStrategy, Client, Request};
 const PROMPT_BYTES: usize = 10_000_000;
 const REQUESTS: u32 = 128;
 
-/// The prompt in the request, its texts in the completion, where its tokens are counted from, and the body; while the body
-/// is made there is no other copy.
+/// The prompt is in the request, in the body, and in the completion, which counts its tokens. While the body is encoded there is
+/// no further copy.
 const MOST_BYTES: u64 = 4 * PROMPT_BYTES as u64;
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n\
     data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-/// A server in threads of its own, whose memory is not counted. It keeps nothing of a request but its length.
+/// Starts a server in threads of its own, whose memory is not counted. It stores only the length of the requests.
 fn server() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -64,7 +64,7 @@ fn answer(mut socket: TcpStream, received: &AtomicUsize) {
 }
 
 #[test]
-fn a_fan_out_holds_its_prompt_once() {
+fn a_fan_out_has_its_prompt_in_memory_once() {
     let (address, received) = server();
     let client = Client::builder().base_url(format!("http://{address}/v1"));
     let client = client.proxy_from_env(false).build().unwrap();

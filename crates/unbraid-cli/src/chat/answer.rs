@@ -41,7 +41,7 @@ impl Answer {
         record: Option<Record>,
     ) -> Result<Self, HttpError> {
         let body = client.open(request).await?;
-        let settings = body.settings().config(options);
+        let settings = body.stream_config().config(options);
         let head = Head::default();
         let (mut tape, recording) = record.map(Record::begin).unzip();
         let kept = head.clone();

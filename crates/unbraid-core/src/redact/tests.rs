@@ -19,11 +19,11 @@ fn read(stream: &str) -> Demux {
     demux
 }
 
-/// All that a reader may print of a stream.
-fn shown(demux: &mut Demux) -> String {
+/// Returns everything that a reader may print of a stream.
+fn printed(demux: &mut Demux) -> String {
     let closed = demux.closed().cloned();
     let error = closed.as_ref().and_then(|closed| closed.as_ref().err());
-    let mut shown = vec![
+    let mut printed = vec![
         format!("{closed:?} {}", demux.aggregate_json()),
         error.map_or_else(String::new, |error| {
             format!("{error} {}", serde_json::json!(error))
@@ -31,21 +31,21 @@ fn shown(demux: &mut Demux) -> String {
         format!("{:?} {:?}", demux.metadata(), demux.warnings()),
     ];
     while let Some(event) = demux.next_event() {
-        shown.push(serde_json::json!(event).to_string());
+        printed.push(serde_json::json!(event).to_string());
     }
     for choice in demux.choices() {
         let end = choice.end().map(|end| serde_json::json!(end.cause()));
-        shown.push(format!("{end:?} {:?} {:?}", choice.end(), choice.message()));
+        printed.push(format!("{end:?} {:?} {:?}", choice.end(), choice.message()));
     }
-    shown.concat()
+    printed.concat()
 }
 
-/// The secret is nowhere, and what takes its place is there.
+/// The output contains the replacement and no secret.
 #[track_caller]
 fn check(stream: &str) {
-    let shown = shown(&mut read(stream));
-    assert!(!shown.contains("secret"), "{shown}");
-    assert!(shown.contains("[key]"), "{shown}");
+    let printed = printed(&mut read(stream));
+    assert!(!printed.contains("secret"), "{printed}");
+    assert!(printed.contains("[key]"), "{printed}");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn error(stream: &str) -> Value {
 }
 
 #[test]
-fn an_error_keeps_its_shape() {
+fn an_error_keeps_its_structure() {
     let body = error(
         "data: {\"error\":{\"message\":\"no sk-0\\\"/secret!\",\"code\":400,\"more\":[null,true]}}\n\n",
     );
@@ -105,18 +105,18 @@ fn an_error_keeps_its_shape() {
 }
 
 #[test]
-fn an_error_without_a_secret_stays_digit_by_digit() {
+fn an_error_without_a_secret_keeps_every_digit() {
     let raw = r#"{"error":{"message":"no","at":1234567890123456789012,"a":1,"a":2}}"#;
     let mut demux = Demux::new(Config::default());
     demux.feed(format!("data: {raw}\n\n").as_bytes());
-    let Some(Err(StreamError::Server(plain))) = demux.closed() else {
+    let Some(Err(StreamError::Server(unredacted))) = demux.closed() else {
         panic!("{:?}", demux.closed());
     };
-    assert_eq!(&error(&format!("data: {raw}\n\n")), plain.body());
+    assert_eq!(&error(&format!("data: {raw}\n\n")), unredacted.body());
 }
 
 #[test]
-fn a_secret_that_lies_across_texts_is_replaced() {
+fn a_secret_that_is_split_over_strings_is_replaced() {
     let redact = Redact::new(|text| text.replace("one\",\"two", "[key]"));
     let mut demux = Demux::new(Config {
         redact,
@@ -137,7 +137,7 @@ fn a_secret_in_the_first_of_equal_keys_is_replaced() {
 }
 
 #[test]
-fn the_text_of_an_answer_is_not_changed() {
+fn the_text_of_a_choice_is_not_changed() {
     let demux =
         read("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"sk-0\\\"/secret\"}}]}\n\n");
     let choice = demux.choice(ChoiceIndex(0)).unwrap();
@@ -145,9 +145,9 @@ fn the_text_of_an_answer_is_not_changed() {
 }
 
 #[test]
-fn of_an_error_so_much_is_kept() {
+fn the_kept_length_of_an_error_is_bounded() {
     let long = |bytes: usize| format!("data: {{\"error\":\"{}\"}}\n\n", "x".repeat(bytes));
-    let names = "error".len() + 2; // the object and its value count, too
+    let names = "error".len() + 2; // the object and its value count as one byte each
     for (bytes, kept) in [
         (MAX_REDACTED_BYTES - names, MAX_REDACTED_BYTES - names),
         (MAX_REDACTED_BYTES, MAX_REDACTED_BYTES - names),
@@ -161,7 +161,7 @@ fn of_an_error_so_much_is_kept() {
 }
 
 #[test]
-fn two_redactions_are_both_applied() {
+fn combined_redactions_are_both_applied() {
     let one = Redact::new(|text| text.replace("one", "1"));
     let both = one
         .clone()

@@ -1,11 +1,11 @@
-//! Bodies that the server compressed.
+//! Decompresses bodies.
 //!
-//! They are decompressed here and not by reqwest. There, an error of the connection hides what was decompressed just before
-//! it in the same read, and with it the last deltas of an answer.
+//! Bodies are decompressed here and not by reqwest. There, an error of the connection hides the text that was decompressed
+//! just before it in the same read, and with it the last deltas of a response.
 
-mod feed;
+#[cfg(any(feature = "gzip", feature = "brotli", feature = "zstd"))]
+mod decompress;
 
-use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use reqwest::{
@@ -14,30 +14,46 @@ use reqwest::{
 };
 use unbraid::BoxError;
 
-use self::feed::{Decoding, Feed};
+/// The bytes of a body as they arrive.
+pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, BoxError>>;
 
-/// The bytes of a body as they come.
-pub(crate) type Incoming = BoxStream<'static, Result<Bytes, BoxError>>;
+/// The encodings that a server may use, for the header `accept-encoding`.
+pub(crate) const ACCEPTED_ENCODINGS: &str = match (
+    cfg!(feature = "gzip"),
+    cfg!(feature = "brotli"),
+    cfg!(feature = "zstd"),
+) {
+    (true, true, true) => "gzip, br, zstd",
+    (true, true, false) => "gzip, br",
+    (true, false, true) => "gzip, zstd",
+    (true, false, false) => "gzip",
+    (false, true, true) => "br, zstd",
+    (false, true, false) => "br",
+    (false, false, true) => "zstd",
+    (false, false, false) => "identity",
+};
 
-/// What a server may use, for the header `accept-encoding`.
-pub(crate) const ACCEPTED: &str = "gzip, br, zstd";
-
+/// An encoding that this build can decompress.
 #[derive(Debug, Clone, Copy)]
 enum Encoding {
+    #[cfg(feature = "gzip")]
     Gzip,
+    #[cfg(feature = "brotli")]
     Brotli,
+    #[cfg(feature = "zstd")]
     Zstd,
 }
 
-/// The body of an answer, decompressed. A body that a client of the caller's own has decompressed is not called compressed.
-pub(crate) fn incoming(response: Response) -> Incoming {
+/// Returns the body of a response, decompressed. A client that has decompressed the body itself removes the header
+/// `content-encoding`, so such a body is passed through.
+pub(crate) fn byte_stream(response: Response) -> ByteStream {
     let encoding = Encoding::of(response.headers());
-    // The address may hold a key, and errors are printed.
+    // The address may contain a key, and errors are printed.
     let bytes = response
         .bytes_stream()
         .map_err(|error| BoxError::from(error.without_url()));
     match encoding {
-        Some(encoding) => encoding.decode(bytes.boxed()),
+        Some(encoding) => encoding.decompress(bytes.boxed()),
         None => bytes.boxed(),
     }
 }
@@ -46,34 +62,52 @@ impl Encoding {
     fn of(headers: &HeaderMap) -> Option<Self> {
         let name = headers.get(CONTENT_ENCODING)?.to_str().ok()?.trim();
         match name.to_ascii_lowercase().as_str() {
+            #[cfg(feature = "gzip")]
             "gzip" | "x-gzip" => Some(Self::Gzip),
+            #[cfg(feature = "brotli")]
             "br" => Some(Self::Brotli),
+            #[cfg(feature = "zstd")]
             "zstd" => Some(Self::Zstd),
             _ => None,
         }
     }
 
-    fn decode(self, bytes: Incoming) -> Incoming {
+    #[cfg(any(feature = "gzip", feature = "brotli", feature = "zstd"))]
+    fn decompress(self, bytes: ByteStream) -> ByteStream {
+        use async_compression::tokio::bufread;
+
+        use self::decompress::{Decompressed, Input};
+
         match self {
-            Self::Gzip => Decoding::new(bytes, gzip, GzipDecoder::get_mut).boxed(),
-            Self::Brotli => Decoding::new(bytes, brotli, BrotliDecoder::get_mut).boxed(),
-            Self::Zstd => Decoding::new(bytes, zstd, ZstdDecoder::get_mut).boxed(),
+            #[cfg(feature = "gzip")]
+            Self::Gzip => {
+                let new = || {
+                    let mut decoder = bufread::GzipDecoder::new(Input::default());
+                    decoder.multiple_members(true);
+                    decoder
+                };
+                Decompressed::new(bytes, new, bufread::GzipDecoder::get_mut).boxed()
+            }
+            #[cfg(feature = "brotli")]
+            Self::Brotli => {
+                let new = || bufread::BrotliDecoder::new(Input::default());
+                Decompressed::new(bytes, new, bufread::BrotliDecoder::get_mut).boxed()
+            }
+            #[cfg(feature = "zstd")]
+            Self::Zstd => {
+                let new = || {
+                    let mut decoder = bufread::ZstdDecoder::new(Input::default());
+                    decoder.multiple_members(true);
+                    decoder
+                };
+                Decompressed::new(bytes, new, bufread::ZstdDecoder::get_mut).boxed()
+            }
         }
     }
-}
 
-fn gzip() -> GzipDecoder<Feed> {
-    let mut decoder = GzipDecoder::new(Feed::default());
-    decoder.multiple_members(true);
-    decoder
-}
-
-fn brotli() -> BrotliDecoder<Feed> {
-    BrotliDecoder::new(Feed::default())
-}
-
-fn zstd() -> ZstdDecoder<Feed> {
-    let mut decoder = ZstdDecoder::new(Feed::default());
-    decoder.multiple_members(true);
-    decoder
+    /// No encoding is compiled in, so this type has no value.
+    #[cfg(not(any(feature = "gzip", feature = "brotli", feature = "zstd")))]
+    fn decompress(self, _: ByteStream) -> ByteStream {
+        match self {}
+    }
 }

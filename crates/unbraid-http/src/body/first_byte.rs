@@ -1,4 +1,4 @@
-//! The wait for the first byte of a body.
+//! The timeout of the first byte of a body.
 
 use std::{
     fmt,
@@ -11,30 +11,30 @@ use futures::{Stream, StreamExt};
 use tokio::time::{Sleep, sleep};
 use unbraid::{BoxError, StreamError, TimedOut};
 
-use super::Incoming;
+use super::ByteStream;
 
-/// A body that fails with [`StreamError::TimedOut`] unless its first byte comes in time.
+/// A body that fails with [`StreamError::TimedOut`] unless its first byte arrives in time.
 ///
 /// The reader of a stream has such a timeout, too. That one counts from the moment at which the reader starts, which in a
 /// fan-out is long before the request is sent.
 pub(crate) struct FirstByte {
-    bytes: Incoming,
-    wait: Option<Wait>,
+    bytes: ByteStream,
+    deadline: Option<Deadline>,
 }
 
-struct Wait {
+struct Deadline {
     timer: Pin<Box<Sleep>>,
-    passed: TimedOut,
+    timed_out: TimedOut,
 }
 
 impl FirstByte {
-    /// Starts the timer. It needs a runtime that has timers.
-    pub(crate) fn new(bytes: Incoming, wait: Option<TimedOut>) -> Self {
-        let wait = wait.map(|passed| Wait {
-            timer: Box::pin(sleep(passed.after)),
-            passed,
+    /// Starts the timer, which needs a runtime with a time driver.
+    pub(crate) fn new(bytes: ByteStream, timeout: Option<TimedOut>) -> Self {
+        let deadline = timeout.map(|timed_out| Deadline {
+            timer: Box::pin(sleep(timed_out.after)),
+            timed_out,
         });
-        Self { bytes, wait }
+        Self { bytes, deadline }
     }
 }
 
@@ -42,8 +42,9 @@ impl Stream for FirstByte {
     type Item = Result<Bytes, BoxError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // The body first: bytes that are there count, even if they are polled after the deadline.
         let read = self.bytes.poll_next_unpin(cx);
-        let Some(wait) = &mut self.wait else {
+        let Some(deadline) = &mut self.deadline else {
             return read;
         };
         let silent = match &read {
@@ -51,16 +52,16 @@ impl Stream for FirstByte {
             Poll::Ready(_) => false,
             Poll::Pending => true,
         };
-        if silent && wait.timer.as_mut().poll(cx).is_pending() {
+        if silent && deadline.timer.as_mut().poll(cx).is_pending() {
             return read;
         }
-        let passed = wait.passed;
-        self.wait = None;
+        let timed_out = deadline.timed_out;
+        self.deadline = None;
         if !silent {
             return read;
         }
         self.bytes = futures::stream::empty().boxed(); // closes the connection
-        Poll::Ready(Some(Err(StreamError::TimedOut(passed).into())))
+        Poll::Ready(Some(Err(StreamError::TimedOut(timed_out).into())))
     }
 }
 

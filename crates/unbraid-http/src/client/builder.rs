@@ -1,29 +1,28 @@
-//! What a client is made of, before it is made.
+//! The configuration of a client.
+
+mod headers;
+mod proxies;
+mod requests;
 
 use std::{env, fmt, sync::Arc, time::Duration};
 
-use reqwest::{
-    Url,
-    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-    redirect::Policy,
-};
-use tokio::sync::Semaphore;
+use reqwest::redirect::Policy;
 use unbraid::{Completions, CompletionsBuilder};
 
-use super::{Client, Inner, Timeouts};
+use super::Client;
 use crate::{
-    body::ACCEPTED,
     endpoint::{ApiKey, Endpoint},
     error::BuildError,
-    fan_out::Native,
+    fan_out::FanOut,
     limits::{CONNECT_TIMEOUT, MAX_REQUESTS, RETRIES},
     secrets::Secrets,
+    send::{Sender, timeouts::Timeouts},
     tls,
 };
 
 const OPENAI: &str = "https://api.openai.com/v1";
 
-/// Settings of a [`Client`].
+/// Configures a [`Client`].
 ///
 /// # Examples
 ///
@@ -50,16 +49,18 @@ pub struct ClientBuilder {
     key_header: Option<String>,
     headers: Vec<(String, String)>,
     roots: Vec<Vec<u8>>,
-    proxy: bool,
-    http2: bool,
-    connect: Duration,
+    tls: tls::Backend,
+    proxy_from_env: bool,
+    #[cfg(feature = "http2")]
+    http2_prior_knowledge: bool,
+    connect_timeout: Duration,
     retries: u32,
     max_requests: usize,
     timeouts: Timeouts,
-    settings: CompletionsBuilder,
+    stream_config: CompletionsBuilder,
 }
 
-/// An address as it was given; it is parsed by `build`.
+/// An address as it was given. `build` parses it.
 #[derive(Clone)]
 enum Address {
     Base(String),
@@ -78,19 +79,29 @@ impl ClientBuilder {
             key_header: None,
             headers: Vec::new(),
             roots: Vec::new(),
-            proxy: true,
-            http2: false,
-            connect: CONNECT_TIMEOUT,
+            tls: tls::Backend::default(),
+            proxy_from_env: true,
+            #[cfg(feature = "http2")]
+            http2_prior_knowledge: false,
+            connect_timeout: CONNECT_TIMEOUT,
             retries: RETRIES,
             max_requests: MAX_REQUESTS,
             timeouts: Timeouts::default(),
-            settings: Completions::builder(),
+            stream_config: Completions::builder(),
         }
     }
 
-    /// Settings by the variables that people already have: `OPENAI_BASE_URL` and `OPENAI_API_KEY`.
+    /// Reads the variables `OPENAI_BASE_URL` and `OPENAI_API_KEY`, which other clients use as well.
     ///
-    /// One that is unset or empty changes nothing.
+    /// A variable that is unset or empty changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// let client = unbraid_http::ClientBuilder::from_env().retries(0).build()?;
+    /// # drop(client);
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
     pub fn from_env() -> Self {
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
         let mut builder = Self::new();
@@ -103,10 +114,11 @@ impl ClientBuilder {
         builder
     }
 
-    /// Settings for one deployment at Azure: its path, its `api-version`, and the key in the header `api-key`.
+    /// Starts with the configuration for one deployment at Azure: its path, its `api-version`, and the key in the header
+    /// `api-key`.
     ///
-    /// A token of Entra ID goes as a bearer instead: say `.header("authorization", "Bearer …")` and give no key. Azure's
-    /// newer address, `https://….openai.azure.com/openai/v1`, is a base URL like any other.
+    /// A token of Entra ID is sent as a bearer token instead: call `.header("authorization", "Bearer …")` and set no key.
+    /// Azure's newer address, `https://….openai.azure.com/openai/v1`, is an ordinary base URL.
     ///
     /// # Examples
     ///
@@ -134,149 +146,216 @@ impl ClientBuilder {
         .key_header("api-key")
     }
 
-    /// The address below which `chat/completions` stands, mostly ending in `/v1`. A query is kept.
+    /// Sets the address below which `chat/completions` is found. It usually ends in `/v1`. A query is kept.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::Client;
+    /// let client = Client::builder().base_url("http://localhost:8000/v1").build()?;
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.address = Address::Base(url.into());
         self
     }
 
-    /// The key, sent as a bearer token. White space around it is dropped; an empty one is none.
+    /// Sets the key, which is sent as a bearer token. White space around it is removed. An empty key is not sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::Client;
+    /// let client = Client::builder().api_key("a key").build()?;
+    /// assert!(!format!("{client:?}").contains("a key"));
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
     pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
         self.key = ApiKey::new(key.as_ref());
         self
     }
 
-    /// Sends the key in a header of its own, such as `api-key`, and not as a bearer token.
+    /// Sends the bare key in this header, such as `api-key`, instead of a bearer token.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::Client;
+    /// let client = Client::builder().api_key("a key").key_header("x-api-key").build()?;
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
     pub fn key_header(mut self, name: impl Into<String>) -> Self {
         self.key_header = Some(name.into());
         self
     }
 
-    /// Sends a further header with every request. It takes the place of one of ours.
+    /// Sends an additional header with every request. It replaces a header of the client with the same name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::Client;
+    /// let client = Client::builder().header("openai-organization", "org-1").build()?;
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Trusts a root certificate, in PEM or DER, beside those of the system.
+    /// Trusts a root certificate, in PEM or DER, in addition to those of the system.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use unbraid_http::Client;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = Client::builder().root_certificate(std::fs::read("company-ca.pem")?).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn root_certificate(mut self, certificate: impl Into<Vec<u8>>) -> Self {
         self.roots.push(certificate.into());
         self
     }
 
-    /// Whether the environment's proxies are used (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`); `true` unless said
-    /// otherwise.
+    /// Uses the TLS library of the operating system: SChannel, Secure Transport or OpenSSL.
+    ///
+    /// Without the feature `rustls-ring` that library is the default. Call this method if another crate may switch that
+    /// feature on and the library still has to be that of the system.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::Client;
+    /// let client = Client::builder().native_tls().build()?;
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
+    #[cfg(feature = "native-tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "native-tls")))]
+    pub fn native_tls(mut self) -> Self {
+        self.tls = tls::Backend::Native;
+        self
+    }
+
+    /// Sets whether the environment's proxies are used (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`). The default is
+    /// `true`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::Client;
+    /// let client = Client::builder().base_url("http://localhost:8000/v1").proxy_from_env(false).build()?;
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
     pub fn proxy_from_env(mut self, proxy: bool) -> Self {
-        self.proxy = proxy;
+        self.proxy_from_env = proxy;
         self
     }
 
-    /// Speaks HTTP/2 at once, over plain TCP too. Unless said so, TLS decides, and plain TCP speaks HTTP/1.1.
+    /// Sets whether to use HTTP/2 at once, also without TLS. By default TLS negotiates the version, and HTTP/1.1 is used
+    /// without TLS.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_http::Client;
+    /// let client = Client::builder().base_url("http://localhost:8000/v1").http2_prior_knowledge(true).build()?;
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
+    #[cfg(feature = "http2")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "http2")))]
     pub fn http2_prior_knowledge(mut self, http2: bool) -> Self {
-        self.http2 = http2;
+        self.http2_prior_knowledge = http2;
         self
     }
 
-    /// How many further attempts are made; 0 for none. See [`limits`](crate::limits) for the default.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.retries = retries;
-        self
-    }
-
-    /// How many requests of one [`fan_out`](Client::fan_out) run at once, at least 1;
-    /// [`MAX_REQUESTS`](crate::limits::MAX_REQUESTS) unless said otherwise.
-    pub fn max_requests(mut self, requests: usize) -> Self {
-        self.max_requests = requests.clamp(1, Semaphore::MAX_PERMITS);
-        self
-    }
-
-    /// How long a connection may take, TLS included.
-    pub fn connect_timeout(mut self, after: Duration) -> Self {
-        self.connect = after;
-        self
-    }
-
-    /// How long the first byte may take: of the head, connecting included, in each attempt, and then of the body.
+    /// Sets how streams are read: limits and policies. Its timeouts apply to the body alone. The timeouts of this builder take
+    /// precedence over them, in whichever order they are set.
     ///
-    /// Unless it is set it is the [idle timeout](Self::idle_timeout), and without that one
-    /// [`FIRST_BYTE_TIMEOUT`](crate::limits::FIRST_BYTE_TIMEOUT), ten minutes. [`Duration::MAX`] waits for ever. In a
-    /// [`fan_out`](Client::fan_out) it counts for each request from its own turn.
-    pub fn first_byte_timeout(mut self, after: Duration) -> Self {
-        self.timeouts.first_byte = Some(after);
-        self
-    }
-
-    /// How long a server may be silent: while the connection is made, before the head, before the first byte of the body, and
-    /// then between two bytes. Off by default.
+    /// # Examples
     ///
-    /// A model that reasons before it answers may be silent for long at first only: give
-    /// [`first_byte_timeout`](Self::first_byte_timeout) a longer time, which then takes the place of this one.
-    pub fn idle_timeout(mut self, after: Duration) -> Self {
-        self.timeouts.idle = Some(after);
+    /// ```
+    /// use unbraid::Completions;
+    /// use unbraid_http::Client;
+    ///
+    /// let client = Client::builder().stream_config(Completions::builder().strict(true)).build()?;
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
+    pub fn stream_config(mut self, config: CompletionsBuilder) -> Self {
+        self.stream_config = config;
         self
     }
 
-    /// How long everything may take: all attempts, their pauses, and the body. Off by default.
-    pub fn total_timeout(mut self, after: Duration) -> Self {
-        self.timeouts.total = Some(after);
-        self
-    }
-
-    /// How streams are read: limits, policies. Timeouts among them hold for the body alone; those of this builder go before
-    /// them, in whichever order they are given.
-    pub fn stream_config(mut self, settings: CompletionsBuilder) -> Self {
-        self.settings = settings;
-        self
-    }
-
-    /// Makes the client. It sends nothing yet.
+    /// Creates the client. It does not connect yet.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_http::{BuildError, Client};
+    ///
+    /// let error = Client::builder().api_key("a\nkey").build().unwrap_err();
+    /// assert!(matches!(error, BuildError::Key));
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`BuildError`]: the address, the key or a header is none.
+    /// [`BuildError`] if the address, the key, a header or a root certificate is invalid, and for an address that needs TLS if
+    /// no TLS library is compiled in.
     pub fn build(self) -> Result<Client, BuildError> {
         let endpoint = self.address.endpoint()?;
-        let headers = self.all_headers()?;
-        let tls = tls::config(&self.roots)?;
+        if endpoint.needs_tls() && !tls::IS_AVAILABLE {
+            return Err(BuildError::Url {
+                why: "https:// needs the feature rustls-ring or native-tls of unbraid-http"
+                    .to_owned(),
+            });
+        }
+        let http = self.http_client()?;
+        let secrets = self.secrets(&endpoint);
+        let config = self.stream_config.redact(secrets.redaction());
+        let sender = Sender {
+            http,
+            endpoint,
+            secrets,
+            retries: self.retries,
+            timeouts: self.timeouts,
+            stream_config: match self.timeouts.idle {
+                Some(after) => config.idle_timeout(after),
+                None => config,
+            },
+        };
+        Ok(Client(Arc::new(FanOut::new(sender, self.max_requests))))
+    }
+
+    fn http_client(&self) -> Result<reqwest::Client, BuildError> {
         let mut http = reqwest::Client::builder()
             .user_agent(concat!("unbraid/", env!("CARGO_PKG_VERSION")))
-            .default_headers(headers)
-            .connect_timeout(self.connect)
-            // A redirect would carry the prompt, and a key in a header of its own, to wherever the server points.
+            .default_headers(self.all_headers()?)
+            .connect_timeout(self.connect_timeout)
+            // A redirect would send the prompt, and a key in a header of its own, to another host.
             .redirect(Policy::none())
-            .tls_backend_preconfigured(tls)
-            // Bodies are decompressed here, whatever features of reqwest another crate has switched on.
+            // Bodies are decompressed by this crate, whichever features of reqwest other crates switch on.
             .no_gzip()
             .no_brotli()
             .no_zstd()
             .no_deflate();
-        if !self.proxy {
+        if !self.proxy_from_env {
             http = http.no_proxy();
         }
-        if self.http2 {
+        #[cfg(feature = "http2")]
+        if self.http2_prior_knowledge {
             http = http.http2_prior_knowledge();
         }
-        let http = http
-            .build()
-            .map_err(|error| BuildError::Tls(Arc::new(error.without_url())))?;
-        let secrets = self.secrets(&endpoint);
-        let settings = self.settings.redact(secrets.redaction());
-        Ok(Client(Arc::new(Inner {
-            http,
-            secrets,
-            endpoint,
-            retries: self.retries,
-            max_requests: self.max_requests,
-            native: Native::default(),
-            timeouts: self.timeouts,
-            settings: match self.timeouts.idle {
-                Some(after) => settings.idle_timeout(after),
-                None => settings,
-            },
-        })))
+        // Another crate may switch on HTTP/2 in reqwest, whose errors are not understood here then.
+        #[cfg(not(feature = "http2"))]
+        {
+            http = http.http1_only();
+        }
+        let http = self.tls.configure(http, &self.roots)?.build();
+        http.map_err(|error| BuildError::Tls(Arc::new(error.without_url())))
     }
 
-    /// What no error may repeat: everything that is sent and may be a key, whatever the name of its header.
+    /// The texts that no error may repeat: everything that is sent and may be a key, whatever the name of its header.
     fn secrets(&self, endpoint: &Endpoint) -> Secrets {
         let mut secrets = Secrets::default();
         endpoint.add_to(&mut secrets);
@@ -286,53 +365,11 @@ impl ClientBuilder {
         for (_, value) in &self.headers {
             secrets.add_header(value);
         }
-        if self.proxy {
-            proxies().for_each(|proxy| secrets.add_url(&proxy));
+        if self.proxy_from_env {
+            proxies::from_env().for_each(|proxy| secrets.add_url(&proxy));
         }
         secrets
     }
-
-    fn all_headers(&self) -> Result<HeaderMap, BuildError> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
-        if let Some(key) = &self.key {
-            let own = self.key_header.as_deref().map(header_name).transpose()?;
-            let (name, value) = key.header(own.as_ref())?;
-            headers.insert(name, value);
-        }
-        for (name, value) in &self.headers {
-            let mut value = HeaderValue::from_str(value)
-                .map_err(|_| BuildError::Header { name: name.clone() })?;
-            value.set_sensitive(true);
-            headers.insert(header_name(name)?, value);
-        }
-        Ok(headers)
-    }
-}
-
-/// The proxies that the environment names. A password for one is part of its address.
-fn proxies() -> impl Iterator<Item = Url> {
-    let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
-    let names = names
-        .into_iter()
-        .flat_map(|name| [name.to_owned(), name.to_lowercase()]);
-    let values = names.filter_map(|name| env::var(name).ok());
-    values.filter_map(|value| {
-        let value = value.trim();
-        match value.contains("://") {
-            true => Url::parse(value),
-            false => Url::parse(&format!("http://{value}")),
-        }
-        .ok()
-    })
-}
-
-fn header_name(name: &str) -> Result<HeaderName, BuildError> {
-    HeaderName::try_from(name).map_err(|_| BuildError::Header {
-        name: name.to_owned(),
-    })
 }
 
 impl Address {
@@ -348,7 +385,7 @@ impl Address {
     }
 }
 
-/// By hand: a base URL may hold a key, and so may any header.
+/// Prints selected fields: a base URL may contain a key, and so may any header.
 impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.headers.iter().map(|(name, _)| name).collect();
@@ -358,7 +395,10 @@ impl fmt::Debug for ClientBuilder {
             .field("headers", &names)
             .field("retries", &self.retries)
             .field("timeouts", &self.timeouts)
-            .field("settings", &self.settings)
+            .field("stream_config", &self.stream_config)
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

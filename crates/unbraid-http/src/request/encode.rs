@@ -11,32 +11,32 @@ use serde_json::{Number, Value, json};
 
 use super::Request;
 
-/// The bodies of a fan-out. What they have in common is held once, however many they are.
+/// The bodies of a fan-out. The text that they have in common is in memory once, however many bodies there are.
 #[derive(Clone)]
-pub(crate) struct EachChoice {
+pub(crate) struct FanOutBodies {
     segments: Vec<Segment>,
     /// The prompts of a list, each as JSON.
     prompts: Vec<Bytes>,
-    /// How many choices each prompt has.
+    /// The number of choices of each prompt.
     n: u32,
 }
 
 #[derive(Clone)]
 enum Segment {
     Shared(Bytes),
-    Own(Own),
+    Varying(Varying),
 }
 
 /// A value that differs from request to request.
 #[derive(Clone)]
-enum Own {
+enum Varying {
     Seed(Number),
     Prompt,
 }
 
 impl Request {
-    /// The fields as they are sent, with the two that are set for the caller.
-    pub(super) fn sent(&self) -> impl Iterator<Item = (&str, Cow<'_, Value>)> {
+    /// The fields as they are sent, including the two that are set for the caller.
+    pub(super) fn sent_fields(&self) -> impl Iterator<Item = (&str, Cow<'_, Value>)> {
         let given = self.fields.iter().map(|(name, value)| {
             let sent = match name.as_str() {
                 "stream" => Cow::Owned(Value::Bool(true)),
@@ -55,29 +55,29 @@ impl Request {
 
     /// The body as JSON text.
     pub(crate) fn encode(&self) -> Bytes {
-        encode(|| self.sent(), |_, _| None).0
+        encode(|| self.sent_fields(), |_, _| None).0
     }
 
-    /// The bodies of requests of one choice each, `n` for each prompt.
-    pub(crate) fn encode_each_choice(&self, n: u32) -> EachChoice {
+    /// The bodies of requests for one choice each, `n` for each prompt.
+    pub(crate) fn encode_fan_out(&self, n: u32) -> FanOutBodies {
         let prompts: Vec<Bytes> = self.prompts().iter().map(json_text).collect();
-        let fields = || self.sent().filter(|(name, _)| *name != "n");
+        let fields = || self.sent_fields().filter(|(name, _)| *name != "n");
         let (text, cuts) = encode(fields, |name, value| match (name, value) {
             ("seed", Value::Number(seed)) if seed.is_i64() || seed.is_u64() => {
-                Some(Own::Seed(seed.clone()))
+                Some(Varying::Seed(seed.clone()))
             }
-            ("prompt", _) if !prompts.is_empty() => Some(Own::Prompt),
+            ("prompt", _) if !prompts.is_empty() => Some(Varying::Prompt),
             _ => None,
         });
         let mut segments = Vec::new();
-        let mut from = 0;
-        for (at, own) in cuts {
-            segments.push(Segment::Shared(text.slice(from..at)));
-            segments.push(Segment::Own(own));
-            from = at;
+        let mut start = 0;
+        for (offset, varying) in cuts {
+            segments.push(Segment::Shared(text.slice(start..offset)));
+            segments.push(Segment::Varying(varying));
+            start = offset;
         }
-        segments.push(Segment::Shared(text.slice(from..)));
-        EachChoice {
+        segments.push(Segment::Shared(text.slice(start..)));
+        FanOutBodies {
             segments,
             prompts,
             n: n.max(1),
@@ -85,22 +85,22 @@ impl Request {
     }
 }
 
-impl EachChoice {
-    /// The body of the request for the choice of an index alone, in parts.
-    pub(crate) fn of(&self, index: u32) -> Vec<Bytes> {
-        let part = |segment: &Segment| match segment {
+impl FanOutBodies {
+    /// The body of the request for one choice, in segments.
+    pub(crate) fn body(&self, index: u32) -> Vec<Bytes> {
+        let bytes = |segment: &Segment| match segment {
             Segment::Shared(text) => text.clone(),
-            Segment::Own(Own::Seed(base)) => Bytes::from(seed(base, index)),
-            Segment::Own(Own::Prompt) => {
+            Segment::Varying(Varying::Seed(base)) => Bytes::from(seed(base, index)),
+            Segment::Varying(Varying::Prompt) => {
                 let prompt = self.prompts.get((index / self.n) as usize);
                 prompt.cloned().unwrap_or_default()
             }
         };
-        self.segments.iter().map(part).collect()
+        self.segments.iter().map(bytes).collect()
     }
 }
 
-/// Counted up from choice to choice: equal seeds would give equal answers.
+/// The seed increases from choice to choice: equal seeds would give equal answers.
 fn seed(base: &Number, index: u32) -> String {
     match (base.as_i64(), base.as_u64()) {
         (Some(base), _) => base.wrapping_add(index.into()).to_string(),
@@ -109,7 +109,7 @@ fn seed(base: &Number, index: u32) -> String {
     }
 }
 
-/// `stream_options` with the request for usage, unless they say otherwise or are not an object.
+/// `stream_options` with `include_usage`, unless they set it themselves or are not an object.
 fn with_usage(options: &Value) -> Value {
     match options {
         Value::Null => json!({ "include_usage": true }),
@@ -126,23 +126,25 @@ fn json_text(value: &Value) -> Bytes {
     Bytes::from(value.to_string())
 }
 
-/// Gives an object as JSON text. The values that are `own` are left out, and listed with the places where they belong.
+/// Encodes an object as JSON text. The values for which `varying` returns something are left out, and are returned with the
+/// offsets where they belong.
 fn encode<'f, F>(
     fields: impl Fn() -> F,
-    own: impl Fn(&str, &Value) -> Option<Own>,
-) -> (Bytes, Vec<(usize, Own)>)
+    varying: impl Fn(&str, &Value) -> Option<Varying>,
+) -> (Bytes, Vec<(usize, Varying)>)
 where
     F: Iterator<Item = (&'f str, Cow<'f, Value>)>,
 {
-    // Prompts have megabytes: a buffer that doubles would need as much again while it grows.
+    // A prompt may have megabytes, and a buffer that doubles would need as much again while it grows. So the length is
+    // counted first.
     let mut counted = Counted::new(io::sink());
-    counted.object(fields(), &own);
+    counted.object(fields(), &varying);
     let mut text = Counted::new(Vec::with_capacity(counted.written));
-    let cuts = text.object(fields(), &own);
+    let cuts = text.object(fields(), &varying);
     (Bytes::from(text.out), cuts)
 }
 
-/// Writes JSON, and counts its bytes.
+/// Writes JSON and counts its bytes.
 struct Counted<W> {
     out: W,
     written: usize,
@@ -156,31 +158,31 @@ impl<W: Write> Counted<W> {
     fn object<'f>(
         &mut self,
         fields: impl Iterator<Item = (&'f str, Cow<'f, Value>)>,
-        own: &impl Fn(&str, &Value) -> Option<Own>,
-    ) -> Vec<(usize, Own)> {
+        varying: &impl Fn(&str, &Value) -> Option<Varying>,
+    ) -> Vec<(usize, Varying)> {
         let mut cuts = Vec::new();
-        let mut before = "{";
+        let mut separator = "{";
         for (name, value) in fields {
-            self.text(before);
+            self.text(separator);
             self.json(name);
             self.text(":");
-            match own(name, &value) {
-                Some(own) => cuts.push((self.written, own)),
+            match varying(name, &value) {
+                Some(varying) => cuts.push((self.written, varying)),
                 None => self.json(&value),
             }
-            before = ",";
+            separator = ",";
         }
         self.text("}");
         cuts
     }
 
     fn json(&mut self, value: &(impl Serialize + ?Sized)) {
-        serde_json::to_writer(self, value).expect("memory takes every write");
+        serde_json::to_writer(self, value).expect("a write to memory cannot fail");
     }
 
     fn text(&mut self, text: &str) {
         self.write_all(text.as_bytes())
-            .expect("memory takes every write");
+            .expect("a write to memory cannot fail");
     }
 }
 

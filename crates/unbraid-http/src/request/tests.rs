@@ -3,21 +3,21 @@ use serde_json::{Value, json};
 use super::{Kind, Request, RequestError};
 
 #[track_caller]
-fn expects(request: Value, expected: Option<u32>) {
-    let made = Request::from_value(request.clone()).unwrap();
-    assert_eq!(made.expected_choices(), expected, "{request}");
+fn check_expected(request: Value, expected: Option<u32>) {
+    let parsed = Request::from_value(request.clone()).unwrap();
+    assert_eq!(parsed.expected_choices(), expected, "{request}");
 }
 
 #[test]
-fn the_choices_to_expect_are_n_for_each_prompt() {
-    expects(json!({ "messages": [] }), None);
-    expects(json!({ "messages": [], "n": 1 }), Some(1));
-    expects(json!({ "messages": [], "n": 4 }), Some(4));
-    expects(json!({ "prompt": "a", "n": 2 }), Some(2));
-    expects(json!({ "prompt": ["a", "b", "c"], "n": 2 }), Some(6));
-    expects(json!({ "prompt": ["a", "b"] }), None);
-    expects(json!({ "prompt": [1, 2, 3], "n": 2 }), Some(2));
-    expects(json!({ "prompt": [[1, 2], [3]], "n": 2 }), Some(4));
+fn n_choices_are_expected_for_each_prompt() {
+    check_expected(json!({ "messages": [] }), None);
+    check_expected(json!({ "messages": [], "n": 1 }), Some(1));
+    check_expected(json!({ "messages": [], "n": 4 }), Some(4));
+    check_expected(json!({ "prompt": "a", "n": 2 }), Some(2));
+    check_expected(json!({ "prompt": ["a", "b", "c"], "n": 2 }), Some(6));
+    check_expected(json!({ "prompt": ["a", "b"] }), None);
+    check_expected(json!({ "prompt": [1, 2, 3], "n": 2 }), Some(2));
+    check_expected(json!({ "prompt": [[1, 2], [3]], "n": 2 }), Some(4));
     for odd in [
         json!(0),
         json!(-1),
@@ -26,12 +26,12 @@ fn the_choices_to_expect_are_n_for_each_prompt() {
         json!(null),
         json!(u64::MAX),
     ] {
-        expects(json!({ "messages": [], "n": odd }), None);
+        check_expected(json!({ "messages": [], "n": odd }), None);
     }
 }
 
 #[test]
-fn a_request_made_elsewhere_goes_where_it_belongs() {
+fn a_json_request_goes_to_the_interface_of_its_fields() {
     let kind = |value| Request::from_value(value).unwrap().kind();
     assert_eq!(kind(json!({ "messages": [] })), Kind::Chat);
     assert_eq!(kind(json!({ "prompt": "a" })), Kind::Text);
@@ -40,7 +40,7 @@ fn a_request_made_elsewhere_goes_where_it_belongs() {
 }
 
 #[test]
-fn only_stream_and_include_usage_are_seen_to() {
+fn only_stream_and_include_usage_are_set() {
     let given = json!({
         "zeta": { "b": 1, "a": [null, "x", 0.1] },
         "stream": false,
@@ -58,7 +58,7 @@ fn only_stream_and_include_usage_are_seen_to() {
     assert_eq!(
         sent.body().to_string(),
         expected.to_string(),
-        "the order, too"
+        "in the same order"
     );
     expected["stream_options"] = json!({ "include_usage": true });
     let sent = Request::from_value(given).unwrap();
@@ -66,7 +66,7 @@ fn only_stream_and_include_usage_are_seen_to() {
 }
 
 #[track_caller]
-fn options(given: Value, expected: Value) {
+fn check_options(given: Value, expected: Value) {
     let request = Request::chat("m").field("stream_options", given.clone());
     assert_eq!(request.body()["stream_options"], expected, "{given}");
     let request = request.include_usage(false);
@@ -74,16 +74,16 @@ fn options(given: Value, expected: Value) {
 }
 
 #[test]
-fn stream_options_that_were_given_stay() {
-    options(
+fn given_stream_options_are_kept() {
+    check_options(
         json!({ "include_usage": false }),
         json!({ "include_usage": false }),
     );
-    options(
+    check_options(
         json!({ "include_obfuscation": false }),
         json!({ "include_obfuscation": false, "include_usage": true }),
     );
-    options(json!("odd"), json!("odd"));
+    check_options(json!("odd"), json!("odd"));
     let null = Request::chat("m").field("stream_options", Value::Null);
     assert_eq!(
         null.body()["stream_options"],
@@ -94,7 +94,7 @@ fn stream_options_that_were_given_stay() {
 }
 
 #[test]
-fn what_is_no_object_is_no_request() {
+fn a_value_other_than_an_object_is_refused() {
     for (value, found) in [
         (json!(null), "null"),
         (json!(true), "a boolean"),
@@ -102,33 +102,33 @@ fn what_is_no_object_is_no_request() {
         (json!("{}"), "a string"),
         (json!([{}]), "an array"),
     ] {
-        for refused in [
+        for result in [
             Request::from_value(value.clone()),
             Request::chat("m").fields(&value),
         ] {
-            let RequestError::NotAnObject { found: told } = refused.unwrap_err() else {
+            let RequestError::NotAnObject { found: reported } = result.unwrap_err() else {
                 panic!("{value}")
             };
-            assert_eq!(told, found);
+            assert_eq!(reported, found);
         }
     }
-    let keys_that_are_no_text = std::collections::BTreeMap::from([((1, 2), 3)]);
-    let refused = Request::from_serialize(&keys_that_are_no_text).unwrap_err();
+    let tuple_keys = std::collections::BTreeMap::from([((1, 2), 3)]);
+    let error = Request::from_serialize(&tuple_keys).unwrap_err();
     assert_eq!(
-        refused.to_string(),
-        "the request does not serialise to JSON"
+        error.to_string(),
+        "the request cannot be serialized to JSON"
     );
 }
 
 #[test]
-fn numbers_of_single_precision_stay_as_they_are_written() {
+fn single_precision_numbers_keep_their_digits() {
     let request =
         Request::chat("m").fields(&std::collections::BTreeMap::from([("top_p", 0.7_f32)]));
     assert_eq!(request.unwrap().get("top_p").unwrap().to_string(), "0.7");
 }
 
 #[test]
-fn messages_add_up() {
+fn messages_are_appended_in_order() {
     let request = Request::chat("m")
         .field("messages", "odd")
         .system("a")
@@ -147,7 +147,7 @@ fn messages_add_up() {
 }
 
 #[test]
-fn debug_shows_names_only() {
+fn debug_prints_only_field_names() {
     let request = Request::chat("secret model").user("secret words").n(2);
     let shown = format!("{request:?}");
     assert!(!shown.contains("secret"), "{shown}");

@@ -1,9 +1,9 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use reqwest::Url;
 
-use super::{SHORTEST_SECRET, Secrets};
+use super::{MIN_SECRET_BYTES, Secrets};
 
-/// Every character that some format escapes.
+/// A key with every character that some format escapes.
 const KEY: &str = r#"sk/a+b=c"d\e`f'g&h<i>j%2Fk"#;
 
 fn secrets(secret: &str) -> Secrets {
@@ -40,8 +40,8 @@ fn entities(text: &str) -> String {
 }
 
 #[test]
-fn keys_are_replaced_and_words_are_not() {
-    let long = "k".repeat(SHORTEST_SECRET);
+fn keys_are_replaced_and_short_values_are_not() {
+    let long = "k".repeat(MIN_SECRET_BYTES);
     let redacted = secrets(&long).redact(&format!("<{long}> <{long}>"));
     assert_eq!(redacted, "<[key]> <[key]>");
     assert_eq!(secrets(&long[1..]).redact(&long), long);
@@ -82,7 +82,7 @@ fn a_key_is_replaced_in_every_escaped_form() {
 }
 
 #[test]
-fn letters_beyond_ascii_are_found_in_every_form() {
+fn a_key_with_letters_beyond_ascii_is_replaced_in_every_form() {
     let key = "schl\u{fc}ssel-\u{1F511}-\u{20ac}";
     for form in [key.to_owned(), units(key), percent(key), json(&units(key))] {
         let redacted = secrets(key).redact(&format!("\u{e9}{form}\u{e9}"));
@@ -91,7 +91,7 @@ fn letters_beyond_ascii_are_found_in_every_form() {
 }
 
 #[test]
-fn a_key_that_is_cut_at_the_end_is_replaced() {
+fn a_key_that_is_truncated_at_the_end_is_replaced() {
     for form in [
         KEY.to_owned(),
         json(KEY),
@@ -101,17 +101,20 @@ fn a_key_that_is_cut_at_the_end_is_replaced() {
     ] {
         for cut in 1..form.len() {
             let redacted = secrets(KEY).redact(&format!("key {}", &form[..cut]));
-            // Escapes have at most six bytes a character. What is left behind may be a part of one.
-            let begun = redacted.starts_with("key [key]");
-            assert!(begun || cut < 6 * (SHORTEST_SECRET + 1), "{redacted}");
+            // An escape has at most six bytes for each character. A part of one may remain at the end.
+            let is_replaced = redacted.starts_with("key [key]");
+            assert!(
+                is_replaced || cut < 6 * (MIN_SECRET_BYTES + 1),
+                "{redacted}"
+            );
         }
     }
-    let redacted = secrets(KEY).redact(&format!("key {}", &KEY[..SHORTEST_SECRET]));
+    let redacted = secrets(KEY).redact(&format!("key {}", &KEY[..MIN_SECRET_BYTES]));
     assert_eq!(redacted, "key [key]");
 }
 
 #[test]
-fn text_without_a_key_stays_as_it_is() {
+fn text_without_a_key_is_not_changed() {
     for text in [
         "",
         "\\",
@@ -130,7 +133,7 @@ fn text_without_a_key_stays_as_it_is() {
 }
 
 #[track_caller]
-fn hides(secrets: &Secrets, texts: &[&str]) {
+fn check_replaced(secrets: &Secrets, texts: &[&str]) {
     for text in texts {
         let redacted = secrets.redact(&format!("<{text}>"));
         assert!(!redacted.contains(text), "{redacted}");
@@ -139,19 +142,19 @@ fn hides(secrets: &Secrets, texts: &[&str]) {
 }
 
 #[test]
-fn of_a_header_what_a_server_repeats_alone_is_replaced() {
+fn parts_of_a_header_that_servers_repeat_are_replaced() {
     let header = |value: &str| {
         let mut secrets = Secrets::default();
         secrets.add_header(value);
         secrets
     };
-    hides(&header("Bearer  sk-abcdefgh= "), &["sk-abcdefgh="]);
-    hides(
+    check_replaced(&header("Bearer  sk-abcdefgh= "), &["sk-abcdefgh="]);
+    check_replaced(
         &header("session=abcdefgh; token=\"ijklmnop=\", qrstuvwx"),
         &["abcdefgh", "ijklmnop=", "qrstuvwx", "session=abcdefgh"],
     );
     let basic = BASE64_STANDARD.encode("somebody:password-1");
-    hides(
+    check_replaced(
         &header(&format!("Basic {basic}")),
         &[&basic, "somebody:password-1", "password-1"],
     );
@@ -160,11 +163,11 @@ fn of_a_header_what_a_server_repeats_alone_is_replaced() {
 }
 
 #[test]
-fn of_an_address_query_and_credentials_are_replaced() {
+fn query_values_and_credentials_of_an_address_are_replaced() {
     let url = "http://user-name:pass%2Fword@host/v1?key=a%2Fb%2Bc%3Dd-e&api-version=2024-10-21&n=7";
     let mut secrets = Secrets::default();
     secrets.add_url(&Url::parse(url).unwrap());
-    hides(
+    check_replaced(
         &secrets,
         &[
             "a/b+c=d-e",
@@ -174,15 +177,15 @@ fn of_an_address_query_and_credentials_are_replaced() {
             &BASE64_STANDARD.encode("user-name:pass/word"),
         ],
     );
-    // As it stands a `+` is one, although forms read it as a space.
+    // A raw `+` is kept, although forms decode it as a space.
     let mut plus = Secrets::default();
     plus.add_url(&Url::parse("http://host/v1?key=abc+def/ghi").unwrap());
-    hides(&plus, &["abc+def/ghi", "abc def/ghi"]);
+    check_replaced(&plus, &["abc+def/ghi", "abc def/ghi"]);
     let version = secrets.redact("version 2024-10-21 of host/v1");
     assert_eq!(version, "version 2024-10-21 of host/v1");
 }
 
 #[test]
-fn debug_shows_a_number_only() {
+fn debug_prints_only_the_number_of_secrets() {
     assert_eq!(format!("{:?}", secrets(KEY)), "Secrets(1)");
 }

@@ -1,4 +1,4 @@
-//! A request on its way out: its interface, and a body that can be sent any number of times.
+//! An encoded request, whose body can be sent any number of times.
 
 use std::{
     collections::VecDeque,
@@ -16,70 +16,70 @@ use crate::request::Kind;
 #[derive(Clone)]
 pub(crate) struct Outgoing {
     pub(crate) kind: Kind,
-    body: Content,
+    content: Content,
 }
 
 #[derive(Clone)]
 enum Content {
-    Whole(Bytes),
-    Parts(Vec<Bytes>),
+    Single(Bytes),
+    Segments(Vec<Bytes>),
 }
 
 impl Outgoing {
-    pub(crate) fn whole(kind: Kind, body: Bytes) -> Self {
-        let body = Content::Whole(body);
-        Self { kind, body }
+    pub(crate) fn single(kind: Kind, body: Bytes) -> Self {
+        let content = Content::Single(body);
+        Self { kind, content }
     }
 
-    /// A body whose parts other requests may share.
-    pub(crate) fn parts(kind: Kind, parts: Vec<Bytes>) -> Self {
-        let body = Content::Parts(parts);
-        Self { kind, body }
+    /// A body whose segments other requests may share.
+    pub(crate) fn segments(kind: Kind, segments: Vec<Bytes>) -> Self {
+        let content = Content::Segments(segments);
+        Self { kind, content }
     }
 
     /// The body of one attempt. It copies nothing.
     pub(super) fn body(&self) -> reqwest::Body {
-        match &self.body {
-            Content::Whole(bytes) => bytes.clone().into(),
-            Content::Parts(parts) => reqwest::Body::wrap(Parts::new(parts)),
+        match &self.content {
+            Content::Single(bytes) => bytes.clone().into(),
+            Content::Segments(segments) => reqwest::Body::wrap(SegmentedBody::new(segments)),
         }
     }
 }
 
-/// Bytes handed to the connection at once. hyper copies what it is given into a buffer of its own if the connection cannot
-/// write several buffers in one call: a prompt handed over whole would be copied whole, once for each connection.
-const PIECE_BYTES: usize = 64 * 1024;
+/// The size of the frames of a segmented body. If a connection does not support vectored writes, hyper copies each frame into
+/// a buffer of its own. A prompt in one frame would be copied as a whole, once for each connection.
+const FRAME_BYTES: usize = 64 * 1024;
 
-/// A body of known length, in parts.
-struct Parts {
-    parts: VecDeque<Bytes>,
-    left: u64,
+/// A body of known length, in segments.
+struct SegmentedBody {
+    segments: VecDeque<Bytes>,
+    remaining: u64,
 }
 
-impl Parts {
-    fn new(parts: &[Bytes]) -> Self {
+impl SegmentedBody {
+    fn new(segments: &[Bytes]) -> Self {
         Self {
-            parts: parts
+            segments: segments
                 .iter()
-                .filter(|part| !part.is_empty())
+                .filter(|segment| !segment.is_empty())
                 .cloned()
                 .collect(),
-            left: parts.iter().map(|part| part.len() as u64).sum(),
+            remaining: segments.iter().map(|segment| segment.len() as u64).sum(),
         }
     }
 
-    fn next(&mut self) -> Option<Bytes> {
-        let part = self.parts.front_mut()?;
-        let piece = part.split_to(part.len().min(PIECE_BYTES));
-        if part.is_empty() {
-            self.parts.pop_front();
+    fn next_frame(&mut self) -> Option<Bytes> {
+        let segment = self.segments.front_mut()?;
+        let frame = segment.split_to(segment.len().min(FRAME_BYTES));
+        if segment.is_empty() {
+            self.segments.pop_front();
         }
-        self.left -= piece.len() as u64;
-        Some(piece)
+        self.remaining -= frame.len() as u64;
+        Some(frame)
     }
 }
 
-impl http_body::Body for Parts {
+impl http_body::Body for SegmentedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -87,15 +87,15 @@ impl http_body::Body for Parts {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.next().map(|piece| Ok(Frame::data(piece))))
+        Poll::Ready(self.next_frame().map(|frame| Ok(Frame::data(frame))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.remaining == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        SizeHint::with_exact(self.remaining)
     }
 }
 

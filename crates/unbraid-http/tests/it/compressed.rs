@@ -1,4 +1,4 @@
-//! Compressed bodies: whole, and while they are written.
+//! Compressed bodies, complete and in parts.
 
 use std::io::Write;
 
@@ -10,35 +10,29 @@ use unbraid_testkit::{
 };
 
 use crate::{
-    answers::{texts, two},
-    server::{self, Answer, Server, full, two_choices},
+    responses::{request, texts},
+    server::{self, Reply, Server, full, two_choices},
 };
 
-/// Pieces in, each of them flushed into a piece of its own; the end of the encoding goes into the last one.
-pub(crate) fn compressed(encoding: &str, pieces: &[&str]) -> Vec<Vec<u8>> {
+/// Compresses and flushes each part on its own. The last item is the end of the encoding.
+pub(crate) fn compressed(encoding: &str, parts: &[&str]) -> Vec<Vec<u8>> {
     match encoding {
         "gzip" => {
             let level = flate2::Compression::default();
             let writer = flate2::write::GzEncoder::new(Vec::new(), level);
-            flushed(
-                writer,
-                pieces,
-                flate2::write::GzEncoder::get_mut,
-                |writer| writer.finish().unwrap(),
-            )
+            flushed(writer, parts, flate2::write::GzEncoder::get_mut, |writer| {
+                writer.finish().unwrap()
+            })
         }
         "br" => {
             let writer = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 20);
-            flushed(
-                writer,
-                pieces,
-                brotli::CompressorWriter::get_mut,
-                |writer| writer.into_inner(),
-            )
+            flushed(writer, parts, brotli::CompressorWriter::get_mut, |writer| {
+                writer.into_inner()
+            })
         }
         "zstd" => {
             let writer = zstd::Encoder::new(Vec::new(), 3).unwrap();
-            flushed(writer, pieces, zstd::Encoder::get_mut, |writer| {
+            flushed(writer, parts, zstd::Encoder::get_mut, |writer| {
                 writer.finish().unwrap()
             })
         }
@@ -48,13 +42,13 @@ pub(crate) fn compressed(encoding: &str, pieces: &[&str]) -> Vec<Vec<u8>> {
 
 fn flushed<W: Write>(
     mut writer: W,
-    pieces: &[&str],
+    parts: &[&str],
     inner: impl Fn(&mut W) -> &mut Vec<u8>,
     finish: impl FnOnce(W) -> Vec<u8>,
 ) -> Vec<Vec<u8>> {
     let mut written = Vec::new();
-    for piece in pieces {
-        writer.write_all(piece.as_bytes()).unwrap();
+    for part in parts {
+        writer.write_all(part.as_bytes()).unwrap();
         writer.flush().unwrap();
         written.push(std::mem::take(inner(&mut writer)));
     }
@@ -62,29 +56,29 @@ fn flushed<W: Write>(
     written
 }
 
-pub(crate) fn encoded(mut answer: Answer, encoding: &'static str) -> Answer {
-    let headers = answer.headers_mut();
+pub(crate) fn encoded(mut reply: Reply, encoding: &'static str) -> Reply {
+    let headers = reply.headers_mut();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
-    answer
+    reply
 }
 
 pub(crate) const ENCODINGS: [&str; 3] = ["gzip", "br", "zstd"];
 
 #[tokio::test]
-async fn bodies_are_decompressed_however_they_are_cut() {
+async fn bodies_are_decompressed_at_every_cut() {
     for encoding in ENCODINGS {
         let body = compressed(encoding, &[&two_choices()]).concat();
         let server = Server::start(move |request| {
-            let answer = match request {
+            let reply = match request {
                 0 => full(200, "text/event-stream", body.clone()),
                 _ => server::stream(Script::of(cut::bytewise(&body))),
             };
-            encoded(answer, encoding)
+            encoded(reply, encoding)
         })
         .await;
         let client = server.client();
         for _ in 0..2 {
-            let completions = client.send(&two()).await.unwrap();
+            let completions = client.send(&request()).await.unwrap();
             assert_eq!(texts(&completions).await, ["one", "two"], "{encoding}");
             completions.closed().await.unwrap();
         }
@@ -97,7 +91,7 @@ async fn bodies_are_decompressed_however_they_are_cut() {
 }
 
 #[tokio::test]
-async fn what_was_flushed_is_there_before_the_rest() {
+async fn flushed_text_is_read_before_the_rest_arrives() {
     for encoding in ENCODINGS {
         let written = compressed(encoding, &[&content(0, "a")]);
         let server = Server::start(move |_| {
@@ -105,22 +99,22 @@ async fn what_was_flushed_is_there_before_the_rest() {
             encoded(server::stream(script), encoding)
         })
         .await;
-        let completions = server.client().send(&two()).await.unwrap();
+        let completions = server.client().send(&request()).await.unwrap();
         let mut content = completions.first().await.unwrap().content();
         assert_eq!(&*content.next().await.unwrap().unwrap(), "a", "{encoding}");
     }
 }
 
 #[tokio::test]
-async fn a_cut_body_is_no_end() {
+async fn a_truncated_body_does_not_end_a_choice_regularly() {
     for encoding in ENCODINGS {
         let written = compressed(encoding, &[&content(0, "a"), &finish(0, "stop")]);
         let server = Server::start(move |_| {
-            // The connection ends in good order, the encoding does not.
+            // The connection ends regularly, the encoding does not.
             encoded(server::stream(Script::of([&written[0]])), encoding)
         })
         .await;
-        let completions = server.client().send(&two()).await.unwrap();
+        let completions = server.client().send(&request()).await.unwrap();
         let choice = completions.first().await.unwrap();
         let cut = choice.finished().await.unwrap_err();
         assert_eq!(cut.partial().message.content, "a", "{encoding}");
@@ -132,25 +126,25 @@ async fn a_cut_body_is_no_end() {
 }
 
 #[tokio::test]
-async fn every_delta_that_came_is_read_before_a_connection_is_lost() {
+async fn every_delta_is_read_before_the_connection_is_lost() {
     for encoding in ENCODINGS {
         let [written, _] = compressed(encoding, &[&content(0, "a")])
             .try_into()
             .unwrap();
-        let mut answer = format!(
+        let mut reply = format!(
             "HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\ncontent-length: 10000\r\n\r\n"
         )
         .into_bytes();
-        answer.extend(written);
+        reply.extend(written);
         let server = Server::raw(move |mut socket| {
-            let answer = answer.clone();
+            let reply = reply.clone();
             async move {
                 server::read_request(&mut socket).await;
-                socket.write_all(&answer).await.unwrap();
+                socket.write_all(&reply).await.unwrap();
             }
         })
         .await;
-        let completions = server.client().send(&two()).await.unwrap();
+        let completions = server.client().send(&request()).await.unwrap();
         let choice = completions.first().await.unwrap();
         let cut = choice.finished().await.unwrap_err();
         assert_eq!(cut.partial().message.content, "a", "{encoding}");
@@ -161,7 +155,7 @@ async fn every_delta_that_came_is_read_before_a_connection_is_lost() {
 }
 
 #[tokio::test]
-async fn every_delta_that_came_is_read_before_a_stream_of_http2_is_reset() {
+async fn every_delta_is_read_before_an_http2_stream_is_reset() {
     for encoding in ENCODINGS {
         let [written, _] = compressed(encoding, &[&content(0, "a")])
             .try_into()
@@ -172,7 +166,7 @@ async fn every_delta_that_came_is_read_before_a_stream_of_http2_is_reset() {
         })
         .await;
         let client = server.builder().http2_prior_knowledge(true);
-        let completions = client.build().unwrap().send(&two()).await.unwrap();
+        let completions = client.build().unwrap().send(&request()).await.unwrap();
         let choice = completions.first().await.unwrap();
         let cut = choice.finished().await.unwrap_err();
         assert_eq!(cut.partial().message.content, "a", "{encoding}");
@@ -181,13 +175,13 @@ async fn every_delta_that_came_is_read_before_a_stream_of_http2_is_reset() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_compressed_as_it_says_is_an_error() {
+async fn a_body_that_is_not_compressed_as_declared_is_an_error() {
     for encoding in ENCODINGS {
         let server = Server::start(move |_| {
             encoded(full(200, "text/event-stream", two_choices()), encoding)
         })
         .await;
-        let completions = server.client().send(&two()).await.unwrap();
+        let completions = server.client().send(&request()).await.unwrap();
         let closed = completions.closed().await.unwrap_err();
         assert_eq!(closed.as_str(), "transport", "{encoding}: {closed:?}");
     }

@@ -1,4 +1,4 @@
-//! Connections that do not come about, break, or fall silent.
+//! Connections that cannot be established, break, or become silent.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -8,11 +8,11 @@ use unbraid_http::{Client, HttpError};
 use unbraid_testkit::script::{Script, Step, bytes, content, finish};
 
 use crate::{
-    answers::two,
+    responses::request,
     server::{self, STREAM_HEAD, Server, chunk, full, read_request},
 };
 
-/// How choice 0 ended, and the text that it had.
+/// Returns how choice 0 ended, and its text.
 async fn end(completions: &Completions) -> (&'static str, String) {
     let choice = completions.choice(0).await.unwrap();
     match choice.finished().await {
@@ -21,17 +21,17 @@ async fn end(completions: &Completions) -> (&'static str, String) {
     }
 }
 
-/// A server that writes this behind the head of a stream. Then it closes the connection, or, once it is told to, resets it.
+/// A server that writes this after the head of a stream. Then it closes the connection, or resets it when it is notified.
 async fn writes(body: String, reset: Option<Arc<Notify>>) -> Server {
     Server::raw(move |mut socket| {
-        let answer = format!("{STREAM_HEAD}{body}");
+        let reply = format!("{STREAM_HEAD}{body}");
         let reset = reset.clone();
         async move {
             read_request(&mut socket).await;
-            socket.write_all(answer.as_bytes()).await.unwrap();
-            if let Some(told) = reset {
+            socket.write_all(reply.as_bytes()).await.unwrap();
+            if let Some(notify) = reset {
                 // Unread bytes would be lost with the connection.
-                told.notified().await;
+                notify.notified().await;
                 socket.set_zero_linger().unwrap();
             }
         }
@@ -40,42 +40,42 @@ async fn writes(body: String, reset: Option<Arc<Notify>>) -> Server {
 }
 
 #[tokio::test]
-async fn a_body_that_ends_in_good_order_without_a_reason_is_interrupted() {
+async fn a_body_that_ends_regularly_without_a_finish_reason_is_interrupted() {
     let server = writes(format!("{}0\r\n\r\n", chunk(&content(0, "a"))), None).await;
-    let completions = server.client().send(&two()).await.unwrap();
+    let completions = server.client().send(&request()).await.unwrap();
     assert_eq!(end(&completions).await, ("interrupted", "a".to_owned()));
     completions.closed().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_cut_or_reset_connection_is_a_transport_error() {
+async fn a_closed_or_reset_connection_is_a_transport_error() {
     for reset in [false, true] {
-        let told = Arc::new(Notify::new());
-        let wait = reset.then(|| Arc::clone(&told));
+        let notify = Arc::new(Notify::new());
+        let wait = reset.then(|| Arc::clone(&notify));
         let server = writes(chunk(&content(0, "a")), wait).await;
-        let completions = server.client().send(&two()).await.unwrap();
+        let completions = server.client().send(&request()).await.unwrap();
         let mut text = completions.choice(0).await.unwrap().content();
         assert_eq!(&*text.next().await.unwrap().unwrap(), "a");
-        told.notify_one();
+        notify.notify_one();
         assert_eq!(end(&completions).await, ("transport", "a".to_owned()));
         let closed = completions.closed().await.unwrap_err();
         assert!(matches!(closed, StreamError::Transport(_)), "{closed:?}");
-        assert_eq!(server.connections(), 1, "never a second answer");
+        assert_eq!(server.connections(), 1, "no second request is sent");
     }
 }
 
 #[tokio::test]
-async fn a_choice_that_had_finished_stays_so() {
+async fn a_finished_choice_stays_finished() {
     let body = [content(0, "a"), finish(0, "stop"), content(1, "b")].concat();
     let server = writes(chunk(&body), None).await;
-    let completions = server.client().send(&two()).await.unwrap();
+    let completions = server.client().send(&request()).await.unwrap();
     assert_eq!(end(&completions).await, ("finished", "a".to_owned()));
     let other = completions.choice(1).await.unwrap().finished().await;
     assert_eq!(other.unwrap_err().end().as_str(), "transport");
 }
 
 #[tokio::test]
-async fn a_reset_stream_of_http2_is_a_transport_error() {
+async fn a_reset_http2_stream_is_a_transport_error() {
     let server = Server::start(|_| {
         server::stream(Script::new([
             bytes(content(0, "a")),
@@ -89,7 +89,7 @@ async fn a_reset_stream_of_http2_is_a_transport_error() {
         .http2_prior_knowledge(true)
         .build()
         .unwrap();
-    let completions = client.send(&two()).await.unwrap();
+    let completions = client.send(&request()).await.unwrap();
     assert_eq!(end(&completions).await, ("transport", "a".to_owned()));
     assert_eq!(server.requests().len(), 1);
 }
@@ -97,78 +97,81 @@ async fn a_reset_stream_of_http2_is_a_transport_error() {
 const SHORT: Duration = Duration::from_millis(400);
 
 #[track_caller]
-fn is_timeout(error: &HttpError, expected: Timeout) {
-    let HttpError::TimedOut(passed) = error else {
+fn check_timeout(error: &HttpError, expected: Timeout) {
+    let HttpError::TimedOut(timed_out) = error else {
         panic!("{error:?}")
     };
-    assert_eq!(passed.timeout, expected);
+    assert_eq!(timed_out.timeout, expected);
 }
 
 #[tokio::test]
-async fn a_body_that_stalls_runs_into_the_idle_timeout() {
+async fn a_stalled_body_hits_the_idle_timeout() {
     let server =
         Server::start(|_| server::stream(Script::new([bytes(content(0, "a")), Step::Stall]))).await;
     let client = server.builder().idle_timeout(SHORT).build().unwrap();
-    let completions = client.send(&two()).await.unwrap();
+    let completions = client.send(&request()).await.unwrap();
     assert_eq!(end(&completions).await, ("timed_out", "a".to_owned()));
-    let Err(StreamError::TimedOut(passed)) = completions.closed().await else {
+    let Err(StreamError::TimedOut(timed_out)) = completions.closed().await else {
         panic!("{:?}", completions.closed().await)
     };
-    assert_eq!((passed.timeout, passed.after), (Timeout::Idle, SHORT));
+    assert_eq!((timed_out.timeout, timed_out.after), (Timeout::Idle, SHORT));
 }
 
 #[tokio::test]
-async fn the_first_byte_is_waited_for_in_head_and_body() {
+async fn the_first_byte_timeout_covers_head_and_body() {
     let silent = Server::raw(|mut socket| async move {
         read_request(&mut socket).await;
         std::future::pending::<()>().await;
     })
     .await;
     let client = silent.builder().first_byte_timeout(SHORT).build().unwrap();
-    is_timeout(&client.send(&two()).await.unwrap_err(), Timeout::FirstByte);
-    assert_eq!(silent.connections(), 1, "the server may be at work on it");
+    check_timeout(
+        &client.send(&request()).await.unwrap_err(),
+        Timeout::FirstByte,
+    );
+    assert_eq!(silent.connections(), 1, "the server may be working on it");
 
     let headed = writes_and_waits(STREAM_HEAD).await;
     let client = headed.builder().first_byte_timeout(SHORT).build().unwrap();
-    let completions = client.send(&two()).await.unwrap();
-    let Err(StreamError::TimedOut(passed)) = completions.closed().await else {
+    let completions = client.send(&request()).await.unwrap();
+    let Err(StreamError::TimedOut(timed_out)) = completions.closed().await else {
         panic!("{:?}", completions.closed().await)
     };
-    assert_eq!(passed.timeout, Timeout::FirstByte);
+    assert_eq!(timed_out.timeout, Timeout::FirstByte);
 }
 
 #[tokio::test]
 async fn the_idle_timeout_covers_connecting_head_and_first_byte() {
-    // A handshake that is not answered is a connection that does not come about.
-    let mute = writes_and_waits("").await;
-    let https = mute.base_url().replace("http:", "https:");
-    let client = mute
+    // Without an answer to the handshake no connection is established.
+    let silent = writes_and_waits("").await;
+    let https = silent.base_url().replace("http:", "https:");
+    let client = silent
         .builder()
         .base_url(https)
         .idle_timeout(SHORT)
         .retries(0);
-    let refused = client.build().unwrap().send(&two()).await.unwrap_err();
-    is_timeout(&refused, Timeout::Idle);
+    let error = client.build().unwrap().send(&request()).await.unwrap_err();
+    check_timeout(&error, Timeout::Idle);
 
-    let client = mute.builder().idle_timeout(SHORT).build().unwrap();
-    is_timeout(&client.send(&two()).await.unwrap_err(), Timeout::Idle);
+    let client = silent.builder().idle_timeout(SHORT).build().unwrap();
+    check_timeout(&client.send(&request()).await.unwrap_err(), Timeout::Idle);
 
     let headed = writes_and_waits(STREAM_HEAD).await;
-    for settings in [
+    for config in [
         Completions::builder(),
         Completions::builder().idle_timeout(100 * SHORT),
     ] {
-        let client = headed.builder().idle_timeout(SHORT).stream_config(settings);
-        let completions = client.build().unwrap().send(&two()).await.unwrap();
-        let Err(StreamError::TimedOut(passed)) = completions.closed().await else {
+        let client = headed.builder().idle_timeout(SHORT).stream_config(config);
+        let completions = client.build().unwrap().send(&request()).await.unwrap();
+        let Err(StreamError::TimedOut(timed_out)) = completions.closed().await else {
             panic!("{:?}", completions.closed().await)
         };
-        assert_eq!((passed.timeout, passed.after), (Timeout::Idle, SHORT));
+        assert_eq!((timed_out.timeout, timed_out.after), (Timeout::Idle, SHORT));
     }
 }
 
 #[tokio::test]
-async fn the_first_byte_may_take_longer_than_later_ones() {
+async fn the_first_byte_may_take_longer_than_the_idle_timeout() {
     let slow = Server::start(|_| {
         let text = bytes(content(0, "a"));
         server::stream(Script::new([Step::Pause(3 * SHORT), text, Step::Stall]))
@@ -178,22 +181,22 @@ async fn the_first_byte_may_take_longer_than_later_ones() {
         .builder()
         .idle_timeout(SHORT)
         .first_byte_timeout(50 * SHORT);
-    let completions = client.build().unwrap().send(&two()).await.unwrap();
+    let completions = client.build().unwrap().send(&request()).await.unwrap();
     assert_eq!(end(&completions).await, ("timed_out", "a".to_owned()));
-    let Err(StreamError::TimedOut(passed)) = completions.closed().await else {
+    let Err(StreamError::TimedOut(timed_out)) = completions.closed().await else {
         panic!("{:?}", completions.closed().await)
     };
-    assert_eq!((passed.timeout, passed.after), (Timeout::Idle, SHORT));
+    assert_eq!((timed_out.timeout, timed_out.after), (Timeout::Idle, SHORT));
 }
 
 #[tokio::test]
-async fn every_delta_that_came_is_read_before_a_connection_is_lost() {
+async fn every_delta_is_read_before_the_connection_is_lost() {
     let deltas = [content(0, "a"), content(1, "b"), content(0, "c")].concat();
-    // The last event lacks its blank line, and the connection ends in the same read.
+    // In the second case the last event lacks its blank line, and the connection ends in the same read.
     let cut = deltas.trim_end().to_owned() + "\n";
     for body in [deltas, cut] {
         let server = writes(chunk(&body), None).await;
-        let completions = server.client().send(&two()).await.unwrap();
+        let completions = server.client().send(&request()).await.unwrap();
         assert_eq!(end(&completions).await, ("transport", "ac".to_owned()));
         let error = completions.closed().await.unwrap_err();
         let StreamError::Transport(lost) = &error else {
@@ -202,7 +205,7 @@ async fn every_delta_that_came_is_read_before_a_connection_is_lost() {
         let expected = format!("connection lost after {} bytes", body.len());
         assert_eq!(error.to_string(), expected);
         let causes = lost.causes();
-        assert!(causes.contains(": "), "the innermost one counts: {causes}");
+        assert!(causes.contains(": "), "no innermost cause: {causes}");
         assert!(!causes.contains(&server.address().to_string()), "{causes}");
     }
 }
@@ -220,8 +223,8 @@ async fn writes_and_waits(text: &'static str) -> Server {
 async fn the_total_timeout_covers_attempts_and_body() {
     let busy = Server::start(|_| full(503, "text/plain", "busy")).await;
     let client = busy.builder().retries(1000).total_timeout(2 * SHORT);
-    let refused = client.build().unwrap().send(&two()).await.unwrap_err();
-    is_timeout(&refused, Timeout::Total);
+    let error = client.build().unwrap().send(&request()).await.unwrap_err();
+    check_timeout(&error, Timeout::Total);
 
     let server = Server::start(|_| {
         let step = [
@@ -232,22 +235,22 @@ async fn the_total_timeout_covers_attempts_and_body() {
     })
     .await;
     let client = server.builder().total_timeout(SHORT).build().unwrap();
-    let completions = client.send(&two()).await.unwrap();
-    let Err(StreamError::TimedOut(passed)) = completions.closed().await else {
+    let completions = client.send(&request()).await.unwrap();
+    let Err(StreamError::TimedOut(timed_out)) = completions.closed().await else {
         panic!("{:?}", completions.closed().await)
     };
-    assert_eq!(passed.timeout, Timeout::Total);
+    assert_eq!(timed_out.timeout, Timeout::Total);
 }
 
 #[tokio::test]
-async fn a_refused_port_is_told_with_its_host() {
+async fn the_error_for_a_closed_port_names_the_host() {
     let (_closed, address) = server::closed_port();
     let client = Client::builder().base_url(format!("http://{address}/v1?key=SECRET"));
     let client = client.proxy_from_env(false).retries(0).build().unwrap();
-    let refused = client.send(&two()).await.unwrap_err();
-    assert_eq!(refused.to_string(), format!("no connection to {address}"));
-    assert!(matches!(refused, HttpError::Connect { .. }), "{refused:?}");
-    let mut cause: Option<&dyn Error> = Some(&refused);
+    let error = client.send(&request()).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("no connection to {address}"));
+    assert!(matches!(error, HttpError::Connect { .. }), "{error:?}");
+    let mut cause: Option<&dyn Error> = Some(&error);
     while let Some(error) = cause {
         assert!(!format!("{error} {error:?}").contains("SECRET"));
         cause = error.source();
@@ -255,42 +258,43 @@ async fn a_refused_port_is_told_with_its_host() {
 }
 
 #[tokio::test]
-async fn a_host_that_accepts_and_hangs_up_is_asked_once() {
+async fn a_request_to_a_host_that_closes_the_connection_is_sent_once() {
     let server = Server::raw(|mut socket| async move {
         read_request(&mut socket).await;
     })
     .await;
-    let refused = server.client().send(&two()).await.unwrap_err();
-    assert!(
-        matches!(refused, HttpError::Transport { .. }),
-        "{refused:?}"
+    let error = server.client().send(&request()).await.unwrap_err();
+    assert!(matches!(error, HttpError::Transport { .. }), "{error:?}");
+    assert_eq!(
+        server.connections(),
+        1,
+        "the server may have begun to respond"
     );
-    assert_eq!(server.connections(), 1, "it may have begun to answer");
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_something_else_is_an_error() {
+async fn a_server_of_another_protocol_is_an_error() {
     let server = writes_and_waits("220 mail.example.com ESMTP\r\n").await;
-    let refused = server.client().send(&two()).await.unwrap_err();
-    assert!(
-        matches!(refused, HttpError::Transport { .. }),
-        "{refused:?}"
-    );
+    let error = server.client().send(&request()).await.unwrap_err();
+    assert!(matches!(error, HttpError::Transport { .. }), "{error:?}");
 }
 
 #[test]
-fn without_a_runtime_there_is_an_error_and_no_panic() {
+fn sending_without_a_runtime_is_an_error_and_no_panic() {
     let client = Client::builder().build().unwrap();
-    let refused = futures::executor::block_on(client.send(&two())).unwrap_err();
-    assert!(matches!(refused, HttpError::NoRuntime), "{refused:?}");
+    let error = futures::executor::block_on(client.send(&request())).unwrap_err();
+    assert!(matches!(error, HttpError::NoRuntime), "{error:?}");
 }
 
 #[test]
-fn without_timers_there_is_an_error_and_no_panic() {
+fn sending_without_a_time_driver_is_an_error_and_no_panic() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build();
     let client = Client::builder().build().unwrap();
-    let refused = runtime.unwrap().block_on(client.send(&two())).unwrap_err();
-    assert!(matches!(refused, HttpError::NoTimeDriver), "{refused:?}");
+    let error = runtime
+        .unwrap()
+        .block_on(client.send(&request()))
+        .unwrap_err();
+    assert!(matches!(error, HttpError::NoTimeDriver), "{error:?}");
 }

@@ -1,21 +1,23 @@
-//! The integration tests, one binary: a real server on the loopback interface, and every fault that it can have.
+//! The integration tests in one binary, against a real server on the loopback interface that can have every fault.
 #![cfg(test)]
 
-mod answers;
 mod bodies;
 mod compressed;
 mod compressed_ends;
 mod connections;
+mod error_responses;
+mod extra_choices;
 mod fan_out;
 mod faults;
+mod multiline_json;
+#[cfg(feature = "native-tls")]
+mod native_tls;
 mod other_clients;
-mod pretty;
 mod proxies;
-mod refusals;
 mod requests;
+mod responses;
 mod retries;
 mod secrets;
 mod server;
 mod stream_secrets;
 mod tls;
-mod unasked;

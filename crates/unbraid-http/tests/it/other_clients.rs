@@ -1,4 +1,4 @@
-//! Answers that a client other than ours got.
+//! Responses that another client received.
 
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -9,14 +9,14 @@ use unbraid::Completions;
 use unbraid_http::{HttpError, ResponseExt};
 
 use crate::{
-    answers::texts,
-    server::{Server, full, own_client, read_request, two_choices, two_choices_answer},
+    responses::texts,
+    server::{Server, full, own_client, read_request, two_choices, two_choices_reply},
 };
 
 #[tokio::test]
-async fn a_response_of_reqwest() {
+async fn a_response_of_reqwest_is_read() {
     let server = Server::start(|request| match request {
-        0 => two_choices_answer(),
+        0 => two_choices_reply(),
         _ => full(
             429,
             "application/json",
@@ -25,25 +25,25 @@ async fn a_response_of_reqwest() {
     })
     .await;
     let own = own_client();
-    let ask = || own.post(server.base_url()).body("{}").send();
+    let send = || own.post(server.base_url()).body("{}").send();
 
-    let settings = Completions::builder().expect_choices(2);
-    let completions = ask().await.unwrap().into_completions_with(settings).await;
+    let config = Completions::builder().expect_choices(2);
+    let completions = send().await.unwrap().into_completions_with(config).await;
     assert_eq!(texts(&completions.unwrap()).await, ["one", "two"]);
 
-    let refused = ask().await.unwrap().into_completions().await.unwrap_err();
-    let HttpError::Status(answer) = refused else {
-        panic!("{refused:?}")
+    let error = send().await.unwrap().into_completions().await.unwrap_err();
+    let HttpError::Status(status) = error else {
+        panic!("{error:?}")
     };
     assert_eq!(
-        (answer.status(), answer.message()),
+        (status.status(), status.message()),
         (429, Some("slow down"))
     );
 }
 
 #[tokio::test]
-async fn a_body_of_hyper() {
-    let server = Server::start(|_| two_choices_answer()).await;
+async fn a_body_of_hyper_is_read() {
+    let server = Server::start(|_| two_choices_reply()).await;
     let socket = TcpStream::connect(server.address()).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket))
         .await
@@ -59,7 +59,7 @@ async fn a_body_of_hyper() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_read() {
+async fn an_async_reader_is_read() {
     let server = Server::raw(|mut socket| async move {
         read_request(&mut socket).await;
         socket.write_all(two_choices().as_bytes()).await.unwrap();
@@ -74,26 +74,26 @@ async fn a_body_that_is_read() {
 }
 
 #[tokio::test]
-async fn errors_and_futures_can_be_sent_and_shared() {
-    fn shared<T: Clone + Send + Sync + std::error::Error + 'static>() {}
-    fn held<T: Clone + Send + Sync + std::fmt::Debug + 'static>() {}
-    held::<unbraid_http::Client>();
-    held::<unbraid_http::ClientBuilder>();
-    held::<unbraid_http::Request>();
-    fn sent<T: Send>(value: T) -> T {
+async fn errors_and_futures_are_send_and_sync() {
+    fn check_error<T: Clone + Send + Sync + std::error::Error + 'static>() {}
+    fn check_value<T: Clone + Send + Sync + std::fmt::Debug + 'static>() {}
+    check_value::<unbraid_http::Client>();
+    check_value::<unbraid_http::ClientBuilder>();
+    check_value::<unbraid_http::Request>();
+    fn check_send<T: Send>(value: T) -> T {
         value
     }
-    shared::<HttpError>();
-    shared::<unbraid_http::BuildError>();
-    shared::<unbraid_http::RequestError>();
-    shared::<unbraid_http::StatusError>();
-    let server = Server::start(|_| two_choices_answer()).await;
-    let (client, request) = (server.client(), crate::answers::two());
-    let completions = sent(client.send(&request)).await.unwrap();
+    check_error::<HttpError>();
+    check_error::<unbraid_http::BuildError>();
+    check_error::<unbraid_http::RequestError>();
+    check_error::<unbraid_http::StatusError>();
+    let server = Server::start(|_| two_choices_reply()).await;
+    let (client, request) = (server.client(), crate::responses::request());
+    let completions = check_send(client.send(&request)).await.unwrap();
     assert_eq!(texts(&completions).await, ["one", "two"]);
     let own = own_client();
     let response = own.get(server.base_url()).send().await.unwrap();
-    let body = sent(response.into_completions()).await.unwrap();
+    let body = check_send(response.into_completions()).await.unwrap();
     assert_eq!(texts(&body).await, ["one", "two"]);
     let stream = own.get(server.base_url()).send().await.unwrap();
     let stream = stream.bytes_stream().map_ok(|bytes| bytes.to_vec());

@@ -1,4 +1,4 @@
-//! What is sent again, as the server counts it, and what never is.
+//! Which requests are sent again, as the server counts them.
 
 use std::{
     sync::{
@@ -13,28 +13,28 @@ use unbraid_http::{ChoiceStrategy, Client, HttpError, Request};
 use unbraid_testkit::script::{Script, Step, bytes, content, finish};
 
 use crate::{
-    answers::{texts, two},
-    server::{self, Answer, STREAM_HEAD, Server, chunk, full, read_request, two_choices_answer},
+    responses::{request, texts},
+    server::{self, Reply, STREAM_HEAD, Server, chunk, full, read_request, two_choices_reply},
 };
 
-fn busy(status: u16, header: Option<(&'static str, &str)>) -> Answer {
-    let mut answer = full(status, "text/plain", "busy");
-    // Else each pause is our own, of a quarter of a second and more.
+fn busy(status: u16, header: Option<(&'static str, &str)>) -> Reply {
+    let mut reply = full(status, "text/plain", "busy");
+    // Without a header the client pauses for at least a quarter of a second.
     let (name, value) = header.unwrap_or(("retry-after-ms", "0"));
-    answer.headers_mut().insert(name, value.parse().unwrap());
-    answer
+    reply.headers_mut().insert(name, value.parse().unwrap());
+    reply
 }
 
 #[tokio::test]
-async fn passing_statuses_are_tried_again() {
+async fn retryable_statuses_are_retried() {
     let statuses = [408, 409, 429, 500, 502, 503, 504, 529];
     let tries = statuses.map(|status| async move {
         let server = Server::start(move |request| match request {
             0 => busy(status, None),
-            _ => two_choices_answer(),
+            _ => two_choices_reply(),
         })
         .await;
-        let completions = server.client().send(&two()).await.unwrap();
+        let completions = server.client().send(&request()).await.unwrap();
         assert_eq!(texts(&completions).await, ["one", "two"], "{status}");
         let requests = server.requests();
         assert_eq!(requests.len(), 2, "{status}");
@@ -44,56 +44,56 @@ async fn passing_statuses_are_tried_again() {
 }
 
 #[tokio::test]
-async fn other_statuses_are_not() {
+async fn other_statuses_are_not_retried() {
     let statuses = [
         300, 301, 307, 400, 401, 402, 403, 404, 405, 410, 413, 422, 451, 600,
     ];
     for status in statuses {
         let server = Server::start(move |_| busy(status, None)).await;
-        let refused = server.client().send(&two()).await.unwrap_err();
-        assert_eq!(refused.status_error().unwrap().attempts(), 1);
+        let error = server.client().send(&request()).await.unwrap_err();
+        assert_eq!(error.status_error().unwrap().attempts(), 1);
         assert_eq!(server.requests().len(), 1, "{status}");
     }
 }
 
 #[tokio::test]
-async fn there_is_an_end_to_it() {
+async fn the_number_of_retries_is_bounded() {
     for (retries, expected) in [(0, 1), (1, 2)] {
         let server = Server::start(|_| busy(503, None)).await;
         let client = server.builder().retries(retries).build().unwrap();
-        let refused = client.send(&two()).await.unwrap_err();
-        assert_eq!(refused.status_error().unwrap().attempts(), expected);
+        let error = client.send(&request()).await.unwrap_err();
+        assert_eq!(error.status_error().unwrap().attempts(), expected);
         assert_eq!(server.requests().len(), expected as usize);
     }
     let server = Server::start(|_| busy(503, None)).await;
-    let refused = server.client().send(&two()).await.unwrap_err();
+    let error = server.client().send(&request()).await.unwrap_err();
     assert_eq!(
-        refused.status_error().unwrap().attempts(),
+        error.status_error().unwrap().attempts(),
         3,
-        "two more by default"
+        "two retries by default"
     );
 }
 
 #[tokio::test]
-async fn the_server_says_when() {
+async fn the_client_waits_as_long_as_the_server_asks() {
     let server = Server::start(|request| match request {
         0 => busy(429, Some(("retry-after", "1"))),
-        _ => two_choices_answer(),
+        _ => two_choices_reply(),
     })
     .await;
-    #[expect(clippy::disallowed_methods, reason = "the pause is one of real time")]
+    #[expect(clippy::disallowed_methods, reason = "the pause takes real time")]
     let since = Instant::now();
-    server.client().send(&two()).await.unwrap();
+    server.client().send(&request()).await.unwrap();
     assert!(since.elapsed() >= Duration::from_secs(1));
     assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn a_wait_of_hours_is_an_error_now() {
+async fn a_wait_of_hours_is_an_error_at_once() {
     let server = Server::start(|_| busy(429, Some(("retry-after", "3600")))).await;
-    let refused = server.client().send(&two()).await.unwrap_err();
-    let answer = refused.status_error().unwrap();
-    assert_eq!(answer.retry_after(), Some(Duration::from_secs(3600)));
+    let error = server.client().send(&request()).await.unwrap_err();
+    let status = error.status_error().unwrap();
+    assert_eq!(status.retry_after(), Some(Duration::from_secs(3600)));
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -107,28 +107,28 @@ async fn a_wait_beyond_every_limit_is_an_error_that_states_it() {
     ] {
         for status in [429, 503] {
             let server = Server::start(move |_| busy(status, Some(("retry-after", wait)))).await;
-            let refused = server.client().send(&two()).await.unwrap_err();
+            let error = server.client().send(&request()).await.unwrap_err();
             assert_eq!(server.requests().len(), 1, "{wait}");
             let expected =
                 format!("; the server asks to wait {stated} s, longer than the limit of 60 s");
-            assert!(refused.to_string().ends_with(&expected), "{refused}");
+            assert!(error.to_string().ends_with(&expected), "{error}");
         }
     }
-    // It is no reason where no other attempt would be made.
+    // The wait is not the reason if the status is not retried anyway.
     let server = Server::start(|_| busy(400, Some(("retry-after", "3600")))).await;
-    let refused = server.client().send(&two()).await.unwrap_err();
-    assert_eq!(refused.to_string(), "status 400 Bad Request");
+    let error = server.client().send(&request()).await.unwrap_err();
+    assert_eq!(error.to_string(), "status 400 Bad Request");
 }
 
 #[tokio::test]
-async fn the_server_may_say_no() {
+async fn a_server_may_forbid_retries() {
     let server = Server::start(|_| busy(500, Some(("x-should-retry", "false")))).await;
-    let _refused = server.client().send(&two()).await.unwrap_err();
+    let _error = server.client().send(&request()).await.unwrap_err();
     assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_up_yet_is_tried_again() {
+async fn a_closed_port_is_retried() {
     let (socket, address) = server::closed_port();
     let client = Client::builder().base_url(format!("http://{address}/v1"));
     let client = client.proxy_from_env(false).retries(6).build().unwrap();
@@ -137,52 +137,49 @@ async fn a_server_that_is_not_up_yet_is_tried_again() {
         let listener = socket.listen(8).unwrap();
         let (mut socket, _) = listener.accept().await.unwrap();
         read_request(&mut socket).await;
-        let answer = format!("{STREAM_HEAD}{}0\r\n\r\n", chunk(&server::two_choices()));
-        socket.write_all(answer.as_bytes()).await.unwrap();
+        let reply = format!("{STREAM_HEAD}{}0\r\n\r\n", chunk(&server::two_choices()));
+        socket.write_all(reply.as_bytes()).await.unwrap();
     });
-    let completions = client.send(&two()).await.unwrap();
+    let completions = client.send(&request()).await.unwrap();
     assert_eq!(texts(&completions).await, ["one", "two"]);
     starting.await.unwrap();
 }
 
 #[tokio::test]
-async fn nothing_is_sent_again_once_an_answer_has_begun() {
-    // Behind the head, behind one byte, behind a delta.
-    for begun in ["", "d", &content(0, "a")] {
+async fn no_request_is_sent_again_once_a_response_has_begun() {
+    // The connection fails after the head, after one byte, or after a delta.
+    for body in ["", "d", &content(0, "a")] {
         for http2 in [false, true] {
-            let steps = [bytes(begun), Step::Yield, Step::Fail];
+            let steps = [bytes(body), Step::Yield, Step::Fail];
             let steps = Mutex::new(steps.to_vec());
             let server =
                 Server::start(move |_| server::stream(Script::new(steps.lock().unwrap().clone())))
                     .await;
             let client = server.builder().http2_prior_knowledge(http2).retries(5);
-            // The head may be lost with the connection; neither way is it sent again.
-            match client.build().unwrap().send(&two()).await {
+            // The head may be lost with the connection. In both cases the request is not sent again.
+            match client.build().unwrap().send(&request()).await {
                 Ok(completions) => assert!(completions.closed().await.is_err()),
                 Err(error) => assert!(matches!(error, HttpError::Transport { .. }), "{error:?}"),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
-            assert_eq!(server.requests().len(), 1, "{begun:?}, http2: {http2}");
+            assert_eq!(server.requests().len(), 1, "{body:?}, http2: {http2}");
         }
     }
 }
 
 #[tokio::test]
-async fn half_a_head_is_a_byte() {
+async fn a_partial_head_is_the_beginning_of_a_response() {
     let server = Server::raw(|mut socket| async move {
         read_request(&mut socket).await;
         socket.write_all(b"HTTP/1.1 200 O").await.unwrap();
     })
     .await;
-    let refused = server.client().send(&two()).await.unwrap_err();
-    assert!(
-        matches!(refused, HttpError::Transport { .. }),
-        "{refused:?}"
-    );
+    let error = server.client().send(&request()).await.unwrap_err();
+    assert!(matches!(error, HttpError::Transport { .. }), "{error:?}");
     assert_eq!(server.connections(), 1);
 }
 
-/// A server of HTTP/2 that refuses each stream of an ordinal, from 0, and answers the others.
+/// An HTTP/2 server that refuses the streams with these ordinals, from 0, and responds to the others.
 async fn refusing(refused: &'static [usize], seen: Arc<AtomicUsize>) -> Server {
     Server::raw(move |socket| {
         let seen = Arc::clone(&seen);
@@ -200,8 +197,8 @@ async fn refusing(refused: &'static [usize], seen: Arc<AtomicUsize>) -> Server {
                     }
                     let head = hyper::Response::new(());
                     let mut body = respond.send_response(head, false).unwrap();
-                    let answer = [content(0, "a"), finish(0, "stop")].concat();
-                    body.send_data(answer.into(), true).unwrap();
+                    let reply = [content(0, "a"), finish(0, "stop")].concat();
+                    body.send_data(reply.into(), true).unwrap();
                 });
             }
         }

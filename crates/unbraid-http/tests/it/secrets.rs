@@ -1,4 +1,4 @@
-//! The key is nowhere: in no `Debug`, in no error, in no line of a log.
+//! The key appears in no `Debug` output, no error and no log line.
 
 use std::{
     error::Error,
@@ -18,14 +18,14 @@ use unbraid_http::{
 };
 
 use crate::{
-    answers::{texts, two},
-    server::{self, Server, full, two_choices, two_choices_answer},
+    responses::{request, texts},
+    server::{self, Server, full, two_choices, two_choices_reply},
 };
 
-/// It holds every character that JSON, an address or HTML escapes.
+/// A key with every character that JSON, addresses or HTML escape.
 pub(crate) const KEY: &str = r#"sk-never/to+be="seen\zq9f3axw`1"#;
 
-/// What of it stays as it is in an address, in JSON and in HTML.
+/// The part of the key that no format escapes.
 pub(crate) const CORE: &str = "zq9f3axw";
 
 fn json(text: &str) -> String {
@@ -33,7 +33,7 @@ fn json(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// As it is written in an address.
+/// The key as it is escaped in an address.
 pub(crate) fn in_address() -> String {
     let byte = |byte: u8| match byte.is_ascii_alphanumeric() {
         true => char::from(byte).to_string(),
@@ -42,7 +42,7 @@ pub(crate) fn in_address() -> String {
     KEY.bytes().map(byte).collect()
 }
 
-/// The ways in which a server may write it.
+/// The forms in which a server may repeat the key.
 pub(crate) fn forms() -> Vec<String> {
     let json_in_json = json(&json(KEY).replace('/', "\\/"));
     let html = KEY.replace('"', "&quot;").replace('`', "&#96;");
@@ -56,7 +56,7 @@ pub(crate) fn forms() -> Vec<String> {
     ]
 }
 
-/// All that was logged, by whichever of the two ways.
+/// Everything that was logged, through `log` or `tracing`.
 static LOGGED: Mutex<String> = Mutex::new(String::new());
 
 struct Recorder;
@@ -111,7 +111,7 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// Looks through an error and all its causes.
+/// Checks an error and all its causes.
 #[track_caller]
 fn check(error: &dyn Error) {
     let mut cause = Some(error);
@@ -122,7 +122,7 @@ fn check(error: &dyn Error) {
     }
 }
 
-/// The key wherever a user may put it.
+/// Clients with the key in each place where a user may put it.
 pub(crate) fn with_key(builder: ClientBuilder) -> [ClientBuilder; 6] {
     [
         builder.clone().api_key(KEY),
@@ -139,43 +139,43 @@ pub(crate) fn with_key(builder: ClientBuilder) -> [ClientBuilder; 6] {
 }
 
 #[tokio::test]
-async fn it_is_in_no_log() {
+async fn the_key_is_in_no_log() {
     log::set_logger(&Recorder).unwrap();
     log::set_max_level(log::LevelFilter::Trace);
     tracing::subscriber::set_global_default(Recorder).unwrap();
 
     let server = Server::start(|request| match request % 2 {
         0 => full(503, "text/plain", format!("wrong key: {KEY}")),
-        _ => two_choices_answer(),
+        _ => two_choices_reply(),
     })
     .await;
     for http2 in [false, true] {
         for client in with_key(server.builder().http2_prior_knowledge(http2)) {
             let client = client.build().unwrap();
-            let completions = client.send(&two()).await.unwrap();
+            let completions = client.send(&request()).await.unwrap();
             assert_eq!(texts(&completions).await, ["one", "two"]);
         }
         let base = format!("{}?key={}", server.base_url(), in_address());
         let client = server.builder().base_url(base).build().unwrap();
-        let completions = client.send(&two()).await.unwrap();
+        let completions = client.send(&request()).await.unwrap();
         assert_eq!(texts(&completions).await, ["one", "two"]);
     }
     let logged = LOGGED.lock().unwrap();
-    // Both ways were heard.
+    // Both `log` and `tracing` were recorded.
     for target in ["unbraid_http", "hyper_util", "reqwest"] {
-        assert!(logged.contains(target), "nothing of {target}:\n{logged}");
+        assert!(logged.contains(target), "no line of {target}:\n{logged}");
     }
     let line = logged.lines().find(|line| line.contains(CORE));
     assert_eq!(line, None);
     for payload in ["Count.", "wrong key"] {
-        let of_ours = |line: &&str| line.starts_with("unbraid") && line.contains(payload);
-        assert_eq!(logged.lines().find(of_ours), None);
+        let is_own = |line: &&str| line.starts_with("unbraid") && line.contains(payload);
+        assert_eq!(logged.lines().find(is_own), None);
     }
 }
 
 #[tokio::test]
-async fn it_is_in_no_debug() {
-    let server = Server::start(|_| two_choices_answer()).await;
+async fn the_key_is_in_no_debug_output() {
+    let server = Server::start(|_| two_choices_reply()).await;
     let key = in_address();
     let base = format!("http://user:{key}@{}/v1?key={key}", server.address());
     for builder in with_key(server.builder().base_url(base)) {
@@ -188,8 +188,8 @@ async fn it_is_in_no_debug() {
 }
 
 #[tokio::test]
-async fn it_is_in_no_error() {
-    // A server that repeats what it was sent.
+async fn the_key_is_in_no_error() {
+    // A server that repeats the headers that it received.
     let server = Server::start(|request| match request % 3 {
         0 => full(401, "text/plain", format!("wrong key: Bearer {KEY}!")),
         1 => full(200, "text/html", format!("<title>{KEY}</title>")),
@@ -203,45 +203,45 @@ async fn it_is_in_no_error() {
     for builder in with_key(server.builder()) {
         let client = builder.build().unwrap();
         for _ in 0..3 {
-            let refused = client.send(&two()).await.unwrap_err();
-            check(&refused);
-            let answer = refused.status_error().unwrap();
-            says_nothing(answer);
+            let error = client.send(&request()).await.unwrap_err();
+            check(&error);
+            let status = error.status_error().unwrap();
+            check_response(status);
         }
     }
 }
 
-/// It is in nothing that a server says, and stood there.
+/// No text of the response contains the key, and its message contained it.
 #[track_caller]
-fn says_nothing(answer: &StatusError) {
-    let message = answer.message().unwrap();
-    for said in [
+fn check_response(status: &StatusError) {
+    let message = status.message().unwrap();
+    for text in [
         message,
-        answer.body_head(),
-        answer.kind().unwrap_or_default(),
-        answer.code().unwrap_or_default(),
-        answer.param().unwrap_or_default(),
-        answer.request_id().unwrap_or_default(),
-        answer.address(),
+        status.body_head(),
+        status.kind().unwrap_or_default(),
+        status.code().unwrap_or_default(),
+        status.param().unwrap_or_default(),
+        status.request_id().unwrap_or_default(),
+        status.address(),
     ] {
-        assert!(!said.contains(CORE), "{said}");
-        assert!(!said.contains("seen"), "{said}");
+        assert!(!text.contains(CORE), "{text}");
+        assert!(!text.contains("seen"), "{text}");
     }
     assert!(message.contains("[key]"), "{message}");
 }
 
 #[tokio::test]
-async fn it_is_in_no_error_however_it_is_escaped() {
+async fn the_key_is_in_no_error_however_it_is_escaped() {
     for form in forms() {
         let server = Server::start(move |_| {
             let error = format!(
                 r#"{{"error":{{"message":"no {form}!","type":"{form}","code":"{form}","param":"{form}"}}}}"#
             );
-            let mut answer = full(401, "application/json", error);
+            let mut reply = full(401, "application/json", error);
             if let Ok(id) = form.parse() {
-                answer.headers_mut().insert("x-request-id", id);
+                reply.headers_mut().insert("x-request-id", id);
             }
-            answer
+            reply
         })
         .await;
         let key = in_address();
@@ -253,16 +253,16 @@ async fn it_is_in_no_error_however_it_is_escaped() {
         builders.push(server.builder().base_url(user));
         builders.push(server.builder().base_url(path).api_key(KEY));
         for builder in builders {
-            let refused = builder.build().unwrap().send(&two()).await.unwrap_err();
-            check(&refused);
-            says_nothing(refused.status_error().unwrap());
-            assert_eq!(refused.status_error().unwrap().message(), Some("no [key]!"));
+            let error = builder.build().unwrap().send(&request()).await.unwrap_err();
+            check(&error);
+            check_response(error.status_error().unwrap());
+            assert_eq!(error.status_error().unwrap().message(), Some("no [key]!"));
         }
     }
 }
 
 #[tokio::test]
-async fn credentials_of_an_address_are_in_no_error_in_base64() {
+async fn base64_credentials_are_in_no_error() {
     let encoded = BASE64_STANDARD.encode(format!("somebody:{KEY}"));
     let repeated = encoded.clone();
     let server =
@@ -275,46 +275,46 @@ async fn credentials_of_an_address_are_in_no_error_in_base64() {
         .builder()
         .header("authorization", format!("Basic {encoded}"));
     for builder in [by_address, by_header] {
-        let refused = builder.build().unwrap().send(&two()).await.unwrap_err();
-        let answer = refused.status_error().unwrap();
+        let error = builder.build().unwrap().send(&request()).await.unwrap_err();
+        let status = error.status_error().unwrap();
         assert!(
-            !answer.body_head().contains(&encoded),
+            !status.body_head().contains(&encoded),
             "{}",
-            answer.body_head()
+            status.body_head()
         );
-        says_nothing(answer);
+        check_response(status);
         let sent = server.requests().pop().unwrap();
         assert_eq!(sent.headers()["authorization"], format!("Basic {encoded}"));
     }
 }
 
 #[tokio::test]
-async fn it_is_in_no_error_of_a_client_of_ones_own_if_it_is_in_the_address() {
+async fn the_key_in_the_address_of_another_client_is_in_no_error() {
     let server = Server::start(|_| full(401, "text/plain", format!("no {KEY}"))).await;
     let address = format!("{}?key={}", server.base_url(), in_address());
     let response = server::own_client().get(address).send().await.unwrap();
-    let refused = response.into_completions().await.unwrap_err();
-    check(&refused);
-    says_nothing(refused.status_error().unwrap());
+    let error = response.into_completions().await.unwrap_err();
+    check(&error);
+    check_response(error.status_error().unwrap());
 }
 
 #[tokio::test]
-async fn a_key_that_is_cut_by_the_bound_of_an_error_body_is_replaced() {
-    for behind in [1, 2, 9] {
+async fn a_key_that_is_truncated_by_the_bound_of_an_error_body_is_replaced() {
+    for missing in [1, 2, 9] {
         let server = Server::start(move |_| {
-            let kept = KEY.len() - behind;
+            let kept = KEY.len() - missing;
             let filler = "x".repeat(MAX_ERROR_BODY_BYTES - kept - 1);
             full(401, "text/plain", format!("{filler} {KEY} and so on"))
         })
         .await;
         let client = server.builder().api_key(KEY).build().unwrap();
-        let refused = client.send(&two()).await.unwrap_err();
-        says_nothing(refused.status_error().unwrap());
+        let error = client.send(&request()).await.unwrap_err();
+        check_response(error.status_error().unwrap());
     }
 }
 
 #[tokio::test]
-async fn it_is_in_no_error_without_an_answer() {
+async fn the_key_is_in_no_error_without_a_response() {
     let plain = Server::raw(|_| async {}).await;
     let key = in_address();
     for base in [
@@ -324,8 +324,8 @@ async fn it_is_in_no_error_without_an_answer() {
     ] {
         let builder = Client::builder().base_url(&base).proxy_from_env(false);
         let client = builder.retries(0).api_key(KEY).build().unwrap();
-        let refused = client.send(&two()).await.unwrap_err();
-        check(&refused);
+        let error = client.send(&request()).await.unwrap_err();
+        check(&error);
     }
     for builder in [
         Client::builder().base_url(KEY),
@@ -338,17 +338,17 @@ async fn it_is_in_no_error_without_an_answer() {
 }
 
 #[tokio::test]
-async fn it_is_in_no_error_of_a_stream() {
+async fn the_key_is_in_no_error_of_a_stream() {
     let server = Server::start(|_| {
         let mut cut = two_choices();
         cut.truncate(cut.len() / 2);
-        let mut answer = full(200, "text/event-stream", cut);
+        let mut reply = full(200, "text/event-stream", cut);
         let length = "10000".parse().unwrap();
-        answer.headers_mut().insert("x-length", length);
-        answer
+        reply.headers_mut().insert("x-length", length);
+        reply
             .headers_mut()
             .insert("content-encoding", "gzip".parse().unwrap());
-        answer
+        reply
     })
     .await;
     let base = format!("{}?key={}", server.base_url(), in_address());
@@ -358,14 +358,14 @@ async fn it_is_in_no_error_of_a_stream() {
         .api_key(KEY)
         .build()
         .unwrap();
-    let completions = client.send(&two()).await.unwrap();
+    let completions = client.send(&request()).await.unwrap();
     check(&completions.closed().await.unwrap_err());
 }
 
 #[test]
-fn the_prompt_is_in_no_debug() {
+fn the_prompt_is_in_no_debug_output() {
     let request = Request::chat("m").user("private words");
     assert!(!format!("{request:?}").contains("private"));
-    let refused: HttpError = Request::from_value("private".into()).unwrap_err().into();
-    assert!(!format!("{refused} {refused:?}").contains("private"));
+    let error: HttpError = Request::from_value("private".into()).unwrap_err().into();
+    assert!(!format!("{error} {error:?}").contains("private"));
 }

@@ -1,4 +1,4 @@
-//! A server on the loopback interface that answers as a test says, and counts.
+//! A server on the loopback interface with the responses of a test, which records the requests.
 
 use std::{
     convert::Infallible,
@@ -32,47 +32,47 @@ use tokio_rustls::{TlsAcceptor, rustls::crypto::ring};
 use unbraid_http::{Client, ClientBuilder};
 use unbraid_testkit::script::{DONE, Script, content, finish};
 
-pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
+pub(crate) type Reply = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
-/// A running server; dropping it closes its socket and its connections.
+/// A running server. Dropping it closes its socket and its connections.
 pub(crate) struct Server {
     address: SocketAddr,
     scheme: &'static str,
-    seen: Arc<Seen>,
+    log: Arc<RequestLog>,
     accepting: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct RequestLog {
     connections: AtomicUsize,
     requests: Mutex<Vec<Request<Bytes>>>,
 }
 
-/// Gives the answer to the request of an ordinal, from 0.
-type Answers = dyn Fn(usize) -> Answer + Send + Sync;
+/// Returns the response to the request with an ordinal, from 0.
+type Replies = dyn Fn(usize) -> Reply + Send + Sync;
 
 impl Server {
-    /// Speaks HTTP/1.1 and HTTP/2, whichever the client begins with.
-    pub(crate) async fn start(answers: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
-        Self::accept(None, Arc::new(answers)).await
+    /// Starts a server of HTTP/1.1 and HTTP/2. The client chooses the version.
+    pub(crate) async fn start(replies: impl Fn(usize) -> Reply + Send + Sync + 'static) -> Self {
+        Self::accept(None, Arc::new(replies)).await
     }
 
-    /// The same over TLS.
+    /// Starts the same server with TLS.
     pub(crate) async fn tls(
         acceptor: TlsAcceptor,
-        answers: impl Fn(usize) -> Answer + Send + Sync + 'static,
+        replies: impl Fn(usize) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        Self::accept(Some(acceptor), Arc::new(answers)).await
+        Self::accept(Some(acceptor), Arc::new(replies)).await
     }
 
-    /// Gives each connection to a function, for what HTTP does not allow.
+    /// Starts a server that passes each connection to a function, which may violate HTTP.
     pub(crate) async fn raw<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let (listener, address) = listen().await;
-        let seen = Arc::new(Seen::default());
-        let counted = Arc::clone(&seen);
+        let log = Arc::new(RequestLog::default());
+        let counted = Arc::clone(&log);
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
@@ -83,27 +83,27 @@ impl Server {
         Self {
             address,
             scheme: "http",
-            seen,
+            log,
             accepting,
         }
     }
 
-    async fn accept(tls: Option<TlsAcceptor>, answers: Arc<Answers>) -> Self {
+    async fn accept(tls: Option<TlsAcceptor>, replies: Arc<Replies>) -> Self {
         let (listener, address) = listen().await;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let seen = Arc::new(Seen::default());
-        let shared = Arc::clone(&seen);
+        let log = Arc::new(RequestLog::default());
+        let shared = Arc::clone(&log);
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
                 shared.connections.fetch_add(1, Ordering::SeqCst);
                 socket.set_nodelay(true).unwrap();
-                let (seen, answers) = (Arc::clone(&shared), Arc::clone(&answers));
+                let (log, replies) = (Arc::clone(&shared), Arc::clone(&replies));
                 match tls.clone() {
-                    None => connections.spawn(serve(socket, seen, answers)),
+                    None => connections.spawn(serve(socket, log, replies)),
                     Some(tls) => connections.spawn(async move {
                         if let Ok(socket) = tls.accept(socket).await {
-                            serve(socket, seen, answers).await;
+                            serve(socket, log, replies).await;
                         }
                     }),
                 };
@@ -112,7 +112,7 @@ impl Server {
         Self {
             address,
             scheme,
-            seen,
+            log,
             accepting,
         }
     }
@@ -125,7 +125,7 @@ impl Server {
         format!("{}://{}/v1", self.scheme, self.address)
     }
 
-    /// A client for this server, which no proxy of the machine comes between.
+    /// A client for this server, without the proxies of the environment.
     pub(crate) fn builder(&self) -> ClientBuilder {
         Client::builder()
             .base_url(self.base_url())
@@ -137,11 +137,11 @@ impl Server {
     }
 
     pub(crate) fn connections(&self) -> usize {
-        self.seen.connections.load(Ordering::SeqCst)
+        self.log.connections.load(Ordering::SeqCst)
     }
 
     pub(crate) fn requests(&self) -> Vec<Request<Bytes>> {
-        self.seen.requests.lock().unwrap().clone()
+        self.log.requests.lock().unwrap().clone()
     }
 }
 
@@ -151,7 +151,7 @@ impl Drop for Server {
     }
 }
 
-/// A port that refuses connections for as long as the socket does not listen, and that nobody else gets.
+/// A port that refuses connections until the socket listens, and that no other process can use.
 pub(crate) fn closed_port() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
@@ -167,36 +167,36 @@ async fn listen() -> (TcpListener, SocketAddr) {
 
 async fn serve(
     socket: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    seen: Arc<Seen>,
-    answers: Arc<Answers>,
+    log: Arc<RequestLog>,
+    replies: Arc<Replies>,
 ) {
     let service = service_fn(|request: Request<Incoming>| {
-        let (seen, answers) = (Arc::clone(&seen), Arc::clone(&answers));
+        let (log, replies) = (Arc::clone(&log), Arc::clone(&replies));
         async move {
             let (head, body) = request.into_parts();
             let body = body.collect().await.unwrap().to_bytes();
             let ordinal = {
-                let mut requests = seen.requests.lock().unwrap();
+                let mut requests = log.requests.lock().unwrap();
                 requests.push(Request::from_parts(head, body));
                 requests.len() - 1
             };
-            Ok::<_, Infallible>(answers(ordinal))
+            Ok::<_, Infallible>(replies(ordinal))
         }
     });
     let connection = auto::Builder::new(TokioExecutor::new());
     let connection = connection.serve_connection(TokioIo::new(socket), service);
-    // Clients hang up, and bodies break, on purpose.
+    // Tests close connections and break bodies on purpose.
     let _broken = connection.await;
 }
 
-/// A client as an application has one of its own.
+/// The reqwest client of an application.
 pub(crate) fn own_client() -> reqwest::Client {
-    // An application has chosen a provider of TLS; whether this one or one before it does not matter.
-    let _chosen = ring::default_provider().install_default();
+    // Other tests of this process may have installed the same provider before.
+    let _installed = ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-/// Reads one request of HTTP/1.1, so that a raw server may answer it.
+/// Reads one HTTP/1.1 request, so that a raw server can respond to it.
 pub(crate) async fn read_request(socket: &mut TcpStream) -> Vec<u8> {
     let mut request = Vec::new();
     loop {
@@ -216,17 +216,17 @@ pub(crate) async fn read_request(socket: &mut TcpStream) -> Vec<u8> {
     }
 }
 
-/// The head of a stream in HTTP/1.1, for a raw server.
+/// The head of an HTTP/1.1 stream, for a raw server.
 pub(crate) const STREAM_HEAD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// One piece of such a stream.
+/// One chunk of such a stream.
 pub(crate) fn chunk(bytes: &str) -> String {
     format!("{:x}\r\n{bytes}\r\n", bytes.len())
 }
 
-/// An answer with a body of known length.
-pub(crate) fn full(status: u16, kind: &str, body: impl Into<Bytes>) -> Answer {
+/// A response with a body of known length.
+pub(crate) fn full(status: u16, kind: &str, body: impl Into<Bytes>) -> Reply {
     let body = Full::new(body.into()).map_err(|never| match never {});
     Response::builder()
         .status(status)
@@ -235,15 +235,15 @@ pub(crate) fn full(status: u16, kind: &str, body: impl Into<Bytes>) -> Answer {
         .unwrap()
 }
 
-/// An event stream, piece by piece.
-pub(crate) fn stream(script: Script) -> Answer {
+/// An event stream with the steps of a script.
+pub(crate) fn stream(script: Script) -> Reply {
     frames(script)
 }
 
-/// The same of any source.
+/// An event stream with the items of any stream.
 pub(crate) fn frames(
     reads: impl Stream<Item = io::Result<impl AsRef<[u8]>>> + Send + 'static,
-) -> Answer {
+) -> Reply {
     let frames = reads.map(|read| Ok(Frame::data(Bytes::copy_from_slice(read?.as_ref()))));
     Response::builder()
         .header(CONTENT_TYPE, "text/event-stream")
@@ -251,7 +251,7 @@ pub(crate) fn frames(
         .unwrap()
 }
 
-/// Two whole choices: `one` and `two`.
+/// A stream of two complete choices, `one` and `two`.
 pub(crate) fn two_choices() -> String {
     [
         content(0, "o"),
@@ -264,7 +264,7 @@ pub(crate) fn two_choices() -> String {
     .concat()
 }
 
-/// These, as an event stream.
-pub(crate) fn two_choices_answer() -> Answer {
+/// A response with these two choices.
+pub(crate) fn two_choices_reply() -> Reply {
     full(200, "text/event-stream", two_choices())
 }

@@ -1,16 +1,16 @@
-//! The key is in no error that a server reports within a successful answer, whichever way that is read.
+//! The key is in no error that a server reports within a successful response, however the response is read.
 
 use unbraid::{Completions, Config, Demux, StreamError, Updates};
 use unbraid_http::{ChoiceStrategy, Client, ResponseExt};
 
 use crate::{
-    answers::two,
+    responses::request,
     secrets::{CORE, KEY, forms, in_address, with_key},
-    server::{self, Answer, Server, full},
+    server::{self, Reply, Server, full},
 };
 
-/// Answers of status 200 that repeat a form of the key in an error.
-fn answers(form: &str) -> Vec<String> {
+/// Bodies that repeat a form of the key in an error.
+fn bodies(form: &str) -> Vec<String> {
     let object =
         format!(r#"{{"message":"no {form}!","type":"{form}","code":"{form}","param":"{form}"}}"#);
     let content = r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}"#;
@@ -26,7 +26,7 @@ fn answers(form: &str) -> Vec<String> {
     ]
 }
 
-fn answer(body: &str) -> Answer {
+fn reply(body: &str) -> Reply {
     let kind = match body.starts_with('{') {
         true => "application/json",
         false => "text/event-stream",
@@ -34,63 +34,63 @@ fn answer(body: &str) -> Answer {
     full(200, kind, body.to_owned())
 }
 
-/// All that is shown of a completion, however it ended.
-async fn shown(completions: &Completions) -> String {
+/// Everything that can be printed of a completion.
+async fn printed(completions: &Completions) -> String {
     let closed = completions.closed().await;
-    let mut shown = vec![
+    let mut printed = vec![
         format!("{closed:?} {}", completions.aggregate_json().await),
         format!("{:?} {:?}", completions.metadata(), completions.warnings()),
     ];
     if let Err(error) = &closed {
-        shown.push(format!("{error} {error:#?} {}", serde_json::json!(error)));
+        printed.push(format!("{error} {error:#?} {}", serde_json::json!(error)));
         if let StreamError::Server(server) = error {
-            shown.push(format!("{:?} {:?}", server.kind(), server.code()));
-            shown.push(format!("{:?} {}", server.message(), server.body()));
+            printed.push(format!("{:?} {:?}", server.kind(), server.code()));
+            printed.push(format!("{:?} {}", server.message(), server.body()));
         }
     }
     let mut choices = completions.choices();
     while let Some(Ok(choice)) = choices.next().await {
-        let ended = choice.outcome().await;
-        let end = &ended.end;
-        shown.push(format!(
-            "{ended:?} {end:?} {}",
+        let outcome = choice.outcome().await;
+        let end = &outcome.end;
+        printed.push(format!(
+            "{outcome:?} {end:?} {}",
             serde_json::json!(end.cause())
         ));
     }
     let mut events = completions.events();
     while let Some(Ok(event)) = events.next().await {
-        shown.push(serde_json::json!(event).to_string());
+        printed.push(serde_json::json!(event).to_string());
     }
-    shown.concat()
+    printed.concat()
 }
 
 #[track_caller]
-fn check(shown: &str) {
-    assert!(!shown.contains(CORE), "{shown}");
-    assert!(!shown.contains("seen"), "{shown}");
-    assert!(shown.contains("[key]"), "{shown}");
+fn check(printed: &str) {
+    assert!(!printed.contains(CORE), "{printed}");
+    assert!(!printed.contains("seen"), "{printed}");
+    assert!(printed.contains("[key]"), "{printed}");
 }
 
-/// Sends one request to a server that gives this body, by each of the ways in which an answer is read.
-async fn each_way(client: &Client) {
+/// Sends one request by each method, and reads the response.
+async fn check_every_method(client: &Client) {
     for choices in [
         ChoiceStrategy::Native,
         ChoiceStrategy::FanOut,
         ChoiceStrategy::Auto,
     ] {
-        let request = two().choice_strategy(choices);
-        check(&shown(&client.send(&request).await.unwrap()).await);
+        let request = request().choice_strategy(choices);
+        check(&printed(&client.send(&request).await.unwrap()).await);
     }
-    check(&shown(&client.fan_out(&two(), 2)).await);
-    let body = client.open(&two()).await.unwrap();
-    check(&shown(&body.into_completions()).await);
-    // The command sets all options anew.
-    let body = client.open(&two()).await.unwrap();
-    let settings = body.settings().config(Config::default());
-    check(&shown(&settings.from_byte_stream(body)).await);
-    let body = client.open(&two()).await.unwrap();
-    let options = Config::default().with_redact(body.redact());
-    let mut updates = Updates::with_config(body, &options);
+    check(&printed(&client.fan_out(&request(), 2)).await);
+    let body = client.open(&request()).await.unwrap();
+    check(&printed(&body.into_completions()).await);
+    // The command replaces the whole configuration.
+    let body = client.open(&request()).await.unwrap();
+    let config = body.stream_config().config(Config::default());
+    check(&printed(&config.from_byte_stream(body)).await);
+    let body = client.open(&request()).await.unwrap();
+    let config = Config::default().with_redact(body.redact());
+    let mut updates = Updates::with_config(body, &config);
     let (mut errors, mut demux) = (Vec::new(), Demux::new(Config::default()));
     while let Some(Ok(update)) = updates.next().await {
         errors.push(format!("{:?} {:?}", update.error, update.metadata));
@@ -103,20 +103,20 @@ async fn each_way(client: &Client) {
 }
 
 #[tokio::test]
-async fn it_is_in_no_error_within_a_successful_answer() {
+async fn the_key_is_in_no_error_within_a_successful_response() {
     for form in forms() {
-        for body in answers(&form) {
-            let server = Server::start(move |_| answer(&body)).await;
+        for body in bodies(&form) {
+            let server = Server::start(move |_| reply(&body)).await;
             let client = server.builder().api_key(KEY).build().unwrap();
-            each_way(&client).await;
+            check_every_method(&client).await;
         }
     }
 }
 
 #[tokio::test]
-async fn wherever_the_key_stands_it_is_in_no_error_within_a_successful_answer() {
-    let body = answers(&forms()[0])[1].clone();
-    let server = Server::start(move |_| answer(&body)).await;
+async fn the_key_of_every_place_is_in_no_error_within_a_successful_response() {
+    let body = bodies(&forms()[0])[1].clone();
+    let server = Server::start(move |_| reply(&body)).await;
     let key = in_address();
     let query = format!("{}?key={key}", server.base_url());
     let user = server.base_url().replace("://", &format!("://user:{key}@"));
@@ -124,15 +124,15 @@ async fn wherever_the_key_stands_it_is_in_no_error_within_a_successful_answer() 
     builders.push(server.builder().base_url(query));
     builders.push(server.builder().base_url(user));
     for builder in builders {
-        each_way(&builder.build().unwrap()).await;
+        check_every_method(&builder.build().unwrap()).await;
     }
 }
 
 #[tokio::test]
-async fn a_client_of_ones_own_hides_what_stands_in_its_address() {
-    let body = answers(&forms()[0])[1].clone();
-    let server = Server::start(move |_| answer(&body)).await;
+async fn another_client_replaces_the_secrets_of_its_address() {
+    let body = bodies(&forms()[0])[1].clone();
+    let server = Server::start(move |_| reply(&body)).await;
     let address = format!("{}?key={}", server.base_url(), in_address());
     let response = server::own_client().get(address).send().await.unwrap();
-    check(&shown(&response.into_completions().await.unwrap()).await);
+    check(&printed(&response.into_completions().await.unwrap()).await);
 }

@@ -1,21 +1,25 @@
-//! TLS: with a root of one's own, with none, and where nobody speaks it.
+//! TLS with a custom root, with an unknown root, and with servers that do not support it.
 
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{env, net::Ipv4Addr, process::Command, sync::Arc};
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio_rustls::{
     TlsAcceptor,
-    rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
+    rustls::{
+        ServerConfig,
+        crypto::{CryptoProvider, ring},
+        pki_types::PrivateKeyDer,
+    },
 };
 use unbraid_http::{Client, HttpError};
 
 use crate::{
-    answers::{texts, two},
-    server::{Server, two_choices_answer},
+    responses::{request, texts},
+    server::{Server, two_choices_reply},
 };
 
-/// A server with a certificate that it signed itself, and that certificate in PEM and DER.
-async fn server(protocols: &[&str]) -> (Server, [Vec<u8>; 2]) {
+/// A server with a self-signed certificate, and that certificate in PEM and DER.
+pub(crate) async fn server(protocols: &[&str]) -> (Server, [Vec<u8>; 2]) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed([Ipv4Addr::LOCALHOST.to_string()]).unwrap();
     let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
@@ -30,12 +34,12 @@ async fn server(protocols: &[&str]) -> (Server, [Vec<u8>; 2]) {
         .map(|name| name.as_bytes().to_vec())
         .collect();
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let server = Server::tls(acceptor, |_| two_choices_answer()).await;
+    let server = Server::tls(acceptor, |_| two_choices_reply()).await;
     (server, [cert.pem().into_bytes(), cert.der().to_vec()])
 }
 
 #[tokio::test]
-async fn a_root_of_ones_own_is_trusted_and_tls_decides_the_version() {
+async fn a_custom_root_is_trusted_and_tls_negotiates_the_version() {
     use hyper::Version;
 
     let cases: [(&[&str], Version); 3] = [
@@ -47,7 +51,7 @@ async fn a_root_of_ones_own_is_trusted_and_tls_decides_the_version() {
         let (server, roots) = server(protocols).await;
         for root in roots {
             let client = server.builder().root_certificate(root).build().unwrap();
-            let completions = client.send(&two()).await.unwrap();
+            let completions = client.send(&request()).await.unwrap();
             assert_eq!(texts(&completions).await, ["one", "two"]);
         }
         for request in server.requests() {
@@ -57,34 +61,65 @@ async fn a_root_of_ones_own_is_trusted_and_tls_decides_the_version() {
 }
 
 #[tokio::test]
-async fn an_unknown_root_is_an_error_of_its_own() {
+async fn an_unknown_root_is_a_tls_error() {
     let (server, _) = server(&["h2"]).await;
-    let refused = server.client().send(&two()).await.unwrap_err();
-    assert!(matches!(refused, HttpError::Tls { .. }), "{refused:?}");
+    let error = server.client().send(&request()).await.unwrap_err();
+    assert!(matches!(error, HttpError::Tls { .. }), "{error:?}");
     let address = server.address();
-    assert_eq!(refused.to_string(), format!("no TLS with {address}"));
-    assert_eq!(server.connections(), 1, "it would be the same again");
+    assert_eq!(error.to_string(), format!("no TLS with {address}"));
+    assert_eq!(server.connections(), 1, "the request is not sent again");
     assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
-async fn tls_to_a_plain_port_is_an_error_of_its_own() {
-    let plain = Server::start(|_| two_choices_answer()).await;
-    let base = format!("https://{}/v1", plain.address());
+async fn tls_to_a_port_without_tls_is_a_tls_error() {
+    let server = Server::start(|_| two_choices_reply()).await;
+    let base = format!("https://{}/v1", server.address());
     let client = Client::builder().base_url(base).proxy_from_env(false);
-    let refused = client.build().unwrap().send(&two()).await.unwrap_err();
-    assert!(matches!(refused, HttpError::Tls { .. }), "{refused:?}");
-    assert!(plain.requests().is_empty());
+    let error = client.build().unwrap().send(&request()).await.unwrap_err();
+    assert!(matches!(error, HttpError::Tls { .. }), "{error:?}");
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
-async fn plain_http_to_a_tls_port_is_an_error() {
+async fn http_to_a_tls_port_is_a_transport_error() {
     let (server, _) = server(&[]).await;
     let base = format!("http://{}/v1", server.address());
     let client = Client::builder().base_url(base).proxy_from_env(false);
-    let refused = client.build().unwrap().send(&two()).await.unwrap_err();
+    let error = client.build().unwrap().send(&request()).await.unwrap_err();
+    assert!(matches!(error, HttpError::Transport { .. }), "{error:?}");
+}
+
+/// Run by the test below in a process of its own, because other tests of this process install a provider.
+#[tokio::test]
+#[ignore = "the test below runs it in a process of its own"]
+async fn sends_without_an_installed_provider() {
+    assert!(CryptoProvider::get_default().is_none());
+    let client = Client::from_env().unwrap();
+    let error = client.send(&request()).await.unwrap_err();
+    assert!(matches!(error, HttpError::Tls { .. }), "{error:?}");
+    // The provider is that of the client, and none is installed for the process.
+    assert!(CryptoProvider::get_default().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_installs_no_provider_can_use_tls() {
+    let (server, _) = server(&["h2"]).await;
+    let mut process = Command::new(env::current_exe().unwrap());
+    process
+        .args([
+            "--exact",
+            "tls::sends_without_an_installed_provider",
+            "--ignored",
+        ])
+        .env("OPENAI_BASE_URL", server.base_url())
+        .env("NO_PROXY", "*");
+    let output = tokio::task::spawn_blocking(move || process.output());
+    let output = output.await.unwrap().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
-        matches!(refused, HttpError::Transport { .. }),
-        "{refused:?}"
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}"
     );
+    assert_eq!(server.connections(), 1);
 }

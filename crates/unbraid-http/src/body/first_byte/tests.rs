@@ -7,15 +7,15 @@ use unbraid::{BoxError, StreamError, TimedOut, Timeout};
 
 use super::FirstByte;
 
-const WAIT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn body(bytes: impl Stream<Item = &'static str> + Send + 'static) -> FirstByte {
     let bytes = bytes.map(|text| Ok::<_, BoxError>(Bytes::from(text)));
-    let passed = TimedOut::new(Timeout::FirstByte, WAIT);
-    FirstByte::new(bytes.boxed(), Some(passed))
+    let timed_out = TimedOut::new(Timeout::FirstByte, TIMEOUT);
+    FirstByte::new(bytes.boxed(), Some(timed_out))
 }
 
-async fn times_out(mut body: FirstByte) {
+async fn check_timeout(mut body: FirstByte) {
     let started = Instant::now();
     let error = loop {
         match body.next().await.unwrap() {
@@ -23,7 +23,7 @@ async fn times_out(mut body: FirstByte) {
             Err(error) => break error,
         }
     };
-    assert_eq!(started.elapsed(), WAIT);
+    assert_eq!(started.elapsed(), TIMEOUT);
     let error = error.downcast::<StreamError>().unwrap();
     assert_eq!(error.to_string(), "first-byte timeout after 5s");
     assert!(body.next().await.is_none());
@@ -31,28 +31,28 @@ async fn times_out(mut body: FirstByte) {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_without_a_byte_times_out() {
-    times_out(body(stream::pending())).await;
+    check_timeout(body(stream::pending())).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_read_is_not_a_byte() {
     let one = stream::iter([""]).chain(stream::pending());
-    times_out(body(one)).await;
+    check_timeout(body(one)).await;
     let many = stream::repeat("").then(|empty| async move {
-        sleep(WAIT / 100).await;
+        sleep(TIMEOUT / 100).await;
         empty
     });
-    times_out(body(many)).await;
+    check_timeout(body(many)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn behind_its_first_byte_a_body_may_be_silent() {
+async fn after_its_first_byte_a_body_may_be_silent() {
     let late = stream::once(async {
-        sleep(WAIT - Duration::from_millis(1)).await;
+        sleep(TIMEOUT - Duration::from_millis(1)).await;
         "a"
     });
     let silent = stream::once(async {
-        sleep(10 * WAIT).await;
+        sleep(10 * TIMEOUT).await;
         "b"
     });
     let body = body(late.chain(silent));
@@ -61,8 +61,8 @@ async fn behind_its_first_byte_a_body_may_be_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_are_there_count_however_late_they_are_read() {
+async fn bytes_that_arrived_in_time_count_even_if_read_late() {
     let mut body = body(stream::iter(["a"]));
-    sleep(2 * WAIT).await;
+    sleep(2 * TIMEOUT).await;
     assert_eq!(body.next().await.unwrap().unwrap(), "a");
 }

@@ -7,24 +7,24 @@ fn text(parts: &[Bytes]) -> String {
     String::from_utf8(parts.concat()).unwrap()
 }
 
-/// The bodies of a fan-out are those that a request for each choice would have.
+/// The bodies of a fan-out equal those of separate requests with these fields.
 #[track_caller]
-fn check(request: Value, n: u32, own: &[Value]) {
+fn check(request: Value, n: u32, varying: &[Value]) {
     let request = Request::from_value(request).unwrap();
-    let each = request.encode_each_choice(n);
-    for (index, own) in own.iter().enumerate() {
+    let bodies = request.encode_fan_out(n);
+    for (index, fields) in varying.iter().enumerate() {
         let mut one = request.clone();
         one.remove("n");
-        for (name, value) in own.as_object().unwrap() {
+        for (name, value) in fields.as_object().unwrap() {
             one.set(name, value.clone());
         }
-        let sent = text(&each.of(index as u32));
+        let sent = text(&bodies.body(index as u32));
         assert_eq!(sent, one.body().to_string(), "choice {index}");
     }
 }
 
 #[test]
-fn the_text_of_a_request_is_that_of_its_body() {
+fn the_encoded_text_equals_the_body() {
     for request in [
         json!({}),
         json!({ "model": "m", "messages": [{ "role": "user", "content": "\"\\\u{1F980}\n" }] }),
@@ -41,7 +41,7 @@ fn the_text_of_a_request_is_that_of_its_body() {
 }
 
 #[test]
-fn each_choice_has_its_seed_and_no_n() {
+fn each_choice_has_its_own_seed_and_no_n() {
     check(
         json!({ "model": "m", "n": 3, "seed": 7, "messages": [] }),
         3,
@@ -71,12 +71,17 @@ fn each_choice_has_its_seed_and_no_n() {
 }
 
 #[test]
-fn each_choice_has_the_prompt_that_it_answers() {
-    let own = |prompt: &str, seed: u32| json!({ "prompt": prompt, "seed": seed });
+fn each_choice_has_its_own_prompt() {
+    let fields = |prompt: &str, seed: u32| json!({ "prompt": prompt, "seed": seed });
     check(
         json!({ "seed": 1, "prompt": ["a", "b\""], "model": "m", "n": 2 }),
         2,
-        &[own("a", 1), own("a", 2), own("b\"", 3), own("b\"", 4)],
+        &[
+            fields("a", 1),
+            fields("a", 2),
+            fields("b\"", 3),
+            fields("b\"", 4),
+        ],
     );
     check(
         json!({ "prompt": [[1, 2], [3]], "model": "m" }),
@@ -90,10 +95,10 @@ fn each_choice_has_the_prompt_that_it_answers() {
 }
 
 #[test]
-fn what_requests_have_in_common_is_not_copied() {
+fn the_shared_text_is_not_copied() {
     let request = Request::chat("m").user("x".repeat(1000)).seed(1).n(3);
-    let each = request.encode_each_choice(3);
-    let [first, second] = [each.of(0), each.of(1)];
+    let bodies = request.encode_fan_out(3);
+    let [first, second] = [bodies.body(0), bodies.body(1)];
     assert_eq!(first.len(), 3);
     assert_eq!(first[0].as_ptr(), second[0].as_ptr());
     assert_eq!(first[2].as_ptr(), second[2].as_ptr());

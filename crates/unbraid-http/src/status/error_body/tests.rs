@@ -1,13 +1,13 @@
-use super::Said;
+use super::ErrorBody;
 
 #[track_caller]
 fn check(body: &str, message: Option<&str>, kind: Option<&str>, code: Option<&str>) {
-    let said = Said::of(body);
+    let parsed = ErrorBody::parse(body);
     assert_eq!(
         (
-            said.message.as_deref(),
-            said.kind.as_deref(),
-            said.code.as_deref()
+            parsed.message.as_deref(),
+            parsed.kind.as_deref(),
+            parsed.code.as_deref()
         ),
         (message, kind, code),
         "{body}"
@@ -15,8 +15,8 @@ fn check(body: &str, message: Option<&str>, kind: Option<&str>, code: Option<&st
 }
 
 #[test]
-fn the_parameter_is_told_where_it_is_named() {
-    let param = |body: &str| Said::of(body).param;
+fn the_parameter_is_returned_if_the_body_names_it() {
+    let param = |body: &str| ErrorBody::parse(body).param;
     assert_eq!(
         param(r#"{"error":{"message":"no","param":"n"}}"#).as_deref(),
         Some("n")
@@ -29,7 +29,7 @@ fn the_parameter_is_told_where_it_is_named() {
 }
 
 #[test]
-fn error_objects_of_many_servers() {
+fn error_objects_of_many_servers_are_parsed() {
     check(
         r#"{"error":{"message":"no such model","type":"invalid_request_error","param":null,"code":"model_not_found"}}"#,
         Some("no such model"),
@@ -60,7 +60,7 @@ fn error_objects_of_many_servers() {
 }
 
 #[test]
-fn pages_give_their_title() {
+fn the_message_of_a_page_is_its_title() {
     let page = "<!DOCTYPE html>\n<HTML><head><TITLE lang=en> 502 Bad Gateway </TITLE></head><body>nginx</body>";
     check(page, Some("502 Bad Gateway"), None, None);
     check("<html><title></title></html>", None, None, None);
@@ -74,7 +74,7 @@ fn pages_give_their_title() {
 }
 
 #[test]
-fn text_is_the_message_and_nothing_is_none() {
+fn text_is_the_message_and_an_empty_body_has_none() {
     check(" upstream gone\n", Some("upstream gone"), None, None);
     check(" \n", None, None, None);
     check("{}", None, None, None);

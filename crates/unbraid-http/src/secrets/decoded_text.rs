@@ -1,29 +1,29 @@
-//! A text whose escapes are resolved, where each byte knows from which part of the original it comes.
+//! A text whose escapes are decoded, and that maps each byte to its range in the original text.
 
 use std::ops::Range;
 
-/// One reading of a text.
-pub(super) struct Layer {
+/// A decoded text with the origin of each byte.
+pub(super) struct DecodedText {
     bytes: Vec<u8>,
-    /// Of each byte, the part of the original text that stands for it.
+    /// For each byte, its range in the original text.
     origins: Vec<Range<usize>>,
 }
 
-/// How many bytes an escape has, and what it stands for.
+/// The length of an escape in bytes, and its meaning.
 enum Escape {
-    Means(usize, char),
+    Char(usize, char),
     /// A single byte, which may be a part of a character.
-    MeansByte(usize, u8),
-    /// The text ends within it.
-    Cut,
+    Byte(usize, u8),
+    /// The text ends within the escape.
+    Truncated,
     None,
 }
 
-impl Layer {
+impl DecodedText {
     pub(super) fn new(text: &str) -> Self {
         Self {
             bytes: text.as_bytes().to_owned(),
-            origins: (0..text.len()).map(|at| at..at + 1).collect(),
+            origins: (0..text.len()).map(|index| index..index + 1).collect(),
         }
     }
 
@@ -31,7 +31,7 @@ impl Layer {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// What the text reads by each kind of escape that occurs in it: of JSON, of addresses, of HTML.
+    /// Decodes the text by each kind of escape that occurs in it: those of JSON, addresses and HTML.
     pub(super) fn decoded(&self) -> impl Iterator<Item = Self> {
         let json = self.decode(b'\\', json_escape);
         let html = self.decode(b'&', html_escape);
@@ -42,37 +42,38 @@ impl Layer {
         self.decode(b'%', percent_escape)
     }
 
-    /// Where a text occurs.
-    pub(super) fn find(&self, wanted: &[u8], found: &mut Vec<Range<usize>>) {
-        let windows = self.bytes.windows(wanted.len().max(1)).enumerate();
-        let hits = windows.filter(|(_, window)| *window == wanted);
-        found.extend(hits.filter_map(|(at, _)| self.origin(at..at + wanted.len())));
+    /// Finds the ranges of a text.
+    pub(super) fn find(&self, pattern: &[u8], found: &mut Vec<Range<usize>>) {
+        let windows = self.bytes.windows(pattern.len().max(1)).enumerate();
+        let matches = windows.filter(|(_, window)| *window == pattern);
+        let origin = |(start, _)| self.origin(start..start + pattern.len());
+        found.extend(matches.filter_map(origin));
     }
 
-    /// Where the text ends with the beginning of another one, because the server's text was cut.
-    pub(super) fn find_cut_at_end(
+    /// Finds the beginning of a text at the end of this one, which the server truncated.
+    pub(super) fn find_truncated(
         &self,
-        wanted: &[u8],
-        shortest: usize,
+        pattern: &[u8],
+        min_length: usize,
         found: &mut Vec<Range<usize>>,
     ) {
-        let begins = |length: &usize| {
-            let begin = wanted.get(..*length);
-            begin.is_some_and(|begin| self.bytes.ends_with(begin))
+        let is_at_end = |length: &usize| {
+            let prefix = pattern.get(..*length);
+            prefix.is_some_and(|prefix| self.bytes.ends_with(prefix))
         };
-        if let Some(length) = (shortest..wanted.len()).rev().find(begins) {
+        if let Some(length) = (min_length..pattern.len()).rev().find(is_at_end) {
             let end = self.bytes.len();
             found.extend(self.origin(end - length..end));
         }
     }
 
-    /// The part of the original that a range of bytes comes from.
+    /// The range in the original text that a range of bytes comes from.
     fn origin(&self, range: Range<usize>) -> Option<Range<usize>> {
         let origins = self.origins.get(range)?;
         Some(origins.first()?.start..origins.last()?.end)
     }
 
-    /// `None` if there is no such escape in it.
+    /// Decodes one kind of escape. Returns `None` if there is none.
     fn decode(&self, mark: u8, escape: fn(&[u8]) -> Escape) -> Option<Self> {
         if !self.bytes.contains(&mark) {
             return None;
@@ -82,32 +83,35 @@ impl Layer {
             origins: Vec::with_capacity(self.bytes.len()),
         };
         let mut changed = false;
-        let mut at = 0;
-        while let Some(rest) = self.bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            let read = match rest.first() {
+        let mut offset = 0;
+        while let Some(rest) = self.bytes.get(offset..).filter(|rest| !rest.is_empty()) {
+            let decoded_escape = match rest.first() {
                 Some(byte) if *byte == mark => escape(rest),
                 _ => Escape::None,
             };
-            let length = match read {
-                Escape::Means(length, char) => {
+            let length = match decoded_escape {
+                Escape::Char(length, char) => {
                     let text = char.encode_utf8(&mut [0; 4]).to_owned();
-                    decoded.push(text.as_bytes(), self.origin(at..at + length));
+                    decoded.push(text.as_bytes(), self.origin(offset..offset + length));
                     length
                 }
-                Escape::MeansByte(length, byte) => {
-                    decoded.push(&[byte], self.origin(at..at + length));
+                Escape::Byte(length, byte) => {
+                    decoded.push(&[byte], self.origin(offset..offset + length));
                     length
                 }
                 Escape::None => {
-                    decoded.push(rest.get(..1).unwrap_or_default(), self.origin(at..at + 1));
+                    decoded.push(
+                        rest.get(..1).unwrap_or_default(),
+                        self.origin(offset..offset + 1),
+                    );
                     1
                 }
-                Escape::Cut => break,
+                Escape::Truncated => break,
             };
             changed |= length > 1;
-            at += length;
+            offset += length;
         }
-        changed |= at < self.bytes.len();
+        changed |= offset < self.bytes.len();
         changed.then_some(decoded)
     }
 
@@ -118,11 +122,11 @@ impl Layer {
     }
 }
 
-/// Escapes of JSON, and those which Python and JavaScript print beside them.
+/// Escapes of JSON, and further ones that Python and JavaScript print.
 fn json_escape(text: &[u8]) -> Escape {
-    let short = |char| Escape::Means(2, char);
+    let short = |char| Escape::Char(2, char);
     match text.get(1) {
-        None => Escape::Cut,
+        None => Escape::Truncated,
         Some(b'n') => short('\n'),
         Some(b'r') => short('\r'),
         Some(b't') => short('\t'),
@@ -131,7 +135,7 @@ fn json_escape(text: &[u8]) -> Escape {
         Some(literal @ (b'"' | b'\\' | b'/' | b'\'')) => short(char::from(*literal)),
         Some(b'x') => match hex(text, 2, 2) {
             Hex::Value(value) => char_or_none(4, value),
-            Hex::Cut => Escape::Cut,
+            Hex::Truncated => Escape::Truncated,
             Hex::None => Escape::None,
         },
         Some(b'u') => json_unit(text),
@@ -139,11 +143,11 @@ fn json_escape(text: &[u8]) -> Escape {
     }
 }
 
-/// `\uXXXX`, or two of them where the first is half of a pair.
+/// `\uXXXX`, or two of them if the first is half of a surrogate pair.
 fn json_unit(text: &[u8]) -> Escape {
     let high = match hex(text, 2, 4) {
         Hex::Value(high) => high,
-        Hex::Cut => return Escape::Cut,
+        Hex::Truncated => return Escape::Truncated,
         Hex::None => return Escape::None,
     };
     if !(0xd800..0xdc00).contains(&high) {
@@ -153,41 +157,45 @@ fn json_unit(text: &[u8]) -> Escape {
         (Some(b"\\u"), Hex::Value(low)) if (0xdc00..0xe000).contains(&low) => {
             char_or_none(12, 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
         }
-        (_, _) => Escape::Means(6, char::REPLACEMENT_CHARACTER),
+        (_, _) => Escape::Char(6, char::REPLACEMENT_CHARACTER),
     }
 }
 
 fn percent_escape(text: &[u8]) -> Escape {
     match hex(text, 1, 2) {
-        Hex::Value(value) => u8::try_from(value).map_or(Escape::None, |b| Escape::MeansByte(3, b)),
-        Hex::Cut => Escape::Cut,
+        Hex::Value(value) => u8::try_from(value).map_or(Escape::None, |b| Escape::Byte(3, b)),
+        Hex::Truncated => Escape::Truncated,
         Hex::None => Escape::None,
     }
 }
 
-/// Bytes of the longest escape of HTML that is read: `&#1114111;`.
-const LONGEST_ENTITY: usize = 10;
+/// Bytes of the longest HTML escape that is decoded: `&#1114111;`.
+const MAX_ENTITY_BYTES: usize = 10;
 
 fn html_escape(text: &[u8]) -> Escape {
     let head = text
-        .get(1..text.len().min(LONGEST_ENTITY))
+        .get(1..text.len().min(MAX_ENTITY_BYTES))
         .unwrap_or_default();
     let Some(end) = head.iter().position(|byte| *byte == b';') else {
-        let letters = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
-        let is_cut = text.len() < LONGEST_ENTITY && head.iter().all(letters);
-        return if is_cut { Escape::Cut } else { Escape::None };
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
+        let is_truncated = text.len() < MAX_ENTITY_BYTES && head.iter().all(is_name);
+        return if is_truncated {
+            Escape::Truncated
+        } else {
+            Escape::None
+        };
     };
     let name = head
         .get(..end)
         .and_then(|name| std::str::from_utf8(name).ok());
     let length = end + 2;
-    let means = |char| Escape::Means(length, char);
+    let decoded = |char| Escape::Char(length, char);
     match name.unwrap_or_default() {
-        "amp" => means('&'),
-        "lt" => means('<'),
-        "gt" => means('>'),
-        "quot" => means('"'),
-        "apos" => means('\''),
+        "amp" => decoded('&'),
+        "lt" => decoded('<'),
+        "gt" => decoded('>'),
+        "quot" => decoded('"'),
+        "apos" => decoded('\''),
         name => {
             let Some(number) = name.strip_prefix('#') else {
                 return Escape::None;
@@ -202,25 +210,25 @@ fn html_escape(text: &[u8]) -> Escape {
 }
 
 fn char_or_none(length: usize, value: u32) -> Escape {
-    char::from_u32(value).map_or(Escape::None, |char| Escape::Means(length, char))
+    char::from_u32(value).map_or(Escape::None, |char| Escape::Char(length, char))
 }
 
 enum Hex {
     Value(u32),
-    /// There are digits only, and too few.
-    Cut,
+    /// The text ends after too few digits.
+    Truncated,
     None,
 }
 
-fn hex(text: &[u8], from: usize, digits: usize) -> Hex {
-    let all = text.get(from..text.len().min(from + digits));
-    let all = all.unwrap_or_default();
-    let value = all.iter().try_fold(0, |value, byte| {
+fn hex(text: &[u8], start: usize, digits: usize) -> Hex {
+    let available = text.get(start..text.len().min(start + digits));
+    let available = available.unwrap_or_default();
+    let value = available.iter().try_fold(0, |value, byte| {
         Some(value * 16 + char::from(*byte).to_digit(16)?)
     });
     match value {
-        Some(value) if all.len() == digits => Hex::Value(value),
-        Some(_) => Hex::Cut,
+        Some(value) if available.len() == digits => Hex::Value(value),
+        Some(_) => Hex::Truncated,
         None => Hex::None,
     }
 }

@@ -1,4 +1,4 @@
-//! Requests of a fan-out that are answered by several choices, or by an index for each token.
+//! Responses of a fan-out with several choices, or with an index for each token.
 
 use unbraid::Completions;
 use unbraid_http::ChoiceStrategy;
@@ -10,10 +10,10 @@ use crate::{
 };
 
 #[tokio::test]
-async fn no_answer_of_a_fan_out_is_mixed_with_another_that_came_unasked() {
+async fn an_extra_choice_is_not_mixed_with_the_requested_one() {
     let server = Server::start(|ordinal| match ordinal {
         0 => sse(one("fine")),
-        _ => server::two_choices_answer(),
+        _ => server::two_choices_reply(),
     })
     .await;
     let client = server.builder().max_requests(1).build().unwrap();
@@ -22,7 +22,7 @@ async fn no_answer_of_a_fan_out_is_mixed_with_another_that_came_unasked() {
         client.fan_out(&question().n(1), 1),
     ] {
         let ends = ends(&completions).await;
-        // `one` and `two`, delta by delta.
+        // The response contains `one` and `two`.
         assert_eq!(
             ends.last().map(|end| &end[1..]),
             Some(" finished one"),
@@ -41,12 +41,12 @@ async fn no_answer_of_a_fan_out_is_mixed_with_another_that_came_unasked() {
 }
 
 #[tokio::test]
-async fn e12_a_fan_out_folds_indices_that_count_tokens_if_that_is_asked_for() {
+async fn e12_a_fan_out_folds_indices_that_count_tokens_if_one_choice_is_expected() {
     let body: String = (1..=6).map(|token| content(token, "a")).collect();
     let body = body + &finish(7, "stop") + DONE;
     let server = Server::start(move |_| sse(body.clone())).await;
-    let settings = Completions::builder().expect_choices(1);
-    let client = server.builder().stream_config(settings).build().unwrap();
+    let config = Completions::builder().expect_choices(1);
+    let client = server.builder().stream_config(config).build().unwrap();
     let request = question().n(2).choice_strategy(ChoiceStrategy::FanOut);
     let completions = client.send(&request).await.unwrap();
     let expected = ["0 finished aaaaaa", "1 finished aaaaaa"];

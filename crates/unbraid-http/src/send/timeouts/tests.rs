@@ -5,7 +5,7 @@ use unbraid::Timeout;
 use super::Timeouts;
 
 #[test]
-fn an_idle_timeout_covers_the_first_byte_unless_that_has_its_own() {
+fn the_idle_timeout_applies_to_the_first_byte_unless_it_has_its_own() {
     let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
     for (first_byte, idle, expected) in [
         (None, None, (Timeout::FirstByte, 600)),
@@ -20,7 +20,7 @@ fn an_idle_timeout_covers_the_first_byte_unless_that_has_its_own() {
             idle: seconds(idle),
             total: None,
         };
-        let passed = timeouts.first_byte();
-        assert_eq!((passed.timeout, passed.after.as_secs()), expected);
+        let timed_out = timeouts.first_byte();
+        assert_eq!((timed_out.timeout, timed_out.after.as_secs()), expected);
     }
 }

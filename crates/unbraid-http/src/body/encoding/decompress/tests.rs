@@ -6,7 +6,7 @@ use unbraid::BoxError;
 
 use crate::body::encoding::Encoding;
 
-/// A text, and the compressed body of which each flushed piece is one of its parts.
+/// The compressed body in which each part is flushed. The end of the encoding is missing.
 fn flushed(encoding: Encoding, parts: &[Vec<u8>]) -> Vec<u8> {
     let mut body = Vec::new();
     match encoding {
@@ -35,13 +35,13 @@ fn write(writer: &mut impl Write, parts: &[Vec<u8>]) {
     }
 }
 
-/// What comes of a body that is there at once, and whether it ends by an error.
+/// The decompressed bytes of a body that arrives at once, and whether it ends with an error.
 fn decoded(encoding: Encoding, reads: Vec<Result<Bytes, BoxError>>) -> (Vec<u8>, bool) {
-    let mut decoding = encoding.decode(stream::iter(reads).boxed());
+    let mut body = encoding.decompress(stream::iter(reads).boxed());
     let mut decoded = Vec::new();
     let mut failed = false;
     let all = async {
-        while let Some(read) = decoding.next().await {
+        while let Some(read) = body.next().await {
             assert!(!failed, "an error is the last item");
             match read {
                 Ok(bytes) => decoded.extend_from_slice(&bytes),
@@ -53,12 +53,12 @@ fn decoded(encoding: Encoding, reads: Vec<Result<Bytes, BoxError>>) -> (Vec<u8>,
     (decoded, failed)
 }
 
-/// Parts that compress badly, in part: one byte of a body may stand for many bytes, or for one.
+/// Parts half of whose bytes do not compress: one byte of a body may stand for many bytes, or for one.
 fn parts(count: usize, length: usize) -> Vec<Vec<u8>> {
     let mut state = 1_u32;
-    let mut byte = |at: usize| {
+    let mut byte = |index: usize| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        if at % 2 == 0 {
+        if index.is_multiple_of(2) {
             b'a'
         } else {
             (state >> 24) as u8
@@ -76,12 +76,12 @@ fn pieces(body: &[u8], length: usize) -> Vec<Result<Bytes, BoxError>> {
 
 const ENCODINGS: [Encoding; 3] = [Encoding::Gzip, Encoding::Brotli, Encoding::Zstd];
 
-/// In each of the encodings no block begins like this.
+/// No block of any encoding begins with these bytes.
 const WRONG: [u8; 40] = [0x0e; 40];
 
 #[test]
-fn nothing_that_was_decoded_is_lost_to_an_error_in_the_same_read() {
-    // The last ones are longer than what is kept.
+fn an_error_in_the_same_read_loses_no_decoded_bytes() {
+    // The last cases are longer than the bytes that are kept.
     for (count, length) in [
         (1, 1),
         (1, 40),
@@ -95,14 +95,14 @@ fn nothing_that_was_decoded_is_lost_to_an_error_in_the_same_read() {
             let good = flushed(encoding, &parts);
             let wrong = [&good[..], &WRONG].concat();
             let lost = || Err(BoxError::from("lost"));
-            for (what, reads) in [
+            for (end, reads) in [
                 ("wrong bytes in small reads", pieces(&wrong, 1000)),
                 ("wrong bytes", vec![Ok(wrong.into())]),
                 ("an error", vec![Ok(good.clone().into()), lost()]),
                 ("the end", vec![Ok(good.into())]),
             ] {
                 let (text, failed) = decoded(encoding, reads);
-                let case = format!("{encoding:?}, {count} of {length}, {what}");
+                let case = format!("{encoding:?}, {count} of {length}, {end}");
                 assert_eq!(text.len(), count * length, "{case}");
                 assert!(text == parts.concat(), "{case}");
                 assert!(failed, "{case}");
@@ -112,8 +112,8 @@ fn nothing_that_was_decoded_is_lost_to_an_error_in_the_same_read() {
 }
 
 #[test]
-fn little_that_stands_for_very_much_is_decoded_to_its_error() {
-    let parts = vec![vec![b'a'; 2 * super::MOST_REPEATED]];
+fn a_short_body_of_long_output_is_decoded_up_to_its_error() {
+    let parts = vec![vec![b'a'; 2 * super::MAX_REPLAY_OUTPUT]];
     for encoding in ENCODINGS {
         let wrong = [&flushed(encoding, &parts)[..], &WRONG].concat();
         let (text, failed) = decoded(encoding, pieces(&wrong, 1000));

@@ -1,0 +1,64 @@
+//! One request with `n`, and further ones if the provider does not support it.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use unbraid::{Completions, Source, SourceHandle, SourceSet};
+
+use super::{FanOut, SingleChoiceRequests, count_requests, first_response, models::refuses_n};
+use crate::{
+    error::HttpError,
+    request::Request,
+    send::{outgoing::Outgoing, with_total_timeout},
+};
+
+impl FanOut {
+    /// Sends one request with `n`, unless the model is known not to support it.
+    pub(crate) async fn send_auto(
+        self: &Arc<Self>,
+        request: &Request,
+        n: u32,
+    ) -> Result<Completions, HttpError> {
+        count_requests(request, n)?; // before the first request, which may be billed
+        let started = Instant::now();
+        if self.single_choice_models.contains(request.model()) {
+            return self.start_and_wait(request, n).await;
+        }
+        let config = self.sender.config_for(request);
+        let outgoing = Outgoing::single(request.kind(), request.encode());
+        let response = match self.sender.send(&outgoing).await {
+            Err(HttpError::Status(status)) if refuses_n(&status) => {
+                self.single_choice_models.insert(request.model());
+                return self.start_and_wait(request, n).await;
+            }
+            response => response?,
+        };
+        let config = with_total_timeout(config, self.sender.rest_of_total(started));
+        let (completions, source_set) = config.source_set();
+        let expected = request.expected_choices().unwrap_or(n);
+        let Some(first) = source_set.add(Source::from_byte_stream(response), 0..expected) else {
+            return Ok(completions);
+        };
+        // Several prompts give several choices whether or not `n` is supported, so nothing can be concluded from them.
+        if request.prompts().len() < 2 {
+            let missing = SingleChoiceRequests::new(self, request, n, 1..n);
+            let model = request.model().to_owned();
+            // The task ends with the first response, whose reader ends with the last handle.
+            tokio::spawn(request_missing(first, missing, model, source_set));
+        }
+        Ok(completions)
+    }
+}
+
+/// Waits for the end of the first response, and sends the missing requests if it contained one choice only.
+async fn request_missing(
+    first: SourceHandle,
+    missing: SingleChoiceRequests,
+    model: String,
+    source_set: SourceSet,
+) {
+    if first.closed().await.is_ok() && first.choices() == 1 {
+        missing.fan_out.single_choice_models.insert(&model);
+        missing.add_to(&source_set, &first_response::channel().0);
+    }
+}
