@@ -1,17 +1,17 @@
-//! The command line itself.
+//! The command line: usage errors, help, and completions.
 
 use crate::unbraid;
 
 #[track_caller]
-fn check(words: &str, code: i32) {
-    let run = unbraid(words, b"");
-    assert_eq!(run.code, code, "{words}: {}", run.stderr);
-    let (told, silent) = if code == 0 {
+fn check(args: &str, code: i32) {
+    let run = unbraid(args, b"");
+    assert_eq!(run.code, code, "{args}: {}", run.stderr);
+    let (used, unused) = if code == 0 {
         (&run.stdout, &run.stderr)
     } else {
         (&run.stderr, &run.stdout)
     };
-    assert!(!told.is_empty() && silent.is_empty(), "{words}");
+    assert!(!used.is_empty() && unused.is_empty(), "{args}");
 }
 
 #[test]
@@ -56,16 +56,16 @@ fn help_and_version_exit_with_0() {
 }
 
 #[test]
-fn options_stand_before_or_behind_the_command() {
+fn options_are_accepted_before_and_after_the_command() {
     let stream = b"data: {\"choices\":[{\"index\":7,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let before = unbraid("--expect-choices 1 collect -", stream);
-    let behind = unbraid("collect - --expect-choices=1", stream);
+    let after = unbraid("collect - --expect-choices=1", stream);
     assert_eq!(before.json()["choices"][0]["index"], 0);
-    assert_eq!(before.stdout, behind.stdout);
+    assert_eq!(before.stdout, after.stdout);
 }
 
 #[test]
-fn shells_can_complete_the_commands() {
+fn completion_scripts_name_the_commands() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let run = unbraid(&format!("completions {shell}"), b"");
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}");

@@ -1,4 +1,4 @@
-//! `--split-think` (C18): reasoning in tags, with every command that reads an answer.
+//! `--split-think` (C18): reasoning in tags, for every command that reads an answer.
 
 use serde_json::json;
 use unbraid_testkit::fixture::Fixture;
@@ -11,11 +11,11 @@ const ANSWER: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":
 
 #[test]
 fn c18_collect_separates_reasoning_in_tags() {
-    for words in ["collect --split-think", "--split-think collect"] {
-        let run = unbraid(words, ANSWER);
+    for args in ["collect --split-think", "--split-think collect"] {
+        let run = unbraid(args, ANSWER);
         let message = &run.json()["choices"][0]["message"];
-        assert_eq!(message["reasoning"], "Hm.", "{words}");
-        assert_eq!(message["content"], "Yes.", "{words}");
+        assert_eq!(message["reasoning"], "Hm.", "{args}");
+        assert_eq!(message["content"], "Yes.", "{args}");
     }
     let message = &unbraid("collect", ANSWER).json()["choices"][0]["message"];
     assert_eq!(message["content"], "<think>\nHm.</think>\n\nYes.");
@@ -42,7 +42,7 @@ fn c18_split_writes_reasoning_in_tags_into_a_file_of_its_own() {
 }
 
 #[test]
-fn c18_the_answer_may_begin_inside() {
+fn c18_the_answer_may_begin_with_reasoning() {
     let fixture = Fixture::named("openai_chat/deepseek-c18-template-opens-the-tag");
     let run = unbraid("collect --split-think=start", &fixture.bytes);
     let message = &run.json()["choices"][0]["message"];
@@ -52,9 +52,9 @@ fn c18_the_answer_may_begin_inside() {
 }
 
 #[test]
-fn u13_usage_after_done_is_counted_where_it_is_asked_for() {
+fn u13_usage_after_done_is_counted_with_the_option() {
     let fixture = Fixture::named("openai_chat/proxy-u13-s26-after-done");
-    let usage = |words: &str| unbraid(words, &fixture.bytes).json()["usage"].clone();
+    let usage = |args: &str| unbraid(args, &fixture.bytes).json()["usage"].clone();
     assert!(usage("collect").is_null());
     assert_eq!(usage("collect --usage-after-done")["total_tokens"], 2);
 }

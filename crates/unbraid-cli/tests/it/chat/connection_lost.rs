@@ -1,4 +1,4 @@
-//! A connection that dies: what had come is printed, and why it died.
+//! A lost connection: the data before it and the cause are printed.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -8,11 +8,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{chat, chunk, server::Server, stream, whole};
+use super::{chat, chunk, complete, server::Server, stream};
 use crate::Run;
 
-/// Asks a server that sends so much of a body, in one chunk, and closes the connection in the middle of the body.
-fn cut(body: &str, words: &[&str]) -> Run {
+/// Runs `chat` against a server that sends this part of a body in one chunk, and closes the connection.
+fn run_cut(body: &str, args: &[&str]) -> Run {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let head =
@@ -38,8 +38,8 @@ fn cut(body: &str, words: &[&str]) -> Run {
             socket.write_all(answer.as_bytes()).unwrap();
         }
     });
-    let words = [&["--base-url", &url, "-m", "m", "Well?"], words].concat();
-    let run = chat(&words, &[], "");
+    let args = [&["--base-url", &url, "-m", "m", "Well?"], args].concat();
+    let run = chat(&args, &[], "");
     server.join().unwrap();
     run
 }
@@ -49,26 +49,26 @@ fn delta(index: u32, text: &str) -> String {
 }
 
 #[test]
-fn x14_every_delta_that_came_is_printed() {
-    let begun = delta(0, "One ") + &delta(1, "Two ");
+fn x14_every_received_delta_is_printed() {
+    let first = delta(0, "One ") + &delta(1, "Two ");
     let last = delta(0, "three.");
-    // The last event has arrived with its blank line, without it, and without the end of its line.
+    // The last event arrives with its blank line, without it, and without its line end.
     for last in [&*last, last.trim_end(), &last[..last.len() - 1]] {
-        let body = begun.clone() + last;
-        let run = cut(&body, &["-n", "2"]);
+        let body = first.clone() + last;
+        let run = run_cut(&body, &["-n", "2"]);
         assert_eq!(run.code, 3, "{}", run.stderr);
         assert!(run.stdout.contains("[0] One three.\n"), "{}", run.stdout);
         assert!(run.stdout.contains("[1] Two \n"), "{}", run.stdout);
-        let lost = format!("connection lost after {} bytes: ", body.len());
-        assert!(run.stderr.contains(&lost), "{}", run.stderr);
+        let message = format!("connection lost after {} bytes: ", body.len());
+        assert!(run.stderr.contains(&message), "{}", run.stderr);
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
 
-        let run = cut(&body, &["-n", "2", "--json"]);
+        let run = run_cut(&body, &["-n", "2", "--json"]);
         assert_eq!(run.code, 3, "{}", run.stderr);
         assert_eq!(run.json()["choices"][0]["message"]["content"], "One three.");
         assert_eq!(run.json()["unbraid"]["end"], "transport");
 
-        let run = cut(&body, &["-n", "2", "--events"]);
+        let run = run_cut(&body, &["-n", "2", "--events"]);
         assert_eq!(run.code, 3, "{}", run.stderr);
         let lines = run.lines();
         let text = lines.iter().filter(|line| line["choice"] == 0);
@@ -79,33 +79,33 @@ fn x14_every_delta_that_came_is_printed() {
 }
 
 #[test]
-fn the_causes_of_a_lost_connection_are_all_printed() {
-    let run = cut(&delta(0, "One "), &[]);
+fn all_causes_of_a_lost_connection_are_printed() {
+    let run = run_cut(&delta(0, "One "), &[]);
     let (_, causes) = run.stderr.split_once(" bytes: ").unwrap();
     assert!(causes.matches(": ").count() >= 1, "{}", run.stderr);
     assert!(causes.to_ascii_lowercase().contains("eof"), "{causes}");
-    let run = cut(&delta(0, "One "), &["--json"]);
+    let run = run_cut(&delta(0, "One "), &["--json"]);
     assert_eq!(run.json()["unbraid"]["error"]["source"], causes.trim_end());
 }
 
 #[test]
-fn a_connection_that_brings_no_choice_is_no_answer() {
+fn a_lost_connection_without_a_choice_exits_with_1() {
     for body in ["", ": wait\n\n"] {
-        let run = cut(body, &[]);
+        let run = run_cut(body, &[]);
         assert_eq!(run.code, 1, "{}", run.stderr);
-        let lost = format!(
+        let message = format!(
             "unbraid: answer: connection lost after {} bytes: ",
             body.len()
         );
-        assert!(run.stderr.starts_with(&lost), "{}", run.stderr);
+        assert!(run.stderr.starts_with(&message), "{}", run.stderr);
     }
 }
 
 #[test]
-fn what_the_provider_said_of_a_refused_request_is_in_the_json() {
-    let refused = || {
+fn the_error_body_of_a_failed_request_is_in_the_json() {
+    let error_reply = || {
         let body = r#"{"error":{"message":"Out of memory"}}"#;
-        super::Reply::of(500, "application/json", body.as_bytes())
+        super::Reply::new(500, "application/json", body.as_bytes())
     };
     let check = |error: &Value| {
         assert_eq!(
@@ -115,9 +115,9 @@ fn what_the_provider_said_of_a_refused_request_is_in_the_json() {
         assert_eq!(error["request_id"], "req-7");
         assert_eq!(error["body"]["error"]["message"], "Out of memory");
     };
-    let words = ["--retries", "0", "-m", "m", "Well?"];
-    let server = super::answering(refused);
-    let run = server.chat(&[&["--json"], &words[..]].concat());
+    let args = ["--retries", "0", "-m", "m", "Well?"];
+    let server = super::replying(error_reply);
+    let run = server.chat(&[&["--json"], &args[..]].concat());
     assert_eq!(run.code, 1, "{}", run.stderr);
     let response = run.json();
     assert_eq!(
@@ -126,17 +126,17 @@ fn what_the_provider_said_of_a_refused_request_is_in_the_json() {
     );
     assert_eq!(response["unbraid"]["end"], "status");
     check(&response["unbraid"]["error"]);
-    let run = server.chat(&[&["--events"], &words[..]].concat());
+    let run = server.chat(&[&["--events"], &args[..]].concat());
     let [line] = run.lines().try_into().unwrap();
     assert_eq!((run.code, &line["type"]), (1, &json!("error")));
     check(&line["error"]);
 
-    // One of two requests is refused: that is the error of its choice.
+    // One of two requests fails: its error is the error of its choice.
     let server = Server::start(move |number, _| match number {
-        0 => stream(&whole(0, "alone")),
-        _ => refused(),
+        0 => stream(&complete(0, "alone")),
+        _ => error_reply(),
     });
-    let run = server.chat(&[&["--json", "-n", "2", "--fan-out"], &words[..]].concat());
+    let run = server.chat(&[&["--json", "-n", "2", "--fan-out"], &args[..]].concat());
     assert_eq!(run.code, 3, "{}", run.stderr);
     let choices = run.json()["unbraid"]["choices"].clone();
     let failed = |choice: &&Value| choice["end"] == "transport";
@@ -146,25 +146,22 @@ fn what_the_provider_said_of_a_refused_request_is_in_the_json() {
 }
 
 #[test]
-fn an_envelope_and_an_empty_delta_are_an_answer_however_they_were_requested() {
+fn an_envelope_and_an_empty_delta_are_an_answer_with_and_without_fan_out() {
     let envelope = r#"data: {"id":"one","choices":[]}"#.to_owned() + "\n\n";
     let empty = chunk(&json!({ "index": 0, "delta": {} }));
     let both = envelope.clone() + &empty;
-    let words = ["-m", "m", "Well?"];
-    let single = super::answering(move || stream(&both)).chat(&words);
+    let args = ["-m", "m", "Well?"];
+    let single = super::replying(move || stream(&both)).chat(&args);
     assert_eq!(single.code, 3, "{}", single.stderr);
     let answers = [envelope, empty];
     for order in [[0, 1], [1, 0]] {
         let answers = answers.clone();
         let server = Server::start(move |number, _| stream(&answers[order[number % 2]]));
-        let run = server.chat(&[&["-n", "2", "--fan-out"], &words[..]].concat());
+        let run = server.chat(&[&["-n", "2", "--fan-out"], &args[..]].concat());
         assert_eq!(run.code, 3, "{}", run.stderr);
     }
-    let neither = super::answering(|| stream(": wait\n\n"));
-    for words in [
-        &words[..],
-        &[&["-n", "2", "--fan-out"], &words[..]].concat(),
-    ] {
-        assert_eq!(neither.chat(words).code, 1, "{words:?}");
+    let neither = super::replying(|| stream(": wait\n\n"));
+    for args in [&args[..], &[&["-n", "2", "--fan-out"], &args[..]].concat()] {
+        assert_eq!(neither.chat(args).code, 1, "{args:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The same bytes read by OpenAI's own library for Python, which shares no code with us.
+//! Compares unbraid with OpenAI's own Python library, which shares no code with it.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -16,11 +16,11 @@ use crate::{
     recording::{self, Recording},
 };
 
-/// The library, in a process of its own. Dropped, it ends with its standard input.
+/// The library in a separate process. Dropping it kills the process.
 struct Sdk {
     child: Child,
-    questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    requests: ChildStdin,
+    responses: BufReader<ChildStdout>,
 }
 
 impl Sdk {
@@ -32,34 +32,34 @@ impl Sdk {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let questions = child.stdin.take().expect("piped");
-        let answers = BufReader::new(child.stdout.take().expect("piped"));
+        let requests = child.stdin.take().expect("piped");
+        let responses = BufReader::new(child.stdout.take().expect("piped"));
         Some(Self {
             child,
-            questions,
-            answers,
+            requests,
+            responses,
         })
     }
 
-    /// What it makes of a file, or of what a server streams; the error that it dies of, otherwise.
-    fn reads(&mut self, chat: bool, request: &Value, source: &str) -> Result<Value, String> {
+    /// The response that the library reads from a file or a server, or its exception.
+    fn read(&mut self, chat: bool, request: &Value, source: &str) -> Result<Value, String> {
         let kind = if chat { "chat" } else { "text" };
         let question = json!({ "kind": kind, "request": request, "source": source });
-        writeln!(self.questions, "{question}").unwrap();
+        writeln!(self.requests, "{question}").unwrap();
         let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        // It may have read a `NaN`, which is no JSON.
+        self.responses.read_line(&mut line).unwrap();
+        // The library may have read a `NaN`, which is not JSON.
         let response: Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
         match response["died"].as_str() {
-            Some(died) => Err(died.to_owned()),
+            Some(error) => Err(error.to_owned()),
             None => Ok(response),
         }
     }
 
-    fn hears(&mut self, recording: &Recording, source: &str) -> Answer {
+    fn read_answer(&mut self, recording: &Recording, source: &str) -> Answer {
         let case = &recording.case;
-        let response = self.reads(case.is_chat(), &case.request, source);
-        answer::of_response(&response.unwrap_or_else(|died| panic!("{}: {died}", case.name)))
+        let response = self.read(case.is_chat(), &case.request, source);
+        answer::from_response(&response.unwrap_or_else(|error| panic!("{}: {error}", case.name)))
     }
 }
 
@@ -70,74 +70,74 @@ impl Drop for Sdk {
     }
 }
 
-/// What `unbraid collect` makes of a file, whether or not that ends well.
-fn collected(file: &Path) -> Value {
+/// The response that `unbraid collect` prints for a file, with any exit code.
+fn collect(file: &Path) -> Value {
     let output = Command::new(UNBRAID).arg("collect").arg(file).output();
     let output = output.unwrap();
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-/// Fixtures that both read to their end, and not alike. Whatever is new here needs a reason.
+/// Fixtures that both read to the end with different results. Each needs a reason.
 const DIFFERENT: [&str; 10] = [
-    // A name in pieces, in whole again, or of several calls under one index: it adds them all up.
+    // A name in parts, a repeated name, or several calls under one index: the library concatenates all of them.
     "openai_chat/bridge-t02-orphan-fragments",
     "openai_chat/bridge-t17-cumulative-name",
     "openai_chat/gemini-t07-t40-parallel-calls",
     "openai_chat/ollama-f01-f08-t07-calls",
-    // Arguments and reasons that are no text stay what they were.
+    // The library keeps arguments and finish reasons that are not strings.
     "openai_chat/llamacpp-t20-arguments-as-object",
     "openai_chat/nim-seven-choices-f13-stop-reason",
     "openai_chat/proxy-f13-f05-odd-finish-reasons",
-    // Its first event is lost to a byte order mark.
+    // The library loses the first event because of a byte order mark.
     "openai_chat/dotnet-s17-byte-order-mark",
-    // The last reason counts, not the first; `text`, not the delta.
+    // The library takes the last finish reason instead of the first, and `text` instead of the delta.
     "openai_chat/sglang-f04-f05-finish-twice",
     "openai_text/together-c19-text-and-delta",
 ];
 
 #[test]
-fn the_library_of_openai_reads_the_same_choices() {
+fn the_openai_library_reads_the_same_choices() {
     let Some(recordings) = recording::all() else {
         return;
     };
     let Some(mut sdk) = Sdk::start() else { return };
     for recording in recordings {
         let name = &recording.case.name;
-        let theirs = sdk.hears(recording, recording.file.to_str().unwrap());
-        let ours = answer::of_response(&collected(&recording.file));
+        let theirs = sdk.read_answer(recording, recording.file.to_str().unwrap());
+        let ours = answer::from_response(&collect(&recording.file));
         assert_eq!(ours, theirs, "{name}");
         assert_eq!(ours, recording.answer, "{name}");
     }
 }
 
 #[test]
-fn the_library_of_openai_reads_replays() {
+fn the_openai_library_reads_replays() {
     let Some(recordings) = recording::all() else {
         return;
     };
     let Some(mut sdk) = Sdk::start() else { return };
     for recording in recordings.iter().step_by(5) {
         let server = recording::replay(recording, &[]);
-        let theirs = sdk.hears(recording, &server.base_url);
+        let theirs = sdk.read_answer(recording, &server.base_url);
         assert_eq!(theirs, recording.answer, "{}", recording.case.name);
     }
 }
 
 #[test]
-fn the_library_of_openai_reads_fixtures_alike_unless_a_reason_is_known() {
+fn the_openai_library_reads_fixtures_equally_except_for_known_reasons() {
     let Some(mut sdk) = Sdk::start() else { return };
-    let (mut alike, mut different) = (0, Vec::new());
+    let (mut equal_count, mut different) = (0, Vec::new());
     for fixture in Fixture::all() {
         let chat = match fixture.dialect() {
             "openai_chat" => true,
             "openai_text" => false,
-            _ => continue, // what is broken on purpose
+            _ => continue, // broken on purpose
         };
-        let Ok(theirs) = sdk.reads(chat, &json!({}), fixture.path.to_str().unwrap()) else {
+        let Ok(theirs) = sdk.read(chat, &json!({}), fixture.path.to_str().unwrap()) else {
             continue;
         };
-        if outline(&theirs) == outline(&collected(&fixture.path)) {
-            alike += 1;
+        if outline(&theirs) == outline(&collect(&fixture.path)) {
+            equal_count += 1;
         } else {
             different.push(fixture.name);
         }
@@ -146,10 +146,10 @@ fn the_library_of_openai_reads_fixtures_alike_unless_a_reason_is_known() {
     let mut expected = DIFFERENT;
     expected.sort_unstable();
     assert_eq!(different, expected);
-    assert!(alike >= 100, "it reads only {alike} as we do");
+    assert!(equal_count >= 100, "only {equal_count} are read equally");
 }
 
-/// What both libraries tell of a choice, as it stands: theirs need not be of the right type.
+/// The fields of each choice that both libraries have. In the library's response, their types may be wrong.
 fn outline(response: &Value) -> Vec<Value> {
     let choices = response["choices"].as_array().into_iter().flatten();
     choices

@@ -1,27 +1,27 @@
-//! Several answers: by a request each, and the first ones only.
+//! Several answers: `--fan-out`, and `--take`.
 
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::{
-    answering, chunk,
+    chunk, complete, replying,
     server::{Reply, Server},
-    stream, whole,
+    stream,
 };
 
 #[test]
 fn fan_out_sends_a_request_without_n_for_each_choice() {
-    let server = Server::start(|number, _| stream(&whole(0, &format!("answer {number}"))));
+    let server = Server::start(|number, _| stream(&complete(0, &format!("answer {number}"))));
     let run = server.chat(&["-n", "3", "--fan-out", "--json", "-m", "m", "Well?"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert_eq!(run.json()["choices"].as_array().unwrap().len(), 3);
-    assert_eq!(server.asked().len(), 3);
+    assert_eq!(server.requests().len(), 3);
     assert!(
         server
-            .asked()
+            .requests()
             .iter()
-            .all(|asked| asked.body.get("n").is_none())
+            .all(|request| request.body.get("n").is_none())
     );
     let events = server.chat(&[
         "-n",
@@ -32,48 +32,49 @@ fn fan_out_sends_a_request_without_n_for_each_choice() {
         "m",
         "Well?",
     ]);
-    let done = events
+    let done_events = events
         .lines()
         .into_iter()
         .filter(|line| line["type"] == "content.done");
     assert_eq!(
-        done.filter(|line| line["content"].as_str().unwrap().starts_with("answer "))
+        done_events
+            .filter(|line| line["content"].as_str().unwrap().starts_with("answer "))
             .count(),
         3
     );
     let never = server.chat(&["-n", "3", "--fan-out=never", "-m", "m", "Well?"]);
-    assert_eq!((never.code, server.asked().len()), (3, 7));
+    assert_eq!((never.code, server.requests().len()), (3, 7));
 }
 
 #[test]
-fn fan_out_goes_by_n_first_if_it_is_auto() {
-    let server = Server::start(|_, asked| match asked.body.get("n") {
-        None => stream(&whole(0, "alone")),
+fn fan_out_auto_tries_n_first() {
+    let server = Server::start(|_, request| match request.body.get("n") {
+        None => stream(&complete(0, "alone")),
         Some(_) => {
             let error = json!({ "error": { "message": "n must be 1", "param": "n" } });
-            Reply::of(400, "application/json", error.to_string().as_bytes())
+            Reply::new(400, "application/json", error.to_string().as_bytes())
         }
     });
     let run = server.chat(&["-n", "2", "--fan-out=auto", "-m", "m", "Well?"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.contains("[1] alone\n"), "{}", run.stdout);
-    assert_eq!(server.asked().len(), 3);
+    assert_eq!(server.requests().len(), 3);
     let native = server.chat(&["-n", "2", "-m", "m", "Well?"]);
     assert_eq!(native.code, 1);
     assert!(
-        native.stderr.contains("n must be 1; --fan-out asks"),
+        native.stderr.contains("n must be 1; --fan-out requests"),
         "{}",
         native.stderr
     );
 }
 
 #[test]
-fn fan_out_counts_time_from_the_first_request() {
+fn fan_out_measures_times_from_the_first_request() {
     let server = Server::start(|number, _| {
         if number == 0 {
-            return stream(": wait\n\n").then(Duration::from_millis(500), &whole(0, "alone"));
+            return stream(": wait\n\n").then(Duration::from_millis(500), &complete(0, "alone"));
         }
-        stream(&whole(0, "alone"))
+        stream(&complete(0, "alone"))
     });
     let run = server.chat(&["-n", "2", "--fan-out=auto", "-m", "m", "Well?"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -91,19 +92,19 @@ fn fan_out_counts_time_from_the_first_request() {
 }
 
 #[test]
-fn a_request_that_fails_is_told_once_for_its_choices() {
+fn a_failed_request_is_reported_once_for_its_choices() {
     let failed = || {
-        Reply::of(
+        Reply::new(
             500,
             "application/json",
             br#"{"error":{"message":"Out of memory"}}"#,
         )
     };
     let server = Server::start(move |number, _| match number {
-        0 => stream(&whole(0, "alone")),
+        0 => stream(&complete(0, "alone")),
         _ => failed(),
     });
-    let words = [
+    let args = [
         "-n",
         "3",
         "--fan-out",
@@ -114,7 +115,7 @@ fn a_request_that_fails_is_told_once_for_its_choices() {
         "m",
         "Well?",
     ];
-    let run = server.chat(&words);
+    let run = server.chat(&args);
     assert_eq!(run.code, 3);
     assert_eq!(
         run.stderr.matches("Out of memory").count(),
@@ -127,26 +128,26 @@ fn a_request_that_fails_is_told_once_for_its_choices() {
         "{}",
         run.stderr
     );
-    let run = answering(failed).chat(&words);
+    let run = replying(failed).chat(&args);
     assert_eq!(run.code, 1, "{}", run.stderr);
-    let told = "status 500 Internal Server Error (request req-7): Out of memory\n";
-    assert!(run.stderr.ends_with(told), "{}", run.stderr);
+    let message = "status 500 Internal Server Error (request req-7): Out of memory\n";
+    assert!(run.stderr.ends_with(message), "{}", run.stderr);
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
     assert!(run.stdout.contains("\"Out of memory\""), "{}", run.stdout);
 }
 
 #[test]
-fn the_first_that_finish_are_enough() {
+fn take_cancels_the_rest_after_the_first_choices() {
     let open = chunk(&json!({ "index": 1, "delta": { "content": "I think" } }));
-    let server = answering(move || stream(&(open.clone() + &whole(0, "Seven."))).held());
+    let server = replying(move || stream(&(open.clone() + &complete(0, "Seven."))).keep_open());
     let run = server.chat(&["-n", "2", "--take", "1", "-m", "m", "Well?"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert!(run.stdout.contains("[0] finished (stop)"), "{}", run.stdout);
     assert!(run.stdout.contains("[1] cancelled"), "{}", run.stdout);
 
     let hanging = Server::start(|number, _| match number {
-        0 | 1 => stream(&(whole(0, "Seven.") + "data: [DONE]\n\n")),
-        _ => stream(": wait\n\n").held(),
+        0 | 1 => stream(&(complete(0, "Seven.") + "data: [DONE]\n\n")),
+        _ => stream(": wait\n\n").keep_open(),
     });
     let run = hanging.chat(&[
         "-n",
@@ -168,8 +169,8 @@ fn the_first_that_finish_are_enough() {
         .filter(|choice| choice["end"] == "finished");
     assert_eq!(finished.count(), 2, "{ends}");
 
-    let cut = answering(|| stream(&whole(0, "Seven.")));
+    let cut = replying(|| stream(&complete(0, "Seven.")));
     let run = cut.chat(&["-n", "2", "--take", "2", "-m", "m", "Well?"]);
-    assert_eq!(run.code, 3, "one is not two: {}", run.stdout);
+    assert_eq!(run.code, 3, "only one of two finished: {}", run.stdout);
     assert_eq!(run.stderr, "unbraid: answer: E30: expected 2, got 1\n");
 }

@@ -1,38 +1,38 @@
-//! What is said, and with which code, where no answer comes.
+//! Messages and exit codes of a request that brings no answer.
 
 use std::{fs, net::TcpListener};
 
 use serde_json::json;
 
 use super::{
-    answering, chat,
+    chat, replying,
     server::{Reply, Server},
 };
 use crate::Run;
 
 const KEY: &str = "sk-secret-0123456789";
 
-/// Asks with a key, and checks that nothing repeats it.
+/// Sends a request with a key, and checks that the output does not contain it.
 #[track_caller]
-fn check(server: &Server, code: i32, told: &str) {
+fn check(server: &Server, code: i32, message: &str) {
     let url = server.base_url();
     let variables = [("OPENAI_BASE_URL", url.as_str()), ("OPENAI_API_KEY", KEY)];
     check_run(
         &chat(&["-m", "m", "--retries", "0", "Well?"], &variables, ""),
         code,
-        told,
+        message,
     );
 }
 
 #[track_caller]
-fn check_run(run: &Run, code: i32, told: &str) {
+fn check_run(run: &Run, code: i32, message: &str) {
     assert_eq!(
         (run.code, run.stdout.as_str()),
         (code, ""),
         "{}",
         run.stderr
     );
-    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert!(run.stderr.contains(message), "{}", run.stderr);
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
     assert!(!run.stderr.contains(KEY), "{}", run.stderr);
 }
@@ -40,21 +40,21 @@ fn check_run(run: &Run, code: i32, told: &str) {
 fn error(status: u16, message: &str, code: &str) -> Reply {
     let error =
         json!({ "error": { "message": message, "type": "invalid_request_error", "code": code } });
-    Reply::of(status, "application/json", error.to_string().as_bytes())
+    Reply::new(status, "application/json", error.to_string().as_bytes())
 }
 
 #[test]
-fn a_bad_key_is_told_without_it() {
+fn a_wrong_key_is_reported_without_the_key() {
     let message = format!("Incorrect API key\u{1b}[2J provided: {KEY}.");
-    let server = answering(move || error(401, &message, "invalid_api_key"));
-    let told = "unbraid: status 401 Unauthorized (type invalid_request_error, code invalid_api_key, request req-7): \
+    let server = replying(move || error(401, &message, "invalid_api_key"));
+    let expected = "unbraid: status 401 Unauthorized (type invalid_request_error, code invalid_api_key, request req-7): \
         Incorrect API key\\u{1b}[2J provided: [key].; is OPENAI_API_KEY set, and a key of this server?\n";
-    check(&server, 1, told);
+    check(&server, 1, expected);
 }
 
 #[test]
-fn an_unknown_model_is_told_with_the_address() {
-    let server = answering(|| error(404, "The model `m` does not exist", "model_not_found"));
+fn an_unknown_model_is_reported_with_the_address() {
+    let server = replying(|| error(404, "The model `m` does not exist", "model_not_found"));
     check(
         &server,
         1,
@@ -68,26 +68,30 @@ fn an_unknown_model_is_told_with_the_address() {
 }
 
 #[test]
-fn a_busy_server_is_asked_again() {
-    let server = answering(|| Reply::of(500, "text/plain", b"Overloaded."));
+fn a_request_to_a_busy_server_is_retried() {
+    let server = replying(|| Reply::new(500, "text/plain", b"Overloaded."));
     let run = server.chat(&["-m", "m", "--retries", "1", "Well?"]);
     check_run(
         &run,
         1,
         "unbraid: status 500 Internal Server Error (request req-7): Overloaded. (2 attempts)\n",
     );
-    assert_eq!(server.asked().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[test]
-fn a_page_is_no_answer() {
-    let server = answering(|| Reply::of(200, "text/html", b"<html><title>Sign in</title></html>"));
-    check(&server, 1, "Sign in; is the base URL that of the API?");
+fn an_html_page_is_not_an_answer() {
+    let server = replying(|| Reply::new(200, "text/html", b"<html><title>Sign in</title></html>"));
+    check(
+        &server,
+        1,
+        "Sign in; is the base URL that of the API? it usually ends in /v1",
+    );
 }
 
 #[test]
-fn what_is_no_stream_is_told_with_what_it_looks_like() {
-    let server = answering(|| Reply::of(200, "text/plain", b"<p>Hello</p>\n"));
+fn a_body_that_is_not_a_stream_is_reported_with_a_hint() {
+    let server = replying(|| Reply::new(200, "text/plain", b"<p>Hello</p>\n"));
     let run = server.chat(&["-m", "m", "--json", "Well?"]);
     assert_eq!(
         (run.code, &run.json()["unbraid"]["end"]),
@@ -101,18 +105,18 @@ fn what_is_no_stream_is_told_with_what_it_looks_like() {
 }
 
 #[test]
-fn a_whole_completion_is_an_answer() {
+fn a_body_that_is_not_streamed_is_an_answer() {
     let message = json!({ "role": "assistant", "content": "Seven." });
     let choices = json!([{ "index": 0, "message": message, "finish_reason": "stop" }]);
     let body = json!({ "object": "chat.completion", "choices": choices }).to_string();
-    let server = answering(move || Reply::of(200, "application/json", body.as_bytes()));
+    let server = replying(move || Reply::new(200, "application/json", body.as_bytes()));
     let run = server.chat(&["-m", "m", "Well?"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.starts_with("[0] Seven.\n"), "{}", run.stdout);
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
+fn a_refused_connection_is_reported() {
     let closed = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -128,8 +132,8 @@ fn a_server_that_is_not_there_is_told() {
 }
 
 #[test]
-fn a_server_without_tls_is_told() {
-    let server = answering(|| Reply::of(200, "text/plain", b""));
+fn a_server_without_tls_is_reported() {
+    let server = replying(|| Reply::new(200, "text/plain", b""));
     let url = server.base_url().replace("http:", "https:");
     let run = chat(
         &["--base-url", &url, "--retries", "0", "-m", "m", "Well?"],
@@ -145,7 +149,7 @@ fn a_server_without_tls_is_told() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_a_wrong_command_line() {
+fn an_invalid_request_is_a_usage_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("array.json");
     fs::write(&file, "[1]").unwrap();
@@ -153,15 +157,15 @@ fn what_cannot_be_asked_is_a_wrong_command_line() {
     let object = dir.path().join("object.json");
     fs::write(&object, "{}").unwrap();
     let object = object.to_str().unwrap();
-    let check = |words: &[&str], told: &str| {
-        let run = chat(words, &[("OPENAI_API_KEY", KEY)], "");
+    let check = |args: &[&str], message: &str| {
+        let run = chat(args, &[("OPENAI_API_KEY", KEY)], "");
         assert_eq!(
             (run.code, run.stdout.as_str()),
             (2, ""),
-            "{words:?}: {}",
+            "{args:?}: {}",
             run.stderr
         );
-        assert!(run.stderr.contains(told), "{words:?}: {}", run.stderr);
+        assert!(run.stderr.contains(message), "{args:?}: {}", run.stderr);
         assert!(!run.stderr.contains(KEY), "{}", run.stderr);
     };
     check(&["-m", "m"], "the question is empty");

@@ -1,12 +1,12 @@
-//! What the server sent is printed as it came, and what is not a completion is named.
+//! Numbers of the server are printed digit by digit, and bodies of other APIs are recognised.
 
-use super::{collect, over, unbraid};
+use super::{collect, run_fixture, unbraid};
 use unbraid_testkit::fixture::Fixture;
 
 const NUMBERS: &str = "openai_chat/gateway-j15-numbers-as-they-came";
 
 #[test]
-fn collect_prints_every_number_as_it_came() {
+fn collect_prints_numbers_unchanged() {
     let run = collect(NUMBERS);
     assert_eq!(run.code, 0, "{}", run.stderr);
     for line in [
@@ -29,8 +29,8 @@ fn collect_prints_every_number_as_it_came() {
 }
 
 #[test]
-fn events_prints_every_number_as_it_came() {
-    let run = over("events", &Fixture::named(NUMBERS));
+fn events_prints_numbers_unchanged() {
+    let run = run_fixture("events", &Fixture::named(NUMBERS));
     for part in [
         r#""seed":12345678901234567890123"#,
         r#""logprob":-0.30E1"#,
@@ -41,7 +41,7 @@ fn events_prints_every_number_as_it_came() {
 }
 
 #[test]
-fn a_number_that_no_float_holds_is_printed_too() {
+fn a_number_beyond_the_range_of_floats_is_printed() {
     let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"seed\":1e400,\"finish_reason\":\"stop\"}]}\n\n";
     for (command, part) in [("collect", "\"seed\": 1e400"), ("events", "\"seed\":1e400")] {
         let run = unbraid(command, stream);
@@ -51,14 +51,14 @@ fn a_number_that_no_float_holds_is_printed_too() {
 }
 
 #[test]
-fn the_numbers_of_a_server_error_are_printed_as_they_came() {
+fn the_numbers_of_a_server_error_are_printed_unchanged() {
     let error = r#"{"message":"quota","limit":9007199254740993.0,"used":1e400,"share":1.50}"#;
     let start = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
-    let of_stream = format!("{start}data: {{\"error\":{error}}}\n\n");
-    let of_choice = format!(
+    let stream_error = format!("{start}data: {{\"error\":{error}}}\n\n");
+    let choice_error = format!(
         "{start}data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"error\":{error}}}]}}\n\ndata: [DONE]\n\n"
     );
-    for stream in [of_stream, of_choice] {
+    for stream in [stream_error, choice_error] {
         for command in ["collect", "events"] {
             let run = unbraid(command, stream.as_bytes());
             let printed = run.stdout.replace("\": ", "\":");
@@ -93,7 +93,7 @@ fn an_answer_of_another_api_is_never_a_success() {
         ("broken/cloudflare-s30-html-body", "an error page (HTML)"),
     ] {
         for command in ["collect", "events", "watch"] {
-            let run = over(command, &Fixture::named(name));
+            let run = run_fixture(command, &Fixture::named(name));
             assert_eq!(run.code, 1, "{command} {name}");
             assert!(
                 run.stderr.contains(format),
@@ -108,10 +108,10 @@ fn an_answer_of_another_api_is_never_a_success() {
 }
 
 #[test]
-fn the_names_of_reasoning_are_an_option() {
+fn the_reasoning_keys_are_an_option() {
     let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"deliberation\":\"Hm\",\"reasoning\":\"no\"},\"finish_reason\":\"stop\"}]}\n\n";
-    let reasoning = |words: &str| {
-        let response = unbraid(words, stream).json();
+    let reasoning = |args: &str| {
+        let response = unbraid(args, stream).json();
         response["choices"][0]["message"]["reasoning"].clone()
     };
     assert_eq!(reasoning("collect"), "no");
