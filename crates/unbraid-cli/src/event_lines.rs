@@ -28,7 +28,7 @@ pub(crate) async fn print(completions: &Completions, out: impl Write) -> io::Res
         let Some(Ok(event)) = next else {
             return printer.flush();
         };
-        let (line, done) = printer.to_line(&event);
+        let (line, done) = printer.convert(&event);
         let choice = match done {
             Some((index, _)) => completions.choice(index).await, // ready at once: the choice has events
             None => None,
@@ -65,7 +65,7 @@ impl<W: Write> EventPrinter<W> {
     }
 
     /// Converts an event to JSON. The line of a completed call still lacks the sums, which [`print`](Self::print) adds.
-    fn to_line<T: AsRef<str>>(&mut self, event: &Sequenced<T>) -> (Line, Option<CallDone>) {
+    fn convert<T: AsRef<str>>(&mut self, event: &Sequenced<T>) -> (Line, Option<CallDone>) {
         match &event.event {
             // These contain JSON of the server. A `Value` could not keep every digit of its numbers.
             Event::Audio(_)
@@ -100,7 +100,7 @@ impl<W: Write> EventPrinter<W> {
 impl<W: Write> Listener for EventPrinter<W> {
     fn handle_events(&mut self, demux: &mut Demux) -> io::Result<()> {
         while let Some(event) = demux.next_event() {
-            let (line, done) = self.to_line(&event);
+            let (line, done) = self.convert(&event);
             let message = || Some(demux.choice(done?.0)?.message());
             self.print(line, done, message)?;
         }

@@ -78,6 +78,7 @@ async fn run_view(
     let mut signal = Box::pin(exit_signal()?);
     let mut events = completions.events();
     let mut frames = time::interval(FRAME_INTERVAL);
+    // After a late frame the next one still waits a full interval, so that a slow terminal has time to catch up.
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // A panic on another thread restores the terminal. This loop ends then, and the lines are still printed.
     while screen::is_open() {
@@ -99,6 +100,7 @@ async fn run_view(
                     KeyAction::Ignore => {}
                 },
                 Some(_) => screen.draw(&mut session.view)?,
+                // Without keys the view goes on until the stream ends. After that nothing else could close it.
                 None if session.open => screen.keys = None,
                 None => break,
             },
@@ -115,6 +117,7 @@ async fn run_view(
     Ok(())
 }
 
+/// The view of a stream that is being shown.
 struct Session {
     view: View,
     start: Instant,

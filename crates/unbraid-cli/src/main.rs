@@ -1,11 +1,12 @@
 //! The command `unbraid`: separates the answer stream of a language model, recorded or live, into its choices.
 //!
-//! Each module imports only from the layers below its own:
+//! The modules form layers, from the top down, and none imports from a module above it:
 //!
-//! 1. `commands`: the command line, and one module for each subcommand.
-//! 2. `interrupt`, `live`, `lines`, `event_lines`, `report`: the output formats, and Ctrl-C.
-//! 3. `args`, `input`, `outcome`, `runtime`, `server`: what several subcommands share.
-//! 4. `exit`, `output`, `json`, `printable`: exit codes, the standard streams and text.
+//! - `commands`: the command line, and one module for each subcommand;
+//! - `interrupt`: Ctrl-C while an answer is shown, which also closes the live view;
+//! - `live`, `lines`, `event_lines`, `report`: the output formats;
+//! - `args`, `input`, `outcome`, `runtime`, `server`: what several subcommands share;
+//! - `exit`, `json`, `output`, `printable`: exit codes, JSON text, the standard streams and safe text.
 //!
 //! A subcommand that processes a whole stream reads its input through a [`Demux`](unbraid_core::Demux). One that shows a
 //! stream live uses the actors of [`unbraid`].

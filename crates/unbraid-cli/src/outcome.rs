@@ -45,7 +45,7 @@ impl StreamOutcome<'_> {
     }
 
     /// Prints why the stream did not succeed, under this name of its source, and returns its status.
-    pub(crate) fn report(&self, source: &dyn fmt::Display) -> Status {
+    pub(crate) fn print_diagnostics(&self, source: &dyn fmt::Display) -> Status {
         match self.closed {
             Some(Err(error)) => print_stream_error(source, error, self.head),
             _ if self.ends.is_empty() => print_no_choice(source, self.head),
@@ -115,7 +115,7 @@ fn print_stream_error(source: &dyn fmt::Display, error: &StreamError, head: &[u8
     }
 }
 
-/// Reports a stream without an error and without a choice. Most often it is the body of another API.
+/// Explains a stream without an error and without a choice. Most often it is the body of another API.
 fn print_no_choice(source: &dyn fmt::Display, head: &[u8]) {
     match hint::hint(head) {
         Some(hint) => print_error(format_args!("unbraid: {source}: {NO_CHOICE}: {hint}")),

@@ -117,6 +117,7 @@ impl Report {
             let mut ends = self.choices.iter().map(|choice| &choice.end);
             ends.find(|end| !is_finished(end) && wanted(end))
         };
+        // These two ends concern the stream as a whole, and so say more about it than the end of a single choice.
         first(|end| matches!(end, ChoiceEnd::Interrupted))
             .or_else(|| first(|end| matches!(end, ChoiceEnd::DoneWithoutFinish)))
             .or_else(|| first(|_| true))

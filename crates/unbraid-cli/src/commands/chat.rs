@@ -95,6 +95,7 @@ impl From<FanOut> for ChoiceStrategy {
 pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failure> {
     let request = args.question.request()?;
     args.check_take(&request)?;
+    // Opened before the request is sent: an answer that cannot be recorded should not cost tokens.
     let record = args.record.as_deref().map(RecordFile::open).transpose()?;
     let body = request.body();
     let expected = Expected::new(&body, stream);
@@ -107,13 +108,14 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
                 Answer::send(&client, &request).await
             }
             FanOut::Always => Answer::send(&client, &request).await,
+            // A single request gives access to its bytes, for the recording and for hints in error messages.
             FanOut::Auto | FanOut::Never => {
                 Answer::send_recorded(&client, &request, expected.config, record).await
             }
         };
         let answer = match answer {
             Ok(answer) => answer,
-            Err(error) => return args.report_failed_request(&error),
+            Err(error) => return args.print_failed_request(&error),
         };
         let _guard = CancelOnInterrupt::new(&answer.completions).await;
         let take = args.take.map(|k| Take::new(&answer.completions, k));
@@ -122,7 +124,7 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
             // The JSON is written at the end, so a broken pipe no longer matters.
             written => written,
         };
-        let status = report_outcome(&answer, expected.choices, take).await;
+        let status = final_status(&answer, expected.choices, take).await;
         answer.finish_recording().await?;
         status_after_output(written, status)
     })
@@ -166,8 +168,8 @@ impl ChatArgs {
         }
     }
 
-    /// Reports a request that brought no answer. The JSON formats also print the error for the program that reads them.
-    fn report_failed_request(&self, error: &HttpError) -> Result<Status, Failure> {
+    /// Prints the error of a request that brought no answer. The JSON formats also print the error for the program that reads them.
+    fn print_failed_request(&self, error: &HttpError) -> Result<Status, Failure> {
         let mut out = io::stdout().lock();
         let written = match (self.json, self.events) {
             (true, _) => json::write_value(&Report::failed_request(error), &mut out),
@@ -218,8 +220,8 @@ fn has_data(choice: &ChoiceOutcome) -> bool {
     has_role || *message != empty || !choice.finish_reasons.is_empty() || choice.discarded
 }
 
-/// Reports the outcome on the standard error, once the stream is over.
-async fn report_outcome(answer: &Answer, expected: u32, take: Option<Take>) -> Status {
+/// Waits until the stream is over, prints what went wrong, and returns the status.
+async fn final_status(answer: &Answer, expected: u32, take: Option<Take>) -> Status {
     let closed = answer.completions.closed().await;
     let choices = report::outcomes(&answer.completions).await;
     let ends = choices.iter().map(|choice| (choice.choice, &choice.end));
@@ -229,7 +231,7 @@ async fn report_outcome(answer: &Answer, expected: u32, take: Option<Take>) -> S
         has_data: answer.completions.metadata().shape.is_some() || choices.iter().any(has_data),
         head: &answer.head.bytes(),
     };
-    let report = || match error::report(&outcome) {
+    let status = || match error::print_diagnostics(&outcome) {
         Status::Finished if choices.len() < expected as usize => {
             let received = choices.len();
             print_error(format_args!(
@@ -240,14 +242,14 @@ async fn report_outcome(answer: &Answer, expected: u32, take: Option<Take>) -> S
         status => status,
     };
     let Some(Take { k, finished }) = take else {
-        return report();
+        return status();
     };
     // If the task panicked, which the hook has reported, no choice counts as finished.
     let finished = finished.await.unwrap_or(0);
     if finished >= k {
         return Status::Finished; // the other choices were cancelled on purpose
     }
-    match report() {
+    match status() {
         Status::Finished => {
             print_error(format_args!(
                 "unbraid: answer: {finished} of {k} choices finished"

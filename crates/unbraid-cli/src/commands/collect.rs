@@ -44,7 +44,7 @@ pub(super) fn run(args: &CollectArgs, stream: &StreamArgs) -> Result<Status, Fai
     let result = read_all(&args.file, input, config, &mut NullListener).map_err(Failure::Output)?;
     let response = Report::from_demux(&result.demux, &prompt).into_json_text();
     let written = json::write_text(&response, &mut io::stdout().lock());
-    let status = result.outcome().report(&args.file);
+    let status = result.outcome().print_diagnostics(&args.file);
     status_after_output(written, status)
 }
 

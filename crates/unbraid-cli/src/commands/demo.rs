@@ -54,7 +54,7 @@ pub(super) fn run(args: &DemoArgs, stream: &StreamArgs) -> Result<Status, Failur
         let summary = live::show(&completions, args.display, scenario::QUESTION, true).await;
         let summary = summary.map_err(Failure::Output)?;
         print_next_step(&mut stdout()).map_err(Failure::Output)?;
-        Ok(summary.outcome(&[]).report(&"demo"))
+        Ok(summary.outcome(&[]).print_diagnostics(&"demo"))
     })
 }
 

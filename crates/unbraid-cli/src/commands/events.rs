@@ -32,5 +32,5 @@ pub(super) fn run(args: &EventsArgs, stream: &StreamArgs) -> Result<Status, Fail
         Input::Stdin => read_live(input, stream.config(), &mut printer),
     };
     let result = result.map_err(Failure::Output)?;
-    Ok(result.outcome().report(&args.file))
+    Ok(result.outcome().print_diagnostics(&args.file))
 }

@@ -48,7 +48,7 @@ pub(super) fn run(args: &SplitArgs, stream: &StreamArgs) -> Result<Status, Failu
     let result = read_all(&args.file, input, stream.config(), &mut NullListener);
     let result = result.map_err(Failure::Output)?;
     let paths = write_files(&result.demux, &args.out)?;
-    let status = result.outcome().report(&args.file);
+    let status = result.outcome().print_diagnostics(&args.file);
     status_after_output(print_paths(&paths), status)
 }
 

@@ -40,7 +40,7 @@ pub(super) fn run(args: &WatchArgs, stream: &StreamArgs) -> Result<Status, Failu
         let has_keys = !args.file.is_terminal();
         let summary = live::show(&completions, args.display, &title, has_keys).await;
         let summary = summary.map_err(Failure::Output)?;
-        Ok(summary.outcome(&head.bytes()).report(&args.file))
+        Ok(summary.outcome(&head.bytes()).print_diagnostics(&args.file))
     })
 }
 

@@ -65,7 +65,7 @@ impl Sums {
             }
             Event::ToolCallDone { call_index, .. } => return (object, Some((index, *call_index))),
             Event::End(_) => {
-                self.0.remove(&index);
+                self.0.remove(&index); // the last event of a choice
             }
             _ => {}
         }

@@ -17,6 +17,7 @@ pub(crate) struct CallLines {
     current: usize,
 }
 
+/// A call whose lines are not all printed yet.
 #[derive(Debug)]
 struct PendingCall {
     kind: CallKind,
@@ -35,6 +36,7 @@ impl PendingCall {
         Self {
             kind,
             indenter: StreamIndenter::new(kind),
+            // Escaped here already, because a line end in the name would begin a new line.
             ready: cutter.push(LineKind::ToolCall, &printable(name)),
             cutter,
             has_arguments: false,
@@ -130,6 +132,7 @@ impl CallLines {
         let count = self.calls.len();
         let mut released = Vec::new();
         while let Some(call) = self.calls.get_mut(self.current) {
+            // The lines of a legacy call wait for the end of the choice, which shows whether it is a repetition (T37).
             if call.kind == CallKind::LegacyFunction {
                 break;
             }

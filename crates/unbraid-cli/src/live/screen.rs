@@ -37,6 +37,7 @@ impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
         restore_on_panic();
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        // Set before the first escape sequence is written, so that a panic or signal right after it restores the terminal.
         OPEN.store(true, Ordering::SeqCst);
         let mut screen = Self {
             terminal,
@@ -65,7 +66,7 @@ impl Drop for Screen {
 
 /// Whether the terminal can show the view.
 pub(super) fn is_possible() -> bool {
-    // A dumb terminal has no alternate screen, and some pseudo-terminals report a size of zero.
+    // A dumb terminal has no alternate screen, and some outputs that claim to be a terminal report a size of zero.
     std::env::var_os("TERM").is_none_or(|term| term != "dumb")
         && size().is_ok_and(|(columns, rows)| columns > 0 && rows > 0)
 }
@@ -76,6 +77,7 @@ pub(super) fn is_open() -> bool {
 
 /// Restores the terminal. Further calls do nothing.
 pub(crate) fn restore_terminal() {
+    // The swap lets only one caller write the sequences: a panic and Ctrl-C may come at the same time.
     if !OPEN.swap(false, Ordering::SeqCst) {
         return;
     }

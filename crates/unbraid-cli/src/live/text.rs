@@ -41,7 +41,7 @@ struct Block {
 #[derive(Debug)]
 enum BlockKind {
     Text(TextKind),
-    Call(Box<Arguments>),
+    Call(Box<Arguments>), // boxed: much larger than a text, and rarer
 }
 
 #[derive(Debug)]

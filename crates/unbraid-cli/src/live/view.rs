@@ -116,6 +116,7 @@ impl View {
         let position = match found {
             Ok(position) => position,
             Err(position) => {
+                // Before the first key no pane is marked, so the selection stays on the first pane.
                 let moves = position <= self.selected && self.is_used();
                 self.selected += usize::from(moves);
                 self.panes.insert(position, Pane::new(index));

@@ -63,15 +63,15 @@ fn check_restored(left: &Left, code: i32) {
 /// The output after the live view, without colours.
 fn printed(left: &Left) -> String {
     let (_, printed) = left.written.rsplit_once("\u{1b}[?1049l").unwrap();
-    let mut plain = String::new();
+    let mut text = String::new();
     let mut rest = printed;
     while let Some((before, sequence)) = rest.split_once('\u{1b}') {
-        plain.push_str(before);
+        text.push_str(before);
         let end = sequence.find(|c: char| c.is_ascii_alphabetic()).unwrap();
         rest = &sequence[end + 1..];
     }
-    plain.push_str(rest);
-    plain.replace("\r\n", "\n")
+    text.push_str(rest);
+    text.replace("\r\n", "\n")
 }
 
 #[test]
@@ -232,13 +232,13 @@ fn a_model_cannot_control_the_screen() {
 fn lines_are_printed_if_the_view_cannot_open() {
     let fixture = workspace_root().join("tests/fixtures/openai_chat/openai-m04-refusal.sse");
     let fixture = fixture.to_str().unwrap();
-    let plain = Terminal::run(UNBRAID, ["watch", "--plain", fixture], (24, 80)).end();
-    assert_eq!(plain.code, Some(0));
-    assert!(!plain.written.contains("\u{1b}[?1049h"));
+    let lines = Terminal::run(UNBRAID, ["watch", "--plain", fixture], (24, 80)).end();
+    assert_eq!(lines.code, Some(0));
+    assert!(!lines.written.contains("\u{1b}[?1049h"));
     assert!(
-        plain.contents.contains("[0] ! I'm sorry"),
+        lines.contents.contains("[0] ! I'm sorry"),
         "{}",
-        plain.contents
+        lines.contents
     );
     // The stream itself is typed at the terminal, so the view could not read keys.
     let typed = Terminal::run(UNBRAID, ["watch"], (24, 80));

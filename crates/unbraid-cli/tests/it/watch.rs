@@ -268,22 +268,22 @@ fn colours_are_used_on_terminals_and_when_forced() {
 fn a_model_cannot_control_the_terminal() {
     let call = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"x\",\"function\":{\"name\":\"f\\u001b[m\",\"arguments\":\"{\\n}\"}}]}}]}\n\n";
     let reason = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"\\u001b]0;x\\u0007\"}]}\n\n";
-    let text = delta(0, "\u{1b}[2J\ttab\u{9b}31m\rgone\u{8}\nnext\u{202e}\n");
-    let stream = format!("{text}{call}{reason}{DONE}");
+    let content = delta(0, "\u{1b}[2J\ttab\u{9b}31m\rgone\u{8}\nnext\u{202e}\n");
+    let stream = format!("{content}{call}{reason}{DONE}");
     for force in ["0", "1"] {
         let run = run("watch", stream.as_bytes(), &[("CLICOLOR_FORCE", force)]);
-        let plain = run
+        let text = run
             .stdout
             .replace("\u{1b}[36m", "")
             .replace("\u{1b}[1m", "")
             .replace("\u{1b}[0m", "");
         let is_printable = |c: char| !c.is_control() || c == '\n' || c == '\t';
-        assert!(plain.chars().all(is_printable), "{plain:?}");
+        assert!(text.chars().all(is_printable), "{text:?}");
         assert!(
-            plain.contains("[0] \\u{1b}[2J\ttab\\u{9b}31m\\rgone\\u{8}\n[0] next\\u{202e}\n"),
-            "{plain:?}"
+            text.contains("[0] \\u{1b}[2J\ttab\\u{9b}31m\\rgone\\u{8}\n[0] next\\u{202e}\n"),
+            "{text:?}"
         );
-        assert!(plain.contains("[0] > f\\u{1b}[m {}\n"), "{plain:?}");
-        assert!(plain.contains("finished (\\u{1b}]0;x\\u{7})"), "{plain:?}");
+        assert!(text.contains("[0] > f\\u{1b}[m {}\n"), "{text:?}");
+        assert!(text.contains("finished (\\u{1b}]0;x\\u{7})"), "{text:?}");
     }
 }

@@ -74,7 +74,7 @@ fn status_hint(error: &StatusError) -> Option<String> {
 }
 
 /// Prints why an answer is incomplete, and returns its status. A cause that several choices share is printed once.
-pub(super) fn report(outcome: &StreamOutcome<'_>) -> Status {
+pub(super) fn print_diagnostics(outcome: &StreamOutcome<'_>) -> Status {
     let causes = causes(outcome);
     for (cause, choices) in &causes {
         let choices = outcome::list(choices, ToString::to_string);
@@ -87,7 +87,7 @@ pub(super) fn report(outcome: &StreamOutcome<'_>) -> Status {
             }
             outcome.status()
         }
-        _ => outcome.report(&"answer"),
+        _ => outcome.print_diagnostics(&"answer"),
     }
 }
 

@@ -75,6 +75,7 @@ impl QuestionArgs {
             body.insert("temperature".into(), json!(temperature));
         }
         if let Some(tokens) = self.max_tokens {
+            // Both names set the same limit, and servers reject a request with both. The option keeps the request's name.
             let name = match body.contains_key("max_completion_tokens") {
                 true => "max_completion_tokens",
                 false => "max_tokens",
