@@ -31,7 +31,7 @@ fn c18_events_and_watch_separate_reasoning_in_tags() {
 }
 
 #[test]
-fn c18_split_writes_reasoning_in_tags_into_a_file_of_its_own() {
+fn c18_split_writes_reasoning_in_tags_into_a_separate_file() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().to_str().unwrap();
     let run = unbraid(&format!("split --split-think --out {out}"), ANSWER);
