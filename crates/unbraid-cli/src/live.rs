@@ -1,7 +1,7 @@
-//! The live view: a completion in columns while it streams, where the standard output is a terminal.
+//! The live view: shows a completion in columns while it streams, if the standard output is a terminal.
 //!
-//! [`show()`] is all that a command needs. The picture ([`view`]) is drawn from events and keys alone; the loop here
-//! brings both, and the clock.
+//! Commands call only [`show()`]. The [`view`] is a function of events, keys and times, and the loop here supplies all three,
+//! so that tests can draw it without a terminal.
 
 mod grid;
 mod pane;
@@ -18,103 +18,98 @@ use std::{
     time::Duration,
 };
 
-use crossterm::event::{Event as Input, EventStream};
+use crossterm::event::{Event as TerminalEvent, EventStream};
 use futures::{FutureExt, StreamExt};
 use tokio::time::{self, Instant, MissedTickBehavior};
 use unbraid::{AllEvents, Completions, StreamError};
 
-pub(crate) use screen::leave;
-
+pub(crate) use self::screen::restore_terminal;
 use self::{
     screen::Screen,
-    view::{Pressed, View},
+    view::{KeyAction, View},
 };
-use crate::watch::{self, Shown, stdout};
+use crate::{
+    args::DisplayArgs,
+    lines::{self, Summary},
+    output::stdout,
+};
 
-/// How a completion is shown, as the command line says.
-#[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct Display {
-    /// Print lines, as when the output is no terminal
-    #[arg(long)]
-    plain: bool,
-    /// Keep the view open when the stream is over, until q is pressed
-    #[arg(long, conflicts_with = "plain")]
-    stay: bool,
-}
+/// The time between two frames. More frames would not be visible, and would delay a slow terminal.
+const FRAME_INTERVAL: Duration = Duration::from_millis(40);
 
-/// Time between two pictures: a terminal shows no more, and a slow one no faster.
-const FRAME: Duration = Duration::from_millis(40);
+/// How long a stream must last before the view opens. The view of a recording, which ends at once, would only flicker.
+const OPENING_DELAY: Duration = Duration::from_millis(150);
 
-/// Time after which a stream is worth a picture; nobody notices the delay.
-const MOMENT: Duration = Duration::from_millis(150);
-
-/// Shows a completion as it streams, then all of it and how each choice ended, so that this stays on the terminal.
+/// Shows a completion as it streams, then prints all of it with a summary, which stays on the terminal.
 ///
-/// `keys` says whether the keyboard is free: it is not where the stream itself is typed. The error is the output's.
+/// `has_keys` is false if the stream itself is typed at the keyboard. The error is the output's.
 pub(crate) async fn show(
     completions: &Completions,
-    display: Display,
+    display: DisplayArgs,
     title: &str,
-    keys: bool,
-) -> io::Result<Shown> {
-    if display.plain || !keys || !io::stdout().is_terminal() || !screen::is_possible() {
-        return watch::show(completions, &mut stdout()).await;
+    has_keys: bool,
+) -> io::Result<Summary> {
+    if display.plain || !has_keys || !io::stdout().is_terminal() || !screen::is_possible() {
+        return lines::print_live(completions, &mut stdout()).await;
     }
-    // A recording is read in no time: a picture of it would only flicker.
     let start = Instant::now();
-    let over = time::timeout(MOMENT, completions.closed()).await.is_ok();
-    if !over || display.stay {
-        view(completions, display, title, start).await?;
+    let is_over = time::timeout(OPENING_DELAY, completions.closed())
+        .await
+        .is_ok();
+    if !is_over || display.stay {
+        run_view(completions, display, title, start).await?;
     }
-    watch::recount(completions, &mut stdout()).await
+    lines::print_finished(completions, &mut stdout()).await
 }
 
-/// Has the terminal until the stream is over, or somebody has seen enough: then what is open is cancelled.
-async fn view(
+/// Runs the view until the stream is over or the user quits, which cancels the stream.
+async fn run_view(
     completions: &Completions,
-    display: Display,
+    display: DisplayArgs,
     title: &str,
     start: Instant,
 ) -> io::Result<()> {
     let mut screen = Screen::enter()?;
-    let mut show = Show {
+    let mut session = Session {
         view: View::new(title, screen.keys.is_some()),
         start,
         open: true,
     };
-    let mut ended = Box::pin(ended_by_signal()?);
+    let mut signal = Box::pin(exit_signal()?);
     let mut events = completions.events();
-    let mut frames = time::interval(FRAME);
+    let mut frames = time::interval(FRAME_INTERVAL);
+    // After a late frame the next one still waits a full interval, so that a slow terminal has time to catch up.
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // A panic elsewhere has given the terminal back; what it left is still to be told.
+    // A panic on another thread restores the terminal. This loop ends then, and the lines are still printed.
     while screen::is_open() {
         tokio::select! {
-            event = events.next(), if show.open => {
-                let leaves = show.take(event, &mut events);
-                let stays = display.stay || show.view.is_used();
-                if !show.open && (leaves || !stays || screen.keys.is_none()) {
+            event = events.next(), if session.open => {
+                let cancelled = session.apply_events(event, &mut events);
+                let stays = display.stay || session.view.is_used();
+                if !session.open && (cancelled || !stays || screen.keys.is_none()) {
                     break;
                 }
             }
-            input = next(&mut screen.keys) => match input {
-                Some(Input::Key(key)) => match show.view.press(key) {
-                    Pressed::Quit => {
-                        completions.cancel(); // nothing, if the stream is over
+            event = next_terminal_event(&mut screen.keys) => match event {
+                Some(TerminalEvent::Key(key)) => match session.view.press(key) {
+                    KeyAction::Quit => {
+                        completions.cancel(); // does nothing if the stream is over
                         break;
                     }
-                    Pressed::Seen => screen.draw(&mut show.view)?,
-                    Pressed::Unknown => {}
+                    KeyAction::Redraw => screen.draw(&mut session.view)?,
+                    KeyAction::Ignore => {}
                 },
-                Some(_) => screen.draw(&mut show.view)?,
-                None if show.open => screen.keys = None,
+                Some(_) => screen.draw(&mut session.view)?,
+                // Without keys the view goes on until the stream ends. After that nothing else could close it.
+                None if session.open => screen.keys = None,
                 None => break,
             },
             _ = frames.tick() => {
-                show.view.tick(show.start.elapsed());
-                screen.draw(&mut show.view)?;
+                session.view.tick(session.start.elapsed());
+                screen.draw(&mut session.view)?;
             }
-            code = &mut ended => {
-                leave();
+            code = &mut signal => {
+                restore_terminal();
                 std::process::exit(code);
             }
         }
@@ -122,54 +117,61 @@ async fn view(
     Ok(())
 }
 
-struct Show {
+/// The view of a stream that is being shown.
+struct Session {
     view: View,
     start: Instant,
-    /// The stream is not over.
+    /// Whether the stream is not over yet.
     open: bool,
 }
 
-impl Show {
-    /// Takes an event and those behind it that are there; true if the stream was called off.
-    fn take(
+impl Session {
+    /// Applies an event and all others that are available. Returns true if the stream was cancelled.
+    fn apply_events(
         &mut self,
         first: Option<<AllEvents as futures::Stream>::Item>,
         events: &mut AllEvents,
     ) -> bool {
-        const AT_ONCE: usize = 1024; // then a picture, and the keys
+        const MAX_EVENTS: usize = 1024; // so that frames and keys are not delayed
         let now = self.start.elapsed();
         let more = || events.next().now_or_never();
-        for event in iter::once(first).chain(iter::from_fn(more)).take(AT_ONCE) {
-            let how = match event {
-                Some(Ok(stamped)) => {
-                    self.view.apply(&stamped, now);
+        for event in iter::once(first)
+            .chain(iter::from_fn(more))
+            .take(MAX_EVENTS)
+        {
+            let result = match event {
+                Some(Ok(event)) => {
+                    self.view.apply(&event, now);
                     continue;
                 }
                 Some(Err(error)) => Err(error),
                 None => Ok(()),
             };
             self.open = false;
-            let name = how.as_ref().map_or_else(StreamError::as_str, |()| "closed");
+            let name = result
+                .as_ref()
+                .map_or_else(StreamError::as_str, |()| "closed");
             self.view.close(name, now);
-            return matches!(how, Err(StreamError::Cancelled));
+            return matches!(result, Err(StreamError::Cancelled));
         }
         false
     }
 }
 
-/// The next input; `None` once it has failed, never if there is none.
-async fn next(keys: &mut Option<EventStream>) -> Option<Input> {
+/// Returns the next event of the terminal, or `None` if reading it failed. Without keys it waits forever.
+async fn next_terminal_event(keys: &mut Option<EventStream>) -> Option<TerminalEvent> {
     match keys {
         Some(keys) => keys.next().await?.ok(),
         None => future::pending().await,
     }
 }
 
-/// Waits for a signal that ends the process, and gives its exit code: first the terminal is given back.
+/// Waits for a signal that ends the process, and returns its exit code. The caller first restores the terminal, which the
+/// default handler of the signal would not do.
 #[cfg(unix)]
-fn ended_by_signal() -> io::Result<impl Future<Output = i32>> {
+fn exit_signal() -> io::Result<impl Future<Output = i32>> {
     use tokio::signal::unix::{SignalKind, signal};
-    const SIGNALLED: i32 = 128; // what a shell adds to the signal's number
+    const SIGNAL_BASE: i32 = 128; // the exit code of a shell for a signal is 128 plus its number
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
     Ok(async move {
@@ -177,12 +179,12 @@ fn ended_by_signal() -> io::Result<impl Future<Output = i32>> {
             _ = terminate.recv() => SignalKind::terminate(),
             _ = hang_up.recv() => SignalKind::hangup(),
         };
-        SIGNALLED + kind.as_raw_value()
+        SIGNAL_BASE + kind.as_raw_value()
     })
 }
 
 #[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "as on Unix")]
-fn ended_by_signal() -> io::Result<impl Future<Output = i32>> {
+#[expect(clippy::unnecessary_wraps, reason = "the signature on Unix")]
+fn exit_signal() -> io::Result<impl Future<Output = i32>> {
     Ok(future::pending())
 }

@@ -1,50 +1,36 @@
-//! The command `unbraid`: takes a recorded or live answer stream of a language model apart at the terminal.
+//! The command `unbraid`: separates the answer stream of a language model, recorded or live, into its choices.
 //!
-//! A command that makes something of a whole stream reads its input through a [`Demux`](unbraid_core::Demux); one that
-//! shows it live uses the actors of [`unbraid`]. Both print what came, and exit by [`exit`]'s codes.
+//! The modules form layers, from the top down, and none imports from a module above it:
+//!
+//! - `commands`: the command line, and one module for each subcommand;
+//! - `interrupt`: Ctrl-C while an answer is shown, which also closes the live view;
+//! - `live`, `lines`, `event_lines`, `report`: the output formats;
+//! - `args`, `input`, `outcome`, `runtime`, `server`: what several subcommands share;
+//! - `exit`, `json`, `output`, `printable`: exit codes, JSON text, the standard streams and safe text.
+//!
+//! A subcommand that processes a whole stream reads its input through a [`Demux`](unbraid_core::Demux). One that shows a
+//! stream live uses the actors of [`unbraid`].
 
-mod account;
 mod args;
-mod chat;
-mod collect;
-mod completions;
-mod demo;
-mod events;
+mod commands;
+mod event_lines;
 mod exit;
-mod indent;
 mod input;
-mod json_text;
+mod interrupt;
+mod json;
+mod lines;
 mod live;
-mod pretty;
+mod outcome;
+mod output;
 mod printable;
-mod read;
-mod replay;
-mod serve;
-mod split;
-mod watch;
+mod report;
+mod runtime;
+mod server;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, Command};
-
 fn main() -> ExitCode {
-    let Args { reading, command } = Args::parse();
-    let options = reading.options();
-    let status = match command {
-        Command::Collect { request, file } => collect::run(&file, request.as_deref(), options),
-        Command::Events { file } => events::run(&file, options),
-        Command::Split { out, file } => split::run(&file, &out, options),
-        Command::Watch {
-            speed,
-            display,
-            file,
-        } => watch::run(&file, &reading, speed, display),
-        Command::Chat(chat) => chat::run(&chat, &reading),
-        Command::Demo { speed, display } => demo::run(&reading, speed, display),
-        Command::Replay { manner, file } => replay::run(&file, &reading, manner),
-        Command::Completions { shell } => completions::run(shell),
-    };
-    exit::code(status)
+    exit::code(commands::Cli::parse().run())
 }

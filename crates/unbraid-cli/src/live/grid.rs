@@ -1,53 +1,55 @@
-//! Where the choices stand: beside each other, in a grid where that is too narrow, and scrolled where it is too small.
+//! Arranges the choices: side by side, in a grid if the terminal is too narrow, and scrolled if it is too small.
 
 use ratatui::layout::Rect;
 
-/// Columns below which a choice cannot be read.
-const NARROWEST: u16 = 28;
+/// The minimum width of a pane.
+const MIN_WIDTH: u16 = 28;
 
-/// Rows below which a choice shows too little, its border included.
-const LOWEST: u16 = 7;
+/// The minimum height of a pane, with its border.
+const MIN_HEIGHT: u16 = 7;
 
-/// How many choices stand beside and above each other.
+/// The columns and rows of panes in an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
     area: Rect,
     panes: usize,
     columns: usize,
     rows: usize,
-    /// Rows that fit.
-    fit: usize,
+    /// How many rows fit into the area.
+    visible_rows: usize,
 }
 
 impl Grid {
     pub(super) fn new(area: Rect, panes: usize) -> Self {
-        let most = usize::from(area.width / NARROWEST).max(1);
-        let rows = panes.div_ceil(most).max(1);
+        let max_columns = usize::from(area.width / MIN_WIDTH).max(1);
+        let rows = panes.div_ceil(max_columns).max(1);
         Self {
             area,
             panes,
-            columns: panes.div_ceil(rows).max(1), // no row is much emptier than the others
+            columns: panes.div_ceil(rows).max(1), // spreads the panes evenly over the rows
             rows,
-            fit: rows.min(usize::from(area.height / LOWEST)).max(1),
+            visible_rows: rows.min(usize::from(area.height / MIN_HEIGHT)).max(1),
         }
     }
 
-    /// The first row to be shown, so that a choice is seen and as little as possible moves.
-    pub(super) fn scrolled(&self, first: usize, selected: usize) -> usize {
+    /// The first visible row, scrolled as little as possible to show the selected pane.
+    pub(super) fn scroll_to(&self, first: usize, selected: usize) -> usize {
         let row = selected / self.columns;
-        let first = first.min(self.rows - self.fit);
-        first.min(row).max((row + 1).saturating_sub(self.fit))
+        let first = first.min(self.rows - self.visible_rows);
+        first
+            .min(row)
+            .max((row + 1).saturating_sub(self.visible_rows))
     }
 
-    /// The choices that are shown, and where.
+    /// The visible panes, each with its area.
     pub(super) fn cells(&self, first: usize) -> Vec<(usize, Rect)> {
         let mut cells = Vec::new();
-        for row in 0..self.fit {
+        for row in 0..self.visible_rows {
             let start = (first + row) * self.columns;
-            let beside = self.panes.saturating_sub(start).min(self.columns);
-            let (y, height) = part(self.area.height, row, self.fit);
-            for column in 0..beside {
-                let (x, width) = part(self.area.width, column, beside);
+            let columns = self.panes.saturating_sub(start).min(self.columns);
+            let (y, height) = part(self.area.height, row, self.visible_rows);
+            for column in 0..columns {
+                let (x, width) = part(self.area.width, column, columns);
                 let cell = Rect::new(self.area.x + x, self.area.y + y, width, height);
                 cells.push((start + column, cell));
             }
@@ -56,13 +58,13 @@ impl Grid {
     }
 }
 
-/// The start and length of one of some equal parts.
-fn part(whole: u16, k: usize, parts: usize) -> (u16, u16) {
-    let at = |k: usize| {
-        let at = usize::from(whole) * k / parts.max(1);
-        u16::try_from(at).unwrap_or(whole)
+/// The start and length of part `k` when a length is divided into equal parts.
+fn part(length: u16, k: usize, parts: usize) -> (u16, u16) {
+    let start = |k: usize| {
+        let start = usize::from(length) * k / parts.max(1);
+        u16::try_from(start).unwrap_or(length)
     };
-    (at(k), at(k + 1) - at(k))
+    (start(k), start(k + 1) - start(k))
 }
 
 #[cfg(test)]
@@ -72,10 +74,20 @@ mod tests {
     use super::Grid;
 
     #[track_caller]
-    fn check(width: u16, height: u16, panes: usize, columns: usize, rows: usize, fit: usize) {
+    fn check(
+        width: u16,
+        height: u16,
+        panes: usize,
+        columns: usize,
+        rows: usize,
+        visible_rows: usize,
+    ) {
         let area = Rect::new(0, 1, width, height);
         let grid = Grid::new(area, panes);
-        assert_eq!((grid.columns, grid.rows, grid.fit), (columns, rows, fit));
+        assert_eq!(
+            (grid.columns, grid.rows, grid.visible_rows),
+            (columns, rows, visible_rows)
+        );
         let mut covered = 0;
         for (_, cell) in grid.cells(0) {
             assert_eq!(area.intersection(cell), cell);
@@ -85,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_stand_side_by_side_while_they_can_be_read() {
+    fn panes_are_side_by_side_while_they_are_wide_enough() {
         check(120, 40, 1, 1, 1, 1);
         check(120, 40, 4, 4, 1, 1);
         check(100, 40, 4, 2, 2, 2);
@@ -96,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn no_terminal_is_too_small() {
+    fn every_terminal_size_is_accepted() {
         check(1, 1, 3, 1, 3, 1);
         check(80, 24, 0, 1, 1, 1);
         let none = Grid::new(Rect::new(0, 0, 0, 0), 2);
@@ -104,15 +116,15 @@ mod tests {
     }
 
     #[test]
-    fn the_selected_choice_is_seen() {
+    fn the_selected_pane_is_visible() {
         let grid = Grid::new(Rect::new(0, 0, 40, 20), 6);
-        assert_eq!(grid.fit, 2);
-        assert_eq!(grid.scrolled(0, 1), 0);
-        assert_eq!(grid.scrolled(0, 2), 1);
-        assert_eq!(grid.scrolled(0, 5), 4);
-        assert_eq!(grid.scrolled(4, 4), 4);
-        assert_eq!(grid.scrolled(4, 0), 0);
-        assert_eq!(grid.scrolled(9, 5), 4);
+        assert_eq!(grid.visible_rows, 2);
+        assert_eq!(grid.scroll_to(0, 1), 0);
+        assert_eq!(grid.scroll_to(0, 2), 1);
+        assert_eq!(grid.scroll_to(0, 5), 4);
+        assert_eq!(grid.scroll_to(4, 4), 4);
+        assert_eq!(grid.scroll_to(4, 0), 0);
+        assert_eq!(grid.scroll_to(9, 5), 4);
         assert_eq!(grid.cells(4)[0].0, 4);
     }
 }

@@ -1,4 +1,4 @@
-//! One choice as it is seen: its title, and as much of its text as fits.
+//! The pane of one choice: its title, and the part of its text that fits.
 
 use std::time::Duration;
 
@@ -14,27 +14,27 @@ use unbraid::{ChoiceIndex, Event};
 
 use super::{
     rate::Rate,
-    text::{Blocks, Place, Voice},
+    text::{Blocks, TextKind, TextPosition},
 };
-use crate::{printable::printable, watch::color};
+use crate::{lines::color, printable::printable};
 
-/// What is seen of one choice.
+/// The visible state of one choice.
 #[derive(Debug)]
 pub(super) struct Pane {
     pub(super) index: ChoiceIndex,
     blocks: Blocks,
     state: State,
-    /// The finish reason, made harmless.
+    /// The finish reason, in printable characters.
     reason: Option<String>,
     pub(super) rate: Rate,
-    /// The place of the first row; `None` follows the end.
-    top: Option<Place>,
-    /// Rows, and how many of them were seen, when it was drawn last.
+    /// The position of the first visible row, or `None` to follow the end of the text.
+    top: Option<TextPosition>,
+    /// The number of rows, and the height of the pane, in the last frame.
     rows: usize,
     height: usize,
 }
 
-/// What a choice is doing.
+/// What a choice is producing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,
@@ -42,7 +42,7 @@ enum State {
     Writing,
     Refusing,
     Calling,
-    /// By its end's name.
+    /// The name of its end.
     Ended(&'static str),
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Scroll {
     PageUp,
     PageDown,
     Start,
-    /// To the end, and on with it.
+    /// To the end, which is then followed.
     End,
 }
 
@@ -76,48 +76,44 @@ impl Pane {
         !matches!(self.state, State::Ended(_))
     }
 
-    /// Takes the next event of the choice, which was seen at this time.
-    pub(super) fn apply(&mut self, event: &Event, at: Duration) {
+    /// Applies the next event of the choice, which arrived at `now`.
+    pub(super) fn apply(&mut self, event: &Event, now: Duration) {
         match event {
-            Event::Content(text) => self.say(Voice::Content, text, at),
-            Event::Reasoning(text) => self.say(Voice::Reasoning, text, at),
-            Event::Refusal(text) => self.say(Voice::Refusal, text, at),
+            Event::Content(text) => self.push_text(TextKind::Content, text, now),
+            Event::Reasoning(text) => self.push_text(TextKind::Reasoning, text, now),
+            Event::Refusal(text) => self.push_text(TextKind::Refusal, text, now),
             Event::ToolCallStart { name, kind, .. } => {
                 self.state = State::Calling;
                 self.blocks.start_call(name, *kind);
-                self.rate.count(at);
+                self.rate.count(now);
             }
-            Event::ToolCallArguments {
-                call_index: call,
-                text,
-            } => {
+            Event::ToolCallArguments { call_index, text } => {
                 self.state = State::Calling;
-                self.blocks.push_arguments(*call, text);
-                self.rate.count(at);
+                self.blocks.push_arguments(*call_index, text);
+                self.rate.count(now);
             }
-            Event::ToolCallDone {
-                call_index: call,
-                status,
-            } => self.blocks.end_call(*call, *status),
+            Event::ToolCallDone { call_index, status } => {
+                self.blocks.end_call(*call_index, *status)
+            }
             Event::Finish(reason) => self.reason = Some(printable(reason)),
             Event::End(end) => {
                 self.state = State::Ended(end.as_str());
                 self.blocks.drop_repeated_function_call();
-                self.rate.stop(at);
+                self.rate.stop(now);
             }
-            // Nothing to be seen here, or told in the summary.
+            // Not visible in a pane, or part of the summary.
             _ => {}
         }
     }
 
-    fn say(&mut self, voice: Voice, text: &str, at: Duration) {
-        self.state = match voice {
-            Voice::Content => State::Writing,
-            Voice::Reasoning => State::Reasoning,
-            Voice::Refusal => State::Refusing,
+    fn push_text(&mut self, kind: TextKind, text: &str, now: Duration) {
+        self.state = match kind {
+            TextKind::Content => State::Writing,
+            TextKind::Reasoning => State::Reasoning,
+            TextKind::Refusal => State::Refusing,
         };
-        self.blocks.push(voice, text);
-        self.rate.count(at);
+        self.blocks.push(kind, text);
+        self.rate.count(now);
     }
 
     pub(super) fn scroll(&mut self, scroll: Scroll) {
@@ -132,48 +128,48 @@ impl Pane {
             Scroll::Start => 0,
             Scroll::End => last,
         };
-        // Whoever has scrolled to the end wants to see what comes; whoever has nothing to scroll does too.
-        let follows = row >= last && (scroll != Scroll::Start || last == 0);
-        self.top = (!follows).then(|| self.blocks.place(row));
+        // Scrolling to the end follows the text again. If all of it fits, there is no other position than the end.
+        let follows_end = row >= last && (scroll != Scroll::Start || last == 0);
+        self.top = (!follows_end).then(|| self.blocks.position(row));
     }
 
     fn first_row(&self) -> usize {
         let last = self.rows.saturating_sub(self.height);
         self.top
-            .map_or(last, |place| self.blocks.row_of(place).min(last))
+            .map_or(last, |position| self.blocks.row_of(position).min(last))
     }
 
-    /// Draws it into a cell; `selected` says whether the keys are for it.
+    /// Draws the pane into an area. The border of the selected pane is bold.
     pub(super) fn draw(
         &mut self,
         frame: &mut Frame<'_>,
-        cell: Rect,
+        area: Rect,
         selected: bool,
         now: Duration,
     ) {
-        let frame_style = Style::new().fg(hue(self.index));
-        let frame_style = if selected {
-            frame_style.add_modifier(Modifier::BOLD)
+        let style = Style::new().fg(ratatui_color(self.index));
+        let style = if selected {
+            style.add_modifier(Modifier::BOLD)
         } else {
-            frame_style
+            style
         };
-        let border = Block::bordered().border_style(frame_style);
-        let inner = border.inner(cell);
+        let border = Block::bordered().border_style(style);
+        let inner = border.inner(area);
         self.height = inner.height.into();
         self.rows = self.blocks.wrap(inner.width.max(1).into());
         let first = self.first_row();
-        let mut border = border.title(Line::styled(self.title(now), frame_style));
+        let mut border = border.title(Line::styled(self.title(now), style));
         if self.rows > self.height {
             let last = (first + self.height).min(self.rows);
-            let place = Line::from(Span::raw(format!(" {last}/{} ", self.rows)));
-            border = border.title_bottom(place.alignment(Alignment::Right));
+            let position = Line::from(Span::raw(format!(" {last}/{} ", self.rows)));
+            border = border.title_bottom(position.alignment(Alignment::Right));
         }
-        frame.render_widget(border, cell);
+        frame.render_widget(border, area);
         let rows = self.blocks.rows(first, self.height);
         frame.render_widget(Paragraph::new(rows), inner);
     }
 
-    /// Its index, what it does or how it ended, its finish reason, and its tokens a second.
+    /// The index, the state, the finish reason, and the tokens per second.
     fn title(&self, now: Duration) -> String {
         let reason = self.reason.as_ref();
         let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
@@ -196,8 +192,8 @@ impl State {
     }
 }
 
-/// The colour of a choice, as in the lines of a plain output.
-fn hue(choice: ChoiceIndex) -> Color {
+/// The colour of a choice, the same as in the lines.
+fn ratatui_color(choice: ChoiceIndex) -> Color {
     match color(choice) {
         AnsiColor::Green => Color::Green,
         AnsiColor::Magenta => Color::Magenta,

@@ -1,8 +1,8 @@
-//! How fast tokens come.
+//! The rate at which tokens arrive.
 
 use std::time::Duration;
 
-/// Counts deltas, which most servers send one a token, from the first to the last or to now.
+/// Counts deltas from the first one on. Most servers send one delta for each token.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rate {
     tokens: u32,
@@ -10,26 +10,27 @@ pub(super) struct Rate {
     end: Option<Duration>,
 }
 
-/// A time too short to tell a rate: a recording is read in no time.
-const SHORTEST: Duration = Duration::from_millis(100);
+/// The shortest time that has a rate. A recording arrives almost at once, and its rate would be meaningless.
+const MIN_TIME: Duration = Duration::from_millis(100);
 
 impl Rate {
-    /// A delta has come.
-    pub(super) fn count(&mut self, at: Duration) {
+    /// Counts a delta.
+    pub(super) fn count(&mut self, now: Duration) {
         self.tokens = self.tokens.saturating_add(1);
-        self.first.get_or_insert(at);
+        self.first.get_or_insert(now);
     }
 
-    /// No more will come.
-    pub(super) fn stop(&mut self, at: Duration) {
-        self.end.get_or_insert(at);
+    /// Stops the clock: no more deltas will arrive.
+    pub(super) fn stop(&mut self, now: Duration) {
+        self.end.get_or_insert(now);
     }
 
-    /// Tokens a second, once that can be told.
+    /// The tokens per second, if there are enough of them.
     pub(super) fn per_second(&self, now: Duration) -> Option<f64> {
         let time = self.end.unwrap_or(now).checked_sub(self.first?)?;
-        let more = self.tokens.checked_sub(1).filter(|&more| more > 0)?; // the first one came at the start of that time
-        (time >= SHORTEST).then(|| f64::from(more) / time.as_secs_f64())
+        // The first token starts the clock, so only those after it belong to the time.
+        let tokens = self.tokens.checked_sub(1).filter(|&tokens| tokens > 0)?;
+        (time >= MIN_TIME).then(|| f64::from(tokens) / time.as_secs_f64())
     }
 }
 
@@ -38,20 +39,24 @@ mod tests {
     use super::{Duration, Rate};
 
     #[test]
-    fn the_rate_is_that_from_the_first_delta_on() {
-        let at = Duration::from_millis;
+    fn the_rate_counts_from_the_first_delta() {
+        let millis = Duration::from_millis;
         let mut rate = Rate::default();
-        assert_eq!(rate.per_second(at(900)), None);
-        rate.count(at(1000));
-        assert_eq!(rate.per_second(at(1500)), None, "one token has no rate");
-        rate.count(at(1050));
-        assert_eq!(rate.per_second(at(1050)), None, "nor has so short a time");
+        assert_eq!(rate.per_second(millis(900)), None);
+        rate.count(millis(1000));
+        assert_eq!(rate.per_second(millis(1500)), None, "one token has no rate");
+        rate.count(millis(1050));
+        assert_eq!(
+            rate.per_second(millis(1050)),
+            None,
+            "a short time has no rate"
+        );
         for k in 2..=10 {
-            rate.count(at(1000 + k * 50));
+            rate.count(millis(1000 + k * 50));
         }
-        assert_eq!(rate.per_second(at(1500)), Some(20.0));
-        assert_eq!(rate.per_second(at(2000)), Some(10.0));
-        rate.stop(at(1500));
-        assert_eq!(rate.per_second(at(9000)), Some(20.0));
+        assert_eq!(rate.per_second(millis(1500)), Some(20.0));
+        assert_eq!(rate.per_second(millis(2000)), Some(10.0));
+        rate.stop(millis(1500));
+        assert_eq!(rate.per_second(millis(9000)), Some(20.0));
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal while the live view has it, and its way back, whatever happens.
+//! The terminal while the live view uses it. It is restored in every case, even after a panic.
 
 use std::{
     io::{self, Stdout, Write as _},
@@ -21,33 +21,35 @@ use ratatui::{Terminal, backend::CrosstermBackend};
 
 use super::view::View;
 
-/// Whether the live view has the terminal.
+/// Whether the live view uses the terminal. It is global because the panic hook and Ctrl-C restore the terminal too.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
-/// The alternate screen. Dropping it, a panic on any thread and [`leave`] give the terminal back.
+/// The alternate screen. Dropping it, a panic on any thread and [`restore_terminal`] restore the terminal.
 #[derive(Debug)]
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
-    /// The keys, if a terminal has them: the standard input may be the stream, and there may be no other.
+    /// The keys, if there is a terminal to read them from. The standard input may be the stream, and the process may have no
+    /// controlling terminal.
     pub(super) keys: Option<EventStream>,
 }
 
 impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
-        leave_on_panic();
+        restore_on_panic();
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        // Set before the first escape sequence is written, so that a panic or signal right after it restores the terminal.
         OPEN.store(true, Ordering::SeqCst);
         let mut screen = Self {
             terminal,
             keys: None,
         };
         execute!(io::stdout(), EnterAlternateScreen, Hide)?;
-        // A terminal that cannot be made raw gives no keys, and the stream of keys would panic.
+        // Without a terminal to read keys from, raw mode fails, and `EventStream::new` would panic.
         screen.keys = enable_raw_mode().is_ok().then(EventStream::new);
         Ok(screen)
     }
 
-    /// Draws the view, unless the terminal was given back meanwhile.
+    /// Draws the view, unless the terminal has been restored.
     pub(super) fn draw(&mut self, view: &mut View) -> io::Result<()> {
         if is_open() {
             self.terminal.draw(|frame| view.draw(frame))?;
@@ -58,13 +60,13 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        leave();
+        restore_terminal();
     }
 }
 
-/// Whether there is a screen that can be drawn on.
+/// Whether the terminal can show the view.
 pub(super) fn is_possible() -> bool {
-    // A dumb terminal has no screen to draw on, and some that are none say that they have no room.
+    // A dumb terminal has no alternate screen, and some outputs that claim to be a terminal report a size of zero.
     std::env::var_os("TERM").is_none_or(|term| term != "dumb")
         && size().is_ok_and(|(columns, rows)| columns > 0 && rows > 0)
 }
@@ -73,26 +75,27 @@ pub(super) fn is_open() -> bool {
     OPEN.load(Ordering::SeqCst)
 }
 
-/// Gives the terminal back as it was, once.
-pub(crate) fn leave() {
+/// Restores the terminal. Further calls do nothing.
+pub(crate) fn restore_terminal() {
+    // The swap lets only one caller write the sequences: a panic and Ctrl-C may come at the same time.
     if !OPEN.swap(false, Ordering::SeqCst) {
         return;
     }
     let mut out = io::stdout();
-    // A terminal that is gone needs nothing.
-    let _gone: io::Result<()> = execute!(out, LeaveAlternateScreen, Show);
-    let _gone: io::Result<()> = out.flush();
-    let _cooked: io::Result<()> = disable_raw_mode();
+    // Errors mean that the terminal has been closed, and then there is nothing to restore.
+    let _closed: io::Result<()> = execute!(out, LeaveAlternateScreen, Show);
+    let _closed: io::Result<()> = out.flush();
+    let _closed: io::Result<()> = disable_raw_mode();
 }
 
-/// A panic is told on the ordinary screen, where it stays.
-fn leave_on_panic() {
+/// Restores the terminal before a panic is reported, because a message on the alternate screen would vanish with it.
+fn restore_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let tell = panic::take_hook();
+        let previous_hook = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            leave();
-            tell(panic);
+            restore_terminal();
+            previous_hook(panic);
         }));
     });
 }

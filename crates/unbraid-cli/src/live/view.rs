@@ -1,4 +1,4 @@
-//! The whole picture: a title, the choices, and a status line. It knows neither the terminal nor the clock.
+//! The content of the screen: a title, the panes, and a status line. It depends on neither the terminal nor the clock.
 
 use std::time::Duration;
 
@@ -18,117 +18,125 @@ use super::{
 };
 use crate::printable::printable;
 
-/// What is seen of a completion, and what was asked for by keys.
+/// The visible state of a completion, and the state that keys have changed.
 #[derive(Debug)]
 pub(super) struct View {
     title: String,
-    /// By index.
+    /// Sorted by the index of the choice.
     panes: Vec<Pane>,
     selected: usize,
-    /// The selected choice has all the room.
+    /// Whether the selected pane fills the screen.
     zoomed: bool,
-    /// The first row of the grid that is shown.
-    first: usize,
-    /// Choices that were shown when it was drawn last.
-    shown: usize,
+    /// The first visible row of the grid.
+    first_row: usize,
+    /// The number of visible panes in the last frame.
+    visible: usize,
     rate: Rate,
     now: Duration,
-    /// How the stream closed.
+    /// The name of the stream's end.
     closed: Option<&'static str>,
-    keys: Keys,
+    keys: KeyUse,
 }
 
-/// What keys have done so far.
+/// Whether keys have been used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keys {
-    /// There are none.
+enum KeyUse {
+    /// There is no keyboard.
     Absent,
-    Untouched,
+    Unused,
     Used,
 }
 
-/// What a key means to whoever shows the view.
+/// What the loop must do after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pressed {
+pub(super) enum KeyAction {
     Quit,
-    Seen,
-    Unknown,
+    Redraw,
+    Ignore,
 }
 
 impl View {
-    pub(super) fn new(title: &str, keys: bool) -> Self {
+    pub(super) fn new(title: &str, has_keys: bool) -> Self {
         Self {
             title: printable(title),
             panes: Vec::new(),
             selected: 0,
             zoomed: false,
-            first: 0,
-            shown: 0,
+            first_row: 0,
+            visible: 0,
             rate: Rate::default(),
             now: Duration::ZERO,
             closed: None,
-            keys: if keys { Keys::Untouched } else { Keys::Absent },
+            keys: if has_keys {
+                KeyUse::Unused
+            } else {
+                KeyUse::Absent
+            },
         }
     }
 
-    /// Whether somebody scrolled or chose, and so may be reading.
+    /// Whether the user has scrolled or selected a pane, and so may still be reading.
     pub(super) fn is_used(&self) -> bool {
-        self.keys == Keys::Used
+        self.keys == KeyUse::Used
     }
 
-    /// So much time has passed.
+    /// Sets the time since the start. It stops when the stream is over.
     pub(super) fn tick(&mut self, now: Duration) {
         if self.closed.is_none() {
             self.now = now;
         }
     }
 
-    /// Takes the next event of a choice or of the stream, which was seen at this time.
-    pub(super) fn apply(&mut self, stamped: &Sequenced, at: Duration) {
-        let Some(index) = stamped.choice else {
-            return; // usage and warnings are told in the summary
+    /// Applies the next event of a choice or of the stream, which arrived at `now`.
+    pub(super) fn apply(&mut self, event: &Sequenced, now: Duration) {
+        let Some(index) = event.choice else {
+            return; // the summary reports usage and warnings
         };
         if let Event::Content(_)
         | Event::Reasoning(_)
         | Event::Refusal(_)
         | Event::ToolCallStart { .. }
-        | Event::ToolCallArguments { .. } = stamped.event
+        | Event::ToolCallArguments { .. } = event.event
         {
-            self.rate.count(at);
+            self.rate.count(now);
         }
-        self.pane(index).apply(&stamped.event, at);
+        self.pane(index).apply(&event.event, now);
     }
 
-    /// The stream is over; it closed like this.
-    pub(super) fn close(&mut self, how: &'static str, at: Duration) {
-        self.tick(at);
-        self.rate.stop(at);
-        self.closed.get_or_insert(how);
+    /// Ends the stream, with the name of its end.
+    pub(super) fn close(&mut self, end: &'static str, now: Duration) {
+        self.tick(now);
+        self.rate.stop(now);
+        self.closed.get_or_insert(end);
     }
 
-    /// The choice with this index, in its place among the others; the selected choice stays selected.
+    /// Returns the pane of a choice, and inserts it if it is new. The selected choice stays selected.
     fn pane(&mut self, index: ChoiceIndex) -> &mut Pane {
-        let at = match self.panes.binary_search_by_key(&index, |pane| pane.index) {
-            Ok(at) => at,
-            Err(at) => {
-                let moves = at <= self.selected && self.is_used();
+        let found = self.panes.binary_search_by_key(&index, |pane| pane.index);
+        let position = match found {
+            Ok(position) => position,
+            Err(position) => {
+                // Before the first key no pane is marked, so the selection stays on the first pane.
+                let moves = position <= self.selected && self.is_used();
                 self.selected += usize::from(moves);
-                self.panes.insert(at, Pane::new(index));
-                at
+                self.panes.insert(position, Pane::new(index));
+                position
             }
         };
-        self.panes.get_mut(at).expect("found or inserted above")
+        self.panes
+            .get_mut(position)
+            .expect("found or inserted above")
     }
 
-    /// Does what a key asks for.
-    pub(super) fn press(&mut self, key: KeyEvent) -> Pressed {
+    /// Handles a key.
+    pub(super) fn press(&mut self, key: KeyEvent) -> KeyAction {
         if key.kind == KeyEventKind::Release {
-            return Pressed::Unknown;
+            return KeyAction::Ignore;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('c') if control => return Pressed::Quit,
-            KeyCode::Char('q') => return Pressed::Quit,
+            KeyCode::Char('c') if control => return KeyAction::Quit,
+            KeyCode::Char('q') => return KeyAction::Quit,
             KeyCode::Up | KeyCode::Char('k') => self.scroll(Scroll::Up),
             KeyCode::Down | KeyCode::Char('j') => self.scroll(Scroll::Down),
             KeyCode::PageUp => self.scroll(Scroll::PageUp),
@@ -139,14 +147,14 @@ impl View {
             KeyCode::BackTab | KeyCode::Left => self.select(self.panes.len().saturating_sub(1)),
             KeyCode::Enter => self.zoomed = !self.zoomed,
             KeyCode::Esc => self.zoomed = false,
-            _ => return Pressed::Unknown,
+            _ => return KeyAction::Ignore,
         }
-        self.keys = Keys::Used;
-        Pressed::Seen
+        self.keys = KeyUse::Used;
+        KeyAction::Redraw
     }
 
     fn select(&mut self, step: usize) {
-        // The first key shows which choice is selected.
+        // The first key only shows which pane is selected.
         if self.is_used() && !self.panes.is_empty() {
             self.selected = (self.selected + step) % self.panes.len();
         }
@@ -177,13 +185,13 @@ impl View {
             vec![(self.selected, area)]
         } else {
             let grid = Grid::new(area, self.panes.len());
-            self.first = grid.scrolled(self.first, self.selected);
-            grid.cells(self.first)
+            self.first_row = grid.scroll_to(self.first_row, self.selected);
+            grid.cells(self.first_row)
         };
-        self.shown = cells.len();
-        for (at, cell) in cells {
-            let selected = at == self.selected && self.is_used();
-            if let Some(pane) = self.panes.get_mut(at) {
+        self.visible = cells.len();
+        for (position, cell) in cells {
+            let selected = position == self.selected && self.is_used();
+            if let Some(pane) = self.panes.get_mut(position) {
                 pane.draw(frame, cell, selected, self.now);
             }
         }
@@ -194,7 +202,7 @@ impl View {
         frame.buffer_mut().set_style(area, style);
         let help = Line::raw(self.help()).right_aligned();
         let status = Line::raw(self.status());
-        // The help is what can be done without.
+        // If there is no room for both, the status is more important.
         if status.width() + help.width() < area.width.into() {
             frame.render_widget(help, area);
         }
@@ -207,21 +215,21 @@ impl View {
         let s = if all == 1 { "" } else { "s" };
         let choices = match self.closed {
             None => format!(" {open} of {all} choice{s} open"),
-            Some(how) => format!(" {all} choice{s}, stream {how}"),
+            Some(end) => format!(" {all} choice{s}, stream {end}"),
         };
-        let shown = match self.shown {
-            shown if shown < all => format!("  {shown} shown"),
+        let visible = match self.visible {
+            visible if visible < all => format!("  {visible} shown"),
             _ => String::new(),
         };
         let rate = self.rate.per_second(self.now);
         let rate = rate.map_or_else(String::new, |rate| format!("  {rate:.0} tokens/s"));
-        format!("{choices}{shown}{rate}  {:.1} s", self.now.as_secs_f64())
+        format!("{choices}{visible}{rate}  {:.1} s", self.now.as_secs_f64())
     }
 
     fn help(&self) -> &'static str {
         match self.keys {
-            Keys::Absent => "",
-            Keys::Untouched | Keys::Used => {
+            KeyUse::Absent => "",
+            KeyUse::Unused | KeyUse::Used => {
                 "tab choice  \u{2191}\u{2193} scroll  enter zoom  q quit "
             }
         }

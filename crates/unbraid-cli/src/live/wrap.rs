@@ -1,4 +1,4 @@
-//! A text that grows, wrapped into rows of a terminal. Only what is new is wrapped, and no row commands the terminal.
+//! Wraps a growing text into rows of a terminal. Only the new text is wrapped, and rows are safe to print.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -9,39 +9,39 @@ use crate::printable::printable;
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     width: usize,
-    /// Bytes of the text that were wrapped.
-    seen: usize,
+    /// How many bytes of the text have been wrapped.
+    wrapped: usize,
     rows: Vec<Row>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
-    /// The byte of the text that it begins with.
+    /// The offset in the text at which the row begins.
     pub(super) start: usize,
     pub(super) text: String,
 }
 
 impl Rows {
-    /// Wraps what was added to the text since the last time, or all of it if the width is another.
+    /// Wraps the text that was added since the last call, or all of it if the width has changed.
     pub(super) fn update(&mut self, text: &str, width: usize) {
-        if width != self.width || text.len() < self.seen {
+        if width != self.width || text.len() < self.wrapped {
             self.rows.clear();
             self.width = width;
-        } else if text.len() == self.seen {
+        } else if text.len() == self.wrapped {
             return;
         }
-        self.seen = text.len();
-        // The last row may go on; the ones before it are full, whatever follows.
+        self.wrapped = text.len();
+        // The last row may continue. Those before it are final: further text never changes how they were filled.
         let mut start = self.rows.pop().map_or(0, |row| row.start);
         while let Some(rest) = text.get(start..).filter(|rest| !rest.is_empty()) {
-            let (row, taken) = row(rest, width);
+            let (row, length) = first_row(rest, width);
             self.rows.push(Row { start, text: row });
-            start += taken;
+            start += length;
         }
     }
 
-    /// The text is another one from now on.
-    pub(super) fn forget(&mut self) {
+    /// Discards all rows, because the text has been replaced.
+    pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 
@@ -53,80 +53,80 @@ impl Rows {
         self.rows.get(row)
     }
 
-    /// The row in which a byte of the text stands.
+    /// The row that contains a byte of the text.
     pub(super) fn row_of(&self, byte: usize) -> usize {
-        let behind = self.rows.partition_point(|row| row.start <= byte);
-        behind.saturating_sub(1)
+        let after = self.rows.partition_point(|row| row.start <= byte);
+        after.saturating_sub(1)
     }
 }
 
-/// The first row of a text, and how many bytes of the text it takes.
-fn row(text: &str, width: usize) -> (String, usize) {
-    let mut shown = String::new();
+/// Returns the first row of a text, and how many bytes of the text it consumes.
+fn first_row(text: &str, width: usize) -> (String, usize) {
+    let mut row = String::new();
     let mut column = 0;
-    let mut gap = None;
-    for (at, grapheme) in text.grapheme_indices(true) {
-        let behind = at + grapheme.len();
+    let mut last_space = None;
+    for (offset, grapheme) in text.grapheme_indices(true) {
+        let after = offset + grapheme.len();
         if matches!(grapheme, "\n" | "\r\n") {
-            return (shown, behind);
+            return (row, after);
         }
-        let piece = piece(grapheme, column);
-        let wide = piece.width();
-        if column + wide > width && column > 0 {
+        let displayed = displayed(grapheme, column);
+        let columns = displayed.width();
+        if column + columns > width && column > 0 {
             if grapheme == " " {
-                return (shown, behind);
+                return (row, after);
             }
-            let (kept, taken) = gap.unwrap_or((shown.len(), at));
-            shown.truncate(kept);
-            return (shown, taken);
+            let (row_len, consumed) = last_space.unwrap_or((row.len(), offset));
+            row.truncate(row_len);
+            return (row, consumed);
         }
-        // An indentation is no gap: a row of nothing but white space would stand before its word.
-        if grapheme == " " && !shown.trim_start().is_empty() {
-            gap = Some((shown.len(), behind));
+        // A row is never cut in its indentation: that would leave a row of white space before a long word.
+        if grapheme == " " && !row.trim_start().is_empty() {
+            last_space = Some((row.len(), after));
         }
-        shown.push_str(&piece);
-        column += wide;
+        row.push_str(&displayed);
+        column += columns;
     }
-    (shown, text.len())
+    (row, text.len())
 }
 
-/// What is shown of a grapheme.
-fn piece(grapheme: &str, column: usize) -> String {
+/// The characters that show a grapheme in this column.
+fn displayed(grapheme: &str, column: usize) -> String {
     if grapheme == "\t" {
         return " ".repeat(TAB - column % TAB);
     }
-    // Marks pile up on one letter without end; a terminal shows a few of them.
-    let some: String = grapheme.chars().take(MAX_CHARS).collect();
-    printable(&some)
+    // A grapheme can have any number of combining marks, but a terminal shows only a few of them.
+    let shortened: String = grapheme.chars().take(MAX_CHARS).collect();
+    printable(&shortened)
 }
 
 const TAB: usize = 4;
 
-/// Characters of one grapheme; a family of emoji has seven, and a flag of a region as many.
+/// How many characters of one grapheme are shown. An emoji of a family and the flag of a region have seven.
 const MAX_CHARS: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::Rows;
 
-    /// Wraps a text, added to in pieces of every size.
+    /// Wraps a text that grows in chunks of every size.
     #[track_caller]
     fn check(width: usize, text: &str, expected: &[&str]) {
         let chars: Vec<char> = text.chars().collect();
         for size in 1..=chars.len() {
             let mut rows = Rows::default();
-            let mut so_far = String::new();
-            for piece in chars.chunks(size) {
-                so_far.extend(piece);
-                rows.update(&so_far, width);
+            let mut received = String::new();
+            for chunk in chars.chunks(size) {
+                received.extend(chunk);
+                rows.update(&received, width);
             }
             let rows: Vec<&str> = rows.rows.iter().map(|row| row.text.as_str()).collect();
-            assert_eq!(rows, expected, "in pieces of {size}");
+            assert_eq!(rows, expected, "in chunks of {size}");
         }
     }
 
     #[test]
-    fn words_stay_whole() {
+    fn words_are_not_cut() {
         check(9, "one two three four", &["one two", "three", "four"]);
         check(7, "one two three", &["one two", "three"]);
         check(5, "abcdefgh ij", &["abcde", "fgh", "ij"]);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_where_the_text_says() {
+    fn line_ends_begin_a_new_row() {
         check(9, "a\n\nb\r\nc", &["a", "", "b", "c"]);
         check(3, "abc\nd", &["abc", "d"]);
     }
@@ -145,21 +145,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_commands_the_terminal() {
+    fn control_characters_are_escaped() {
         check(
             40,
             "a\u{1b}[2Jb\u{9b}\u{202e}",
             &["a\\u{1b}[2Jb\\u{9b}\\u{202e}"],
         );
         check(8, "\tx\ty", &["    x   ", "y"]);
-        let pile = format!("a{}", "\u{301}".repeat(1000));
+        let marks = format!("a{}", "\u{301}".repeat(1000));
         let mut rows = Rows::default();
-        rows.update(&pile, 8);
+        rows.update(&marks, 8);
         assert!(rows.rows[0].text.len() < 64);
     }
 
     #[test]
-    fn another_width_wraps_again() {
+    fn a_new_width_wraps_all_text_again() {
         let mut rows = Rows::default();
         rows.update("one two", 3);
         assert_eq!((rows.len(), rows.row_of(5)), (2, 1));

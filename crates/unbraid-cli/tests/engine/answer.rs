@@ -1,4 +1,4 @@
-//! What counts of an answer: the choices by index. Ids, times and the order of chunks differ from run to run.
+//! The comparable part of an answer: its choices by index. Ids, times and the order of chunks differ from run to run.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,31 @@ use serde_json::Value;
 use unbraid::{Choice, Completions};
 
 /// The choices by index.
-pub(crate) type Answer = BTreeMap<u64, Said>;
+pub(crate) type Answer = BTreeMap<u64, ChoiceContent>;
 
-/// One choice.
+/// The content of one choice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ChoiceContent {
     pub(crate) text: String,
     pub(crate) reasoning: String,
-    /// Name and arguments of each.
+    /// The name and the arguments of each call.
     pub(crate) calls: Vec<(String, String)>,
     pub(crate) finish: Option<String>,
 }
 
-/// A whole response: from a server, from `unbraid collect`, or from another client.
+/// Reads a response that is not streamed: of a server, of `unbraid collect`, or of another client.
 #[track_caller]
-pub(crate) fn of_response(response: &Value) -> Answer {
+pub(crate) fn from_response(response: &Value) -> Answer {
     let choices = response["choices"].as_array();
     let choices = choices.unwrap_or_else(|| panic!("no choices: {response}"));
     let index = |choice: &Value| choice["index"].as_u64().unwrap();
     choices
         .iter()
-        .map(|choice| (index(choice), said(choice)))
+        .map(|choice| (index(choice), content(choice)))
         .collect()
 }
 
-fn said(choice: &Value) -> Said {
+fn content(choice: &Value) -> ChoiceContent {
     let message = match &choice["message"] {
         Value::Null => choice,
         message => message,
@@ -40,18 +40,18 @@ fn said(choice: &Value) -> Said {
         found.unwrap_or_default().to_owned()
     };
     let calls = message["tool_calls"].as_array().into_iter().flatten();
-    let mut said = Said {
+    let mut content = ChoiceContent {
         text: first(["content", "text"]),
         reasoning: first(["reasoning_content", "reasoning"]),
         calls: calls.map(call).collect(),
         finish: choice["finish_reason"].as_str().map(str::to_owned),
     };
-    if said.finish.as_deref() == Some("length") {
-        // Half a character at the cut: the engine streams nothing of it, but puts this into a whole response.
-        let whole = said.text.trim_end_matches(char::REPLACEMENT_CHARACTER);
-        said.text.truncate(whole.len());
+    if content.finish.as_deref() == Some("length") {
+        // The engine replaces half a character at the cut in this response, but does not stream it.
+        let kept = content.text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        content.text.truncate(kept.len());
     }
-    said
+    content
 }
 
 fn call(call: &Value) -> (String, String) {
@@ -59,47 +59,47 @@ fn call(call: &Value) -> (String, String) {
     (part("name"), part("arguments"))
 }
 
-/// What the handles tell while the stream runs, each choice read by itself.
-pub(crate) async fn of_handles(completions: &Completions) -> Answer {
+/// Reads the handles while the stream runs, each choice in its own task.
+pub(crate) async fn from_handles(completions: &Completions) -> Answer {
     let mut choices = completions.choices();
     let mut readers = Vec::new();
     while let Some(choice) = choices.next().await {
-        readers.push(tokio::spawn(of_choice(choice.unwrap())));
+        readers.push(tokio::spawn(from_choice(choice.unwrap())));
     }
     let mut answer = Answer::new();
     for reader in readers {
-        let (index, said) = reader.await.unwrap();
-        let twice = answer.insert(index, said);
-        assert_eq!(twice, None, "choice {index} came twice");
+        let (index, content) = reader.await.unwrap();
+        let duplicate = answer.insert(index, content);
+        assert_eq!(duplicate, None, "choice {index} appeared twice");
     }
     answer
 }
 
-async fn of_choice(choice: Choice) -> (u64, Said) {
-    let mut said = Said::default();
-    let mut content = choice.content();
-    while let Some(piece) = content.next().await {
-        said.text.push_str(&piece.unwrap());
+async fn from_choice(choice: Choice) -> (u64, ChoiceContent) {
+    let mut content = ChoiceContent::default();
+    let mut text = choice.content();
+    while let Some(delta) = text.next().await {
+        content.text.push_str(&delta.unwrap());
     }
     let mut reasoning = choice.reasoning();
-    while let Some(piece) = reasoning.next().await {
-        said.reasoning.push_str(&piece.unwrap());
+    while let Some(delta) = reasoning.next().await {
+        content.reasoning.push_str(&delta.unwrap());
     }
     let mut calls = choice.tool_calls();
     while let Some(call) = calls.next().await {
         let call = call.unwrap();
         let mut arguments = String::new();
-        let mut pieces = call.arguments();
-        while let Some(piece) = pieces.next().await {
-            arguments.push_str(&piece.unwrap());
+        let mut fragments = call.arguments();
+        while let Some(fragment) = fragments.next().await {
+            arguments.push_str(&fragment.unwrap());
         }
-        said.calls.push((call.name().to_string(), arguments));
+        content.calls.push((call.name().to_string(), arguments));
     }
     let finished = choice.finished().await.unwrap();
-    assert_eq!(said.text, finished.message.content);
-    assert_eq!(said.reasoning, finished.message.reasoning);
-    said.finish = finished
+    assert_eq!(content.text, finished.message.content);
+    assert_eq!(content.reasoning, finished.message.reasoning);
+    content.finish = finished
         .finish_reason
         .map(|reason| reason.as_str().to_owned());
-    (u64::from(choice.index().0), said)
+    (u64::from(choice.index().0), content)
 }

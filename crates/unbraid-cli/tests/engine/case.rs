@@ -1,24 +1,24 @@
-//! What is asked, and what has to hold of every answer to it.
+//! The requests of the tests, and the property that each of them is meant to show.
 
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Said};
+use crate::answer::{Answer, ChoiceContent};
 
-/// One request, with a seed in it: the choices of every answer to it are the same.
+/// One request. Its seed makes the choices of every answer equal.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) request: Value,
-    /// What was to be tried, seen in the answer. Not every seed shows it, but one of the cases with this name does.
+    /// Whether an answer shows what the case is for. Not every seed shows it, but at least one case of each kind must.
     pub(crate) shows: fn(&Answer) -> bool,
 }
 
 impl Case {
     fn new(name: &str, seed: u64, n: u64, fields: Value, shows: fn(&Answer) -> bool) -> Self {
         let mut request = request(seed, n);
-        let chat = fields.get("prompt").is_none();
+        let is_chat = fields.get("prompt").is_none();
         let object = request.as_object_mut().unwrap();
-        if chat {
+        if is_chat {
             object.insert("messages".into(), question());
         }
         object.extend(fields.as_object().unwrap().clone());
@@ -45,14 +45,14 @@ impl Case {
         self.request["n"].as_u64().unwrap()
     }
 
-    /// What it is called but for its seed and its `n`.
+    /// The name without the seed and `n`.
     pub(crate) fn kind(&self) -> &str {
         self.name
             .split_once("-n")
             .map_or(&self.name, |(kind, _)| kind)
     }
 
-    /// Whether the server counts tokens; for a text completion this one does unasked.
+    /// Whether the server counts tokens. For a text completion this engine always does.
     pub(crate) fn counts(&self) -> bool {
         self.request["stream_options"]["include_usage"] != false
     }
@@ -63,7 +63,7 @@ pub(crate) fn chat(name: &str, seed: u64, n: u64, fields: Value) -> Case {
     Case::new(name, seed, n, fields, |_| true)
 }
 
-/// An answer without end.
+/// A request for an endless answer.
 pub(crate) fn endless(n: u64) -> Value {
     chat(
         "endless",
@@ -77,18 +77,24 @@ pub(crate) fn endless(n: u64) -> Value {
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for n in [1, 2, 4, 8] {
-        cases.push(Case::new("chat", n, n, json!({}), several));
+        cases.push(Case::new("chat", n, n, json!({}), different_choices));
         cases.push(chat("uncounted", 20 + n, n, uncounted()));
-        cases.push(Case::new("text", n, n, prompt(), several));
+        cases.push(Case::new("text", n, n, prompt(), different_choices));
     }
     for seed in 1..=3 {
         for n in [4, 8] {
-            cases.push(Case::new("tools", seed, n, tools("auto"), parallel_in_some));
-            cases.push(Case::new("reasoning", seed, n, reasoning(), thoughts));
+            cases.push(Case::new(
+                "tools",
+                seed,
+                n,
+                tools("auto"),
+                parallel_calls_in_some,
+            ));
+            cases.push(Case::new("reasoning", seed, n, reasoning(), all_reasoning));
         }
         let required = tools("required");
         cases.push(Case::new("required", seed, 3, required, |a| {
-            a.values().all(|said| !said.calls.is_empty())
+            a.values().all(|choice| !choice.calls.is_empty())
         }));
         cases.push(Case::new(
             "tools-cut",
@@ -97,7 +103,7 @@ pub(crate) fn all() -> Vec<Case> {
             cut(tools("auto"), 9),
             |a| {
                 a.values()
-                    .any(|said| is_cut(said) && !said.calls.is_empty())
+                    .any(|choice| is_cut(choice) && !choice.calls.is_empty())
             },
         ));
         cases.push(Case::new("cut", seed, 8, json!({ "max_tokens": 7 }), |a| {
@@ -108,8 +114,9 @@ pub(crate) fn all() -> Vec<Case> {
         }));
         let stop = json!({ "stop": [" harbour", "."] });
         cases.push(Case::new("stop", seed, 4, stop, |a| {
-            let stopped =
-                |said: &Said| !said.text.contains(['.']) && !said.text.contains(" harbour");
+            let stopped = |choice: &ChoiceContent| {
+                !choice.text.contains(['.']) && !choice.text.contains(" harbour")
+            };
             a.values().all(stopped)
         }));
     }
@@ -122,14 +129,15 @@ pub(crate) fn all() -> Vec<Case> {
     let timed = json!({ "timings_per_token": true, "return_progress": true });
     cases.push(chat("timed", 1, 4, timed));
     cases.push(Case::new("object", 1, 3, object(), |a| {
-        let is_object =
-            |said: &Said| serde_json::from_str(&said.text).is_ok_and(|v: Value| v.is_object());
+        let is_object = |choice: &ChoiceContent| {
+            serde_json::from_str(&choice.text).is_ok_and(|v: Value| v.is_object())
+        };
         a.values().any(is_object)
     }));
     cases
 }
 
-/// All that makes an answer depend on its seed alone.
+/// The fields that make an answer depend only on its seed.
 fn request(seed: u64, n: u64) -> Value {
     json!({
         "model": "tiny", "n": n, "seed": seed, "max_tokens": 160,
@@ -142,7 +150,7 @@ fn question() -> Value {
     json!([{ "role": "user", "content": "How is the wind?" }])
 }
 
-/// It ends in a space, behind which the model begins a sentence.
+/// A prompt that ends in a space, after which the model begins a sentence.
 fn prompt() -> Value {
     json!({ "prompt": "Of the harbour: " })
 }
@@ -197,22 +205,23 @@ fn object() -> Value {
     json!({ "response_format": format })
 }
 
-/// Different choices, and characters that lie in two tokens.
-fn several(answer: &Answer) -> bool {
-    let texts: std::collections::BTreeSet<&str> = answer.values().map(|said| &*said.text).collect();
+/// Whether the choices differ, and have characters that span two tokens.
+fn different_choices(answer: &Answer) -> bool {
+    let texts: std::collections::BTreeSet<&str> =
+        answer.values().map(|choice| &*choice.text).collect();
     texts.len() > answer.len() / 2 && texts.iter().any(|text| !text.is_ascii())
 }
 
-fn parallel_in_some(answer: &Answer) -> bool {
-    let calls = |count: fn(usize) -> bool| answer.values().any(|said| count(said.calls.len()));
+fn parallel_calls_in_some(answer: &Answer) -> bool {
+    let calls = |count: fn(usize) -> bool| answer.values().any(|choice| count(choice.calls.len()));
     calls(|calls| calls == 0) && calls(|calls| calls > 1)
 }
 
-fn thoughts(answer: &Answer) -> bool {
-    let both = |said: &Said| !said.reasoning.is_empty() && !said.text.is_empty();
+fn all_reasoning(answer: &Answer) -> bool {
+    let both = |choice: &ChoiceContent| !choice.reasoning.is_empty() && !choice.text.is_empty();
     answer.values().all(both)
 }
 
-fn is_cut(said: &Said) -> bool {
-    said.finish.as_deref() == Some("length")
+fn is_cut(choice: &ChoiceContent) -> bool {
+    choice.finish.as_deref() == Some("length")
 }

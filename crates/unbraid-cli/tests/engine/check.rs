@@ -1,4 +1,4 @@
-//! What is checked of any server that gives the same answer to the same request.
+//! Checks of any server that gives the same answer to the same request.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -12,44 +12,44 @@ use crate::{
     client, http,
 };
 
-/// Asks once for a whole response and twice for a stream: the choices are the same, however they come.
+/// Requests one response that is not streamed and two streams, and checks that their choices are equal.
 pub(crate) async fn check(base_url: &str, case: &Case) -> (Answer, Bytes) {
-    let whole = http::post(base_url, case.path(), &case.request).await;
-    let expected = answer::of_response(&whole.json());
+    let response = http::post(base_url, case.path(), &case.request).await;
+    let expected = answer::from_response(&response.json());
     assert_eq!(expected.len() as u64, case.n(), "{}", case.name);
 
-    handles(base_url, case, &expected).await;
-    let bytes = streamed(base_url, case).await;
+    check_handles(base_url, case, &expected).await;
+    let bytes = stream(base_url, case).await;
     let mut demux = Demux::new(Config::default());
     demux.feed(&bytes);
     demux.finish();
-    let found = answer::of_response(&demux.aggregate());
+    let found = answer::from_response(&demux.aggregate());
     assert_eq!(found, expected, "{}", case.name);
     assert!(matches!(demux.closed(), Some(Ok(()))), "{}", case.name);
     assert_eq!(demux.warnings(), [], "{}", case.name);
-    counted(case, &demux.usage(), &bytes);
+    check_usage(case, &demux.usage(), &bytes);
     (expected, bytes)
 }
 
-async fn handles(base_url: &str, case: &Case, expected: &Answer) {
+async fn check_handles(base_url: &str, case: &Case, expected: &Answer) {
     let request = Request::from_value(case.request.clone()).unwrap();
     let completions = client(base_url).send(&request).await.unwrap();
-    let found = answer::of_handles(&completions).await;
+    let found = answer::from_handles(&completions).await;
     assert_eq!(&found, expected, "{}", case.name);
     completions.closed().await.unwrap();
     assert_eq!(completions.warnings(), [], "{}", case.name);
 }
 
-/// The stream as the server sends it.
-pub(crate) async fn streamed(base_url: &str, case: &Case) -> Bytes {
+/// The bytes of the stream.
+async fn stream(base_url: &str, case: &Case) -> Bytes {
     let request = Request::from_value(case.request.clone()).unwrap();
     let answer = http::post(base_url, case.path(), &request.body()).await;
     assert_eq!(answer.status, 200, "{}", case.name);
     answer.bytes
 }
 
-/// The usage, against a plain reading of the stream: this engine counts each choice in an event of its own.
-fn counted(case: &Case, usage: &Usage, bytes: &[u8]) {
+/// Checks the usage against the events of the stream. This engine reports each choice in a separate event.
+fn check_usage(case: &Case, usage: &Usage, bytes: &[u8]) {
     let reported: Vec<u64> = events(bytes)
         .iter()
         .filter_map(|event| event["usage"]["completion_tokens"].as_u64())
@@ -67,11 +67,11 @@ fn counted(case: &Case, usage: &Usage, bytes: &[u8]) {
     assert_eq!(reported.len() as u64, case.n(), "{}", case.name);
     assert_eq!(usage.completion_tokens, Some(sum), "{}", case.name);
     if case.n() > 1 {
-        let mut apart: Vec<u64> = usage.per_choice.iter().map(|(_, tokens)| *tokens).collect();
+        let mut per_choice: Vec<u64> = usage.per_choice.iter().map(|(_, tokens)| *tokens).collect();
         let mut reported = reported;
-        apart.sort_unstable();
+        per_choice.sort_unstable();
         reported.sort_unstable();
-        assert_eq!(apart, reported, "{}", case.name);
+        assert_eq!(per_choice, reported, "{}", case.name);
     }
 }
 

@@ -17,10 +17,10 @@ use unbraid_testkit::fixture::workspace_root;
 
 use crate::prepared;
 
-/// How many choices it makes at a time; more wait.
+/// How many choices the engine generates at the same time. Further requests wait.
 pub(crate) const SLOTS: u32 = 8;
 
-/// A server of our own: llama.cpp, or `unbraid replay`. Dropped, it is killed.
+/// A server as a child process: llama.cpp, or `unbraid replay`. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -28,7 +28,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server whose first line is its base URL.
+    /// Starts a server that prints its base URL on its first line.
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
@@ -36,19 +36,19 @@ impl Server {
             .spawn()
             .unwrap();
         let stdout = child.stdout.take().expect("piped");
-        let (sender, told) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
-            // All of it is read, else the server would wait at a full pipe.
+            // The thread reads all lines. Otherwise the server would block on a full pipe.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let _gone: Result<(), _> = sender.send(line); // only the first is waited for
+                let _unreceived: Result<(), _> = sender.send(line); // only the first line has a receiver
             }
         });
-        let base_url = told.recv_timeout(Duration::from_secs(60));
-        let base_url = base_url.expect("the server tells where it listens");
+        let base_url = lines.recv_timeout(Duration::from_secs(60));
+        let base_url = base_url.expect("the server prints its base URL");
         Self { child, base_url }
     }
 
-    /// As `kill -9` does.
+    /// Kills the process like `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -62,8 +62,8 @@ impl Drop for Server {
     }
 }
 
-/// An engine of the caller's own; `None` if there is none, which is said.
-pub(crate) fn own() -> Option<Server> {
+/// Starts an engine for one test. Prints a message and returns `None` if the engine is not installed.
+pub(crate) fn start() -> Option<Server> {
     let python = python()?;
     static STARTED: AtomicU32 = AtomicU32::new(0);
     let number = STARTED.fetch_add(1, Ordering::SeqCst);
@@ -74,33 +74,33 @@ pub(crate) fn own() -> Option<Server> {
     Some(Server::start(command.stderr(log)))
 }
 
-/// The engine that most tests ask. It ends with the tests, for its standard input does.
+/// The engine that most tests share. It exits with the test process, when its standard input closes.
 pub(crate) fn shared() -> Option<&'static str> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
-    let server = SHARED.get_or_init(own).as_ref();
+    let server = SHARED.get_or_init(start).as_ref();
     server.map(|server| server.base_url.as_str())
 }
 
-/// The interpreter that has the packages.
+/// The Python interpreter with the packages.
 pub(crate) fn python() -> Option<&'static Path> {
     static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PYTHON.get_or_init(found).as_deref()
+    PYTHON.get_or_init(find_python).as_deref()
 }
 
-fn found() -> Option<PathBuf> {
+fn find_python() -> Option<PathBuf> {
     let missing = match fs::read_to_string(prepared().join("skipped")) {
         Ok(reason) => reason.trim().to_owned(),
         Err(_) if prepared().join("model.gguf").is_file() => {
-            let places = ["venv/bin/python", "venv/Scripts/python.exe"];
-            let mut places = places.map(|place| prepared().join(place)).into_iter();
-            return Some(places.find(|python| python.is_file()).expect("prepared"));
+            let paths = ["venv/bin/python", "venv/Scripts/python.exe"];
+            let mut paths = paths.map(|path| prepared().join(path)).into_iter();
+            return Some(paths.find(|python| python.is_file()).expect("prepared"));
         }
         Err(_) => "tests/engine/prepare.py has not been run".to_owned(),
     };
-    // Not by `eprintln!`, which the test harness keeps to itself where nothing fails.
+    // The test harness captures `eprintln!` of passing tests, so this writes to the standard error directly.
     writeln!(
         io::stderr(),
-        "\nskipped, all tests against a real engine: {missing}"
+        "\nskipped all tests against a real engine: {missing}"
     )
     .unwrap();
     None

@@ -1,4 +1,4 @@
-//! Requests without unbraid: what a server sends, byte for byte.
+//! Requests without unbraid, which return the bytes of a server.
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
@@ -7,21 +7,21 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-/// An answer as it came.
+/// A response as received.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) bytes: Bytes,
 }
 
-impl Answer {
+impl Response {
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
-pub(crate) async fn post(base_url: &str, path: &str, body: &Value) -> Answer {
+pub(crate) async fn post(base_url: &str, path: &str, body: &Value) -> Response {
     let (authority, root) = parts(base_url);
     let socket = TcpStream::connect(authority).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.unwrap();
@@ -40,14 +40,14 @@ pub(crate) async fn post(base_url: &str, path: &str, body: &Value) -> Answer {
         let data = frame.unwrap().into_data();
         bytes.extend_from_slice(&data.unwrap_or_default());
     }
-    Answer {
+    Response {
         status: head.status,
         bytes: bytes.freeze(),
     }
 }
 
-/// Host with port, and the path below which the API stands.
+/// Splits a base URL into its host with port, and its path.
 fn parts(base_url: &str) -> (&str, &str) {
-    let rest = base_url.strip_prefix("http://").expect("no TLS here");
+    let rest = base_url.strip_prefix("http://").expect("a URL without TLS");
     rest.split_at(rest.find('/').unwrap_or(rest.len()))
 }

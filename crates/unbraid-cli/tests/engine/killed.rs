@@ -1,4 +1,4 @@
-//! The engine dies in the middle of its answers.
+//! The engine is killed in the middle of its answers.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use unbraid_http::{HttpError, Request};
 use crate::{busy::occupy, case, client, engine, engine::SLOTS, run};
 
 #[test]
-fn every_choice_ends_and_keeps_what_it_had() {
-    let Some(mut server) = engine::own() else {
+fn every_choice_ends_and_keeps_its_data() {
+    let Some(mut server) = engine::start() else {
         return;
     };
     run(async {
@@ -19,13 +19,13 @@ fn every_choice_ends_and_keeps_what_it_had() {
         server.kill();
         for choice in choices {
             let choice = choice.unwrap();
-            let ended = choice.outcome().await;
+            let outcome = choice.outcome().await;
             assert!(
-                matches!(ended.end, ChoiceEnd::Transport(_)),
+                matches!(outcome.end, ChoiceEnd::Transport(_)),
                 "{:?}",
-                ended.end
+                outcome.end
             );
-            assert!(!ended.message.content.is_empty());
+            assert!(!outcome.message.content.is_empty());
             let error = choice.finished().await.unwrap_err();
             assert!(matches!(error.end(), ChoiceEnd::Transport(_)), "{error:?}");
         }
@@ -35,17 +35,17 @@ fn every_choice_ends_and_keeps_what_it_had() {
 }
 
 #[test]
-fn events_tell_every_end() {
-    let Some(mut server) = engine::own() else {
+fn every_end_is_an_event() {
+    let Some(mut server) = engine::start() else {
         return;
     };
     run(async {
         let completions = occupy(&server.base_url).await;
         let mut events = completions.events();
-        events.next().await.expect("it talks").unwrap();
+        events.next().await.expect("the answer is endless").unwrap();
         server.kill();
-        let last = events.collect::<Vec<_>>().await;
-        let ends = last.iter().filter(|event| {
+        let remaining = events.collect::<Vec<_>>().await;
+        let ends = remaining.iter().filter(|event| {
             matches!(
                 event,
                 Ok(Sequenced {
@@ -59,8 +59,8 @@ fn events_tell_every_end() {
 }
 
 #[test]
-fn who_waits_for_a_slot_is_told() {
-    let Some(mut server) = engine::own() else {
+fn a_request_that_waits_for_a_slot_fails() {
+    let Some(mut server) = engine::start() else {
         return;
     };
     run(async {

@@ -1,4 +1,4 @@
-//! Against a real engine: llama.cpp's HTTP server, with a model made on the spot. How it comes here stands in `tests/engine/README.md`.
+//! Tests against a real engine: llama.cpp's HTTP server, with a generated model. `tests/engine/README.md` describes the setup.
 #![cfg(test)]
 
 mod answer;
@@ -8,8 +8,8 @@ mod check;
 mod engine;
 mod http;
 mod killed;
+mod openai_sdk;
 mod recording;
-mod second_opinion;
 
 use std::{
     future::Future,
@@ -22,14 +22,14 @@ use unbraid_http::Client;
 /// The binary under test.
 const UNBRAID: &str = env!("CARGO_BIN_EXE_unbraid");
 
-/// Far beyond what any answer takes, on a machine that is busy; a hang becomes a failure.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The limit for one test, far longer than any answer takes on a busy machine. It turns a hang into a failure.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What `tests/engine/prepare.py` has prepared.
+/// The directory that `tests/engine/prepare.py` fills.
 fn prepared() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
     target
-        .expect("`tmp` lies in the target directory")
+        .expect("`tmp` is in the target directory")
         .join("engine")
 }
 
@@ -37,8 +37,8 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let bounded = async { tokio::time::timeout(PATIENCE, test).await };
-    runtime.unwrap().block_on(bounded).expect("nothing hangs")
+    let bounded = async { tokio::time::timeout(TIMEOUT, test).await };
+    runtime.unwrap().block_on(bounded).expect("no hang")
 }
 
 fn client(base_url: &str) -> Client {

@@ -1,4 +1,4 @@
-//! Every case against the engine, and what it sent against `unbraid replay`: the same checks, word for word.
+//! Runs every case against the engine, and the recorded stream against `unbraid replay`, with the same checks.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command, sync::OnceLock};
 
@@ -11,7 +11,7 @@ use crate::{
     prepared, run,
 };
 
-/// A case, the stream that answered it, and what that says.
+/// A case, the file with the stream that answered it, and the choices of the answer.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) case: Case,
@@ -19,34 +19,34 @@ pub(crate) struct Recording {
     pub(crate) file: PathBuf,
 }
 
-/// All cases, asked once; `None` where there is no engine.
+/// All cases, recorded once. Returns `None` without an engine.
 pub(crate) fn all() -> Option<&'static [Recording]> {
     static ALL: OnceLock<Option<Vec<Recording>>> = OnceLock::new();
-    let record = || {
+    let record_all = || {
         let base_url = engine::shared()?;
         let cases = case::all().into_iter();
-        Some(cases.map(|case| recorded(base_url, case)).collect())
+        Some(cases.map(|case| record(base_url, case)).collect())
     };
-    ALL.get_or_init(record).as_deref()
+    ALL.get_or_init(record_all).as_deref()
 }
 
-fn recorded(base_url: &str, case: Case) -> Recording {
+fn record(base_url: &str, case: Case) -> Recording {
     let (answer, bytes) = run(check(base_url, &case));
-    let folder = prepared().join("recordings");
-    fs::create_dir_all(&folder).unwrap();
-    let file = folder.join(format!("{}.sse", case.name));
+    let dir = prepared().join("recordings");
+    fs::create_dir_all(&dir).unwrap();
+    let file = dir.join(format!("{}.sse", case.name));
     fs::write(&file, &bytes).unwrap();
     Recording { case, answer, file }
 }
 
-/// Serves a recording, with these further words.
-pub(crate) fn replay(recording: &Recording, words: &[&str]) -> Server {
+/// Serves a recording, with these further arguments.
+pub(crate) fn replay(recording: &Recording, args: &[&str]) -> Server {
     let mut command = Command::new(UNBRAID);
-    Server::start(command.arg("replay").arg(&recording.file).args(words))
+    Server::start(command.arg("replay").arg(&recording.file).args(args))
 }
 
 #[test]
-fn choices_are_those_of_the_response_that_is_not_streamed() {
+fn choices_equal_those_of_the_response_that_is_not_streamed() {
     let Some(recordings) = all() else { return };
     let mut shown = BTreeMap::new();
     for Recording { case, answer, .. } in recordings {
@@ -55,12 +55,12 @@ fn choices_are_those_of_the_response_that_is_not_streamed() {
     let missing: Vec<_> = shown.iter().filter(|(_, shown)| !**shown).collect();
     assert!(
         missing.is_empty(),
-        "no answer shows what was to be tried: {missing:?}"
+        "no answer shows the intended property: {missing:?}"
     );
 }
 
 #[test]
-fn replayed_they_are_the_same() {
+fn replayed_answers_are_equal() {
     let Some(recordings) = all() else { return };
     let cuts: [&[&str]; 3] = [&[], &["--cut", "7"], &["--cut", "1400"]];
     for (recording, cut) in recordings.iter().zip(cuts.into_iter().cycle()) {

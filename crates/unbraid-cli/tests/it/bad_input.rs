@@ -1,17 +1,17 @@
-//! Input that is no stream, or hardly one.
+//! Input that is not a stream, or a damaged one.
 
 use serde_json::Value;
 
 use crate::{Run, unbraid};
 
-/// Collects an input; the code, the end of the stream and a word of the message on the standard error are known.
+/// Collects an input, and checks the exit code, the end of the stream, and part of the message on the standard error.
 #[track_caller]
-fn check(input: &[u8], code: i32, end: &str, told: &str) -> Value {
+fn check(input: &[u8], code: i32, end: &str, message: &str) -> Value {
     let run = unbraid("collect", input);
     let response = run.json();
     assert_eq!(run.code, code, "{response:#}{}", run.stderr);
     assert_eq!(response["unbraid"]["end"], end);
-    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert!(run.stderr.contains(message), "{}", run.stderr);
     if code == 1 {
         assert_eq!(response["unbraid"]["error"]["type"], end);
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
@@ -23,7 +23,7 @@ const HI: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"
 const STOP: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 #[test]
-fn what_is_no_stream_says_so() {
+fn input_that_is_not_a_stream_is_reported() {
     let response = check(b"", 1, "empty", "the stream held no answer");
     assert_eq!(response["choices"], serde_json::json!([]));
     check(b"Hello, world\n", 1, "not_a_stream", "13 bytes");
@@ -80,24 +80,24 @@ fn the_answer_of_another_api_is_never_a_success() {
                     run.stderr
                 );
             }
-            let account = unbraid("collect", body.as_bytes()).json()["unbraid"].clone();
-            assert_ne!(account["end"], "finished", "{body}");
-            assert_eq!(account["error"]["type"], account["end"], "{body}");
+            let details = unbraid("collect", body.as_bytes()).json()["unbraid"].clone();
+            assert_ne!(details["end"], "finished", "{body}");
+            assert_eq!(details["error"]["type"], details["end"], "{body}");
         }
     }
 }
 
 #[test]
-fn no_recording_of_another_api_is_a_success_without_choices() {
+fn a_recording_of_another_api_without_choices_is_never_a_success() {
     let corpus = std::env::var_os("UNBRAID_CORPUS").map_or_else(
         || unbraid_testkit::fixture::workspace_root().join("../shared/corpus"),
         std::path::PathBuf::from,
     );
     let Ok(files) = std::fs::read_dir(corpus.join("dialects")) else {
-        println!("skipped: the corpus is not there");
+        println!("skipped: no corpus");
         return;
     };
-    // Each run starts a process: a sample is enough.
+    // A sample, because each run starts a process.
     for file in files.step_by(9) {
         let file = file.unwrap().path();
         let run = unbraid("collect", &std::fs::read(&file).unwrap());
@@ -107,23 +107,23 @@ fn no_recording_of_another_api_is_a_success_without_choices() {
 }
 
 #[test]
-fn nothing_is_printed_for_what_cannot_be_opened() {
-    let silent = |run: Run, told: &str| {
+fn an_input_that_cannot_be_opened_prints_nothing() {
+    let check = |run: Run, message: &str| {
         assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-        assert!(run.stderr.contains(told), "{}", run.stderr);
+        assert!(run.stderr.contains(message), "{}", run.stderr);
     };
     let dir = tempfile::tempdir().unwrap();
     for command in ["collect", "events"] {
         let run = unbraid(&format!("{command} {}", dir.path().display()), b"");
-        silent(run, ": is a directory");
+        check(run, ": is a directory");
         let run = unbraid(&format!("{command} nowhere.sse"), b"");
-        silent(run, "unbraid: nowhere.sse: ");
+        check(run, "unbraid: nowhere.sse: ");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn an_input_that_fails_while_it_is_read_is_a_transport_error() {
+fn an_input_that_fails_during_a_read_is_a_transport_error() {
     let dir = tempfile::tempdir().unwrap();
     let directory = std::fs::File::open(dir.path()).unwrap();
     let output = std::process::Command::new(crate::UNBRAID)
@@ -142,7 +142,7 @@ fn an_input_that_fails_while_it_is_read_is_a_transport_error() {
 }
 
 #[test]
-fn deep_json_is_skipped_and_the_rest_is_kept() {
+fn deeply_nested_json_is_skipped_and_the_rest_is_kept() {
     let deep = "[".repeat(200_000);
     let stream = format!("{HI}data: {{\"choices\":{deep}\n\n{STOP}");
     let response = check(stream.as_bytes(), 0, "finished", "");
@@ -156,7 +156,7 @@ fn deep_json_is_skipped_and_the_rest_is_kept() {
 }
 
 #[test]
-fn nan_is_survived() {
+fn nan_is_tolerated() {
     let stream = format!(
         "{HI}data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"!\"}},\"logprobs\":{{\"content\":[{{\"logprob\":NaN}},{{\"logprob\":-Infinity}}]}}}}]}}\n\n{STOP}"
     );
@@ -167,15 +167,15 @@ fn nan_is_survived() {
 #[test]
 fn invalid_utf8_is_replaced() {
     let mut stream = HI.replace("Hi", "H?i").into_bytes();
-    let mark = stream.iter().position(|&b| b == b'?').unwrap();
-    stream[mark] = 0xff;
+    let position = stream.iter().position(|&b| b == b'?').unwrap();
+    stream[position] = 0xff;
     stream.extend(STOP.bytes());
     let response = check(&stream, 0, "finished", "");
     assert_eq!(response["choices"][0]["message"]["content"], "H\u{fffd}i");
 }
 
 #[test]
-fn a_number_beyond_any_range_is_survived() {
+fn a_number_out_of_range_is_tolerated() {
     let stream =
         format!("{HI}data: {{\"choices\":[],\"usage\":{{\"completion_tokens\":1e999}}}}\n\n{STOP}");
     check(stream.as_bytes(), 0, "finished", "");

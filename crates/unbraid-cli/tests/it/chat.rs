@@ -1,12 +1,12 @@
-//! `unbraid chat`: what it asks for, and what it makes of the answer.
+//! `unbraid chat`: its requests, and its output for the answers.
 
+mod choice_count;
+mod connection_lost;
+mod failed_request;
+mod fan_out;
 mod key;
-mod lost;
 mod question;
-mod refused;
-mod requested;
 mod server;
-mod several;
 mod timeouts;
 
 use std::{
@@ -19,21 +19,21 @@ use serde_json::{Value, json};
 use unbraid_testkit::fixture::Fixture;
 
 use self::server::{Reply, Server};
-use crate::{PATIENCE, Run, UNBRAID, flags, over, unbraid};
+use crate::{Run, TIMEOUT, UNBRAID, flags, run_fixture, unbraid};
 
-/// Two whole choices.
+/// A fixture with two complete choices.
 const TWO: &str = "openai_chat/openai-t28-t43-parallel-tools-two-choices";
 
-/// Runs `unbraid chat` with these words and variables, none of the machine's own, and this standard input.
-fn chat(words: &[&str], variables: &[(&str, &str)], stdin: &str) -> Run {
+/// Runs `unbraid chat` with these arguments, only these variables, and this standard input.
+fn chat(args: &[&str], variables: &[(&str, &str)], stdin: &str) -> Run {
     let mut command = Command::new(UNBRAID);
     command
         .arg("chat")
-        .args(words)
+        .args(args)
         .env_clear()
         .envs(variables.iter().copied())
         .write_stdin(stdin)
-        .timeout(PATIENCE);
+        .timeout(TIMEOUT);
     command.output().unwrap().into()
 }
 
@@ -43,46 +43,46 @@ fn chunk(choice: &Value) -> String {
     format!("data: {chunk}\n\n")
 }
 
-/// A choice that says this and stops.
-fn whole(index: u32, text: &str) -> String {
+/// A chunk with a complete choice.
+fn complete(index: u32, text: &str) -> String {
     chunk(&json!({ "index": index, "delta": { "content": text }, "finish_reason": "stop" }))
 }
 
 fn stream(body: &str) -> Reply {
-    Reply::of(200, "text/event-stream", body.as_bytes())
+    Reply::new(200, "text/event-stream", body.as_bytes())
 }
 
-/// A server that gives every request this answer.
-fn answering(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Server {
+/// A server that answers every request with this reply.
+fn replying(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Server {
     Server::start(move |_, _| reply())
 }
 
 #[test]
-fn an_answer_is_shown_as_watch_shows_it() {
-    let server = answering(|| stream(&(whole(0, "Seven.") + "data: [DONE]\n\n")));
+fn an_answer_is_shown_like_in_watch() {
+    let server = replying(|| stream(&(complete(0, "Seven.") + "data: [DONE]\n\n")));
     let run = server.chat(&["-m", "m", "Name a prime number."]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!(&lines[..2], ["[0] Seven.", ""]);
     assert!(lines[2].starts_with("[0] finished (stop)"), "{lines:?}");
     assert!(lines[3].starts_with("stream closed"), "{lines:?}");
-    let asked = &server.asked()[0];
-    assert!(asked.head.starts_with("POST /v1/chat/completions "));
+    let request = &server.requests()[0];
+    assert!(request.head.starts_with("POST /v1/chat/completions "));
     let body = json!({
         "model": "m",
         "messages": [{ "role": "user", "content": "Name a prime number." }],
         "stream": true,
         "stream_options": { "include_usage": true },
     });
-    assert_eq!(asked.body, body);
+    assert_eq!(request.body, body);
 }
 
 #[test]
-fn four_answers_are_asked_for_by_n() {
+fn four_answers_are_requested_by_n() {
     let body: String = (0..4)
-        .map(|index| whole(index, &format!("{index}!")))
+        .map(|index| complete(index, &format!("{index}!")))
         .collect();
-    let server = answering(move || stream(&(body.clone() + "data: [DONE]\n\n")));
+    let server = replying(move || stream(&(body.clone() + "data: [DONE]\n\n")));
     let run = server.chat(&["-n", "4", "-m", "m", "Count."]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     for index in 0..4 {
@@ -93,15 +93,15 @@ fn four_answers_are_asked_for_by_n() {
         );
     }
     assert_eq!(
-        (server.asked().len(), &server.asked()[0].body["n"]),
+        (server.requests().len(), &server.requests()[0].body["n"]),
         (1, &json!(4))
     );
 }
 
 #[test]
 fn c18_chat_separates_reasoning_in_tags() {
-    let body = whole(0, "<think>Hm.</think>Yes.") + "data: [DONE]\n\n";
-    let server = answering(move || stream(&body));
+    let body = complete(0, "<think>Hm.</think>Yes.") + "data: [DONE]\n\n";
+    let server = replying(move || stream(&body));
     let run = server.chat(&["--split-think", "-m", "m", "Well?"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert!(
@@ -111,12 +111,12 @@ fn c18_chat_separates_reasoning_in_tags() {
     );
 }
 
-/// A sample of the fixtures, each with how many choices it has: fewer than expected end `chat` alone with 3 (E30). That a
-/// fixture expects one choice folds its indices, and stays.
+/// A sample of the fixtures, each with flags that expect its number of choices: only `chat` ends with 3 if fewer arrive
+/// (E30). A fixture that expects one choice keeps its flag, which folds the indices.
 fn sample() -> impl Iterator<Item = (Fixture, String)> {
     Fixture::all().into_iter().step_by(9).map(|mut fixture| {
         if fixture.options.expect_choices != Some(1) {
-            let lines = over("events", &fixture).lines();
+            let lines = run_fixture("events", &fixture).lines();
             let choices = lines.iter().filter_map(|line| line["choice"].as_u64());
             let choices: BTreeSet<u64> = choices.collect();
             fixture.options.expect_choices = Some(choices.len().max(1) as u32);
@@ -126,17 +126,17 @@ fn sample() -> impl Iterator<Item = (Fixture, String)> {
     })
 }
 
-/// A server that sends the fixture which stands in place of the model.
-fn fixtures() -> Server {
-    Server::start(|_, asked| {
-        let fixture = Fixture::named(asked.body["model"].as_str().unwrap());
-        Reply::of(200, "text/event-stream", &fixture.bytes)
+/// A server that sends the fixture that the request names as its model.
+fn fixture_server() -> Server {
+    Server::start(|_, request| {
+        let fixture = Fixture::named(request.body["model"].as_str().unwrap());
+        Reply::new(200, "text/event-stream", &fixture.bytes)
     })
 }
 
 #[test]
-fn json_is_what_collect_prints() {
-    let server = fixtures();
+fn json_prints_the_same_as_collect() {
+    let server = fixture_server();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("request.json");
     let file = file.to_str().unwrap();
@@ -145,16 +145,16 @@ fn json_is_what_collect_prints() {
         let request = json!({ "model": fixture.name, "messages": messages });
         fs::write(file, request.to_string()).unwrap();
         let collected = unbraid(&format!("collect --request {file} {flags}"), &fixture.bytes);
-        let words = ["--json", "--request", file];
-        let words: Vec<&str> = words.into_iter().chain(flags.split_whitespace()).collect();
-        let run = server.chat(&words);
+        let args = ["--json", "--request", file];
+        let args: Vec<&str> = args.into_iter().chain(flags.split_whitespace()).collect();
+        let run = server.chat(&args);
         assert_eq!(run.stdout, collected.stdout, "{}", fixture.name);
         assert_eq!(run.code, collected.code, "{}: {}", fixture.name, run.stderr);
         assert_eq!(run.stderr.is_empty(), run.code == 0, "{}", run.stderr);
     }
 }
 
-/// The lines of each choice; those of two choices may come in another order.
+/// The lines of each choice. The order between choices may differ from run to run.
 fn by_choice(run: &Run) -> BTreeMap<Option<u64>, Vec<Value>> {
     let mut choices = BTreeMap::<_, Vec<Value>>::new();
     for line in run.lines() {
@@ -167,24 +167,24 @@ fn by_choice(run: &Run) -> BTreeMap<Option<u64>, Vec<Value>> {
 }
 
 #[test]
-fn events_are_what_events_prints() {
-    let server = fixtures();
+fn events_prints_the_same_as_the_events_command() {
+    let server = fixture_server();
     for (fixture, flags) in sample() {
         let printed = unbraid(&format!("events {flags}"), &fixture.bytes);
-        let words = ["--events", "-m", &fixture.name, "Well?"];
-        let words: Vec<&str> = words.into_iter().chain(flags.split_whitespace()).collect();
-        let run = server.chat(&words);
+        let args = ["--events", "-m", &fixture.name, "Well?"];
+        let args: Vec<&str> = args.into_iter().chain(flags.split_whitespace()).collect();
+        let run = server.chat(&args);
         assert_eq!(by_choice(&run), by_choice(&printed), "{}", fixture.name);
         assert_eq!(run.code, printed.code, "{}: {}", fixture.name, run.stderr);
     }
 }
 
 #[test]
-fn a_record_is_the_body_byte_for_byte() {
-    let server = fixtures();
+fn a_recording_equals_the_body_byte_for_byte() {
+    let server = fixture_server();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("answer.sse");
-    fs::write(&file, "what an earlier run left ".repeat(1 << 16)).unwrap();
+    fs::write(&file, "data of an earlier run ".repeat(1 << 16)).unwrap();
     for name in [
         TWO,
         "openai_chat/openai-c01-u01-one-choice",
@@ -199,8 +199,8 @@ fn a_record_is_the_body_byte_for_byte() {
             "{name}"
         );
     }
-    let refusing = answering(|| Reply::of(503, "text/plain", b"Later."));
-    let words = [
+    let failing = replying(|| Reply::new(503, "text/plain", b"Later."));
+    let args = [
         "-m",
         "m",
         "--retries",
@@ -209,19 +209,19 @@ fn a_record_is_the_body_byte_for_byte() {
         file.to_str().unwrap(),
         "Well?",
     ];
-    assert_eq!(refusing.chat(&words).code, 1);
+    assert_eq!(failing.chat(&args).code, 1);
     assert_ne!(
         fs::read(&file).unwrap(),
         b"",
-        "a refusal is no answer to record"
+        "an error response is not recorded"
     );
     let nowhere = dir.path().join("nowhere/answer.sse");
-    let run = refusing.chat(&["-m", "m", "--record", nowhere.to_str().unwrap(), "Well?"]);
+    let run = failing.chat(&["-m", "m", "--record", nowhere.to_str().unwrap(), "Well?"]);
     assert_eq!(run.code, 1);
     assert_eq!(
-        refusing.asked().len(),
+        failing.requests().len(),
         1,
-        "nothing is asked that cannot be recorded"
+        "no request is sent if it cannot be recorded"
     );
 }
 
@@ -244,9 +244,9 @@ fn a_recording_served_by_replay_is_read() {
 fn a_terminal_shows_the_answers_side_by_side() {
     let body = chunk(&json!({ "index": 0, "delta": { "content": "To the left" } }))
         + &chunk(&json!({ "index": 1, "delta": { "content": "To the right" } }));
-    let server = answering(move || stream(&body).held());
+    let server = replying(move || stream(&body).keep_open());
     let url = server.base_url();
-    let words = [
+    let args = [
         "chat",
         "--base-url",
         &url,
@@ -256,7 +256,7 @@ fn a_terminal_shows_the_answers_side_by_side() {
         "m",
         "Where\u{202e} to?\nTell me.",
     ];
-    let terminal = unbraid_testkit::terminal::Terminal::run(UNBRAID, words, (20, 90));
+    let terminal = unbraid_testkit::terminal::Terminal::run(UNBRAID, args, (20, 90));
     let screen = terminal.wait_for("To the right");
     assert!(screen.contains("To the left"), "{screen}");
     assert!(screen.contains("Where\\u{202e} to?"), "{screen}");

@@ -1,4 +1,4 @@
-//! `unbraid collect`: the shape of the object.
+//! `unbraid collect`: the JSON object.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn a_chat_has_the_shape_of_the_non_streaming_response() {
         &response["unbraid"],
         &["end", "error", "warnings", "choices", "usage"],
     );
-    let account = json!({
+    let details = json!({
         "end": "finished",
         "error": null,
         "warnings": [],
@@ -49,12 +49,12 @@ fn a_chat_has_the_shape_of_the_non_streaming_response() {
             "encoding": null,
         },
     });
-    assert_eq!(response["unbraid"], account);
+    assert_eq!(response["unbraid"], details);
     assert!(run.stdout.ends_with("}\n"));
 }
 
 #[test]
-fn a_text_completion_has_text_in_place_of_a_message() {
+fn a_text_completion_has_text_instead_of_a_message() {
     let response = collect("openai_text/openai-m01-two-choices").json();
     assert_eq!(response["object"], "text_completion");
     assert_eq!(response["choices"].as_array().unwrap().len(), 2);
@@ -77,7 +77,7 @@ fn choices_are_sorted_by_index() {
 }
 
 #[test]
-fn calls_stand_in_order_of_appearance_each_with_its_status() {
+fn calls_are_in_order_of_appearance_with_their_status() {
     let response = collect("openai_chat/openai-t28-t43-parallel-tools-two-choices").json();
     let calls = &response["choices"][0]["message"]["tool_calls"];
     assert_eq!(calls.as_array().unwrap().len(), 2);
@@ -98,11 +98,11 @@ fn calls_stand_in_order_of_appearance_each_with_its_status() {
 }
 
 #[test]
-fn arguments_are_never_repaired_in_place() {
+fn the_printed_arguments_are_never_repaired() {
     let run = collect("openai_chat/openai-j01-j05-control-characters-in-arguments");
     let response = run.json();
-    let account = response["unbraid"]["choices"].as_array().unwrap().iter();
-    let statuses: Vec<&Value> = account
+    let details = response["unbraid"]["choices"].as_array().unwrap().iter();
+    let statuses: Vec<&Value> = details
         .flat_map(|c| c["tool_calls"].as_array().unwrap())
         .map(|call| &call["status"])
         .collect();
@@ -120,7 +120,7 @@ fn arguments_are_never_repaired_in_place() {
 }
 
 #[test]
-fn a_truncated_call_is_kept_and_says_so() {
+fn a_truncated_call_is_kept_with_its_status() {
     let run = collect("broken/openai-f07-cut-in-tool-arguments");
     assert_eq!(run.code, 3);
     let response = run.json();
@@ -136,7 +136,7 @@ fn a_truncated_call_is_kept_and_says_so() {
 }
 
 #[test]
-fn a_legacy_call_stands_in_function_call_only() {
+fn a_legacy_call_is_only_in_function_call() {
     let response = collect("openai_chat/openai-t36-legacy-function-call").json();
     let choices = response["choices"].as_array().unwrap();
     let with_call = choices
@@ -146,8 +146,8 @@ fn a_legacy_call_stands_in_function_call_only() {
     let message = &choices[with_call]["message"];
     keys(&message["function_call"], &["name", "arguments"]);
     assert_eq!(message["tool_calls"], Value::Null);
-    let account = &response["unbraid"]["choices"][with_call];
-    assert_eq!(account["tool_calls"].as_array().unwrap().len(), 1);
+    let details = &response["unbraid"]["choices"][with_call];
+    assert_eq!(details["tool_calls"].as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -182,7 +182,7 @@ data: [DONE]
 }
 
 #[test]
-fn with_one_expected_choice_every_index_is_0() {
+fn e12_with_one_expected_choice_every_index_is_0() {
     let folded = collect("openai_chat/tgi-e12-index-counts-tokens");
     assert_eq!(folded.code, 0, "{}", folded.stderr);
     assert_eq!(folded.json()["choices"].as_array().unwrap().len(), 1);
@@ -192,7 +192,7 @@ fn with_one_expected_choice_every_index_is_0() {
 }
 
 #[test]
-fn strict_ends_at_the_first_deviation_and_prints_what_came_before() {
+fn strict_ends_at_the_first_deviation_and_prints_the_data_before_it() {
     let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: {oops\n\ndata: [DONE]\n\n";
     let run = unbraid("collect --strict", stream);
     assert_eq!(run.code, 3);
@@ -206,7 +206,7 @@ fn strict_ends_at_the_first_deviation_and_prints_what_came_before() {
 }
 
 #[test]
-fn an_error_of_the_server_is_told_with_its_message() {
+fn a_server_error_is_reported_with_its_message() {
     let run = collect("broken/openai-x01-x11-error-mid-stream");
     assert_eq!(run.code, 3);
     let response = run.json();
@@ -214,14 +214,14 @@ fn an_error_of_the_server_is_told_with_its_message() {
     assert_eq!(response["unbraid"]["error"]["type"], "server_error");
     assert_eq!(response["unbraid"]["choices"][0]["end"], "finished");
     assert_eq!(response["unbraid"]["choices"][1]["end"], "server_error");
-    let told: Vec<&str> = run.stderr.lines().collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("unbraid: standard input: the server reported an error"));
-    assert!(told[1].starts_with("unbraid: the server reported: The server had an error"));
+    let messages: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[0].starts_with("unbraid: standard input: the server reported an error"));
+    assert!(messages[1].starts_with("unbraid: the server reported: The server had an error"));
 }
 
 #[test]
-fn an_error_of_the_server_cannot_command_the_terminal() {
+fn a_server_error_cannot_control_the_terminal() {
     let run = unbraid(
         "collect",
         b"data: {\"error\":{\"message\":\"\\u001b[31mred\\u0007\\nunbraid: all is well\"}}\n\n",
@@ -235,18 +235,18 @@ fn an_error_of_the_server_cannot_command_the_terminal() {
 fn an_error_inside_a_choice_ends_that_choice_only() {
     let run = collect("broken/openrouter-f12-error-inside-a-choice");
     assert_eq!(run.code, 3);
-    let account = &run.json()["unbraid"];
-    assert_eq!(account["error"], Value::Null);
-    assert_eq!(account["end"], "server_error");
-    assert_eq!(account["choices"][1]["error"]["type"], "server_error");
-    assert_eq!(account["choices"][2]["end"], "finished");
+    let details = &run.json()["unbraid"];
+    assert_eq!(details["error"], Value::Null);
+    assert_eq!(details["end"], "server_error");
+    assert_eq!(details["choices"][1]["error"]["type"], "server_error");
+    assert_eq!(details["choices"][2]["end"], "finished");
 }
 
-const TOLD: &str = "data: {\"model\":\"gpt-4o\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"tiktoken is great!\"}}]}\n\n";
+const CUT: &str = "data: {\"model\":\"gpt-4o\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"tiktoken is great!\"}}]}\n\n";
 
 #[test]
 fn u12_a_cut_stream_is_counted_and_the_reported_usage_stays() {
-    let response = unbraid("collect", TOLD.as_bytes()).json();
+    let response = unbraid("collect", CUT.as_bytes()).json();
     assert_eq!(response["usage"], Value::Null);
     let usage = json!({
         "source": "estimated",
@@ -259,7 +259,7 @@ fn u12_a_cut_stream_is_counted_and_the_reported_usage_stays() {
     });
     assert_eq!(response["unbraid"]["usage"], usage);
     let reported = json!({ "choices": [], "usage": { "prompt_tokens": 5 } });
-    let stream = format!("{TOLD}data: {reported}\n\n");
+    let stream = format!("{CUT}data: {reported}\n\n");
     let response = unbraid("collect", stream.as_bytes()).json();
     assert_eq!(response["usage"], reported["usage"]);
     let usage = &response["unbraid"]["usage"];
@@ -274,25 +274,25 @@ fn u12_a_cut_stream_is_counted_and_the_reported_usage_stays() {
 }
 
 #[test]
-fn the_request_makes_the_prompt_countable() {
+fn the_prompt_of_the_request_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("request.json");
-    let words = format!("collect --request {}", path.display());
-    let failed = |told: &str| {
-        let run = unbraid(&words, TOLD.as_bytes());
+    let args = format!("collect --request {}", path.display());
+    let check_failure = |message: &str| {
+        let run = unbraid(&args, CUT.as_bytes());
         assert_eq!((run.code, run.stdout.as_str()), (1, ""));
         assert!(
-            run.stderr.contains("request.json") && run.stderr.contains(told),
+            run.stderr.contains("request.json") && run.stderr.contains(message),
             "{}",
             run.stderr
         );
     };
-    failed("unbraid: ");
+    check_failure("unbraid: ");
     std::fs::write(&path, "{\"messages\": [").unwrap();
-    failed("line 1");
+    check_failure("line 1");
     let messages = json!([{ "role": "user", "content": "tiktoken is great!" }]);
     std::fs::write(&path, json!({ "messages": messages }).to_string()).unwrap();
-    let usage = &unbraid(&words, TOLD.as_bytes()).json()["unbraid"]["usage"];
+    let usage = &unbraid(&args, CUT.as_bytes()).json()["unbraid"]["usage"];
     assert_eq!(
         (&usage["prompt_tokens"], &usage["total_tokens"]),
         (&json!(13), &json!(19))

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use crate::{pipes, unbraid, watch};
 
 #[test]
-fn four_answers_come_over_http() {
+fn four_answers_arrive_over_http() {
     let run = watch::run("demo --speed 50", b"", &[]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert!(!run.stdout.contains('\u{1b}'));
@@ -33,7 +33,7 @@ fn four_answers_come_over_http() {
 }
 
 #[test]
-fn demos_do_not_get_in_each_others_way() {
+fn concurrent_demos_do_not_interfere() {
     std::thread::scope(|scope| {
         let runs: Vec<_> = (0..4)
             .map(|_| scope.spawn(|| unbraid("demo --speed 100 --strict", b"")))
@@ -45,22 +45,22 @@ fn demos_do_not_get_in_each_others_way() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_ends_it_quietly() {
+fn a_closed_output_pipe_ends_the_demo_without_a_message() {
     let mut child = pipes::spawn("demo");
-    let rest = pipes::watchdog(&child);
+    let watchdog = pipes::watchdog(&child);
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     assert!(line.ends_with("?\n"));
     drop(stdout);
-    let mut told = String::new();
+    let mut errors = String::new();
     child
         .stderr
         .take()
         .unwrap()
-        .read_to_string(&mut told)
+        .read_to_string(&mut errors)
         .unwrap();
-    assert_eq!(told, "");
+    assert_eq!(errors, "");
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    drop(rest);
+    drop(watchdog);
 }

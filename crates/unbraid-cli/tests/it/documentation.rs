@@ -1,6 +1,6 @@
-//! The examples of docs/command-line.md: what stands there is what is printed.
+//! The examples of docs/command-line.md show the actual output.
 //!
-//! With `UNBRAID_BLESS` set, the outputs in the document are replaced by what is printed now.
+//! With `UNBRAID_BLESS` set, the test replaces the outputs in the document.
 
 use std::{env, fs, process::Command};
 
@@ -8,14 +8,14 @@ use unbraid_testkit::fixture::workspace_root;
 
 use crate::{Run, UNBRAID};
 
-/// What a command prints, run from the root of the workspace; the directory `answers` is another one.
-fn output(words: &str) -> String {
+/// The output of a command that runs in the root of the workspace. A temporary directory replaces `answers`.
+fn output(args: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let answers = dir.path().join("answers").display().to_string();
     let run = Command::new(UNBRAID)
-        .args(words.split_whitespace().map(|word| match word {
+        .args(args.split_whitespace().map(|arg| match arg {
             "answers" => &answers,
-            word => word,
+            arg => arg,
         }))
         .current_dir(workspace_root())
         .output()
@@ -25,20 +25,20 @@ fn output(words: &str) -> String {
 }
 
 #[test]
-fn examples_print_what_the_document_says() {
+fn examples_in_the_document_show_the_actual_output() {
     let path = workspace_root().join("docs/command-line.md");
     let document = fs::read_to_string(&path).unwrap();
     let mut actual = String::new();
     let mut rest = document.as_str();
     let mut examples = 0;
     while let Some((before, example)) = rest.split_once("```console\n$ unbraid ") {
-        let (words, example) = example.split_once('\n').unwrap();
+        let (args, example) = example.split_once('\n').unwrap();
         let (_, after) = example.split_once("```\n").unwrap();
-        let printed = output(words);
+        let printed = output(args);
         let parts = [
             before,
             "```console\n$ unbraid ",
-            words,
+            args,
             "\n",
             &printed,
             "```\n",

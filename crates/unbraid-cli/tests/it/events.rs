@@ -1,9 +1,9 @@
-//! `unbraid events`: one line an event, and sums beside the `done` events.
+//! `unbraid events`: one line for each event, and the sums in the `done` events.
 
 use serde_json::{Value, json};
 use unbraid_testkit::fixture::Fixture;
 
-use crate::{over, unbraid};
+use crate::{run_fixture, unbraid};
 
 #[test]
 fn every_event_is_one_line_with_seq_choice_and_type() {
@@ -25,7 +25,7 @@ fn every_event_is_one_line_with_seq_choice_and_type() {
 }
 
 #[test]
-fn m04_r09_reasoning_and_refusal_are_done_with_their_text() {
+fn m04_r09_reasoning_and_refusal_done_events_have_the_text() {
     let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning\":\"Hm\"}}]}\n\n\
         data: {\"choices\":[{\"index\":0,\"delta\":{\"refusal\":\"No\"}}]}\n\n\
         data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning\":\", no\"},\"finish_reason\":\"stop\"}]}\n\n\
@@ -39,10 +39,10 @@ fn m04_r09_reasoning_and_refusal_are_done_with_their_text() {
 }
 
 #[test]
-fn a_call_is_done_with_its_id_name_and_arguments() {
+fn the_done_event_of_a_call_has_its_id_name_and_arguments() {
     let fixture = Fixture::named("openai_chat/bridge-t12-t32-late-id-late-function");
-    let lines = over("events", &fixture).lines();
-    let collected = over("collect", &fixture).json();
+    let lines = run_fixture("events", &fixture).lines();
+    let collected = run_fixture("collect", &fixture).json();
     let calls = collected["choices"][0]["message"]["tool_calls"]
         .as_array()
         .unwrap();
@@ -59,9 +59,9 @@ fn a_call_is_done_with_its_id_name_and_arguments() {
 }
 
 #[test]
-fn a_call_that_comes_in_both_forms_is_done_twice_with_the_same_arguments() {
+fn a_call_in_both_forms_has_two_done_events_with_the_same_arguments() {
     let fixture = Fixture::named("openai_chat/bridge-t37-function-call-and-tool-calls");
-    for line in over("events", &fixture).lines() {
+    for line in run_fixture("events", &fixture).lines() {
         if line["type"] == "tool_call.done" {
             assert_ne!(line["name"], "", "{line}");
             assert_eq!(line["status"], "complete", "{line}");
@@ -69,25 +69,29 @@ fn a_call_that_comes_in_both_forms_is_done_twice_with_the_same_arguments() {
     }
 }
 
-/// A stream whose text commands a terminal, raw as servers send it.
-const COMMANDING: &str = "data: {\"id\":\"\u{9b}31m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\u{9b}2Jb\u{202e}c\u{7f}d\u{2066}\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// A stream with unescaped control characters in its text, as servers send it.
+const CONTROLS: &str = "data: {\"id\":\"\u{9b}31m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\u{9b}2Jb\u{202e}c\u{7f}d\u{2066}\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 #[test]
-fn what_commands_a_terminal_is_escaped_in_json() {
+fn terminal_controls_are_escaped_in_json() {
     for command in ["events", "collect"] {
-        let run = unbraid(command, COMMANDING.as_bytes());
+        let run = unbraid(command, CONTROLS.as_bytes());
         assert_eq!(run.code, 0, "{}", run.stderr);
         let escaped = r"a\u009b2Jb\u202ec\u007fd\u2066";
         assert!(run.stdout.contains(escaped), "{command}: {}", run.stdout);
-        let harmful =
+        let is_control =
             |c: char| c.is_control() && c != '\n' || ('\u{2000}'..'\u{2100}').contains(&c);
-        assert!(!run.stdout.contains(harmful), "{command}: {}", run.stdout);
+        assert!(
+            !run.stdout.contains(is_control),
+            "{command}: {}",
+            run.stdout
+        );
     }
-    let collected = unbraid("collect", COMMANDING.as_bytes()).json();
+    let collected = unbraid("collect", CONTROLS.as_bytes()).json();
     let content = &collected["choices"][0]["message"]["content"];
     assert_eq!(
         content, "a\u{9b}2Jb\u{202e}c\u{7f}d\u{2066}",
-        "it means the same"
+        "the value is unchanged"
     );
 }
 

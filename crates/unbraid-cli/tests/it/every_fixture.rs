@@ -1,40 +1,40 @@
-//! What holds for every stream, whole or cut.
+//! Properties of every stream, complete or cut.
 
 use std::{collections::BTreeMap, thread};
 
 use serde_json::{Value, json};
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
-use crate::{Run, flags, over, unbraid};
+use crate::{Run, flags, run_fixture, unbraid};
 
-/// Does the same to every fixture, on two threads: most of the time goes into starting processes.
-fn for_every_fixture(work: impl Fn(&Fixture) + Sync) {
+/// Runs a check on every fixture, on two threads, because starting processes takes most of the time.
+fn for_every_fixture(check: impl Fn(&Fixture) + Sync) {
     let fixtures = Fixture::all();
     assert!(fixtures.len() > 100);
     let (even, odd) = fixtures.split_at(fixtures.len() / 2);
     thread::scope(|scope| {
         for half in [even, odd] {
-            scope.spawn(|| half.iter().for_each(&work));
+            scope.spawn(|| half.iter().for_each(&check));
         }
     });
 }
 
 #[track_caller]
-fn is_sound(run: &Run, name: &str) {
+fn check_run(run: &Run, name: &str) {
     assert!([0, 1, 3].contains(&run.code), "{name}: {}", run.code);
     let response = run.json();
-    let account = &response["unbraid"];
-    let mut choices = account["choices"].as_array().unwrap().iter();
-    let finished = account["end"] == "finished" && choices.all(|c| c["end"] == "finished");
-    assert_eq!(run.code == 0, finished, "{name}: {account:#}");
+    let details = &response["unbraid"];
+    let mut choices = details["choices"].as_array().unwrap().iter();
+    let finished = details["end"] == "finished" && choices.all(|c| c["end"] == "finished");
+    assert_eq!(run.code == 0, finished, "{name}: {details:#}");
     assert_eq!(run.stderr.is_empty(), finished, "{name}: {}", run.stderr);
     assert!(!run.stderr.contains("panicked"), "{name}: {}", run.stderr);
-    usage_is_marked(&response, name);
+    check_usage(&response, name);
 }
 
-/// What is reported stands in the response alone; what is estimated beside it, with its source.
+/// Checks that the response has only the reported usage, and that `unbraid.usage` names the source of its figures.
 #[track_caller]
-fn usage_is_marked(response: &Value, name: &str) {
+fn check_usage(response: &Value, name: &str) {
     let (reported, usage) = (&response["usage"], &response["unbraid"]["usage"]);
     let source = usage["source"].as_str().unwrap();
     let expected: &[&str] = match (reported, usage["completion_tokens"].as_u64()) {
@@ -43,64 +43,74 @@ fn usage_is_marked(response: &Value, name: &str) {
         _ => &["reported", "mixed"],
     };
     assert!(expected.contains(&source), "{name}: {response:#}");
-    let all = response["choices"].as_array().unwrap().len();
-    let told = usage["choices"].as_array().unwrap();
-    assert_eq!(told.len(), all, "{name}: every choice has a figure");
-    let beside = usage["completion_tokens_counted"].is_u64();
-    let marked =
-        usage["estimated"] != json!([]) || beside || told.iter().any(|c| c["estimated"] == true);
+    let choice_count = response["choices"].as_array().unwrap().len();
+    let figures = usage["choices"].as_array().unwrap();
+    assert_eq!(
+        figures.len(),
+        choice_count,
+        "{name}: every choice has a figure"
+    );
+    let has_count = usage["completion_tokens_counted"].is_u64();
+    let has_marks = usage["estimated"] != json!([])
+        || has_count
+        || figures.iter().any(|c| c["estimated"] == true);
     let counted = ["estimated", "mixed"].contains(&source);
     assert_eq!(
-        (marked, usage["encoding"].is_string()),
+        (has_marks, usage["encoding"].is_string()),
         (counted, counted),
         "{name}"
     );
 }
 
 #[test]
-fn a_stream_cut_anywhere_gives_json_and_an_exit_code() {
+fn a_stream_cut_at_any_byte_yields_json_and_an_exit_code() {
     for_every_fixture(|fixture| {
         let mut rng = Rng::new(fixture.bytes.len() as u64);
-        // Each run that counts tokens loads a table.
+        // Only two cuts, because each run that counts tokens loads a table.
         for cut in [rng.below(fixture.bytes.len()), fixture.bytes.len()] {
             let head = &fixture.bytes[..cut];
             let run = unbraid(&format!("collect {}", flags(fixture)), head);
-            is_sound(&run, &format!("{} cut at {cut}", fixture.name));
+            check_run(&run, &format!("{} cut at {cut}", fixture.name));
             if cut == fixture.bytes.len() {
-                assert_eq!(run.code, over("events", fixture).code, "{}", fixture.name);
+                assert_eq!(
+                    run.code,
+                    run_fixture("events", fixture).code,
+                    "{}",
+                    fixture.name
+                );
             }
         }
     });
 }
 
 #[test]
-fn events_add_up_to_their_sums() {
+fn deltas_add_up_to_the_sums_of_the_done_events() {
     for_every_fixture(|fixture| {
-        let name = &fixture.name;
-        let run = over("events", fixture);
+        let fixture_name = &fixture.name;
+        let run = run_fixture("events", fixture);
         let mut sums: BTreeMap<(u64, String, Option<u64>), String> = BTreeMap::new();
         let mut next = BTreeMap::new();
         for line in run.lines() {
             let seq = next.entry(line["choice"].as_u64()).or_insert(0);
-            assert_eq!(line["seq"], *seq, "{name}: {line}");
+            assert_eq!(line["seq"], *seq, "{fixture_name}: {line}");
             *seq += 1;
             let Some(choice) = line["choice"].as_u64() else {
                 continue;
             };
-            let (what, step) = line["type"]
+            let (name, step) = line["type"]
                 .as_str()
                 .unwrap()
                 .rsplit_once('.')
                 .unwrap_or_default();
-            let what = what.strip_suffix(".arguments").unwrap_or(what);
+            let name = name.strip_suffix(".arguments").unwrap_or(name);
             let sum = sums
-                .entry((choice, what.to_owned(), line["call"].as_u64()))
+                .entry((choice, name.to_owned(), line["call"].as_u64()))
                 .or_default();
-            match (what, step) {
+            match (name, step) {
                 ("audio" | "logprobs", "delta") => {}
                 (_, "delta") => sum.push_str(line["delta"].as_str().unwrap()),
-                ("tool_call", "done") => assert_eq!(line["arguments"], **sum, "{name}"),
-                (_, "done") => assert_eq!(line[what], **sum, "{name}"),
+                ("tool_call", "done") => assert_eq!(line["arguments"], **sum, "{fixture_name}"),
+                (_, "done") => assert_eq!(line[name], **sum, "{fixture_name}"),
                 _ => {}
             }
         }

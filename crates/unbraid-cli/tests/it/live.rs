@@ -1,4 +1,4 @@
-//! The live view in a real terminal: a pseudo-terminal, and a screen that understands what is written to it.
+//! The live view in a pseudo-terminal, with an emulator that interprets its output.
 
 use std::{
     io::Write,
@@ -13,14 +13,14 @@ use unbraid_testkit::{
 
 use crate::UNBRAID;
 
-/// A stream that the test writes, chunk by chunk.
-struct Stream {
+/// A running `watch` whose stream the test writes chunk by chunk.
+struct LiveStream {
     terminal: Terminal,
     stdin: ChildStdin,
 }
 
-impl Stream {
-    fn watched(args: &[&str], size: (u16, u16)) -> Self {
+impl LiveStream {
+    fn watch(args: &[&str], size: (u16, u16)) -> Self {
         let args = ["watch"].iter().chain(args);
         let mut terminal = Terminal::run_with_stdin(UNBRAID, args, size, Some(Stdio::piped()));
         let stdin = terminal.stdin().expect("a pipe");
@@ -32,7 +32,7 @@ impl Stream {
         write!(self.stdin, "data: {chunk}\n\n").unwrap();
     }
 
-    fn say(&mut self, choice: u32, text: &str) {
+    fn content(&mut self, choice: u32, text: &str) {
         self.chunk(&json!({ "index": choice, "delta": { "content": text } }));
     }
 
@@ -56,43 +56,46 @@ fn check_restored(left: &Left, code: i32) {
     assert!(left.restored, "{}", left.contents);
     assert!(
         left.written.contains("\u{1b}[?1049l"),
-        "the view was never there"
+        "the view was never open"
     );
 }
 
-/// What was printed behind the live view, without its colours.
+/// The output after the live view, without colours.
 fn printed(left: &Left) -> String {
     let (_, printed) = left.written.rsplit_once("\u{1b}[?1049l").unwrap();
-    let mut plain = String::new();
+    let mut text = String::new();
     let mut rest = printed;
     while let Some((before, sequence)) = rest.split_once('\u{1b}') {
-        plain.push_str(before);
+        text.push_str(before);
         let end = sequence.find(|c: char| c.is_ascii_alphabetic()).unwrap();
         rest = &sequence[end + 1..];
     }
-    plain.push_str(rest);
-    plain.replace("\r\n", "\n")
+    text.push_str(rest);
+    text.replace("\r\n", "\n")
 }
 
 #[test]
 fn each_choice_has_a_column() {
-    let mut stream = Stream::watched(&[], (20, 90));
-    stream.say(1, "Hello from one");
-    stream.say(0, "Hello from zero");
-    stream.say(2, "Hello from two");
+    let mut stream = LiveStream::watch(&[], (20, 90));
+    stream.content(1, "Hello from one");
+    stream.content(0, "Hello from zero");
+    stream.content(2, "Hello from two");
     let screen = stream.terminal.wait_for("Hello from two");
     let row = screen
         .lines()
         .find(|line| line.contains("Hello from zero"))
         .unwrap();
-    let at = |text| row.find(text).unwrap_or_else(|| panic!("{screen}"));
-    assert!(at("zero") < at("one") && at("one") < at("two"), "{screen}");
+    let column = |text| row.find(text).unwrap_or_else(|| panic!("{screen}"));
+    assert!(
+        column("zero") < column("one") && column("one") < column("two"),
+        "{screen}"
+    );
     stream.terminal.wait_for("[1] writing");
     stream.terminal.wait_for("3 of 3 choices open");
-    stream.say(1, ", and on");
+    stream.content(1, ", and on");
     stream.terminal.wait_for("one, and on");
     stream.finish(0);
-    stream.say(2, " and two");
+    stream.content(2, " and two");
     stream.terminal.wait_for("[0] finished (stop)");
     stream.terminal.wait_for("2 of 3 choices open");
     stream.finish(1);
@@ -110,7 +113,7 @@ fn each_choice_has_a_column() {
 
 #[test]
 fn calls_grow_as_indented_json() {
-    let mut stream = Stream::watched(&[], (16, 60));
+    let mut stream = LiveStream::watch(&[], (16, 60));
     stream.call(
         0,
         &json!({ "index": 0, "id": "c", "function": { "name": "forecast", "arguments": "{\"ci" } }),
@@ -136,35 +139,35 @@ fn calls_grow_as_indented_json() {
 }
 
 #[test]
-fn another_size_is_another_picture() {
-    let mut stream = Stream::watched(&[], (24, 100));
-    stream.say(0, "zero");
-    stream.say(1, "one");
-    let beside = |screen: &vt100::Screen| {
+fn resizing_rearranges_the_choices() {
+    let mut stream = LiveStream::watch(&[], (24, 100));
+    stream.content(0, "zero");
+    stream.content(1, "one");
+    let side_by_side = |screen: &vt100::Screen| {
         let contents = screen.contents();
         contents
             .lines()
             .any(|line| line.contains("[0]") && line.contains("[1]"))
     };
-    stream.terminal.wait(beside);
+    stream.terminal.wait(side_by_side);
     stream.terminal.resize((24, 40));
     stream
         .terminal
-        .wait(|screen| !beside(screen) && screen.contents().contains("[1]"));
+        .wait(|screen| !side_by_side(screen) && screen.contents().contains("[1]"));
     stream.terminal.resize((30, 120));
-    stream.terminal.wait(beside);
+    stream.terminal.wait(side_by_side);
     stream.terminal.resize((2, 3));
     stream.terminal.resize((24, 100));
-    stream.terminal.wait(beside);
+    stream.terminal.wait(side_by_side);
     stream.terminal.press("\u{3}");
     check_restored(&stream.terminal.end(), 3);
 }
 
 #[test]
 fn keys_scroll_and_keep_the_view_open() {
-    let mut stream = Stream::watched(&[], (12, 50));
+    let mut stream = LiveStream::watch(&[], (12, 50));
     let text: String = (0..50).map(|k| format!("line {k}\n")).collect();
-    stream.say(0, &text);
+    stream.content(0, &text);
     let screen = stream.terminal.wait_for("line 49");
     assert!(!screen.contains("line 0"), "{screen}");
     stream.terminal.press("\u{1b}[H");
@@ -174,22 +177,22 @@ fn keys_scroll_and_keep_the_view_open() {
     stream.terminal.wait(|screen| {
         !screen.contents().contains("line 0\n") && screen.contents().contains("line 1")
     });
-    stream.say(0, "line 50\n");
+    stream.content(0, "line 50\n");
     stream.terminal.wait_for("/51");
     stream.terminal.press("\u{1b}[F");
     stream.terminal.wait_for("line 50");
     stream.finish(0);
     let terminal = stream.done();
-    // Somebody is reading: the end of the stream takes nothing away.
+    // A key was used, so the user may still be reading, and the end of the stream does not close the view.
     terminal.wait_for("1 choice, stream closed");
     terminal.press("q");
     check_restored(&terminal.end(), 0);
 }
 
 #[test]
-fn the_view_stays_if_asked_to() {
-    let mut stream = Stream::watched(&["--stay"], (12, 60));
-    stream.say(0, "Hi");
+fn the_view_stays_open_with_the_option() {
+    let mut stream = LiveStream::watch(&["--stay"], (12, 60));
+    stream.content(0, "Hi");
     stream.finish(0);
     let terminal = stream.done();
     terminal.wait_for("1 choice, stream closed");
@@ -198,10 +201,10 @@ fn the_view_stays_if_asked_to() {
 }
 
 #[test]
-fn a_signal_gives_the_terminal_back() {
+fn a_signal_restores_the_terminal() {
     for (signal, code) in [("-TERM", 128 + 15), ("-HUP", 128 + 1), ("-INT", 3)] {
-        let mut stream = Stream::watched(&[], (12, 60));
-        stream.say(0, "Hi");
+        let mut stream = LiveStream::watch(&[], (12, 60));
+        stream.content(0, "Hi");
         stream.terminal.wait_for("Hi");
         let id = stream.terminal.id().to_string();
         let sent = Command::new("kill").args([signal, &id]).status().unwrap();
@@ -211,33 +214,33 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
-fn a_model_cannot_command_the_screen() {
-    let mut stream = Stream::watched(&[], (12, 70));
-    stream.say(0, "a\u{1b}[2Jb\u{9b}31m\u{202e}c\u{1b}]0;title\u{7}");
+fn a_model_cannot_control_the_screen() {
+    let mut stream = LiveStream::watch(&[], (12, 70));
+    stream.content(0, "a\u{1b}[2Jb\u{9b}31m\u{202e}c\u{1b}]0;title\u{7}");
     let screen = stream
         .terminal
         .wait_for("\\u{1b}[2Jb\\u{9b}31m\\u{202e}c\\u{1b}]0;title\\u{7}");
     assert!(!screen.contains('\u{1b}'), "{screen}");
     stream.terminal.press("q");
     let left = stream.terminal.end();
-    for harm in ["\u{1b}[2Jb", "\u{9b}", "\u{202e}", "\u{1b}]"] {
-        assert!(!left.written.contains(harm), "{harm:?}");
+    for control in ["\u{1b}[2Jb", "\u{9b}", "\u{202e}", "\u{1b}]"] {
+        assert!(!left.written.contains(control), "{control:?}");
     }
 }
 
 #[test]
-fn lines_are_printed_where_nothing_can_be_drawn() {
+fn lines_are_printed_if_the_view_cannot_open() {
     let fixture = workspace_root().join("tests/fixtures/openai_chat/openai-m04-refusal.sse");
     let fixture = fixture.to_str().unwrap();
-    let plain = Terminal::run(UNBRAID, ["watch", "--plain", fixture], (24, 80)).end();
-    assert_eq!(plain.code, Some(0));
-    assert!(!plain.written.contains("\u{1b}[?1049h"));
+    let lines = Terminal::run(UNBRAID, ["watch", "--plain", fixture], (24, 80)).end();
+    assert_eq!(lines.code, Some(0));
+    assert!(!lines.written.contains("\u{1b}[?1049h"));
     assert!(
-        plain.contents.contains("[0] ! I'm sorry"),
+        lines.contents.contains("[0] ! I'm sorry"),
         "{}",
-        plain.contents
+        lines.contents
     );
-    // What is typed at the terminal is the stream: no keys are left.
+    // The stream itself is typed at the terminal, so the view could not read keys.
     let typed = Terminal::run(UNBRAID, ["watch"], (24, 80));
     typed.press("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"typed\\n\"},\"finish_reason\":\"stop\"}]}\n\n");
     typed.wait_for("[0] typed");
@@ -252,13 +255,13 @@ fn the_demo_is_live() {
     let args = ["demo", "--speed", "4", "--stay"];
     let terminal = Terminal::run(UNBRAID, args, (30, 120));
     let screen = terminal.wait_for("4 choices, stream closed");
-    for shown in [
+    for text in [
         "It will rain in Oslo",
         "> get_forecast {",
         " tokens/s",
         "[2] finished (length)",
     ] {
-        assert!(screen.contains(shown), "{shown}: {screen}");
+        assert!(screen.contains(text), "{text}: {screen}");
     }
     terminal.press("q");
     let left = terminal.end();
@@ -271,15 +274,15 @@ fn the_demo_is_live() {
     assert!(printed(&left).contains("[2] finished (length)"));
 }
 
-/// In a session of its own a process has no terminal to read keys from, though it can write to this one.
+/// A process in its own session has no controlling terminal to read keys from, although it can write to this one.
 #[cfg(target_os = "linux")]
 #[test]
-fn without_keys_the_view_still_works_and_leaves_by_itself() {
+fn without_keys_the_view_works_and_closes_by_itself() {
     let args = ["--wait", UNBRAID, "watch", "--stay"];
     let mut terminal = Terminal::run_with_stdin("setsid", args, (12, 60), Some(Stdio::piped()));
     let stdin = terminal.stdin().expect("a pipe");
-    let mut stream = Stream { terminal, stdin };
-    stream.say(0, "Hi");
+    let mut stream = LiveStream { terminal, stdin };
+    stream.content(0, "Hi");
     let screen = stream.terminal.wait_for("1 of 1 choice open");
     assert!(!screen.contains("q quit"), "{screen}");
     stream.terminal.resize((12, 100));

@@ -1,22 +1,22 @@
-//! The command, end to end: what it prints, what it writes, and how it exits.
+//! End-to-end tests of the command: its output, its files and its exit codes.
 #![cfg(test)]
 
 mod bad_input;
 mod chat;
 mod collect;
+mod command_line;
 mod demo;
 mod documentation;
 mod events;
 mod every_fixture;
-mod exact;
 #[cfg(unix)]
 mod live;
 mod pipes;
 mod replay;
 mod split;
-mod think;
+mod split_think;
 mod tokens;
-mod usage;
+mod verbatim;
 mod watch;
 
 use std::{process::Output, time::Duration};
@@ -28,10 +28,10 @@ use unbraid_testkit::fixture::{Fixture, SplitThink};
 /// The binary under test.
 const UNBRAID: &str = env!("CARGO_BIN_EXE_unbraid");
 
-/// Far beyond what any run takes; a hang becomes a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The limit for one run, far longer than any run takes. It turns a hang into a failure.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a run left behind.
+/// The result of a run.
 struct Run {
     code: i32,
     stdout: String,
@@ -53,30 +53,30 @@ impl Run {
 impl From<Output> for Run {
     fn from(output: Output) -> Self {
         Self {
-            code: output.status.code().expect("ended by itself"),
+            code: output.status.code().expect("no signal"),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
 }
 
-/// Runs `unbraid <words>` with this standard input.
-fn unbraid(words: &str, stdin: &[u8]) -> Run {
+/// Runs `unbraid <args>` with this standard input.
+fn unbraid(args: &str, stdin: &[u8]) -> Run {
     let mut command = Command::new(UNBRAID);
     command
-        .args(words.split_whitespace())
+        .args(args.split_whitespace())
         .write_stdin(stdin)
-        .timeout(PATIENCE);
+        .timeout(TIMEOUT);
     command.output().unwrap().into()
 }
 
-/// Runs a command over a fixture, read as the fixture says.
-fn over(words: &str, fixture: &Fixture) -> Run {
-    unbraid(&format!("{words} {}", flags(fixture)), &fixture.bytes)
+/// Runs a command with the bytes and the options of a fixture.
+fn run_fixture(args: &str, fixture: &Fixture) -> Run {
+    unbraid(&format!("{args} {}", flags(fixture)), &fixture.bytes)
 }
 
 fn collect(name: &str) -> Run {
-    over("collect", &Fixture::named(name))
+    run_fixture("collect", &Fixture::named(name))
 }
 
 fn flags(fixture: &Fixture) -> String {

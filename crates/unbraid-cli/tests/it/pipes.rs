@@ -1,4 +1,4 @@
-//! Live pipes: lines as they happen, readers that go away, input without an end.
+//! Pipes: lines as they happen, readers that go away, and endless input.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{PATIENCE, UNBRAID};
+use crate::{TIMEOUT, UNBRAID};
 
 pub(crate) fn spawn(command: &str) -> Child {
     Command::new(UNBRAID)
@@ -22,32 +22,35 @@ pub(crate) fn spawn(command: &str) -> Child {
         .unwrap()
 }
 
-/// Ends the process with this id, and with it all reads and writes that wait for it, unless it is told to rest before.
+/// Kills the process after a timeout, unless the sender is dropped before. This also ends all reads and writes that block on
+/// the process.
 pub(crate) fn watchdog(child: &Child) -> Sender<()> {
-    let (rest, told) = mpsc::channel();
+    let (sender, cancelled) = mpsc::channel();
     let id = child.id().to_string();
     thread::spawn(move || {
-        if told.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        if cancelled.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Timeout) {
             let killed = Command::new("kill").args(["-9", &id]).status();
             assert!(killed.is_ok_and(|status| status.success()));
         }
     });
-    rest
+    sender
 }
 
-fn chunk(choice: u32, delta: &Value) -> String {
+fn delta_event(choice: u32, delta: &Value) -> String {
     let chunk = json!({ "choices": [{ "index": choice, "delta": delta }] });
     format!("data: {chunk}\n\n")
 }
 
 #[test]
-fn each_line_is_there_before_the_next_chunk_is_sent() {
+fn each_line_is_printed_before_the_next_chunk_is_sent() {
     let mut child = spawn("events");
-    let rest = watchdog(&child);
+    let watchdog = watchdog(&child);
     let mut stdin = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut exchange = |choice: u32, delta: Value, kind: &str| {
-        stdin.write_all(chunk(choice, &delta).as_bytes()).unwrap();
+        stdin
+            .write_all(delta_event(choice, &delta).as_bytes())
+            .unwrap();
         let line = lines.next().expect("killed by the watchdog").unwrap();
         let line: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(
@@ -71,52 +74,57 @@ fn each_line_is_there_before_the_next_chunk_is_sent() {
         (&json!(2), &json!("interrupted"))
     );
     assert_eq!(child.wait().unwrap().code(), Some(3));
-    drop(rest);
+    drop(watchdog);
 }
 
-/// Writes until the other side is gone or `len` bytes are through; how many got there.
-fn pour(stdin: &mut ChildStdin, piece: &[u8], len: usize, mut between: impl FnMut()) -> usize {
-    let mut poured = 0;
-    while poured < len && stdin.write_all(piece).is_ok() {
-        poured += piece.len();
-        between();
+/// Writes a chunk repeatedly, until the reader is gone or `len` bytes are written. Returns the number of written bytes.
+fn write_repeatedly(
+    stdin: &mut ChildStdin,
+    chunk: &[u8],
+    len: usize,
+    mut after_chunk: impl FnMut(),
+) -> usize {
+    let mut written = 0;
+    while written < len && stdin.write_all(chunk).is_ok() {
+        written += chunk.len();
+        after_chunk();
     }
-    poured
+    written
 }
 
 fn stderr(child: &mut Child) -> String {
-    let mut told = String::new();
+    let mut text = String::new();
     let mut stderr = child.stderr.take().unwrap();
-    stderr.read_to_string(&mut told).unwrap();
-    told
+    stderr.read_to_string(&mut text).unwrap();
+    text
 }
 
-/// Runs a command whose reader is gone before anything is printed.
+/// Runs a command whose output pipe is closed before it prints anything.
 #[track_caller]
-pub(crate) fn unread(command: &str, pieces: &[u8], len: usize, code: i32) {
+pub(crate) fn run_without_reader(command: &str, chunk: &[u8], len: usize, code: i32) {
     let mut child = spawn(command);
-    let rest = watchdog(&child);
+    let watchdog = watchdog(&child);
     drop(child.stdout.take());
     let mut stdin = child.stdin.take().unwrap();
-    pour(&mut stdin, pieces, len, || ());
+    write_repeatedly(&mut stdin, chunk, len, || ());
     drop(stdin);
     assert_eq!(stderr(&mut child), "");
     assert_eq!(child.wait().unwrap().code(), Some(code));
-    drop(rest);
+    drop(watchdog);
 }
 
 #[test]
-fn a_reader_that_went_away_is_no_error() {
-    let delta = chunk(0, &json!({ "content": "on and on " }));
-    unread("events", delta.as_bytes(), usize::MAX, 0);
+fn a_closed_output_pipe_is_not_an_error() {
+    let event = delta_event(0, &json!({ "content": "on and on " }));
+    run_without_reader("events", event.as_bytes(), usize::MAX, 0);
     let finish = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
-    let whole = format!("{delta}data: {finish}\n\ndata: [DONE]\n\n");
-    unread("collect", whole.as_bytes(), 1, 0);
+    let finished = format!("{event}data: {finish}\n\ndata: [DONE]\n\n");
+    run_without_reader("collect", finished.as_bytes(), 1, 0);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_output_that_is_full_is_an_error() {
+fn a_full_output_device_is_an_error() {
     for command in ["collect", "events", "watch"] {
         let mut child = Command::new(UNBRAID)
             .arg(command)
@@ -132,7 +140,7 @@ fn an_output_that_is_full_is_an_error() {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         stdin
-            .write_all(chunk(0, &json!({ "content": "Hi" })).as_bytes())
+            .write_all(delta_event(0, &json!({ "content": "Hi" })).as_bytes())
             .unwrap();
         drop(stdin);
         assert!(stderr(&mut child).contains("unbraid: standard output: "));
@@ -140,8 +148,8 @@ fn an_output_that_is_full_is_an_error() {
     }
 }
 
-/// The most memory that a process has held, in KiB; 0 where the system does not tell.
-fn peak(id: u32) -> u64 {
+/// The peak memory of a process in KiB, or 0 on a system without `/proc`.
+fn peak_memory(id: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     line.and_then(|l| l.trim().strip_suffix(" kB")?.parse().ok())
@@ -150,10 +158,10 @@ fn peak(id: u32) -> u64 {
 
 const MIB: usize = 1 << 20;
 
-/// Pours an input without an end into a command; what it printed, and how much it took.
-fn pour_into(command: &str, head: &str, piece: &[u8], len: usize, code: i32) -> (String, usize) {
+/// Feeds endless input to a command. Returns its output, and how many bytes it read.
+fn run_endless(command: &str, head: &str, chunk: &[u8], len: usize, code: i32) -> (String, usize) {
     let mut child = spawn(command);
-    let rest = watchdog(&child);
+    let watchdog = watchdog(&child);
     let mut stdout = child.stdout.take().unwrap();
     let reader = thread::spawn(move || {
         let mut printed = String::new();
@@ -162,40 +170,40 @@ fn pour_into(command: &str, head: &str, piece: &[u8], len: usize, code: i32) -> 
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(head.as_bytes()).unwrap();
     let id = child.id();
-    let mut most = 0;
-    let poured = pour(&mut stdin, piece, len, || most = most.max(peak(id)));
+    let mut peak = 0;
+    let written = write_repeatedly(&mut stdin, chunk, len, || peak = peak.max(peak_memory(id)));
     drop(stdin);
     let printed = reader.join().unwrap().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(code), "{printed}");
-    assert!(most < 160 * 1024, "{most} KiB");
-    assert!(most > 0 || !cfg!(target_os = "linux"), "nothing measured");
-    drop(rest);
-    (printed, poured)
+    assert!(peak < 160 * 1024, "{peak} KiB");
+    assert!(peak > 0 || !cfg!(target_os = "linux"), "nothing measured");
+    drop(watchdog);
+    (printed, written)
 }
 
 #[test]
 fn a_line_of_a_gibibyte_is_refused_in_bounded_memory() {
-    let piece = vec![b'x'; MIB];
-    let (printed, poured) = pour_into("collect", "data: ", &piece, 1024 * MIB, 1);
-    assert!(poured < 64 * MIB, "{poured}");
+    let chunk = vec![b'x'; MIB];
+    let (printed, written) = run_endless("collect", "data: ", &chunk, 1024 * MIB, 1);
+    assert!(written < 64 * MIB, "{written}");
     let response: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(response["unbraid"]["end"], "limit_exceeded");
     assert_eq!(response["choices"], json!([]));
 }
 
 #[test]
-fn what_came_before_the_long_line_is_kept() {
-    let piece = vec![b'x'; MIB];
-    let head = format!("{}data: ", chunk(0, &json!({ "content": "Hi" })));
-    let (printed, _) = pour_into("collect", &head, &piece, 1024 * MIB, 3);
+fn data_before_the_long_line_is_kept() {
+    let chunk = vec![b'x'; MIB];
+    let head = format!("{}data: ", delta_event(0, &json!({ "content": "Hi" })));
+    let (printed, _) = run_endless("collect", &head, &chunk, 1024 * MIB, 3);
     let response: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(response["choices"][0]["message"]["content"], "Hi");
     assert_eq!(response["unbraid"]["choices"][0]["end"], "limit_exceeded");
 }
 
 #[test]
-fn comments_without_end_cost_no_memory() {
-    let piece = ": keep-alive\n\n".repeat(4096);
-    let (printed, _) = pour_into("events", "", piece.as_bytes(), 32 * MIB, 1);
+fn endless_comments_use_bounded_memory() {
+    let chunk = ": keep-alive\n\n".repeat(4096);
+    let (printed, _) = run_endless("events", "", chunk.as_bytes(), 32 * MIB, 1);
     assert_eq!(printed.lines().count(), 1, "{printed}");
 }

@@ -1,4 +1,4 @@
-//! `unbraid replay`: what comes over the socket, byte for byte, and how it breaks.
+//! `unbraid replay`: its responses byte for byte, and its faults.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -10,13 +10,13 @@ use std::{
 use serde_json::{Value, json};
 use unbraid_testkit::fixture::{Fixture, workspace_root};
 
-use crate::{PATIENCE, UNBRAID, collect, pipes};
+use crate::{TIMEOUT, UNBRAID, collect, pipes};
 
 const FIXTURE: &str = "openai_chat/openai-t28-t43-parallel-tools-two-choices";
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// A running replay, ended with the test.
+/// A running replay, which is killed at the end of the test.
 pub(crate) struct Replay {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -25,10 +25,10 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn start(options: &str) -> Self {
-        Self::of(&format!("tests/fixtures/{FIXTURE}.sse"), options)
+        Self::of_file(&format!("tests/fixtures/{FIXTURE}.sse"), options)
     }
 
-    fn of(file: &str, options: &str) -> Self {
+    fn of_file(file: &str, options: &str) -> Self {
         let mut child = Command::new(UNBRAID)
             .arg("replay")
             .arg(file)
@@ -56,7 +56,7 @@ impl Replay {
 
     fn connect(&self, method: &str, path: &str, body: &str) -> TcpStream {
         let mut socket = TcpStream::connect(self.address).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         let length = body.len();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
@@ -66,13 +66,13 @@ impl Replay {
         socket
     }
 
-    fn ask(&self, method: &str, path: &str, body: &str) -> Answer {
-        Answer::read(self.connect(method, path, body))
+    fn send(&self, method: &str, path: &str, body: &str) -> Response {
+        Response::read(self.connect(method, path, body))
     }
 
-    /// Asks for the stream.
-    fn stream(&self) -> Answer {
-        self.ask("POST", CHAT, r#"{"stream":true}"#)
+    /// Requests the stream.
+    fn stream(&self) -> Response {
+        self.send("POST", CHAT, r#"{"stream":true}"#)
     }
 }
 
@@ -83,48 +83,48 @@ impl Drop for Replay {
     }
 }
 
-/// A response as it came.
+/// A response as received.
 #[derive(Debug)]
-struct Answer {
+struct Response {
     status: u16,
     head: String,
-    /// The chunks of the body, or its only piece.
-    pieces: Vec<Vec<u8>>,
-    /// How the connection ended, if not behind a whole body.
-    broken: Option<io::ErrorKind>,
+    /// The chunks of the body; a body that is not chunked is one chunk.
+    chunks: Vec<Vec<u8>>,
+    /// The error of the connection, if it broke before the end of the body.
+    error: Option<io::ErrorKind>,
 }
 
-impl Answer {
+impl Response {
     fn read(socket: TcpStream) -> Self {
         let mut input = BufReader::new(socket);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             assert_ne!(input.read_line(&mut head).unwrap(), 0, "{head}");
         }
-        let mut answer = Self {
+        let mut response = Self {
             status: head[9..12].parse().unwrap(),
             head: head.to_ascii_lowercase(),
-            pieces: Vec::new(),
-            broken: None,
+            chunks: Vec::new(),
+            error: None,
         };
-        let chunked = answer.head.contains("transfer-encoding: chunked");
+        let chunked = response.head.contains("transfer-encoding: chunked");
         let read = if chunked {
-            answer.chunks(&mut input)
+            response.read_chunks(&mut input)
         } else {
-            answer.rest(&mut input)
+            response.read_to_end(&mut input)
         };
-        answer.broken = read.err().map(|error| error.kind());
-        answer
+        response.error = read.err().map(|error| error.kind());
+        response
     }
 
-    fn rest(&mut self, input: &mut impl Read) -> io::Result<()> {
+    fn read_to_end(&mut self, input: &mut impl Read) -> io::Result<()> {
         let mut body = Vec::new();
         input.read_to_end(&mut body)?;
-        self.pieces.push(body);
+        self.chunks.push(body);
         Ok(())
     }
 
-    fn chunks(&mut self, input: &mut impl BufRead) -> io::Result<()> {
+    fn read_chunks(&mut self, input: &mut impl BufRead) -> io::Result<()> {
         loop {
             let mut size = String::new();
             input.read_line(&mut size)?;
@@ -136,12 +136,12 @@ impl Answer {
             if size == 0 {
                 return Ok(());
             }
-            self.pieces.push(chunk);
+            self.chunks.push(chunk);
         }
     }
 
     fn body(&self) -> Vec<u8> {
-        self.pieces.concat()
+        self.chunks.concat()
     }
 
     fn json(&self) -> Value {
@@ -150,7 +150,7 @@ impl Answer {
 }
 
 #[test]
-fn a_recording_is_served_as_it_is_one_event_a_piece() {
+fn a_recording_is_served_unchanged_with_one_event_per_chunk() {
     let replay = Replay::start("--port 0");
     let recorded = Fixture::named(FIXTURE).bytes;
     for path in [
@@ -158,131 +158,138 @@ fn a_recording_is_served_as_it_is_one_event_a_piece() {
         "/v1/completions",
         "/openai/deployments/x/chat/completions?api-version=1",
     ] {
-        let answer = replay.ask("POST", path, r#"{"stream":true,"messages":[]}"#);
-        assert_eq!((answer.status, answer.broken), (200, None));
-        assert!(answer.head.contains("content-type: text/event-stream"));
-        assert_eq!(answer.body(), recorded);
-        for piece in &answer.pieces {
+        let response = replay.send("POST", path, r#"{"stream":true,"messages":[]}"#);
+        assert_eq!((response.status, response.error), (200, None));
+        assert!(response.head.contains("content-type: text/event-stream"));
+        assert_eq!(response.body(), recorded);
+        for chunk in &response.chunks {
             assert!(
-                piece.ends_with(b"\n\n"),
+                chunk.ends_with(b"\n\n"),
                 "{:?}",
-                String::from_utf8_lossy(piece)
+                String::from_utf8_lossy(chunk)
             );
         }
     }
 }
 
 #[test]
-fn a_request_for_no_stream_gets_the_collected_response() {
+fn a_request_without_stream_gets_the_collected_response() {
     let replay = Replay::start("");
     let mut collected = collect(FIXTURE).json();
     collected.as_object_mut().unwrap().remove("unbraid");
     for request in ["{}", r#"{"stream":false}"#, r#"{"stream":null}"#] {
-        let answer = replay.ask("POST", CHAT, request);
-        assert!(answer.head.contains("content-type: application/json"));
-        assert_eq!(answer.json(), collected);
+        let response = replay.send("POST", CHAT, request);
+        assert!(response.head.contains("content-type: application/json"));
+        assert_eq!(response.json(), collected);
     }
 }
 
 #[test]
-fn what_is_no_answer_is_served_as_it_is_too() {
-    let replay = Replay::of("tests/fixtures/broken/vllm-x15-error-first.sse", "");
+fn a_recording_without_an_answer_is_served_unchanged() {
+    let replay = Replay::of_file("tests/fixtures/broken/vllm-x15-error-first.sse", "");
     let recorded = Fixture::named("broken/vllm-x15-error-first").bytes;
     assert_eq!(replay.stream().body(), recorded);
-    assert_eq!(replay.ask("POST", CHAT, "{}").body(), recorded);
+    assert_eq!(replay.send("POST", CHAT, "{}").body(), recorded);
 }
 
 #[test]
-fn other_requests_are_refused() {
+fn invalid_requests_are_rejected() {
     let replay = Replay::start("");
-    let refused = |method, path, body, status| {
-        let answer = replay.ask(method, path, body);
-        assert_eq!(answer.status, status, "{method} {path} {body}");
-        assert!(answer.json()["error"]["message"].is_string());
+    let check = |method, path, body, status| {
+        let response = replay.send(method, path, body);
+        assert_eq!(response.status, status, "{method} {path} {body}");
+        assert!(response.json()["error"]["message"].is_string());
     };
-    refused("GET", CHAT, "", 405);
-    refused("POST", "/v1/embeddings", "{}", 404);
-    refused("POST", CHAT, "", 400);
-    refused("POST", CHAT, "[]", 400);
-    refused("POST", CHAT, "{", 400);
+    check("GET", CHAT, "", 405);
+    check("POST", "/v1/embeddings", "{}", 404);
+    check("POST", CHAT, "", 400);
+    check("POST", CHAT, "[]", 400);
+    check("POST", CHAT, "{", 400);
 }
 
 #[test]
-fn a_body_is_cut_into_pieces_of_any_size() {
+fn a_body_is_cut_into_chunks_of_any_size() {
     let recorded = Fixture::named(FIXTURE).bytes;
     for cut in [1, 7, 100_000] {
-        let answer = Replay::start(&format!("--cut {cut}")).stream();
-        assert_eq!(answer.body(), recorded);
-        let (last, others) = answer.pieces.split_last().unwrap();
-        assert!(last.len() <= cut && others.iter().all(|piece| piece.len() == cut));
+        let response = Replay::start(&format!("--cut {cut}")).stream();
+        assert_eq!(response.body(), recorded);
+        let (last, others) = response.chunks.split_last().unwrap();
+        assert!(last.len() <= cut && others.iter().all(|chunk| chunk.len() == cut));
     }
 }
 
 #[test]
-fn bodies_end_break_off_and_stall() {
-    let kept = |fault: &str| {
-        let answer = Replay::start(&format!("--fault {fault}")).stream();
-        (answer.pieces.len(), answer.broken)
+fn bodies_end_break_and_stall() {
+    let received = |fault: &str| {
+        let response = Replay::start(&format!("--fault {fault}")).stream();
+        (response.chunks.len(), response.error)
     };
-    let (whole, _) = kept("end:9999");
-    assert_eq!(kept("end:3"), (3, None));
-    assert_eq!(kept("end"), (whole / 2, None));
-    assert_eq!(kept("close:3"), (3, Some(io::ErrorKind::UnexpectedEof)));
-    assert_eq!(kept("reset:3"), (3, Some(io::ErrorKind::ConnectionReset)));
+    let (all, _) = received("end:9999");
+    assert_eq!(received("end:3"), (3, None));
+    assert_eq!(received("end"), (all / 2, None));
+    assert_eq!(received("close:3"), (3, Some(io::ErrorKind::UnexpectedEof)));
+    assert_eq!(
+        received("reset:3"),
+        (3, Some(io::ErrorKind::ConnectionReset))
+    );
 
     let replay = Replay::start("--fault stall:2");
     let socket = replay.connect("POST", CHAT, r#"{"stream":true}"#);
     socket
         .set_read_timeout(Some(Duration::from_millis(1500)))
         .unwrap();
-    let answer = Answer::read(socket);
-    assert_eq!(answer.pieces.len(), 2);
-    let waited = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
-    assert!(waited.contains(&answer.broken.unwrap()));
+    let response = Response::read(socket);
+    assert_eq!(response.chunks.len(), 2);
+    let timeouts = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
+    assert!(timeouts.contains(&response.error.unwrap()));
 }
 
 #[test]
-fn faults_strike_whole_responses_too() {
+fn faults_apply_to_collected_responses_too() {
     let replay = Replay::start("--fault close");
-    let answer = replay.ask("POST", CHAT, "{}");
-    assert_eq!(answer.broken, Some(io::ErrorKind::UnexpectedEof));
-    assert!(answer.body().starts_with(b"{\"id\":"));
+    let response = replay.send("POST", CHAT, "{}");
+    assert_eq!(response.error, Some(io::ErrorKind::UnexpectedEof));
+    assert!(response.body().starts_with(b"{\"id\":"));
 }
 
 #[test]
-fn a_status_can_fail_so_many_times() {
+fn a_fault_applies_to_the_requested_number_of_requests() {
     let replay = Replay::start("--fault status:429 --times 2");
     for _ in 0..2 {
-        let answer = replay.stream();
-        assert_eq!(answer.status, 429);
+        let response = replay.stream();
+        assert_eq!(response.status, 429);
         assert!(
-            answer.head.contains("retry-after: 1") && answer.head.contains("x-request-id: replay-")
+            response.head.contains("retry-after: 1")
+                && response.head.contains("x-request-id: replay-")
         );
-        assert_eq!(answer.json()["error"]["code"], json!(429));
+        assert_eq!(response.json()["error"]["code"], json!(429));
     }
     assert_eq!(replay.stream().status, 200);
 }
 
 #[test]
-fn requests_are_told_and_one_may_be_the_last() {
+fn requests_are_printed_and_once_ends_after_one() {
     let mut replay = Replay::start("--once");
-    let rest = pipes::watchdog(&replay.child);
-    assert_eq!(replay.ask("GET", "/x\u{9b}", "").status, 404);
+    let watchdog = pipes::watchdog(&replay.child);
+    assert_eq!(replay.send("GET", "/x\u{9b}", "").status, 404);
     assert_eq!(replay.stream().status, 200);
-    let mut told = String::new();
-    replay.stdout.read_to_string(&mut told).unwrap();
-    assert!(told.ends_with("POST /v1/chat/completions 200\n"), "{told}");
-    assert!(!told.contains('\u{9b}'));
+    let mut printed = String::new();
+    replay.stdout.read_to_string(&mut printed).unwrap();
+    assert!(
+        printed.ends_with("POST /v1/chat/completions 200\n"),
+        "{printed}"
+    );
+    assert!(!printed.contains('\u{9b}'));
     assert_eq!(replay.child.wait().unwrap().code(), Some(0));
-    drop(rest);
+    drop(watchdog);
 }
 
 #[test]
-fn events_come_at_their_pace() {
+fn events_are_sent_at_the_requested_speed() {
     let recorded = Fixture::named("openai_chat/openai-m04-refusal");
-    let events = Replay::of("tests/fixtures/openai_chat/openai-m04-refusal.sse", "").stream();
-    let pauses = u32::try_from(events.pieces.len()).unwrap() - 1;
-    let replay = Replay::of(
+    let events = Replay::of_file("tests/fixtures/openai_chat/openai-m04-refusal.sse", "").stream();
+    let pauses = u32::try_from(events.chunks.len()).unwrap() - 1;
+    let replay = Replay::of_file(
         "tests/fixtures/openai_chat/openai-m04-refusal.sse",
         "--speed 100",
     );
@@ -292,7 +299,7 @@ fn events_come_at_their_pace() {
 }
 
 #[test]
-fn many_ask_at_the_same_time() {
+fn concurrent_requests_are_served() {
     let replay = Replay::start("--cut 5");
     let recorded = Fixture::named(FIXTURE).bytes;
     std::thread::scope(|scope| {
@@ -319,7 +326,7 @@ fn a_port_that_is_taken_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_it() {
+fn ctrl_c_ends_the_replay() {
     let mut replay = Replay::start("");
     let id = replay.child.id().to_string();
     let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();

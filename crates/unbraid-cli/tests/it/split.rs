@@ -1,14 +1,14 @@
-//! `unbraid split`: the files.
+//! `unbraid split`: the files that it writes.
 
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 use unbraid_testkit::fixture::Fixture;
 
-use crate::{Run, collect, over, unbraid};
+use crate::{Run, collect, run_fixture, unbraid};
 
 fn split(name: &str, out: &Path) -> Run {
-    over(
+    run_fixture(
         &format!("split --out {}", out.display()),
         &Fixture::named(name),
     )
@@ -28,47 +28,47 @@ fn json_file(path: &Path) -> Value {
 }
 
 #[test]
-fn every_choice_is_a_file_and_every_call_another() {
+fn each_choice_and_each_call_has_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("deep/er");
     let run = split("openai_chat/openai-tools-and-text-in-six-choices", &out);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let response = collect("openai_chat/openai-tools-and-text-in-six-choices").json();
     assert_eq!(json_file(&out.join("summary.json")), response);
-    let mut expected = 1;
+    let mut file_count = 1;
     for choice in response["choices"].as_array().unwrap() {
         let index = &choice["index"];
         let text = fs::read_to_string(out.join(format!("choice-{index}.txt"))).unwrap();
         let message = &choice["message"];
         assert_eq!(text, message["content"].as_str().unwrap_or_default());
         let calls = message["tool_calls"].as_array().into_iter().flatten();
-        for (number, call) in calls.enumerate() {
+        for (position, call) in calls.enumerate() {
             let name = call["function"]["name"].as_str().unwrap();
-            let file = json_file(&out.join(format!("choice-{index}-call-{number}-{name}.json")));
+            let file = json_file(&out.join(format!("choice-{index}-call-{position}-{name}.json")));
             assert_eq!(file["arguments"], call["function"]["arguments"]);
             assert_eq!(file["status"], "complete");
             assert_eq!(file["type"], "function");
             let parsed: Value = serde_json::from_str(file["arguments"].as_str().unwrap()).unwrap();
             assert_eq!(file["value"], parsed);
-            expected += 1;
+            file_count += 1;
         }
-        expected += 1;
+        file_count += 1;
     }
-    assert_eq!(names(&out).len(), expected);
-    assert_eq!(run.stdout.lines().count(), expected);
+    assert_eq!(names(&out).len(), file_count);
+    assert_eq!(run.stdout.lines().count(), file_count);
     assert!(run.stdout.lines().all(|line| Path::new(line).is_file()));
 }
 
 #[test]
-fn reasoning_and_refusal_have_files_of_their_own() {
+fn reasoning_and_refusal_have_separate_files() {
     let dir = tempfile::tempdir().unwrap();
     split("openai_chat/deepseek-r01-r08-reasoning", dir.path());
     let reasoning = fs::read_to_string(dir.path().join("choice-0.reasoning.txt")).unwrap();
     assert!(!reasoning.is_empty());
     assert!(!dir.path().join("choice-0.refusal.txt").exists());
     split("openai_chat/openai-m04-refusal", dir.path());
-    let refused = |name: &String| name.ends_with(".refusal.txt");
-    assert!(names(dir.path()).iter().any(refused));
+    let is_refusal = |name: &String| name.ends_with(".refusal.txt");
+    assert!(names(dir.path()).iter().any(is_refusal));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_tool_name_never_leaves_the_directory() {
 }
 
 #[test]
-fn a_broken_stream_leaves_what_arrived() {
+fn the_data_of_a_broken_stream_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let run = split("broken/openai-f07-cut-in-tool-arguments", dir.path());
     assert_eq!(run.code, 3);
@@ -117,7 +117,7 @@ fn a_broken_stream_leaves_what_arrived() {
 }
 
 #[test]
-fn files_of_an_earlier_run_are_replaced_and_no_other_files_are_left() {
+fn files_of_an_earlier_run_are_replaced_and_no_temporary_file_remains() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("choice-0.txt"), "x".repeat(1 << 16)).unwrap();
     let name = "openai_chat/openai-c01-u01-one-choice";
@@ -133,7 +133,7 @@ fn files_of_an_earlier_run_are_replaced_and_no_other_files_are_left() {
 
 #[cfg(unix)]
 #[test]
-fn nothing_is_written_through_a_symbolic_link() {
+fn symbolic_links_are_not_followed() {
     for name in ["choice-0.txt", "summary.json"] {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("out");
@@ -145,8 +145,8 @@ fn nothing_is_written_through_a_symbolic_link() {
             std::os::unix::fs::symlink(target, &link).unwrap();
             let run = split("openai_chat/openai-c01-u01-one-choice", &out);
             assert_eq!(run.code, 1, "{}", run.stderr);
-            let refused = format!("unbraid: {}: is a symbolic link, ", link.display());
-            assert!(run.stderr.starts_with(&refused), "{}", run.stderr);
+            let message = format!("unbraid: {}: is a symbolic link, ", link.display());
+            assert!(run.stderr.starts_with(&message), "{}", run.stderr);
             assert!(link.is_symlink());
             fs::remove_file(&link).unwrap();
         }
@@ -157,7 +157,7 @@ fn nothing_is_written_through_a_symbolic_link() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_named() {
+fn a_directory_that_cannot_be_created_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
@@ -171,7 +171,7 @@ fn a_directory_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn nothing_is_made_for_an_input_that_cannot_be_opened() {
+fn an_input_that_cannot_be_opened_creates_no_directory() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     let run = unbraid(&format!("split --out {} nowhere.sse", out.display()), b"");

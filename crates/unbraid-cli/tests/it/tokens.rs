@@ -1,4 +1,4 @@
-//! The tokens of an answer, as `collect` prints them.
+//! The token counts that `collect` prints.
 
 use serde_json::{Value, json};
 use unbraid_testkit::fixture::Fixture;
@@ -10,12 +10,12 @@ fn collect(name: &str) -> Value {
 }
 
 #[test]
-fn u15_the_estimate_stands_beside_a_report_that_is_below_what_was_received() {
+fn u15_a_report_below_the_received_tokens_gets_an_estimate() {
     let response = collect("openai_chat/mistralrs-u15-usage-of-the-last-choice");
     assert_eq!(response["usage"]["completion_tokens"], 7);
     let usage = &response["unbraid"]["usage"];
     assert_eq!(usage["source"], "mixed");
-    assert_eq!(usage["completion_tokens"], 7, "what was reported stays");
+    assert_eq!(usage["completion_tokens"], 7, "the reported figure is kept");
     assert!(usage["completion_tokens_counted"].as_u64() >= Some(18));
     assert_eq!(usage["estimated"], json!([]));
     assert_eq!(response["unbraid"]["warnings"][0]["code"], "U15");
@@ -24,7 +24,7 @@ fn u15_the_estimate_stands_beside_a_report_that_is_below_what_was_received() {
 }
 
 #[test]
-fn what_was_reported_in_full_has_no_estimate_beside_it() {
+fn a_complete_report_gets_no_estimate() {
     let response = collect("openai_chat/gateway-u07-u08-envelope-with-the-prompt-alone");
     let usage = json!({
         "source": "reported",
@@ -42,7 +42,7 @@ fn what_was_reported_in_full_has_no_estimate_beside_it() {
 }
 
 #[test]
-fn e15_a_request_with_a_list_of_prompts_counts_each() {
+fn e15_each_prompt_of_a_request_is_counted() {
     let end = |index: u32, completion: u64| {
         let choice = json!({ "index": index, "text": "a", "finish_reason": "stop" });
         let usage = json!({ "prompt_tokens": 3, "completion_tokens": completion });
@@ -55,10 +55,10 @@ fn e15_a_request_with_a_list_of_prompts_counts_each() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("request.json");
     std::fs::write(&path, json!({ "prompt": ["a b c", "d e f"] }).to_string()).unwrap();
-    let words = format!("collect --request {}", path.display());
-    let response = unbraid(&words, stream.as_bytes()).json();
+    let args = format!("collect --request {}", path.display());
+    let response = unbraid(&args, stream.as_bytes()).json();
     assert_eq!(response["usage"]["prompt_tokens"], 6);
     assert_eq!(response["unbraid"]["usage"]["total_tokens"], 12);
-    let unknown = unbraid("collect", stream.as_bytes()).json();
-    assert_eq!(unknown["usage"]["prompt_tokens"], 3);
+    let without_request = unbraid("collect", stream.as_bytes()).json();
+    assert_eq!(without_request["usage"]["prompt_tokens"], 3);
 }

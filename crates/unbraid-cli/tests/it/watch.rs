@@ -1,22 +1,22 @@
-//! `unbraid watch`: prefixed lines, colours, and the closing summary.
+//! `unbraid watch`: prefixed lines, colours, and the summary.
 
 mod live;
 
 use unbraid_testkit::fixture::Fixture;
 
-use crate::{PATIENCE, Run, UNBRAID, unbraid};
+use crate::{Run, TIMEOUT, UNBRAID, unbraid};
 
-/// Runs `unbraid <words>` over an input with these variables; those that decide on colours are unset before.
-pub(crate) fn run(words: &str, stdin: &[u8], variables: &[(&str, &str)]) -> Run {
+/// Runs `unbraid <args>` with an input and these variables. All other variables for colours are unset.
+pub(crate) fn run(args: &str, stdin: &[u8], variables: &[(&str, &str)]) -> Run {
     let mut command = assert_cmd::Command::new(UNBRAID);
     for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
         command.env_remove(variable);
     }
     command
-        .args(words.split_whitespace())
+        .args(args.split_whitespace())
         .envs(variables.iter().copied())
         .write_stdin(stdin)
-        .timeout(PATIENCE);
+        .timeout(TIMEOUT);
     command.output().unwrap().into()
 }
 
@@ -29,7 +29,7 @@ fn watch(fixture: &str) -> Run {
     )
 }
 
-/// What a run printed of a choice before the summary, without the prefix; and the summary.
+/// The lines of a choice before the summary, without the prefix.
 fn lines_of(run: &Run, choice: u32) -> Vec<&str> {
     let prefix = format!("[{choice}] ");
     let (lines, _) = parts(run);
@@ -39,11 +39,11 @@ fn lines_of(run: &Run, choice: u32) -> Vec<&str> {
         .collect()
 }
 
-/// The prefixed lines, and the summary behind the last empty line.
+/// The prefixed lines, and the summary after the last empty line.
 fn parts(run: &Run) -> (Vec<&str>, Vec<&str>) {
     let lines: Vec<&str> = run.stdout.lines().collect();
-    let gap = lines.iter().rposition(|line| line.is_empty()).unwrap();
-    (lines[..gap].to_vec(), lines[gap + 1..].to_vec())
+    let blank = lines.iter().rposition(|line| line.is_empty()).unwrap();
+    (lines[..blank].to_vec(), lines[blank + 1..].to_vec())
 }
 
 fn delta(choice: u32, text: &str) -> String {
@@ -61,7 +61,7 @@ fn finish(choice: u32) -> String {
 const DONE: &str = "data: [DONE]\n\n";
 
 #[test]
-fn each_line_stands_behind_its_choice() {
+fn each_line_is_prefixed_with_its_choice() {
     let run = watch("openai_chat/openai-five-choices-plan");
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let (lines, summary) = parts(&run);
@@ -88,17 +88,17 @@ fn each_line_stands_behind_its_choice() {
 }
 
 #[test]
-fn nothing_of_the_text_is_lost() {
+fn the_complete_text_is_printed() {
     let fixture = Fixture::named("openai_chat/openai-eight-choices-eight-languages");
     let run = run("watch", &fixture.bytes, &[]);
-    let collected = crate::over("collect", &fixture).json();
-    let bare = |text: &str| -> String { text.split_whitespace().collect() };
+    let collected = crate::run_fixture("collect", &fixture).json();
+    let without_spaces = |text: &str| -> String { text.split_whitespace().collect() };
     for choice in collected["choices"].as_array().unwrap() {
         let index = choice["index"].as_u64().unwrap() as u32;
         let content = choice["message"]["content"].as_str().unwrap();
         assert_eq!(
-            bare(&lines_of(&run, index).concat()),
-            bare(content),
+            without_spaces(&lines_of(&run, index).concat()),
+            without_spaces(content),
             "{index}"
         );
     }
@@ -138,7 +138,7 @@ fn calls_reasoning_and_refusals_are_marked() {
 }
 
 #[test]
-fn a_call_that_was_cut_says_so() {
+fn a_truncated_call_is_marked() {
     let run = watch("broken/openai-f07-cut-in-tool-arguments");
     assert_eq!(run.code, 3);
     assert!(
@@ -156,21 +156,25 @@ fn a_call_that_was_cut_says_so() {
 }
 
 #[test]
-fn the_summary_tells_tokens_warnings_and_the_end() {
-    let apart = watch("openai_chat/llamacpp-usage-per-choice");
+fn the_summary_has_tokens_warnings_and_the_end() {
+    let per_choice = watch("openai_chat/llamacpp-usage-per-choice");
     for tokens in [" 9 tokens", "20 tokens", "31 tokens"] {
-        assert!(apart.stdout.contains(tokens), "{}", apart.stdout);
+        assert!(per_choice.stdout.contains(tokens), "{}", per_choice.stdout);
     }
-    let (_, summary) = parts(&apart);
+    let (_, summary) = parts(&per_choice);
     assert_eq!(
         summary[3],
         "stream closed  12 prompt  60 completion  72 total tokens"
     );
-    let together = watch("openai_chat/vllm-u04-u08-continuous-usage");
-    assert!(together.stdout.contains(" tokens  first delta"));
-    let (_, summary) = parts(&together);
-    let marked = |line: &&&str| line.starts_with('[') && line.contains("  ~");
-    assert_eq!(summary.iter().filter(marked).count(), 2, "{summary:?}");
+    let running = watch("openai_chat/vllm-u04-u08-continuous-usage");
+    assert!(running.stdout.contains(" tokens  first delta"));
+    let (_, summary) = parts(&running);
+    let is_estimated = |line: &&&str| line.starts_with('[') && line.contains("  ~");
+    assert_eq!(
+        summary.iter().filter(is_estimated).count(),
+        2,
+        "{summary:?}"
+    );
     assert!(!summary[2].contains('~'), "reported: {}", summary[2]);
     let cut = run("watch", delta(0, "tiktoken is great!").as_bytes(), &[]);
     let (_, summary) = parts(&cut);
@@ -191,26 +195,26 @@ fn the_summary_tells_tokens_warnings_and_the_end() {
 }
 
 #[test]
-fn exit_codes_are_those_of_the_other_commands() {
+fn exit_codes_and_messages_equal_those_of_collect() {
     for fixture in Fixture::all().iter().step_by(6) {
         let watched = run(
             &format!("watch {}", crate::flags(fixture)),
             &fixture.bytes,
             &[],
         );
-        let collected = crate::over("collect", fixture);
+        let collected = crate::run_fixture("collect", fixture);
         assert_eq!(
             watched.code, collected.code,
             "{}: {}",
             fixture.name, watched.stdout
         );
-        let told = |run: &Run| run.stderr.replace("\r\n", "\n");
-        assert_eq!(told(&watched), told(&collected), "{}", fixture.name);
+        let messages = |run: &Run| run.stderr.replace("\r\n", "\n");
+        assert_eq!(messages(&watched), messages(&collected), "{}", fixture.name);
     }
 }
 
 #[test]
-fn what_is_no_stream_says_so() {
+fn input_that_is_not_a_stream_is_reported() {
     let gzip = unbraid(
         "watch",
         b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\x56\x0a\n\x00",
@@ -232,7 +236,7 @@ fn what_is_no_stream_says_so() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_want_them() {
+fn colours_are_used_on_terminals_and_when_forced() {
     let stream = format!(
         "{}{}{}{}{DONE}",
         delta(0, "a"),
@@ -240,13 +244,13 @@ fn colours_are_for_terminals_and_for_those_who_want_them() {
         finish(0),
         finish(1)
     );
-    let colours = |variables: &[(&str, &str)]| {
+    let has_colours = |variables: &[(&str, &str)]| {
         let run = run("watch", stream.as_bytes(), variables);
         run.stdout.contains('\u{1b}')
     };
-    assert!(!colours(&[]), "a pipe");
-    assert!(colours(&[("CLICOLOR_FORCE", "1")]));
-    assert!(!colours(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(!has_colours(&[]), "a pipe");
+    assert!(has_colours(&[("CLICOLOR_FORCE", "1")]));
+    assert!(!has_colours(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
     let run = run("watch", stream.as_bytes(), &[("CLICOLOR_FORCE", "1")]);
     assert!(
         run.stdout.contains("\u{1b}[36m[0] a\u{1b}[0m\n"),
@@ -261,25 +265,25 @@ fn colours_are_for_terminals_and_for_those_who_want_them() {
 }
 
 #[test]
-fn a_model_cannot_command_the_terminal() {
+fn a_model_cannot_control_the_terminal() {
     let call = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"x\",\"function\":{\"name\":\"f\\u001b[m\",\"arguments\":\"{\\n}\"}}]}}]}\n\n";
     let reason = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"\\u001b]0;x\\u0007\"}]}\n\n";
-    let text = delta(0, "\u{1b}[2J\ttab\u{9b}31m\rgone\u{8}\nnext\u{202e}\n");
-    let stream = format!("{text}{call}{reason}{DONE}");
+    let content = delta(0, "\u{1b}[2J\ttab\u{9b}31m\rgone\u{8}\nnext\u{202e}\n");
+    let stream = format!("{content}{call}{reason}{DONE}");
     for force in ["0", "1"] {
         let run = run("watch", stream.as_bytes(), &[("CLICOLOR_FORCE", force)]);
-        let bare = run
+        let text = run
             .stdout
             .replace("\u{1b}[36m", "")
             .replace("\u{1b}[1m", "")
             .replace("\u{1b}[0m", "");
-        let harmless = |c: char| !c.is_control() || c == '\n' || c == '\t';
-        assert!(bare.chars().all(harmless), "{bare:?}");
+        let is_printable = |c: char| !c.is_control() || c == '\n' || c == '\t';
+        assert!(text.chars().all(is_printable), "{text:?}");
         assert!(
-            bare.contains("[0] \\u{1b}[2J\ttab\\u{9b}31m\\rgone\\u{8}\n[0] next\\u{202e}\n"),
-            "{bare:?}"
+            text.contains("[0] \\u{1b}[2J\ttab\\u{9b}31m\\rgone\\u{8}\n[0] next\\u{202e}\n"),
+            "{text:?}"
         );
-        assert!(bare.contains("[0] > f\\u{1b}[m {}\n"), "{bare:?}");
-        assert!(bare.contains("finished (\\u{1b}]0;x\\u{7})"), "{bare:?}");
+        assert!(text.contains("[0] > f\\u{1b}[m {}\n"), "{text:?}");
+        assert!(text.contains("finished (\\u{1b}]0;x\\u{7})"), "{text:?}");
     }
 }

@@ -22,7 +22,7 @@ impl Timeouts {
             (None, Some(after)) => (Timeout::Idle, after),
             (None, None) => (Timeout::FirstByte, FIRST_BYTE_TIMEOUT),
         };
-        TimedOut { timeout, after }
+        TimedOut::new(timeout, after)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What happens inside a terminal when the process panics: this test program runs itself in one.
+//! Panics while the view is open. The test program runs itself in a pseudo-terminal.
 
 use std::{env, thread};
 
@@ -6,50 +6,50 @@ use unbraid_testkit::terminal::Terminal;
 
 use super::{Screen, View};
 
-/// Runs one of the ignored tests below in a terminal of its own.
+/// Runs one of the ignored tests below in a pseudo-terminal, and checks the message after the view.
 #[track_caller]
-fn check(name: &str, told: &str) {
+fn check(name: &str, message: &str) {
     let program = env::current_exe().unwrap();
     let name = format!("live::screen::tests::{name}");
     let args = [&*name, "--exact", "--ignored", "--nocapture"];
     let left = Terminal::run(program.to_str().unwrap(), args, (24, 80)).end();
-    let (_, behind) = left
+    let (_, after) = left
         .written
         .split_once("\u{1b}[?1049l")
         .unwrap_or_else(|| panic!("{}", left.contents));
     assert!(left.restored, "{}", left.contents);
-    assert!(behind.contains(told), "{behind}");
-    // The terminal is no longer raw: its lines end as lines do.
-    assert!(behind.contains("\r\n"), "{behind:?}");
+    assert!(after.contains(message), "{after}");
+    // The terminal is no longer in raw mode: it expands a newline to CR and LF.
+    assert!(after.contains("\r\n"), "{after:?}");
 }
 
 #[test]
-fn a_panic_is_told_on_the_ordinary_screen() {
-    check("panics_while_it_draws", "drawing is over");
+fn a_panic_is_reported_on_the_normal_screen() {
+    check("panics_while_drawing", "while drawing");
 }
 
 #[test]
-fn a_panic_on_another_thread_gives_the_terminal_back_too() {
-    check("panics_beside_it", "beside it");
+fn a_panic_on_another_thread_restores_the_terminal_too() {
+    check("panics_on_another_thread", "on another thread");
 }
 
 #[test]
 #[ignore = "run by the tests above"]
-fn panics_while_it_draws() {
+fn panics_while_drawing() {
     let mut screen = Screen::enter().unwrap();
     assert!(screen.keys.is_some());
     screen.draw(&mut View::new("a title", true)).unwrap();
-    panic!("drawing is over");
+    panic!("while drawing");
 }
 
 #[test]
 #[ignore = "run by the tests above"]
-fn panics_beside_it() {
+fn panics_on_another_thread() {
     let mut screen = Screen::enter().unwrap();
     let mut view = View::new("a title", true);
     screen.draw(&mut view).unwrap();
-    let beside = thread::spawn(|| panic!("beside it"));
-    assert!(beside.join().is_err());
+    let panicking = thread::spawn(|| panic!("on another thread"));
+    assert!(panicking.join().is_err());
     assert!(!super::is_open());
     screen.draw(&mut view).unwrap(); // draws nothing
 }

@@ -12,16 +12,16 @@ use unbraid::{
 };
 use unbraid_testkit::fixture::Fixture;
 
-use super::{Pressed, View};
+use super::{KeyAction, View};
 
-/// A view of events, in a terminal that is not there.
-struct Shown {
+/// A view in a terminal that is only a buffer.
+struct TestView {
     view: View,
     terminal: Terminal<TestBackend>,
     now: Duration,
 }
 
-impl Shown {
+impl TestView {
     fn new(width: u16, height: u16) -> Self {
         Self {
             view: View::new("", true),
@@ -30,29 +30,36 @@ impl Shown {
         }
     }
 
-    /// An event of a choice; between two events 50 ms pass.
-    fn event(&mut self, choice: u32, event: Event<&str>) -> &mut Self {
-        let stamped = Sequenced::new(
+    /// Applies an event of a choice. Events are 50 ms apart.
+    fn apply(&mut self, choice: u32, event: Event<&str>) -> &mut Self {
+        let event = Sequenced::new(
             Some(ChoiceIndex(choice)),
             0,
             Position::default(),
             event.map(Into::into),
         );
-        self.view.apply(&stamped, self.now);
+        self.view.apply(&event, self.now);
         self.now += Duration::from_millis(50);
         self.view.tick(self.now);
         self
     }
 
-    fn say(&mut self, choice: u32, text: &str) -> &mut Self {
-        self.event(choice, Event::Content(text))
+    fn push_text(&mut self, choice: u32, text: &str) -> &mut Self {
+        self.apply(choice, Event::Content(text))
     }
 
-    fn call(&mut self, choice: u32, call: u32, name: &str, arguments: &str) -> &mut Self {
-        self.event(
+    fn start_call(
+        &mut self,
+        choice: u32,
+        call_index: u32,
+        name: &str,
+        arguments: &str,
+    ) -> &mut Self {
+        let call_index = CallIndex(call_index);
+        self.apply(
             choice,
             Event::ToolCallStart {
-                call_index: CallIndex(call),
+                call_index,
                 wire_index: None,
                 id: None,
                 name,
@@ -60,18 +67,12 @@ impl Shown {
             },
         );
         let text = arguments;
-        self.event(
-            choice,
-            Event::ToolCallArguments {
-                call_index: CallIndex(call),
-                text,
-            },
-        )
+        self.apply(choice, Event::ToolCallArguments { call_index, text })
     }
 
     fn press(&mut self, code: KeyCode) -> &mut Self {
         let key = KeyEvent::new(code, KeyModifiers::NONE);
-        assert_eq!(self.view.press(key), Pressed::Seen);
+        assert_eq!(self.view.press(key), KeyAction::Redraw);
         self
     }
 
@@ -80,7 +81,7 @@ impl Shown {
         self
     }
 
-    /// What stands on the screen, without white space at the ends of lines.
+    /// Draws the view, and returns its lines without trailing white space.
     fn screen(&mut self) -> Vec<String> {
         self.terminal.draw(|frame| self.view.draw(frame)).unwrap();
         let buffer = self.terminal.backend().buffer();
@@ -100,14 +101,14 @@ impl Shown {
     }
 
     #[track_caller]
-    fn has(&mut self, text: &str) -> &mut Self {
+    fn contains(&mut self, text: &str) -> &mut Self {
         let screen = self.screen().join("\n");
         assert!(screen.contains(text), "{text}:\n{screen}");
         self
     }
 
     #[track_caller]
-    fn has_not(&mut self, text: &str) -> &mut Self {
+    fn lacks(&mut self, text: &str) -> &mut Self {
         let screen = self.screen().join("\n");
         assert!(!screen.contains(text), "{text}:\n{screen}");
         self
@@ -127,12 +128,12 @@ fn numbered(lines: usize) -> String {
 }
 
 #[test]
-fn choices_stand_side_by_side_in_the_order_of_their_indices() {
-    let mut shown = Shown::new(60, 6);
-    shown.say(1, "one two three four five six seven eight");
-    shown.say(0, "zero").event(0, Event::Finish("stop"));
-    shown.event(0, Event::End(ChoiceEnd::Finished(FinishReason::Stop)));
-    shown.check(&[
+fn choices_are_side_by_side_sorted_by_index() {
+    let mut test = TestView::new(60, 6);
+    test.push_text(1, "one two three four five six seven eight");
+    test.push_text(0, "zero").apply(0, Event::Finish("stop"));
+    test.apply(0, Event::End(ChoiceEnd::Finished(FinishReason::Stop)));
+    test.check(&[
         "┌ [0] finished (stop) ───────┐┌ [1] writing ───────────────┐",
         "│zero                        ││one two three four five six │",
         "│                            ││seven eight                 │",
@@ -143,11 +144,11 @@ fn choices_stand_side_by_side_in_the_order_of_their_indices() {
 }
 
 #[test]
-fn a_title_stands_above_and_help_where_there_is_room() {
-    let mut shown = Shown::new(100, 5);
-    shown.view.title = "A question".into();
-    shown.say(0, "x");
-    let screen = shown.screen();
+fn the_title_is_at_the_top_and_help_is_shown_if_there_is_room() {
+    let mut test = TestView::new(100, 5);
+    test.view.title = "A question".into();
+    test.push_text(0, "x");
+    let screen = test.screen();
     assert_eq!(screen[0], "A question");
     assert!(
         screen[4].starts_with(" 1 of 1 choice open  0.1 s"),
@@ -157,55 +158,60 @@ fn a_title_stands_above_and_help_where_there_is_room() {
 }
 
 #[test]
-fn a_narrow_terminal_has_a_grid_and_a_small_one_scrolls_it() {
-    let mut shown = Shown::new(60, 15);
+fn a_narrow_terminal_shows_a_grid_and_a_small_one_scrolls_it() {
+    let mut test = TestView::new(60, 15);
     for choice in 0..6 {
-        shown.say(choice, "x");
+        test.push_text(choice, "x");
     }
-    shown.has("[0]").has("[3]").has_not("[4]").has("  4 shown");
+    test.contains("[0]")
+        .contains("[3]")
+        .lacks("[4]")
+        .contains("  4 shown");
     for _ in 0..5 {
-        shown.press(KeyCode::Tab);
+        test.press(KeyCode::Tab);
     }
     // The first key only shows which choice is selected.
-    shown.has("[5]").has("[2]").has_not("[0]");
-    shown.press(KeyCode::Tab).press(KeyCode::Tab).has("[0]");
-    shown.press(KeyCode::BackTab).has("[5]");
-    shown.press(KeyCode::Enter).has("[5]").has_not("[4]");
-    shown.press(KeyCode::Esc).has("[4]");
-    shown.resize(200, 15).has("[0]").has("[5]").has_not("shown");
+    test.contains("[5]").contains("[2]").lacks("[0]");
+    test.press(KeyCode::Tab).press(KeyCode::Tab).contains("[0]");
+    test.press(KeyCode::BackTab).contains("[5]");
+    test.press(KeyCode::Enter).contains("[5]").lacks("[4]");
+    test.press(KeyCode::Esc).contains("[4]");
+    test.resize(200, 15)
+        .contains("[0]")
+        .contains("[5]")
+        .lacks("shown");
 }
 
 #[test]
 fn reasoning_is_dimmed_and_a_refusal_is_marked() {
-    let mut shown = Shown::new(40, 8);
-    shown.event(0, Event::Reasoning("hm")).say(0, "Zo");
-    shown.event(0, Event::Refusal("No."));
-    shown
-        .has("│~ hm")
-        .has("│Zo")
-        .has("│! No.")
-        .has("[0] refusing");
-    assert_eq!(shown.style("h").0, Modifier::DIM);
-    assert_eq!(shown.style("Z").0, Modifier::empty());
-    assert_eq!(shown.style("N").0, Modifier::BOLD);
-    assert_eq!(shown.style("┌").1, Color::Cyan);
+    let mut test = TestView::new(40, 8);
+    test.apply(0, Event::Reasoning("hm")).push_text(0, "Zo");
+    test.apply(0, Event::Refusal("No."));
+    test.contains("│~ hm")
+        .contains("│Zo")
+        .contains("│! No.")
+        .contains("[0] refusing");
+    assert_eq!(test.style("h").0, Modifier::DIM);
+    assert_eq!(test.style("Z").0, Modifier::empty());
+    assert_eq!(test.style("N").0, Modifier::BOLD);
+    assert_eq!(test.style("┌").1, Color::Cyan);
 }
 
 #[test]
-fn calls_grow_side_by_side() {
-    let mut shown = Shown::new(40, 14);
-    shown.say(0, "Let me look.");
-    shown.call(0, 0, "forecast", "{\"city\":\"Os");
-    shown.call(0, 1, "tides", "{\"days\":[1,2");
+fn parallel_calls_grow_at_the_same_time() {
+    let mut test = TestView::new(40, 14);
+    test.push_text(0, "Let me look.");
+    test.start_call(0, 0, "forecast", "{\"city\":\"Os");
+    test.start_call(0, 1, "tides", "{\"days\":[1,2");
     let text = "lo\"}";
-    shown.event(
+    test.apply(
         0,
         Event::ToolCallArguments {
             call_index: CallIndex(0),
             text,
         },
     );
-    shown.check(&[
+    test.check(&[
         "┌ [0] calling 17/s ────────────────────┐",
         "│Let me look.                          │",
         "│> forecast {                          │",
@@ -221,37 +227,26 @@ fn calls_grow_side_by_side() {
         "└──────────────────────────────────────┘",
         " 1 of 1 choice open  17 tokens/s  0.3 s",
     ]);
-    assert_eq!(shown.style("f").0, Modifier::BOLD, "the name");
-    let (call, status) = (1, CallStatus::Truncated);
-    shown.event(
-        0,
-        Event::ToolCallDone {
-            call_index: CallIndex(call),
-            status,
-        },
-    );
-    shown.has("│    2 (truncated)");
+    assert_eq!(test.style("f").0, Modifier::BOLD, "the name");
+    let (call_index, status) = (CallIndex(1), CallStatus::Truncated);
+    test.apply(0, Event::ToolCallDone { call_index, status });
+    test.contains("│    2 (truncated)");
 }
 
 #[test]
-fn arguments_that_are_no_json_are_shown_as_they_came() {
-    let mut shown = Shown::new(40, 8);
-    shown.call(0, 0, "f", "{\"a\":1,").has("│  \"a\": 1,");
-    let (call, text) = (0, "oops}");
-    shown.event(
-        0,
-        Event::ToolCallArguments {
-            call_index: CallIndex(call),
-            text,
-        },
-    );
-    shown.has("│> f {\"a\":1,oops}").has_not("│  \"a\"");
+fn arguments_that_are_not_json_are_shown_unchanged() {
+    let mut test = TestView::new(40, 8);
+    test.start_call(0, 0, "f", "{\"a\":1,")
+        .contains("│  \"a\": 1,");
+    let (call_index, text) = (CallIndex(0), "oops}");
+    test.apply(0, Event::ToolCallArguments { call_index, text });
+    test.contains("│> f {\"a\":1,oops}").lacks("│  \"a\"");
 }
 
 #[test]
-fn a_call_that_is_told_twice_is_shown_once() {
-    let mut shown = Shown::new(40, 12);
-    shown.call(0, 0, "f", "{\"a\":1}");
+fn a_repeated_legacy_call_is_shown_once() {
+    let mut test = TestView::new(40, 12);
+    test.start_call(0, 0, "f", "{\"a\":1}");
     let start = Event::ToolCallStart {
         call_index: CallIndex(1),
         wire_index: None,
@@ -259,130 +254,122 @@ fn a_call_that_is_told_twice_is_shown_once() {
         name: "f",
         kind: CallKind::LegacyFunction,
     };
-    shown.event(0, start);
-    let (call, text) = (1, "{\"a\":1}");
-    shown.event(
-        0,
-        Event::ToolCallArguments {
-            call_index: CallIndex(call),
-            text,
-        },
-    );
-    shown.event(0, Event::End(ChoiceEnd::DoneWithoutFinish));
-    let screen = shown.screen().join("\n");
+    test.apply(0, start);
+    let (call_index, text) = (CallIndex(1), "{\"a\":1}");
+    test.apply(0, Event::ToolCallArguments { call_index, text });
+    test.apply(0, Event::End(ChoiceEnd::DoneWithoutFinish));
+    let screen = test.screen().join("\n");
     assert_eq!(screen.matches("> f {").count(), 1, "{screen}");
 }
 
 #[test]
-fn the_end_is_followed_until_somebody_scrolls() {
-    let mut shown = Shown::new(30, 7);
-    shown.say(0, &numbered(20)).has("line 19").has(" 20/20 ");
-    shown.say(0, "line 20\n").has("line 20");
-    shown
-        .press(KeyCode::Up)
-        .has("line 19")
-        .has_not("line 20")
-        .has(" 20/21 ");
-    shown.say(0, "line 21\n").has("line 19").has_not("line 20");
-    shown
-        .press(KeyCode::PageUp)
-        .has("line 14")
-        .has_not("line 17");
-    shown.press(KeyCode::Home).has("line 0").has_not("line 4");
-    shown.press(KeyCode::Down).has("line 4").has_not("line 0");
-    shown
-        .press(KeyCode::PageDown)
-        .has("line 7")
-        .has_not("line 3");
-    shown.press(KeyCode::End).has("line 21");
-    shown.say(0, "line 22\n").has("line 22");
+fn the_pane_follows_the_end_until_the_user_scrolls() {
+    let mut test = TestView::new(30, 7);
+    test.push_text(0, &numbered(20))
+        .contains("line 19")
+        .contains(" 20/20 ");
+    test.push_text(0, "line 20\n").contains("line 20");
+    test.press(KeyCode::Up)
+        .contains("line 19")
+        .lacks("line 20")
+        .contains(" 20/21 ");
+    test.push_text(0, "line 21\n")
+        .contains("line 19")
+        .lacks("line 20");
+    test.press(KeyCode::PageUp)
+        .contains("line 14")
+        .lacks("line 17");
+    test.press(KeyCode::Home).contains("line 0").lacks("line 4");
+    test.press(KeyCode::Down).contains("line 4").lacks("line 0");
+    test.press(KeyCode::PageDown)
+        .contains("line 7")
+        .lacks("line 3");
+    test.press(KeyCode::End).contains("line 21");
+    test.push_text(0, "line 22\n").contains("line 22");
     for _ in 0..9 {
-        shown.press(KeyCode::PageUp);
+        test.press(KeyCode::PageUp);
     }
-    shown.has("line 0");
+    test.contains("line 0");
     for _ in 0..9 {
-        shown.press(KeyCode::PageDown);
+        test.press(KeyCode::PageDown);
     }
-    shown.say(0, "line 23\n").has("line 23");
+    test.push_text(0, "line 23\n").contains("line 23");
 }
 
 #[test]
-fn another_size_keeps_what_is_read() {
-    let mut shown = Shown::new(30, 7);
+fn resizing_keeps_the_scroll_position() {
+    let mut test = TestView::new(30, 7);
     let text: String = (0..40)
         .map(|k| format!("{k} some words that wrap at thirty\n"))
         .collect();
-    shown.say(0, &text);
-    shown.screen();
-    shown.press(KeyCode::Home).screen();
+    test.push_text(0, &text);
+    test.screen();
+    test.press(KeyCode::Home).screen();
     for _ in 0..8 {
-        shown.press(KeyCode::Down).screen();
+        test.press(KeyCode::Down).screen();
     }
-    let first = shown.screen()[1].clone();
+    let first = test.screen()[1].clone();
     assert!(first.starts_with("│4 some words"), "{first}");
-    assert!(shown.resize(60, 9).screen()[1].starts_with("│4 some words"));
-    assert!(shown.resize(20, 5).screen()[1].starts_with("│4 some words"));
-    shown.resize(1, 1).screen();
-    shown
-        .resize(300, 100)
-        .has("│0 some words")
-        .has("│39 some words");
+    assert!(test.resize(60, 9).screen()[1].starts_with("│4 some words"));
+    assert!(test.resize(20, 5).screen()[1].starts_with("│4 some words"));
+    test.resize(1, 1).screen();
+    test.resize(300, 100)
+        .contains("│0 some words")
+        .contains("│39 some words");
 }
 
 #[test]
-fn a_choice_that_appears_before_the_selected_one_moves_it() {
-    let mut shown = Shown::new(90, 7);
-    shown.say(3, &numbered(20)).say(5, "five");
-    shown.screen();
-    shown.press(KeyCode::Home).has("line 0");
-    shown.say(1, "one");
-    shown.screen();
-    shown.press(KeyCode::End).has("line 19");
+fn a_new_choice_before_the_selected_one_keeps_the_selection() {
+    let mut test = TestView::new(90, 7);
+    test.push_text(3, &numbered(20)).push_text(5, "five");
+    test.screen();
+    test.press(KeyCode::Home).contains("line 0");
+    test.push_text(1, "one");
+    test.screen();
+    test.press(KeyCode::End).contains("line 19");
 }
 
 #[test]
-fn nothing_commands_the_terminal() {
-    let mut shown = Shown::new(70, 9);
-    shown.say(0, "a\u{1b}[2Jb\u{9b}\u{202e}");
-    shown.call(0, 0, "f\u{1b}[m\n", "{\"\u{1b}\":1}");
-    shown.event(0, Event::Finish("\u{1b}]0;x\u{7}"));
-    shown.view.title = View::new("\u{1b}[m", true).title;
-    for row in shown.screen() {
+fn control_characters_are_escaped() {
+    let mut test = TestView::new(70, 9);
+    test.push_text(0, "a\u{1b}[2Jb\u{9b}\u{202e}");
+    test.start_call(0, 0, "f\u{1b}[m\n", "{\"\u{1b}\":1}");
+    test.apply(0, Event::Finish("\u{1b}]0;x\u{7}"));
+    test.view.title = View::new("\u{1b}[m", true).title;
+    for row in test.screen() {
         assert!(!row.contains(char::is_control), "{row:?}");
     }
-    shown
-        .has("a\\u{1b}[2Jb\\u{9b}\\u{202e}")
-        .has("(\\u{1b}]0;x\\u{7})");
+    test.contains("a\\u{1b}[2Jb\\u{9b}\\u{202e}")
+        .contains("(\\u{1b}]0;x\\u{7})");
 }
 
 #[test]
-fn the_close_stops_the_clock() {
-    let mut shown = Shown::new(60, 5);
-    shown.say(0, "a").say(0, "b").say(0, "c");
-    shown.event(0, Event::End(ChoiceEnd::Interrupted));
-    shown.view.close("closed", Duration::from_millis(600));
-    shown.view.tick(Duration::from_secs(9));
-    shown
-        .has(" 1 choice, stream closed  3 tokens/s  0.6 s")
-        .has("[0] interrupted 13/s");
+fn the_end_of_the_stream_stops_the_clock() {
+    let mut test = TestView::new(60, 5);
+    test.push_text(0, "a").push_text(0, "b").push_text(0, "c");
+    test.apply(0, Event::End(ChoiceEnd::Interrupted));
+    test.view.close("closed", Duration::from_millis(600));
+    test.view.tick(Duration::from_secs(9));
+    test.contains(" 1 choice, stream closed  3 tokens/s  0.6 s")
+        .contains("[0] interrupted 13/s");
 }
 
 #[test]
-fn q_and_ctrl_c_quit_and_other_letters_do_nothing() {
+fn q_and_ctrl_c_quit_and_other_letters_are_ignored() {
     let mut view = View::new("", true);
     let key = |code, modifiers| KeyEvent::new(code, modifiers);
     assert_eq!(
         view.press(key(KeyCode::Char('x'), KeyModifiers::NONE)),
-        Pressed::Unknown
+        KeyAction::Ignore
     );
     assert!(!view.is_used());
     assert_eq!(
         view.press(key(KeyCode::Char('q'), KeyModifiers::NONE)),
-        Pressed::Quit
+        KeyAction::Quit
     );
     assert_eq!(
         view.press(key(KeyCode::Char('c'), KeyModifiers::CONTROL)),
-        Pressed::Quit
+        KeyAction::Quit
     );
     for code in [
         KeyCode::Up,
@@ -391,27 +378,27 @@ fn q_and_ctrl_c_quit_and_other_letters_do_nothing() {
         KeyCode::BackTab,
         KeyCode::PageDown,
     ] {
-        assert_eq!(view.press(key(code, KeyModifiers::NONE)), Pressed::Seen);
+        assert_eq!(view.press(key(code, KeyModifiers::NONE)), KeyAction::Redraw);
     }
     assert!(view.is_used());
 }
 
 #[test]
-fn every_fixture_can_be_drawn_at_any_time_and_size() {
+fn every_fixture_is_drawn_at_any_time_and_size() {
     let sizes = [(80, 24), (30, 9), (7, 3), (200, 60)];
     for fixture in Fixture::all() {
-        let mut shown = Shown::new(80, 24);
+        let mut test = TestView::new(80, 24);
         let mut demux = Demux::new(Config::default());
-        let mut drawn = 0;
+        let mut line_count = 0;
         let lines = fixture.bytes.split_inclusive(|&byte| byte == b'\n');
         for (line, &(width, height)) in lines.take(400).zip(sizes.iter().cycle()) {
             demux.feed(line);
-            while let Some(stamped) = demux.next_event() {
-                shown.view.apply(&stamped.map(Into::into), shown.now);
+            while let Some(event) = demux.next_event() {
+                test.view.apply(&event.map(Into::into), test.now);
             }
-            drawn += 1;
-            if drawn % 5 == 0 {
-                for row in shown.resize(width, height).screen() {
+            line_count += 1;
+            if line_count % 5 == 0 {
+                for row in test.resize(width, height).screen() {
                     assert!(!row.contains(char::is_control), "{}: {row:?}", fixture.name);
                 }
             }

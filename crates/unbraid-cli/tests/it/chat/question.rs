@@ -1,38 +1,38 @@
-//! What is asked: the question, the request around it, and the key.
+//! The request: the question, the options, and the key.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
 use super::{
-    answering, chat,
-    server::{Asked, Server},
-    stream, whole,
+    chat, complete, replying,
+    server::{ReceivedRequest, Server},
+    stream,
 };
 
 fn server() -> Server {
-    answering(|| stream(&(whole(0, "Yes.") + "data: [DONE]\n\n")))
+    replying(|| stream(&(complete(0, "Yes.") + "data: [DONE]\n\n")))
 }
 
-/// What is asked with these words and variables, and this standard input.
+/// The request that these arguments, variables and standard input send.
 #[track_caller]
-fn asked(words: &[&str], variables: &[(&str, &str)], stdin: &str) -> Asked {
+fn sent_request(args: &[&str], variables: &[(&str, &str)], stdin: &str) -> ReceivedRequest {
     let server = server();
     let url = server.base_url();
     let variables = [&[("OPENAI_BASE_URL", url.as_str())], variables].concat();
-    let run = chat(words, &variables, stdin);
+    let run = chat(args, &variables, stdin);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
-    server.asked().remove(0)
+    server.requests().remove(0)
 }
 
-/// The request that a file holds, over which these words are set.
+/// The body that is sent for a request in a file with these further arguments.
 #[track_caller]
-fn over(request: &Value, words: &[&str]) -> Value {
+fn body_with_request(request: &Value, args: &[&str]) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("request.json");
     fs::write(&file, request.to_string()).unwrap();
-    asked(
-        &[&["--request", file.to_str().unwrap()], words].concat(),
+    sent_request(
+        &[&["--request", file.to_str().unwrap()], args].concat(),
         &[],
         "",
     )
@@ -40,9 +40,9 @@ fn over(request: &Value, words: &[&str]) -> Value {
 }
 
 #[test]
-fn the_standard_input_asks() {
-    for words in [&["-m", "m"][..], &["-m", "m", "-"]] {
-        let body = asked(words, &[], "What is\nthis?\n").body;
+fn the_question_is_read_from_the_standard_input() {
+    for args in [&["-m", "m"][..], &["-m", "m", "-"]] {
+        let body = sent_request(args, &[], "What is\nthis?\n").body;
         assert_eq!(
             body["messages"],
             json!([{ "role": "user", "content": "What is\nthis?" }])
@@ -59,8 +59,8 @@ fn options_become_fields() {
         r#"[{"type":"function","function":{"name":"sluice"}}]"#,
     )
     .unwrap();
-    let words = "-m m --system Briefly. --temperature 0.7 --max-tokens 20 --tools";
-    let words: Vec<&str> = words
+    let args = "-m m --system Briefly. --temperature 0.7 --max-tokens 20 --tools";
+    let args: Vec<&str> = args
         .split(' ')
         .chain([tools.to_str().unwrap(), "Well?"])
         .collect();
@@ -76,11 +76,11 @@ fn options_become_fields() {
         "stream": true,
         "stream_options": { "include_usage": true },
     });
-    assert_eq!(asked(&words, &[], "").body, body);
+    assert_eq!(sent_request(&args, &[], "").body, body);
 }
 
 #[test]
-fn a_request_is_sent_as_it_is() {
+fn a_request_is_sent_unchanged() {
     let request = json!({
         "model": "m",
         "top_k": 4,
@@ -88,8 +88,8 @@ fn a_request_is_sent_as_it_is() {
         "stream": true,
         "stream_options": { "include_usage": false },
     });
-    assert_eq!(over(&request, &[]), request);
-    let piped = asked(
+    assert_eq!(body_with_request(&request, &[]), request);
+    let piped = sent_request(
         &["--request", "-"],
         &[("OPENAI_MODEL", "other")],
         &request.to_string(),
@@ -98,14 +98,14 @@ fn a_request_is_sent_as_it_is() {
 }
 
 #[test]
-fn options_are_set_over_a_request() {
+fn options_override_a_request() {
     let request = json!({
         "model": "m",
         "messages": [{ "role": "system", "content": "At length." }, { "role": "user", "content": "Well?" }],
         "n": 4,
         "max_completion_tokens": 9,
     });
-    let words = [
+    let args = [
         "-m",
         "other",
         "-n",
@@ -116,7 +116,7 @@ fn options_are_set_over_a_request() {
         "5",
         "So?",
     ];
-    let body = over(&request, &words);
+    let body = body_with_request(&request, &args);
     let messages = json!([
         { "role": "system", "content": "Briefly." },
         { "role": "user", "content": "Well?" },
@@ -128,7 +128,7 @@ fn options_are_set_over_a_request() {
         (&body["max_completion_tokens"], body.get("max_tokens")),
         (&json!(5), None)
     );
-    let text = over(&json!({ "model": "m", "prompt": "Once" }), &["Twice"]);
+    let text = body_with_request(&json!({ "model": "m", "prompt": "Once" }), &["Twice"]);
     assert_eq!(
         (&text["prompt"], text.get("messages")),
         (&json!("Twice"), None)
@@ -139,32 +139,34 @@ fn options_are_set_over_a_request() {
 fn model_and_key_come_from_the_environment() {
     let variables = [
         ("OPENAI_MODEL", "m"),
-        ("OPENAI_API_KEY", "sk-of-the-environment"),
+        ("OPENAI_API_KEY", "sk-from-the-environment"),
     ];
-    let by_environment = asked(&["Well?"], &variables, "");
-    assert_eq!(by_environment.body["model"], "m");
-    let bearer = "authorization: Bearer sk-of-the-environment\r\n";
+    let from_environment = sent_request(&["Well?"], &variables, "");
+    assert_eq!(from_environment.body["model"], "m");
+    let bearer = "authorization: Bearer sk-from-the-environment\r\n";
     assert!(
-        by_environment.head.contains(bearer),
+        from_environment.head.contains(bearer),
         "{}",
-        by_environment.head
+        from_environment.head
     );
-    let words = [
+    let args = [
         "-m",
         "other",
         "--api-key",
-        "sk-of-the-command-line",
+        "sk-from-the-command-line",
         "Well?",
     ];
-    let by_option = asked(&words, &variables, "");
-    assert_eq!(by_option.body["model"], "other");
+    let from_option = sent_request(&args, &variables, "");
+    assert_eq!(from_option.body["model"], "other");
     assert!(
-        by_option.head.contains("Bearer sk-of-the-command-line\r\n"),
+        from_option
+            .head
+            .contains("Bearer sk-from-the-command-line\r\n"),
         "{}",
-        by_option.head
+        from_option.head
     );
     assert!(
-        !asked(&["-m", "m", "Well?"], &[], "")
+        !sent_request(&["-m", "m", "Well?"], &[], "")
             .head
             .contains("authorization")
     );

@@ -1,4 +1,4 @@
-//! A provider for one test: it answers as it is told, and keeps what it was asked.
+//! A provider for one test, with scripted replies. It keeps the requests that it received.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -13,40 +13,41 @@ use serde_json::Value;
 use super::chat;
 use crate::Run;
 
-/// A server that lives as long as the tests.
+/// A server that runs until the end of the test process.
 pub(super) struct Server {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-/// A request.
+/// A request that the server received.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct ReceivedRequest {
     pub(super) head: String,
     pub(super) body: Value,
 }
 
-/// What comes back.
+/// The response to a request.
 pub(super) struct Reply {
     bytes: Vec<u8>,
-    /// What follows after a pause.
+    /// Further bytes, after a pause.
     rest: Option<(Duration, Vec<u8>)>,
-    holds: bool,
+    /// Whether the connection stays open after the bytes.
+    stays_open: bool,
 }
 
 impl Reply {
-    pub(super) fn of(status: u16, kind: &str, body: &[u8]) -> Self {
+    pub(super) fn new(status: u16, kind: &str, body: &[u8]) -> Self {
         let head = format!(
             "HTTP/1.1 {status} -\r\ncontent-type: {kind}\r\nx-request-id: req-7\r\nconnection: close\r\n\r\n"
         );
         Self {
             bytes: [head.as_bytes(), body].concat(),
             rest: None,
-            holds: false,
+            stays_open: false,
         }
     }
 
-    /// The same, and after a pause more of the body.
+    /// Adds more of the body, after a pause.
     pub(super) fn then(self, pause: Duration, body: &str) -> Self {
         Self {
             rest: Some((pause, body.into())),
@@ -54,74 +55,76 @@ impl Reply {
         }
     }
 
-    /// The same, but the body does not end before the client hangs up.
-    pub(super) fn held(self) -> Self {
+    /// Keeps the connection open until the client closes it.
+    pub(super) fn keep_open(self) -> Self {
         Self {
-            holds: true,
+            stays_open: true,
             ..self
         }
     }
 }
 
 impl Server {
-    /// The answers depend on how many requests came before, and on the request.
-    pub(super) fn start(answer: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static) -> Self {
+    /// Starts a server. The reply depends on the number of earlier requests, and on the request.
+    pub(super) fn start(
+        reply: impl Fn(usize, &ReceivedRequest) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (answer, kept) = (Arc::new(answer), Arc::clone(&asked));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (reply, received) = (Arc::new(reply), Arc::clone(&requests));
         thread::spawn(move || {
             for socket in listener.incoming() {
-                let (answer, kept) = (Arc::clone(&answer), Arc::clone(&kept));
+                let (reply, received) = (Arc::clone(&reply), Arc::clone(&received));
                 thread::spawn(move || {
                     let mut socket = socket.unwrap();
                     let Some(request) = read(&socket) else {
                         return;
                     };
                     let number = {
-                        let mut kept = kept.lock().unwrap();
-                        kept.push(request.clone());
-                        kept.len() - 1
+                        let mut received = received.lock().unwrap();
+                        received.push(request.clone());
+                        received.len() - 1
                     };
-                    let reply = answer(number, &request);
-                    let _gone = socket.write_all(&reply.bytes);
+                    let reply = reply(number, &request);
+                    let _closed = socket.write_all(&reply.bytes);
                     if let Some((pause, rest)) = reply.rest {
                         thread::sleep(pause);
-                        let _gone = socket.write_all(&rest);
+                        let _closed = socket.write_all(&rest);
                     }
-                    if reply.holds {
-                        let _until_gone = socket.read(&mut [0]);
+                    if reply.stays_open {
+                        let _until_closed = socket.read(&mut [0]);
                     }
                 });
             }
         });
-        Self { address, asked }
+        Self { address, requests }
     }
 
     pub(super) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub(super) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
     /// Runs `unbraid chat` against this server.
-    pub(super) fn chat(&self, words: &[&str]) -> Run {
+    pub(super) fn chat(&self, args: &[&str]) -> Run {
         let url = self.base_url();
-        chat(&[&["--base-url", &url], words].concat(), &[], "")
+        chat(&[&["--base-url", &url], args].concat(), &[], "")
     }
 }
 
-/// Reads one request; `None` if it is none, as from a client that wants to speak TLS.
-fn read(socket: &TcpStream) -> Option<Asked> {
+/// Reads one request. Returns `None` for other data, such as a TLS handshake.
+fn read(socket: &TcpStream) -> Option<ReceivedRequest> {
     let mut input = BufReader::new(socket);
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         if head.first().is_some_and(|byte| *byte != b'P')
             || input.read_until(b'\n', &mut head).ok()? == 0
         {
-            let _refused = (&*socket).write_all(b"HTTP/1.1 400 -\r\n\r\n");
+            let _rejected = (&*socket).write_all(b"HTTP/1.1 400 -\r\n\r\n");
             return None;
         }
     }
@@ -133,5 +136,5 @@ fn read(socket: &TcpStream) -> Option<Asked> {
     let mut body = vec![0; length.parse().ok()?];
     input.read_exact(&mut body).ok()?;
     let body = serde_json::from_slice(&body).ok()?;
-    Some(Asked { head, body })
+    Some(ReceivedRequest { head, body })
 }

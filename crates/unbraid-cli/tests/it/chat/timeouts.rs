@@ -1,16 +1,17 @@
-//! How long `chat` waits: for a connection, for the head, for the first byte, and for the next one.
+//! Timeouts of `chat`: for the connection, the head, the first byte, and the next one.
 
 use std::net::TcpListener;
 
 use serde_json::json;
 
-use super::{answering, chat, chunk, server::Server, stream};
+use super::{chat, chunk, replying, server::Server, stream};
 use crate::unbraid;
 
 #[test]
-fn a_silent_answer_is_given_up() {
-    let server =
-        answering(|| stream(&chunk(&json!({ "index": 0, "delta": { "content": "So" } }))).held());
+fn a_silent_answer_times_out() {
+    let server = replying(|| {
+        stream(&chunk(&json!({ "index": 0, "delta": { "content": "So" } }))).keep_open()
+    });
     for timeout in ["--timeout", "--idle-timeout"] {
         let run = server.chat(&[timeout, "0.5", "-m", "m", "--json", "Well?"]);
         assert_eq!(run.code, 3, "{timeout}: {}", run.stderr);
@@ -23,23 +24,23 @@ fn a_silent_answer_is_given_up() {
     }
 }
 
-/// A server that accepts connections, as its system does for it, and says nothing: one that was stopped.
-fn stopped() -> (TcpListener, String) {
+/// A server that never answers. The system accepts its connections, as for a stopped process.
+fn silent_server() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     (listener, url)
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_given_up() {
-    let (_held, url) = stopped();
-    for (timeout, passed) in [
+fn a_server_that_does_not_answer_times_out() {
+    let (_listener, url) = silent_server();
+    for (timeout, message) in [
         ("--idle-timeout", "idle timeout after 300ms"),
         ("--first-byte-timeout", "first-byte timeout after 300ms"),
     ] {
         for fan_out in ["never", "always", "auto"] {
             let fan_out = format!("--fan-out={fan_out}");
-            let words = [
+            let args = [
                 "--base-url",
                 &url,
                 timeout,
@@ -51,53 +52,53 @@ fn a_server_that_does_not_answer_is_given_up() {
                 "m",
                 "Well?",
             ];
-            let run = chat(&words, &[], "");
-            assert_eq!(run.code, 1, "{words:?}: {}", run.stderr);
-            assert!(run.stderr.contains(passed), "{words:?}: {}", run.stderr);
+            let run = chat(&args, &[], "");
+            assert_eq!(run.code, 1, "{args:?}: {}", run.stderr);
+            assert!(run.stderr.contains(message), "{args:?}: {}", run.stderr);
         }
     }
 }
 
 #[test]
-fn a_body_without_a_first_byte_is_given_up() {
-    let server = answering(|| stream("").held());
+fn a_body_without_a_first_byte_times_out() {
+    let server = replying(|| stream("").keep_open());
     for timeout in ["--idle-timeout", "--first-byte-timeout"] {
         for fan_out in ["--fan-out=never", "--fan-out=always", "--fan-out=auto"] {
-            let words = [timeout, "0.3", fan_out, "-n", "2", "-m", "m", "Well?"];
-            let run = server.chat(&words);
-            assert_eq!(run.code, 1, "{words:?}: {}", run.stderr);
+            let args = [timeout, "0.3", fan_out, "-n", "2", "-m", "m", "Well?"];
+            let run = server.chat(&args);
+            assert_eq!(run.code, 1, "{args:?}: {}", run.stderr);
         }
     }
 }
 
-/// Asks for two answers by a request each, of which these bodies come and then nothing, and gives the exit code.
-fn code_of_two(bodies: [&'static str; 2]) -> i32 {
-    let server = Server::start(move |number, _| stream(bodies[number % 2]).held());
-    let words = ["--idle-timeout", "0.5", "--fan-out=always", "-n", "2"];
-    let run = server.chat(&[&words[..], &["-m", "m", "Well?"]].concat());
+/// Requests two answers by fan-out, whose bodies stop after these bytes, and returns the exit code.
+fn exit_code_of_two(bodies: [&'static str; 2]) -> i32 {
+    let server = Server::start(move |number, _| stream(bodies[number % 2]).keep_open());
+    let args = ["--idle-timeout", "0.5", "--fan-out=always", "-n", "2"];
+    let run = server.chat(&[&args[..], &["-m", "m", "Well?"]].concat());
     assert!(run.stderr.contains("idle timeout"), "{}", run.stderr);
     run.code
 }
 
 #[test]
-fn what_came_of_any_choice_decides_about_an_answer_that_is_given_up() {
+fn the_exit_code_after_a_timeout_depends_on_data_for_any_choice() {
     const ENVELOPE: &str = "data: {\"id\":\"c\",\"choices\":[]}\n\n";
     const ROLE: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
     const EMPTY: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{}}]}\n\n";
-    assert_eq!(code_of_two(["", ": still there\n\n"]), 1);
-    assert_eq!(code_of_two([ENVELOPE, ENVELOPE]), 1);
-    assert_eq!(code_of_two([ENVELOPE, ROLE]), 3);
-    assert_eq!(code_of_two(["", EMPTY]), 3);
+    assert_eq!(exit_code_of_two(["", ": still there\n\n"]), 1);
+    assert_eq!(exit_code_of_two([ENVELOPE, ENVELOPE]), 1);
+    assert_eq!(exit_code_of_two([ENVELOPE, ROLE]), 3);
+    assert_eq!(exit_code_of_two(["", EMPTY]), 3);
 }
 
 #[test]
-fn the_first_byte_may_take_longer_than_the_next_one() {
+fn the_first_byte_has_its_own_timeout() {
     let server = Server::start(|_, _| {
         std::thread::sleep(std::time::Duration::from_millis(600));
-        stream(&super::whole(0, "At last."))
+        stream(&super::complete(0, "At last."))
     });
-    let words = |timeouts: &'static [&'static str]| [timeouts, &["-m", "m", "Well?"]].concat();
-    let run = server.chat(&words(&["--idle-timeout", "0.3"]));
+    let args = |timeouts: &'static [&'static str]| [timeouts, &["-m", "m", "Well?"]].concat();
+    let run = server.chat(&args(&["--idle-timeout", "0.3"]));
     assert_eq!(run.code, 1, "{}", run.stdout);
     let both = ["--idle-timeout", "0.3", "--first-byte-timeout", "20"];
     let run = server.chat(&[&both[..], &["-m", "m", "Well?"]].concat());

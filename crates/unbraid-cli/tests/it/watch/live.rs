@@ -1,4 +1,4 @@
-//! Watching at a pace, over a live pipe, and until Ctrl-C.
+//! `unbraid watch` with a speed, on a live pipe, and until Ctrl-C.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -13,7 +13,7 @@ use super::{DONE, delta, finish, lines_of, run};
 use crate::{pipes, unbraid};
 
 #[test]
-fn a_speed_is_a_number_of_events_a_second() {
+fn speed_is_the_number_of_events_per_second() {
     let stream = format!(
         "{}{}{}{}{DONE}",
         delta(0, "a "),
@@ -26,35 +26,35 @@ fn a_speed_is_a_number_of_events_a_second() {
     let elapsed = start.elapsed();
     assert_eq!(slow.code, 0);
     assert_eq!(lines_of(&slow, 0), ["a b c"]);
-    // Five events, so four pauses; there is no bound above on a machine with other work to do.
+    // Five events have four pauses. There is no upper bound, because the machine may be busy.
     assert!(elapsed >= Duration::from_millis(390), "{elapsed:?}");
     let fixture = Fixture::named("broken/proxy-s29-json-lines");
     let fast = run("watch --speed 1e6 -", &fixture.bytes, &[]);
-    assert_eq!(fast.code, crate::over("collect", &fixture).code);
-    for wrong in ["0", "-1", "fast", "nan", "inf", "1e-9"] {
+    assert_eq!(fast.code, crate::run_fixture("collect", &fixture).code);
+    for invalid in ["0", "-1", "fast", "nan", "inf", "1e-9"] {
         assert_eq!(
-            unbraid(&format!("watch --speed {wrong}"), b"").code,
+            unbraid(&format!("watch --speed {invalid}"), b"").code,
             2,
-            "{wrong}"
+            "{invalid}"
         );
     }
 }
 
 #[test]
-fn a_speed_changes_nothing_but_the_pace() {
+fn speed_does_not_change_the_lines() {
     for fixture in Fixture::all()
         .iter()
         .filter(|f| f.bytes.len() < 200_000)
         .step_by(11)
     {
-        let words = format!("watch {}", crate::flags(fixture));
-        let plain = run(&words, &fixture.bytes, &[]);
-        let paced = run(&format!("{words} --speed 1e6"), &fixture.bytes, &[]);
-        assert_eq!(plain.code, paced.code, "{}", fixture.name);
+        let args = format!("watch {}", crate::flags(fixture));
+        let unpaced = run(&args, &fixture.bytes, &[]);
+        let paced = run(&format!("{args} --speed 1e6"), &fixture.bytes, &[]);
+        assert_eq!(unpaced.code, paced.code, "{}", fixture.name);
         for choice in 0..8 {
-            if plain.stdout.contains('[') {
+            if unpaced.stdout.contains('[') {
                 assert_eq!(
-                    lines_of(&plain, choice),
+                    lines_of(&unpaced, choice),
                     lines_of(&paced, choice),
                     "{}",
                     fixture.name
@@ -65,9 +65,9 @@ fn a_speed_changes_nothing_but_the_pace() {
 }
 
 #[test]
-fn a_line_is_there_before_the_next_chunk_is_sent() {
+fn a_line_is_printed_before_the_next_chunk_is_sent() {
     let mut child = pipes::spawn("watch");
-    let rest = pipes::watchdog(&child);
+    let watchdog = pipes::watchdog(&child);
     let mut stdin = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     for k in 0..20_u32 {
@@ -77,7 +77,7 @@ fn a_line_is_there_before_the_next_chunk_is_sent() {
         let line = lines.next().expect("killed by the watchdog").unwrap();
         assert_eq!(line, format!("[{}] line {k}", k % 3));
     }
-    // A long line is shown before its end.
+    // A long line is printed before it is complete.
     stdin
         .write_all(delta(1, &"word ".repeat(20)).as_bytes())
         .unwrap();
@@ -85,20 +85,20 @@ fn a_line_is_there_before_the_next_chunk_is_sent() {
     drop(stdin);
     assert!(lines.last().unwrap().unwrap().starts_with("stream closed"));
     assert_eq!(child.wait().unwrap().code(), Some(3));
-    drop(rest);
+    drop(watchdog);
 }
 
 #[test]
-fn a_reader_that_went_away_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let line = delta(0, "on and on\n");
-    pipes::unread("watch", line.as_bytes(), usize::MAX, 0);
+    pipes::run_without_reader("watch", line.as_bytes(), usize::MAX, 0);
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_cancels_and_still_tells_how_it_stands() {
+fn ctrl_c_cancels_and_the_summary_is_still_printed() {
     let mut child = pipes::spawn("watch");
-    let rest = pipes::watchdog(&child);
+    let watchdog = pipes::watchdog(&child);
     let mut stdin = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     stdin
@@ -115,18 +115,18 @@ fn ctrl_c_cancels_and_still_tells_how_it_stands() {
             .unwrap()
             .success()
     );
-    // The standard input stays open: nothing but the signal ends it.
-    let rest_of_it: Vec<String> = lines.map(Result::unwrap).collect();
+    // The standard input stays open, so that only the signal ends the command.
+    let remaining: Vec<String> = lines.map(Result::unwrap).collect();
     assert!(
-        rest_of_it
+        remaining
             .iter()
             .any(|line| line.starts_with("[0] cancelled")),
-        "{rest_of_it:?}"
+        "{remaining:?}"
     );
     assert_eq!(
-        rest_of_it.last().unwrap(),
+        remaining.last().unwrap(),
         "stream cancelled  ~4 completion tokens"
     );
     assert_eq!(child.wait().unwrap().code(), Some(3));
-    drop((stdin, rest));
+    drop((stdin, watchdog));
 }

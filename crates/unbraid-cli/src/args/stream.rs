@@ -1,0 +1,69 @@
+//! How a stream is decoded: options of every subcommand.
+
+use clap::ValueEnum;
+use unbraid::{Completions, CompletionsBuilder};
+use unbraid_core::{Config, ThinkTags};
+
+/// Selects how the stream is decoded, for every output format.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StreamArgs {
+    /// How many choices were requested; with 1, every index is read as 0
+    #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u32).range(1..))]
+    expect_choices: Option<u32>,
+    /// End the stream at the first line that is not data, payload that is not JSON, or delta that cannot be merged with
+    /// those before it
+    #[arg(long, global = true)]
+    strict: bool,
+    /// Separate reasoning in `<think>..</think>` from the text; with `start`, the answer begins with reasoning, as from
+    /// servers that send the closing tag alone
+    #[arg(
+        long,
+        global = true,
+        value_name = "FROM",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "tag"
+    )]
+    split_think: Option<SplitThink>,
+    /// Count usage that arrives after `[DONE]`; the stream is read a little longer for it
+    #[arg(long, global = true)]
+    usage_after_done: bool,
+    /// The names of the reasoning field in a delta, in order of preference
+    #[arg(long, value_name = "NAMES", global = true, value_delimiter = ',')]
+    reasoning_keys: Option<Vec<String>>,
+}
+
+/// Where reasoning inside the text begins.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SplitThink {
+    /// At `<think>`
+    Tag,
+    /// At the start of the answer
+    Start,
+}
+
+impl StreamArgs {
+    pub(crate) fn config(&self) -> Config {
+        let default = Config::default();
+        let keys = self.reasoning_keys.as_ref();
+        Config::default()
+            .with_strict(self.strict)
+            .with_expect_choices(self.expect_choices)
+            .with_think_tags(match self.split_think {
+                None => ThinkTags::Off,
+                Some(SplitThink::Tag) => ThinkTags::Split,
+                Some(SplitThink::Start) => ThinkTags::SplitOpen,
+            })
+            .with_usage_after_done(self.usage_after_done)
+            .with_reasoning_keys(keys.map_or(default.reasoning_keys, |keys| {
+                keys.iter().map(|key| key.as_str().into()).collect()
+            }))
+    }
+
+    pub(crate) fn builder(&self) -> CompletionsBuilder {
+        Completions::builder()
+            .config(self.config())
+            .tokenizer_for(unbraid::tokens::Counter::for_response)
+    }
+}

@@ -1,0 +1,86 @@
+//! The command line: its subcommands, and the help that lists them.
+
+mod chat;
+mod collect;
+mod completions;
+mod demo;
+mod events;
+mod replay;
+mod split;
+mod watch;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use self::{
+    chat::ChatArgs, collect::CollectArgs, completions::CompletionsArgs, demo::DemoArgs,
+    events::EventsArgs, replay::ReplayArgs, split::SplitArgs, watch::WatchArgs,
+};
+use crate::{
+    args::StreamArgs,
+    exit::{Failure, Status},
+};
+
+/// Separates the answer stream of a language model into its choices, each with its own text and tool calls.
+#[derive(Debug, Parser)]
+#[command(name = "unbraid", version, after_help = EXIT_CODES, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    stream: StreamArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print the whole answer as one JSON object, in the shape of the non-streaming response
+    #[command(after_help = collect::EXAMPLES)]
+    Collect(CollectArgs),
+    /// Print each event as one line of JSON, as it happens
+    #[command(after_help = events::EXAMPLES)]
+    Events(EventsArgs),
+    /// Write a text file for each choice, a JSON file for each tool call, and summary.json
+    #[command(after_help = split::EXAMPLES)]
+    Split(SplitArgs),
+    /// Show the choices as they stream, side by side on a terminal, and how each of them ended
+    #[command(after_help = watch::EXAMPLES)]
+    Watch(WatchArgs),
+    /// Send a request to a provider, and show the answers as they stream
+    #[command(after_help = chat::EXAMPLES)]
+    Chat(Box<ChatArgs>),
+    /// Show four answers to one question, streamed by a server in this process, without a key or a network
+    #[command(after_help = demo::EXAMPLES)]
+    Demo(DemoArgs),
+    /// Serve a recorded stream over HTTP, as its provider did
+    #[command(after_help = replay::EXAMPLES)]
+    Replay(ReplayArgs),
+    /// Print the completion script for a shell
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(CompletionsArgs),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> Result<Status, Failure> {
+        let stream = &self.stream;
+        match &self.command {
+            Command::Collect(args) => collect::run(args, stream),
+            Command::Events(args) => events::run(args, stream),
+            Command::Split(args) => split::run(args, stream),
+            Command::Watch(args) => watch::run(args, stream),
+            Command::Chat(args) => chat::run(args, stream),
+            Command::Demo(args) => demo::run(args, stream),
+            Command::Replay(args) => replay::run(args, stream),
+            Command::Completions(args) => completions::run(args, &mut Self::command()),
+        }
+    }
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  every choice finished
+  1  the input could not be read, or held no choice
+  2  the command line was invalid
+  3  a choice did not finish, or chat received fewer choices than it requested
+
+Examples:
+  unbraid collect answer.sse
+  curl -sN .. | unbraid events | jq -c .";

@@ -1,0 +1,116 @@
+//! Explains on the standard error why an answer did not come, or is incomplete.
+
+use std::{error::Error as _, time::Duration};
+
+use unbraid_core::{ChoiceEnd, ChoiceIndex, StreamError, TransportError};
+use unbraid_http::{HttpError, StatusError, limits::MAX_RETRY_AFTER};
+
+use crate::{
+    exit::Status,
+    outcome::{self, StreamOutcome},
+    output::print_error,
+    printable::printable,
+    report::request_error::innermost,
+};
+
+/// How many characters of a provider's message are shown. Some providers return a whole web page.
+const MAX_MESSAGE_CHARS: usize = 600;
+
+/// Explains in one line why a request brought no answer: the error, the message of the server, and a hint.
+pub(super) fn describe(error: &HttpError) -> String {
+    let mut line = error.to_string();
+    let message = match error.status_error() {
+        Some(answer) => answer.message().map(str::to_owned),
+        None => error.source().map(innermost),
+    };
+    if let Some(message) = message {
+        let short: String = message.trim().chars().take(MAX_MESSAGE_CHARS).collect();
+        line.extend([": ", &short]);
+    }
+    if let Some(attempts) = error
+        .status_error()
+        .map(StatusError::attempts)
+        .filter(|n| *n > 1)
+    {
+        line.extend([" (", &attempts.to_string(), " attempts)"]);
+    }
+    if let Some(hint) = hint(error) {
+        line.extend(["; ", &hint]);
+    }
+    printable(&line)
+}
+
+fn hint(error: &HttpError) -> Option<String> {
+    Some(match error {
+        HttpError::Connect { .. } => {
+            "is the server running? its address is --base-url or OPENAI_BASE_URL".to_owned()
+        }
+        HttpError::Tls { .. } => {
+            "if the server speaks plain HTTP, the base URL begins with http://".to_owned()
+        }
+        HttpError::UnexpectedHtml(_) => {
+            "is the base URL that of the API? it usually ends in /v1".to_owned()
+        }
+        HttpError::Status(error) => return status_hint(error),
+        _ => return None,
+    })
+}
+
+fn status_hint(error: &StatusError) -> Option<String> {
+    if error.param() == Some("n") {
+        return Some("--fan-out requests several choices without n".to_owned());
+    }
+    // If the wait is longer, the error's own message states it.
+    let is_short = |pause: &Duration| *pause <= MAX_RETRY_AFTER;
+    if let Some(pause) = error.retry_after().filter(is_short) {
+        let seconds = pause.as_secs_f64().ceil();
+        return Some(format!("the server asks to wait for {seconds} s"));
+    }
+    match error.status() {
+        401 | 403 => Some("is OPENAI_API_KEY set, and a key of this server?".to_owned()),
+        404 | 405 => Some("are the base URL and the model right?".to_owned()),
+        _ => None,
+    }
+}
+
+/// Prints why an answer is incomplete, and returns its status. A cause that several choices share is printed once.
+pub(super) fn print_diagnostics(outcome: &StreamOutcome<'_>) -> Status {
+    let causes = causes(outcome);
+    for (cause, choices) in &causes {
+        let choices = outcome::list(choices, ToString::to_string);
+        print_error(format_args!("unbraid: choice {choices}: {cause}"));
+    }
+    match outcome.closed {
+        Some(Err(StreamError::Transport(error))) => {
+            if causes.is_empty() {
+                print_error(format_args!("unbraid: answer: {}", describe_lost(error)));
+            }
+            outcome.status()
+        }
+        _ => outcome.print_diagnostics(&"answer"),
+    }
+}
+
+/// Explains why a connection was lost. HTTP clients wrap the cause in several layers, and only the inner ones name it, so
+/// all layers are printed.
+fn describe_lost(error: &TransportError) -> String {
+    let (bytes, chain) = (error.bytes, error.causes());
+    printable(&format!("connection lost after {bytes} bytes: {chain}"))
+}
+
+/// The causes of lost connections, each with the choices that it ended.
+fn causes(outcome: &StreamOutcome<'_>) -> Vec<(String, Vec<ChoiceIndex>)> {
+    let mut causes: Vec<(String, Vec<ChoiceIndex>)> = Vec::new();
+    for (index, end) in &outcome.ends {
+        let ChoiceEnd::Transport(error) = end else {
+            continue;
+        };
+        let cause = HttpError::find_in(&**error).map_or_else(|| describe_lost(error), describe);
+        match causes.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, choices)) => choices.push(*index),
+            None => causes.push((cause, vec![*index])),
+        }
+    }
+    causes.iter_mut().for_each(|(_, choices)| choices.sort());
+    causes
+}

@@ -1,0 +1,75 @@
+//! The provider: its address, the key, and the timeouts.
+
+use std::{convert::Infallible, fmt, time::Duration};
+
+use clap::ValueHint;
+use unbraid::CompletionsBuilder;
+use unbraid_http::{BuildError, Client, ClientBuilder};
+
+/// The endpoint. The environment supplies what the arguments do not.
+#[derive(Debug, clap::Args)]
+pub(super) struct ProviderArgs {
+    /// The base URL, to which `chat/completions` is appended; by default OPENAI_BASE_URL, or else OpenAI's
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    base_url: Option<String>,
+    /// The API key; OPENAI_API_KEY is safer, because other users may see a command line
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    api_key: Option<Key>,
+    /// Give up after this time, even if data arrives
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+    /// Give up when the server is silent for this time: while connecting, before its answer, or within it; never by default
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    idle_timeout: Option<Duration>,
+    /// How long the first byte may take, connecting included; by default --idle-timeout if it is given, else 600
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    first_byte_timeout: Option<Duration>,
+    /// How often a request without an answer is retried; 2 by default
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
+}
+
+/// An API key, which is never printed.
+#[derive(Clone)]
+struct Key(String);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+impl ProviderArgs {
+    /// Creates a client for this endpoint. It reads streams with this builder.
+    pub(super) fn client(&self, builder: CompletionsBuilder) -> Result<Client, BuildError> {
+        let mut client = ClientBuilder::from_env().stream_config(builder);
+        if let Some(url) = &self.base_url {
+            client = client.base_url(url);
+        }
+        if let Some(Key(key)) = &self.api_key {
+            client = client.api_key(key);
+        }
+        if let Some(timeout) = self.timeout {
+            client = client.total_timeout(timeout);
+        }
+        if let Some(timeout) = self.first_byte_timeout {
+            client = client.first_byte_timeout(timeout);
+        }
+        if let Some(timeout) = self.idle_timeout {
+            client = client.idle_timeout(timeout);
+        }
+        if let Some(retries) = self.retries {
+            client = client.retries(retries);
+        }
+        client.build()
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a value parser")]
+fn key(text: &str) -> Result<Key, Infallible> {
+    Ok(Key(text.to_owned()))
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    crate::args::number(text, 0.001..=1_000_000.0).map(Duration::from_secs_f64)
+}

@@ -1,0 +1,100 @@
+use std::time::Duration;
+
+use unbraid_core::{CallStatus, ChoiceOutcome, Config, Demux};
+
+use super::{ANSWERS, MAX_TOKENS, MIN_SPEED, events, words};
+use crate::commands::demo::client::TIMEOUT;
+
+/// Reads the scenario strictly, and returns the outcomes in order of appearance.
+fn read() -> (Demux, Vec<ChoiceOutcome>) {
+    let config = Config::default().with_strict(true);
+    let mut demux = Demux::new(config);
+    for event in events() {
+        demux.feed(event.data.as_bytes());
+    }
+    let indices: Vec<_> = demux.choices().map(|choice| choice.index()).collect();
+    let outcomes = indices
+        .iter()
+        .map(|index| demux.result(*index).unwrap().unwrap())
+        .collect();
+    (demux, outcomes)
+}
+
+#[test]
+fn each_choice_finishes_with_its_own_reason() {
+    let (demux, outcomes) = read();
+    assert!(matches!(demux.closed(), Some(Ok(()))), "ended by [DONE]");
+    assert_eq!(demux.warnings(), []);
+    let ends: Vec<(u32, &str, usize)> = outcomes
+        .iter()
+        .map(|choice| {
+            let reason = choice.finish_reason.as_ref().unwrap();
+            (
+                choice.choice.0,
+                reason.as_str(),
+                choice.message.tool_calls.len(),
+            )
+        })
+        .collect();
+    let expected = [
+        (2, "length", 0),
+        (0, "stop", 0),
+        (3, "tool_calls", 2),
+        (1, "stop", 0),
+    ];
+    assert_eq!(ends, expected, "in order of appearance");
+}
+
+#[test]
+fn texts_and_calls_arrive_complete() {
+    let (_, outcomes) = read();
+    for choice in &outcomes {
+        let answer = &ANSWERS[choice.choice.0 as usize];
+        assert_eq!(answer.index, choice.choice.0);
+        if choice.choice.0 == 2 {
+            assert!(answer.text.starts_with(&choice.message.content));
+            assert_ne!(answer.text, choice.message.content);
+        } else {
+            assert_eq!(choice.message.content, answer.text);
+        }
+        for call in &choice.message.tool_calls {
+            assert_eq!(call.status, Some(CallStatus::Complete), "{}", call.name);
+        }
+    }
+}
+
+#[test]
+fn the_usage_matches_the_deltas() {
+    let (demux, _) = read();
+    let usage = demux.usage();
+    let event_count = events().len() as u64;
+    // The other events are a role and a finish reason for each choice, the usage, and `[DONE]`.
+    assert_eq!(usage.completion_tokens, Some(event_count - 2 * 4 - 2));
+    assert!(ANSWERS.iter().all(|answer| answer.tokens() <= MAX_TOKENS));
+    assert!(usage.total_tokens > usage.completion_tokens);
+}
+
+#[test]
+fn the_stream_takes_seconds_without_long_pauses_and_one_choice_ends_late() {
+    let times: Vec<Duration> = events().iter().map(|event| event.time).collect();
+    assert!(times.is_sorted());
+    let last = times.last().unwrap().as_secs_f64();
+    assert!((4.0..6.0).contains(&last), "{last}");
+    let longest = times
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .max()
+        .unwrap();
+    assert!(longest.div_f64(MIN_SPEED) < TIMEOUT / 2, "{longest:?}");
+    let mut ends = ANSWERS
+        .iter()
+        .map(|answer| answer.chunks().last().unwrap().0);
+    let late = ends.nth(1).unwrap();
+    assert!(ends.all(|end| end + 700 < late), "{late}");
+}
+
+#[test]
+fn words_add_up_to_their_text() {
+    let words: Vec<&str> = words("A b.\n\n  c").collect();
+    assert_eq!(words, ["A", " b.", "\n\n  c"]);
+}

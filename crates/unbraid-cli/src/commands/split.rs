@@ -1,0 +1,181 @@
+//! `unbraid split`: writes a text file for each choice, a JSON file for each tool call, and a summary.
+
+mod new_file;
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::ValueHint;
+use serde_json::{Value, json};
+use unbraid_core::{
+    CallKind, CallStatus, Demux, Message, Prompt, ToolCall, Transcript, json::Repair,
+    parse_json_repaired,
+};
+
+use crate::{
+    args::{self, StreamArgs},
+    exit::{Failure, Status, status_after_output},
+    input::{Input, NullListener, read_all},
+    json,
+    report::Report,
+};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  unbraid split --out answers answer.sse
+  curl -sN .. | unbraid split --out answers && cat answers/choice-0.txt";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SplitArgs {
+    /// The directory to write into; it is created if it does not exist
+    #[arg(long, value_name = "DIR", value_parser = clap::value_parser!(PathBuf), value_hint = ValueHint::DirPath)]
+    out: PathBuf,
+    /// The recorded stream, or `-` for the standard input
+    #[arg(default_value = "-", value_parser = args::input(), value_hint = ValueHint::FilePath)]
+    file: Input,
+}
+
+pub(super) fn run(args: &SplitArgs, stream: &StreamArgs) -> Result<Status, Failure> {
+    let input = args.file.open()?;
+    // The directory is created before the stream is read, so that a failure does not cost the time and tokens of an answer.
+    fs::create_dir_all(&args.out).map_err(|error| Failure::File {
+        path: args.out.clone(),
+        error,
+    })?;
+    let result = read_all(&args.file, input, stream.config(), &mut NullListener);
+    let result = result.map_err(Failure::Output)?;
+    let paths = write_files(&result.demux, &args.out)?;
+    let status = result.outcome().print_diagnostics(&args.file);
+    status_after_output(print_paths(&paths), status)
+}
+
+/// Writes every file, and returns their paths in the order of the choices.
+fn write_files(demux: &Demux, out: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut choices: Vec<&Transcript> = demux.choices().collect();
+    choices.sort_by_key(|choice| choice.index());
+    let mut dir = OutputDir {
+        path: out,
+        written: Vec::new(),
+    };
+    for choice in choices {
+        dir.write_choice(choice.index().0, &choice.message())?;
+    }
+    let summary = Report::from_demux(demux, &Prompt::default()).into_json_text();
+    dir.write_json_text("summary.json", &summary)?;
+    Ok(dir.written)
+}
+
+fn print_paths(paths: &[PathBuf]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    paths
+        .iter()
+        .try_for_each(|path| writeln!(stdout, "{}", path.display()))
+}
+
+/// The output directory, and the files written into it.
+struct OutputDir<'p> {
+    path: &'p Path,
+    written: Vec<PathBuf>,
+}
+
+impl OutputDir<'_> {
+    fn write_choice(&mut self, index: u32, message: &Message) -> Result<(), Failure> {
+        self.write(&format!("choice-{index}.txt"), message.content.as_bytes())?;
+        for (suffix, text) in [
+            ("reasoning", &message.reasoning),
+            ("refusal", &message.refusal),
+        ] {
+            if !text.is_empty() {
+                self.write(&format!("choice-{index}.{suffix}.txt"), text.as_bytes())?;
+            }
+        }
+        for (position, call) in message.tool_calls.iter().enumerate() {
+            let mut name = format!("choice-{index}-call-{position}");
+            if !call.name.is_empty() {
+                name.push('-');
+                name.push_str(&safe_file_name(&call.name));
+            }
+            name.push_str(".json");
+            self.write_json(&name, &call_json(call))?;
+        }
+        Ok(())
+    }
+
+    fn write_json(&mut self, name: &str, value: &Value) -> Result<(), Failure> {
+        let mut bytes = Vec::new();
+        json::write_value(value, &mut bytes).map_err(|error| self.failure(name, error))?;
+        self.write(name, &bytes)
+    }
+
+    fn write_json_text(&mut self, name: &str, json: &str) -> Result<(), Failure> {
+        let mut bytes = Vec::new();
+        json::write_text(json, &mut bytes).map_err(|error| self.failure(name, error))?;
+        self.write(name, &bytes)
+    }
+
+    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        new_file::write(self.path, name, bytes).map_err(|error| self.failure(name, error))?;
+        self.written.push(self.path.join(name));
+        Ok(())
+    }
+
+    fn failure(&self, name: &str, error: io::Error) -> Failure {
+        Failure::File {
+            path: self.path.join(name),
+            error,
+        }
+    }
+}
+
+fn call_json(call: &ToolCall) -> Value {
+    json!({
+        "index": call.wire_index,
+        "id": call.id.as_deref(),
+        "type": call.kind.as_str(),
+        "name": *call.name,
+        "arguments": call.arguments,
+        "value": arguments_value(call),
+        "status": call.status.map(CallStatus::as_str),
+        "error": call.problem(),
+    })
+}
+
+/// Parses the arguments, with the repairs that the call's status names. Returns `null` if they are not JSON.
+fn arguments_value(call: &ToolCall) -> Value {
+    if call.kind == CallKind::Custom {
+        return Value::Null;
+    }
+    parse_json_repaired(&call.arguments, Repair::default()).unwrap_or(Value::Null)
+}
+
+/// How much of a tool's name a file name keeps. With the rest of the file name, this is far below the limit of any system.
+const NAME_BYTES: usize = 64;
+
+/// Converts a tool's name to a part of a file name, without path separators and without characters that are special to a
+/// shell or a file system.
+fn safe_file_name(name: &str) -> String {
+    let replace = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') {
+            c
+        } else {
+            '_'
+        }
+    };
+    name.chars().map(replace).take(NAME_BYTES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::safe_file_name;
+
+    #[test]
+    fn names_never_leave_their_directory() {
+        assert_eq!(safe_file_name("get_weather"), "get_weather");
+        assert_eq!(safe_file_name("../../x"), ".._.._x");
+        assert_eq!(safe_file_name("a\\b:c\0d é"), "a_b_c_d__");
+        assert_eq!(safe_file_name(&"x".repeat(200)).len(), 64);
+    }
+}

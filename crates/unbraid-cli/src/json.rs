@@ -1,0 +1,33 @@
+//! JSON as the command prints it: indented, and safe for a terminal.
+
+mod indent;
+mod stream_indent;
+mod terminal_safe;
+
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub(crate) use self::{stream_indent::StreamIndenter, terminal_safe::TerminalSafe};
+
+/// A value of the library as one line of JSON text, in which numbers keep their digits.
+pub(crate) fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| Value::from(error.to_string()).to_string())
+}
+
+/// Writes a value, indented and with a newline at its end.
+pub(crate) fn write_value(value: &Value, out: &mut impl Write) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    serde_json::to_writer_pretty(TerminalSafe(&mut out), value)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Writes JSON text like [`write_value`], but leaves its numbers and strings as they are.
+pub(crate) fn write_text(json: &str, out: &mut impl Write) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    indent::write_indented(json, &mut TerminalSafe(&mut out))?;
+    out.write_all(b"\n")?;
+    out.flush()
+}

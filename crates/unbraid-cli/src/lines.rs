@@ -1,0 +1,186 @@
+//! Prints a completion as lines, each with the index of its choice.
+//!
+//! One task per choice cuts its events into lines, and a single writer prints them as they become complete.
+
+mod calls;
+mod color;
+mod cut;
+mod summary;
+
+use std::io::{self, Write};
+
+use tokio::{
+    sync::mpsc::{self, Sender},
+    task::JoinSet,
+};
+use unbraid::{Choice, ChoiceError, ChoiceIndex, ChoiceOutcome, Completions, Event};
+
+use self::{
+    calls::CallLines,
+    color::style,
+    cut::{Line, LineCutter, LineKind},
+    summary::ChoiceSummary,
+};
+pub(crate) use self::{color::color, summary::Summary};
+use crate::printable::printable_line;
+
+/// How many lines wait for the writer. The events of further lines stay in the completion, which keeps them in any case.
+const QUEUED_LINES: usize = 64;
+
+/// Prints the lines of all choices as they stream, then the summary. The error is the writer's.
+pub(crate) async fn print_live(
+    completions: &Completions,
+    out: &mut impl Write,
+) -> io::Result<Summary> {
+    let mut choices = completions.choices();
+    let mut seen = Vec::new();
+    let mut tasks = JoinSet::new();
+    let (sender, mut lines) = mpsc::channel(QUEUED_LINES);
+    let mut sender = Some(sender);
+    let mut batch = Vec::new();
+    loop {
+        tokio::select! {
+            next = choices.next(), if sender.is_some() => match (next, &sender) {
+                (Some(Ok(choice)), Some(sender)) => {
+                    tasks.spawn(send_lines(choice.clone(), sender.clone()));
+                    seen.push(choice);
+                }
+                // There are no more choices; the summary reports an error. Dropping this sender closes the channel as soon
+                // as the last task has dropped its own.
+                _ => sender = None,
+            },
+            received = lines.recv_many(&mut batch, QUEUED_LINES) => {
+                if received == 0 {
+                    break;
+                }
+                for (choice, line) in batch.drain(..) {
+                    print(out, choice, &line)?;
+                }
+                out.flush()?;
+            }
+        }
+    }
+    print_summary(completions, &seen, out).await
+}
+
+/// Prints the lines of a completion that is over, one choice after the other, then the summary.
+pub(crate) async fn print_finished(
+    completions: &Completions,
+    out: &mut impl Write,
+) -> io::Result<Summary> {
+    let mut choices = completions.choices();
+    let mut seen = Vec::new();
+    while let Some(Ok(choice)) = choices.next().await {
+        seen.push(choice);
+    }
+    seen.sort_by_key(Choice::index);
+    for choice in &seen {
+        let mut lines = ChoiceLines::default();
+        let mut events = choice.events();
+        while let Some(Ok(event)) = events.next().await {
+            for line in lines.push(choice, &event.event) {
+                print(out, choice.index(), &line)?;
+            }
+        }
+    }
+    print_summary(completions, &seen, out).await
+}
+
+async fn print_summary(
+    completions: &Completions,
+    choices: &[Choice],
+    out: &mut impl Write,
+) -> io::Result<Summary> {
+    let summary = Summary {
+        closed: completions.closed().await,
+        usage: completions.usage().await,
+        warnings: completions.warnings(),
+        choices: choice_summaries(choices).await,
+    };
+    summary.print(out)?;
+    out.flush()?;
+    Ok(summary)
+}
+
+/// Sends the lines of one choice to the writer, until the choice ends or the writer has failed.
+async fn send_lines(choice: Choice, sender: Sender<(ChoiceIndex, Line)>) {
+    let mut lines = ChoiceLines::default();
+    let mut events = choice.events();
+    // An error comes only after the `End` event, and the summary reports it.
+    while let Some(Ok(event)) = events.next().await {
+        for line in lines.push(&choice, &event.event) {
+            if sender.send((choice.index(), line)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Cuts the events of one choice into lines.
+#[derive(Debug, Default)]
+struct ChoiceLines {
+    text: LineCutter,
+    calls: CallLines,
+}
+
+impl ChoiceLines {
+    /// Adds an event, and returns the lines that it completes.
+    fn push(&mut self, choice: &Choice, event: &Event) -> Vec<Line> {
+        match event {
+            Event::Content(text) => self.push_text(LineKind::Content, text),
+            Event::Reasoning(text) => self.push_text(LineKind::Reasoning, text),
+            Event::Refusal(text) => self.push_text(LineKind::Refusal, text),
+            Event::ToolCallStart { name, kind, .. } => {
+                let mut lines = Vec::from_iter(self.text.finish());
+                lines.extend(self.calls.start(name, *kind));
+                lines
+            }
+            Event::ToolCallArguments { call_index, text } => self.calls.push(*call_index, text),
+            Event::End(_) => {
+                let text = self.text.finish();
+                self.calls.finish(&choice.snapshot().tool_calls, text)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn push_text(&mut self, kind: LineKind, text: &str) -> Vec<Line> {
+        let mut lines = self.calls.finish_current();
+        lines.extend(self.text.push(kind, text));
+        lines
+    }
+}
+
+async fn choice_summaries(choices: &[Choice]) -> Vec<ChoiceSummary> {
+    let mut summaries = Vec::new();
+    for choice in choices {
+        let summary = |outcome: &ChoiceOutcome| ChoiceSummary {
+            index: outcome.choice,
+            end: outcome.end.clone(),
+            call_count: outcome.message.tool_calls.len(),
+            timing: choice.timing(),
+        };
+        let finished = choice.finished().await;
+        summaries.push(match &finished {
+            Ok(outcome) => summary(outcome),
+            Err(error) => summary(ChoiceError::partial(error)),
+        });
+    }
+    summaries
+}
+
+fn print(out: &mut impl Write, choice: ChoiceIndex, line: &Line) -> io::Result<()> {
+    let text = printable_line(&line.text);
+    let mark = match line.kind {
+        LineKind::Content => "",
+        LineKind::Reasoning => "~ ",
+        LineKind::Refusal => "! ",
+        LineKind::ToolCall => "> ",
+    };
+    let style = match line.kind {
+        LineKind::Content => style(choice),
+        LineKind::Reasoning => style(choice).dimmed(),
+        LineKind::Refusal | LineKind::ToolCall => style(choice).bold(),
+    };
+    writeln!(out, "{style}[{choice}] {mark}{text}{style:#}")
+}

@@ -1,0 +1,197 @@
+//! The report of a whole answer: the non-streaming response as one JSON object, and how each choice ended.
+
+pub(crate) mod request_error;
+
+use serde_json::{Value, json};
+use unbraid::{Completions, tokens::Counter};
+use unbraid_core::{
+    ChoiceEnd, ChoiceOutcome, Config, Demux, Prompt, StreamError, ToolCall, Transcript, Usage,
+    UsageSource, Warning,
+};
+use unbraid_http::HttpError;
+
+use crate::{
+    json,
+    outcome::{NO_CHOICE, is_finished},
+};
+
+/// The end of a stream without a choice, named like [`StreamError::Empty`].
+const EMPTY: &str = "empty";
+
+/// An answer that is over.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// JSON text, with numbers as the server wrote them.
+    response: String,
+    closed: Option<Result<(), StreamError>>,
+    warnings: Vec<Warning>,
+    /// In order of appearance.
+    choices: Vec<ChoiceOutcome>,
+    usage: Usage,
+    counter: Counter,
+}
+
+impl Report {
+    pub(crate) fn from_demux(demux: &Demux, prompt: &Prompt) -> Self {
+        let counter = Counter::for_response(demux.metadata(), prompt);
+        Self {
+            response: demux.aggregate_json(),
+            closed: demux.closed().cloned(),
+            warnings: demux.warnings(),
+            choices: demux.choices().filter_map(Transcript::outcome).collect(),
+            usage: demux.estimated_usage(prompt, &counter),
+            counter,
+        }
+    }
+
+    /// Waits until the stream is over, then reports it.
+    pub(crate) async fn from_completions(completions: &Completions, prompt: &Prompt) -> Self {
+        Self {
+            closed: Some(completions.closed().await),
+            response: completions.aggregate_json().await,
+            warnings: completions.warnings(),
+            choices: outcomes(completions).await,
+            usage: completions.usage().await,
+            counter: Counter::for_response(&completions.metadata(), prompt),
+        }
+    }
+
+    /// Reports a request that brought no answer: a response without choices, and the request's error.
+    pub(crate) fn failed_request(error: &HttpError) -> Value {
+        let mut demux = Demux::new(Config::default());
+        demux.abort(StreamError::Cancelled);
+        let text = Self::from_demux(&demux, &Prompt::default()).into_json_text();
+        let mut response: Value = serde_json::from_str(&text).unwrap_or_else(|_| json!({}));
+        if let Some(Value::Object(details)) = response.get_mut("unbraid") {
+            details.insert("end".into(), error.as_str().into());
+            details.insert("error".into(), request_error::to_json(error));
+        }
+        response
+    }
+
+    /// Returns the non-streaming response as JSON text, with the additional key `unbraid`.
+    ///
+    /// The key is spliced into the text. Parsing the response would lose digits of its numbers.
+    pub(crate) fn into_json_text(self) -> String {
+        let details = self.details();
+        let mut response = self.response;
+        response.truncate(response.len().saturating_sub("}".len()));
+        response + ",\"unbraid\":" + &details + "}"
+    }
+
+    fn details(&self) -> String {
+        let mut choices: Vec<&ChoiceOutcome> = self.choices.iter().collect();
+        choices.sort_by_key(|choice| choice.choice);
+        let choices: Vec<String> = choices.into_iter().map(choice_json).collect();
+        object(&[
+            ("end", json!(self.end()).to_string()),
+            ("error", self.error()),
+            ("warnings", json!(self.warnings).to_string()),
+            ("choices", format!("[{}]", choices.join(","))),
+            ("usage", self.usage().to_string()),
+        ])
+    }
+
+    /// The error that ended the stream. A stream without a choice is an error too, even if it ended normally.
+    fn error(&self) -> String {
+        match &self.closed {
+            Some(Err(StreamError::Transport(error))) => {
+                let mut object = json!(StreamError::Transport(error.clone()));
+                request_error::add_cause(error, &mut object);
+                object.to_string()
+            }
+            Some(Err(error)) => json::text(error),
+            Some(Ok(())) if self.choices.is_empty() => {
+                json!({ "type": EMPTY, "message": NO_CHOICE }).to_string()
+            }
+            Some(Ok(())) | None => Value::Null.to_string(),
+        }
+    }
+
+    /// How the stream ended: its own error, or else the worst end of a choice.
+    fn end(&self) -> &'static str {
+        match &self.closed {
+            Some(Err(error)) => return error.as_str(),
+            Some(Ok(())) if self.choices.is_empty() => return EMPTY,
+            Some(Ok(())) | None => {}
+        }
+        let first = |wanted: fn(&ChoiceEnd) -> bool| {
+            let mut ends = self.choices.iter().map(|choice| &choice.end);
+            ends.find(|end| !is_finished(end) && wanted(end))
+        };
+        // These two ends concern the stream as a whole, and so say more about it than the end of a single choice.
+        first(|end| matches!(end, ChoiceEnd::Interrupted))
+            .or_else(|| first(|end| matches!(end, ChoiceEnd::DoneWithoutFinish)))
+            .or_else(|| first(|_| true))
+            .map_or("finished", ChoiceEnd::as_str)
+    }
+
+    /// The tokens, with counted figures where the server reported none. If it reported fewer completion tokens than arrived,
+    /// the count is added (U15). The response's own `usage` has only the reported figures.
+    fn usage(&self) -> Value {
+        let usage = &self.usage;
+        let estimated = &usage.estimated;
+        let sums = [
+            ("prompt_tokens", estimated.prompt),
+            ("completion_tokens", estimated.completion),
+            ("total_tokens", estimated.total),
+        ];
+        let sums = sums.into_iter().filter(|(_, estimated)| *estimated);
+        let choices = usage.per_choice.iter().map(|(index, tokens)| {
+            let estimated = estimated.choices.contains(index);
+            json!({ "index": index.0, "completion_tokens": tokens, "estimated": estimated })
+        });
+        let counted = matches!(usage.source, UsageSource::Estimated | UsageSource::Mixed);
+        let mut fields = json!({
+            "source": usage.source.as_str(),
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "total_tokens": usage.total_tokens,
+            "estimated": sums.map(|(name, _)| name).collect::<Vec<&str>>(),
+            "choices": choices.collect::<Vec<Value>>(),
+            "encoding": counted.then(|| self.counter.encoding().name()),
+        });
+        if let (Some(counted), Value::Object(fields)) = (usage.counted, &mut fields) {
+            fields.insert("completion_tokens_counted".into(), counted.into());
+        }
+        fields
+    }
+}
+
+/// The outcome of each choice of a completion, in order of appearance. Waits until the completion is over.
+pub(crate) async fn outcomes(completions: &Completions) -> Vec<ChoiceOutcome> {
+    let mut choices = completions.choices();
+    let mut outcomes = Vec::new();
+    while let Some(Ok(choice)) = choices.next().await {
+        outcomes.push(choice.outcome().await);
+    }
+    outcomes
+}
+
+/// Builds an object from fields that are JSON text. A [`Value`] would not keep every digit of a server's error.
+fn object(fields: &[(&str, String)]) -> String {
+    let field = |(name, text): &(&str, String)| format!("\"{name}\":{text}");
+    let fields: Vec<String> = fields.iter().map(field).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+fn choice_json(choice: &ChoiceOutcome) -> String {
+    let calls: Vec<Value> = choice.message.tool_calls.iter().map(call_json).collect();
+    let error = if let ChoiceEnd::Transport(error) = &choice.end {
+        let mut object = json!(choice.end.cause());
+        request_error::add_cause(error, &mut object);
+        object.to_string()
+    } else {
+        json::text(&choice.end.cause())
+    };
+    object(&[
+        ("index", choice.choice.to_string()),
+        ("end", json!(choice.end.as_str()).to_string()),
+        ("error", error),
+        ("tool_calls", Value::from(calls).to_string()),
+    ])
+}
+
+fn call_json(call: &ToolCall) -> Value {
+    json!({ "status": call.status.map(|status| status.as_str()), "error": call.problem() })
+}

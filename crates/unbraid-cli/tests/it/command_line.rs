@@ -1,0 +1,76 @@
+//! The command line: usage errors, help, and completions.
+
+use crate::unbraid;
+
+#[track_caller]
+fn check(args: &str, code: i32) {
+    let run = unbraid(args, b"");
+    assert_eq!(run.code, code, "{args}: {}", run.stderr);
+    let (used, unused) = if code == 0 {
+        (&run.stdout, &run.stderr)
+    } else {
+        (&run.stderr, &run.stdout)
+    };
+    assert!(!used.is_empty() && unused.is_empty(), "{args}");
+}
+
+#[test]
+fn usage_errors_exit_with_2() {
+    check("", 2);
+    check("gather", 2);
+    check("collect --no-such-option", 2);
+    check("collect --expect-choices 0", 2);
+    check("collect --expect-choices -1", 2);
+    check("collect --expect-choices many", 2);
+    check("collect one.sse two.sse", 2);
+    check("split one.sse", 2);
+    check("demo one.sse", 2);
+    check("demo --speed 0", 2);
+    check("demo --stay --plain", 2);
+    check("replay", 2);
+    check("replay x.sse --fault fire", 2);
+    check("replay x.sse --times 1", 2);
+    check("replay x.sse --cut 0", 2);
+    check("replay x.sse --port 65536", 2);
+    check("completions csh", 2);
+}
+
+#[test]
+fn help_and_version_exit_with_0() {
+    check("--help", 0);
+    check("collect --help", 0);
+    check("events --help", 0);
+    check("split -h", 0);
+    check("watch --help", 0);
+    check("chat --help", 0);
+    check("demo --help", 0);
+    check("replay --help", 0);
+    check("completions --help", 0);
+    check("help split", 0);
+    check("--version", 0);
+    assert!(
+        unbraid("--version", b"")
+            .stdout
+            .contains(env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn options_are_accepted_before_and_after_the_command() {
+    let stream = b"data: {\"choices\":[{\"index\":7,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let before = unbraid("--expect-choices 1 collect -", stream);
+    let after = unbraid("collect - --expect-choices=1", stream);
+    assert_eq!(before.json()["choices"][0]["index"], 0);
+    assert_eq!(before.stdout, after.stdout);
+}
+
+#[test]
+fn completion_scripts_name_the_commands() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let run = unbraid(&format!("completions {shell}"), b"");
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}");
+        for word in ["collect", "chat", "replay", "expect-choices", "fault"] {
+            assert!(run.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+}
