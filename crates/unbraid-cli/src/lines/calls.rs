@@ -152,6 +152,7 @@ mod tests {
     use unbraid::{CallKind, Config, Demux};
 
     use super::{CallLines, Line, LineKind};
+    use unbraid::CallIndex;
 
     const FUNCTION: CallKind = CallKind::Function;
 
