@@ -9,7 +9,22 @@ use unbraid_core::{CallIndex, ChoiceError, ChoiceIndex, JsonErrorKind, StreamErr
 ///
 /// # Examples
 ///
-/// See [`ToolCallHandle::parse`](crate::ToolCallHandle::parse).
+/// ```
+/// # use futures::stream;
+/// use unbraid::{ChoiceIndex, Completions, JsonErrorKind};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let json = Completions::from_byte_stream(bytes).first().await?.content_json();
+/// let error = json.parse::<serde_json::Value>().await.unwrap_err();
+/// assert!(matches!(error.kind(), JsonErrorKind::Invalid { .. }));
+/// assert_eq!((error.choice(), error.call_index()), (ChoiceIndex(0), None));
+/// assert_eq!(error.raw(), "Hi"); // only on request
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct JsonError {
     choice: ChoiceIndex,

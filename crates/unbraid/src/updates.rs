@@ -28,7 +28,24 @@ use crate::blocking::yield_once;
 ///
 /// # Examples
 ///
-/// See [`from_byte_stream`](Self::from_byte_stream).
+/// ```
+/// # use futures::stream;
+/// use unbraid::Updates;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let mut updates = Updates::from_byte_stream(bytes);
+/// while let Some(update) = updates.next().await {
+///     let update = update?;
+///     if let (Some(choice), Some(content)) = (update.choice, update.content) {
+///         println!("{choice}: {}", content.text);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Updates {
     inner: JoinedSurrogates<Decoded>,
     done: bool,

@@ -175,7 +175,7 @@ fn cancelled(log: &Arc<Log>) -> thread::JoinHandle<()> {
 }
 
 #[test]
-fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_owner() {
+fn work_that_woke_a_cancelled_watcher_is_applied_by_the_owner() {
     check(|| {
         let log = log();
         let driven = Arc::clone(&log);
@@ -191,7 +191,7 @@ fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_owner() {
 }
 
 #[test]
-fn what_a_cancelled_watcher_was_woken_for_is_applied_by_the_next_one() {
+fn work_that_woke_a_cancelled_watcher_is_applied_by_the_next_one() {
     check(|| {
         let log = log();
         let mut next = ScopedWatcher::new(&log);

@@ -76,7 +76,20 @@ impl CompletionsBuilder {
     ///
     /// # Examples
     ///
-    /// See [`Updates::from_byte_stream`](crate::Updates::from_byte_stream).
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::{Completions, FinishPolicy, Updates};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    /// let updates = Updates::from_byte_stream(bytes);
+    /// let builder = Completions::builder().finish_policy(FinishPolicy::AtFinish);
+    /// assert_eq!(builder.from_updates(updates).first().await?.text().await?, "Hi");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn from_updates<S, E>(self, updates: S) -> Completions
     where
         S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,

@@ -47,6 +47,27 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Other streams of a choice:
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::Completions;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},"finish_reason":"tool_calls"}]}"#.to_owned() + "\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let choice = Completions::from_byte_stream(bytes).first().await?;
+/// let mut calls = choice.tool_calls(); // function calls
+/// let mut messages = choice.messages(); // text and function parts, with their role
+/// let mut events = choice.events(); // everything, including the end
+/// let mut city = choice.content_json().field("/city"); // one string of JSON content
+/// # assert!(calls.next().await.is_some() && messages.next().await.is_some());
+/// # assert!(events.next().await.is_some() && city.next().await.unwrap().is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Choice {
     pub(super) index: ChoiceIndex,

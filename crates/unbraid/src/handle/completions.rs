@@ -48,6 +48,32 @@ use crate::{
 /// assert!(matches!(completions.first().await, Err(StreamError::UnsupportedFormat { .. })));
 /// # }
 /// ```
+///
+/// Several sources, and other views of the same completion:
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::{Completions, Source};
+/// # use unbraid::{StreamError, Update};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// # let updates = stream::empty::<Result<Update<'static>, StreamError>>();
+/// let (one, other) = (Source::from_byte_stream(bytes), Source::from_updates(updates));
+/// let completions = Completions::merge([one, other]);
+/// let session = completions.downgrade(); // does not keep the sources open
+/// let mut events = completions.events(); // of all choices
+/// let mut outcomes = completions.outcomes(); // of each choice, as it ends
+/// while let Some(outcome) = outcomes.next().await {
+///     println!("{}", outcome?.message.content);
+/// }
+/// # assert!(events.next().await.is_some() && session.upgrade().is_some());
+/// # let _single = Completions::from_updates(stream::empty::<Result<Update<'static>, StreamError>>());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Completions {
     pub(super) completion: Arc<Shared<CompletionState>>,

@@ -181,6 +181,26 @@ cursor!(Events, Sequenced, ChoiceError);
 ///
 /// After the end the stream returns `None`, or first the error that cut the choice. A clone continues from the same position
 /// on its own. Dropping it cancels nothing while another handle lives.
+///
+/// # Examples
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::Completions;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let mut logprobs = Completions::from_byte_stream(bytes).first().await?.logprobs();
+/// while let Some(logprobs) = logprobs.next().await {
+///     for token in logprobs?["content"].as_array().into_iter().flatten() {
+///         println!("{}: {}", token["token"], token["logprob"]);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Logprobs(pub(super) EventCursor);
 

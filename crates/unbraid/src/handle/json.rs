@@ -295,6 +295,23 @@ impl ContentJson {
     /// # Cancel safety
     ///
     /// This method is cancel safe: dropping the future loses nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::{Completions, json::Repair};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let body = r#"data: {"choices":[{"index":0,"delta":{"content":"{\"text\":\"two\nlines\"}"}}]}"#.to_owned() + "\n\ndata: [DONE]\n\n";
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    /// let json = Completions::from_byte_stream(bytes).first().await?.content_json();
+    /// let value: serde_json::Value = json.parse_repaired(Repair::default()).await?;
+    /// assert_eq!(value["text"], "two\nlines");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn parse_repaired<T: DeserializeOwned>(
         &self,
         allowed: Repair,

@@ -119,7 +119,23 @@ impl CompletionsBuilder {
 ///
 /// # Examples
 ///
-/// See [`CompletionsBuilder::source_set`].
+/// ```
+/// # use futures::stream;
+/// use unbraid::{Completions, Source};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let (completions, source_set) = Completions::builder().source_set();
+/// let source = source_set.add(Source::from_byte_stream(bytes), 0..1).unwrap();
+/// source.closed().await?;
+/// assert_eq!(source.choices(), 1);
+/// drop(source_set); // no more will be added
+/// completions.closed().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct SourceSet {
     builder: CompletionsBuilder,
     completion: Arc<Shared<CompletionState>>,
@@ -169,7 +185,23 @@ impl Drop for SourceSet {
 ///
 /// # Examples
 ///
-/// See [`CompletionsBuilder::source_set`].
+/// ```
+/// # use futures::stream;
+/// use unbraid::{Completions, Source};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let (completions, source_set) = Completions::builder().source_set();
+/// let source = source_set.add(Source::from_byte_stream(bytes), 0..1).unwrap();
+/// source.closed().await?;
+/// assert_eq!(source.choices(), 1);
+/// drop(source_set); // no more will be added
+/// completions.closed().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct SourceHandle {
     completion: Arc<Shared<CompletionState>>,

@@ -50,7 +50,19 @@ pub struct StreamingMessage {
 ///
 /// # Examples
 ///
-/// See [`StreamingMessage`].
+/// ```
+/// # use futures::stream;
+/// use unbraid::{Completions, Part};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let message = Completions::from_byte_stream(bytes).first().await?.messages().next().await.unwrap()?;
+/// assert!(matches!(message.part, Part::Text(text) if text == "Hi"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
@@ -105,6 +117,23 @@ impl StreamingMessage {
 /// An update that brings neither text nor function parts yields no message, but a role that it brings stands on the messages
 /// that follow. After the end the stream returns `None`, or first the error that cut the choice. A clone continues from the
 /// same position on its own. Dropping it cancels nothing while another handle lives.
+///
+/// # Examples
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::Completions;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let mut messages = Completions::from_byte_stream(bytes).first().await?.messages();
+/// assert_eq!(messages.next().await.unwrap()?.content(), "Hi");
+/// assert!(messages.next().await.is_none());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Messages {
     pub(super) events: EventCursor,

@@ -31,6 +31,25 @@ use crate::{
 /// It returns tool calls, custom tools and the `function_call` of 2023 alike. After the end it returns `None`, or first the
 /// error that cut the choice. A clone continues from the same position on its own. Dropping it cancels nothing while another
 /// handle lives.
+///
+/// # Examples
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::Completions;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},"finish_reason":"tool_calls"}]}"#.to_owned() + "\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let mut calls = Completions::from_byte_stream(bytes).first().await?.tool_calls();
+/// while let Some(call) = calls.next().await {
+///     let call = call?;
+///     println!("{} is called", call.name());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ToolCalls {
     pub(super) events: EventCursor,
@@ -102,6 +121,31 @@ cursor!(ToolCalls, ToolCallHandle, ChoiceError);
 ///     let arguments: serde_json::Value = call.parse().await?; // once they are complete
 ///     assert_eq!(arguments["city"], "Oslo");
 /// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// What is known of a call, while it is written and at its end:
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::Completions;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},"finish_reason":"tool_calls"}]}"#.to_owned() + "\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let choice = Completions::from_byte_stream(bytes).first().await?;
+/// let call = choice.tool_calls().next().await.unwrap()?;
+/// println!("call {}", call.call_index());
+/// assert_eq!(call.wire_index(), Some(0));
+/// assert_eq!(call.kind(), unbraid::CallKind::Function);
+/// let data = call.finished().await?; // waits for the end of the choice
+/// assert_eq!(data.status, Some(unbraid::CallStatus::Complete));
+/// assert_eq!(call.snapshot().unwrap().arguments, data.arguments);
+/// assert_eq!(call.partial().unwrap()["city"], "Oslo");
+/// let repaired: serde_json::Value = call.parse_repaired(unbraid::json::Repair::default()).await?;
+/// assert_eq!(repaired["city"], "Oslo");
 /// # Ok(())
 /// # }
 /// ```
@@ -299,6 +343,26 @@ impl ToolCallHandle {
 ///
 /// After the end of the choice the stream returns `None`, or first the error that cut it. A clone continues from the same
 /// position on its own. Dropping it cancels nothing while another handle lives.
+///
+/// # Examples
+///
+/// ```
+/// # use futures::stream;
+/// use unbraid::Completions;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},"finish_reason":"tool_calls"}]}"#.to_owned() + "\n\ndata: [DONE]\n\n";
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let choice = Completions::from_byte_stream(bytes).first().await?;
+/// let call = choice.tool_calls().next().await.unwrap()?;
+/// let mut arguments = call.arguments();
+/// while let Some(fragment) = arguments.next().await {
+///     print!("{}", fragment?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Arguments(TextCursor);
 

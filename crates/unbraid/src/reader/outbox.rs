@@ -242,8 +242,8 @@ impl Outbox {
         for actor in started.iter_mut().filter_map(|choice| choice.actor.take()) {
             let _ended = actor.await;
         }
-        // However an actor ended, its owner has sealed the log; unless that owner is on its way to the mailbox of the
-        // reader, which reads none.
+        // However an actor ended, its owner has sealed the log, unless that owner is in the mailbox of the reader, which reads
+        // no further message.
         started.iter().for_each(|choice| choice.log.seal());
     }
 }

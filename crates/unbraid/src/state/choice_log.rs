@@ -1,6 +1,6 @@
 //! The log of one choice: a transcript that any number of cursors read, and a batch that the reader has appended to it.
 //!
-//! An appended batch is stored beside the transcript, and whoever takes the lock next applies it: a waiting consumer, or
+//! An appended batch is stored beside the transcript, and the next task that takes the lock applies it: a waiting consumer, or
 //! the choice's actor if there is none. So a delta reaches its consumer with one wake-up, and no cursor ever reads a
 //! transcript that lags behind the log.
 
@@ -116,7 +116,7 @@ impl LogState {
 
     /// What a batch will change: one text if it only continues that, otherwise anything.
     ///
-    /// Pending batches need no check: a batch of one plain text leaves the next one plain, and any other has already
+    /// Pending batches need no check: a batch that only continues one text does not change what the next one is, and any other has already
     /// notified every waiter that has not read it.
     fn changes_of(&self, batch: &Batch) -> Interest {
         let continues =

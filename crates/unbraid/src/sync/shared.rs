@@ -6,7 +6,7 @@
 //! - A writer collects the wakers under the lock and wakes them after releasing it.
 //! - A registered reader has already seen everything that concerns it. Until a relevant change clears its flag, a poll
 //!   returns `Pending` without taking the lock.
-//! - A writer may defer work to whoever takes the lock next. Every read applies deferred work first, so no reader sees a
+//! - A writer may defer work to the next task that takes the lock. Every read applies deferred work first, so no reader sees a
 //!   stale value; and whenever work is deferred, some task that can apply it has been woken.
 
 use std::{

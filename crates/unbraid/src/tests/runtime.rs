@@ -61,11 +61,14 @@ fn without_a_time_driver_a_timeout_is_an_error_and_the_rest_works() {
             timed.closed().await,
             Err(StreamError::NoTimeDriver)
         ));
-        let plain = Completions::builder()
+        let completions = Completions::builder()
             .implicit_timers(false)
             .from_byte_stream(steps());
-        assert_eq!(plain.first().await.unwrap().text().await.unwrap(), "a");
-        assert!(plain.closed().await.is_ok());
+        assert_eq!(
+            completions.first().await.unwrap().text().await.unwrap(),
+            "a"
+        );
+        assert!(completions.closed().await.is_ok());
     });
 }
 

@@ -33,7 +33,7 @@ fn known_texts_have_their_known_counts() {
 }
 
 #[test]
-fn text_that_looks_like_a_special_token_is_text() {
+fn text_that_resembles_a_special_token_is_text() {
     assert!(Encoding::O200k.count("<|endoftext|>") > 1);
 }
 
