@@ -16,6 +16,11 @@ pub(crate) fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| Value::from(error.to_string()).to_string())
 }
 
+/// A value of the library as a JSON value. Numbers beyond the range of `f64` are null, where `serde_json::to_value` fails.
+pub(crate) fn value(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_else(|_| unbraid_core::internal::parsed(&text(value)))
+}
+
 /// Writes a value, indented and with a newline at its end.
 pub(crate) fn write_value(value: &Value, out: &mut impl Write) -> io::Result<()> {
     let mut out = BufWriter::new(out);

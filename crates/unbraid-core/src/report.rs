@@ -115,6 +115,8 @@ impl Serialize for Warning {
 /// One object: the event's `type`, then its payload, as the command prints them.
 ///
 /// The numbers of usage, log probabilities, unknown fields and server errors keep every digit if `serde_json` writes text.
+/// `serde_json::to_value` reduces them to what a `Value` can represent, and returns an error for a number beyond the range
+/// of `f64`.
 ///
 /// # Examples
 ///

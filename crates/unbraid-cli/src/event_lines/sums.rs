@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value, json};
 use unbraid_core::{CallIndex, ChoiceIndex, Event, Message, Sequenced};
 
-use crate::report::request_error;
+use crate::{json, report::request_error};
 
 /// A completed call: its choice and its call index.
 pub(super) type CallDone = (ChoiceIndex, CallIndex);
@@ -36,7 +36,7 @@ struct CallSums {
 impl Sums {
     /// Adds an event and converts it to JSON. A completed call is returned, and its JSON still lacks the sums.
     pub(super) fn add<T: AsRef<str>>(&mut self, event: &Sequenced<T>) -> (Value, Option<CallDone>) {
-        let mut object = json!(event);
+        let mut object = json::value(event);
         request_error::add_to_event(&event.event, &mut object);
         let Some(index) = event.choice else {
             return (object, None);
