@@ -101,7 +101,7 @@ fn events_encode_as_their_transcript_does() {
         .filter(of_choice)
         .map(|event| by_event.encode(&event.event))
         .collect();
-    assert_eq!(by_event, encoder.clone().encode_transcript(transcript));
+    assert_eq!(by_event, encoder.encode_transcript(transcript));
     let head = r#"data: {"id":"c","object":"chat.completion.chunk","created":5,"model":"m","choices":[{"index":0,"delta":"#;
     let deltas: Vec<&str> = by_event
         .split_terminator("\n\n")
