@@ -93,7 +93,7 @@ fn events_encode_as_their_transcript_does() {
     );
     let (source, events) = demux([body.as_bytes()], Config::default());
     let transcript = source.choices().next().expect("a choice");
-    let encoder = ChunkEncoder::new(transcript.index()).with_metadata(source.metadata());
+    let mut encoder = ChunkEncoder::new(transcript.index()).with_metadata(source.metadata());
     let of_choice = |event: &&Sequenced| event.choice == Some(transcript.index());
     let mut by_event = encoder.clone();
     let by_event: String = events

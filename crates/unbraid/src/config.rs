@@ -176,7 +176,7 @@ impl CompletionsBuilder {
         self
     }
 
-    /// Sets the tokenizer that counts what the server did not report; without one, [`usage`](Completions::usage) returns
+    /// Sets the tokenizer that counts what the server did not report; without one, [`usage`](crate::Completions::usage) returns
     /// reported values only.
     ///
     /// The tokenizer is called when usage is first asked for, on a blocking thread. A closure from text to a count is a
@@ -335,8 +335,8 @@ impl CompletionsBuilder {
 
     /// Sets whether usage that arrives after `[DONE]` counts (U13); off by default.
     ///
-    /// Every choice still ends at `[DONE]`. The stream closes, and with it [`usage`](Completions::usage) and
-    /// [`choices`](Completions::choices), when the body ends, after another 64 KiB, or after 100 ms; without
+    /// Every choice still ends at `[DONE]`. The stream closes, and with it [`usage`](crate::Completions::usage) and
+    /// [`choices`](crate::Completions::choices), when the body ends, after another 64 KiB, or after 100 ms; without
     /// [`implicit_timers`](Self::implicit_timers) as soon as the source is pending.
     ///
     /// # Examples

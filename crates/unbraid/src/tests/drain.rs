@@ -44,7 +44,7 @@ async fn s26_the_rest_of_a_stream_is_read_up_to_a_limit_in_bytes() {
         11,
         "the end of the source is read, too"
     );
-    let limit = MAX_BYTES_AFTER_DONE as usize / READ;
+    let limit = MAX_BYTES_AFTER_DONE / READ;
     let read = reads_after_done(10 * limit).await;
     assert!(
         read > limit * 3 / 4 && read <= limit + 1,
