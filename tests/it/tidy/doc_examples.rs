@@ -15,7 +15,7 @@ use syn::{Attribute, Expr, ImplItem, Item, Lit, Meta, Type, UseTree, Visibility}
 use unbraid_testkit::fixture::workspace_root;
 
 /// How many public items of each library still lack an example. These numbers may only fall; the aim is zero.
-const NOT_YET: [(&str, usize); 3] = [("unbraid-core", 108), ("unbraid", 70), ("unbraid-http", 41)];
+const NOT_YET: [(&str, usize); 3] = [("unbraid-core", 0), ("unbraid", 0), ("unbraid-http", 0)];
 
 /// A module file or an inline module.
 struct Module {
