@@ -20,10 +20,10 @@ type Replace = dyn Fn(&str) -> String + Send + Sync + RefUnwindSafe;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Config, Redact, StreamError};
+/// use unbraid_core::{Config, Demux, Redact, StreamError};
 ///
 /// let redact = Redact::new(|text| text.replace("sk-1234", "[key]"));
-/// let mut demux = Demux::new(Config { redact, ..Config::default() });
+/// let mut demux = Demux::new(Config::default().with_redact(redact));
 /// demux.feed(b"data: {\"error\":{\"message\":\"wrong key sk-1234\"}}\n\n");
 /// let Some(Err(StreamError::Server(error))) = demux.closed() else { panic!() };
 /// assert_eq!(error.message(), Some("wrong key [key]"));
