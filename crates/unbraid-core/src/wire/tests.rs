@@ -33,7 +33,7 @@ fn check(delta: &str, expected: &str) {
 }
 
 #[test]
-fn a_message_has_only_the_fields_that_came() {
+fn a_message_has_only_the_fields_that_arrived() {
     check("{}", r#"{"role":"assistant"}"#);
     check(
         r#"{"content":"Hi","refusal":"no","reasoning":"hm"}"#,
