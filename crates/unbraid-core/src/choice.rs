@@ -313,7 +313,12 @@ impl ChoiceMachine {
         if let Some(raw) = update.audio() {
             transcript.push(Kind::Audio, position, 0, raw);
             if !Audio::default().absorb(raw) {
-                self.warn("M11", "a piece of audio is no base64", position, transcript);
+                self.warn(
+                    "M11",
+                    "a piece of audio is not base64",
+                    position,
+                    transcript,
+                );
             }
         }
         if let Some(raw) = &update.logprobs {

@@ -34,6 +34,19 @@ use choice_table::ChoiceTable;
 /// assert_eq!(text, "He");
 /// assert!(demux.closed().unwrap().is_ok());
 /// ```
+///
+/// The state can be read at any time, while the stream is open and after its end:
+///
+/// ```
+/// # use unbraid_core::{ChoiceIndex, Config, Demux};
+/// let mut demux = Demux::new(Config::default());
+/// demux.feed(b"data: {\"model\":\"m1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+/// demux.feed(b"data: {\"choices\":[],\"usage\":{\"completion_tokens\":1}}\n\n");
+/// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().message().content, "Hi");
+/// assert_eq!(demux.metadata().model.as_deref(), Some("m1"));
+/// assert_eq!(demux.usage().completion_tokens, Some(1));
+/// assert_eq!((demux.warnings().len(), demux.warnings_dropped()), (0, 0));
+/// ```
 #[derive(Debug)]
 pub struct Demux {
     pipeline: Pipeline<ChoiceTable>,
@@ -222,12 +235,32 @@ impl Demux {
     }
 
     /// The response without streaming, as far as it has arrived; see [`aggregate`](crate::aggregate()).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{Config, Demux};
+    ///
+    /// let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    /// assert_eq!(demux.aggregate()["choices"][0]["message"]["content"], "Hi");
+    /// ```
     #[must_use]
     pub fn aggregate(&self) -> Value {
         crate::aggregate(self.metadata(), &self.usage(), self.choices())
     }
 
     /// The same as JSON text, with every number unchanged; see [`aggregate_json`](crate::aggregate_json()).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{Config, Demux};
+    ///
+    /// let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"created\":7,\"seed\":12345678901234567890123,\"choices\":[]}\n\ndata: [DONE]\n\n");
+    /// assert!(demux.aggregate_json().contains(r#""seed":12345678901234567890123"#));
+    /// ```
     #[must_use]
     pub fn aggregate_json(&self) -> String {
         crate::aggregate_json(self.metadata(), &self.usage(), self.choices())

@@ -35,7 +35,7 @@ mod tests {
     fn check(text: &str, depth: usize) {
         assert!(
             !is_deeper_than(text, depth),
-            "{text} is no deeper than {depth}"
+            "{text} is not deeper than {depth}"
         );
         assert!(
             depth == 0 || is_deeper_than(text, depth - 1),

@@ -1,12 +1,16 @@
 //! The errors of a stream and of a choice. Their messages carry positions, never payload.
 
+mod timeout;
 mod transport;
 
-use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
+use std::{error::Error as StdError, fmt, sync::Arc};
 
 use serde_json::Value;
 
-pub use self::transport::TransportError;
+pub use self::{
+    timeout::{TimedOut, Timeout},
+    transport::TransportError,
+};
 use crate::{
     BodyFormat, ChoiceEnd, ChoiceIndex, EventIndex, LimitExceeded, json_text::Json,
     limits::MAX_VALUES, message::ChoiceOutcome, usage::may_differ,
@@ -131,6 +135,8 @@ impl StreamError {
 ///
 /// let error = ServerError::new(r#"{"message":"too long: SECRET","type":"invalid_request_error","code":400}"#, 7);
 /// assert_eq!(error.message(), Some("too long: SECRET"));
+/// assert_eq!((error.kind(), error.event_index().0), (Some("invalid_request_error"), 7));
+/// assert_eq!(error.body()["code"], 400);
 /// assert_eq!(error.to_string(), "the server reported an error (type invalid_request_error, code 400) in event 7");
 /// assert!(!format!("{error:?}").contains("SECRET"));
 /// ```
@@ -277,57 +283,6 @@ impl fmt::Debug for ServerError {
 
 impl StdError for ServerError {}
 
-/// Which timeout passed, and after how long.
-///
-/// # Examples
-///
-/// ```
-/// use std::time::Duration;
-/// use unbraid_core::{TimedOut, Timeout};
-///
-/// let error = TimedOut::new(Timeout::Idle, Duration::from_secs(30));
-/// assert_eq!(error.to_string(), "idle timeout after 30s");
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{timeout} timeout after {after:?}")]
-#[non_exhaustive]
-pub struct TimedOut {
-    /// Which timeout.
-    pub timeout: Timeout,
-    /// Its configured length.
-    pub after: Duration,
-}
-
-impl TimedOut {
-    /// The error of a timeout of this length.
-    #[must_use]
-    pub fn new(timeout: Timeout, after: Duration) -> Self {
-        Self { timeout, after }
-    }
-}
-
-/// The three timeouts of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Timeout {
-    /// No byte arrived.
-    FirstByte,
-    /// No further byte arrived for this long. Comments count as bytes (S4).
-    Idle,
-    /// The stream as a whole took too long.
-    Total,
-}
-
-impl fmt::Display for Timeout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::FirstByte => "first-byte",
-            Self::Idle => "idle",
-            Self::Total => "total",
-        })
-    }
-}
-
 /// The error of a choice, with everything that had arrived of it.
 ///
 /// Two errors are equal if their outcomes are.
@@ -335,14 +290,18 @@ impl fmt::Display for Timeout {
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Config, ChoiceIndex};
+/// use unbraid_core::{ChoiceEnd, ChoiceIndex, Config, Demux};
 ///
 /// let mut demux = Demux::new(Config::default());
 /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n");
 /// demux.finish();
 /// let error = demux.result(ChoiceIndex(0)).unwrap().unwrap_err();
+/// assert!(matches!(error.end(), ChoiceEnd::Interrupted));
+/// assert_eq!(error.reason(), "the stream ended before the choice did");
 /// assert_eq!(error.to_string(), "choice 0: the stream ended before the choice did");
 /// assert_eq!(error.partial().message.content, "Hel");
+/// let message = error.into_partial().message; // without a copy if no other clone of the error exists
+/// assert_eq!(message.content, "Hel");
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct ChoiceError {

@@ -124,6 +124,16 @@ impl<T> Event<T> {
     }
 
     /// The same event with its texts converted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::Event;
+    ///
+    /// let borrowed: Event<&str> = Event::Content("Hi");
+    /// let owned: Event<String> = borrowed.map(str::to_owned);
+    /// assert!(matches!(owned, Event::Content(text) if text == "Hi"));
+    /// ```
     pub fn map<U>(self, mut f: impl FnMut(T) -> U) -> Event<U> {
         match self {
             Self::Start { role } => Event::Start { role: role.map(f) },
@@ -165,6 +175,19 @@ impl<T> Event<T> {
 }
 
 /// Where in the stream something happened: in which server-sent event, and in which update of it.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, Config, Demux, Position};
+///
+/// let mut demux = Demux::new(Config::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{}},{\"index\":1,\"delta\":{}}]}\n\n");
+/// let first = demux.choice(ChoiceIndex(0)).unwrap().event(0).unwrap().position;
+/// let second = demux.choice(ChoiceIndex(1)).unwrap().event(0).unwrap().position;
+/// assert_eq!((first, second), (Position::new(0, 0), Position::new(0, 1)));
+/// assert!(first < second);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Position {
@@ -258,12 +281,43 @@ impl<T> Sequenced<T> {
     }
 
     /// The key of the total order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Config, Demux, Sequenced};
+    ///
+    /// let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"A\"}}]}\n\n");
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"B\"}}]}\n\n");
+    /// let mut events: Vec<Sequenced<&str>> = demux
+    ///     .choices()
+    ///     .flat_map(|choice| (0..choice.event_count()).filter_map(|seq| choice.event(seq)))
+    ///     .collect();
+    /// events.sort_by_key(Sequenced::sort_key);
+    /// let order: Vec<_> = events.iter().filter_map(|event| event.choice).collect();
+    /// assert_eq!(order, [ChoiceIndex(1), ChoiceIndex(1), ChoiceIndex(0), ChoiceIndex(0)]);
+    /// ```
     #[must_use]
     pub fn sort_key(&self) -> (Position, Option<ChoiceIndex>, u64) {
         (self.position, self.choice, self.seq)
     }
 
     /// The same position with the event's texts converted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{Config, Demux, Sequenced};
+    ///
+    /// let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n");
+    /// let mut kept: Vec<Sequenced<String>> = Vec::new();
+    /// while let Some(event) = demux.next_event() {
+    ///     kept.push(event.map(str::to_owned)); // the next call ends the borrow
+    /// }
+    /// assert_eq!(kept[0].event.as_str(), "choice.start");
+    /// ```
     pub fn map<U>(self, f: impl FnMut(T) -> U) -> Sequenced<U> {
         Sequenced {
             choice: self.choice,

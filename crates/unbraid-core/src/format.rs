@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The format of a body.
 ///
-/// It is is_chunk by the names of the fields, or by the first bytes, and explains why a body has no choice.
+/// It is recognised by the names of the fields, or by the first bytes, and explains why a body has no choice.
 ///
 /// # Examples
 ///

@@ -101,6 +101,23 @@ impl ChoiceOutcome {
     /// Some servers report `stop` although there are tool calls, or `tool_calls` although there is none. If the raw reason
     /// is `stop` and at least one call is usable, this is `ToolCalls`. If it is `tool_calls` and there is no call, this is
     /// `Stop`. Otherwise it is the raw reason.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Config, Demux, FinishReason};
+    ///
+    /// let mut demux = Demux::new(Config::default());
+    /// demux.feed(br#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"now","arguments":"{}"}}]},"finish_reason":"stop"}]}
+    ///
+    /// data: [DONE]
+    ///
+    /// "#);
+    /// let outcome = demux.result(ChoiceIndex(0)).unwrap()?;
+    /// assert_eq!(outcome.finish_reason, Some(FinishReason::Stop));
+    /// assert_eq!(outcome.derived_reason(), Some(FinishReason::ToolCalls));
+    /// # Ok::<(), unbraid_core::ChoiceError>(())
+    /// ```
     #[must_use]
     pub fn derived_reason(&self) -> Option<FinishReason> {
         let usable = |call: &ToolCall| {

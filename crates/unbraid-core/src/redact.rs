@@ -20,7 +20,7 @@ type Replace = dyn Fn(&str) -> String + Send + Sync + RefUnwindSafe;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{Demux, Config, Redact, StreamError};
+/// use unbraid_core::{Config, Demux, Redact, StreamError};
 ///
 /// let redact = Redact::new(|text| text.replace("sk-1234", "[key]"));
 /// let mut demux = Demux::new(Config::default().with_redact(redact));

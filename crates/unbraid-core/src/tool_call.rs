@@ -14,6 +14,17 @@ use crate::{
 };
 
 /// The kind of a tool call.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{CallKind, CallStatus};
+///
+/// // The input of a custom tool is text, so it need not be JSON.
+/// let text = "SELECT 1";
+/// assert_eq!(CallStatus::check(CallKind::Custom, Some("c1"), "sql", text), CallStatus::Complete);
+/// assert_eq!(CallStatus::check(CallKind::Function, Some("c1"), "sql", text), CallStatus::Invalid);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallKind {
@@ -45,6 +56,18 @@ impl CallKind {
 }
 
 /// The status of a call at the end of its choice. The arguments themselves are never repaired or replaced.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{CallKind, CallStatus};
+///
+/// let status = |arguments| CallStatus::check(CallKind::Function, Some("c1"), "add", arguments);
+/// assert_eq!(status(r#"{"a":1}"#), CallStatus::Complete);
+/// assert_eq!(status(""), CallStatus::EmptyAsObject);
+/// assert_eq!(status(r#"{"a":1}{"a":2}"#), CallStatus::Concatenated);
+/// assert_eq!(status("").as_str(), "empty_as_object");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallStatus {
@@ -174,6 +197,7 @@ impl fmt::Display for CallStatus {
 /// let call = &demux.choice(ChoiceIndex(0)).unwrap().message().tool_calls[0];
 /// assert_eq!((&*call.name, &*call.arguments), ("add", r#"{"a":1}"#));
 /// assert_eq!(call.status, Some(CallStatus::Complete));
+/// assert!(call.problem().is_none());
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -65,6 +65,25 @@ struct Record {
 /// assert_eq!(choice.message().content, "Hi");
 /// assert_eq!(choice.event(1).unwrap().event.as_str(), "content.delta");
 /// ```
+///
+/// Its methods return what has arrived so far. The [`outcome`](Self::outcome) exists only after the end:
+///
+/// ```
+/// # use unbraid_core::{ChoiceIndex, CompletionKind, Config, Demux, FinishReason};
+/// let mut demux = Demux::new(Config::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"rank\":1}]}\n\n");
+/// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+/// assert_eq!((choice.kind(), choice.role().map(|role| &**role)), (CompletionKind::Chat, Some("assistant")));
+/// assert_eq!((&*choice.extra()[0].0, &*choice.extra()[0].1), ("rank", "1"));
+/// assert!(choice.finish_reason().is_none() && choice.end().is_none() && choice.outcome().is_none());
+///
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"eos\"}]}\n\ndata: [DONE]\n\n");
+/// let choice = demux.choice(ChoiceIndex(0)).unwrap();
+/// assert_eq!(choice.finish_reason(), Some(&FinishReason::Other("eos".into())));
+/// assert_eq!(&*choice.finish_reasons()[0], "eos");
+/// assert_eq!(choice.end().unwrap(), &choice.outcome().unwrap().end);
+/// assert_eq!((choice.warnings().len(), choice.warnings_dropped()), (0, 0));
+/// ```
 #[derive(Clone)]
 pub struct Transcript {
     index: ChoiceIndex,
@@ -139,6 +158,15 @@ impl Transcript {
     }
 
     /// How many events there are. The count never shrinks, except by [`discard`](Self::discard).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Config, Demux};
+    /// # let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    /// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().event_count(), 2, "the start and the text");
+    /// ```
     #[must_use]
     pub fn event_count(&self) -> usize {
         self.end
@@ -296,6 +324,16 @@ impl Transcript {
     }
 
     /// Whether the choice was [discarded](Self::discard).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, CompletionKind, Transcript};
+    /// let mut transcript = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
+    /// assert!(!transcript.is_discarded());
+    /// transcript.discard();
+    /// assert!(transcript.is_discarded());
+    /// ```
     #[must_use]
     pub fn is_discarded(&self) -> bool {
         self.discarded
@@ -330,6 +368,18 @@ impl Transcript {
     }
 
     /// Drops the text and the events, and those that follow. Only their count of bytes is kept, for an estimate of usage.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Config, Demux};
+    /// # let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    /// let mut copy = demux.choice(ChoiceIndex(0)).unwrap().clone();
+    /// copy.discard();
+    /// assert!(copy.is_discarded() && copy.message().content.is_empty());
+    /// assert_eq!(copy.discarded_bytes(), 2);
+    /// ```
     pub fn discard(&mut self) {
         self.discarded = true;
         self.discarded_bytes += self.model_bytes();

@@ -15,6 +15,16 @@ pub use tool_call::ToolCallUpdate;
 use crate::{BodyFormat, ChoiceIndex, EventIndex, Warning};
 
 /// Whether the chunks are those of chat completions or of text completions.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{ChoiceIndex, CompletionKind, Config, Demux};
+///
+/// let mut demux = Demux::new(Config::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"text\":\"Hi\"}]}\n\n");
+/// assert_eq!(demux.choice(ChoiceIndex(0)).unwrap().kind(), CompletionKind::Text);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompletionKind {

@@ -56,6 +56,15 @@ impl Warning {
     }
 
     /// The same warning about one choice.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Warning};
+    ///
+    /// let warning = Warning::new("E8", 3, "the choice index is missing").with_choice(ChoiceIndex(0));
+    /// assert_eq!(warning.to_string(), "event 3: choice 0: the choice index is missing (E8)");
+    /// ```
     #[must_use]
     pub fn with_choice(mut self, choice: ChoiceIndex) -> Self {
         self.choice = Some(choice);

@@ -46,7 +46,7 @@ use crate::{
     sync::wait_list::SharedWaker,
 };
 
-/// The number of bytes that are decoded before anything is delivered. What gathers goes as one batch per choice.
+/// The number of bytes that are decoded before anything is delivered. The updates gathered until then are delivered as one batch per choice.
 const READ_BYTES: usize = 64 * 1024;
 
 /// What an item counts at least towards [`READ_BYTES`]: a source that is always ready with nothing must not hold the thread.
@@ -195,7 +195,7 @@ impl Reader {
         tracing::error!("the reader of a completion panicked");
         self.source_status = SourceStatus::Ended;
         self.pipeline.abort(StreamError::Lost);
-        self.deliver(me).await; // what had arrived comes first
+        self.deliver(me).await; // before the error: updates that had been decoded
         self.fail_unopened_choices();
         self.deliver(me).await;
     }

@@ -16,8 +16,8 @@ struct Word {
     is_identifier: bool,
 }
 
-/// Appends the words of a text. If it is not code, an identifier is is_chunk by its backticks, its `_` or its change of
-/// case.
+/// Appends the words of a text. If it is not code, an identifier is recognised by its backticks, its `_` or its
+/// change of case.
 fn split(text: &str, first_line: usize, is_code: bool, words: &mut Vec<Word>) {
     let mut line = first_line;
     let mut token = String::new();

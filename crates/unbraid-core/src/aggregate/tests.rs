@@ -154,7 +154,7 @@ fn m11_audio_that_is_not_base64_is_kept_with_a_warning() {
     let expected = [
         r#"0 0 c0 choice.start {"role":null}"#,
         r#"0 1 c0 audio.delta {"audio":{"data":"?!"}}"#,
-        r#"0 2 c0 warning {"code":"M11","event":0,"message":"a piece of audio is no base64"}"#,
+        r#"0 2 c0 warning {"code":"M11","event":0,"message":"a piece of audio is not base64"}"#,
     ];
     assert_eq!(events, expected);
 }

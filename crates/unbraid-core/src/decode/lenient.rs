@@ -59,7 +59,7 @@ fn field<'a>(chunk: &mut Chunk<'a>, key: &Cow<'a, str>, value: &Node<'a>, event_
         "object" => chunk.object = value.text(),
         "error" => {}
         "x_groq" if !value.is_null() => {
-            // U6: this place comes second, after usage in the envelope.
+            // U6: usage in the envelope takes precedence over this field.
             if let Some(usage) = value.get("usage").and_then(Node::object_json) {
                 chunk.usage.get_or_insert(usage);
             }

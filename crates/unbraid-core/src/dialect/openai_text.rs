@@ -1,4 +1,4 @@
-//! Text completions: `choices[].text` (M1). Log probabilities are parallel lists; everything else is as in chats.
+//! Text completions, whose text is in `choices[].text`. Log probabilities are parallel lists; everything else is as in chats.
 
 use crate::{
     CompletionKind,

@@ -72,7 +72,7 @@ fn the_debug_text_of_a_frame_has_lengths_only() {
 }
 
 #[test]
-fn x9_the_numbers_of_an_error_stand_as_they_came() {
+fn x9_the_numbers_of_an_error_keep_their_text() {
     for body in [
         r#"{"message":"quota","limit":9007199254740993}"#,
         r#"{"message":"quota","limit":9007199254740993.0,"used":1e400,"share":1.50}"#,

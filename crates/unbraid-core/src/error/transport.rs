@@ -13,6 +13,21 @@ use super::{BoxError, StreamError};
 ///
 /// `Display` reads "connection lost after N bytes" if the source was a connection that ended. Otherwise it reads "the source
 /// failed after N bytes": a file cannot be read, or a request was refused.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{Error, ErrorKind};
+/// use unbraid_core::{ChoiceEnd, ChoiceIndex, Config, Demux, StreamError, TransportError};
+///
+/// let mut demux = Demux::new(Config::default());
+/// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+/// let cause = Error::new(ErrorKind::ConnectionReset, "reset by peer");
+/// demux.abort(StreamError::Transport(TransportError::new(54, cause).into()));
+/// let error = demux.result(ChoiceIndex(0)).unwrap().unwrap_err();
+/// let ChoiceEnd::Transport(error) = error.end() else { panic!("{error}") };
+/// assert_eq!((error.bytes, error.causes()), (54, "reset by peer".to_owned()));
+/// ```
 #[derive(Debug)]
 pub struct TransportError {
     /// Bytes that had been read.

@@ -133,6 +133,17 @@ impl Transcript {
     }
 
     /// How many bytes that the model wrote were discarded.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use unbraid_core::{ChoiceIndex, Config, Demux};
+    /// # let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    /// let mut copy = demux.choice(ChoiceIndex(0)).unwrap().clone();
+    /// copy.discard();
+    /// assert_eq!(copy.discarded_bytes(), 2);
+    /// ```
     #[must_use]
     pub fn discarded_bytes(&self) -> u64 {
         self.discarded_bytes

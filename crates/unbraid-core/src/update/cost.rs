@@ -14,6 +14,15 @@ impl Update<'_> {
     }
 
     /// Whether the update contains text, audio, arguments or log probabilities: these keep a finished choice open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::Update;
+    ///
+    /// assert!(Update::default().with_content("Hi").has_delta());
+    /// assert!(!Update::default().with_role("assistant").has_delta());
+    /// ```
     #[must_use]
     pub fn has_delta(&self) -> bool {
         self.has_payload() || self.logprobs.is_some()

@@ -33,7 +33,7 @@ fn check(delta: &str, expected: &str) {
 }
 
 #[test]
-fn a_message_has_only_the_fields_that_came() {
+fn a_message_has_only_the_fields_that_arrived() {
     check("{}", r#"{"role":"assistant"}"#);
     check(
         r#"{"content":"Hi","refusal":"no","reasoning":"hm"}"#,
@@ -111,7 +111,7 @@ fn messages_of_other_shapes_are_read() {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn json_of_another_shape_is_rejected_as_a_message() {
     for json in [
         "[]",
         "1",
@@ -139,7 +139,7 @@ fn u10_usage_is_the_object_that_was_reported() {
 }
 
 #[test]
-fn estimated_figures_stand_in_their_places() {
+fn estimated_figures_are_serialized_like_reported_ones() {
     let mut usage = Usage::default();
     assert_eq!(serde_json::to_string(&usage).expect("JSON"), "null");
     assert_eq!(serde_json::from_str::<Usage>("null").expect("usage"), usage);

@@ -46,7 +46,7 @@ impl Serialize for Usage {
     }
 }
 
-/// Usage as a server reports it, in one object; only from JSON, through `serde_json`. `null` is no usage.
+/// Usage as a server reports it, in one object; only from JSON, through `serde_json`. `null` is the usage without any figure.
 ///
 /// What the wire does not have is lost: figures of single choices and prompts, and which figures were estimated.
 impl<'de> Deserialize<'de> for Usage {

@@ -7,8 +7,9 @@ use crate::{
     limits::{MAX_ERROR_BODY_BYTES, MAX_ERROR_BODY_TIME},
 };
 
-/// Reads a bounded part of a body for a bounded time, and appends it to the bytes that were read before. A body that is cut,
-/// stalls or never ends is no error: the status is reported in any case.
+/// Reads a bounded part of a body for a bounded time, and appends it to the bytes that were read before.
+///
+/// A body that is cut, stalls or never ends causes no error: the status is reported in any case.
 pub(super) async fn read(mut begin: Vec<u8>, mut rest: ByteStream) -> String {
     let reading = async {
         while begin.len() < MAX_ERROR_BODY_BYTES {

@@ -315,11 +315,11 @@ async fn a_key_that_is_truncated_by_the_bound_of_an_error_body_is_replaced() {
 
 #[tokio::test]
 async fn the_key_is_in_no_error_without_a_response() {
-    let plain = Server::raw(|_| async {}).await;
+    let http_server = Server::raw(|_| async {}).await;
     let key = in_address();
     for base in [
-        format!("https://user:{key}@{}/v1?key={key}", plain.address()),
-        format!("http://{}/v1?key={key}", plain.address()),
+        format!("https://user:{key}@{}/v1?key={key}", http_server.address()),
+        format!("http://{}/v1?key={key}", http_server.address()),
         format!("http://127.0.0.1:1/v1?key={key}"),
     ] {
         let builder = Client::builder().base_url(&base).proxy_from_env(false);

@@ -143,8 +143,8 @@ fn most(usage: &Fields) -> Option<u64> {
     Some(rest.max(completion + reasoning.unwrap_or(0)))
 }
 
-/// Adds up the usage that each choice reports separately. The prompt is counted once, or each prompt of a list, which is
-/// is_chunk by prompts of different lengths (E15).
+/// Adds up the usage that each choice reports separately. The prompt is counted once, or each prompt of a list. Prompts of
+/// different lengths show that it is a list (E15).
 fn add_up(mut merged: Fields, each: &BTreeMap<u32, Fields>) -> Fields {
     if !each
         .values()

@@ -114,8 +114,8 @@ impl StreamingMessage {
 
 /// The messages of one choice; see [`Choice::messages`](crate::Choice::messages).
 ///
-/// An update that brings neither text nor function parts yields no message, but a role that it brings stands on the messages
-/// that follow. After the end the stream returns `None`, or first the error that cut the choice. A clone continues from the
+/// An update with neither text nor function parts yields no message, but if it has a role, the messages that follow have it,
+/// too. After the end the stream returns `None`, or first the error that cut the choice. A clone continues from the
 /// same position on its own. Dropping it cancels nothing while another handle lives.
 ///
 /// # Examples

@@ -204,8 +204,8 @@ impl Outbox {
         });
     }
 
-    /// Starts the actors of new choices, and returns their logs in order of appearance. If the stream is `over`, nothing
-    /// more comes for any of them, so they need no actor.
+    /// Starts the actors of new choices, and returns their logs in order of appearance. If the stream is `over`, no
+    /// more updates arrive for them, so they need no actor.
     ///
     /// Each choice's owner holds the completion open, too. The outbox does not: it may be with a job that outlives the
     /// reader.

@@ -46,7 +46,7 @@ fn hint(error: &HttpError) -> Option<String> {
             "is the server running? its address is --base-url or OPENAI_BASE_URL".to_owned()
         }
         HttpError::Tls { .. } => {
-            "if the server speaks plain HTTP, the base URL begins with http://".to_owned()
+            "if the server uses plain HTTP, the base URL begins with http://".to_owned()
         }
         HttpError::UnexpectedHtml(_) => {
             "is the base URL that of the API? it usually ends in /v1".to_owned()

@@ -144,7 +144,7 @@ fn a_server_without_tls_is_reported() {
     check_run(
         &run,
         1,
-        "; if the server speaks plain HTTP, the base URL begins with http://\n",
+        "; if the server uses plain HTTP, the base URL begins with http://\n",
     );
 }
 

@@ -99,7 +99,7 @@ fn status(choice: &Choice) -> CallStatus {
         .collect();
     let finished = choice.transcript.outcome().expect("it has ended").message;
     let message = choice.transcript.message();
-    let ways = [
+    let statuses = [
         message.tool_calls[0].status,
         finished.tool_calls[0].status,
         choice
@@ -109,7 +109,7 @@ fn status(choice: &Choice) -> CallStatus {
             .status,
     ];
     assert_eq!(
-        ways.map(|way| vec![way.expect("it has ended")]),
+        statuses.map(|status| vec![status.expect("it has ended")]),
         [&emitted, &emitted, &emitted].map(Vec::clone)
     );
     emitted[0]

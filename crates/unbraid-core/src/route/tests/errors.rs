@@ -178,5 +178,5 @@ fn all_have_ended_only_once_the_requested_number_appeared() {
     assert!(!ended(Some(2), 2, 1));
     assert!(ended(Some(2), 2, 2));
     assert!(ended(Some(2), 3, 3), "more than asked for");
-    assert!(!ended(Some(0), 0, 0), "none has come");
+    assert!(!ended(Some(0), 0, 0), "no choice has begun");
 }
