@@ -1,7 +1,7 @@
 //! Shared test support of the workspace.
 //!
 //! [`cut`] splits bytes into reads as a network does, [`fixture`] loads recorded streams, [`script`] replays them with
-//! every fault that a source can have, and [`reference`] is a simple reference client whose results the library must match.
+//! every fault that a source can have, and [`mod@reference`] is a simple reference client whose results the library must match.
 //! Nothing here depends on unbraid, so that a bug in the library cannot repeat in its reference. With the feature
 //! `terminal`, the module `terminal` runs a program in a terminal and reads its screen.
 
