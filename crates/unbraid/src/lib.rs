@@ -94,6 +94,7 @@
 //! - One item of a cursor is one delta of the wire, verbatim. [`Content::coalesced`] combines the deltas that have
 //!   accumulated, for consumers that are slower than the model.
 //! - No consumer delays another. Everything that arrived is kept until the handles are dropped, within [`Limits`].
+//! - [`Completions::outcomes`] yields the outcome of each choice as it ends; [`Completions::snapshot`] is the response as of now.
 //! - [`Completions::merge`] reads several sources as one completion, for example n requests of one choice each.
 //! - [`Updates`] is the flat view without actors: every delta with its choice index. [`Demux`] does the same as the
 //!   handles without a runtime; it belongs to `unbraid-core`, whose types are re-exported here.
