@@ -111,7 +111,7 @@
 //! stays: an error of the stream does not take back a finished answer. `length` and `content_filter` are reasons, not
 //! errors. Arguments that parse are never a sign that a call is complete, so a call gets its [`CallStatus`] when its choice ends.
 //!
-//! Whatever dies, every stream ends: a panic in a choice, a panic in the source, or a runtime that shuts down ends the
+//! Every stream ends, whatever fails: a panic in a choice, a panic in the source, or a runtime that shuts down ends the
 //! choices as `Lost`.
 //!
 //! # Cancel
