@@ -94,6 +94,7 @@
 //! - One item of a cursor is one delta of the wire, verbatim. [`Content::coalesced`] combines the deltas that have
 //!   accumulated, for consumers that are slower than the model.
 //! - No consumer delays another. Everything that arrived is kept until the handles are dropped, within [`Limits`].
+//! - [`Completions::outcomes`] yields the outcome of each choice as it ends; [`Completions::snapshot`] is the response as of now.
 //! - [`Completions::merge`] reads several sources as one completion, for example n requests of one choice each.
 //! - [`Updates`] is the flat view without actors: every delta with its choice index. [`Demux`] does the same as the
 //!   handles without a runtime; it belongs to `unbraid-core`, whose types are re-exported here.
@@ -110,7 +111,7 @@
 //! stays: an error of the stream does not take back a finished answer. `length` and `content_filter` are reasons, not
 //! errors. Arguments that parse are never a sign that a call is complete, so a call gets its [`CallStatus`] when its choice ends.
 //!
-//! Whatever dies, every stream ends: a panic in a choice, a panic in the source, or a runtime that shuts down ends the
+//! Every stream ends, whatever fails: a panic in a choice, a panic in the source, or a runtime that shuts down ends the
 //! choices as `Lost`.
 //!
 //! # Cancel
