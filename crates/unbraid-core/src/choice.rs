@@ -248,7 +248,7 @@ impl ChoiceMachine {
         {
             self.warn(
                 "F9",
-                "the reason is tool_calls, but no call came",
+                "the reason is tool_calls, but no call arrived",
                 position,
                 transcript,
             );
@@ -305,7 +305,7 @@ impl ChoiceMachine {
         if self.think.as_mut().is_some_and(ThinkSplitter::take_orphan) {
             self.warn(
                 "C18",
-                "`</think>` came without `<think>`, and stays text",
+                "`</think>` arrived without `<think>`, and stays text",
                 position,
                 transcript,
             );
@@ -401,7 +401,7 @@ impl ChoiceMachine {
         {
             self.warn(
                 "C18",
-                "no `</think>` came, so all text is reasoning",
+                "no `</think>` arrived, so all text is reasoning",
                 position,
                 transcript,
             );

@@ -80,7 +80,7 @@ impl ReaderControl {
     /// its end.
     pub(crate) fn send(&self, command: Command) {
         if !self.commands.send(command) {
-            tracing::trace!("a command came after the stream had closed");
+            tracing::trace!("a command arrived after the stream had closed");
         }
     }
 

@@ -5,8 +5,8 @@
 
 mod lists;
 
-use super::source::{File, SpanKind, files, is_below, spans};
-use lists::{ALLOWED, IN_IDENTIFIERS, NOT_YET, PHRASES, STANDARD_TERMS, WORDS};
+use super::source::{File, SpanKind, files, spans};
+use lists::{ALLOWED, IN_IDENTIFIERS, PHRASES, STANDARD_TERMS, WORDS};
 
 /// A word in lower case.
 #[derive(Debug)]
@@ -159,15 +159,9 @@ fn problems(file: &File) -> Vec<String> {
     problems
 }
 
-/// `UNBRAID_TIDY_ALL=1` ignores the list of what is still exempt.
 #[test]
 fn names_and_prose_use_standard_terms() {
-    let all = std::env::var_os("UNBRAID_TIDY_ALL").is_some();
-    let problems: Vec<String> = files("", &["md", "rs"])
-        .iter()
-        .filter(|file| all || !is_below(&file.path, NOT_YET))
-        .flat_map(problems)
-        .collect();
+    let problems: Vec<String> = files("", &["md", "rs"]).iter().flat_map(problems).collect();
     assert!(
         problems.is_empty(),
         "{} words or phrases have a standard term (CONTRIBUTING.md, Names)\n{}",

@@ -46,14 +46,6 @@ fn has_extension(path: &Path, extensions: &[&str]) -> bool {
         .is_some_and(|extension| extensions.iter().any(|wanted| extension == *wanted))
 }
 
-/// Whether a path matches one of these prefixes, at the boundary of a path component.
-pub(super) fn is_below(path: &str, prefixes: &[&str]) -> bool {
-    prefixes.iter().any(|prefix| {
-        path.strip_prefix(prefix)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpanKind {
     Code,
@@ -165,7 +157,7 @@ fn char_literal(rest: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SpanKind, is_below, spans};
+    use super::{SpanKind, spans};
 
     #[track_caller]
     fn check(source: &str, expected: &[(SpanKind, &str)]) {
@@ -206,15 +198,5 @@ mod tests {
             .map(|span| span.line)
             .collect();
         assert_eq!(lines, [1, 2, 2, 3, 4]);
-    }
-
-    #[test]
-    fn prefixes_match_whole_components() {
-        assert!(is_below("crates/unbraid/src/lib.rs", &["crates/unbraid"]));
-        assert!(is_below("README.md", &["README.md"]));
-        assert!(!is_below(
-            "crates/unbraid-core/src/lib.rs",
-            &["crates/unbraid"]
-        ));
     }
 }

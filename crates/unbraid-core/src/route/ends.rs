@@ -159,7 +159,7 @@ impl Router {
         let position = Position::close(self.next_event);
         self.warn_at_close(&result, position, sink);
         if usage.below_received {
-            let message = "fewer completion tokens were reported than deltas with text came";
+            let message = "fewer completion tokens were reported than deltas with text arrived";
             let last = self.next_event.previous();
             self.warn(Warning::new("U15", last, message), position, sink);
         }

@@ -72,7 +72,7 @@ impl ToolCall {
     fn fault(&self, arguments: Verdict) -> Option<&'static str> {
         match arguments {
             Verdict::Truncated if self.arguments.trim().is_empty() => {
-                Some("the choice was cut before any arguments came")
+                Some("the choice was cut before any arguments arrived")
             }
             Verdict::Truncated if self.kind == CallKind::Custom => {
                 Some("the choice was cut, so the input may be incomplete")

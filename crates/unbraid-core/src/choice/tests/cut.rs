@@ -293,7 +293,7 @@ fn a_problem_names_what_cut_the_call() {
     };
     assert_eq!(
         problem("function", ""),
-        "tool call 0: the choice was cut before any arguments came (at byte 0)"
+        "tool call 0: the choice was cut before any arguments arrived (at byte 0)"
     );
     assert_eq!(
         problem("function", "12"),
