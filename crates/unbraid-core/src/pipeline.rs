@@ -193,9 +193,9 @@ impl<S: ChoiceSink> UpdateSink for Routed<'_, S> {
         self.router.update(update, self.sink);
     }
 
-    fn piece(&mut self, piece: &TextDelta<'_>) {
+    fn text_delta(&mut self, delta: &TextDelta<'_>) {
         self.count += 1;
-        self.router.piece(piece, self.sink);
+        self.router.text_delta(delta, self.sink);
     }
 }
 

@@ -7,11 +7,11 @@ mod after_done;
 mod ends;
 mod folded;
 mod limits;
-mod pieces;
 mod queries;
 mod sink;
 mod state;
 mod summary;
+mod text_deltas;
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ impl Router {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
-            inspects_text_deltas: pieces::inspects(&config),
+            inspects_text_deltas: text_deltas::inspects(&config),
             config,
             routes: Vec::new(),
             slots: Vec::new(),

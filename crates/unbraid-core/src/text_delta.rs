@@ -114,9 +114,9 @@ pub(crate) trait UpdateSink {
     /// Accepts an update.
     fn update(&mut self, update: &Update<'_>);
     /// Accepts a text delta. The last update before it had the same envelope.
-    fn piece(&mut self, piece: &TextDelta<'_>);
+    fn text_delta(&mut self, delta: &TextDelta<'_>);
     /// Whether the sink has a fast path for text deltas. If not, the decoder emits updates only.
-    fn takes_pieces(&self) -> bool {
+    fn takes_text_deltas(&self) -> bool {
         true
     }
 }
@@ -129,11 +129,11 @@ impl UpdateSink for Updates<'_> {
         (self.0)(update);
     }
 
-    fn piece(&mut self, piece: &TextDelta<'_>) {
-        (self.0)(&piece.to_update());
+    fn text_delta(&mut self, delta: &TextDelta<'_>) {
+        (self.0)(&delta.to_update());
     }
 
-    fn takes_pieces(&self) -> bool {
+    fn takes_text_deltas(&self) -> bool {
         false
     }
 }

@@ -91,8 +91,8 @@ impl Templates {
         let is_envelope_known = std::mem::replace(&mut self.has_emitted_last, true);
         let delta = template.text_delta(choice, text);
         let event_index = event_index.into();
-        match delta.filter(|_| is_envelope_known && sink.takes_pieces()) {
-            Some(delta) => sink.piece(&TextDelta {
+        match delta.filter(|_| is_envelope_known && sink.takes_text_deltas()) {
+            Some(delta) => sink.text_delta(&TextDelta {
                 event_index,
                 ..delta
             }),

@@ -94,7 +94,7 @@ fn text_deltas_are_updates_for_a_sink_without_text_deltas_but_are_not_counted() 
     let (mut router, mut notes) = router(None);
     router.update(&text(0, 0), &mut notes);
     assert_eq!(router.updates(), 1);
-    router.piece(&delta(1), &mut notes);
+    router.text_delta(&delta(1), &mut notes);
     assert_eq!(router.updates(), 1);
     assert_eq!(notes.texts, "ab");
     router.update(&text(2, 0), &mut notes);
@@ -155,7 +155,7 @@ fn texts_within(limits: &Limits) -> [usize; 2] {
         router.update(&text(0, 0), &mut notes);
         for event in 1..20 {
             if as_deltas {
-                router.piece(&delta(event), &mut notes);
+                router.text_delta(&delta(event), &mut notes);
             } else {
                 router.update(&delta(event).to_update(), &mut notes);
             }
@@ -240,7 +240,7 @@ fn check_deltas(config: Config, deltas: &[TextDelta<'_>], expected: usize) {
     let (mut router, mut sink) = (Router::new(config), Counts::default());
     router.update(&text(0, 0), &mut sink);
     for delta in deltas {
-        router.piece(delta, &mut sink);
+        router.text_delta(delta, &mut sink);
     }
     let counts = (sink.deltas, sink.updates);
     assert_eq!(counts, (expected, 1 + deltas.len() - expected));
@@ -279,7 +279,7 @@ fn usage_beside_a_text_delta_is_read_as_beside_its_update() {
             router.update(&update, &mut notes);
         }
         if as_delta {
-            router.piece(&of_one, &mut notes);
+            router.text_delta(&of_one, &mut notes);
         } else {
             router.update(&of_one.to_update(), &mut notes);
         }
