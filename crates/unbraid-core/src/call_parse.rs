@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    CallKind, ToolCall,
+    CallKind, EventIndex, ToolCall,
     json::{FieldError, PointerError, Repair, Verdict, check, lone_surrogate, repair},
 };
 
@@ -28,6 +28,17 @@ pub enum JsonErrorKind {
     /// The choice was cut before the text could end. Only the handles of the crate `unbraid` return it.
     #[error("{}", .0.reason())]
     Choice(#[from] crate::ChoiceError),
+    /// More of the call arrived after it was ready by the [`ReadyPolicy`](crate::ReadyPolicy) (T27, T28). What was run with it may
+    /// have been incomplete.
+    #[error(
+        "more of the call arrived in event {event_index}, after it was ready with {bytes} bytes of arguments"
+    )]
+    LateFragment {
+        /// The length of the arguments when the call was ready.
+        bytes: usize,
+        /// The event that brought more.
+        event_index: EventIndex,
+    },
     /// The text ends inside its value (J6, J7).
     #[error("the text ends inside its JSON, after {bytes} bytes")]
     Truncated {
@@ -299,6 +310,11 @@ impl ToolCall {
     #[must_use]
     pub fn value(&self) -> Option<Value> {
         self.parse().ok()
+    }
+
+    /// What is wrong with arguments whose status is a fault.
+    pub(crate) fn fault_kind(&self) -> JsonErrorKind {
+        error_of(self.verdict(), &self.arguments)
     }
 
     fn json(&self) -> Result<&str, JsonErrorKind> {

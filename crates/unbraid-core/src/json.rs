@@ -34,8 +34,9 @@ mod token;
 mod tests;
 
 pub use check::{Verdict, check};
-pub(crate) use check::{check_cut, lone_surrogate};
+pub(crate) use check::{check_cut, feed_scanner, lone_surrogate};
 pub use field::{Field, FieldError, FieldState};
 pub use partial::{Partial, PartialOptions, TrailingStrings};
 pub use pointer::{Pointer, PointerError};
 pub use repair::{Repair, Repaired, repair};
+pub(crate) use scan::Scanner;

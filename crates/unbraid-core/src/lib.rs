@@ -141,8 +141,8 @@ pub use message::{ChoiceOutcome, Message};
 pub use metadata::Metadata;
 pub use redact::Redact;
 pub use text::Text;
-pub use tool_call::{CallKind, CallProblem, CallStatus, ToolCall};
-pub use transcript::Transcript;
+pub use tool_call::{CallKind, CallProblem, CallStatus, ReadyPolicy, ToolCall};
+pub use transcript::{ReadyCursor, Transcript};
 pub use update::{CompletionKind, Fragment, ToolCallUpdate, Update};
 pub use usage::{
     BYTES_PER_TOKEN, Estimated, Framing, Prompt, Tokenizer, Usage, UsageSource, completion_tokens,

@@ -2,11 +2,14 @@
 
 mod cut;
 mod problem;
+mod ready;
 
 use std::{fmt, sync::Arc};
 
-pub(crate) use cut::cuts_calls;
+pub(crate) use cut::{cuts_calls, reason_cuts};
 pub use problem::CallProblem;
+pub use ready::ReadyPolicy;
+pub(crate) use ready::{Input, ReadyMachine, ReadyState};
 
 use crate::{
     CallIndex,
@@ -158,7 +161,7 @@ fn check_arguments(kind: CallKind, arguments: &str, cut: bool) -> Verdict {
 
 impl ToolCall {
     /// The verdict on its arguments, given how the choice ended.
-    fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         check_arguments(self.kind, &self.arguments, self.may_be_cut())
     }
 

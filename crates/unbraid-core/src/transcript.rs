@@ -7,13 +7,15 @@ mod call_entry;
 mod fields;
 mod gather;
 mod message;
+mod ready;
 mod write;
 
 use std::sync::Arc;
 
-pub(crate) use call_entry::CallEntry;
+pub(crate) use call_entry::{CallEntry, Moment};
 pub(crate) use fields::{Field, Level, raw_pairs};
 pub use gather::{EventFilter, TextKind};
+pub use ready::ReadyCursor;
 
 use crate::{
     CallIndex, ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, EventIndex,

@@ -94,7 +94,7 @@ impl Warnings {
     pub(crate) fn keep(&mut self, warning: &Warning, max: usize) -> bool {
         let each_time = matches!(
             warning.code,
-            "C14" | "E11" | "M8" | "S19" | "S21" | "S27" | "X13"
+            "C14" | "E11" | "M8" | "S19" | "S21" | "S27" | "T27" | "T28" | "X13"
         );
         let known = |w: &Warning| w.code == warning.code && w.choice == warning.choice;
         if !each_time && self.kept.iter().any(known) {

@@ -12,6 +12,7 @@ pub(crate) mod merge;
 pub(crate) mod messages;
 pub(crate) mod outcomes;
 pub(crate) mod race;
+mod ready;
 mod report;
 pub(crate) mod text;
 pub(crate) mod tool_call;

@@ -80,6 +80,8 @@
 //! # }
 //! ```
 //!
+//! An agent runs them with [`tools::run_calls`]: all calls of a choice at the same time, each when its [`ReadyPolicy`] allows it.
+//!
 //! The crate [`unbraid-http`](https://docs.rs/unbraid-http) sends the request.
 //!
 //! # Concepts
@@ -164,6 +166,8 @@
 //! counts the tokens that the server did not report, and
 //! marks them. It adds about 8 MB of tables to a binary.
 //!
+//! `schemars`, off by default: [`tools::Tool::typed`], which derives the JSON schema of a tool's arguments from their type.
+//!
 //! # Guides
 //!
 //! - [Cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md): twelve jobs of 10 to 30 lines, among them best of
@@ -186,6 +190,7 @@ mod state;
 mod sync;
 #[cfg(feature = "tokens")]
 pub mod tokens;
+pub mod tools;
 mod updates;
 
 pub use unbraid_core::{
@@ -193,10 +198,11 @@ pub use unbraid_core::{
     ChoiceEnd, ChoiceError, ChoiceIndex, ChoiceOutcome, ChunkEncoder, CompletionKind, Config,
     Demux, Estimated, Event, EventIndex, FinishClass, FinishPolicy, FinishReason, Fragment,
     Framing, JsonErrorKind, Limit, LimitExceeded, Limits, Message, Metadata, Position, Prompt,
-    Redact, Sequenced, ServerError, StreamError, Text, ThinkTags, TimedOut, Timeout, Tokenizer,
-    ToolCall, ToolCallUpdate, Transcript, TransportError, TypeMismatch, Update, Usage, UsageSource,
-    Warning, aggregate, aggregate_json, completion_tokens, estimate, estimate_for, estimate_with,
-    json, limits, parse_json, parse_json_repaired, prompt_tokens, tool_names,
+    ReadyCursor, ReadyPolicy, Redact, Sequenced, ServerError, StreamError, Text, ThinkTags,
+    TimedOut, Timeout, Tokenizer, ToolCall, ToolCallUpdate, Transcript, TransportError,
+    TypeMismatch, Update, Usage, UsageSource, Warning, aggregate, aggregate_json,
+    completion_tokens, estimate, estimate_for, estimate_with, json, limits, parse_json,
+    parse_json_repaired, prompt_tokens, tool_names,
 };
 
 pub use config::CompletionsBuilder;

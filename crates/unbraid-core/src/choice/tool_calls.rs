@@ -46,7 +46,7 @@ pub(super) fn apply(
         if let Some(state) = transcript.call_mut(call) {
             state.absorb(entry);
         }
-        add_to_name(transcript, call, entry.name.as_ref(), tools);
+        add_to_name(transcript, call, entry.name.as_ref(), tools, position);
         let arguments = entry.arguments.as_ref();
         add_arguments(transcript, call, arguments, position, limits.warnings);
     }
@@ -62,7 +62,8 @@ pub(super) fn apply(
             )?,
         };
         announce_others(transcript, call, position);
-        add_to_name(transcript, call, update.function_name.as_ref(), tools);
+        let name = update.function_name.as_ref();
+        add_to_name(transcript, call, name, tools, position);
         let arguments = update.function_arguments.as_ref();
         add_arguments(transcript, call, arguments, position, limits.warnings);
     }
@@ -104,15 +105,21 @@ fn add_to_name(
     call: usize,
     piece: Option<&Fragment<'_>>,
     tools: &[Arc<str>],
+    position: Position,
 ) {
+    let now = transcript.moment(position.event);
     let (Some(state), Some(piece)) = (transcript.call_mut(call), piece) else {
         return;
     };
     match update_name(&state.name, &piece.text, tools) {
-        NameUpdate::Keep => {}
+        NameUpdate::Keep => return,
         NameUpdate::Replace => piece.text.as_ref().clone_into(&mut state.name),
         NameUpdate::Append => state.name.push_str(&piece.text),
     }
+    if state.announced && !piece.text.is_empty() {
+        state.renamed = Some(now);
+    }
+    state.named = state.named.or(Some(now)).filter(|_| !state.name.is_empty());
 }
 
 /// Appends arguments verbatim (T24). Arguments that arrive before the name wait for it (T18).
@@ -210,6 +217,7 @@ pub(super) fn finish_all(
             state.status = Some(state.check(arguments, is_cut));
         }
     }
+    let late = transcript.late_calls();
     for (call, arguments) in arguments.iter().enumerate() {
         transcript.push(Kind::CallDone, position, ordinal(call), "");
         let status = transcript.calls().get(call).and_then(|state| state.status);
@@ -217,6 +225,12 @@ pub(super) fn finish_all(
             let message = "arguments begin with a placeholder object";
             let warning = Warning::new("T22", position.event, message);
             transcript.warn(warning, position, max_warnings);
+        }
+        for late in late
+            .iter()
+            .filter(|late| late.call_index.0 == ordinal(call))
+        {
+            transcript.warn(late.to_warning(), position, max_warnings);
         }
     }
 }

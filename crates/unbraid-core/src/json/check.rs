@@ -72,6 +72,11 @@ pub(crate) fn check_cut(text: &str) -> Verdict {
     scanner.verdict_if_cut()
 }
 
+/// Scans the next fragment of a text of which only the verdict matters.
+pub(crate) fn feed_scanner(scanner: &mut Scanner, fragment: &str) {
+    scanner.feed(fragment, &mut NullListener);
+}
+
 /// The offset of the first escape of a surrogate without its other half (J17).
 pub(crate) fn lone_surrogate(text: &str) -> Option<usize> {
     let mut scanner = Scanner::default();

@@ -45,6 +45,8 @@ pub(crate) struct Scanner {
     high_offset: usize,
     /// The offset of the first escape of a surrogate without its other half (J17).
     lone_surrogate: Option<usize>,
+    /// Whether the current or last outermost value is an object.
+    is_object: bool,
     /// Whether the text is only white space, of any script. A call with blank arguments has none (T23).
     is_blank: bool,
 }
@@ -103,6 +105,7 @@ impl Default for Scanner {
             pending_high: None,
             high_offset: 0,
             lone_surrogate: None,
+            is_object: false,
             is_blank: true,
         }
     }
@@ -207,6 +210,13 @@ impl Scanner {
             | State::Word(_)
             | State::Failed(_) => false,
         }
+    }
+
+    /// Whether the text so far is one whole object, and not `{}`, which another value may still replace (T22).
+    pub(crate) fn is_one_object(&self) -> bool {
+        self.is_object
+            && !self.may_be_placeholder()
+            && matches!(self.verdict(), Verdict::Complete | Verdict::Repaired)
     }
 
     /// Whether a string contains a raw control character (J1 to J3).
@@ -362,6 +372,7 @@ impl Scanner {
                 listener.token(Token::Placeholder);
             }
             self.start = self.position;
+            self.is_object = state == State::Expect(Expect::FirstKey);
             if self.values == 1 + usize::from(self.has_placeholder) {
                 self.surplus = self.start;
             }

@@ -1,16 +1,13 @@
 //! Which ends of a choice may have cut its calls.
 
-use crate::{ChoiceEnd, FinishClass};
+use crate::{ChoiceEnd, FinishClass, FinishReason};
 
 /// Whether a choice may have ended before its calls were complete.
 ///
 /// An unknown finish reason counts as the model's own end: most of them mean `stop` (F11).
 pub(crate) fn cuts_calls(end: &ChoiceEnd) -> bool {
     match end {
-        ChoiceEnd::Finished(reason) => matches!(
-            reason.class(),
-            FinishClass::Length | FinishClass::ContentFilter | FinishClass::Error
-        ),
+        ChoiceEnd::Finished(reason) => reason_cuts(reason),
         ChoiceEnd::DoneWithoutFinish
         | ChoiceEnd::Interrupted
         | ChoiceEnd::ServerError(_)
@@ -20,6 +17,14 @@ pub(crate) fn cuts_calls(end: &ChoiceEnd) -> bool {
         | ChoiceEnd::LimitExceeded(_)
         | ChoiceEnd::Lost => true,
     }
+}
+
+/// Whether a finish reason means that the choice was cut.
+pub(crate) fn reason_cuts(reason: &FinishReason) -> bool {
+    matches!(
+        reason.class(),
+        FinishClass::Length | FinishClass::ContentFilter | FinishClass::Error
+    )
 }
 
 #[cfg(test)]

@@ -3,10 +3,17 @@
 use std::sync::Arc;
 
 use crate::{
-    CallIndex, ToolCallUpdate,
+    CallIndex, EventIndex, ToolCallUpdate,
     limits::MAX_FIELDS,
     tool_call::{CallKind, CallStatus, ToolCall},
 };
+
+/// A moment between two records: how many records there were, and the event. Moments are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment {
+    pub(crate) records: usize,
+    pub(crate) event: EventIndex,
+}
 
 /// The state of one tool call. Its arguments are in the transcript's text.
 #[derive(Clone, Default)]
@@ -29,6 +36,10 @@ pub(crate) struct CallEntry {
     pub(crate) announced_index: Option<i64>,
     pub(crate) announced_id: Option<Arc<str>>,
     pub(crate) announced_kind: CallKind,
+    /// When its name arrived, or the first piece of it.
+    pub(crate) named: Option<Moment>,
+    /// When its name changed last, after the call was announced.
+    pub(crate) renamed: Option<Moment>,
     /// The status that was emitted at the end of the choice.
     pub(crate) status: Option<CallStatus>,
     /// Whether updates arrived after the end, so that the message needs a new status.
@@ -73,6 +84,21 @@ impl CallEntry {
     /// The status for these arguments; `is_cut` says whether the choice's end cut the call.
     pub(crate) fn check(&self, arguments: &str, is_cut: bool) -> CallStatus {
         CallStatus::check_at_end(self.kind, self.id.as_deref(), &self.name, arguments, is_cut)
+    }
+
+    /// Whether more of the call may have arrived after it was whole. The status is known; text after the finish reason is not
+    /// considered.
+    pub(crate) fn may_be_late(&self) -> bool {
+        let is_faulty = matches!(
+            self.status,
+            Some(
+                CallStatus::Repaired
+                    | CallStatus::Truncated
+                    | CallStatus::Concatenated
+                    | CallStatus::Invalid
+            )
+        );
+        is_faulty || self.kind == CallKind::Custom || self.renamed.is_some()
     }
 
     /// The call so far; `is_cut` is `None` while the choice is open.

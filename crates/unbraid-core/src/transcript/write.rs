@@ -1,12 +1,20 @@
 //! The methods of the choice's machine, a transcript's only writer.
 
-use super::{CallEntry, Kind, Record, Transcript};
-use crate::{ChoiceEnd, Warning, event::Position};
+use super::{CallEntry, Kind, Moment, Record, Transcript};
+use crate::{ChoiceEnd, EventIndex, Warning, event::Position};
 
 impl Transcript {
     /// Whether the choice's first event was written.
     pub(crate) fn has_started(&self) -> bool {
         !self.records.is_empty()
+    }
+
+    /// The moment after the last record, those after the end included.
+    pub(crate) fn moment(&self, event: EventIndex) -> Moment {
+        Moment {
+            records: self.records.len(),
+            event,
+        }
     }
 
     /// The calls so far.

@@ -155,7 +155,7 @@ pub struct ToolCallHandle {
     pub(super) wire_index: Option<i64>,
     pub(super) name: Text,
     pub(super) kind: CallKind,
-    json: JsonText,
+    pub(super) json: JsonText,
 }
 
 impl ToolCallHandle {

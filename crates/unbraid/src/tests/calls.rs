@@ -1,6 +1,8 @@
 //! Function calls while they stream.
 
 mod json_text;
+mod ready;
+mod tools;
 
 use std::time::Duration;
 
