@@ -4,7 +4,7 @@ mod server;
 
 use std::{io, time::Duration};
 
-pub use server::serve;
+pub use server::{serve, serve_turns};
 
 use futures::{Stream, StreamExt, stream};
 
@@ -22,6 +22,18 @@ pub const SNAIL: &str = include_str!("../streams/snail.sse");
 
 /// Five calculations of one sum (`n=5`), each with its result in the last line. Choice 0 is wrong; choice 2 is slow.
 pub const SUM: &str = include_str!("../streams/sum.sse");
+
+/// Two turns of an agent: two calls of the tool `high_water`, then the answer.
+pub const AGENT: [&str; 2] = [
+    include_str!("../streams/agent_calls.sse"),
+    include_str!("../streams/agent_answer.sse"),
+];
+
+/// Two turns: three choices (`n=3`) with one call of the tool `book_berth` each, then the answer to one of them.
+pub const RACE: [&str; 2] = [
+    include_str!("../streams/race_calls.sse"),
+    include_str!("../streams/race_answer.sse"),
+];
 
 /// The time between two reads.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -44,6 +56,19 @@ pub fn body(
     stream::iter(reads(recorded)).then(|read| async move {
         tokio::time::sleep(PAUSE).await;
         Ok(read)
+    })
+}
+
+/// A recorded answer that arrives in one read up to each comment `: pause`, at which the server falls silent for a while.
+pub fn body_with_pauses(
+    recorded: &'static str,
+) -> impl Stream<Item = io::Result<&'static [u8]>> + Send + 'static {
+    let parts = recorded.split(": pause\n\n").enumerate();
+    stream::iter(parts).then(|(part, text)| async move {
+        if part > 0 {
+            tokio::time::sleep(50 * PAUSE).await;
+        }
+        Ok(text.as_bytes())
     })
 }
 

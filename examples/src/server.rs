@@ -1,9 +1,17 @@
 //! A server on the loopback interface for the examples that send a request.
 
-use std::{convert::Infallible, io, net::Ipv4Addr};
+use std::{
+    convert::Infallible,
+    io,
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use bytes::Bytes;
-use futures::TryStreamExt;
+use futures::{Stream, TryStreamExt};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     Request, Response, StatusCode,
@@ -15,7 +23,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::body;
+use crate::{body, body_with_pauses};
 
 /// Starts a server that replies to every request that has a key with a recorded answer, and returns its base URL.
 ///
@@ -23,29 +31,56 @@ use crate::body;
 ///
 /// Returns an error if the server cannot bind a port.
 pub async fn serve(recorded: &'static str) -> io::Result<String> {
+    serve_with(move || body(recorded)).await
+}
+
+/// Starts a server that replies to the first request with the first answer, and so on, and to every further request with the last
+/// one. Returns its base URL.
+///
+/// # Errors
+///
+/// Returns an error if the server cannot bind a port.
+pub async fn serve_turns(turns: [&'static str; 2]) -> io::Result<String> {
+    let turn = AtomicUsize::new(0);
+    let next = move || turns[turn.fetch_add(1, Ordering::Relaxed).min(turns.len() - 1)];
+    serve_with(move || body_with_pauses(next())).await
+}
+
+/// Starts a server that replies to every request that has a key with the next body.
+async fn serve_with<B>(next: impl Fn() -> B + Send + Sync + 'static) -> io::Result<String>
+where
+    B: Stream<Item = io::Result<&'static [u8]>> + Send + 'static,
+{
+    let next = Arc::new(next);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let base_url = format!("http://{}/v1", listener.local_addr()?);
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            tokio::spawn(connection(socket, recorded));
+            tokio::spawn(connection(socket, Arc::clone(&next)));
         }
     });
     Ok(base_url)
 }
 
-async fn connection(socket: TcpStream, recorded: &'static str) {
-    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, recorded)));
+async fn connection<B>(socket: TcpStream, next: Arc<impl Fn() -> B>)
+where
+    B: Stream<Item = io::Result<&'static [u8]>> + Send + 'static,
+{
+    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, &*next)));
     let serving = http1::Builder::new().serve_connection(TokioIo::new(socket), service);
     // A client may close its connection at any time.
     let _closed: hyper::Result<()> = serving.await;
 }
 
-fn answer(
+fn answer<B>(
     request: &Request<Incoming>,
-    recorded: &'static str,
-) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
+    next: impl Fn() -> B,
+) -> Response<UnsyncBoxBody<Bytes, io::Error>>
+where
+    B: Stream<Item = io::Result<&'static [u8]>> + Send + 'static,
+{
     let (status, kind, body) = if request.headers().contains_key(AUTHORIZATION) {
-        let frames = body(recorded).map_ok(|read| Frame::data(Bytes::from_static(read)));
+        let frames = next().map_ok(|read| Frame::data(Bytes::from_static(read)));
         let body = UnsyncBoxBody::new(StreamBody::new(frames));
         (StatusCode::OK, "text/event-stream", body)
     } else {

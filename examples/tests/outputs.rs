@@ -141,6 +141,16 @@ fn stream_field() {
 }
 
 #[test]
+fn agent() {
+    check("agent");
+}
+
+#[test]
+fn agent_race() {
+    check("agent_race");
+}
+
+#[test]
 fn typed_arguments() {
     check("typed_arguments");
 }

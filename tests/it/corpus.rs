@@ -7,11 +7,12 @@ use std::{
 
 use serde_json::{Value, json};
 use unbraid_core::{
-    CallKind, CallStatus, ChoiceEnd, CompletionKind, Demux, StreamError, Transcript,
+    CallKind, CallStatus, ChoiceEnd, CompletionKind, Demux, JsonErrorKind, ReadyCursor,
+    ReadyPolicy, StreamError, ToolCall, Transcript,
 };
 use unbraid_testkit::{
     fixture::{Corpus, Fixture, Options, SplitThink, corpus},
-    reference::{self, Outcome},
+    reference::{self, Early, Outcome},
 };
 
 use crate::support::{demux, options};
@@ -62,7 +63,7 @@ pub(crate) fn check(name: &str, bytes: &[u8], fixture_options: &Options) -> Resu
 fn mask_statuses(expected: &mut Facts, actual: &mut Facts) {
     for (key, expected) in expected
         .iter_mut()
-        .filter(|(key, _)| key.ends_with(" statuses"))
+        .filter(|(key, _)| key.ends_with(" statuses") || key.ends_with(" ready"))
     {
         let (Some(expected), Some(actual)) = (
             expected.as_array(),
@@ -122,6 +123,7 @@ fn expected(outcome: &Outcome) -> Facts {
                 ("tool_calls", json!(calls)),
                 ("function_call", json!(legacy)),
                 ("statuses", json!(statuses)),
+                ("ready", ready(choice)),
                 ("end", json!(choice.end)),
                 ("finish_reason", json!(choice.finish_reason)),
                 (
@@ -137,6 +139,62 @@ fn expected(outcome: &Outcome) -> Facts {
         ));
     }
     facts
+}
+
+/// When each call could be run, early or at the end, for the two policies that allow an early moment.
+fn ready(choice: &reference::Choice) -> Value {
+    let fact = |early: &Option<Early>, arguments: &str, status: Option<&str>| match (early, status)
+    {
+        (
+            Some(Early {
+                arguments,
+                late: true,
+            }),
+            _,
+        ) => json!(["late", arguments.len()]),
+        (
+            Some(Early {
+                arguments,
+                late: false,
+            }),
+            _,
+        ) => json!(["ready", arguments]),
+        (None, Some("complete" | "empty_as_object" | "repaired" | "missing_id"))
+            if matches!(choice.end, "finished" | "done_without_finish") =>
+        {
+            json!(["ready", arguments])
+        }
+        (None, Some(_)) => json!("error"),
+        (None, None) => Value::Null,
+    };
+    let calls = choice.tool_calls.iter();
+    let calls = calls.map(|call| (&call.early, &call.arguments, call.status));
+    let legacy = choice.function_call.iter();
+    let legacy = legacy.map(|call| (&call.early, &call.arguments, call.status));
+    calls
+        .chain(legacy)
+        .flat_map(|(early, arguments, status)| {
+            early
+                .iter()
+                .map(move |early| fact(early, arguments, status))
+        })
+        .collect()
+}
+
+/// The same, by cursors that read the whole choice at its end.
+fn actual_ready<'c>(choice: &Transcript, calls: impl Iterator<Item = &'c ToolCall>) -> Value {
+    let fact =
+        |call: &ToolCall, policy| match ReadyCursor::new(call.call_index, policy).poll(choice) {
+            Some(Ok(call)) => json!(["ready", call.arguments]),
+            Some(Err(JsonErrorKind::LateFragment { bytes, .. })) => json!(["late", bytes]),
+            Some(Err(_)) => json!("error"),
+            None => json!("never"),
+        };
+    calls
+        .flat_map(|call| {
+            [ReadyPolicy::NextCall, ReadyPolicy::ValidJson].map(|policy| fact(call, policy))
+        })
+        .collect()
 }
 
 fn choice_facts<const N: usize>(index: u32, facts: [(&str, Value); N]) -> Facts {
@@ -241,6 +299,10 @@ fn choice_results(choice: &Transcript, entry: &Value, failed: bool) -> Facts {
                 json!(legacy.map(|call| json!([&*call.name, call.arguments]))),
             ),
             ("statuses", json!(statuses)),
+            (
+                "ready",
+                actual_ready(choice, functions.iter().chain(&legacy_calls).copied()),
+            ),
             ("end", json!(choice.end().map(ChoiceEnd::as_str))),
             (
                 "finish_reason",

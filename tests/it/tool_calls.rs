@@ -4,6 +4,7 @@ mod correlation;
 mod forms;
 mod ids;
 mod names;
+mod ready;
 
 use std::fmt::Write as _;
 

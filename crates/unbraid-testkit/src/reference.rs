@@ -10,6 +10,7 @@ mod frames;
 mod indices;
 mod lenient;
 mod merge;
+mod ready;
 mod status;
 mod think;
 mod tools;
@@ -26,6 +27,7 @@ use merge::Merged;
 use usage::Tally;
 
 pub use choice::Choice;
+pub use ready::Early;
 pub use tools::{FunctionCall, ToolCall};
 
 /// Reads a whole stream.

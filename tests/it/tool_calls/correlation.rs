@@ -319,7 +319,8 @@ fn t08_two_values_in_one_call_are_reported_at_the_end() {
         | 0 {"a":1}
         | 0 {"a":2}
         |   =tool_calls
-        |.0 concatenated"#,
+        |.0 concatenated
+        |   !T27"#,
         &[r#"#0 c1 "add" function {"a":1}{"a":2} concatenated"#],
     );
 }

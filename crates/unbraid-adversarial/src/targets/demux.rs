@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use unbraid_core::{
-    CallIndex, ChoiceIndex, Config, Demux, Event, FinishPolicy, Limits, Sequenced, StreamError,
-    Text, ThinkTags,
+    CallIndex, ChoiceIndex, Config, Demux, Event, FinishPolicy, JsonErrorKind, Limits, ReadyCursor,
+    ReadyPolicy, Sequenced, StreamError, Text, ThinkTags, Transcript,
 };
 use unbraid_testkit::cut::random_cuts;
 
@@ -217,6 +217,7 @@ impl Run {
             assert!(choice.end().is_some(), "a choice without an end");
             assert!(choice.warnings().len() <= options.limits.warnings);
             self.check_choice(choice.index());
+            check_ready(choice);
         }
     }
 
@@ -299,6 +300,30 @@ impl Run {
                 events(&uncancelled),
                 "a sibling of {cancelled:?}"
             );
+        }
+    }
+}
+
+/// At the end of its choice, every call is ready or has an error, and a laxer policy never returns more of it.
+fn check_ready(choice: &Transcript) {
+    let policies = [
+        ReadyPolicy::AtEnd,
+        ReadyPolicy::NextCall,
+        ReadyPolicy::ValidJson,
+    ];
+    let calls = (0..).map(CallIndex);
+    for call in calls.take_while(|call| choice.call(*call).is_some()) {
+        let mut longest = usize::MAX;
+        for policy in policies {
+            let mut cursor = ReadyCursor::new(call, policy);
+            let ready = match cursor.poll(choice).expect("the choice has ended") {
+                Ok(call) => call.arguments.len(),
+                Err(JsonErrorKind::LateFragment { bytes, .. }) => bytes,
+                Err(_) => longest,
+            };
+            assert!(ready <= longest, "call {call}, {policy:?}");
+            longest = ready;
+            assert!(cursor.poll(choice).is_none(), "a second result");
         }
     }
 }

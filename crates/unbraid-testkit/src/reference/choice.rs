@@ -80,7 +80,10 @@ impl Choice {
         self.text_deltas += u64::from(arguments || self.text_len() > texts_before);
         self.tools.delta(delta);
         self.logprobs(element);
-        self.finish_reason = self.finish_reason.take().or_else(|| finish_reason(element));
+        if let (None, Some(reason)) = (&self.finish_reason, finish_reason(element)) {
+            self.tools.finish_reason(&reason);
+            self.finish_reason = Some(reason);
+        }
         let error = element
             .get("error")
             .filter(|error| fault::is_present(error));

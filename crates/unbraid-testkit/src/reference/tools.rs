@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::lenient::join_halves;
+use super::ready::{self, Early, Step};
 use super::status;
 use super::text;
 
@@ -19,6 +20,8 @@ pub struct ToolCall {
     pub arguments: String,
     /// The status at the end of the choice, or `None` if this client cannot decide it.
     pub status: Option<&'static str>,
+    /// Whether it could be run early: at the next call, and at whole JSON.
+    pub early: [Option<Early>; 2],
 }
 
 /// The legacy `function_call` of a choice (T36).
@@ -30,12 +33,17 @@ pub struct FunctionCall {
     pub arguments: String,
     /// The status at the end of the choice, or `None` if this client cannot decide it.
     pub status: Option<&'static str>,
+    /// Whether it could be run early: at the next call, and at whole JSON.
+    pub early: [Option<Early>; 2],
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Tools {
     slots: Vec<Slot>,
     function_call: FunctionCall,
+    /// The slots in order of appearance; `None` is the legacy call.
+    order: Vec<Option<usize>>,
+    steps: Vec<Step>,
 }
 
 /// A call under construction.
@@ -70,11 +78,49 @@ impl Tools {
             _ => {}
         }
         if let Some(call) = delta.get("function_call") {
-            fold_name(&mut self.function_call.name, text(call, "name"));
-            self.function_call
-                .arguments
-                .push_str(&arguments(call.get("arguments")));
+            let before = self.function_call.name.clone();
+            let text = arguments(call.get("arguments"));
+            fold_name(&mut self.function_call.name, super::text(call, "name"));
+            self.function_call.arguments.push_str(&text);
+            let after = self.function_call.name.clone();
+            self.record(None, before.as_deref(), after.as_deref(), text);
         }
+    }
+
+    /// The first finish reason arrives.
+    pub(super) fn finish_reason(&mut self, reason: &str) {
+        self.steps.push(Step::Finish(reason.to_owned()));
+    }
+
+    /// Records what an entry changed.
+    fn record(
+        &mut self,
+        slot: Option<usize>,
+        before: Option<&str>,
+        after: Option<&str>,
+        text: String,
+    ) {
+        if before == after && text.is_empty() {
+            return;
+        }
+        let known = self.order.iter().position(|known| *known == slot);
+        let call = known.unwrap_or(self.order.len());
+        if known.is_none() {
+            self.order.push(slot);
+        }
+        match (before, after) {
+            (None, Some(_)) => self.steps.push(Step::Name(call)),
+            (Some(before), Some(after)) if before != after => self.steps.push(Step::Rename(call)),
+            _ => {}
+        }
+        if !text.is_empty() {
+            self.steps.push(Step::Text(call, text));
+        }
+    }
+
+    fn early(&self, slot: Option<usize>, custom: bool) -> [Option<Early>; 2] {
+        let call = self.order.iter().position(|known| *known == slot);
+        [false, true].map(|objects| ready::early(&self.steps, call?, custom, objects))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -100,7 +146,11 @@ impl Tools {
             Some(index) => self.by_index(index, &entry),
             None => self.latest(&entry),
         });
+        let before = self.slots[slot].name.clone();
+        let text = entry.arguments.clone();
         self.slots[slot].merge(entry);
+        let after = self.slots[slot].name.clone();
+        self.record(Some(slot), before.as_deref(), after.as_deref(), text);
     }
 
     /// (1) The call with this id. The same id with a name under another index is a separate call (T14).
@@ -163,10 +213,19 @@ impl Tools {
     }
 
     pub(super) fn finish(self, cut: bool) -> (Vec<ToolCall>, Option<FunctionCall>) {
+        let early: Vec<_> = (0..)
+            .zip(&self.slots)
+            .map(|(index, slot)| self.early(Some(index), slot.kind.as_deref() == Some("custom")))
+            .collect();
+        let legacy_early = self.early(None, false);
         let calls: Vec<ToolCall> = self
             .slots
             .into_iter()
-            .map(|slot| slot.finish(cut))
+            .zip(early)
+            .map(|(slot, early)| ToolCall {
+                early,
+                ..slot.finish(cut)
+            })
             .collect();
         let name = self.function_call.name.as_deref().map(join_halves);
         let arguments = join_halves(&self.function_call.arguments);
@@ -176,6 +235,7 @@ impl Tools {
             name,
             arguments,
             status,
+            early: legacy_early,
         };
         let is_repeated = calls
             .iter()
@@ -222,6 +282,7 @@ impl Slot {
             name,
             arguments,
             status,
+            early: [None, None],
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, future::Future, sync::Arc};
 use futures::future::BoxFuture;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use unbraid_core::{BoxError, JsonErrorKind, ToolCall, json::Repair, parse_json_repaired};
+use unbraid_core::{BoxError, JsonErrorKind, ToolCall, json::Repair};
 
 /// Why a tool has no output.
 pub(super) enum Failure {

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, error::Error as StdError, fmt, sync::Arc, time::Duration};
 
-use unbraid_core::{BoxError, CallIndex, CallKind, JsonErrorKind};
+use unbraid_core::{BoxError, JsonErrorKind, ToolCall};
 
 use crate::error::JsonError;
 
@@ -10,18 +10,22 @@ use crate::error::JsonError;
 ///
 /// # Examples
 ///
-/// See [the module](super).
+/// ```
+/// use unbraid::tools::{ToolError, ToolResult};
+///
+/// fn log(result: &ToolResult) {
+///     match &result.output {
+///         Ok(_) => println!("call {}: {} bytes", result.call.call_index, result.text().len()),
+///         Err(error) => println!("call {}: {error}; the model reads: {}", result.call.call_index, result.text()),
+///     }
+/// }
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolResult {
-    /// The call, by its ordinal within the choice.
-    pub call_index: CallIndex,
-    /// The server's id, which the message with the result repeats; `None` if none ever arrived (T13).
-    pub id: Option<Arc<str>>,
-    /// The name that the model wrote.
-    pub name: Arc<str>,
-    /// Function, custom tool or legacy function call.
-    pub kind: CallKind,
+    /// The call, as it was at the end of its choice: with its id, which the message with the result repeats, and with everything of it
+    /// that arrived.
+    pub call: ToolCall,
     /// The output of the tool, or why there is none.
     pub output: Result<String, ToolError>,
 }
@@ -33,7 +37,7 @@ impl ToolResult {
     ///
     /// # Examples
     ///
-    /// See [the module](super).
+    /// See [`ToolResult`].
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match &self.output {
@@ -47,10 +51,9 @@ impl ToolResult {
 impl fmt::Debug for ToolResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolResult")
-            .field("call_index", &self.call_index)
-            .field("kind", &self.kind)
+            .field("call", &self.call)
             .field("output", &self.output.as_ref().map(String::len))
-            .finish_non_exhaustive()
+            .finish()
     }
 }
 
@@ -139,7 +142,7 @@ fn of_call(kind: &JsonErrorKind) -> Cow<'static, str> {
 ///
 /// fn log(result: &ToolResult) {
 ///     if let Err(ToolError::Failed(failed)) = &result.output {
-///         eprintln!("call {}: {}", result.call_index, failed.get());
+///         eprintln!("call {}: {}", result.call.call_index, failed.get());
 ///     }
 /// }
 /// ```

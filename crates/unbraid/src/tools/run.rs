@@ -37,7 +37,7 @@ use crate::{
 pub struct RunLimits {
     /// When a call is run. The default is [`ReadyPolicy::AtEnd`].
     pub ready: ReadyPolicy,
-    /// The time that each tool has from its start; `None` is no limit. The default is 60 seconds.
+    /// The time that each tool has from its start; with `None` it is not limited. The default is 60 seconds.
     pub timeout: Option<Duration>,
     /// How many tools run at once; 0 is read as 1. The default is 8. Calls that wait for their turn start in the order in which
     /// they were ready.
@@ -81,6 +81,15 @@ impl RunLimits {
     }
 
     /// Sets [`repair`](Self::repair).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid::{json::Repair, tools::RunLimits};
+    ///
+    /// let limits = RunLimits::default().with_repair(Some(Repair::CONTROLS));
+    /// assert!(limits.repair.is_some());
+    /// ```
     #[must_use]
     pub fn with_repair(mut self, repair: Option<Repair>) -> Self {
         self.repair = repair;
@@ -94,7 +103,7 @@ impl RunLimits {
 /// It returns when the choice has ended and every tool is done. Nothing fails as a whole: a tool that panics, fails or takes too
 /// long, arguments that do not fit, and a name without a tool are results, with an error for the caller and a text for the model. So is a call that
 /// the end of the choice cut. Whether the answer itself is usable is the caller's decision: see [`Choice::finished`] and its finish reason.
-/// A choice without calls has no results.
+/// A choice without calls has no results, and neither have the calls that did not run before their choice was discarded.
 ///
 /// If more of a call arrives after it was ready ([`JsonErrorKind::LateFragment`](crate::JsonErrorKind::LateFragment)), its tool is dropped, and that error is its result.
 /// A call that a server sent in both formats runs once (T37): a `function_call` is run at the end of the choice, unless it repeats a tool call.
@@ -108,7 +117,28 @@ impl RunLimits {
 ///
 /// # Examples
 ///
-/// See [the module](super).
+/// ```
+/// # use futures::stream;
+/// use serde_json::{Value, json};
+/// use unbraid::{Completions, tools::{RunLimits, Tool, Tools, VisibleError, run_calls}};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let body = concat!(
+/// #     r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"time","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#,
+/// #     "\n\ndata: [DONE]\n\n",
+/// # );
+/// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+/// let tools = Tools::new().with(Tool::new("time", "The time.", json!({ "type": "object" }), async |_: Value| {
+///     Ok::<_, VisibleError>("noon")
+/// }));
+/// let choice = Completions::from_byte_stream(bytes).first().await?;
+/// for result in run_calls(&choice, &tools, RunLimits::default()).await {
+///     assert_eq!((result.call.id.as_deref(), &*result.text()), (Some("c1"), "noon")); // for the next request
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub async fn run_calls(choice: &Choice, tools: &Tools, limits: RunLimits) -> Vec<ToolResult> {
     let permits = Semaphore::new(limits.concurrency.clamp(1, Semaphore::MAX_PERMITS));
     let run = Run {
@@ -129,7 +159,7 @@ pub async fn run_calls(choice: &Choice, tools: &Tools, limits: RunLimits) -> Vec
             Some(result) = running.next(), if !running.is_empty() => results.extend(result),
         }
     }
-    results.sort_by_key(|result: &ToolResult| result.call_index);
+    results.sort_by_key(|result: &ToolResult| result.call.call_index);
     results
 }
 
@@ -142,7 +172,7 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Runs one call; `None` if it only repeats another one.
+    /// Runs one call; `None` if it only repeats another one, or if nothing of it is left because its choice was discarded.
     async fn call(self, handle: ToolCallHandle) -> Option<ToolResult> {
         let call_index = handle.call_index();
         let is_legacy = handle.kind() == CallKind::LegacyFunction;
@@ -159,19 +189,12 @@ impl Run<'_> {
         if is_legacy && !is_kept() {
             return None;
         }
-        let output = match ready {
-            Ok(call) => self.ready_call(&handle, &call, policy).await,
-            Err(error) => Err(ToolError::Call(error)),
+        let output = match &ready {
+            Ok(call) => self.ready_call(&handle, call, policy).await,
+            Err(error) => Err(ToolError::Call(error.clone())),
         };
-        let call = handle.snapshot();
-        let name = call.as_ref().map(|call| call.name.clone());
-        Some(ToolResult {
-            call_index,
-            id: call.as_ref().and_then(|call| call.id.clone()),
-            name: name.unwrap_or_else(|| (&*handle.name()).into()),
-            kind: handle.kind(),
-            output,
-        })
+        let call = handle.snapshot().or_else(|| ready.ok())?;
+        Some(ToolResult { call, output })
     }
 
     /// Runs a call that is ready, and drops the tool if more of the call arrives.

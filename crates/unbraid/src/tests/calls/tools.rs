@@ -121,7 +121,7 @@ async fn calls_run_at_the_same_time_and_results_come_in_call_order() {
     );
     let ids: Vec<_> = results
         .iter()
-        .map(|result| result.id.as_deref().unwrap())
+        .map(|result| result.call.id.as_deref().unwrap())
         .collect();
     assert_eq!(ids, ["id0", "id1", "id2"]);
     assert_eq!(
@@ -350,7 +350,10 @@ async fn t37_a_call_in_both_formats_runs_once() {
     let steps = vec![delta(0, &both), bytes(finish(0, "tool_calls")), bytes(DONE)];
     let limits = RunLimits::default().with_ready(ReadyPolicy::ValidJson);
     let results = run(steps, &tools, limits.clone()).await;
-    assert_eq!((results.len(), results[0].kind), (1, CallKind::Function));
+    assert_eq!(
+        (results.len(), results[0].call.kind),
+        (1, CallKind::Function)
+    );
     assert_eq!(RUNS.load(Ordering::Relaxed), 1);
 
     let legacy = json!({ "function_call": function });
@@ -361,7 +364,7 @@ async fn t37_a_call_in_both_formats_runs_once() {
     ];
     let results = run(steps, &tools, limits).await;
     assert_eq!(
-        (results.len(), results[0].kind),
+        (results.len(), results[0].call.kind),
         (1, CallKind::LegacyFunction)
     );
     assert_eq!(results[0].text(), "done");
