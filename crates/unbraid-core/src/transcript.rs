@@ -17,7 +17,8 @@ pub use gather::{EventFilter, TextKind};
 
 use crate::{
     CallIndex, ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, EventIndex,
-    FinishReason, Sequenced, Warning, event::Position, message::ChoiceOutcome, warning::Warnings,
+    FinishReason, ReasoningSource, Sequenced, Warning, event::Position, message::ChoiceOutcome,
+    warning::Warnings,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +94,7 @@ pub struct Transcript {
     warnings: Warnings,
     calls: Vec<CallEntry>,
     role: Option<Arc<str>>,
+    reasoning_source: Option<ReasoningSource>,
     finish: Option<FinishReason>,
     finish_raw: Vec<Arc<str>>,
     extra: Vec<Field>,
@@ -117,6 +119,7 @@ impl Transcript {
             warnings: Warnings::default(),
             calls: Vec::new(),
             role: None,
+            reasoning_source: None,
             finish: None,
             finish_raw: Vec::new(),
             extra: Vec::new(),
@@ -386,6 +389,7 @@ impl Transcript {
         self.text = String::new();
         self.records = Vec::new();
         self.calls = Vec::new();
+        self.reasoning_source = None;
         self.extra = Vec::new();
         self.delta_extra = Vec::new();
         if let Some((_, visible)) = &mut self.end {

@@ -193,10 +193,11 @@ pub use unbraid_core::{
     ChoiceEnd, ChoiceError, ChoiceIndex, ChoiceOutcome, ChunkEncoder, CompletionKind, Config,
     Demux, Estimated, Event, EventIndex, FinishClass, FinishPolicy, FinishReason, Fragment,
     Framing, JsonErrorKind, Limit, LimitExceeded, Limits, Message, Metadata, Position, Prompt,
-    Redact, Sequenced, ServerError, StreamError, Text, ThinkTags, TimedOut, Timeout, Tokenizer,
-    ToolCall, ToolCallUpdate, Transcript, TransportError, TypeMismatch, Update, Usage, UsageSource,
-    Warning, aggregate, aggregate_json, completion_tokens, estimate, estimate_for, estimate_with,
-    json, limits, parse_json, parse_json_repaired, prompt_tokens, tool_names,
+    ReasoningSource, Redact, Sequenced, ServerError, StreamError, Text, ThinkTags, TimedOut,
+    Timeout, Tokenizer, ToolCall, ToolCallUpdate, Transcript, TransportError, TypeMismatch, Update,
+    Usage, UsageSource, Warning, aggregate, aggregate_json, completion_tokens, estimate,
+    estimate_for, estimate_with, json, limits, parse_json, parse_json_repaired, prompt_tokens,
+    tool_names,
 };
 
 pub use config::CompletionsBuilder;
