@@ -7,8 +7,8 @@ use std::{
 
 use serde_json::{Value, json};
 use unbraid_core::{
-    CallKind, CallStatus, ChoiceEnd, CompletionKind, Demux, JsonErrorKind, ReadyCursor,
-    ReadyPolicy, StreamError, ToolCall, Transcript,
+    CallKind, CallStatus, ChoiceEnd, CompletionKind, Demux, JsonErrorKind, Message, ReadyCursor,
+    ReadyPolicy, ReasoningSource, StreamError, ToolCall, Transcript,
 };
 use unbraid_testkit::{
     fixture::{Corpus, Fixture, Options, SplitThink, corpus},
@@ -119,6 +119,7 @@ fn expected(outcome: &Outcome) -> Facts {
                 ("role", json!(choice.role)),
                 ("content", json!(choice.content)),
                 ("reasoning", json!(choice.reasoning)),
+                ("reasoning_source", json!(choice.reasoning_source)),
                 ("refusal", json!(choice.refusal)),
                 ("tool_calls", json!(calls)),
                 ("function_call", json!(legacy)),
@@ -292,6 +293,7 @@ fn choice_results(choice: &Transcript, entry: &Value, failed: bool) -> Facts {
             ("role", json!(choice.role().map(|role| &**role))),
             ("content", json!(message.content)),
             ("reasoning", json!(message.reasoning)),
+            ("reasoning_source", json!(source_name(&message))),
             ("refusal", json!(message.refusal)),
             ("tool_calls", json!(calls)),
             (
@@ -315,6 +317,16 @@ fn choice_results(choice: &Transcript, entry: &Value, failed: bool) -> Facts {
             ("error", json!(ended_by_error && !failed)),
         ],
     )
+}
+
+fn source_name(message: &Message) -> Option<String> {
+    Some(match message.reasoning_source.as_ref()? {
+        ReasoningSource::Field(name) => format!("field {name}"),
+        ReasoningSource::ContentParts => "parts".into(),
+        ReasoningSource::Details => "details".into(),
+        ReasoningSource::ThinkTags => "tags".into(),
+        other => format!("{other:?}"),
+    })
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::{
     transcript::{Kind, Transcript},
 };
 use text::{join_halves, push_text, warn_lone_half};
-use think::ThinkSplitter;
+use think::{ThinkSplitter, push_split_text};
 
 /// The state of one choice beside its transcript. The machine is the transcript's only writer.
 ///
@@ -105,6 +105,9 @@ impl ChoiceMachine {
             if let Err(limit) = self.deltas(update, position, transcript) {
                 return self.finish(ChoiceEnd::LimitExceeded(limit), position, transcript);
             }
+        }
+        if let Some(source) = &update.reasoning_source {
+            transcript.set_reasoning_source(source);
         }
         self.extra_fields(update, repeats, position, transcript);
         self.apply_finish(update, position, transcript);
@@ -201,6 +204,9 @@ impl ChoiceMachine {
             transcript.mark_calls_late();
             self.flush_think(position, transcript); // after the end nothing else delivers held-back text
         }
+        if let Some(source) = &update.reasoning_source {
+            transcript.set_reasoning_source(source);
+        }
         self.extra_fields(update, repeats, position, transcript);
         if let Some(raw) = update.finish_reason.as_deref() {
             transcript.set_finish(raw);
@@ -294,7 +300,7 @@ impl ChoiceMachine {
             let (text, is_lone) = join_halves(high, fragment);
             match self.think.as_mut().filter(|_| kind == Kind::Content) {
                 Some(think) => think.split(&text, &mut |kind, text| {
-                    push_text(transcript, kind, position, 0, text)
+                    push_split_text(transcript, kind, position, text)
                 }),
                 None => push_text(transcript, kind, position, 0, &text),
             }

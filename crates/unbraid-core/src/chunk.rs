@@ -52,10 +52,21 @@ pub(crate) struct Element<'a> {
     pub(crate) has_message: bool,
     /// Whether a value that should be text had another type, and was kept as raw JSON.
     pub(crate) has_unexpected_type: bool,
-    /// Whether the reasoning comes from `reasoning_details` alone (R4).
-    pub(crate) details_only: bool,
+    /// Where the update's reasoning is from.
+    pub(crate) reasoning_origin: Option<ReasoningOrigin>,
     /// Whether half a surrogate pair between two parts of a text was replaced (C14).
     pub(crate) replaced_half: bool,
+}
+
+/// Where one delta's reasoning is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReasoningOrigin {
+    /// The reasoning field whose name has this rank.
+    Field(usize),
+    /// Parts of the content (C11).
+    ContentParts,
+    /// `reasoning_details` alone (R4).
+    Details,
 }
 
 /// Sets a field. Its last value replaces an earlier one, at the position of the first (E26).

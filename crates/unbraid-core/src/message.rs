@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Audio, ChoiceEnd, ChoiceIndex, FinishReason, Warning,
+    Audio, ChoiceEnd, ChoiceIndex, FinishReason, ReasoningSource, Warning,
     tool_call::{CallKind, CallStatus, ToolCall},
 };
 
@@ -29,15 +29,18 @@ pub struct Message {
     pub content: String,
     /// The reasoning; empty if there was none.
     pub reasoning: String,
+    /// Where the reasoning was in the stream; `None` if there was none, or if an [`Update`](crate::Update) of your own did
+    /// not say it.
+    pub reasoning_source: Option<ReasoningSource>,
     /// The refusal; empty if there was none.
     pub refusal: String,
     /// The calls in order of appearance, a legacy function call included.
     pub tool_calls: Vec<ToolCall>,
     /// The audio, if there was any (M11).
     pub audio: Option<Audio>,
-    /// Unknown fields of the deltas, as raw JSON (C20). The lists `annotations`, `images`, `reasoning_details` and
-    /// `content_parts` (parts of the content that are neither text nor reasoning) are concatenated. Of any other field
-    /// the last value counts.
+    /// Unknown fields of the deltas, as raw JSON (C20). The lists `annotations`, `images`, `reasoning_details`,
+    /// `thinking_blocks` and `content_parts` (parts of the content that are neither text nor reasoning) are concatenated.
+    /// Of any other field the last value counts.
     pub extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
@@ -93,6 +96,18 @@ pub struct ChoiceOutcome {
     pub warnings: Vec<Warning>,
     /// Whether the caller discarded the choice, so that its message is empty.
     pub discarded: bool,
+}
+
+impl AsRef<Self> for Message {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl AsRef<Message> for ChoiceOutcome {
+    fn as_ref(&self) -> &Message {
+        &self.message
+    }
 }
 
 impl ChoiceOutcome {

@@ -19,7 +19,8 @@ pub use ready::ReadyCursor;
 
 use crate::{
     CallIndex, ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, EventIndex,
-    FinishReason, Sequenced, Warning, event::Position, message::ChoiceOutcome, warning::Warnings,
+    FinishReason, ReasoningSource, Sequenced, Warning, event::Position, message::ChoiceOutcome,
+    warning::Warnings,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +96,7 @@ pub struct Transcript {
     warnings: Warnings,
     calls: Vec<CallEntry>,
     role: Option<Arc<str>>,
+    reasoning_source: Option<ReasoningSource>,
     finish: Option<FinishReason>,
     finish_raw: Vec<Arc<str>>,
     extra: Vec<Field>,
@@ -119,6 +121,7 @@ impl Transcript {
             warnings: Warnings::default(),
             calls: Vec::new(),
             role: None,
+            reasoning_source: None,
             finish: None,
             finish_raw: Vec::new(),
             extra: Vec::new(),
@@ -388,6 +391,7 @@ impl Transcript {
         self.text = String::new();
         self.records = Vec::new();
         self.calls = Vec::new();
+        self.reasoning_source = None;
         self.extra = Vec::new();
         self.delta_extra = Vec::new();
         if let Some((_, visible)) = &mut self.end {

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 pub use fragment::Fragment;
 pub use tool_call::ToolCallUpdate;
 
-use crate::{BodyFormat, ChoiceIndex, EventIndex, Warning};
+use crate::{BodyFormat, ChoiceIndex, EventIndex, ReasoningSource, Warning};
 
 /// Whether the chunks are those of chat completions or of text completions.
 ///
@@ -71,6 +71,8 @@ pub struct Update<'a> {
     pub content: Option<Fragment<'a>>,
     /// The next piece of the reasoning.
     pub reasoning: Option<Fragment<'a>>,
+    /// Where the reasoning is from. Of a choice's updates, the first with reasoning has it; later ones may omit it.
+    pub reasoning_source: Option<ReasoningSource>,
     /// The next piece of the refusal.
     pub refusal: Option<Fragment<'a>>,
     /// The legacy function call's name, or a piece of it (T36).
@@ -116,6 +118,7 @@ impl<'a> Update<'a> {
         with_role(impl Into<Cow<'a, str>>): role = |role| Some(role.into());
         with_content(impl Into<Fragment<'a>>): content = |content| Some(content.into());
         with_reasoning(impl Into<Fragment<'a>>): reasoning = |reasoning| Some(reasoning.into());
+        with_reasoning_source(ReasoningSource): reasoning_source = |source| Some(source);
         with_refusal(impl Into<Fragment<'a>>): refusal = |refusal| Some(refusal.into());
         with_function_name(impl Into<Fragment<'a>>): function_name = |name| Some(name.into());
         with_function_arguments(impl Into<Fragment<'a>>): function_arguments = |text| Some(text.into());
@@ -148,6 +151,7 @@ impl<'a> Update<'a> {
             role: owned(self.role),
             content: fragment(self.content),
             reasoning: fragment(self.reasoning),
+            reasoning_source: self.reasoning_source,
             refusal: fragment(self.refusal),
             function_name: fragment(self.function_name),
             function_arguments: fragment(self.function_arguments),

@@ -113,6 +113,6 @@ mod tls;
 pub use body::Body;
 pub use client::{Client, ClientBuilder};
 pub use error::{BuildError, Error, HttpError};
-pub use request::{ChoiceStrategy, Request, RequestError};
+pub use request::{ChoiceStrategy, ReplyPolicy, ReplyReasoning, Request, RequestError};
 pub use response::ResponseExt;
 pub use status::StatusError;

@@ -3,6 +3,8 @@
 pub(crate) mod encode;
 mod error;
 mod fields;
+mod json;
+mod reply;
 mod strategy;
 
 use std::{fmt, sync::Arc};
@@ -11,7 +13,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use unbraid::BoxError;
 
-pub use self::{error::RequestError, strategy::ChoiceStrategy};
+pub use self::{
+    error::RequestError,
+    reply::{ReplyPolicy, ReplyReasoning},
+    strategy::ChoiceStrategy,
+};
 
 /// A request for completions.
 ///
@@ -19,7 +25,8 @@ pub use self::{error::RequestError, strategy::ChoiceStrategy};
 /// supports. Two fields are set for you: `stream` is always true, and `stream_options.include_usage` is true unless it was
 /// given or [`include_usage(false)`](Self::include_usage) was called.
 ///
-/// `Debug` prints the names of the fields, never their values.
+/// `Debug` prints the names of the fields, never their values. A request can be serialized with serde and read back, to store
+/// a conversation: `Serialize` writes the fields as they were given.
 ///
 /// # Examples
 ///
@@ -54,6 +61,7 @@ pub struct Request {
     fields: Map<String, Value>,
     include_usage: bool,
     strategy: ChoiceStrategy,
+    reply_policy: ReplyPolicy,
 }
 
 /// Which of the two interfaces the request is for.
@@ -160,6 +168,7 @@ impl Request {
             fields: Map::new(),
             include_usage: true,
             strategy: ChoiceStrategy::default(),
+            reply_policy: ReplyPolicy::default(),
         }
     }
 
@@ -189,7 +198,7 @@ impl Request {
         self.message(json!({ "role": "user", "content": text.into() }))
     }
 
-    /// Adds a message with the role `assistant`: an earlier answer.
+    /// Adds a message with the role `assistant` and only a text. [`reply`](Self::reply) adds an answer with its calls.
     ///
     /// # Examples
     ///
@@ -202,17 +211,16 @@ impl Request {
         self.message(json!({ "role": "assistant", "content": text.into() }))
     }
 
-    /// Adds a message of any shape, such as one with images, or the result of a tool call. It replaces `messages` that are not
-    /// an array.
+    /// Adds a message of any shape, such as one with images. It replaces `messages` that are not an array.
     ///
     /// # Examples
     ///
     /// ```
     /// use serde_json::json;
     ///
-    /// let result = json!({ "role": "tool", "tool_call_id": "call_1", "content": "21 C" });
-    /// let request = unbraid_http::Request::chat("m").user("How warm is it?").message(result);
-    /// assert_eq!(request.body()["messages"][1]["role"], "tool");
+    /// let rules = json!({ "role": "developer", "content": [{ "type": "text", "text": "Be brief." }] });
+    /// let request = unbraid_http::Request::chat("m").message(rules).user("How warm is it?");
+    /// assert_eq!(request.body()["messages"][0]["role"], "developer");
     /// ```
     #[must_use]
     pub fn message(mut self, message: impl Into<Value>) -> Self {

@@ -5,9 +5,9 @@
 
 use std::{borrow::Cow, mem};
 
-use super::ChoiceMachine;
+use super::{ChoiceMachine, text::push_text};
 use crate::{
-    ThinkTags, Update,
+    ReasoningSource, ThinkTags, Update,
     event::Position,
     limits::DELTA_COST,
     transcript::{Kind, Transcript},
@@ -146,9 +146,22 @@ impl ChoiceMachine {
     /// Delivers text that was held back because it might have been the start of a tag.
     pub(super) fn flush_think(&mut self, position: Position, transcript: &mut Transcript) {
         if let Some(think) = &mut self.think {
-            think.flush(&mut |kind, text| transcript.push(kind, position, 0, text));
+            think.flush(&mut |kind, text| push_split_text(transcript, kind, position, text));
         }
     }
+}
+
+/// Appends a piece of the content, and records that the reasoning was inside tags.
+pub(super) fn push_split_text(
+    transcript: &mut Transcript,
+    kind: Kind,
+    position: Position,
+    text: &str,
+) {
+    if kind == Kind::Reasoning && !text.is_empty() {
+        transcript.set_reasoning_source(&ReasoningSource::ThinkTags);
+    }
+    push_text(transcript, kind, position, 0, text);
 }
 
 /// The next `<` from a byte on: its offset, the text before it, and the text from it on.

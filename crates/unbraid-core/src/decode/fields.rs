@@ -10,7 +10,9 @@ use serde::Deserialize;
 
 use crate::{
     CompletionKind, Fragment, ToolCallUpdate,
-    chunk::{Chunk, Element, Pairs, is_padding, non_empty, number_calls, some_text},
+    chunk::{
+        Chunk, Element, Pairs, ReasoningOrigin, is_padding, non_empty, number_calls, some_text,
+    },
     dialect::openai_chat,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
     node::{self, may_overflow},
@@ -292,13 +294,18 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
         if self.content.is_some() {
             update.content = self.content.take();
         }
-        update.reasoning = self.reasoning.iter_mut().find_map(Option::take);
+        let mut ranked = self.reasoning.iter_mut().enumerate();
+        if let Some((rank, text)) = ranked.find_map(|(rank, text)| Some((rank, text.take()?))) {
+            update.reasoning = Some(text);
+            self.element.reasoning_origin = Some(ReasoningOrigin::Field(rank));
+        }
         if let (None, Some(details)) = (&update.reasoning, self.details.take()) {
             let details = node::read(details, MAX_JSON_DEPTH).map_err(|_| Fallback)?;
             // Raw JSON with half a surrogate pair is a fallback already, so no half can be lost here.
             let (text, _) = openai_chat::details(&details);
             update.reasoning = text;
-            self.element.details_only = update.reasoning.is_some();
+            let has_text = update.reasoning.is_some();
+            self.element.reasoning_origin = has_text.then_some(ReasoningOrigin::Details);
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 
 use super::{DecodePath, Decoder, Emitter, scan};
 use crate::{
-    Update,
-    chunk::{Chunk, Element},
+    ReasoningSource, Update,
+    chunk::{Chunk, Element, ReasoningOrigin},
     frame::{Frame, FrameKind},
     limits::{MAX_CHOICES, MAX_NAME_BYTES},
     text_delta::UpdateSink,
@@ -68,7 +68,7 @@ impl Decoder {
         let mut remaining = chunk.elements.len();
         let ends_with_envelope = has_envelope_update || remaining == 0;
         for element in &mut chunk.elements {
-            self.drop_repeated_reasoning(element);
+            self.note_reasoning(element);
             element.merge_fields();
             remaining -= 1;
             let update = &mut element.update;
@@ -109,7 +109,7 @@ impl Decoder {
         let has_no_choice = chunk.elements.is_empty();
         emitter.is_chunk |= chunk.has_choices || chunk.error.is_some();
         for mut element in std::mem::take(&mut chunk.elements) {
-            self.drop_repeated_reasoning(&mut element);
+            self.note_reasoning(&mut element);
             let mut update = element.into_update();
             update.id = chunk.id.clone();
             update.created = chunk.created;
@@ -150,17 +150,30 @@ impl Decoder {
         }
     }
 
-    /// Drops reasoning that comes from `reasoning_details` if the choice also sends it as text of its own (R4).
-    fn drop_repeated_reasoning(&mut self, element: &mut Element<'_>) {
-        let choice = element.update.choice.map_or(0, |choice| choice.0);
-        if element.update.reasoning.is_none() {
+    /// Reports where the reasoning of a choice is from, and drops reasoning from `reasoning_details` if the choice also sends
+    /// it as text of its own (R4).
+    fn note_reasoning(&mut self, element: &mut Element<'_>) {
+        let (Some(_), Some(origin)) = (&element.update.reasoning, element.reasoning_origin) else {
             return;
-        }
+        };
+        let choice = element.update.choice.map_or(0, |choice| choice.0);
         let choices = &mut self.reasoning_text_choices;
         let sends_text = choices.contains(&choice);
-        if element.details_only && sends_text {
-            element.update.reasoning = None;
-        } else if !element.details_only && !sends_text && choices.len() < MAX_CHOICES {
+        let update = &mut element.update;
+        match origin {
+            ReasoningOrigin::Details if sends_text => update.reasoning = None,
+            ReasoningOrigin::Details => update.reasoning_source = Some(ReasoningSource::Details),
+            // Only the first text reports its source: later ones may match a template, which has none.
+            ReasoningOrigin::Field(_) | ReasoningOrigin::ContentParts if sends_text => {}
+            ReasoningOrigin::Field(rank) => {
+                let name = self.reasoning_keys.get(rank).cloned();
+                update.reasoning_source = name.map(ReasoningSource::Field);
+            }
+            ReasoningOrigin::ContentParts => {
+                update.reasoning_source = Some(ReasoningSource::ContentParts);
+            }
+        }
+        if origin != ReasoningOrigin::Details && !sends_text && choices.len() < MAX_CHOICES {
             choices.push(choice);
         }
     }

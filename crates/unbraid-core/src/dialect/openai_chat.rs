@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use super::parts::{TextJoiner, content};
 use crate::{
     Fragment, ToolCallUpdate,
-    chunk::{Element, is_padding, number_calls, put_field, some_text},
+    chunk::{Element, ReasoningOrigin, is_padding, number_calls, put_field, some_text},
     limits::MAX_ENTRIES,
     node::{Node, Value, compact},
 };
@@ -41,10 +41,15 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_ke
         }
     }
     let from_parts = element.update.reasoning.take();
+    element.reasoning_origin = match (&reasoning, &from_parts) {
+        (Some((rank, _)), _) => Some(ReasoningOrigin::Field(*rank)),
+        (None, Some(_)) => Some(ReasoningOrigin::ContentParts),
+        (None, None) => None,
+    };
     element.update.reasoning = reasoning.map(|(_, text)| text).or(from_parts);
     if let (None, Some(list)) = (&element.update.reasoning, node.get("reasoning_details")) {
         let (text, replaced_half) = details(list);
-        element.details_only = text.is_some();
+        element.reasoning_origin = text.is_some().then_some(ReasoningOrigin::Details);
         element.replaced_half |= replaced_half;
         element.update.reasoning = text;
     }
@@ -61,7 +66,7 @@ pub(crate) fn merge_message<'a>(message: Element<'a>, element: &mut Element<'a>)
     to.tool_calls = from.tool_calls;
     to.function_name = from.function_name;
     to.function_arguments = from.function_arguments;
-    element.details_only = message.details_only;
+    element.reasoning_origin = message.reasoning_origin;
     element.replaced_half |= message.replaced_half;
     for (key, raw) in message.fields {
         put_field(&mut element.fields, key, raw);

@@ -27,7 +27,11 @@ impl Level {
             Self::Message => {
                 matches!(
                     key,
-                    "annotations" | "images" | "reasoning_details" | CONTENT_PARTS
+                    "annotations"
+                        | "images"
+                        | "reasoning_details"
+                        | "thinking_blocks"
+                        | CONTENT_PARTS
                 )
             }
         };

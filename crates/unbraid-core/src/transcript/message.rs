@@ -58,6 +58,9 @@ impl Transcript {
             .map(|((call, entry), arguments)| entry.call(CallIndex(call), arguments, is_cut));
         message.tool_calls = calls.collect();
         message.drop_repeated_function_call();
+        // A source may be known although its text was dropped: of a full message that repeats the deltas (E21).
+        let source = self.reasoning_source.clone();
+        message.reasoning_source = source.filter(|_| !message.reasoning.is_empty());
         message.extra = self.fields(Level::Message);
         message
     }
@@ -177,3 +180,6 @@ impl Transcript {
         self.records.iter().any(|r| r.kind == kind)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The methods of the choice's machine, a transcript's only writer.
 
 use super::{CallEntry, Kind, Moment, Record, Transcript};
-use crate::{ChoiceEnd, EventIndex, Warning, event::Position};
+use crate::{ChoiceEnd, EventIndex, ReasoningSource, Warning, event::Position};
 
 impl Transcript {
     /// Whether the choice's first event was written.
@@ -60,6 +60,18 @@ impl Transcript {
 
     pub(crate) fn set_role(&mut self, role: &str) {
         self.role = Some(role.into());
+    }
+
+    /// Records where the reasoning is from. The first source counts, but text replaces details, which only repeat it (R4).
+    pub(crate) fn set_reasoning_source(&mut self, source: &ReasoningSource) {
+        match self.reasoning_source {
+            None | Some(ReasoningSource::Details) => self.reasoning_source = Some(source.clone()),
+            Some(
+                ReasoningSource::Field(_)
+                | ReasoningSource::ContentParts
+                | ReasoningSource::ThinkTags,
+            ) => {}
+        }
     }
 
     /// Records a finish reason; true if it is the first.

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 
 use super::without_nulls;
 use crate::{
-    Audio, CallIndex, CallKind, FinishReason, Message, ToolCall, aggregate, chunk::CONTENT_PARTS,
-    config, json_text::Json, transcript::raw_pairs,
+    Audio, CallIndex, CallKind, FinishReason, Message, ReasoningSource, ToolCall, aggregate,
+    chunk::CONTENT_PARTS, config, json_text::Json, transcript::raw_pairs,
 };
 
 /// The text of the reason, unchanged.
@@ -94,6 +94,8 @@ fn message(raw: &str) -> Result<Message, &'static str> {
             "function_call" => {}
             _ if raw.starts_with('"') && is_reasoning(&key) && message.reasoning.is_empty() => {
                 message.reasoning = text(raw)?.unwrap_or_default();
+                let is_some = !message.reasoning.is_empty();
+                message.reasoning_source = is_some.then(|| ReasoningSource::Field(Arc::from(key)));
             }
             _ => message.extra.push((Arc::from(key), raw.into())),
         }

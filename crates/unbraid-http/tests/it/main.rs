@@ -14,6 +14,7 @@ mod multiline_json;
 mod native_tls;
 mod other_clients;
 mod proxies;
+mod replies;
 mod requests;
 mod responses;
 mod retries;

@@ -17,6 +17,8 @@ pub struct Choice {
     pub content: String,
     /// The reasoning.
     pub reasoning: String,
+    /// Where the reasoning was: `field NAME`, `parts`, `details` or `tags`.
+    pub reasoning_source: Option<String>,
     /// The refusal.
     pub refusal: String,
     /// Whether any of the text was sent as a text completion.
@@ -123,12 +125,12 @@ impl Choice {
                 .content
                 .push_str(text(part, "text").unwrap_or_default()),
             Some("thinking") => match part.get("thinking") {
-                Some(Value::String(thought)) => self.think(thought),
+                Some(Value::String(thought)) => self.think(thought, "parts"),
                 Some(Value::Array(thoughts)) => {
                     thoughts
                         .iter()
                         .filter_map(|thought| text(thought, "text"))
-                        .for_each(|thought| self.think(thought));
+                        .for_each(|thought| self.think(thought, "parts"));
                 }
                 _ => {}
             },
@@ -139,24 +141,33 @@ impl Choice {
     /// Adds the reasoning under the first key that has text (R3). Details count only while no key had any text in this
     /// choice (R4).
     fn reason(&mut self, delta: &Value, keys: Option<&[String]>) {
-        let part = match keys {
-            Some(keys) => keys.iter().find_map(|key| text(delta, key)),
-            None => REASONING_KEYS.iter().find_map(|key| text(delta, key)),
+        let names: Vec<&str> = match keys {
+            Some(keys) => keys.iter().map(String::as_str).collect(),
+            None => REASONING_KEYS.to_vec(),
         };
-        if let Some(part) = part {
+        let mut texts = names.iter().map(|name| (name, text(delta, name)));
+        if let Some((name, Some(part))) = texts.find(|(_, part)| part.is_some()) {
             self.has_reasoning_key = true;
-            self.think(part);
+            self.think(part, &format!("field {name}"));
         } else if let (false, Some(Value::Array(details))) =
             (self.has_reasoning_key, delta.get("reasoning_details"))
         {
             let parts = details
                 .iter()
                 .filter_map(|detail| text(detail, "text").or_else(|| text(detail, "summary")));
-            parts.for_each(|part| self.think(part));
+            parts.for_each(|part| self.think(part, "details"));
         }
     }
 
-    fn think(&mut self, thought: &str) {
+    /// The first source counts, except that text replaces details.
+    fn think(&mut self, thought: &str, source: &str) {
+        if self
+            .reasoning_source
+            .as_deref()
+            .is_none_or(|known| known == "details")
+        {
+            self.reasoning_source = Some(source.to_owned());
+        }
         self.reasoning.push_str(thought);
         self.thoughts.push((self.content.len(), thought.to_owned()));
     }
@@ -178,6 +189,9 @@ impl Choice {
         if self.split_think != SplitThink::Never {
             (self.reasoning, self.content) =
                 think::separate(&self.content, &self.thoughts, self.split_think);
+            if self.thoughts.is_empty() && !self.reasoning.is_empty() {
+                self.reasoning_source = Some("tags".to_owned());
+            }
         }
         for part in [&mut self.content, &mut self.reasoning, &mut self.refusal] {
             *part = join_halves(part);

@@ -231,6 +231,7 @@ fn is_only_text(update: &Update<'_>) -> bool {
     let texts = [&update.content, &update.reasoning, &update.refusal];
     texts.iter().filter(|text| text.is_some()).count() == 1
         && update.role.is_none()
+        && update.reasoning_source.is_none()
         && update.function_name.is_none()
         && update.function_arguments.is_none()
         && update.tool_calls.is_empty()

@@ -276,7 +276,7 @@ async fn debug_shows_counts() {
         "Completions(Stream { choices: 1, warnings: 0, closed: Some(Ok(())) })",
         "Choice { index: ChoiceIndex(3), events: 4, end: Some(\"done_without_finish\") }",
         "Some(Ok(Text(4 bytes)))",
-        "Message { role: Some(9 bytes), content: 4 bytes, reasoning: 0 bytes, refusal: 0 bytes, tool_calls: [], audio: None, extra: 0 }",
+        "Message { role: Some(9 bytes), content: 4 bytes, reasoning: 0 bytes, reasoning_source: None, refusal: 0 bytes, tool_calls: [], audio: None, extra: 0 }",
     ];
     assert_eq!(shown, expected);
 }
