@@ -37,6 +37,9 @@ impl Transcript {
     /// Text after whole JSON is never JSON, and text after the finish reason is rare. So nearly every call is ruled out without
     /// reading it again.
     pub(crate) fn late_calls(&self) -> Vec<LateCall> {
+        if self.calls.is_empty() {
+            return Vec::new();
+        }
         let mut candidates: Vec<bool> = self.calls.iter().map(CallEntry::may_be_late).collect();
         let finish = self
             .records
