@@ -267,7 +267,7 @@ impl Reader {
     /// The source is pending. What was read is delivered, and then there is only time to wait for.
     fn poll_pending(&mut self, cx: &mut Context<'_>, has_read: bool) -> Poll<Wakeup> {
         if self.buffer.has_large_event() {
-            return self.poll_gathered(cx, has_read);
+            return self.poll_gathered(cx);
         }
         if has_read {
             self.repoll.saw_item();
@@ -315,7 +315,8 @@ impl Reader {
         }
     }
 
-    /// Delivers the batches from within a poll; returns false if there is more to do, which needs an `await`.
+    /// Delivers the batches from within a poll; returns false if there is more to do, which needs an `await`. A shortcut:
+    /// after the poll, [`deliver`](Self::deliver) would do the same, but the source would then be polled once more.
     fn deliver_now(&mut self) -> bool {
         let only_batches = self.selection.is_none() && self.pipeline.router().closed().is_none();
         let delivered = only_batches && self.outbox_mut().deliver();

@@ -88,7 +88,7 @@ impl Outbox {
     /// The slot of a choice, by its index within the completion.
     pub(crate) fn slot(&self, index: ChoiceIndex) -> Option<usize> {
         let matches = |route: &ChoiceRoute| route.index == index;
-        // Nearly all servers begin their choices in order.
+        // Nearly all servers begin their choices in order. Any other choice is searched for.
         let guess = self.numbering.offset(index);
         if self.routes.get(guess).is_some_and(matches) {
             return Some(guess);
@@ -362,6 +362,7 @@ mod tests {
             outbox.update(0, &update, Position::default());
             outbox.apply();
             assert!(!outbox.deliver(), "the choice is not announced yet");
+            assert_eq!(outbox.undelivered, [0], "and is announced once");
         }
     }
 }

@@ -115,24 +115,47 @@ fn a_large_event_that_is_complete_is_delivered_without_timers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_event_that_is_complete_is_delivered_before_endless_empty_reads() {
-    let source = || {
-        let stream = content(0, "a") + &one_text(SIZE, "");
-        let reads: Vec<Vec<u8>> = stream.as_bytes().chunks(7).map(<[u8]>::to_vec).collect();
-        let empty = stream::repeat_with(Vec::new);
-        stream::iter(reads).chain(empty).map(Ok::<_, Infallible>)
-    };
-    let completions = Completions::from_byte_stream(source());
-    let choice = soon(completions.first()).await.unwrap();
-    let mut content = choice.content();
+async fn without_implicit_timers_a_large_event_that_is_complete_does_not_wait() {
+    let began = Instant::now();
+    let completions = Completions::builder()
+        .implicit_timers(false)
+        .from_byte_stream(Script::new(then_stalls()));
+    let mut content = soon(completions.first()).await.unwrap().content();
     for length in [1, SIZE] {
         assert_eq!(soon(content.next()).await.unwrap().unwrap().len(), length);
     }
-    completions.cancel();
-    let mut flat = Updates::from_byte_stream(source());
-    for length in [1, SIZE] {
-        let update = soon(flat.next()).await.unwrap().unwrap();
-        assert_eq!(update.content.unwrap().text.len(), length);
+    // The runtime has timers and its clock is paused, so any timer would advance it.
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_event_that_is_complete_is_delivered_before_endless_empty_reads() {
+    // In the second case a job runs before the event is complete, so that the next one would wait for more.
+    for (large, length) in [(one_text(SIZE, ""), SIZE), (value_of_lines(SIZE, ""), 1)] {
+        let source = || {
+            let stream = content(0, "a") + &large;
+            let reads: Vec<Vec<u8>> = stream.as_bytes().chunks(7).map(<[u8]>::to_vec).collect();
+            let empty = stream::repeat_with(Vec::new);
+            stream::iter(reads).chain(empty).map(Ok::<_, Infallible>)
+        };
+        let began = Instant::now();
+        let completions = Completions::from_byte_stream(source());
+        let choice = soon(completions.first()).await.unwrap();
+        let mut content = choice.content();
+        for length in [1, length] {
+            assert_eq!(soon(content.next()).await.unwrap().unwrap().len(), length);
+        }
+        assert_eq!(
+            began.elapsed(),
+            Duration::ZERO,
+            "an empty read ends the wait for more"
+        );
+        completions.cancel();
+        let mut flat = Updates::from_byte_stream(source());
+        for length in [1, length] {
+            let update = soon(flat.next()).await.unwrap().unwrap();
+            assert_eq!(update.content.unwrap().text.len(), length);
+        }
     }
 }
 
