@@ -60,7 +60,8 @@ const EMPTY_READS: usize = READ_BYTES / ITEM_COST;
 struct ReaderActor;
 
 /// Everything the reader works with. It is moved out of the actor's `State` into the handler's frame, so that a kill drops
-/// it.
+/// it. It is boxed: ractor moves an actor's arguments and state through several futures, and a task is as large as
+/// the largest of them.
 pub(crate) struct Reader {
     source: Box<dyn PollSource>,
     source_status: SourceStatus,
@@ -136,7 +137,7 @@ impl Reader {
     }
 
     /// Starts the actor in the runtime of this thread. There must be one, because ractor would panic without.
-    pub(crate) fn spawn(self) -> Option<ActorCell> {
+    pub(crate) fn spawn(self: Box<Self>) -> Option<ActorCell> {
         let (actor, _) = ActorRuntime::spawn_instant(None, ReaderActor, self).ok()?;
         Some(actor.get_cell())
     }
@@ -373,13 +374,13 @@ impl Reader {
     }
 }
 
-#[ractor::actor(message = (), state = Option<Reader>, arguments = Reader)]
+#[ractor::actor(message = (), state = Option<Box<Reader>>, arguments = Box<Reader>)]
 impl ReaderActor {
     async fn pre_start(
         &self,
         me: ActorRef<()>,
-        reader: Reader,
-    ) -> Result<Option<Reader>, ActorProcessingErr> {
+        reader: Box<Reader>,
+    ) -> Result<Option<Box<Reader>>, ActorProcessingErr> {
         me.cast(())?;
         Ok(Some(reader))
     }
@@ -388,7 +389,7 @@ impl ReaderActor {
         &self,
         me: ActorRef<()>,
         _: (),
-        reader: &mut Option<Reader>,
+        reader: &mut Option<Box<Reader>>,
     ) -> Result<(), ActorProcessingErr> {
         let Some(mut reader) = reader.take() else {
             return Ok(());
@@ -412,7 +413,7 @@ impl ReaderActor {
         &self,
         _: ActorRef<()>,
         _: SupervisionEvent,
-        _: &mut Option<Reader>,
+        _: &mut Option<Box<Reader>>,
     ) -> Result<(), ActorProcessingErr> {
         Ok(())
     }
