@@ -354,6 +354,18 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    async fn a_log_that_got_no_end_is_sealed_before_the_stream_closes() {
+        let mut outbox = Outbox::new(Config::default(), Numbering::default(), Instant::now());
+        outbox.open(0, ChoiceIndex(0), CompletionKind::Chat);
+        outbox.update(0, &Update::default().with_content("a"), Position::default());
+        outbox.apply();
+        let log = outbox.routes[0].started.as_ref().unwrap().log.clone();
+        assert!(log.read(|state| state.transcript.end().is_none()));
+        outbox.join().await;
+        assert!(log.read(|state| matches!(state.transcript.end(), Some(ChoiceEnd::Lost))));
+    }
+
+    #[tokio::test]
     async fn a_choice_to_which_events_are_applied_twice_still_has_to_be_started() {
         let mut outbox = Outbox::new(Config::default(), Numbering::default(), Instant::now());
         let update = Update::default().with_content("a");
