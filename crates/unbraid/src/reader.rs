@@ -60,7 +60,8 @@ const EMPTY_READS: usize = READ_BYTES / ITEM_COST;
 struct ReaderActor;
 
 /// Everything the reader works with. It is moved out of the actor's `State` into the handler's frame, so that a kill drops
-/// it.
+/// it. It is boxed: ractor moves an actor's arguments and state through several futures, and a task is as large as
+/// the largest of them.
 pub(crate) struct Reader {
     source: Box<dyn PollSource>,
     source_status: SourceStatus,
@@ -136,7 +137,7 @@ impl Reader {
     }
 
     /// Starts the actor in the runtime of this thread. There must be one, because ractor would panic without.
-    pub(crate) fn spawn(self) -> Option<ActorCell> {
+    pub(crate) fn spawn(self: Box<Self>) -> Option<ActorCell> {
         let (actor, _) = ActorRuntime::spawn_instant(None, ReaderActor, self).ok()?;
         Some(actor.get_cell())
     }
@@ -267,7 +268,7 @@ impl Reader {
     /// The source is pending. What was read is delivered, and then there is only time to wait for.
     fn poll_pending(&mut self, cx: &mut Context<'_>, has_read: bool) -> Poll<Wakeup> {
         if self.buffer.has_large_event() {
-            return self.poll_gathered(cx, has_read);
+            return self.poll_gathered(cx);
         }
         if has_read {
             self.repoll.saw_item();
@@ -315,7 +316,8 @@ impl Reader {
         }
     }
 
-    /// Delivers the batches from within a poll; returns false if there is more to do, which needs an `await`.
+    /// Delivers the batches from within a poll; returns false if there is more to do, which needs an `await`. A shortcut:
+    /// after the poll, [`deliver`](Self::deliver) would do the same, but the source would then be polled once more.
     fn deliver_now(&mut self) -> bool {
         let only_batches = self.selection.is_none() && self.pipeline.router().closed().is_none();
         let delivered = only_batches && self.outbox_mut().deliver();
@@ -372,13 +374,13 @@ impl Reader {
     }
 }
 
-#[ractor::actor(message = (), state = Option<Reader>, arguments = Reader)]
+#[ractor::actor(message = (), state = Option<Box<Reader>>, arguments = Box<Reader>)]
 impl ReaderActor {
     async fn pre_start(
         &self,
         me: ActorRef<()>,
-        reader: Reader,
-    ) -> Result<Option<Reader>, ActorProcessingErr> {
+        reader: Box<Reader>,
+    ) -> Result<Option<Box<Reader>>, ActorProcessingErr> {
         me.cast(())?;
         Ok(Some(reader))
     }
@@ -387,7 +389,7 @@ impl ReaderActor {
         &self,
         me: ActorRef<()>,
         _: (),
-        reader: &mut Option<Reader>,
+        reader: &mut Option<Box<Reader>>,
     ) -> Result<(), ActorProcessingErr> {
         let Some(mut reader) = reader.take() else {
             return Ok(());
@@ -411,7 +413,7 @@ impl ReaderActor {
         &self,
         _: ActorRef<()>,
         _: SupervisionEvent,
-        _: &mut Option<Reader>,
+        _: &mut Option<Box<Reader>>,
     ) -> Result<(), ActorProcessingErr> {
         Ok(())
     }

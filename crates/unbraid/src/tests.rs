@@ -30,6 +30,7 @@ mod snapshot;
 mod streams;
 mod timers;
 mod timing;
+mod traces;
 mod usage;
 mod waker_panics;
 pub(crate) mod wakers;

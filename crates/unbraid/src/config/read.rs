@@ -151,7 +151,7 @@ impl CompletionsBuilder {
             started,
         );
         // If the actor does not start, the dropped writer closes the completion as lost.
-        if let Some(actor) = reader.spawn() {
+        if let Some(actor) = Box::new(reader).spawn() {
             control.set_running(actor);
         }
     }

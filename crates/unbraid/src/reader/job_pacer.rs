@@ -26,6 +26,6 @@ impl JobPacer {
     /// When the next job may take whatever was gathered; `None` if it may do so now.
     pub(crate) fn next_job(&self) -> Option<Instant> {
         let next = self.0?.checked_add(PAUSE)?;
-        (next > Instant::now()).then_some(next)
+        (next > Instant::now()).then_some(next) // a timer that is due is ready at once, so equal times make no difference
     }
 }

@@ -41,10 +41,9 @@ impl Reader {
 
     /// The source is pending. What was gathered is decoded at once, or soon if a job has just ended: a source that brings a
     /// few bytes at a time must not cost one job each.
-    pub(super) fn poll_gathered(&mut self, cx: &mut Context<'_>, has_read: bool) -> Poll<Wakeup> {
-        if has_read && !self.deliver_now() {
-            return Poll::Ready(Wakeup::Read { more: false });
-        }
+    pub(super) fn poll_gathered(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
+        // Nothing is to be delivered first: more than one turn reads is part of the large event already, so this turn has
+        // decoded nothing else.
         match self.buffer.next_job() {
             Some(until) => self
                 .clock

@@ -32,15 +32,15 @@ impl Numbering {
             .start
             .checked_add(source_index.0)
             .filter(|index| indices.contains(index) && !self.taken.contains(index));
-        // The router admits no more choices than the range has indices.
-        let index = same_offset.unwrap_or_else(|| self.lowest_free(indices.end));
+        let index = same_offset.unwrap_or_else(|| self.lowest_free());
         self.taken.insert(index);
         ChoiceIndex(index)
     }
 
-    /// The lowest free index. No index is ever given back, so the search continues where the last one ended.
-    fn lowest_free(&mut self, end: u32) -> u32 {
-        while self.lowest < end && self.taken.contains(&self.lowest) {
+    /// The lowest free index. No index is ever given back, so the search continues where the last one ended. It needs no
+    /// end: the router admits no more choices than the range has indices.
+    fn lowest_free(&mut self) -> u32 {
+        while self.taken.contains(&self.lowest) {
             self.lowest += 1;
         }
         self.lowest

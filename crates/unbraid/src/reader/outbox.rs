@@ -88,7 +88,7 @@ impl Outbox {
     /// The slot of a choice, by its index within the completion.
     pub(crate) fn slot(&self, index: ChoiceIndex) -> Option<usize> {
         let matches = |route: &ChoiceRoute| route.index == index;
-        // Nearly all servers begin their choices in order.
+        // Nearly all servers begin their choices in order. Any other choice is searched for.
         let guess = self.numbering.offset(index);
         if self.routes.get(guess).is_some_and(matches) {
             return Some(guess);
@@ -354,6 +354,18 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    async fn a_log_that_got_no_end_is_sealed_before_the_stream_closes() {
+        let mut outbox = Outbox::new(Config::default(), Numbering::default(), Instant::now());
+        outbox.open(0, ChoiceIndex(0), CompletionKind::Chat);
+        outbox.update(0, &Update::default().with_content("a"), Position::default());
+        outbox.apply();
+        let log = outbox.routes[0].started.as_ref().unwrap().log.clone();
+        assert!(log.read(|state| state.transcript.end().is_none()));
+        outbox.join().await;
+        assert!(log.read(|state| matches!(state.transcript.end(), Some(ChoiceEnd::Lost))));
+    }
+
+    #[tokio::test]
     async fn a_choice_to_which_events_are_applied_twice_still_has_to_be_started() {
         let mut outbox = Outbox::new(Config::default(), Numbering::default(), Instant::now());
         let update = Update::default().with_content("a");
@@ -362,6 +374,7 @@ mod tests {
             outbox.update(0, &update, Position::default());
             outbox.apply();
             assert!(!outbox.deliver(), "the choice is not announced yet");
+            assert_eq!(outbox.undelivered, [0], "and is announced once");
         }
     }
 }

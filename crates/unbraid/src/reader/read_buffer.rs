@@ -11,7 +11,8 @@ use super::{
 };
 use crate::blocking;
 
-/// The longest block. Its size decides only how early memory is freed.
+/// The longest block of a read, and the size from which a gathered read has its own blocks. Both decide only how early memory
+/// is freed.
 const BLOCK: usize = 256 * 1024;
 
 /// Bytes that have been read and are decoded once everything before them has been delivered.

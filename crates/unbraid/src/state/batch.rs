@@ -143,7 +143,10 @@ impl Batch {
     /// Passes every entry to the machine. The batch keeps its buffers for the entries that follow.
     pub(crate) fn apply(&mut self, machine: &mut ChoiceMachine, transcript: &mut Transcript) {
         #[cfg(test)]
-        assert!(!self.text.contains(PANIC), "{PANIC}");
+        {
+            assert!(!self.text.contains(PANIC), "{PANIC}");
+            crate::tests::large::in_apply(&self.text);
+        }
         let mut start = 0;
         for BatchEntry { position, work } in self.entries.drain(..) {
             match work {

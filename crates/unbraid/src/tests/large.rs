@@ -73,23 +73,37 @@ impl Gate {
     fn set_open(&self) {
         self.open.store(true, Ordering::SeqCst);
     }
+
+    /// Holds the thread until the gate is open.
+    fn wait(&self, milliseconds: usize) {
+        self.jobs.fetch_add(1, Ordering::SeqCst);
+        for _ in 0..milliseconds {
+            if self.open.load(Ordering::SeqCst) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        panic!("no task could run");
+    }
 }
+
+/// The gate of the batches that a choice applies.
+static APPLY_GATE: Gate = Gate::new("apply-gate");
 
 /// Every job calls this first, with its bytes.
 pub(crate) fn in_job(bytes: &[u8]) {
     let end = String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(200)..]);
     assert!(!end.contains(PANIC), "{ON_PURPOSE}");
-    let Some(gate) = GATES.iter().find(|gate| end.contains(gate.name)) else {
-        return;
-    };
-    gate.jobs.fetch_add(1, Ordering::SeqCst);
-    for _ in 0..60_000 {
-        if gate.open.load(Ordering::SeqCst) {
-            return;
-        }
-        thread::sleep(Duration::from_millis(1));
+    if let Some(gate) = GATES.iter().find(|gate| end.contains(gate.name)) {
+        gate.wait(60_000);
     }
-    panic!("no task could run");
+}
+
+/// Every choice calls this before it applies a batch, with the batch's text.
+pub(crate) fn in_apply(text: &str) {
+    if text.ends_with(APPLY_GATE.name) {
+        APPLY_GATE.wait(10_000);
+    }
 }
 
 const MIB: usize = 1024 * 1024;
@@ -157,6 +171,24 @@ async fn other_tasks_run_while_a_large_event_is_decoded() {
             soon(turns).await.unwrap();
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_tasks_run_while_a_large_event_is_applied_to_its_choice() {
+    let large = one_text(MIB, APPLY_GATE.name);
+    let completions = read([bytes(content(0, "a")), bytes(large), bytes(DONE)]);
+    // This task waits for the text, so it would be the first to apply it.
+    let waits = async {
+        let mut content = soon(completions.first()).await.unwrap().content();
+        let mut length = 0;
+        while let Some(text) = soon(content.next()).await {
+            length += text.unwrap().len();
+        }
+        length
+    };
+    let turns = run_during(&APPLY_GATE, 1);
+    let (length, ()) = futures::future::join(waits, turns).await;
+    assert_eq!(length, 1 + MIB + APPLY_GATE.name.len());
 }
 
 #[tokio::test(start_paused = true)]

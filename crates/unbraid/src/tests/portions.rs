@@ -9,7 +9,7 @@ use futures::StreamExt;
 use unbraid_core::limits::{DELTA_COST, MAX_ENTRIES};
 use unbraid_testkit::script::{DONE, Script, bytes, content, finish};
 
-use super::{ends, read, read_with, soon};
+use super::{ends, large::jobs, read, read_with, soon};
 use crate::{Completions, Limits};
 
 /// This many deltas of one choice, in one read.
@@ -35,6 +35,21 @@ async fn a_large_read_lets_other_tasks_run() {
     // 4 MiB are at least 16 portions.
     assert!(turns.load(Ordering::Relaxed) - before >= 10);
     other.abort();
+}
+
+#[tokio::test]
+async fn a_small_read_of_many_updates_is_decoded_before_the_next_read() {
+    let entries = vec!["{\"index\":0}"; MAX_ENTRIES].join(",");
+    let event = format!("data: {{\"choices\":[{entries}]}}\n\n");
+    let first = content(0, "a") + &event.repeat(4) + &content(0, "b");
+    assert!(
+        first.len() < 64 * 1024,
+        "one turn takes more than this read"
+    );
+    let next = content(0, "c") + &finish(0, "stop") + DONE;
+    let completions = read([bytes(first), bytes(next)]);
+    assert_eq!(ends(&completions).await, ["0 finished \"abc\""]);
+    assert_eq!(jobs(), 0, "no event is large");
 }
 
 #[tokio::test]
