@@ -160,7 +160,12 @@ impl Router {
         if update.event_index != self.position.event {
             self.end_of_last_event(sink);
         }
+        let finished = self.finished_in_event;
         let position = self.next_position(update.event_index);
+        if position.update == 0 && is_lost(update) {
+            // U16: a lost event does not come between a finish reason and its usage.
+            self.finished_in_event = finished;
+        }
         self.is_chunk |= update.is_chunk;
         if let Some(format) = update.format {
             self.recognise(format);
@@ -370,6 +375,12 @@ impl Router {
         });
         self.seq += 1;
     }
+}
+
+/// Whether the update only carries the warning about an event that was lost (X13).
+fn is_lost(update: &Update<'_>) -> bool {
+    let is_stream_update = update.choice.is_none() && !update.is_chunk && !update.done;
+    is_stream_update && update.usage.is_none() && update.error.is_none()
 }
 
 #[cfg(test)]

@@ -71,9 +71,8 @@ fn is_whole(text: &str, custom: bool, cut: bool) -> bool {
 fn is_object(text: &str) -> bool {
     let joined = join_halves(text);
     let object = without_placeholder(&joined);
-    let fields = match lenient::parse(object) {
-        Some(Value::Object(fields)) => fields,
-        _ => return false,
+    let Some(Value::Object(fields)) = lenient::parse(object) else {
+        return false;
     };
     !fields.is_empty() && is_whole(text, false, true)
 }
