@@ -2,18 +2,20 @@
 
 mod chat;
 mod collect;
-mod completions;
 mod demo;
 mod events;
+mod generate;
 mod replay;
 mod split;
+mod stats;
 mod watch;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use self::{
-    chat::ChatArgs, collect::CollectArgs, completions::CompletionsArgs, demo::DemoArgs,
-    events::EventsArgs, replay::ReplayArgs, split::SplitArgs, watch::WatchArgs,
+    chat::ChatArgs, collect::CollectArgs, demo::DemoArgs, events::EventsArgs,
+    generate::GenerateArgs, replay::ReplayArgs, split::SplitArgs, stats::StatsArgs,
+    watch::WatchArgs,
 };
 use crate::{
     args::StreamArgs,
@@ -50,12 +52,16 @@ enum Command {
     /// Show four answers to one question, streamed by a server in this process, without a key or a network
     #[command(after_help = demo::EXAMPLES)]
     Demo(DemoArgs),
-    /// Serve a recorded stream over HTTP, as its provider did
+    /// Show the times, tokens, calls and sizes of each choice
+    #[command(after_help = stats::EXAMPLES)]
+    Stats(StatsArgs),
+    /// Serve recorded streams over HTTP, as their provider did, or record them from a provider first
     #[command(after_help = replay::EXAMPLES)]
-    Replay(ReplayArgs),
-    /// Print the completion script for a shell
-    #[command(after_help = completions::EXAMPLES)]
-    Completions(CompletionsArgs),
+    Replay(Box<ReplayArgs>),
+    /// Print the man page, or the completion script for a shell
+    // The first version had `completions SHELL`.
+    #[command(alias = "completions", after_help = generate::EXAMPLES)]
+    Generate(GenerateArgs),
 }
 
 impl Cli {
@@ -68,8 +74,9 @@ impl Cli {
             Command::Watch(args) => watch::run(args, stream),
             Command::Chat(args) => chat::run(args, stream),
             Command::Demo(args) => demo::run(args, stream),
+            Command::Stats(args) => stats::run(args, stream),
             Command::Replay(args) => replay::run(args, stream),
-            Command::Completions(args) => completions::run(args, &mut Self::command()),
+            Command::Generate(args) => generate::run(args, Self::command()),
         }
     }
 }

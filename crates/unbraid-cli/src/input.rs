@@ -1,9 +1,11 @@
 //! Where the bytes come from, and how they are read.
 
+mod gzip;
 mod head;
 mod pace;
 mod read;
 mod source;
+mod thread_reader;
 
 pub(crate) use self::{
     head::{Head, HeadReader},

@@ -7,7 +7,7 @@ mod color;
 mod cut;
 mod summary;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use tokio::{
     sync::mpsc::{self, Sender},
@@ -17,11 +17,13 @@ use unbraid::{Choice, ChoiceError, ChoiceIndex, ChoiceOutcome, Completions, Even
 
 use self::{
     calls::CallLines,
-    color::style,
     cut::{Line, LineCutter, LineKind},
     summary::ChoiceSummary,
 };
-pub(crate) use self::{color::color, summary::Summary};
+pub(crate) use self::{
+    color::{color, style},
+    summary::Summary,
+};
 use crate::printable::printable_line;
 
 /// How many lines wait for the writer. The events of further lines stay in the completion, which keeps them in any case.
@@ -75,7 +77,7 @@ pub(crate) async fn print_finished(
     }
     seen.sort_by_key(Choice::index);
     for choice in &seen {
-        let mut lines = ChoiceLines::default();
+        let mut lines = ChoiceLines::new();
         let mut events = choice.events();
         while let Some(Ok(event)) = events.next().await {
             for line in lines.push(choice, &event.event) {
@@ -104,7 +106,7 @@ async fn print_summary(
 
 /// Sends the lines of one choice to the writer, until the choice ends or the writer has failed.
 async fn send_lines(choice: Choice, sender: Sender<(ChoiceIndex, Line)>) {
-    let mut lines = ChoiceLines::default();
+    let mut lines = ChoiceLines::new();
     let mut events = choice.events();
     // An error comes only after the `End` event, and the summary reports it.
     while let Some(Ok(event)) = events.next().await {
@@ -117,13 +119,22 @@ async fn send_lines(choice: Choice, sender: Sender<(ChoiceIndex, Line)>) {
 }
 
 /// Cuts the events of one choice into lines.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ChoiceLines {
     text: LineCutter,
     calls: CallLines,
 }
 
 impl ChoiceLines {
+    /// Long lines are cut only on a terminal, where somebody watches them grow.
+    fn new() -> Self {
+        let wraps = io::stdout().is_terminal();
+        Self {
+            text: LineCutter::wrapping(wraps),
+            calls: CallLines::wrapping(wraps),
+        }
+    }
+
     /// Adds an event, and returns the lines that it completes.
     fn push(&mut self, choice: &Choice, event: &Event) -> Vec<Line> {
         match event {

@@ -4,8 +4,8 @@
 //!
 //! - `commands`: the command line, and one module for each subcommand;
 //! - `interrupt`: Ctrl-C while an answer is shown, which also closes the live view;
-//! - `live`, `lines`, `event_lines`, `report`: the output formats;
-//! - `args`, `input`, `outcome`, `runtime`, `server`: what several subcommands share;
+//! - `live`, `lines`, `event_lines`, `report`, `text`: the output formats;
+//! - `args`, `exchange`, `input`, `outcome`, `runtime`, `server`: what several subcommands share;
 //! - `exit`, `json`, `output`, `printable`: exit codes, JSON text, the standard streams and safe text.
 //!
 //! A subcommand that processes a whole stream reads its input through a [`Demux`](unbraid_core::Demux). One that shows a
@@ -14,6 +14,7 @@
 mod args;
 mod commands;
 mod event_lines;
+mod exchange;
 mod exit;
 mod input;
 mod interrupt;
@@ -26,6 +27,7 @@ mod printable;
 mod report;
 mod runtime;
 mod server;
+mod text;
 
 use std::process::ExitCode;
 

@@ -10,6 +10,11 @@ pub(crate) fn printable_line(line: &str) -> String {
     escape(line, |c| c.is_control() && c != '\t')
 }
 
+/// Escapes all control characters but tabs and line feeds, for a text of several lines.
+pub(crate) fn printable_text(text: &str) -> String {
+    escape(text, |c| c.is_control() && !matches!(c, '\t' | '\n'))
+}
+
 fn escape(text: &str, is_control: fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -176,7 +176,7 @@ impl Abort {
 impl fmt::Display for Abort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Close => "the connection is closed in the middle of the body",
+            Self::Close => "the connection is closed within the body",
             Self::Reset => "the connection is reset",
         })
     }

@@ -4,21 +4,25 @@ use clap::ValueEnum;
 use unbraid::{Completions, CompletionsBuilder};
 use unbraid_core::{Config, ThinkTags};
 
+/// Groups the options in the help, apart from those of a subcommand.
+const HEADING: &str = "How the stream is read";
+
 /// Selects how the stream is decoded, for every output format.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StreamArgs {
     /// How many choices were requested; with 1, every index is read as 0
-    #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", global = true, help_heading = HEADING, value_parser = clap::value_parser!(u32).range(1..))]
     expect_choices: Option<u32>,
     /// End the stream at the first line that is not data, payload that is not JSON, or delta that cannot be merged with
     /// those before it
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     strict: bool,
     /// Separate reasoning in `<think>..</think>` from the text; with `start`, the answer begins with reasoning, as from
     /// servers that send the closing tag alone
     #[arg(
         long,
         global = true,
+        help_heading = HEADING,
         value_name = "FROM",
         value_enum,
         num_args = 0..=1,
@@ -27,12 +31,22 @@ pub(crate) struct StreamArgs {
     )]
     split_think: Option<SplitThink>,
     /// Count usage that arrives after `[DONE]`; the stream is read a little longer for it
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     usage_after_done: bool,
     /// The names of the reasoning field in a delta, in order of preference
-    #[arg(long, value_name = "NAMES", global = true, value_delimiter = ',')]
-    reasoning_keys: Option<Vec<String>>,
+    #[arg(
+        long,
+        value_name = "NAMES",
+        global = true,
+        help_heading = HEADING,
+        value_delimiter = ',',
+        default_value = REASONING_KEYS
+    )]
+    reasoning_keys: Vec<String>,
 }
+
+/// The default of the library, as the option is written.
+const REASONING_KEYS: &str = "reasoning_content,reasoning,thinking,thinking_content,thought";
 
 /// Where reasoning inside the text begins.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -45,8 +59,6 @@ enum SplitThink {
 
 impl StreamArgs {
     pub(crate) fn config(&self) -> Config {
-        let default = Config::default();
-        let keys = self.reasoning_keys.as_ref();
         Config::default()
             .with_strict(self.strict)
             .with_expect_choices(self.expect_choices)
@@ -56,14 +68,24 @@ impl StreamArgs {
                 Some(SplitThink::Start) => ThinkTags::SplitOpen,
             })
             .with_usage_after_done(self.usage_after_done)
-            .with_reasoning_keys(keys.map_or(default.reasoning_keys, |keys| {
-                keys.iter().map(|key| key.as_str().into()).collect()
-            }))
+            .with_reasoning_keys(self.reasoning_keys.iter().map(String::as_str))
     }
 
     pub(crate) fn builder(&self) -> CompletionsBuilder {
         Completions::builder()
             .config(self.config())
             .tokenizer_for(unbraid::tokens::Counter::for_response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use unbraid_core::Config;
+
+    use super::REASONING_KEYS;
+
+    #[test]
+    fn the_help_shows_the_default_of_the_library() {
+        assert_eq!(Config::default().reasoning_keys.join(","), REASONING_KEYS);
     }
 }

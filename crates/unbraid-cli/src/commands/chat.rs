@@ -2,35 +2,35 @@
 
 mod answer;
 mod error;
+mod format;
+mod model;
 mod provider;
 mod question;
 mod recording;
+mod status;
+mod take;
+mod turn;
 
-use std::{io, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{ValueEnum, ValueHint, builder::PathBufValueParser};
 use serde_json::Value;
-use tokio::task::JoinHandle;
-use unbraid::Completions;
-use unbraid_core::{ChoiceOutcome, Config, Message, Prompt, tool_names};
-use unbraid_http::{ChoiceStrategy, HttpError, Request};
+use unbraid_http::{ChoiceStrategy, Request};
 
-use self::{answer::Answer, provider::ProviderArgs, question::QuestionArgs, recording::RecordFile};
+use self::{
+    format::FormatArgs, provider::ProviderArgs, question::QuestionArgs, recording::RecordFile,
+    turn::Turn,
+};
 use crate::{
-    args::{DisplayArgs, StreamArgs},
-    event_lines,
-    exit::{Failure, Status, status_after_output},
-    interrupt::CancelOnInterrupt,
-    json, live,
-    outcome::StreamOutcome,
-    output::print_error,
-    report::{self, Report, request_error},
+    args::StreamArgs,
+    exit::{Failure, Status},
     runtime::block_on,
 };
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   unbraid chat -m gpt-4o-mini -n 4 \"Name a prime number.\"
+  unbraid chat -m gpt-4o-mini \"Name a prime number.\" > answer.txt
   unbraid chat --base-url http://localhost:8000/v1 -m llama --take 1 -n 8 < question.txt
   unbraid chat -m gpt-4o-mini -n 2 --record answer.sse --json \"Hello?\" | jq .unbraid.usage
   unbraid chat --request request.json --events";
@@ -64,14 +64,8 @@ pub(super) struct ChatArgs {
         conflicts_with = "fan_out"
     )]
     record: Option<PathBuf>,
-    /// Print the whole answer as one JSON object, like `collect`
-    #[arg(long, conflicts_with_all = ["events", "plain", "stay"])]
-    json: bool,
-    /// Print each event as one line of JSON, like `events`
-    #[arg(long, conflicts_with_all = ["plain", "stay"])]
-    events: bool,
     #[command(flatten)]
-    display: DisplayArgs,
+    format: FormatArgs,
 }
 
 /// When to send one request for each choice.
@@ -97,60 +91,20 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
     args.check_take(&request)?;
     // Opened before the request is sent: an answer that cannot be recorded should not cost tokens.
     let record = args.record.as_deref().map(RecordFile::open).transpose()?;
-    let body = request.body();
-    let expected = Expected::new(&body, stream);
     let client = args.provider.client(stream.builder());
     let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
     let request = request.choice_strategy(args.fan_out.into());
     block_on(async {
-        let answer = match args.fan_out {
-            FanOut::Auto if question::requested_choices(&body) > 1 => {
-                Answer::send(&client, &request).await
-            }
-            FanOut::Always => Answer::send(&client, &request).await,
-            // A single request gives access to its bytes, for the recording and for hints in error messages.
-            FanOut::Auto | FanOut::Never => {
-                Answer::send_recorded(&client, &request, expected.config, record).await
-            }
+        let turn = Turn {
+            client: &client,
+            stream,
+            format: args.format,
+            fan_out: args.fan_out,
+            take: args.take,
         };
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => return args.print_failed_request(&error),
-        };
-        let _guard = CancelOnInterrupt::new(&answer.completions).await;
-        let take = args.take.map(|k| Take::new(&answer.completions, k));
-        let written = match args.show(&answer.completions, &body).await {
-            Err(error) if !args.json => return Err(Failure::Output(error)),
-            // The JSON is written at the end, so a broken pipe no longer matters.
-            written => written,
-        };
-        let status = final_status(&answer, expected.choices, take).await;
-        answer.finish_recording().await?;
-        status_after_output(written, status)
+        let result = turn.run(&request, record).await?;
+        Ok(result.status)
     })
-}
-
-/// How many choices the request asks for, and the configuration for reading them.
-struct Expected {
-    choices: u32,
-    config: Config,
-}
-
-impl Expected {
-    /// A request for one choice does not set `expect_choices`, because the value 1 folds all indices into one. Only the
-    /// option `--expect-choices 1` says that the server counts something else in `index` (E12).
-    fn new(body: &Value, stream: &StreamArgs) -> Self {
-        let config = stream.config();
-        let requested = question::requested_choices(body);
-        let by_option = config.expect_choices;
-        let several = (requested > 1).then_some(requested);
-        Self {
-            choices: by_option.unwrap_or(requested),
-            config: config
-                .with_expect_choices(by_option.or(several))
-                .with_tools(tool_names(body)),
-        }
-    }
 }
 
 impl ChatArgs {
@@ -164,96 +118,5 @@ impl ChatArgs {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Prints the error of a request that brought no answer. The JSON formats also print the error for the program that reads them.
-    fn print_failed_request(&self, error: &HttpError) -> Result<Status, Failure> {
-        let mut out = io::stdout().lock();
-        let written = match (self.json, self.events) {
-            (true, _) => json::write_value(&Report::failed_request(error), &mut out),
-            (_, true) => event_lines::print_value(&request_error::event(error), &mut out),
-            (false, false) => Ok(()),
-        };
-        status_after_output(written, Status::NoStream)?;
-        Err(Failure::Request(error::describe(error)))
-    }
-
-    async fn show(&self, completions: &Completions, body: &Value) -> io::Result<()> {
-        if self.json {
-            let report = Report::from_completions(completions, &Prompt::from_request(body)).await;
-            return json::write_text(&report.into_json_text(), &mut io::stdout().lock());
-        }
-        if self.events {
-            return event_lines::print(completions, io::stdout().lock()).await;
-        }
-        let title = question::title(body);
-        live::show(completions, self.display, &title, true).await?;
-        Ok(())
-    }
-}
-
-/// The task that cancels the remaining choices once `k` have finished, while the answer is shown.
-struct Take {
-    k: usize,
-    finished: JoinHandle<usize>,
-}
-
-impl Take {
-    fn new(completions: &Completions, k: u32) -> Self {
-        let (completions, k) = (completions.clone(), k as usize);
-        Self {
-            k,
-            finished: tokio::spawn(async move { completions.first_finished(k).await.len() }),
-        }
-    }
-}
-
-/// Whether the answer brought data for a choice. In a fan-out, the metadata come from one request and do not prove that any
-/// choice has data.
-fn has_data(choice: &ChoiceOutcome) -> bool {
-    let message = &choice.message;
-    let mut empty = Message::default();
-    empty.role.clone_from(&message.role);
-    let has_role = message.role.is_some() && !choice.role_inferred;
-    has_role || *message != empty || !choice.finish_reasons.is_empty() || choice.discarded
-}
-
-/// Waits until the stream is over, prints what went wrong, and returns the status.
-async fn final_status(answer: &Answer, expected: u32, take: Option<Take>) -> Status {
-    let closed = answer.completions.closed().await;
-    let choices = report::outcomes(&answer.completions).await;
-    let ends = choices.iter().map(|choice| (choice.choice, &choice.end));
-    let outcome = StreamOutcome {
-        closed: Some(&closed),
-        ends: ends.collect(),
-        has_data: answer.completions.metadata().kind.is_some() || choices.iter().any(has_data),
-        head: &answer.head.bytes(),
-    };
-    let status = || match error::print_diagnostics(&outcome) {
-        Status::Finished if choices.len() < expected as usize => {
-            let received = choices.len();
-            print_error(format_args!(
-                "unbraid: answer: E30: expected {expected}, got {received}"
-            ));
-            Status::Unfinished
-        }
-        status => status,
-    };
-    let Some(Take { k, finished }) = take else {
-        return status();
-    };
-    // If the task panicked, which the hook has reported, no choice counts as finished.
-    let finished = finished.await.unwrap_or(0);
-    if finished >= k {
-        return Status::Finished; // the other choices were cancelled on purpose
-    }
-    match status() {
-        Status::Finished => {
-            print_error(format_args!(
-                "unbraid: answer: {finished} of {k} choices finished"
-            ));
-            Status::Unfinished
-        }
-        status => status,
     }
 }

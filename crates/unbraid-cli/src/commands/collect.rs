@@ -1,12 +1,13 @@
 //! `unbraid collect`: prints the whole answer as one JSON object.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 
 use clap::ValueHint;
-use unbraid_core::Prompt;
+use unbraid_core::{Demux, Prompt, Transcript};
 
 use crate::{
     args::{self, StreamArgs},
@@ -14,17 +15,22 @@ use crate::{
     input::{Input, NullListener, read_all},
     json,
     report::Report,
+    text::{TextPrinter, print_left_out},
 };
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  unbraid collect answer.sse | jq -r '.choices[].message.content'
+  unbraid collect --text answer.sse
+  unbraid collect answer.sse | jq -r '.choices[].message.tool_calls[]?.function.name'
   unbraid collect answer.sse | jq '.unbraid.choices[] | select(.end != \"finished\")'
   unbraid collect --request request.json answer.sse | jq .unbraid.usage
   curl -sN .. | unbraid collect --expect-choices 1";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CollectArgs {
+    /// Print the text and nothing else, with a header line before each choice if there are several
+    #[arg(long, conflicts_with = "request")]
+    text: bool,
     /// The request, as a JSON file; the tokens of its prompt are counted if the server does not report them
     #[arg(long, value_name = "FILE", value_parser = clap::value_parser!(PathBuf))]
     request: Option<PathBuf>,
@@ -41,10 +47,35 @@ pub(super) fn run(args: &CollectArgs, stream: &StreamArgs) -> Result<Status, Fai
         .with_choices_per_prompt(prompt.choices_per_prompt());
     let input = args.file.open()?;
     let result = read_all(&args.file, input, config, &mut NullListener).map_err(Failure::Output)?;
-    let response = Report::from_demux(&result.demux, &prompt).into_json_text();
-    let written = json::write_text(&response, &mut io::stdout().lock());
+    let written = match args.text {
+        true => print_texts(&result.demux, &args.file),
+        false => {
+            let response = Report::from_demux(&result.demux, &prompt).into_json_text();
+            json::write_text(&response, &mut io::stdout().lock())
+        }
+    };
     let status = result.outcome().print_diagnostics(&args.file);
     status_after_output(written, status)
+}
+
+/// Prints the text of each choice, and what the texts lack on the standard error.
+fn print_texts(demux: &Demux, source: &Input) -> io::Result<()> {
+    let mut choices: Vec<&Transcript> = demux.choices().collect();
+    choices.sort_by_key(|choice| choice.index());
+    let out = io::stdout();
+    let is_terminal = out.is_terminal();
+    let mut printer = TextPrinter::new(out, is_terminal, choices.len() > 1);
+    for choice in &choices {
+        printer.begin(choice.index())?;
+        for delta in choice.content() {
+            printer.push(delta)?;
+        }
+        printer.end()?;
+    }
+    for choice in choices {
+        print_left_out(source, choice.index(), &choice.message());
+    }
+    Ok(())
 }
 
 /// Reads the prompt of the request in a file.

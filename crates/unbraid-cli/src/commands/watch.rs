@@ -21,7 +21,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(super) struct WatchArgs {
-    /// Replay this many events per second; by default, events are shown as fast as they arrive
+    /// Replay this many events per second; without it, events are shown as fast as they arrive
     #[arg(long, value_name = "PER_SECOND", value_parser = args::events_per_second)]
     speed: Option<f64>,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(super) struct WatchArgs {
 
 pub(super) fn run(args: &WatchArgs, stream: &StreamArgs) -> Result<Status, Failure> {
     block_on(async {
-        let (reader, head) = HeadReader::new(args.file.open_async().await?);
+        let (reader, head) = HeadReader::new(args.file.open_async()?);
         let completions = completions(reader, stream, args.speed);
         let _guard = CancelOnInterrupt::new(&completions).await;
         let title = args.file.to_string();

@@ -24,6 +24,9 @@ const AFTER_DONE: Duration = Duration::from_millis(100);
 
 /// Handles events while a stream is read.
 pub(crate) trait Listener {
+    /// Is called with the number of bytes that are fed next, before their events are handled.
+    fn handle_bytes(&mut self, _count: u64) {}
+
     /// Handles the events of the line that was just fed.
     fn handle_events(&mut self, demux: &mut Demux) -> io::Result<()>;
 
@@ -196,6 +199,7 @@ impl ReadResult {
         let room = HEAD_BYTES - self.head.len();
         self.head.extend(bytes.iter().take(room));
         for line in bytes.split_inclusive(|&b| matches!(b, b'\n' | b'\r')) {
+            listener.handle_bytes(line.len() as u64);
             self.demux.feed(line);
             listener.handle_events(&mut self.demux)?;
             if self.demux.closed().is_some() {

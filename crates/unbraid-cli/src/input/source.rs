@@ -10,7 +10,11 @@ use std::{
 
 use tokio::io::AsyncRead;
 
+use super::{gzip::GzipReader, thread_reader::ThreadReader};
 use crate::{exit::Failure, printable::printable};
+
+/// The longest input that is read into memory as a whole.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// An input as the command line names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,23 +24,43 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// Opens the input. Its reads return the bytes that are available, so that a pipe stays live.
+    /// Opens the input, and decompresses it if it is gzip. Its reads return the bytes that are available, so that a pipe stays
+    /// live.
     pub(crate) fn open(&self) -> Result<Box<dyn Read + Send>, Failure> {
         self.try_open().map_err(|error| self.failure(error))
     }
 
     /// Opens the input for a runtime.
-    pub(crate) async fn open_async(&self) -> Result<Box<dyn AsyncRead + Send + Unpin>, Failure> {
-        let opened = self.try_open_async().await;
-        opened.map_err(|error| self.failure(error))
+    pub(crate) fn open_async(&self) -> Result<impl AsyncRead + Send + Unpin + use<>, Failure> {
+        Ok(ThreadReader::spawn(self.open()?))
     }
 
-    /// Reads the whole input into memory.
+    /// Reads the whole input into memory. One that is longer than any recording is refused: it may be compressed zeros.
     pub(crate) fn read_to_end(&self) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
-        let read = self.open()?.read_to_end(&mut bytes);
+        let mut limited = self.open()?.take(MAX_BYTES + 1);
+        let read = limited.read_to_end(&mut bytes);
         read.map_err(|error| self.failure(error))?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(self.failure(io::Error::other("is longer than 1 GiB")));
+        }
         Ok(bytes)
+    }
+
+    /// The path of a file. The standard input has none.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Stdin => None,
+        }
+    }
+
+    /// Whether the bytes arrive at their own times: a pipe or a terminal, but not a file.
+    pub(crate) fn is_live(&self) -> bool {
+        match self {
+            Self::File(path) => !path.is_file(),
+            Self::Stdin => !stdin_is_file(),
+        }
     }
 
     /// A failure to open or read this input.
@@ -46,18 +70,10 @@ impl Input {
 
     fn try_open(&self) -> io::Result<Box<dyn Read + Send>> {
         let Self::File(path) = self else {
-            return Ok(Box::new(io::stdin()));
+            return Ok(Box::new(GzipReader::new(io::stdin())));
         };
         refuse_directory(path)?;
-        Ok(Box::new(File::open(path)?))
-    }
-
-    async fn try_open_async(&self) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
-        let Self::File(path) = self else {
-            return Ok(Box::new(tokio::io::stdin()));
-        };
-        refuse_directory(path)?;
-        Ok(Box::new(tokio::fs::File::open(path).await?))
+        Ok(Box::new(GzipReader::new(File::open(path)?)))
     }
 
     /// Whether the stream is typed or pasted at a terminal. Its keys belong to the stream then.
@@ -67,6 +83,20 @@ impl Input {
             Self::Stdin => io::stdin().is_terminal(),
         }
     }
+}
+
+/// Whether the standard input is redirected from a regular file.
+#[cfg(unix)]
+fn stdin_is_file() -> bool {
+    use std::os::fd::AsFd;
+    let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+    file.and_then(|file| file.metadata())
+        .is_ok_and(|metadata| metadata.is_file())
+}
+
+#[cfg(not(unix))]
+fn stdin_is_file() -> bool {
+    false
 }
 
 /// Some systems open a directory and fail only at the first read, which would be reported as a transport error.

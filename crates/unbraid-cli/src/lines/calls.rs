@@ -11,6 +11,8 @@ use crate::{json::StreamIndenter, printable::printable};
 /// releases everything that still waits.
 #[derive(Debug, Default)]
 pub(crate) struct CallLines {
+    /// Whether long lines are cut at a width.
+    wraps: bool,
     /// In order of appearance.
     calls: Vec<PendingCall>,
     /// The position of the call that is printed now.
@@ -30,8 +32,8 @@ struct PendingCall {
 }
 
 impl PendingCall {
-    fn new(name: &str, kind: CallKind) -> Self {
-        let mut cutter = LineCutter::default();
+    fn new(name: &str, kind: CallKind, wraps: bool) -> Self {
+        let mut cutter = LineCutter::wrapping(wraps);
         let name = if name.is_empty() { "?" } else { name };
         Self {
             kind,
@@ -80,9 +82,18 @@ impl PendingCall {
 }
 
 impl CallLines {
+    /// Creates the lines of a choice without calls. Long lines are cut at a width if it `wraps`.
+    pub(crate) fn wrapping(wraps: bool) -> Self {
+        Self {
+            wraps,
+            ..Self::default()
+        }
+    }
+
     /// Starts a call, and returns the lines that can be printed.
     pub(crate) fn start(&mut self, name: &str, kind: CallKind) -> Vec<Line> {
-        self.calls.push(PendingCall::new(name, kind));
+        let call = PendingCall::new(name, kind, self.wraps);
+        self.calls.push(call);
         self.release()
     }
 

@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use unbraid::ChoiceIndex;
 
-pub(super) fn style(choice: ChoiceIndex) -> Style {
+pub(crate) fn style(choice: ChoiceIndex) -> Style {
     color(choice).on_default()
 }
 

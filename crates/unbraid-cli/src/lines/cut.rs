@@ -28,18 +28,32 @@ const COLUMNS_WITHOUT_SPACE: usize = 4 * COLUMNS;
 /// Cuts the text of one choice into lines. The lines do not depend on how the deltas cut the text.
 #[derive(Debug, Default)]
 pub(crate) struct LineCutter {
+    /// Whether long lines are cut at a width.
+    wraps: bool,
     kind: LineKind,
     /// The incomplete line.
     partial: String,
 }
 
 impl LineCutter {
+    /// Creates a cutter that cuts long lines, too, for a reader who watches them grow. Programs need the lines as they are.
+    pub(crate) fn wrapping(wraps: bool) -> Self {
+        Self {
+            wraps,
+            ..Self::default()
+        }
+    }
+
     /// Adds the next delta of a text, and returns the lines that it completes. A text of another kind begins a new line.
     pub(crate) fn push(&mut self, kind: LineKind, delta: &str) -> Vec<Line> {
         let mut lines = Vec::new();
         if kind != self.kind {
             lines.extend(self.finish());
             self.kind = kind;
+        }
+        if !self.wraps {
+            self.push_pieces(delta, &mut lines);
+            return lines;
         }
         self.partial.push_str(delta);
         let mut rest = self.partial.as_str();
@@ -52,6 +66,20 @@ impl LineCutter {
         }
         self.partial = rest.to_owned();
         lines
+    }
+
+    /// Adds a delta without wrapping. Only the delta is searched, because a line may be as long as the whole text.
+    fn push_pieces(&mut self, delta: &str, lines: &mut Vec<Line>) {
+        for piece in delta.split_inclusive('\n') {
+            self.partial.push_str(piece);
+            if let Some(line) = self.partial.strip_suffix('\n') {
+                lines.push(Line {
+                    kind: self.kind,
+                    text: line.strip_suffix('\r').unwrap_or(line).to_owned(),
+                });
+                self.partial.clear();
+            }
+        }
     }
 
     /// Ends the text, and returns the incomplete line if there is one.
@@ -108,7 +136,7 @@ mod tests {
     fn check(text: &str, expected: &[&str]) {
         let chars: Vec<char> = text.chars().collect();
         for size in 1..=chars.len() {
-            let mut lines = LineCutter::default();
+            let mut lines = LineCutter::wrapping(true);
             let mut cut = Vec::new();
             for chunk in chars.chunks(size) {
                 let chunk: String = chunk.iter().collect();
@@ -148,6 +176,15 @@ mod tests {
         let wide = "雨".repeat(300);
         check(&wide, &[&"雨".repeat(288), &"雨".repeat(12)]);
         check(&" ".repeat(300), &[&" ".repeat(288), &" ".repeat(12)]);
+    }
+
+    #[test]
+    fn a_line_is_not_cut_without_wrapping() {
+        let mut lines = LineCutter::wrapping(false);
+        let long = "word ".repeat(100);
+        assert_eq!(lines.push(LineKind::Content, &long), []);
+        assert_eq!(lines.push(LineKind::Content, "\r\nx")[0].text, long);
+        assert_eq!(lines.finish().unwrap().text, "x");
     }
 
     #[test]

@@ -6,7 +6,8 @@ mod failed_request;
 mod fan_out;
 mod key;
 mod question;
-mod server;
+pub(crate) mod server;
+mod text;
 mod timeouts;
 
 use std::{
@@ -25,7 +26,7 @@ use crate::{Run, TIMEOUT, UNBRAID, flags, run_fixture, unbraid};
 const TWO: &str = "openai_chat/openai-t28-t43-parallel-tools-two-choices";
 
 /// Runs `unbraid chat` with these arguments, only these variables, and this standard input.
-fn chat(args: &[&str], variables: &[(&str, &str)], stdin: &str) -> Run {
+pub(crate) fn chat(args: &[&str], variables: &[(&str, &str)], stdin: &str) -> Run {
     let mut command = Command::new(UNBRAID);
     command
         .arg("chat")
@@ -60,7 +61,7 @@ fn replying(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Server {
 #[test]
 fn an_answer_is_shown_like_in_watch() {
     let server = replying(|| stream(&(complete(0, "Seven.") + "data: [DONE]\n\n")));
-    let run = server.chat(&["-m", "m", "Name a prime number."]);
+    let run = server.chat(&["--plain", "-m", "m", "Name a prime number."]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!(&lines[..2], ["[0] Seven.", ""]);
@@ -102,7 +103,7 @@ fn four_answers_are_requested_by_n() {
 fn c18_chat_separates_reasoning_in_tags() {
     let body = complete(0, "<think>Hm.</think>Yes.") + "data: [DONE]\n\n";
     let server = replying(move || stream(&body));
-    let run = server.chat(&["--split-think", "-m", "m", "Well?"]);
+    let run = server.chat(&["--plain", "--split-think", "-m", "m", "Well?"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert!(
         run.stdout.starts_with("[0] ~ Hm.\n[0] Yes.\n"),

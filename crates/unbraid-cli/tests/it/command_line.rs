@@ -1,4 +1,4 @@
-//! The command line: usage errors, help, and completions.
+//! The command line: usage errors and help.
 
 use crate::unbraid;
 
@@ -32,6 +32,12 @@ fn usage_errors_exit_with_2() {
     check("replay x.sse --times 1", 2);
     check("replay x.sse --cut 0", 2);
     check("replay x.sse --port 65536", 2);
+    check("replay x.sse --record-from http://x --fault end", 2);
+    check("replay x.sse --after-last never", 2);
+    check("collect --text --request x.json", 2);
+    check("chat --text --json", 2);
+    check("chat --text --plain", 2);
+    check("stats one.sse two.sse", 2);
     check("completions csh", 2);
 }
 
@@ -45,6 +51,8 @@ fn help_and_version_exit_with_0() {
     check("chat --help", 0);
     check("demo --help", 0);
     check("replay --help", 0);
+    check("stats --help", 0);
+    check("generate --help", 0);
     check("completions --help", 0);
     check("help split", 0);
     check("--version", 0);
@@ -62,15 +70,4 @@ fn options_are_accepted_before_and_after_the_command() {
     let after = unbraid("collect - --expect-choices=1", stream);
     assert_eq!(before.json()["choices"][0]["index"], 0);
     assert_eq!(before.stdout, after.stdout);
-}
-
-#[test]
-fn completion_scripts_name_the_commands() {
-    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let run = unbraid(&format!("completions {shell}"), b"");
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}");
-        for word in ["collect", "chat", "replay", "expect-choices", "fault"] {
-            assert!(run.stdout.contains(word), "{shell}: {word}");
-        }
-    }
 }

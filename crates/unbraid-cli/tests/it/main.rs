@@ -10,11 +10,17 @@ mod documentation;
 mod events;
 mod every_fixture;
 #[cfg(unix)]
+mod examples;
+mod generate;
+mod gzip;
+#[cfg(unix)]
 mod live;
 mod pipes;
 mod replay;
 mod split;
 mod split_think;
+mod stats;
+mod text;
 mod tokens;
 mod verbatim;
 mod watch;

@@ -92,7 +92,7 @@ fn write_repeatedly(
     written
 }
 
-fn stderr(child: &mut Child) -> String {
+pub(crate) fn stderr(child: &mut Child) -> String {
     let mut text = String::new();
     let mut stderr = child.stderr.take().unwrap();
     stderr.read_to_string(&mut text).unwrap();
@@ -111,6 +111,21 @@ pub(crate) fn run_without_reader(command: &str, chunk: &[u8], len: usize, code: 
     assert_eq!(stderr(&mut child), "");
     assert_eq!(child.wait().unwrap().code(), Some(code));
     drop(watchdog);
+}
+
+/// Runs a command without input whose output pipe is closed before it prints anything.
+#[track_caller]
+pub(crate) fn run_without_reader_with(args: &[&str], code: i32) {
+    let mut child = Command::new(UNBRAID)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(stderr(&mut child), "");
+    assert_eq!(child.wait().unwrap().code(), Some(code));
 }
 
 #[test]
@@ -159,7 +174,13 @@ fn peak_memory(id: u32) -> u64 {
 const MIB: usize = 1 << 20;
 
 /// Feeds endless input to a command. Returns its output, and how many bytes it read.
-fn run_endless(command: &str, head: &str, chunk: &[u8], len: usize, code: i32) -> (String, usize) {
+pub(crate) fn run_endless(
+    command: &str,
+    head: &str,
+    chunk: &[u8],
+    len: usize,
+    code: i32,
+) -> (String, usize) {
     let mut child = spawn(command);
     let watchdog = watchdog(&child);
     let mut stdout = child.stdout.take().unwrap();

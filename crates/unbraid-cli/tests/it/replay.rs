@@ -1,5 +1,8 @@
 //! `unbraid replay`: its responses byte for byte, and its faults.
 
+mod record;
+mod several;
+
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
@@ -29,9 +32,14 @@ impl Replay {
     }
 
     fn of_file(file: &str, options: &str) -> Self {
+        Self::of_files(&[file.to_owned()], options)
+    }
+
+    fn of_files(files: &[String], options: &str) -> Self {
         let mut child = Command::new(UNBRAID)
             .arg("replay")
-            .arg(file)
+            .args(files)
+            .env_remove("OPENAI_API_KEY")
             .args(options.split_whitespace())
             .current_dir(workspace_root())
             .stdout(Stdio::piped())
@@ -55,11 +63,16 @@ impl Replay {
     }
 
     fn connect(&self, method: &str, path: &str, body: &str) -> TcpStream {
+        self.connect_with(method, path, "", body)
+    }
+
+    /// Sends a request with further headers, each with its line end.
+    fn connect_with(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
         let mut socket = TcpStream::connect(self.address).unwrap();
         socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         let length = body.len();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
         );
         socket.write_all(head.as_bytes()).unwrap();
         socket.write_all(body.as_bytes()).unwrap();
@@ -68,6 +81,21 @@ impl Replay {
 
     fn send(&self, method: &str, path: &str, body: &str) -> Response {
         Response::read(self.connect(method, path, body))
+    }
+
+    /// Waits for the end of the replay, and returns everything that it printed after its address.
+    fn printed(&mut self) -> String {
+        let watchdog = pipes::watchdog(&self.child);
+        let mut printed = String::new();
+        self.stdout.read_to_string(&mut printed).unwrap();
+        drop(watchdog);
+        printed
+    }
+
+    /// Ends the replay, and returns its standard error.
+    fn stderr(mut self) -> String {
+        self.child.kill().unwrap();
+        pipes::stderr(&mut self.child)
     }
 
     /// Requests the stream.

@@ -1,6 +1,6 @@
 //! Explains on the standard error why an answer did not come, or is incomplete.
 
-use std::{error::Error as _, time::Duration};
+use std::{error::Error, io, time::Duration};
 
 use unbraid_core::{ChoiceEnd, ChoiceIndex, StreamError, TransportError};
 use unbraid_http::{HttpError, StatusError, limits::MAX_RETRY_AFTER};
@@ -95,7 +95,38 @@ pub(super) fn print_diagnostics(outcome: &StreamOutcome<'_>) -> Status {
 /// all layers are printed.
 fn describe_lost(error: &TransportError) -> String {
     let (bytes, chain) = (error.bytes, error.causes());
-    printable(&format!("connection lost after {bytes} bytes: {chain}"))
+    let who = match lost_kind(error) {
+        Some(io::ErrorKind::UnexpectedEof) => "the server closed it within its answer: ",
+        Some(_) => "the server reset it: ",
+        None => "",
+    };
+    printable(&format!(
+        "connection lost after {bytes} bytes: {who}{chain}"
+    ))
+}
+
+/// How the connection ended: by a close, or by a reset.
+fn lost_kind(error: &TransportError) -> Option<io::ErrorKind> {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>()
+            && matches!(
+                io.kind(),
+                ConnectionAborted | ConnectionReset | UnexpectedEof
+            )
+        {
+            return Some(io.kind());
+        }
+        if error
+            .downcast_ref()
+            .is_some_and(hyper::Error::is_incomplete_message)
+        {
+            return Some(UnexpectedEof);
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// The causes of lost connections, each with the choices that it ended.

@@ -1,7 +1,7 @@
 //! The request that the command line describes.
 
 use std::{
-    env, fs,
+    fs,
     io::{self, IsTerminal, Read},
     path::{Path, PathBuf},
 };
@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use unbraid_core::limits::MAX_CHOICES;
 use unbraid_http::Request;
 
+use super::model::ModelArg;
 use crate::{
     args::{self, number},
     exit::Failure,
@@ -23,12 +24,11 @@ use crate::{
 pub(super) struct QuestionArgs {
     /// The question; with `-`, or without a question in a pipe, it is read from the standard input
     question: Option<String>,
-    /// How many answers to request; 1 by default
+    /// How many answers to request; without it, as many as `--request` says, or else one
     #[arg(short = 'n', long = "choices", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CHOICES as i64))]
     n: Option<u32>,
-    /// The model; by default OPENAI_MODEL
-    #[arg(short, long)]
-    model: Option<String>,
+    #[command(flatten)]
+    model: ModelArg,
     /// The system message before the question
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
@@ -61,7 +61,7 @@ impl QuestionArgs {
             Some(input) => read_request(input)?,
             None => self.new_body()?,
         };
-        if let Some(model) = &self.model {
+        if let Some(model) = self.model.explicit() {
             body.insert("model".into(), json!(model));
         }
         self.add_messages(&mut body)?;
@@ -87,12 +87,7 @@ impl QuestionArgs {
 
     /// A new request, with its model only.
     fn new_body(&self) -> Result<Body, Failure> {
-        let from_env = || {
-            env::var("OPENAI_MODEL")
-                .ok()
-                .filter(|model| !model.is_empty())
-        };
-        let model = self.model.clone().or_else(from_env);
+        let model = self.model.name();
         let model =
             model.ok_or_else(|| usage(&"no model: name one with -m, or in OPENAI_MODEL"))?;
         Ok(Body::from_iter([("model".into(), model.into())]))

@@ -1,6 +1,6 @@
 //! The faults that `--fault` can request.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use hyper::StatusCode;
 
@@ -24,6 +24,17 @@ pub(super) enum Break {
     Reset,
     /// No more data is sent, and the connection stays open.
     Stall,
+}
+
+impl fmt::Display for Break {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::End => "the body ends early",
+            Self::Close => "the connection is closed within the body",
+            Self::Reset => "the connection is reset",
+            Self::Stall => "the body stalls",
+        })
+    }
 }
 
 impl FromStr for Fault {

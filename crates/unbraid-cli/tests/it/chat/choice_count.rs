@@ -113,7 +113,10 @@ fn e30_fewer_choices_than_requested_are_code_3() {
     for args in [&["-n", "5"][..], &["--expect-choices", "5"]] {
         let run = server.chat(&[args, &["-m", "m", "Well?"]].concat());
         assert_eq!(run.code, 3, "{args:?}");
-        assert_eq!(run.stderr, "unbraid: answer: E30: expected 5, got 1\n");
+        assert_eq!(
+            run.stderr,
+            "unbraid: answer: expected 5 choices, got 1 (E30)\n"
+        );
         let warning = "warning: event 1: expected 5 choices, got 1 (E30)\n";
         assert!(run.stdout.contains("[0] Seven.\n"), "{}", run.stdout);
         assert!(run.stdout.contains(warning), "{}", run.stdout);
@@ -127,7 +130,10 @@ fn e30_fewer_choices_than_requested_are_code_3() {
     let args = ["--base-url", &url, "--request", "-"];
     let run = super::chat(&args, &[], &prompts);
     assert_eq!(run.code, 3);
-    assert_eq!(run.stderr, "unbraid: answer: E30: expected 4, got 1\n");
+    assert_eq!(
+        run.stderr,
+        "unbraid: answer: expected 4 choices, got 1 (E30)\n"
+    );
 }
 
 #[test]

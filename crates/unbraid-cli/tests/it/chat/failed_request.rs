@@ -112,7 +112,7 @@ fn a_body_that_is_not_streamed_is_an_answer() {
     let server = replying(move || Reply::new(200, "application/json", body.as_bytes()));
     let run = server.chat(&["-m", "m", "Well?"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stdout.starts_with("[0] Seven.\n"), "{}", run.stdout);
+    assert_eq!(run.stdout, "Seven.\n");
 }
 
 #[test]

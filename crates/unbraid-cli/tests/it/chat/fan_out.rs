@@ -172,5 +172,8 @@ fn take_cancels_the_rest_after_the_first_choices() {
     let cut = replying(|| stream(&complete(0, "Seven.")));
     let run = cut.chat(&["-n", "2", "--take", "2", "-m", "m", "Well?"]);
     assert_eq!(run.code, 3, "only one of two finished: {}", run.stdout);
-    assert_eq!(run.stderr, "unbraid: answer: E30: expected 2, got 1\n");
+    assert_eq!(
+        run.stderr,
+        "unbraid: answer: expected 2 choices, got 1 (E30)\n"
+    );
 }

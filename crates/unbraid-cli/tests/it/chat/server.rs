@@ -14,20 +14,20 @@ use super::chat;
 use crate::Run;
 
 /// A server that runs until the end of the test process.
-pub(super) struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 /// A request that the server received.
 #[derive(Clone)]
-pub(super) struct ReceivedRequest {
-    pub(super) head: String,
-    pub(super) body: Value,
+pub(crate) struct ReceivedRequest {
+    pub(crate) head: String,
+    pub(crate) body: Value,
 }
 
 /// The response to a request.
-pub(super) struct Reply {
+pub(crate) struct Reply {
     bytes: Vec<u8>,
     /// Further bytes, after a pause.
     rest: Option<(Duration, Vec<u8>)>,
@@ -36,7 +36,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    pub(super) fn new(status: u16, kind: &str, body: &[u8]) -> Self {
+    pub(crate) fn new(status: u16, kind: &str, body: &[u8]) -> Self {
         let head = format!(
             "HTTP/1.1 {status} -\r\ncontent-type: {kind}\r\nx-request-id: req-7\r\nconnection: close\r\n\r\n"
         );
@@ -48,7 +48,7 @@ impl Reply {
     }
 
     /// Adds more of the body, after a pause.
-    pub(super) fn then(self, pause: Duration, body: &str) -> Self {
+    pub(crate) fn then(self, pause: Duration, body: &str) -> Self {
         Self {
             rest: Some((pause, body.into())),
             ..self
@@ -56,7 +56,7 @@ impl Reply {
     }
 
     /// Keeps the connection open until the client closes it.
-    pub(super) fn keep_open(self) -> Self {
+    pub(crate) fn keep_open(self) -> Self {
         Self {
             stays_open: true,
             ..self
@@ -66,7 +66,7 @@ impl Reply {
 
 impl Server {
     /// Starts a server. The reply depends on the number of earlier requests, and on the request.
-    pub(super) fn start(
+    pub(crate) fn start(
         reply: impl Fn(usize, &ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -101,16 +101,16 @@ impl Server {
         Self { address, requests }
     }
 
-    pub(super) fn base_url(&self) -> String {
+    pub(crate) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    pub(super) fn requests(&self) -> Vec<ReceivedRequest> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().unwrap().clone()
     }
 
     /// Runs `unbraid chat` against this server.
-    pub(super) fn chat(&self, args: &[&str]) -> Run {
+    pub(crate) fn chat(&self, args: &[&str]) -> Run {
         let url = self.base_url();
         chat(&[&["--base-url", &url], args].concat(), &[], "")
     }

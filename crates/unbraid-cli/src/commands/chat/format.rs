@@ -1,0 +1,132 @@
+//! How an answer is printed.
+
+use std::io::{self, IsTerminal};
+
+use serde_json::Value;
+use unbraid::Completions;
+use unbraid_core::Prompt;
+use unbraid_http::HttpError;
+
+use super::{error, question, take::Take};
+use crate::{
+    args::DisplayArgs,
+    event_lines,
+    exit::{Failure, Status, status_after_output},
+    json, live,
+    report::{Report, request_error},
+    text,
+};
+
+/// Selects the output format.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct FormatArgs {
+    /// Print the text and nothing else, with a header line before each choice if there are several; this is the default
+    /// if one choice is requested and the output is not a terminal
+    #[arg(long, conflicts_with_all = ["json", "events", "plain", "stay"])]
+    text: bool,
+    /// Print the whole answer as one JSON object, like `collect`
+    #[arg(long, conflicts_with_all = ["events", "plain", "stay"])]
+    json: bool,
+    /// Print each event as one line of JSON, like `events`
+    #[arg(long, conflicts_with_all = ["plain", "stay"])]
+    events: bool,
+    #[command(flatten)]
+    display: DisplayArgs,
+}
+
+/// An output format.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Format {
+    Text,
+    Json,
+    Events,
+    Live(DisplayArgs),
+}
+
+impl FormatArgs {
+    /// The format for an answer that should have so many choices.
+    pub(super) fn format(&self, expected: u32) -> Format {
+        let DisplayArgs { plain, stay } = self.display;
+        let is_piped = || !io::stdout().is_terminal();
+        if self.json {
+            Format::Json
+        } else if self.events {
+            Format::Events
+        } else if self.text || (expected == 1 && !plain && !stay && is_piped()) {
+            Format::Text
+        } else {
+            Format::Live(self.display)
+        }
+    }
+}
+
+impl Format {
+    /// Prints an answer to a request, with so many expected choices, until it is over. The error is the output's.
+    pub(super) async fn print(
+        self,
+        completions: &Completions,
+        request: &Value,
+        expected: u32,
+        take: Option<&mut Take>,
+    ) -> io::Result<()> {
+        match self {
+            Self::Text => print_text(completions, expected, take).await,
+            Self::Json => {
+                let prompt = Prompt::from_request(request);
+                let report = Report::from_completions(completions, &prompt).await;
+                json::write_text(&report.into_json_text(), &mut io::stdout().lock())
+            }
+            Self::Events => event_lines::print(completions, io::stdout().lock()).await,
+            Self::Live(display) => {
+                let title = question::title(request);
+                live::show(completions, display, &title, true).await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether an error of the output comes when the whole answer has been read.
+    pub(super) fn is_printed_at_the_end(self) -> bool {
+        matches!(self, Self::Json)
+    }
+
+    /// Prints the error of a request that brought no answer. The JSON formats also print it for the program that reads
+    /// them.
+    pub(super) fn print_failed_request(self, error: &HttpError) -> Failure {
+        let mut out = io::stdout().lock();
+        let written = match self {
+            Self::Json => json::write_value(&Report::failed_request(error), &mut out),
+            Self::Events => event_lines::print_value(&request_error::event(error), &mut out),
+            Self::Text | Self::Live(_) => Ok(()),
+        };
+        match status_after_output(written, Status::NoStream) {
+            Ok(_) => Failure::Request(error::describe(error)),
+            Err(failure) => failure,
+        }
+    }
+}
+
+/// Prints the texts as they stream. If only the first of them are kept, these are known when they have finished, and only they
+/// are printed. If too few finish, everything that arrived is printed.
+async fn print_text(
+    completions: &Completions,
+    expected: u32,
+    take: Option<&mut Take>,
+) -> io::Result<()> {
+    let out = io::stdout();
+    let is_terminal = out.is_terminal();
+    if let Some(take) = take.filter(|_| expected > 1) {
+        let k = take.k;
+        let finished = take.finished().await;
+        if finished.len() >= k {
+            let mut printer = text::TextPrinter::new(out, is_terminal, k > 1);
+            for choice in finished {
+                printer.begin(choice.choice)?;
+                printer.push(&choice.message.content)?;
+                printer.end()?;
+            }
+            return Ok(());
+        }
+    }
+    text::print_live(completions, expected, out, is_terminal).await
+}
