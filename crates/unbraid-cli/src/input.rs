@@ -2,12 +2,14 @@
 
 mod head;
 mod pace;
+mod playback;
 mod read;
 mod source;
 
 pub(crate) use self::{
     head::{Head, HeadReader},
-    pace::{paced, split_events},
+    pace::{count_events, paced, split_events},
+    playback::Playback,
     read::{Listener, NullListener, read_all, read_blocking, read_live},
     source::Input,
 };

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::io::AsyncRead;
 
-use crate::{exit::Failure, printable::printable};
+use crate::{exit::Failure, output::print_error, printable::printable};
 
 /// An input as the command line names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,7 @@ impl Input {
 
     fn try_open(&self) -> io::Result<Box<dyn Read + Send>> {
         let Self::File(path) = self else {
+            self.announce_terminal();
             return Ok(Box::new(io::stdin()));
         };
         refuse_directory(path)?;
@@ -54,10 +55,25 @@ impl Input {
 
     async fn try_open_async(&self) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
         let Self::File(path) = self else {
+            self.announce_terminal();
             return Ok(Box::new(tokio::io::stdin()));
         };
         refuse_directory(path)?;
         Ok(Box::new(tokio::fs::File::open(path).await?))
+    }
+
+    /// Says what the command waits for, if nobody has redirected its input. Otherwise it would appear to hang.
+    fn announce_terminal(&self) {
+        let end = if cfg!(windows) {
+            "Ctrl-Z and Enter"
+        } else {
+            "Ctrl-D"
+        };
+        if self.is_terminal() {
+            print_error(format_args!(
+                "unbraid: waiting for a stream on the terminal; end it with {end}, or name a file, or use a pipe: curl -sN .. | unbraid"
+            ));
+        }
     }
 
     /// Whether the stream is typed or pasted at a terminal. Its keys belong to the stream then.
