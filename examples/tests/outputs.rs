@@ -66,16 +66,6 @@ fn documented(name: &str) -> String {
 }
 
 #[test]
-fn the_picture_in_the_docs_is_what_braid_svg_prints() {
-    let picture = fs::read_to_string(package().join("../docs/braid.svg")).expect("it is committed");
-    assert_eq!(
-        printed("braid_svg"),
-        picture.replace("\r\n", "\n"),
-        "run `cargo run --example braid_svg > docs/braid.svg`"
-    );
-}
-
-#[test]
 fn best_of_n() {
     check("best_of_n");
 }

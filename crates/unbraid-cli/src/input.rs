@@ -3,13 +3,15 @@
 mod gzip;
 mod head;
 mod pace;
+mod playback;
 mod read;
 mod source;
 mod thread_reader;
 
 pub(crate) use self::{
     head::{Head, HeadReader},
-    pace::{paced, split_events},
+    pace::{count_events, paced, split_events},
+    playback::Playback,
     read::{Listener, NullListener, read_all, read_blocking, read_live},
     source::Input,
 };

@@ -15,15 +15,13 @@ use tokio::{
 };
 use unbraid::{Choice, ChoiceError, ChoiceIndex, ChoiceOutcome, Completions, Event};
 
+pub(crate) use self::summary::Summary;
 use self::{
     calls::CallLines,
     cut::{Line, LineCutter, LineKind},
     summary::ChoiceSummary,
 };
-pub(crate) use self::{
-    color::{color, style},
-    summary::Summary,
-};
+pub(crate) use self::color::style;
 use crate::printable::printable_line;
 
 /// How many lines wait for the writer. The events of further lines stay in the completion, which keeps them in any case.
@@ -65,8 +63,8 @@ pub(crate) async fn print_live(
     print_summary(completions, &seen, out).await
 }
 
-/// Prints the lines of a completion that is over, one choice after the other, then the summary.
-pub(crate) async fn print_finished(
+/// Prints only the summary of a completion that is over, with a mark for each end, below a picture of its choices.
+pub(crate) async fn print_marked_summary(
     completions: &Completions,
     out: &mut impl Write,
 ) -> io::Result<Summary> {
@@ -75,17 +73,10 @@ pub(crate) async fn print_finished(
     while let Some(Ok(choice)) = choices.next().await {
         seen.push(choice);
     }
-    seen.sort_by_key(Choice::index);
-    for choice in &seen {
-        let mut lines = ChoiceLines::new();
-        let mut events = choice.events();
-        while let Some(Ok(event)) = events.next().await {
-            for line in lines.push(choice, &event.event) {
-                print(out, choice.index(), &line)?;
-            }
-        }
-    }
-    print_summary(completions, &seen, out).await
+    let summary = summarize(completions, &seen).await;
+    summary.print_marked(out)?;
+    out.flush()?;
+    Ok(summary)
 }
 
 async fn print_summary(
@@ -93,15 +84,19 @@ async fn print_summary(
     choices: &[Choice],
     out: &mut impl Write,
 ) -> io::Result<Summary> {
-    let summary = Summary {
+    let summary = summarize(completions, choices).await;
+    summary.print(out)?;
+    out.flush()?;
+    Ok(summary)
+}
+
+async fn summarize(completions: &Completions, choices: &[Choice]) -> Summary {
+    Summary {
         closed: completions.closed().await,
         usage: completions.usage().await,
         warnings: completions.warnings(),
         choices: choice_summaries(choices).await,
-    };
-    summary.print(out)?;
-    out.flush()?;
-    Ok(summary)
+    }
 }
 
 /// Sends the lines of one choice to the writer, until the choice ends or the writer has failed.

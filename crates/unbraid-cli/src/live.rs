@@ -1,46 +1,66 @@
 //! The live view: shows a completion in columns while it streams, if the standard output is a terminal.
 //!
-//! Commands call only [`show()`]. The [`view`] is a function of events, keys and times, and the loop here supplies all three,
-//! so that tests can draw it without a terminal.
+//! Commands call only [`show()`] and [`Picture`]. The [`view`] is a function of events, keys and times, and the loop of
+//! the [`session`] supplies all three, so that tests can draw it without a terminal.
 
+mod event_log;
+mod fit;
 mod grid;
+mod highlight;
 mod pane;
+mod print;
 mod rate;
 mod screen;
+mod session;
+mod strip;
+mod style;
+mod svg;
 mod text;
 mod view;
 mod wrap;
 
 use std::{
-    future,
-    io::{self, IsTerminal},
-    iter,
+    fs,
+    io::{self, IsTerminal, Write},
+    path::Path,
     time::Duration,
 };
 
-use crossterm::event::{Event as TerminalEvent, EventStream};
-use futures::{FutureExt, StreamExt};
-use tokio::time::{self, Instant, MissedTickBehavior};
-use unbraid::{AllEvents, Completions, StreamError};
+use crossterm::terminal;
+use unbraid::Completions;
+use unbraid_core::{Demux, StreamError};
 
 pub(crate) use self::screen::restore_terminal;
 use self::{
-    screen::Screen,
-    view::{KeyAction, View},
+    session::Session,
+    view::{PictureSize, View},
 };
 use crate::{
     args::DisplayArgs,
+    exit::Failure,
+    input::Playback,
     lines::{self, Summary},
     output::stdout,
+    palette::Palette,
 };
 
-/// The time between two frames. More frames would not be visible, and would delay a slow terminal.
-const FRAME_INTERVAL: Duration = Duration::from_millis(40);
-
-/// How long a stream must last before the view opens. The view of a recording, which ends at once, would only flicker.
+/// How long a stream must last before the view opens. The view of a short recording would only flicker.
 const OPENING_DELAY: Duration = Duration::from_millis(150);
 
-/// Shows a completion as it streams, then prints all of it with a summary, which stays on the terminal.
+/// The rows of deltas in a picture on the terminal.
+const STRIP_ROWS: usize = 4;
+
+/// What a stream is, beyond its events.
+#[derive(Debug, Default)]
+pub(crate) struct Shown<'s> {
+    pub(crate) title: &'s str,
+    /// The clock of a replay, which keys can stop and speed up.
+    pub(crate) playback: Option<Playback>,
+    /// How many lines follow the picture, if the picture has to fit on the screen. Otherwise it shows the whole text.
+    pub(crate) lines_below: Option<u16>,
+}
+
+/// Shows a completion as it streams, then leaves its picture on the terminal, and prints a summary below.
 ///
 /// `has_keys` is false if the stream itself is typed at the keyboard. The error is the output's.
 pub(crate) async fn show(
@@ -49,142 +69,112 @@ pub(crate) async fn show(
     title: &str,
     has_keys: bool,
 ) -> io::Result<Summary> {
-    if display.plain || !has_keys || !io::stdout().is_terminal() || !screen::is_possible() {
+    if !can_open(display, has_keys) {
         return lines::print_live(completions, &mut stdout()).await;
     }
-    let start = Instant::now();
-    let is_over = time::timeout(OPENING_DELAY, completions.closed())
-        .await
-        .is_ok();
-    if !is_over || display.stay {
-        run_view(completions, display, title, start).await?;
-    }
-    lines::print_finished(completions, &mut stdout()).await
+    let shown = Shown {
+        title,
+        ..Shown::default()
+    };
+    show_view(completions, display, shown).await
 }
 
-/// Runs the view until the stream is over or the user quits, which cancels the stream.
-async fn run_view(
+/// Whether the view can open: otherwise lines are printed.
+pub(crate) fn can_open(display: DisplayArgs, has_keys: bool) -> bool {
+    !display.plain && has_keys && io::stdout().is_terminal() && screen::is_possible()
+}
+
+/// Shows a completion in the view, which [can open](can_open).
+pub(crate) async fn show_view(
     completions: &Completions,
     display: DisplayArgs,
-    title: &str,
-    start: Instant,
+    shown: Shown<'_>,
+) -> io::Result<Summary> {
+    let view = View::new(shown.title, true, Palette::detect()).with_playback(shown.playback);
+    let mut session = Session::new(view, completions);
+    let is_over = session.apply_for(OPENING_DELAY).await;
+    if !is_over || display.stay {
+        session.run(completions, display.stay).await?;
+    }
+    session.finish().await;
+    let mut out = stdout();
+    print_picture(&mut session.view, shown.lines_below, &mut out)?;
+    lines::print_marked_summary(completions, &mut out).await
+}
+
+fn print_picture(
+    view: &mut View,
+    lines_below: Option<u16>,
+    out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut screen = Screen::enter()?;
-    let mut session = Session {
-        view: View::new(title, screen.keys.is_some()),
-        start,
-        open: true,
+    let (width, height) = terminal::size()?;
+    // The summary has a line for each choice and one for the stream, and the prompt of the shell takes one.
+    let choices = u16::try_from(view.choice_count()).unwrap_or(u16::MAX);
+    let fit = |lines: u16| height.saturating_sub(lines.saturating_add(choices).saturating_add(2));
+    let size = PictureSize {
+        width,
+        height: lines_below.map(fit),
+        strip: STRIP_ROWS.min(usize::from(height / 8)).max(1),
+        is_framed: false,
     };
-    let mut signal = Box::pin(exit_signal()?);
-    let mut events = completions.events();
-    let mut frames = time::interval(FRAME_INTERVAL);
-    // After a late frame the next one still waits a full interval, so that a slow terminal has time to catch up.
-    frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // A panic on another thread restores the terminal. This loop ends then, and the lines are still printed.
-    while screen::is_open() {
-        tokio::select! {
-            event = events.next(), if session.open => {
-                let cancelled = session.apply_events(event, &mut events);
-                let stays = display.stay || session.view.is_used();
-                if !session.open && (cancelled || !stays || screen.keys.is_none()) {
-                    break;
-                }
-            }
-            event = next_terminal_event(&mut screen.keys) => match event {
-                Some(TerminalEvent::Key(key)) => match session.view.press(key) {
-                    KeyAction::Quit => {
-                        completions.cancel(); // does nothing if the stream is over
-                        break;
-                    }
-                    KeyAction::Redraw => screen.draw(&mut session.view)?,
-                    KeyAction::Ignore => {}
-                },
-                Some(_) => screen.draw(&mut session.view)?,
-                // Without keys the view goes on until the stream ends. After that nothing else could close it.
-                None if session.open => screen.keys = None,
-                None => break,
-            },
-            _ = frames.tick() => {
-                session.view.tick(session.start.elapsed());
-                screen.draw(&mut session.view)?;
-            }
-            code = &mut signal => {
-                restore_terminal();
-                std::process::exit(code);
-            }
+    match view.picture(size) {
+        Some(picture) => print::print(&picture, out),
+        None => Ok(()),
+    }
+}
+
+/// The picture of a whole stream, drawn without a terminal.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    view: View,
+}
+
+impl Picture {
+    /// The columns of the picture, so that four choices are side by side.
+    const WIDTH: u16 = 116;
+
+    /// The rows of deltas.
+    const STRIP_ROWS: usize = 7;
+
+    pub(crate) fn new(title: &str) -> Self {
+        Self {
+            view: View::new(title, false, Palette::Ansi256),
         }
     }
-    Ok(())
-}
 
-/// The view of a stream that is being shown.
-struct Session {
-    view: View,
-    start: Instant,
-    /// Whether the stream is not over yet.
-    open: bool,
-}
-
-impl Session {
-    /// Applies an event and all others that are available. Returns true if the stream was cancelled.
-    fn apply_events(
-        &mut self,
-        first: Option<<AllEvents as futures::Stream>::Item>,
-        events: &mut AllEvents,
-    ) -> bool {
-        const MAX_EVENTS: usize = 1024; // so that frames and keys are not delayed
-        let now = self.start.elapsed();
-        let more = || events.next().now_or_never();
-        for event in iter::once(first)
-            .chain(iter::from_fn(more))
-            .take(MAX_EVENTS)
-        {
-            let result = match event {
-                Some(Ok(event)) => {
-                    self.view.apply(&event, now);
-                    continue;
-                }
-                Some(Err(error)) => Err(error),
-                None => Ok(()),
-            };
-            self.open = false;
-            let name = result
+    /// Adds the next events. Each arrived at the time that belongs to its ordinal in the stream.
+    pub(crate) fn add_events(&mut self, demux: &mut Demux, time: impl Fn(u64) -> Duration) {
+        while let Some(event) = demux.next_event() {
+            let now = time(event.position.event.0);
+            self.view.tick(now);
+            self.view.apply(&event.map(Into::into), now);
+        }
+        if let Some(closed) = demux.closed() {
+            let name = closed
                 .as_ref()
                 .map_or_else(StreamError::as_str, |()| "closed");
-            self.view.close(name, now);
-            return matches!(result, Err(StreamError::Cancelled));
+            self.view.close_now(name);
         }
-        false
     }
-}
 
-/// Returns the next event of the terminal, or `None` if reading it failed. Without keys it waits forever.
-async fn next_terminal_event(keys: &mut Option<EventStream>) -> Option<TerminalEvent> {
-    match keys {
-        Some(keys) => keys.next().await?.ok(),
-        None => future::pending().await,
-    }
-}
-
-/// Waits for a signal that ends the process, and returns its exit code. The caller first restores the terminal, which the
-/// default handler of the signal would not do.
-#[cfg(unix)]
-fn exit_signal() -> io::Result<impl Future<Output = i32>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    const SIGNAL_BASE: i32 = 128; // the exit code of a shell for a signal is 128 plus its number
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    Ok(async move {
-        let kind = tokio::select! {
-            _ = terminate.recv() => SignalKind::terminate(),
-            _ = hang_up.recv() => SignalKind::hangup(),
+    /// Writes the picture as an SVG document. A stream without a choice has none, and its file is not written.
+    pub(crate) fn write(&mut self, file: &Path) -> Result<(), Failure> {
+        let picture = self.view.picture(PictureSize {
+            width: Self::WIDTH,
+            height: None,
+            strip: Self::STRIP_ROWS,
+            is_framed: true,
+        });
+        let Some(picture) = picture else {
+            return Ok(());
         };
-        SIGNAL_BASE + kind.as_raw_value()
-    })
+        let written = fs::write(file, svg::to_svg(&picture, DESCRIPTION));
+        written.map_err(|error| Failure::File {
+            path: file.into(),
+            error,
+        })
+    }
 }
 
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "the signature on Unix")]
-fn exit_signal() -> io::Result<impl Future<Output = i32>> {
-    Ok(future::pending())
-}
+/// What the picture shows, for those who cannot see it.
+const DESCRIPTION: &str = "Above, the deltas of one stream in the order in which they arrive; below, the choices that they form";

@@ -6,7 +6,7 @@
 //! - `interrupt`: Ctrl-C while an answer is shown, which also closes the live view;
 //! - `live`, `lines`, `event_lines`, `report`, `text`: the output formats;
 //! - `args`, `exchange`, `input`, `outcome`, `runtime`, `server`: what several subcommands share;
-//! - `exit`, `json`, `output`, `printable`: exit codes, JSON text, the standard streams and safe text.
+//! - `exit`, `json`, `output`, `palette`, `printable`: exit codes, JSON text, the standard streams, colours and safe text.
 //!
 //! A subcommand that processes a whole stream reads its input through a [`Demux`](unbraid_core::Demux). One that shows a
 //! stream live uses the actors of [`unbraid`].
@@ -23,6 +23,7 @@ mod lines;
 mod live;
 mod outcome;
 mod output;
+mod palette;
 mod printable;
 mod report;
 mod runtime;

@@ -4,7 +4,7 @@ mod hint;
 
 use std::fmt;
 
-use unbraid_core::{ChoiceEnd, ChoiceIndex, Demux, StreamError};
+use unbraid_core::{ChoiceEnd, ChoiceIndex, Demux, FinishClass, StreamError};
 
 use crate::{exit::Status, output::print_error, printable::printable};
 
@@ -74,6 +74,46 @@ pub(crate) fn choice_ends(demux: &Demux) -> impl Iterator<Item = (ChoiceIndex, &
     demux
         .choices()
         .filter_map(|choice| Some((choice.index(), choice.end()?)))
+}
+
+/// How much attention the end of a choice needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notice {
+    None,
+    /// The choice finished early, or was cancelled on purpose.
+    Warning,
+    /// The choice did not finish.
+    Error,
+}
+
+impl Notice {
+    pub(crate) fn of(end: &ChoiceEnd) -> Self {
+        match end {
+            ChoiceEnd::Finished(reason) => match reason.class() {
+                FinishClass::Length | FinishClass::ContentFilter => Self::Warning,
+                _ => Self::None,
+            },
+            ChoiceEnd::Cancelled => Self::Warning,
+            _ => Self::Error,
+        }
+    }
+
+    /// A tick for a choice that finished, else a cross.
+    pub(crate) fn mark(end: &ChoiceEnd) -> &'static str {
+        if is_finished(end) {
+            "\u{2713}"
+        } else {
+            "\u{2717}"
+        }
+    }
+
+    /// The finish reason as the server wrote it, or the name of the end.
+    pub(crate) fn name(end: &ChoiceEnd) -> &str {
+        match end {
+            ChoiceEnd::Finished(reason) => reason.as_str(),
+            end => end.as_str(),
+        }
+    }
 }
 
 pub(crate) fn is_finished(end: &ChoiceEnd) -> bool {

@@ -7,17 +7,21 @@ mod server;
 use std::{
     io::{self, Write},
     ops::RangeInclusive,
+    path::Path,
     sync::Arc,
 };
 
 use anstyle::Style;
 
 use self::{scenario::MIN_SPEED, server::DemoHandler};
+use unbraid_core::Demux;
+
 use crate::{
-    args::{DisplayArgs, StreamArgs, number},
+    args::{DisplayArgs, PictureArgs, StreamArgs, number},
     exit::{Failure, Status},
+    input::Playback,
     interrupt::CancelOnInterrupt,
-    live,
+    live::{self, Picture, Shown},
     output::stdout,
     runtime::block_on,
     server::Server,
@@ -26,7 +30,8 @@ use crate::{
 pub(super) const EXAMPLES: &str = "\
 Examples:
   unbraid demo
-  unbraid demo --speed 0.5";
+  unbraid demo --speed 0.5
+  unbraid demo --svg braid.svg";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DemoArgs {
@@ -35,7 +40,12 @@ pub(super) struct DemoArgs {
     speed: f64,
     #[command(flatten)]
     display: DisplayArgs,
+    #[command(flatten)]
+    picture: PictureArgs,
 }
+
+/// The lines below the picture: an empty one and the next step.
+const LINES_BELOW: u16 = 2;
 
 fn speed(text: &str) -> Result<f64, String> {
     const SPEEDS: RangeInclusive<f64> = MIN_SPEED..=1_000.0;
@@ -43,19 +53,46 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn run(args: &DemoArgs, stream: &StreamArgs) -> Result<Status, Failure> {
+    if let Some(file) = args.picture.file() {
+        return write_picture(file, args.speed, stream);
+    }
     block_on(async {
-        let handler = Arc::new(DemoHandler { speed: args.speed });
+        let playback = Playback::new(args.speed);
+        let handler = Arc::new(DemoHandler {
+            playback: playback.clone(),
+        });
         let server = Server::start(0, handler).await;
         let server = server.map_err(|error| Failure::Demo(error.into()))?;
         print_introduction(&mut stdout(), &server).map_err(Failure::Output)?;
         let completions = client::send(server.address(), stream.builder()).await;
         let completions = completions.map_err(Failure::Demo)?;
         let _guard = CancelOnInterrupt::new(&completions).await;
-        let summary = live::show(&completions, args.display, scenario::QUESTION, true).await;
+        let summary = if live::can_open(args.display, true) {
+            let shown = Shown {
+                title: scenario::QUESTION,
+                playback: Some(playback),
+                lines_below: Some(LINES_BELOW),
+            };
+            live::show_view(&completions, args.display, shown).await
+        } else {
+            live::show(&completions, args.display, scenario::QUESTION, true).await
+        };
         let summary = summary.map_err(Failure::Output)?;
         print_next_step(&mut stdout()).map_err(Failure::Output)?;
         Ok(summary.outcome(&[]).print_diagnostics(&"demo"))
     })
+}
+
+/// Writes the picture at the end of the demo. Its times are those of the scenario, so it is always the same.
+fn write_picture(file: &Path, speed: f64, stream: &StreamArgs) -> Result<Status, Failure> {
+    let mut demux = Demux::new(stream.config());
+    let mut picture = Picture::new(scenario::QUESTION);
+    for event in scenario::events() {
+        demux.feed(event.data.as_bytes());
+        picture.add_events(&mut demux, |_| event.time.div_f64(speed));
+    }
+    picture.write(file)?;
+    Ok(Status::Finished)
 }
 
 fn print_introduction(out: &mut impl Write, server: &Server) -> io::Result<()> {
@@ -64,7 +101,7 @@ fn print_introduction(out: &mut impl Write, server: &Server) -> io::Result<()> {
     writeln!(out, "{bold}{question}{bold:#}")?;
     writeln!(
         out,
-        "{dimmed}{n} answers in one stream from http://{address}, an invented model in this process{dimmed:#}\n"
+        "{dimmed}{n} answers in one stream, invented by a server at http://{address}{dimmed:#}\n"
     )?;
     out.flush()
 }

@@ -4,10 +4,9 @@ use std::{io, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt},
-    time::{self, Instant},
-};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::playback::Playback;
 
 /// How many bytes one read requests. A pause may fall between them.
 const READ_BYTES: usize = 16 * 1024;
@@ -16,17 +15,19 @@ const READ_BYTES: usize = 16 * 1024;
 /// would lower the average pace.
 const SLACK: Duration = Duration::from_millis(50);
 
-/// Streams an input at this many events per second.
+/// Streams an input at this many events per second of the playback's clock.
 pub(crate) fn paced(
     input: impl AsyncRead + Send + Unpin + 'static,
     per_second: f64,
+    playback: Playback,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     let reader = PacedReader {
         input,
         buffer: BytesMut::new(),
         cutter: EventCutter::default(),
         step: Duration::try_from_secs_f64(per_second.recip()).unwrap_or_default(),
-        due: Instant::now(),
+        due: playback.now(),
+        playback,
         at_boundary: false,
     };
     stream::unfold(reader, PacedReader::next)
@@ -43,14 +44,22 @@ pub(crate) fn split_events(mut recording: Bytes) -> Vec<Bytes> {
     events
 }
 
+/// The number of events in a whole recording.
+pub(crate) fn count_events(recording: &[u8]) -> usize {
+    let mut cutter = EventCutter::default();
+    let ends = recording.iter().filter(|&&byte| cutter.ends_event(byte));
+    ends.count()
+}
+
 struct PacedReader<R> {
     input: R,
     /// Bytes that were read but not yet returned.
     buffer: BytesMut,
     cutter: EventCutter,
     step: Duration,
-    /// When the last event was due.
-    due: Instant,
+    playback: Playback,
+    /// When the last event was due, by the clock of the playback.
+    due: Duration,
     /// Whether the last bytes completed an event, so that the next byte has to wait.
     at_boundary: bool,
 }
@@ -59,9 +68,10 @@ impl<R: AsyncRead + Unpin> PacedReader<R> {
     async fn next(mut self) -> Option<(io::Result<Bytes>, Self)> {
         if self.at_boundary {
             self.at_boundary = false;
-            let earliest = Instant::now().checked_sub(SLACK).unwrap_or(self.due);
-            self.due = (self.due + self.step).max(earliest);
-            time::sleep_until(self.due).await;
+            let slack = SLACK.mul_f64(self.playback.speed());
+            let earliest = self.playback.now().saturating_sub(slack);
+            self.due = self.due.saturating_add(self.step).max(earliest);
+            self.playback.sleep_until(self.due).await;
         }
         if self.buffer.is_empty() {
             self.buffer.reserve(READ_BYTES);
@@ -138,7 +148,9 @@ impl EventCutter {
 mod tests {
     use futures::StreamExt;
 
-    use super::{EventCutter, Instant, paced};
+    use tokio::time::Instant;
+
+    use super::{EventCutter, Playback, count_events, paced};
 
     /// Cuts a text into its events, whatever the size of the chunks that it arrives in.
     #[track_caller]
@@ -181,7 +193,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_event_waits_for_its_turn() {
         let start = Instant::now();
-        let mut chunks = Box::pin(paced(&b"data: 1\n\ndata: 2\n\ndata: 3\n\n"[..], 4.0));
+        let recording = &b"data: 1\n\ndata: 2\n\ndata: 3\n\n"[..];
+        assert_eq!(count_events(recording), 3);
+        let mut chunks = Box::pin(paced(recording, 4.0, Playback::new(1.0)));
         let mut times = Vec::new();
         while let Some(chunk) = chunks.next().await {
             times.push((chunk.unwrap(), start.elapsed().as_millis()));

@@ -11,7 +11,7 @@ use std::{
 use tokio::io::AsyncRead;
 
 use super::{gzip::GzipReader, thread_reader::ThreadReader};
-use crate::{exit::Failure, printable::printable};
+use crate::{exit::Failure, output::print_error, printable::printable};
 
 /// The longest input that is read into memory as a whole.
 const MAX_BYTES: u64 = 1 << 30;
@@ -70,10 +70,25 @@ impl Input {
 
     fn try_open(&self) -> io::Result<Box<dyn Read + Send>> {
         let Self::File(path) = self else {
+            self.announce_terminal();
             return Ok(Box::new(GzipReader::new(io::stdin())));
         };
         refuse_directory(path)?;
         Ok(Box::new(GzipReader::new(File::open(path)?)))
+    }
+
+    /// Says what the command waits for, if nobody has redirected its input. Otherwise it would appear to hang.
+    fn announce_terminal(&self) {
+        let end = if cfg!(windows) {
+            "Ctrl-Z and Enter"
+        } else {
+            "Ctrl-D"
+        };
+        if self.is_terminal() {
+            print_error(format_args!(
+                "unbraid: waiting for a stream on the terminal; end it with {end}, or name a file, or use a pipe: curl -sN .. | unbraid"
+            ));
+        }
     }
 
     /// Whether the stream is typed or pasted at a terminal. Its keys belong to the stream then.

@@ -1,20 +1,23 @@
-//! The colours of choices.
+//! The styles of choices and of their ends in lines.
 
-use anstyle::{AnsiColor, Style};
-use unbraid::ChoiceIndex;
+use anstyle::{Color, Style};
+use unbraid::{ChoiceEnd, ChoiceIndex};
+
+use crate::{outcome::Notice, palette::Palette};
 
 pub(crate) fn style(choice: ChoiceIndex) -> Style {
-    color(choice).on_default()
+    colored(Palette::detect().choice(choice))
 }
 
-/// The colour of a choice. Neighbours differ, and all six are readable on dark and light backgrounds.
-pub(crate) fn color(choice: ChoiceIndex) -> AnsiColor {
-    match choice.0 % 6 {
-        0 => AnsiColor::Cyan,
-        1 => AnsiColor::Green,
-        2 => AnsiColor::Magenta,
-        3 => AnsiColor::Yellow,
-        4 => AnsiColor::Blue,
-        _ => AnsiColor::Red,
+/// The style of an end: amber for one to notice, red for an error.
+pub(super) fn end_style(end: &ChoiceEnd) -> Style {
+    match Notice::of(end) {
+        Notice::None => Style::new(),
+        Notice::Warning => colored(Palette::detect().warning()).bold(),
+        Notice::Error => colored(Palette::detect().error()).bold(),
     }
+}
+
+fn colored(color: Option<Color>) -> Style {
+    Style::new().fg_color(color)
 }

@@ -6,10 +6,11 @@ use std::{
 };
 
 use unbraid::{ChoiceEnd, ChoiceIndex, StreamError, Timing, Usage, Warning};
+use unicode_width::UnicodeWidthStr;
 
-use super::color::style;
+use super::color::{end_style, style};
 use crate::{
-    outcome::StreamOutcome,
+    outcome::{Notice, StreamOutcome},
     printable::{printable, printable_line},
 };
 
@@ -44,47 +45,71 @@ impl Summary {
         }
     }
 
-    /// Prints one line for each choice, one for the stream, and one for each warning.
+    /// Prints an empty line, one line for each choice, one for the stream, and one for each warning.
     pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut choices: Vec<&ChoiceSummary> = self.choices.iter().collect();
-        choices.sort_by_key(|choice| choice.index);
-        let rows: Vec<[String; 5]> = choices.iter().map(|choice| self.row(choice)).collect();
-        if !rows.is_empty() {
+        if !self.choices.is_empty() {
             writeln!(out)?;
         }
-        for (choice, row) in choices.iter().zip(&rows) {
-            let style = style(choice.index);
-            write!(out, "{style}[{}]{style:#}", choice.index)?;
-            for (column, cell) in row.iter().enumerate() {
-                let width = rows.iter().filter_map(|row| row.get(column));
-                let width = width.map(|cell| cell.chars().count()).max().unwrap_or(0);
-                match column {
-                    0 => write!(out, " {cell:<width$}")?,
-                    _ => write!(out, "  {cell:>width$}")?,
-                }
-            }
-            writeln!(out)?;
-        }
+        self.print_choices(out, end_in_words)?;
         self.print_stream(out)
     }
 
-    fn row(&self, choice: &ChoiceSummary) -> [String; 5] {
+    /// Prints the same without the empty line, and each end as the picture above shows it.
+    pub(super) fn print_marked(&self, out: &mut impl Write) -> io::Result<()> {
+        self.print_choices(out, end_with_mark)?;
+        self.print_stream(out)
+    }
+
+    /// Prints one line for each choice, in columns. A column in which no choice has anything is left out.
+    fn print_choices(&self, out: &mut impl Write, end: fn(&ChoiceEnd) -> String) -> io::Result<()> {
+        let mut choices: Vec<&ChoiceSummary> = self.choices.iter().collect();
+        choices.sort_by_key(|choice| choice.index);
+        let row = |choice: &&ChoiceSummary| self.row(choice, end(&choice.end));
+        let rows: Vec<[String; 5]> = choices.iter().map(row).collect();
+        for (choice, row) in choices.iter().zip(&rows) {
+            let style = style(choice.index);
+            let mut line = format!("{style}[{}]{style:#}", choice.index);
+            for (column, cell) in row.iter().enumerate() {
+                let width = rows.iter().filter_map(|row| row.get(column));
+                let width = width.map(|cell| cell.width()).max().unwrap_or(0);
+                let gap = " ".repeat(width - cell.width());
+                match column {
+                    0 => {
+                        let style = end_style(&choice.end);
+                        line.push_str(&format!(" {style}{cell}{style:#}{gap}"));
+                    }
+                    _ if width == 0 => {}
+                    _ => line.push_str(&format!("  {gap}{cell}")),
+                }
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    fn row(&self, choice: &ChoiceSummary, end: String) -> [String; 5] {
         let usage = &self.usage;
         let is_own = |(index, _): &&(ChoiceIndex, u64)| *index == choice.index;
         let tokens = usage.per_choice.iter().find(is_own).map(|(index, tokens)| {
             let mark = mark(usage.estimated.choices.contains(index));
             format!("{mark}{}", count(*tokens, "token"))
         });
-        let end = match &choice.end {
-            ChoiceEnd::Finished(reason) => format!("finished ({})", printable(reason.as_str())),
-            end => end.as_str().to_owned(),
+        let calls = choice.call_count as u64;
+        let time = |label: &str, time: Option<Duration>| {
+            time.map_or_else(String::new, |time| {
+                format!("{label} {:.2} s", time.as_secs_f64())
+            })
         };
         [
             end,
-            count(choice.call_count as u64, "call"),
-            tokens.unwrap_or_else(|| "- tokens".into()),
-            format!("first delta {}", seconds(choice.timing.first_delta)),
-            seconds(choice.timing.end),
+            if calls == 0 {
+                String::new()
+            } else {
+                count(calls, "call")
+            },
+            tokens.unwrap_or_default(),
+            time("first delta", choice.timing.first_delta),
+            time("end", choice.timing.end),
         ]
     }
 
@@ -130,6 +155,15 @@ fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{s}")
 }
 
-fn seconds(time: Option<Duration>) -> String {
-    time.map_or_else(|| "-".into(), |time| format!("{:.2} s", time.as_secs_f64()))
+/// The end by its name, with the finish reason if there is one.
+fn end_in_words(end: &ChoiceEnd) -> String {
+    match end {
+        ChoiceEnd::Finished(reason) => format!("finished ({})", printable(reason.as_str())),
+        end => end.as_str().to_owned(),
+    }
+}
+
+/// The end as a picture shows it: a tick and the reason, or a cross and the name.
+fn end_with_mark(end: &ChoiceEnd) -> String {
+    format!("{} {}", Notice::mark(end), printable(Notice::name(end)))
 }

@@ -41,20 +41,35 @@ impl Grid {
             .max((row + 1).saturating_sub(self.visible_rows))
     }
 
+    /// The number of rows of panes.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// The visible panes, each with its area.
     pub(super) fn cells(&self, first: usize) -> Vec<(usize, Rect)> {
         let mut cells = Vec::new();
         for row in 0..self.visible_rows {
-            let start = (first + row) * self.columns;
-            let columns = self.panes.saturating_sub(start).min(self.columns);
             let (y, height) = part(self.area.height, row, self.visible_rows);
-            for column in 0..columns {
-                let (x, width) = part(self.area.width, column, columns);
-                let cell = Rect::new(self.area.x + x, self.area.y + y, width, height);
-                cells.push((start + column, cell));
-            }
+            let area = Rect::new(self.area.x, self.area.y + y, self.area.width, height);
+            cells.extend(self.row_cells(first + row, area));
         }
         cells
+    }
+
+    /// The panes of one row, in an area of its own.
+    pub(super) fn row_cells(
+        &self,
+        row: usize,
+        area: Rect,
+    ) -> impl Iterator<Item = (usize, Rect)> + use<> {
+        let start = row * self.columns;
+        let columns = self.panes.saturating_sub(start).min(self.columns);
+        (0..columns).map(move |column| {
+            let (x, width) = part(area.width, column, columns);
+            let cell = Rect::new(area.x + x, area.y, width, area.height);
+            (start + column, cell)
+        })
     }
 }
 

@@ -1,22 +1,25 @@
 //! The pane of one choice: its title, and the part of its text that fits.
 
+mod title;
+
 use std::time::Duration;
 
-use anstyle::AnsiColor;
 use ratatui::{
-    Frame,
+    buffer::Buffer,
     layout::{Alignment, Rect},
-    style::{Color, Modifier, Style},
-    text::{Line, Span},
-    widgets::{Block, Paragraph},
+    style::Modifier,
+    text::Line,
+    widgets::{Block, Borders, Paragraph, Widget},
 };
-use unbraid::{ChoiceIndex, Event};
+use unbraid::{ChoiceEnd, ChoiceIndex, Event};
 
 use super::{
     rate::Rate,
+    strip::NEW,
+    style::{self, DIM},
     text::{Blocks, TextKind, TextPosition},
 };
-use crate::{lines::color, printable::printable};
+use crate::palette::Palette;
 
 /// The visible state of one choice.
 #[derive(Debug)]
@@ -24,9 +27,9 @@ pub(super) struct Pane {
     pub(super) index: ChoiceIndex,
     blocks: Blocks,
     state: State,
-    /// The finish reason, in printable characters.
-    reason: Option<String>,
     pub(super) rate: Rate,
+    /// When the last delta arrived.
+    last_delta: Option<Duration>,
     /// The position of the first visible row, or `None` to follow the end of the text.
     top: Option<TextPosition>,
     /// The number of rows, and the height of the pane, in the last frame.
@@ -35,15 +38,25 @@ pub(super) struct Pane {
 }
 
 /// What a choice is producing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 enum State {
     Waiting,
     Reasoning,
     Writing,
     Refusing,
     Calling,
-    /// The name of its end.
-    Ended(&'static str),
+    Ended(ChoiceEnd),
+}
+
+/// How a pane is drawn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PaneStyle {
+    pub(super) palette: Palette,
+    pub(super) now: Duration,
+    /// The selected pane has a bold border.
+    pub(super) is_selected: bool,
+    /// The only pane has no sides, so that its text can be copied.
+    pub(super) is_only: bool,
 }
 
 /// How far to scroll.
@@ -64,8 +77,8 @@ impl Pane {
             index,
             blocks: Blocks::default(),
             state: State::Waiting,
-            reason: None,
             rate: Rate::default(),
+            last_delta: None,
             top: None,
             rows: 0,
             height: 0,
@@ -83,21 +96,18 @@ impl Pane {
             Event::Reasoning(text) => self.push_text(TextKind::Reasoning, text, now),
             Event::Refusal(text) => self.push_text(TextKind::Refusal, text, now),
             Event::ToolCallStart { name, kind, .. } => {
-                self.state = State::Calling;
                 self.blocks.start_call(name, *kind);
-                self.rate.count(now);
+                self.count(State::Calling, now);
             }
             Event::ToolCallArguments { call_index, text } => {
-                self.state = State::Calling;
                 self.blocks.push_arguments(*call_index, text);
-                self.rate.count(now);
+                self.count(State::Calling, now);
             }
             Event::ToolCallDone { call_index, status } => {
                 self.blocks.end_call(*call_index, *status)
             }
-            Event::Finish(reason) => self.reason = Some(printable(reason)),
             Event::End(end) => {
-                self.state = State::Ended(end.as_str());
+                self.state = State::Ended(end.clone());
                 self.blocks.drop_repeated_function_call();
                 self.rate.stop(now);
             }
@@ -107,13 +117,31 @@ impl Pane {
     }
 
     fn push_text(&mut self, kind: TextKind, text: &str, now: Duration) {
-        self.state = match kind {
+        self.blocks.push(kind, text);
+        let state = match kind {
             TextKind::Content => State::Writing,
             TextKind::Reasoning => State::Reasoning,
             TextKind::Refusal => State::Refusing,
         };
-        self.blocks.push(kind, text);
+        self.count(state, now);
+    }
+
+    fn count(&mut self, state: State, now: Duration) {
+        self.state = state;
+        self.last_delta = Some(now);
         self.rate.count(now);
+    }
+
+    /// Whether a delta has just arrived.
+    pub(super) fn is_active(&self, now: Duration) -> bool {
+        self.last_delta
+            .is_some_and(|last| now.saturating_sub(last) < NEW)
+    }
+
+    /// How many rows the whole text takes in a pane of this width, its border included.
+    pub(super) fn full_height(&mut self, width: u16, is_only: bool) -> usize {
+        let inner = borders(is_only).inner(Rect::new(0, 0, width, 3));
+        self.blocks.wrap(inner.width.max(1).into()).max(1) + 2
     }
 
     pub(super) fn scroll(&mut self, scroll: Scroll) {
@@ -139,67 +167,41 @@ impl Pane {
             .map_or(last, |position| self.blocks.row_of(position).min(last))
     }
 
-    /// Draws the pane into an area. The border of the selected pane is bold.
-    pub(super) fn draw(
-        &mut self,
-        frame: &mut Frame<'_>,
-        area: Rect,
-        selected: bool,
-        now: Duration,
-    ) {
-        let style = Style::new().fg(ratatui_color(self.index));
-        let style = if selected {
-            style.add_modifier(Modifier::BOLD)
+    /// Draws the pane into an area.
+    pub(super) fn draw(&mut self, buffer: &mut Buffer, area: Rect, pane_style: PaneStyle) {
+        let color = style::choice(pane_style.palette, self.index);
+        let border_style = if pane_style.is_selected {
+            color.add_modifier(Modifier::BOLD)
         } else {
-            style
+            color
         };
-        let border = Block::bordered().border_style(style);
+        let border = borders(pane_style.is_only).border_style(border_style);
         let inner = border.inner(area);
         self.height = inner.height.into();
         self.rows = self.blocks.wrap(inner.width.max(1).into());
         let first = self.first_row();
-        let mut border = border.title(Line::styled(self.title(now), style));
-        if self.rows > self.height {
+        let width = inner.width.into();
+        let mut border = border.title(self.title(width, pane_style));
+        if self.rows > self.height && self.height > 0 {
             let last = (first + self.height).min(self.rows);
-            let position = Line::from(Span::raw(format!(" {last}/{} ", self.rows)));
-            border = border.title_bottom(position.alignment(Alignment::Right));
+            let position = format!(" row {last} of {} ", self.rows);
+            if position.len() <= width {
+                border = border.title_bottom(Line::raw(position).alignment(Alignment::Right));
+            }
         }
-        frame.render_widget(border, area);
-        let rows = self.blocks.rows(first, self.height);
-        frame.render_widget(Paragraph::new(rows), inner);
-    }
-
-    /// The index, the state, the finish reason, and the tokens per second.
-    fn title(&self, now: Duration) -> String {
-        let reason = self.reason.as_ref();
-        let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-        let rate = self.rate.per_second(now);
-        let rate = rate.map_or_else(String::new, |rate| format!(" {rate:.0}/s"));
-        format!(" [{}] {}{reason}{rate} ", self.index, self.state.name())
+        if self.blocks.is_cut && width > 50 {
+            border = border.title_bottom(Line::styled(" older text is not kept ", DIM));
+        }
+        border.render(area, buffer);
+        let rows = self.blocks.rows(first, self.height, color);
+        Paragraph::new(rows).render(inner, buffer);
     }
 }
 
-impl State {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Reasoning => "reasoning",
-            Self::Writing => "writing",
-            Self::Refusing => "refusing",
-            Self::Calling => "calling",
-            Self::Ended(end) => end,
-        }
-    }
-}
-
-/// The colour of a choice, the same as in the lines.
-fn ratatui_color(choice: ChoiceIndex) -> Color {
-    match color(choice) {
-        AnsiColor::Green => Color::Green,
-        AnsiColor::Magenta => Color::Magenta,
-        AnsiColor::Yellow => Color::Yellow,
-        AnsiColor::Blue => Color::Blue,
-        AnsiColor::Red => Color::Red,
-        _ => Color::Cyan,
-    }
+fn borders(is_only: bool) -> Block<'static> {
+    Block::new().borders(if is_only {
+        Borders::TOP | Borders::BOTTOM
+    } else {
+        Borders::ALL
+    })
 }

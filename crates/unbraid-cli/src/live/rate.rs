@@ -20,6 +20,11 @@ impl Rate {
         self.first.get_or_insert(now);
     }
 
+    /// When the first delta arrived.
+    pub(super) fn first(&self) -> Option<Duration> {
+        self.first
+    }
+
     /// Stops the clock: no more deltas will arrive.
     pub(super) fn stop(&mut self, now: Duration) {
         self.end.get_or_insert(now);

@@ -1,32 +1,45 @@
-//! The content of the screen: a title, the panes, and a status line. It depends on neither the terminal nor the clock.
+//! The content of the screen: a title, the strip, the panes, and a status line. It depends on neither the terminal nor the
+//! clock.
+
+mod footer;
+mod layout;
+mod picture;
 
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::{
-    Frame,
-    layout::{Constraint, Layout, Rect},
-    style::{Modifier, Style},
-    text::Line,
-};
 use unbraid::{ChoiceIndex, Event, Sequenced};
 
+pub(super) use self::picture::PictureSize;
 use super::{
-    grid::Grid,
+    event_log::EventLog,
     pane::{Pane, Scroll},
     rate::Rate,
+    strip::Strip,
 };
-use crate::printable::printable;
+use crate::{input::Playback, palette::Palette, printable::printable};
 
 /// The visible state of a completion, and the state that keys have changed.
 #[derive(Debug)]
 pub(super) struct View {
     title: String,
+    palette: Palette,
+    /// The clock of a replay, which keys control.
+    playback: Option<Playback>,
+    strip: Strip,
     /// Sorted by the index of the choice.
     panes: Vec<Pane>,
+    /// The events of each pane, in the same order.
+    logs: Vec<EventLog>,
+    event_count: u64,
     selected: usize,
     /// Whether the selected pane fills the screen.
     zoomed: bool,
+    /// Whether raw events are shown: beside the grid, and beside the selected pane while it is zoomed.
+    events_in_grid: bool,
+    events_in_zoom: bool,
+    /// Whether a live stream is not shown further. A replay is stopped at its source.
+    frozen: bool,
     /// The first visible row of the grid.
     first_row: usize,
     /// The number of visible panes in the last frame.
@@ -56,12 +69,20 @@ pub(super) enum KeyAction {
 }
 
 impl View {
-    pub(super) fn new(title: &str, has_keys: bool) -> Self {
+    pub(super) fn new(title: &str, has_keys: bool, palette: Palette) -> Self {
         Self {
             title: printable(title),
+            palette,
+            playback: None,
+            strip: Strip::default(),
             panes: Vec::new(),
+            logs: Vec::new(),
+            event_count: 0,
             selected: 0,
             zoomed: false,
+            events_in_grid: false,
+            events_in_zoom: true,
+            frozen: false,
             first_row: 0,
             visible: 0,
             rate: Rate::default(),
@@ -73,6 +94,36 @@ impl View {
                 KeyUse::Absent
             },
         }
+    }
+
+    /// Lets keys control this replay.
+    pub(super) fn with_playback(mut self, playback: Option<Playback>) -> Self {
+        self.playback = playback;
+        self
+    }
+
+    pub(super) fn set_has_keys(&mut self, has_keys: bool) {
+        if !has_keys {
+            self.keys = KeyUse::Absent;
+        }
+    }
+
+    pub(super) fn choice_count(&self) -> usize {
+        self.panes.len()
+    }
+
+    /// Whether the stream or its display stands still.
+    pub(super) fn is_paused(&self) -> bool {
+        self.frozen || self.playback.as_ref().is_some_and(Playback::is_paused)
+    }
+
+    /// Whether events must not be applied until the user goes on.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    pub(super) fn unfreeze(&mut self) {
+        self.frozen = false;
     }
 
     /// Whether the user has scrolled or selected a pane, and so may still be reading.
@@ -100,7 +151,15 @@ impl View {
         {
             self.rate.count(now);
         }
-        self.pane(index).apply(&event.event, now);
+        self.strip.push(index, &event.event, now);
+        let position = self.position(index);
+        self.event_count += 1;
+        if let Some(log) = self.logs.get_mut(position) {
+            log.push(self.event_count, event);
+        }
+        if let Some(pane) = self.panes.get_mut(position) {
+            pane.apply(&event.event, now);
+        }
     }
 
     /// Ends the stream, with the name of its end.
@@ -110,22 +169,22 @@ impl View {
         self.closed.get_or_insert(end);
     }
 
-    /// Returns the pane of a choice, and inserts it if it is new. The selected choice stays selected.
-    fn pane(&mut self, index: ChoiceIndex) -> &mut Pane {
+    /// Ends the stream at the time of its last event.
+    pub(super) fn close_now(&mut self, end: &'static str) {
+        self.close(end, self.now);
+    }
+
+    /// Returns the position of a choice, and inserts its pane if it is new. The selected choice stays selected.
+    fn position(&mut self, index: ChoiceIndex) -> usize {
         let found = self.panes.binary_search_by_key(&index, |pane| pane.index);
-        let position = match found {
-            Ok(position) => position,
-            Err(position) => {
-                // Before the first key no pane is marked, so the selection stays on the first pane.
-                let moves = position <= self.selected && self.is_used();
-                self.selected += usize::from(moves);
-                self.panes.insert(position, Pane::new(index));
-                position
-            }
-        };
-        self.panes
-            .get_mut(position)
-            .expect("found or inserted above")
+        found.unwrap_or_else(|position| {
+            // Before the first key no pane is marked, so the selection stays on the first pane.
+            let moves = position <= self.selected && self.is_used();
+            self.selected += usize::from(moves);
+            self.panes.insert(position, Pane::new(index));
+            self.logs.insert(position, EventLog::default());
+            position
+        })
     }
 
     /// Handles a key.
@@ -137,16 +196,21 @@ impl View {
         match key.code {
             KeyCode::Char('c') if control => return KeyAction::Quit,
             KeyCode::Char('q') => return KeyAction::Quit,
+            KeyCode::Char(' ') => return self.toggle_pause(),
+            KeyCode::Char('+' | '=') => return self.multiply_speed(2.0),
+            KeyCode::Char('-' | '_') => return self.multiply_speed(0.5),
             KeyCode::Up | KeyCode::Char('k') => self.scroll(Scroll::Up),
             KeyCode::Down | KeyCode::Char('j') => self.scroll(Scroll::Down),
             KeyCode::PageUp => self.scroll(Scroll::PageUp),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(Scroll::PageDown),
+            KeyCode::PageDown => self.scroll(Scroll::PageDown),
             KeyCode::Home => self.scroll(Scroll::Start),
             KeyCode::End => self.scroll(Scroll::End),
             KeyCode::Tab | KeyCode::Right => self.select(1),
             KeyCode::BackTab | KeyCode::Left => self.select(self.panes.len().saturating_sub(1)),
             KeyCode::Enter => self.zoomed = !self.zoomed,
             KeyCode::Esc => self.zoomed = false,
+            KeyCode::Char('e') if self.zoomed => self.events_in_zoom = !self.events_in_zoom,
+            KeyCode::Char('e') => self.events_in_grid = !self.events_in_grid,
             _ => return KeyAction::Ignore,
         }
         self.keys = KeyUse::Used;
@@ -166,73 +230,22 @@ impl View {
         }
     }
 
-    pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
-        let title = u16::from(!self.title.is_empty());
-        let parts = [
-            Constraint::Length(title),
-            Constraint::Min(0),
-            Constraint::Length(1),
-        ];
-        let [top, middle, bottom] = Layout::vertical(parts).areas(frame.area());
-        let bold = Style::new().add_modifier(Modifier::BOLD);
-        frame.render_widget(Line::styled(self.title.as_str(), bold), top);
-        self.draw_choices(frame, middle);
-        self.draw_status(frame, bottom);
-    }
-
-    fn draw_choices(&mut self, frame: &mut Frame<'_>, area: Rect) {
-        let cells = if self.zoomed && !self.panes.is_empty() {
-            vec![(self.selected, area)]
-        } else {
-            let grid = Grid::new(area, self.panes.len());
-            self.first_row = grid.scroll_to(self.first_row, self.selected);
-            grid.cells(self.first_row)
-        };
-        self.visible = cells.len();
-        for (position, cell) in cells {
-            let selected = position == self.selected && self.is_used();
-            if let Some(pane) = self.panes.get_mut(position) {
-                pane.draw(frame, cell, selected, self.now);
-            }
+    fn toggle_pause(&mut self) -> KeyAction {
+        match &self.playback {
+            _ if self.closed.is_some() => return KeyAction::Ignore,
+            Some(playback) => playback.toggle_pause(),
+            None => self.frozen = !self.frozen,
         }
+        KeyAction::Redraw
     }
 
-    fn draw_status(&self, frame: &mut Frame<'_>, area: Rect) {
-        let style = Style::new().add_modifier(Modifier::REVERSED);
-        frame.buffer_mut().set_style(area, style);
-        let help = Line::raw(self.help()).right_aligned();
-        let status = Line::raw(self.status());
-        // If there is no room for both, the status is more important.
-        if status.width() + help.width() < area.width.into() {
-            frame.render_widget(help, area);
+    /// Changes the speed of a replay. A live stream has its own.
+    fn multiply_speed(&self, factor: f64) -> KeyAction {
+        match &self.playback {
+            Some(playback) if self.closed.is_none() => playback.multiply_speed(factor),
+            _ => return KeyAction::Ignore,
         }
-        frame.render_widget(status, area);
-    }
-
-    fn status(&self) -> String {
-        let all = self.panes.len();
-        let open = self.panes.iter().filter(|pane| pane.is_open()).count();
-        let s = if all == 1 { "" } else { "s" };
-        let choices = match self.closed {
-            None => format!(" {open} of {all} choice{s} open"),
-            Some(end) => format!(" {all} choice{s}, stream {end}"),
-        };
-        let visible = match self.visible {
-            visible if visible < all => format!("  {visible} shown"),
-            _ => String::new(),
-        };
-        let rate = self.rate.per_second(self.now);
-        let rate = rate.map_or_else(String::new, |rate| format!("  {rate:.0} tokens/s"));
-        format!("{choices}{visible}{rate}  {:.1} s", self.now.as_secs_f64())
-    }
-
-    fn help(&self) -> &'static str {
-        match self.keys {
-            KeyUse::Absent => "",
-            KeyUse::Unused | KeyUse::Used => {
-                "tab choice  \u{2191}\u{2193} scroll  enter zoom  q quit "
-            }
-        }
+        KeyAction::Redraw
     }
 }
 

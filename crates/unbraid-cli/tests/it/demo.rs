@@ -1,6 +1,11 @@
 //! `unbraid demo`: four answers over a real socket.
 
-use std::io::{BufRead, BufReader, Read};
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Read},
+};
+
+use unbraid_testkit::fixture::workspace_root;
 
 use crate::{pipes, unbraid, watch};
 
@@ -21,11 +26,11 @@ fn four_answers_arrive_over_http() {
         "[3] >   \"day\": \"saturday\"",
         "[3] > find_activities {",
         "[3] >     8",
-        "[0] finished (stop)        0 calls",
-        "[1] finished (stop)        0 calls",
-        "[2] finished (length)      0 calls",
-        "[3] finished (tool_calls)  2 calls",
-        "stream closed  24 prompt  ",
+        "[0] finished (stop)                 ~73 tokens  first delta ",
+        "[1] finished (stop)                 ~93 tokens  first delta ",
+        "[2] finished (length)               ~94 tokens  first delta ",
+        "[3] finished (tool_calls)  2 calls  ~66 tokens  first delta ",
+        "stream closed  24 prompt  326 completion  350 total tokens",
     ] {
         assert!(has(wanted), "{wanted}: {}", run.stdout);
     }
@@ -63,4 +68,46 @@ fn a_closed_output_pipe_ends_the_demo_without_a_message() {
     assert_eq!(errors, "");
     assert_eq!(child.wait().unwrap().code(), Some(0));
     drop(watchdog);
+}
+
+#[test]
+fn the_picture_in_the_readme_is_what_the_demo_draws() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("braid.svg");
+    let run = unbraid(&format!("demo --svg {}", file.display()), b"");
+    assert_eq!(
+        (run.code, run.stdout.as_str(), run.stderr.as_str()),
+        (0, "", "")
+    );
+    let drawn = fs::read_to_string(&file).unwrap();
+    let committed = workspace_root().join("docs/braid.svg");
+    if env::var_os("UNBRAID_BLESS").is_some() {
+        fs::write(&committed, &drawn).unwrap();
+    }
+    let committed = fs::read_to_string(committed).unwrap();
+    assert_eq!(
+        drawn,
+        committed.replace("\r\n", "\n"),
+        "run `unbraid demo --svg docs/braid.svg`"
+    );
+    for text in [
+        "[3]",
+        "\u{2713} length",
+        "in: ",
+        "get_forecast",
+        "tokens/s",
+        "elapsed ",
+    ] {
+        assert!(drawn.contains(text), "{text}");
+    }
+    let missing = unbraid(
+        &format!("demo --svg {}", dir.path().join("no/braid.svg").display()),
+        b"",
+    );
+    assert_eq!(missing.code, 1);
+    assert!(
+        missing.stderr.contains("no/braid.svg") || cfg!(windows),
+        "{}",
+        missing.stderr
+    );
 }

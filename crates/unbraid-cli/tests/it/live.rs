@@ -1,5 +1,8 @@
 //! The live view in a pseudo-terminal, with an emulator that interprets its output.
 
+mod keys;
+mod pictures;
+
 use std::{
     io::Write,
     process::{ChildStdin, Command, Stdio},
@@ -83,7 +86,7 @@ fn each_choice_has_a_column() {
     let screen = stream.terminal.wait_for("Hello from two");
     let row = screen
         .lines()
-        .find(|line| line.contains("Hello from zero"))
+        .rfind(|line| line.contains("Hello from zero"))
         .unwrap();
     let column = |text| row.find(text).unwrap_or_else(|| panic!("{screen}"));
     assert!(
@@ -96,24 +99,28 @@ fn each_choice_has_a_column() {
     stream.terminal.wait_for("one, and on");
     stream.finish(0);
     stream.content(2, " and two");
-    stream.terminal.wait_for("[0] finished (stop)");
+    stream.terminal.wait_for("[0] \u{2713} stop");
     stream.terminal.wait_for("2 of 3 choices open");
     stream.finish(1);
     stream.finish(2);
     let left = stream.done().end();
     check_restored(&left, 0);
-    let lines = "[0] Hello from zero\n[1] Hello from one, and on\n[2] Hello from two and two\n\n[0] finished (stop)";
-    assert!(printed(&left).contains(lines), "{}", printed(&left));
-    assert!(
-        printed(&left).contains("\nstream closed"),
-        "{}",
-        printed(&left)
-    );
+    let printed = printed(&left);
+    // The picture, and one line for each choice. The text is not printed again as lines.
+    for text in [
+        "[0]Hello from zero ",
+        "\u{2502}Hello from zero ",
+        "\n[0] \u{2713} stop  ",
+    ] {
+        assert_eq!(printed.matches(text).count(), 1, "{text}: {printed}");
+    }
+    assert!(!printed.contains("\n[0] Hello"), "{printed}");
+    assert!(printed.contains("\nstream closed"), "{printed}");
 }
 
 #[test]
 fn calls_grow_as_indented_json() {
-    let mut stream = LiveStream::watch(&[], (16, 60));
+    let mut stream = LiveStream::watch(&[], (20, 60));
     stream.call(
         0,
         &json!({ "index": 0, "id": "c", "function": { "name": "forecast", "arguments": "{\"ci" } }),
@@ -134,8 +141,13 @@ fn calls_grow_as_indented_json() {
     stream.terminal.press("q");
     let left = stream.terminal.end();
     check_restored(&left, 3);
-    let lines = "[0] > forecast {\n[0] >   \"city\": \"Oslo\",\n[0] >   \"days\": [\n[0] >     1 (truncated)\n\n[0] cancelled";
-    assert!(printed(&left).contains(lines), "{}", printed(&left));
+    let printed = printed(&left);
+    for text in [
+        "> forecast {\n  \"city\": \"Oslo\",\n  \"days\": [\n    1 (truncated)\n",
+        "\n[0] \u{2717} cancelled  1 call  ",
+    ] {
+        assert!(printed.contains(text), "{text}: {printed}");
+    }
 }
 
 #[test]
@@ -147,13 +159,13 @@ fn resizing_rearranges_the_choices() {
         let contents = screen.contents();
         contents
             .lines()
-            .any(|line| line.contains("[0]") && line.contains("[1]"))
+            .any(|line| line.contains("[0] writing") && line.contains("[1] writing"))
     };
     stream.terminal.wait(side_by_side);
     stream.terminal.resize((24, 40));
     stream
         .terminal
-        .wait(|screen| !side_by_side(screen) && screen.contents().contains("[1]"));
+        .wait(|screen| !side_by_side(screen) && screen.contents().contains("[1] writing"));
     stream.terminal.resize((30, 120));
     stream.terminal.wait(side_by_side);
     stream.terminal.resize((2, 3));
@@ -169,18 +181,18 @@ fn keys_scroll_and_keep_the_view_open() {
     let text: String = (0..50).map(|k| format!("line {k}\n")).collect();
     stream.content(0, &text);
     let screen = stream.terminal.wait_for("line 49");
-    assert!(!screen.contains("line 0"), "{screen}");
+    assert!(!screen.contains("\nline 0"), "{screen}");
     stream.terminal.press("\u{1b}[H");
-    let screen = stream.terminal.wait_for("line 0");
-    assert!(!screen.contains("line 49"), "{screen}");
+    let screen = stream.terminal.wait_for("\nline 0");
+    assert!(!screen.contains("\nline 49"), "{screen}");
     stream.terminal.press("\u{1b}[B");
     stream.terminal.wait(|screen| {
-        !screen.contents().contains("line 0\n") && screen.contents().contains("line 1")
+        !screen.contents().contains("\nline 0\n") && screen.contents().contains("\nline 1")
     });
     stream.content(0, "line 50\n");
-    stream.terminal.wait_for("/51");
+    stream.terminal.wait_for("of 51");
     stream.terminal.press("\u{1b}[F");
-    stream.terminal.wait_for("line 50");
+    stream.terminal.wait_for("\nline 50");
     stream.finish(0);
     let terminal = stream.done();
     // A key was used, so the user may still be reading, and the end of the stream does not close the view.
@@ -244,6 +256,7 @@ fn lines_are_printed_if_the_view_cannot_open() {
     let typed = Terminal::run(UNBRAID, ["watch"], (24, 80));
     typed.press("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"typed\\n\"},\"finish_reason\":\"stop\"}]}\n\n");
     typed.wait_for("[0] typed");
+    typed.wait_for("waiting for a stream on the terminal");
     typed.press("data: [DONE]\n\n\u{4}");
     let typed = typed.end();
     assert_eq!(typed.code, Some(0));
@@ -251,27 +264,16 @@ fn lines_are_printed_if_the_view_cannot_open() {
 }
 
 #[test]
-fn the_demo_is_live() {
-    let args = ["demo", "--speed", "4", "--stay"];
-    let terminal = Terminal::run(UNBRAID, args, (30, 120));
-    let screen = terminal.wait_for("4 choices, stream closed");
-    for text in [
-        "It will rain in Oslo",
-        "> get_forecast {",
-        " tokens/s",
-        "[2] finished (length)",
-    ] {
-        assert!(screen.contains(text), "{text}: {screen}");
+fn a_command_that_reads_from_the_terminal_says_what_it_waits_for() {
+    for command in ["collect", "events", "watch"] {
+        let terminal = Terminal::run(UNBRAID, [command], (24, 80));
+        terminal.wait_for("unbraid: waiting for a stream on the terminal; end it with Ctrl-D");
+        terminal.press("\u{4}");
+        assert_eq!(terminal.end().code, Some(1), "{command}");
+        let path = workspace_root().join("tests/fixtures/openai_chat/openai-m04-refusal.sse");
+        let from_file = Terminal::run(UNBRAID, [command, path.to_str().unwrap()], (24, 80));
+        assert!(!from_file.end().written.contains("waiting for"));
     }
-    terminal.press("q");
-    let left = terminal.end();
-    check_restored(&left, 0);
-    assert!(
-        printed(&left).contains("[3] > find_activities {\n[3] >   \"city\": \"Oslo\",\n"),
-        "{}",
-        printed(&left)
-    );
-    assert!(printed(&left).contains("[2] finished (length)"));
 }
 
 /// A process in its own session has no controlling terminal to read keys from, although it can write to this one.
@@ -287,10 +289,9 @@ fn without_keys_the_view_works_and_closes_by_itself() {
     assert!(!screen.contains("q quit"), "{screen}");
     stream.terminal.resize((12, 100));
     stream.terminal.wait(|screen| {
-        screen
-            .contents()
-            .lines()
-            .any(|line| line.ends_with("──┐") && line.chars().count() == 100)
+        let contents = screen.contents();
+        let is_rule = |line: &str| line.ends_with("──") && line.chars().count() == 100;
+        contents.lines().any(is_rule)
     });
     stream.finish(0);
     check_restored(&stream.done().end(), 0);

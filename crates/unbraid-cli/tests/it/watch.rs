@@ -9,7 +9,13 @@ use crate::{Run, TIMEOUT, UNBRAID, unbraid};
 /// Runs `unbraid <args>` with an input and these variables. All other variables for colours are unset.
 pub(crate) fn run(args: &str, stdin: &[u8], variables: &[(&str, &str)]) -> Run {
     let mut command = assert_cmd::Command::new(UNBRAID);
-    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+    for variable in [
+        "NO_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "TERM",
+        "COLORTERM",
+    ] {
         command.env_remove(variable);
     }
     command
@@ -253,7 +259,7 @@ fn colours_are_used_on_terminals_and_when_forced() {
     assert!(!has_colours(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
     let run = run("watch", stream.as_bytes(), &[("CLICOLOR_FORCE", "1")]);
     assert!(
-        run.stdout.contains("\u{1b}[36m[0] a\u{1b}[0m\n"),
+        run.stdout.contains("\u{1b}[94m[0] a\u{1b}[0m\n"),
         "{:?}",
         run.stdout
     );
@@ -274,7 +280,7 @@ fn a_model_cannot_control_the_terminal() {
         let run = run("watch", stream.as_bytes(), &[("CLICOLOR_FORCE", force)]);
         let text = run
             .stdout
-            .replace("\u{1b}[36m", "")
+            .replace("\u{1b}[94m", "")
             .replace("\u{1b}[1m", "")
             .replace("\u{1b}[0m", "");
         let is_printable = |c: char| !c.is_control() || c == '\n' || c == '\t';
@@ -286,4 +292,41 @@ fn a_model_cannot_control_the_terminal() {
         assert!(text.contains("[0] > f\\u{1b}[m {}\n"), "{text:?}");
         assert!(text.contains("finished (\\u{1b}]0;x\\u{7})"), "{text:?}");
     }
+}
+
+#[test]
+fn a_picture_of_a_stream_is_written_as_svg() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("picture.svg");
+    let stream = format!(
+        "{}{}{}data: [DONE]\n\n",
+        delta(0, "a <b> & \u{1b}[2J\u{ffff}"),
+        delta(1, "\u{96e8}"),
+        finish(0),
+    );
+    let run = unbraid(
+        &format!("watch --svg {}", file.display()),
+        stream.as_bytes(),
+    );
+    assert_eq!((run.code, run.stdout.as_str()), (3, ""));
+    assert!(
+        run.stderr.contains("did not finish: choice 1"),
+        "{}",
+        run.stderr
+    );
+    let svg = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"),
+        "{svg}"
+    );
+    assert!(svg.contains("&lt;b&gt; &amp; \\u{1b}[2J\u{fffd}"), "{svg}");
+    assert!(
+        svg.contains("\u{2713} stop") && svg.contains("\u{2717} done_without_finish"),
+        "{svg}"
+    );
+    assert!(!svg.contains(|c: char| c.is_control() && c != '\n'));
+    let nothing = dir.path().join("nothing.svg");
+    let run = unbraid(&format!("watch --svg {}", nothing.display()), b"");
+    assert_eq!(run.code, 1);
+    assert!(!nothing.exists());
 }

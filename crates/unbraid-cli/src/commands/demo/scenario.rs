@@ -14,13 +14,19 @@ pub(super) const CHOICES: u32 = 4;
 pub(super) const QUESTION: &str =
     "It will rain in Oslo on Saturday. How do we spend the day with two children?";
 
-/// The longest answer that the request allows. One answer is longer, and ends with `length`.
-const MAX_TOKENS: usize = 80;
+/// The longest answer that the request allows, in tokens. One answer is longer, and ends with `length`.
+const MAX_TOKENS: u64 = 94;
+
+/// The same length in words, which are the deltas of a text.
+const MAX_WORDS: usize = 80;
 
 /// The lowest speed of the demo. Below it, the pauses would come near the client's timeouts.
 pub(super) const MIN_SPEED: f64 = 0.1;
 
-const PROMPT_TOKENS: usize = 24;
+const PROMPT_TOKENS: u64 = 24;
+
+/// The tokens of all answers, as the command counts them, so that its figures for the choices add up to this one.
+const COMPLETION_TOKENS: u64 = 326;
 
 /// The request that an application would send.
 pub(super) fn request() -> Value {
@@ -52,11 +58,10 @@ pub(super) fn events() -> Vec<TimedEvent> {
     let mut chunks: Vec<(u64, Value)> = ANSWERS.iter().flat_map(Answer::chunks).collect();
     chunks.sort_by_key(|(millis, _)| *millis);
     let last = chunks.last().map_or(0, |(millis, _)| *millis);
-    let tokens: usize = ANSWERS.iter().map(Answer::tokens).sum();
     let usage = json!({
         "prompt_tokens": PROMPT_TOKENS,
-        "completion_tokens": tokens,
-        "total_tokens": PROMPT_TOKENS + tokens,
+        "completion_tokens": COMPLETION_TOKENS,
+        "total_tokens": PROMPT_TOKENS + COMPLETION_TOKENS,
     });
     chunks.push((last + 20, chunk(&json!([]), &usage)));
     let mut events: Vec<TimedEvent> = chunks
@@ -93,10 +98,10 @@ struct Call {
 }
 
 impl Answer {
-    /// The deltas between the role and the finish reason, one for each token.
+    /// The deltas between the role and the finish reason.
     fn deltas(&self) -> Vec<Value> {
         let mut deltas: Vec<Value> = words(self.text)
-            .take(MAX_TOKENS)
+            .take(MAX_WORDS)
             .map(|word| json!({ "content": word }))
             .collect();
         for (index, call) in self.calls.iter().enumerate() {
@@ -118,12 +123,8 @@ impl Answer {
         deltas
     }
 
-    fn tokens(&self) -> usize {
-        self.deltas().len()
-    }
-
     fn finish_reason(&self) -> &'static str {
-        if words(self.text).count() > MAX_TOKENS {
+        if words(self.text).count() > MAX_WORDS {
             "length"
         } else if self.calls.is_empty() {
             "stop"
@@ -210,7 +211,7 @@ A plan that needs no umbrella:
 3. Afternoon: the big library by the harbour. A whole floor is theirs, and you may read the paper.
 4. Evening: the swimming pool, where they get wet by their own choice.
 
-Pack dry socks anyway.",
+Pack dry socks.",
         calls: &[],
     },
     Answer {

@@ -5,6 +5,7 @@ use std::{env, thread};
 use unbraid_testkit::terminal::Terminal;
 
 use super::{Screen, View};
+use crate::palette::Palette;
 
 /// Runs one of the ignored tests below in a pseudo-terminal, and checks the message after the view.
 #[track_caller]
@@ -38,7 +39,9 @@ fn a_panic_on_another_thread_restores_the_terminal_too() {
 fn panics_while_drawing() {
     let mut screen = Screen::enter().unwrap();
     assert!(screen.keys.is_some());
-    screen.draw(&mut View::new("a title", true)).unwrap();
+    screen
+        .draw(&mut View::new("a title", true, Palette::None))
+        .unwrap();
     panic!("while drawing");
 }
 
@@ -46,7 +49,7 @@ fn panics_while_drawing() {
 #[ignore = "run by the tests above"]
 fn panics_on_another_thread() {
     let mut screen = Screen::enter().unwrap();
-    let mut view = View::new("a title", true);
+    let mut view = View::new("a title", true, Palette::None);
     screen.draw(&mut view).unwrap();
     let panicking = thread::spawn(|| panic!("on another thread"));
     assert!(panicking.join().is_err());

@@ -12,7 +12,8 @@ use unbraid::{
 };
 use unbraid_testkit::fixture::Fixture;
 
-use super::{KeyAction, View};
+use super::{KeyAction, PictureSize, View};
+use crate::{input::Playback, palette::Palette};
 
 /// A view in a terminal that is only a buffer.
 struct TestView {
@@ -24,7 +25,7 @@ struct TestView {
 impl TestView {
     fn new(width: u16, height: u16) -> Self {
         Self {
-            view: View::new("", true),
+            view: View::new("", true, Palette::Ansi256),
             terminal: Terminal::new(TestBackend::new(width, height)).unwrap(),
             now: Duration::ZERO,
         }
@@ -134,51 +135,60 @@ fn choices_are_side_by_side_sorted_by_index() {
     test.push_text(0, "zero").apply(0, Event::Finish("stop"));
     test.apply(0, Event::End(ChoiceEnd::Finished(FinishReason::Stop)));
     test.check(&[
-        "┌ [0] finished (stop) ───────┐┌ [1] writing ───────────────┐",
+        "┌ [0] ✓ stop ────────────────┐┌ [1] writing ───────────────┐",
         "│zero                        ││one two three four five six │",
         "│                            ││seven eight                 │",
         "│                            ││                            │",
         "└────────────────────────────┘└────────────────────────────┘",
-        " 1 of 2 choices open  5 tokens/s  0.2 s",
+        " 1 of 2 choices open  5 tokens/s  elapsed 0.2 s      q quit",
     ]);
 }
 
 #[test]
 fn the_title_is_at_the_top_and_help_is_shown_if_there_is_room() {
-    let mut test = TestView::new(100, 5);
+    let mut test = TestView::new(100, 7);
     test.view.title = "A question".into();
     test.push_text(0, "x");
     let screen = test.screen();
-    assert_eq!(screen[0], "A question");
+    assert_eq!(screen[0], "A question", "{screen:?}");
     assert!(
-        screen[4].starts_with(" 1 of 1 choice open  0.1 s"),
+        screen[6].starts_with(" 1 of 1 choice open  elapsed 0.1 s"),
         "{screen:?}"
     );
-    assert!(screen[4].ends_with("q quit"), "{screen:?}");
+    assert!(
+        screen[6].ends_with("tab choice  ↑↓ scroll  enter zoom  q quit"),
+        "{screen:?}"
+    );
 }
 
 #[test]
 fn a_narrow_terminal_shows_a_grid_and_a_small_one_scrolls_it() {
-    let mut test = TestView::new(60, 15);
+    let mut test = TestView::new(60, 20);
     for choice in 0..6 {
         test.push_text(choice, "x");
     }
-    test.contains("[0]")
-        .contains("[3]")
-        .lacks("[4]")
+    test.contains("[0] writing")
+        .contains("[3] writing")
+        .lacks("[4] writing")
         .contains("  4 shown");
     for _ in 0..5 {
         test.press(KeyCode::Tab);
     }
     // The first key only shows which choice is selected.
-    test.contains("[5]").contains("[2]").lacks("[0]");
-    test.press(KeyCode::Tab).press(KeyCode::Tab).contains("[0]");
-    test.press(KeyCode::BackTab).contains("[5]");
-    test.press(KeyCode::Enter).contains("[5]").lacks("[4]");
-    test.press(KeyCode::Esc).contains("[4]");
-    test.resize(200, 15)
-        .contains("[0]")
-        .contains("[5]")
+    test.contains("[5] writing")
+        .contains("[2] writing")
+        .lacks("[0] writing");
+    test.press(KeyCode::Tab)
+        .press(KeyCode::Tab)
+        .contains("[0] writing");
+    test.press(KeyCode::BackTab).contains("[5] writing");
+    test.press(KeyCode::Enter)
+        .contains("[5] writing")
+        .lacks("[4] writing");
+    test.press(KeyCode::Esc).contains("[4] writing");
+    test.resize(200, 20)
+        .contains("[0] writing")
+        .contains("[5] writing")
         .lacks("shown");
 }
 
@@ -187,14 +197,14 @@ fn reasoning_is_dimmed_and_a_refusal_is_marked() {
     let mut test = TestView::new(40, 8);
     test.apply(0, Event::Reasoning("hm")).push_text(0, "Zo");
     test.apply(0, Event::Refusal("No."));
-    test.contains("│~ hm")
-        .contains("│Zo")
-        .contains("│! No.")
+    test.contains("~ hm")
+        .contains("\nZo")
+        .contains("\n! No.")
         .contains("[0] refusing");
     assert_eq!(test.style("h").0, Modifier::DIM);
     assert_eq!(test.style("Z").0, Modifier::empty());
     assert_eq!(test.style("N").0, Modifier::BOLD);
-    assert_eq!(test.style("┌").1, Color::Cyan);
+    assert_eq!(test.style("─").1, Color::Indexed(33));
 }
 
 #[test]
@@ -212,35 +222,37 @@ fn parallel_calls_grow_at_the_same_time() {
         },
     );
     test.check(&[
-        "┌ [0] calling 17/s ────────────────────┐",
-        "│Let me look.                          │",
-        "│> forecast {                          │",
-        "│  \"city\": \"Oslo\"                      │",
-        "│}                                     │",
-        "│> tides {                             │",
-        "│  \"days\": [                           │",
-        "│    1,                                │",
-        "│    2                                 │",
-        "│                                      │",
-        "│                                      │",
-        "│                                      │",
-        "└──────────────────────────────────────┘",
-        " 1 of 1 choice open  17 tokens/s  0.3 s",
+        "[0]{\"days\":[1,2 [0]lo\"}",
+        "── in: 6 deltas  out: 1 choice ▼────────",
+        " [0] calling  17 tokens/s ──────────────",
+        "Let me look.",
+        "> forecast {",
+        "  \"city\": \"Oslo\"",
+        "}",
+        "> tides {",
+        "  \"days\": [",
+        "    1,",
+        "    2",
+        "────────────────────────────────────────",
+        " 1 of 1 choice open  elapsed 0.3 s",
+        " tab choice  enter zoom  q quit",
     ]);
+    // A string is in the colour of the choice.
+    assert_eq!(test.style("O"), (Modifier::empty(), Color::Indexed(33)));
     assert_eq!(test.style("f").0, Modifier::BOLD, "the name");
     let (call_index, status) = (CallIndex(1), CallStatus::Truncated);
     test.apply(0, Event::ToolCallDone { call_index, status });
-    test.contains("│    2 (truncated)");
+    test.contains("    2 (truncated)");
 }
 
 #[test]
 fn arguments_that_are_not_json_are_shown_unchanged() {
     let mut test = TestView::new(40, 8);
     test.start_call(0, 0, "f", "{\"a\":1,")
-        .contains("│  \"a\": 1,");
+        .contains("\n  \"a\": 1,");
     let (call_index, text) = (CallIndex(0), "oops}");
     test.apply(0, Event::ToolCallArguments { call_index, text });
-    test.contains("│> f {\"a\":1,oops}").lacks("│  \"a\"");
+    test.contains("\n> f {\"a\":1,oops}").lacks("  \"a\"");
 }
 
 #[test]
@@ -267,12 +279,12 @@ fn the_pane_follows_the_end_until_the_user_scrolls() {
     let mut test = TestView::new(30, 7);
     test.push_text(0, &numbered(20))
         .contains("line 19")
-        .contains(" 20/20 ");
+        .contains(" row 20 of 20");
     test.push_text(0, "line 20\n").contains("line 20");
     test.press(KeyCode::Up)
         .contains("line 19")
         .lacks("line 20")
-        .contains(" 20/21 ");
+        .contains(" row 20 of 21");
     test.push_text(0, "line 21\n")
         .contains("line 19")
         .lacks("line 20");
@@ -309,13 +321,13 @@ fn resizing_keeps_the_scroll_position() {
         test.press(KeyCode::Down).screen();
     }
     let first = test.screen()[1].clone();
-    assert!(first.starts_with("│4 some words"), "{first}");
-    assert!(test.resize(60, 9).screen()[1].starts_with("│4 some words"));
-    assert!(test.resize(20, 5).screen()[1].starts_with("│4 some words"));
+    assert!(first.starts_with("4 some words"), "{first}");
+    assert!(test.resize(60, 9).screen()[1].starts_with("4 some words"));
+    assert!(test.resize(20, 5).screen()[1].starts_with("4 some words"));
     test.resize(1, 1).screen();
     test.resize(300, 100)
-        .contains("│0 some words")
-        .contains("│39 some words");
+        .contains("\n0 some words")
+        .contains("\n39 some words");
 }
 
 #[test]
@@ -331,16 +343,17 @@ fn a_new_choice_before_the_selected_one_keeps_the_selection() {
 
 #[test]
 fn control_characters_are_escaped() {
-    let mut test = TestView::new(70, 9);
+    let mut test = TestView::new(90, 24);
     test.push_text(0, "a\u{1b}[2Jb\u{9b}\u{202e}");
     test.start_call(0, 0, "f\u{1b}[m\n", "{\"\u{1b}\":1}");
-    test.apply(0, Event::Finish("\u{1b}]0;x\u{7}"));
-    test.view.title = View::new("\u{1b}[m", true).title;
+    let reason = FinishReason::from("\u{1b}]0;x\u{7}");
+    test.apply(0, Event::End(ChoiceEnd::Finished(reason)));
+    test.view.title = View::new("\u{1b}[m", true, Palette::None).title;
     for row in test.screen() {
         assert!(!row.contains(char::is_control), "{row:?}");
     }
     test.contains("a\\u{1b}[2Jb\\u{9b}\\u{202e}")
-        .contains("(\\u{1b}]0;x\\u{7})");
+        .contains("✓ \\u{1b}]0;x\\u{7}");
 }
 
 #[test]
@@ -350,13 +363,13 @@ fn the_end_of_the_stream_stops_the_clock() {
     test.apply(0, Event::End(ChoiceEnd::Interrupted));
     test.view.close("closed", Duration::from_millis(600));
     test.view.tick(Duration::from_secs(9));
-    test.contains(" 1 choice, stream closed  3 tokens/s  0.6 s")
-        .contains("[0] interrupted 13/s");
+    test.contains(" 1 choice, stream closed  3 tokens/s  elapsed 0.6 s")
+        .contains("[0] ✗ interrupted  13 tokens/s");
 }
 
 #[test]
 fn q_and_ctrl_c_quit_and_other_letters_are_ignored() {
-    let mut view = View::new("", true);
+    let mut view = View::new("", true, Palette::Ansi256);
     let key = |code, modifiers| KeyEvent::new(code, modifiers);
     assert_eq!(
         view.press(key(KeyCode::Char('x'), KeyModifiers::NONE)),
@@ -404,4 +417,86 @@ fn every_fixture_is_drawn_at_any_time_and_size() {
             }
         }
     }
+}
+
+#[test]
+fn space_freezes_a_live_stream_and_pauses_a_replay() {
+    let key = |code| KeyEvent::new(KeyCode::Char(code), KeyModifiers::NONE);
+    let mut live = View::new("", true, Palette::None);
+    assert_eq!(
+        live.press(key('+')),
+        KeyAction::Ignore,
+        "a live stream has its own speed"
+    );
+    assert_eq!(live.press(key(' ')), KeyAction::Redraw);
+    assert!(live.is_paused() && live.is_frozen());
+    live.press(key(' '));
+    assert!(!live.is_paused());
+    live.close("closed", Duration::ZERO);
+    assert_eq!(
+        live.press(key(' ')),
+        KeyAction::Ignore,
+        "there is nothing to pause"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_control_a_replay() {
+    let key = |code| KeyEvent::new(KeyCode::Char(code), KeyModifiers::NONE);
+    let playback = Playback::new(1.0);
+    let mut view = View::new("", true, Palette::None).with_playback(Some(playback.clone()));
+    view.press(key('+'));
+    view.press(key('='));
+    view.press(key('-'));
+    assert_eq!(playback.speed(), 2.0);
+    view.press(key(' '));
+    assert!(playback.is_paused() && view.is_paused() && !view.is_frozen());
+    assert!(!view.is_used(), "nobody has begun to read");
+}
+
+#[test]
+fn a_picture_fits_or_shows_the_whole_text() {
+    let mut test = TestView::new(80, 24);
+    let size = |height| PictureSize {
+        width: 60,
+        height,
+        strip: 2,
+        is_framed: false,
+    };
+    assert!(
+        test.view.picture(size(None)).is_none(),
+        "no choice, no picture"
+    );
+    test.push_text(0, &numbered(50));
+    test.push_text(1, "short");
+    let whole = test.view.picture(size(None)).unwrap();
+    assert_eq!(whole.area.height, 1 + 1 + 50 + 2);
+    let fitting = test.view.picture(size(Some(20))).unwrap();
+    assert_eq!(fitting.area.height, 20);
+    let large = test.view.picture(size(Some(90))).unwrap();
+    assert_eq!(large.area.height, whole.area.height, "no empty rows");
+    for choice in 2..64 {
+        test.push_text(choice, "x");
+    }
+    // Panes without a row of text are of no use.
+    assert!(test.view.picture(size(Some(10))).unwrap().area.height > 60);
+    for width in 1..40 {
+        test.view.picture(PictureSize {
+            width,
+            ..size(Some(5))
+        });
+    }
+}
+
+#[test]
+fn raw_events_are_shown_on_request() {
+    let mut test = TestView::new(130, 30);
+    test.push_text(0, "zero").push_text(1, "one");
+    test.lacks("raw events ─").press(KeyCode::Char('e'));
+    test.contains("raw events ─").contains("\"choice\":1,");
+    test.resize(60, 30).contains("\"choice\":1,");
+    test.press(KeyCode::Enter).lacks("\"choice\":1,");
+    test.contains("raw events of this").contains("zero");
+    test.press(KeyCode::Char('e')).lacks("raw events of this");
+    test.resize(20, 5).screen();
 }

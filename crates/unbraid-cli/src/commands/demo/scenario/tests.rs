@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use unbraid_core::{CallStatus, ChoiceOutcome, Config, Demux};
+use unbraid::tokens::Counter;
+use unbraid_core::{CallStatus, ChoiceOutcome, Config, Demux, Prompt};
 
-use super::{ANSWERS, MAX_TOKENS, MIN_SPEED, events, words};
+use super::{ANSWERS, MAX_TOKENS, MIN_SPEED, PROMPT_TOKENS, events, words};
 use crate::commands::demo::client::TIMEOUT;
 
 /// Reads the scenario strictly, and returns the outcomes in order of appearance.
@@ -64,14 +65,22 @@ fn texts_and_calls_arrive_complete() {
 }
 
 #[test]
-fn the_usage_matches_the_deltas() {
+fn the_counts_of_the_choices_add_up_to_the_usage() {
     let (demux, _) = read();
-    let usage = demux.usage();
-    let event_count = events().len() as u64;
-    // The other events are a role and a finish reason for each choice, the usage, and `[DONE]`.
-    assert_eq!(usage.completion_tokens, Some(event_count - 2 * 4 - 2));
-    assert!(ANSWERS.iter().all(|answer| answer.tokens() <= MAX_TOKENS));
-    assert!(usage.total_tokens > usage.completion_tokens);
+    let prompt = Prompt::default();
+    let counter = Counter::for_response(demux.metadata(), &prompt);
+    let usage = demux.estimated_usage(&prompt, &counter);
+    let sum: u64 = usage.per_choice.iter().map(|(_, tokens)| tokens).sum();
+    assert_eq!(usage.completion_tokens, Some(sum), "{:?}", usage.per_choice);
+    assert_eq!(usage.total_tokens, Some(PROMPT_TOKENS + sum));
+    assert_eq!(
+        usage.counted, None,
+        "the server reports no less than arrives"
+    );
+    for (choice, tokens) in usage.per_choice {
+        // The cut answer is as long as the request allows, and all others are shorter.
+        assert_eq!(tokens >= MAX_TOKENS, choice.0 == 2, "{choice}: {tokens}");
+    }
 }
 
 #[test]
