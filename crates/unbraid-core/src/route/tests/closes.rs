@@ -4,6 +4,7 @@ use crate::{
     BodyFormat, ChoiceEnd, ChoiceIndex, CompletionKind, Config, Position, Sequenced, StreamError,
     Text, Update,
     route::{ChoiceSink, Router},
+    text_delta::Delta,
 };
 
 /// Records the ends of choices.
@@ -12,11 +13,12 @@ struct Ends(Vec<ChoiceEnd>);
 
 impl ChoiceSink for Ends {
     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _kind: CompletionKind) {}
-    fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+    fn delta(&mut self, _slot: usize, _delta: Delta<'_>, _position: Position) {}
     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
     fn finish(&mut self, _slot: usize, end: ChoiceEnd, _position: Position) {
         self.0.push(end);
     }
+    fn finish_with_reason(&mut self, _slot: usize, _position: Position) {}
     fn finish_with_error(&mut self, _slot: usize, end: ChoiceEnd, _position: Position) {
         self.0.push(end);
     }
