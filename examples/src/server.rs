@@ -1,6 +1,6 @@
 //! A server on the loopback interface for the examples that send a request.
 
-use std::{convert::Infallible, io, net::Ipv4Addr};
+use std::{io, net::Ipv4Addr};
 
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -13,6 +13,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::body;
@@ -23,28 +24,41 @@ use crate::body;
 ///
 /// Returns an error if the server cannot bind a port.
 pub async fn serve(recorded: &'static str) -> io::Result<String> {
+    serve_each(move |_| recorded).await
+}
+
+/// Starts the same server, which chooses the recorded answer by the body of the request.
+///
+/// # Errors
+///
+/// Returns an error if the server cannot bind a port.
+pub async fn serve_each(
+    choose: impl Fn(&Value) -> &'static str + Clone + Send + Sync + 'static,
+) -> io::Result<String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let base_url = format!("http://{}/v1", listener.local_addr()?);
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            tokio::spawn(connection(socket, recorded));
+            tokio::spawn(connection(socket, choose.clone()));
         }
     });
     Ok(base_url)
 }
 
-async fn connection(socket: TcpStream, recorded: &'static str) {
-    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, recorded)));
+async fn connection(socket: TcpStream, choose: impl Fn(&Value) -> &'static str + Send + Sync) {
+    let service = service_fn(async |request: Request<Incoming>| {
+        let has_key = request.headers().contains_key(AUTHORIZATION);
+        let sent = request.into_body().collect().await?.to_bytes();
+        let sent = serde_json::from_slice(&sent).unwrap_or_default();
+        Ok::<_, hyper::Error>(answer(has_key, choose(&sent)))
+    });
     let serving = http1::Builder::new().serve_connection(TokioIo::new(socket), service);
     // A client may close its connection at any time.
     let _closed: hyper::Result<()> = serving.await;
 }
 
-fn answer(
-    request: &Request<Incoming>,
-    recorded: &'static str,
-) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
-    let (status, kind, body) = if request.headers().contains_key(AUTHORIZATION) {
+fn answer(has_key: bool, recorded: &'static str) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
+    let (status, kind, body) = if has_key {
         let frames = body(recorded).map_ok(|read| Frame::data(Bytes::from_static(read)));
         let body = UnsyncBoxBody::new(StreamBody::new(frames));
         (StatusCode::OK, "text/event-stream", body)
