@@ -4,7 +4,7 @@ mod server;
 
 use std::{io, time::Duration};
 
-pub use server::{serve, serve_turns};
+pub use server::{serve, serve_each, serve_turns};
 
 use futures::{Stream, StreamExt, stream};
 
@@ -34,6 +34,12 @@ pub const RACE: [&str; 2] = [
     include_str!("../streams/race_calls.sse"),
     include_str!("../streams/race_answer.sse"),
 ];
+
+/// Three answers (`n=3`), each an event as a JSON object. Choice 1 is cut at the token limit.
+pub const EVENTS: &str = include_str!("../streams/events.sse");
+
+/// The answer of choice 1 of [`EVENTS`] (`n=1`), complete.
+pub const EVENT: &str = include_str!("../streams/event.sse");
 
 /// The time between two reads.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -78,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_reads_add_up_to_the_recording() {
-        for recorded in [HAIKUS, ANSWER, WEATHER, SNAIL, SUM] {
+        for recorded in [HAIKUS, ANSWER, WEATHER, SNAIL, SUM, EVENTS, EVENT] {
             assert_eq!(
                 reads(recorded).collect::<Vec<_>>().concat(),
                 recorded.as_bytes()

@@ -156,6 +156,11 @@ fn majority() {
 }
 
 #[test]
+fn retry_truncated() {
+    check("retry_truncated");
+}
+
+#[test]
 fn every_example_is_short_and_has_a_test() {
     let tests = fs::read_to_string(package().join("tests/outputs.rs")).expect("this file");
     for entry in fs::read_dir(package()).expect("the package can be listed") {
