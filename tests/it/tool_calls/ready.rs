@@ -65,7 +65,7 @@ fn a_cursor_that_is_polled_after_each_byte_ends_as_one_that_comes_late() {
             }
         };
         for byte in bytewise(&fixture.bytes) {
-            demux.feed(&byte);
+            demux.feed(byte);
             if byte == b"\n" {
                 poll(&demux);
             }
