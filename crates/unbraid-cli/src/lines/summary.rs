@@ -76,10 +76,16 @@ impl Summary {
                 match column {
                     0 => {
                         let style = end_style(&choice.end);
-                        line.push_str(&format!(" {style}{cell}{style:#}{gap}"));
+                        line.extend([
+                            " ",
+                            &style.render().to_string(),
+                            cell,
+                            &style.render_reset().to_string(),
+                            &gap,
+                        ]);
                     }
                     _ if width == 0 => {}
-                    _ => line.push_str(&format!("  {gap}{cell}")),
+                    _ => line.extend(["  ", &gap, cell]),
                 }
             }
             writeln!(out, "{}", line.trim_end())?;

@@ -89,5 +89,5 @@ fn style(run: &Run) -> AnsiStyle {
 /// The first sixteen have shorter sequences, which every terminal knows.
 fn color_of(index: u8) -> anstyle::Color {
     let color = Ansi256Color(index);
-    color.into_ansi().map_or(color.into(), Into::into)
+    color.into_ansi().map_or_else(|| color.into(), Into::into)
 }

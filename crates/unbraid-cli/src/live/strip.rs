@@ -9,7 +9,7 @@ use ratatui::{
     text::{Line, Span},
     widgets::Widget,
 };
-use unbraid::{ChoiceIndex, Event};
+use unbraid::{ChoiceIndex, Event, Position, Sequenced};
 use unicode_width::UnicodeWidthStr;
 
 use super::{fit::shorten, style};
@@ -24,6 +24,9 @@ const MAX_WIDTH: usize = 40;
 
 /// How long a delta counts as new.
 pub(super) const NEW: Duration = Duration::from_millis(250);
+
+/// How late an event may be applied after a later one of another choice.
+const RACE: Duration = Duration::from_millis(20);
 
 /// The first and the last deltas of a stream.
 #[derive(Debug, Default)]
@@ -40,6 +43,7 @@ pub(super) struct Strip {
 
 #[derive(Debug, Clone)]
 struct Delta {
+    position: Position,
     choice: ChoiceIndex,
     text: String,
     kind: Kind,
@@ -57,8 +61,9 @@ enum Kind {
 
 impl Strip {
     /// Adds the delta of an event, if it has one. Ends are shown too, but do not count as deltas.
-    pub(super) fn push(&mut self, choice: ChoiceIndex, event: &Event, arrived: Duration) {
-        let (kind, text) = match event {
+    pub(super) fn push(&mut self, event: &Sequenced, arrived: Duration) {
+        let Some(choice) = event.choice else { return };
+        let (kind, text) = match &event.event {
             Event::Content(text) => (Kind::Content, visible(text)),
             Event::Reasoning(text) => (Kind::Reasoning, visible(text)),
             Event::Refusal(text) => (Kind::Refusal, visible(text)),
@@ -71,6 +76,7 @@ impl Strip {
             _ => return,
         };
         let delta = Delta {
+            position: event.position,
             choice,
             text: shorten(&text, MAX_WIDTH),
             kind,
@@ -79,10 +85,17 @@ impl Strip {
         if !matches!(kind, Kind::End(_)) {
             self.count += 1;
         }
+        // The logs of the choices are read one after the other, so an event may come shortly after a later one of another choice.
+        // Only just now: the positions of two sources, as in a fan-out, cannot be compared.
+        let is_later = |other: &&Delta| {
+            other.position > delta.position && arrived.saturating_sub(other.arrived) < RACE
+        };
         if self.head.len() < HEAD {
-            self.head.push(delta.clone());
+            let later = self.head.iter().rev().take_while(is_later).count();
+            self.head.insert(self.head.len() - later, delta.clone());
         }
-        self.tail.push_back(delta);
+        let later = self.tail.iter().rev().take_while(is_later).count();
+        self.tail.insert(self.tail.len() - later, delta);
         if self.tail.len() > TAIL {
             self.drop_rows();
         }
@@ -233,15 +246,36 @@ fn visible(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use unbraid::EventIndex;
+
     use super::*;
 
-    fn strip(deltas: usize) -> Strip {
+    /// The delta of one choice in an event of the stream.
+    fn content(event: usize, choice: u32, text: &str) -> Sequenced {
+        let position = Position::new(EventIndex(event as u64), 0);
+        let event = Event::Content(text.into());
+        Sequenced::new(Some(ChoiceIndex(choice)), 0, position, event)
+    }
+
+    #[test]
+    fn deltas_are_in_the_order_of_the_stream() {
         let mut strip = Strip::default();
-        strip.width = 30;
+        for (event, choice) in [(0, 0), (2, 1), (3, 1), (1, 0), (4, 0)] {
+            let delta = content(event, choice, &format!(" t{event}"));
+            strip.push(&delta, Duration::ZERO);
+        }
+        let rows = text(&strip.still(60, 2, Palette::None));
+        assert_eq!(rows, ["[0] t0 [0] t1 [1] t2 [1] t3 [0] t4"]);
+    }
+
+    fn strip(deltas: usize) -> Strip {
+        let mut strip = Strip {
+            width: 30,
+            ..Strip::default()
+        };
         for k in 0..deltas {
             let text = format!(" t{k}");
-            let event = Event::Content(text.as_str().into());
-            strip.push(ChoiceIndex(k as u32 % 3), &event, Duration::ZERO);
+            strip.push(&content(k, k as u32 % 3, &text), Duration::ZERO);
         }
         strip
     }
@@ -280,8 +314,8 @@ mod tests {
             "a\u{21b5}\u{21e5}b\\u{1b}[2J\\u{9b}"
         );
         let mut strip = Strip::default();
-        let event = Event::Content("x".repeat(1 << 20).as_str().into());
-        strip.push(ChoiceIndex(0), &event, Duration::ZERO);
+        let event = content(0, 0, &"x".repeat(1 << 20));
+        strip.push(&event, Duration::ZERO);
         assert_eq!(strip.tail[0].text.width(), MAX_WIDTH);
         assert!(text(&strip.still(12, 1, Palette::None))[0].width() <= 12);
     }

@@ -146,7 +146,7 @@ fn joined(path: &str) -> String {
     let mut last: Option<(&str, &str, &str)> = None; // start, row, end
     let flush = |out: &mut String, last: Option<(&str, &str, &str)>| {
         if let Some((start, row, end)) = last {
-            out.push_str(&format!("M{start} {row}H{end}"));
+            out.extend(["M", start, " ", row, "H", end]);
         }
     };
     for line in path.split('M').skip(1) {

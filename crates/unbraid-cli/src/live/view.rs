@@ -151,7 +151,7 @@ impl View {
         {
             self.rate.count(now);
         }
-        self.strip.push(index, &event.event, now);
+        self.strip.push(event, now);
         let position = self.position(index);
         self.event_count += 1;
         if let Some(log) = self.logs.get_mut(position) {

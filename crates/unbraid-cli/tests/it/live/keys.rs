@@ -46,20 +46,13 @@ fn space_stops_a_replay_and_lets_it_go_on() {
     terminal.press(" ");
     let paused = terminal.wait_for("space play");
     assert!(paused.contains(" paused  4 of 4 choices open"), "{paused}");
-    // Longer than a few deltas take: the screen has to stay as it is. Faster does not mean that it goes on.
-    terminal.press("+");
-    let deltas = |screen: &str| {
-        let (_, rest) = screen.split_once(" in: ").unwrap();
-        rest.split_once(' ').unwrap().0.to_owned()
-    };
-    let before = terminal.wait_for("speed 2x");
-    std::thread::sleep(Duration::from_millis(400));
-    terminal.press("+");
-    let after = terminal.wait_for("speed 4x");
-    assert_eq!(deltas(&before), deltas(&after));
+    // At this speed it would be over at once if it were not paused.
+    terminal.press(&"+".repeat(10));
+    terminal.wait_for("speed 1024x");
     terminal.press("-");
-    terminal.wait_for("speed 2x");
-    terminal.press("+ ");
+    let screen = terminal.wait_for("speed 512x");
+    assert!(!screen.contains("stream closed"), "{screen}");
+    terminal.press(" ");
     terminal.wait_for("4 choices, stream closed");
     quit(terminal, 0);
 }
@@ -126,8 +119,8 @@ fn a_zoomed_choice_scrolls_and_shows_its_raw_events() {
         stream.content(0, "the end");
         stream.terminal.wait_for("the end");
         stream.terminal.press("\r");
-        let screen = stream.terminal.wait_for("raw events of this choice");
-        assert!(screen.contains("\"seq\":99,"), "{screen}");
+        stream.terminal.wait_for("raw events of this choice");
+        let screen = stream.terminal.wait_for("\"seq\":100,");
         assert!(!screen.contains("\"choice\":1,"), "{screen}");
         stream.terminal.press("\u{1b}[H");
         stream.terminal.wait_for("line 1 ");

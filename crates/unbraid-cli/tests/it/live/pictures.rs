@@ -67,7 +67,10 @@ fn the_demo_shows_the_braid_and_leaves_its_picture() {
     for size in SIZES {
         let args = ["demo", "--speed", "10", "--stay"];
         let terminal = Terminal::run(UNBRAID, args, size);
-        let screen = terminal.wait_for("4 choices, stream closed");
+        // The last row is drawn last.
+        let is_drawn =
+            |text: &str| text.contains("stream closed") && text.contains("events  q quit");
+        let screen = terminal.wait(|screen| is_drawn(&screen.contents()));
         check("demo-view", size, &screen);
         terminal.press("q");
         let left = terminal.end();
