@@ -23,6 +23,8 @@ pub(crate) const CONTENT_PARTS: &str = "content_parts";
 pub(crate) struct Chunk<'a> {
     pub(crate) id: Option<Cow<'a, str>>,
     pub(crate) created: Option<u64>,
+    /// The offset at which `created` ends, if the scan read it.
+    pub(crate) created_end: Option<usize>,
     pub(crate) model: Option<Cow<'a, str>>,
     /// The field `object`, which only serves to recognise the format of a value without choices (E19).
     pub(crate) object: Option<Cow<'a, str>>,
@@ -145,14 +147,6 @@ impl<'a> Element<'a> {
     pub(crate) fn into_update(mut self) -> Update<'a> {
         self.merge_fields();
         self.update
-    }
-
-    /// The span of the index in the scanned text.
-    pub(crate) fn index_span(&self, text: &str) -> Option<(usize, usize)> {
-        let (index, end) = (self.index?, self.index_end?);
-        let digits = index.checked_ilog10().unwrap_or(0) as usize + 1;
-        let start = end.checked_sub(digits)?;
-        (text.get(start..end)?.parse() == Ok(index)).then_some((start, end))
     }
 
     /// Moves the delta's unknown fields to the update, before the choice's.

@@ -9,6 +9,8 @@ use std::{
 #[derive(Default)]
 pub(super) struct EnvelopeMemo {
     fields: Vec<(Box<str>, LastValue)>,
+    /// How often a value has changed.
+    version: u64,
 }
 
 impl EnvelopeMemo {
@@ -26,7 +28,14 @@ impl EnvelopeMemo {
             }
             return true;
         };
-        value.replace(raw)
+        let changed = value.replace(raw);
+        self.version += u64::from(changed);
+        changed
+    }
+
+    /// A number that differs after each change of a known field's value.
+    pub(super) fn version(&self) -> u64 {
+        self.version
     }
 }
 

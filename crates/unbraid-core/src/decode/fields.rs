@@ -4,8 +4,11 @@
 //! differ only in how they read values. Anything else is a [`Fallback`]: the lenient decoder then reads the event
 //! again from its start. Unknown fields are ordinary, and are kept as raw JSON.
 
+mod parts;
+
 use std::borrow::Cow;
 
+pub(super) use parts::{Content, InnerPart, Part, inner_text};
 use serde::Deserialize;
 
 use crate::{
@@ -47,6 +50,20 @@ pub(super) trait ValueReader<'a> {
     /// The offset at which the last value ended, if the reader keeps offsets.
     fn last_value_end(&self) -> Option<usize> {
         None
+    }
+
+    /// Reads content that is a text. A reader may also read a list of parts; the lenient decoder reads any other value.
+    fn content(&mut self) -> Result<Content<'a>, Fallback> {
+        let text = self.fragment()?;
+        Ok(Content {
+            text,
+            thinking: None,
+        })
+    }
+
+    /// Reads the text of a part of such a list.
+    fn part_text(&mut self) -> Result<Cow<'a, str>, Fallback> {
+        self.text()?.ok_or(Fallback)
     }
 
     fn fragment(&mut self) -> Result<Option<Fragment<'a>>, Fallback> {
@@ -100,7 +117,9 @@ fn keep_unknown<'a>(
 }
 
 /// Reads reported usage. The lenient decoder warns of numbers that no `f64` can hold (U9).
-fn usage<'a>(value: &mut impl ValueReader<'a>) -> Result<Option<Cow<'a, str>>, Fallback> {
+pub(super) fn usage<'a>(
+    value: &mut impl ValueReader<'a>,
+) -> Result<Option<Cow<'a, str>>, Fallback> {
     let usage = value.raw_object()?;
     if usage.as_deref().is_some_and(may_overflow) {
         return Err(Fallback);
@@ -133,7 +152,10 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
     ) -> Result<(), Fallback> {
         match &*key {
             "id" => self.id = value.text()?,
-            "created" => self.created = value.number()?,
+            "created" => {
+                self.created = value.number()?;
+                self.created_end = value.last_value_end();
+            }
             "model" => self.model = value.text()?,
             "object" => {
                 self.object = value.text()?;
@@ -221,7 +243,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
 /// A delta while it is read into the entry that contains it.
 struct DeltaFields<'e, 'a> {
     element: &'e mut Element<'a>,
-    content: Option<Fragment<'a>>,
+    content: Content<'a>,
     /// The reasoning fields, by the rank of their names.
     reasoning: [Option<Fragment<'a>>; REASONING_SLOTS],
     details: Option<&'a str>,
@@ -231,7 +253,7 @@ impl<'e, 'a> DeltaFields<'e, 'a> {
     fn of(element: &'e mut Element<'a>) -> Self {
         Self {
             element,
-            content: None,
+            content: Content::default(),
             reasoning: Default::default(),
             details: None,
         }
@@ -247,7 +269,7 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
         let update = &mut self.element.update;
         match &*key {
             "role" => update.role = non_empty(value.text()?),
-            "content" => self.content = value.fragment()?,
+            "content" => self.content = value.content()?,
             "refusal" => update.refusal = value.fragment()?,
             "tool_calls" => {
                 if value.list(&mut update.tool_calls)? {
@@ -289,10 +311,11 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
         let update = &mut self.element.update;
         update.kind = CompletionKind::Chat;
         // The content of `text` stays if the delta has none (C19).
-        if self.content.is_some() {
-            update.content = self.content.take();
+        if self.content.text.is_some() {
+            update.content = self.content.text.take();
         }
-        update.reasoning = self.reasoning.iter_mut().find_map(Option::take);
+        let reasoning = self.reasoning.iter_mut().find_map(Option::take);
+        update.reasoning = reasoning.or(self.content.thinking.take());
         if let (None, Some(details)) = (&update.reasoning, self.details.take()) {
             let details = node::read(details, MAX_JSON_DEPTH).map_err(|_| Fallback)?;
             // Raw JSON with half a surrogate pair is a fallback already, so no half can be lost here.

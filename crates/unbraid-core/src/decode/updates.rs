@@ -41,13 +41,11 @@ impl Decoder {
             return false;
         };
         drop_long_names(&mut chunk);
-        self.retain_changed_fields(&mut chunk);
-        let has_envelope_update = chunk.usage.is_some() || !chunk.extra.is_empty();
-        if !has_envelope_update {
-            // A chunk with a changed envelope would make a template that never matches again.
-            let template = self.templates.build(text, &chunk);
+        if let Some(template) = self.template_of(text, &chunk) {
             self.templates.insert(template);
         }
+        self.retain_changed_fields(&mut chunk);
+        let has_envelope_update = chunk.usage.is_some() || !chunk.extra.is_empty();
         self.emit_scanned(chunk, has_envelope_update, sink);
         self.events += 1;
         self.scanned += 1;
@@ -97,12 +95,8 @@ impl Decoder {
         }
     }
 
-    /// Emits the updates of a chunk; returns whether its envelope brought usage, an error or a changed field.
-    pub(super) fn emit_chunk<'a>(
-        &mut self,
-        mut chunk: Chunk<'a>,
-        emitter: &mut Emitter<'a, '_>,
-    ) -> bool {
+    /// Emits the updates of a chunk.
+    pub(super) fn emit_chunk<'a>(&mut self, mut chunk: Chunk<'a>, emitter: &mut Emitter<'a, '_>) {
         drop_long_names(&mut chunk);
         chunk.assign_indices(emitter.event_index);
         emitter.warnings.append(&mut chunk.warnings);
@@ -137,17 +131,12 @@ impl Decoder {
                 ..Update::default()
             });
         }
-        has_envelope_update
     }
 
     /// Drops the envelope fields that have the same value as in the event before.
     fn retain_changed_fields(&mut self, chunk: &mut Chunk<'_>) {
         let envelope = &mut self.envelope;
         chunk.extra.retain(|(key, raw)| envelope.record(key, raw));
-        if !chunk.extra.is_empty() {
-            // A template compares the envelope byte by byte with the values that were emitted last. Now these are others.
-            self.templates.clear();
-        }
     }
 
     /// Drops reasoning that comes from `reasoning_details` if the choice also sends it as text of its own (R4).

@@ -33,6 +33,9 @@ impl<'a> Scanner<'a, '_> {
     fn escaped_string(&mut self, start: usize) -> Result<Cow<'a, str>, Fallback> {
         self.skip_string()?;
         let inside = self.text.get(start..self.pos - 1).ok_or(Fallback)?;
+        if self.keep_escapes {
+            return Ok(Cow::Borrowed(inside));
+        }
         let mut text = String::with_capacity(inside.len());
         unescape(inside, &mut text).ok_or(Fallback)?;
         Ok(Cow::Owned(text))
