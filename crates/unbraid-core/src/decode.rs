@@ -120,7 +120,9 @@ impl Decoder {
     }
 
     /// Sets whether every index is read as choice 0 (E12).
-    pub(crate) fn fold_choices(mut self, fold: bool) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fold_choices(mut self, fold: bool) -> Self {
         self.merge_check.fold_choices = fold;
         self
     }
