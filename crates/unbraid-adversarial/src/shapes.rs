@@ -188,7 +188,7 @@ impl Server {
         self.object(fields, rng)
     }
 
-    fn logprobs(&self, rng: &mut Rng) -> String {
+    pub(crate) fn logprobs(&self, rng: &mut Rng) -> String {
         if rng.chance(0.3) {
             return "null".into();
         }
@@ -209,7 +209,7 @@ impl Server {
         self.object(fields, rng)
     }
 
-    fn usage(&self, rng: &mut Rng) -> String {
+    pub(crate) fn usage(&self, rng: &mut Rng) -> String {
         if rng.chance(0.6) {
             return "null".into();
         }
@@ -221,7 +221,7 @@ impl Server {
     }
 
     /// A random JSON value, at most `levels` deep.
-    fn value(&self, levels: usize, rng: &mut Rng) -> String {
+    pub(crate) fn value(&self, levels: usize, rng: &mut Rng) -> String {
         match rng.below(if levels == 0 { 4 } else { 7 }) {
             0 => ["null", "true", "false", "{}", "[]"][rng.below(5)].into(),
             1 => string(rng),
@@ -292,7 +292,7 @@ impl Server {
 }
 
 /// Replacements of a value.
-const WRONG: [&str; 26] = [
+pub(crate) const WRONG: [&str; 26] = [
     "null",
     "true",
     "0",
@@ -384,7 +384,7 @@ fn integer(rng: &mut Rng) -> String {
     NUMBERS[rng.below(NUMBERS.len())].to_owned()
 }
 
-fn number(rng: &mut Rng) -> String {
+pub(crate) fn number(rng: &mut Rng) -> String {
     const NUMBERS: [&str; 16] = [
         "0",
         "-0",

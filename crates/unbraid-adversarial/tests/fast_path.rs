@@ -5,6 +5,7 @@ use unbraid_adversarial::{
     chunks::{Producer, correct_body},
     shapes::Server,
     targets::compare,
+    varying::VaryingServer,
 };
 use unbraid_testkit::cut::Rng;
 
@@ -118,6 +119,42 @@ fn chunks_of_any_structure_give_the_same_updates_as_the_parser() {
     );
     assert!(
         taken * 10 >= all * 7 && taken_corrupted * 10 >= all_corrupted,
+        "{valid:?} {corrupted:?}"
+    );
+}
+
+#[test]
+fn chunks_with_the_same_keys_and_other_values_give_the_same_updates_as_the_parser() {
+    const STREAM: usize = 60;
+    let mut rng = Rng::new(15);
+    let [mut valid, mut corrupted] = [(0, 0); 2];
+    while valid.1 + corrupted.1 < chunks() {
+        let server = VaryingServer::new(&mut rng);
+        let rate = [0.0, 0.3][rng.below(2)];
+        let is_corrupted: Vec<bool> = (0..STREAM).map(|_| rng.chance(rate)).collect();
+        let event = |is_corrupted: &bool| match is_corrupted {
+            true => server.corrupted(&mut rng),
+            false => server.chunk(&mut rng).into_bytes(),
+        };
+        let events: Vec<Vec<u8>> = is_corrupted.iter().map(event).collect();
+        let hits = compare(&slices(&events), rng.chance(0.1));
+        for (hit, is_corrupted) in hits.templates.iter().zip(&is_corrupted) {
+            let counts = if *is_corrupted {
+                &mut corrupted
+            } else {
+                &mut valid
+            };
+            let (taken, all) = counts;
+            *taken += usize::from(*hit);
+            *all += 1;
+        }
+    }
+    let ((taken, all), (taken_corrupted, all_corrupted)) = (valid, corrupted);
+    println!(
+        "{taken} of {all} valid chunks matched a template, and {taken_corrupted} of {all_corrupted} corrupted ones"
+    );
+    assert!(
+        taken * 2 >= all && taken_corrupted * 20 >= all_corrupted,
         "{valid:?} {corrupted:?}"
     );
 }

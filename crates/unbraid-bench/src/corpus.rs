@@ -2,9 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     io::{self, Write},
-    path::{Path, PathBuf},
 };
 
 use bytes::Bytes;
@@ -13,20 +11,21 @@ use unbraid_core::{Config, Demux};
 use crate::{
     contender::Contender,
     feed::Reads,
+    recordings,
     table::{median, runtime, time},
 };
 
-const READ_BYTES: usize = 16 * 1024;
 const ROUNDS: usize = 5;
 
 /// Recordings are short, so each is repeated until a round has about this many bytes.
 const ROUND_BYTES: usize = 2_000_000;
 
 pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
-    let folder = std::env::var_os("UNBRAID_CORPUS")
-        .map_or_else(|| PathBuf::from("../shared/corpus"), PathBuf::from);
-    let mut producers: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
-    collect(&folder, &mut producers)?;
+    let mut producers: BTreeMap<String, Vec<Bytes>> = BTreeMap::new();
+    for recording in recordings::below(&recordings::folder())? {
+        let streams = producers.entry(recording.producer().to_owned());
+        streams.or_default().push(recording.bytes);
+    }
     writeln!(
         out,
         "{:<28} {:>7} {:>7} {:>6} {:>8} {:>8} {:>8} {:>7} {:>7}",
@@ -53,31 +52,13 @@ pub(crate) fn run(out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-/// Every stream below a folder, by the part of its name before `__`.
-fn collect(folder: &Path, producers: &mut BTreeMap<String, Vec<Vec<u8>>>) -> io::Result<()> {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<io::Result<_>>()?;
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            collect(&path, producers)?;
-        } else if path.extension().is_some_and(|extension| extension == "sse") {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            let producer = name.split("__").next().unwrap_or_default().to_owned();
-            producers.entry(producer).or_default().push(fs::read(path)?);
-        }
-    }
-    Ok(())
-}
-
 struct Row {
     events: u64,
     hits: f64,
     ns: [f64; 3],
 }
 
-fn row(streams: &[Vec<u8>]) -> io::Result<Row> {
+fn row(streams: &[Bytes]) -> io::Result<Row> {
     let (mut events, mut matched) = (0, 0);
     for stream in streams {
         let mut demux = Demux::new(Config::default());
@@ -86,8 +67,8 @@ fn row(streams: &[Vec<u8>]) -> io::Result<Row> {
         let (seen, hits) = demux.template_hits();
         (events, matched) = (events + seen, matched + hits);
     }
-    let reads: Vec<Reads> = streams.iter().map(|stream| cut(stream)).collect();
-    let bytes: usize = streams.iter().map(Vec::len).sum();
+    let reads: Vec<Reads> = streams.iter().map(recordings::in_reads).collect();
+    let bytes: usize = streams.iter().map(Bytes::len).sum();
     let times = ROUND_BYTES / bytes.max(1) + 1;
     let runtime = runtime("current_thread")?;
     let contenders = [
@@ -114,11 +95,4 @@ fn row(streams: &[Vec<u8>]) -> io::Result<Row> {
         hits: matched as f64 / events.max(1) as f64,
         ns: [net(1), net(2), net(3)],
     })
-}
-
-fn cut(stream: &[u8]) -> Reads {
-    let stream = Bytes::copy_from_slice(stream);
-    let starts = (0..stream.len()).step_by(READ_BYTES);
-    let reads = starts.map(|start| stream.slice(start..stream.len().min(start + READ_BYTES)));
-    Reads::new(reads.collect())
 }

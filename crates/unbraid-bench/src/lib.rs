@@ -13,6 +13,7 @@ struct FromEventsourceStream;
 
 mod body;
 mod contender;
+mod contest;
 mod corpus;
 mod feed;
 mod growth;
@@ -24,8 +25,11 @@ mod pace;
 #[doc(hidden)]
 pub mod parts;
 mod random;
+mod recordings;
+mod shapes;
 mod stamps;
 mod table;
+mod whole;
 
 use std::{
     io::{self, Write},
@@ -37,7 +41,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [corpus | growth | http | json | latency | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [corpus | growth | http | json | latency | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -78,6 +82,11 @@ pub fn main() -> ExitCode {
         ["http"] => http::run(args.quick, args.json, &mut out),
         ["latency"] => latency::run(args.quick, args.json, &mut out),
         ["json"] => json::run(&mut out),
+        ["shapes"] => shapes::run(args.quick, args.json, &mut out),
+        ["shapes", contender, recording] => {
+            shapes::profile(recording, contender, args.quick, &mut out)
+        }
+        ["whole"] => whole::run(args.quick, args.json, &mut out),
         ["profile", contender, delivery, runtime] => {
             table::profile([contender, delivery, runtime], args.quick, &mut out)
         }

@@ -23,6 +23,8 @@ pub(crate) const CONTENT_PARTS: &str = "content_parts";
 pub(crate) struct Chunk<'a> {
     pub(crate) id: Option<Cow<'a, str>>,
     pub(crate) created: Option<u64>,
+    /// The offset at which `created` ends, if the scan read it.
+    pub(crate) created_end: Option<usize>,
     pub(crate) model: Option<Cow<'a, str>>,
     /// The field `object`, which only serves to recognise the format of a value without choices (E19).
     pub(crate) object: Option<Cow<'a, str>>,
@@ -47,9 +49,12 @@ pub(crate) struct Element<'a> {
     pub(crate) fields: Pairs<'a>,
     /// Whether the strict decoder has read a `delta`.
     pub(crate) has_delta: bool,
-    /// Whether it has also read a `text`, or a `message`.
+    /// Whether it has also read a `text`.
     pub(crate) has_text: bool,
-    pub(crate) has_message: bool,
+    /// That text, if the delta's content counts in its place (C19).
+    pub(crate) unused_text: Option<Fragment<'a>>,
+    /// The raw JSON of a `message`.
+    pub(crate) message: Option<Cow<'a, str>>,
     /// Whether a value that should be text had another type, and was kept as raw JSON.
     pub(crate) has_unexpected_type: bool,
     /// Where the update's reasoning is from.
@@ -67,6 +72,27 @@ pub(crate) enum ReasoningOrigin {
     ContentParts,
     /// `reasoning_details` alone (R4).
     Details,
+}
+
+/// The buffer of a list that is no longer needed, for the next list.
+pub(crate) fn recycled<'b>(mut pairs: Pairs<'_>) -> Pairs<'b> {
+    /// A larger buffer is not worth its memory.
+    const MAX_CAPACITY: usize = 32;
+    pairs.clear();
+    pairs.shrink_to(MAX_CAPACITY);
+    // No pair is left to convert, and `collect` keeps the buffer of a list of equal type.
+    let none = pairs
+        .into_iter()
+        .map(|_| (Cow::Borrowed(""), Cow::Borrowed("")));
+    none.collect()
+}
+
+/// The same for the entries of a chunk.
+pub(crate) fn recycled_elements<'b>(mut elements: Vec<Element<'_>>) -> Vec<Element<'b>> {
+    const MAX_CAPACITY: usize = 1;
+    elements.clear();
+    elements.shrink_to(MAX_CAPACITY);
+    elements.into_iter().map(|_| Element::default()).collect()
 }
 
 /// Sets a field. Its last value replaces an earlier one, at the position of the first (E26).
@@ -156,14 +182,6 @@ impl<'a> Element<'a> {
     pub(crate) fn into_update(mut self) -> Update<'a> {
         self.merge_fields();
         self.update
-    }
-
-    /// The span of the index in the scanned text.
-    pub(crate) fn index_span(&self, text: &str) -> Option<(usize, usize)> {
-        let (index, end) = (self.index?, self.index_end?);
-        let digits = index.checked_ilog10().unwrap_or(0) as usize + 1;
-        let start = end.checked_sub(digits)?;
-        (text.get(start..end)?.parse() == Ok(index)).then_some((start, end))
     }
 
     /// Moves the delta's unknown fields to the update, before the choice's.

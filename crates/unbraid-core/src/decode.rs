@@ -29,13 +29,14 @@ use std::{borrow::Cow, sync::Arc};
 use emit::Emitter;
 use envelope::EnvelopeMemo;
 use merge::MergeCheck;
-use template::Template;
 pub(crate) use template::TemplateMatch;
+use template::{Learned, Template};
 use templates::Templates;
 use text::text_of;
 
 use crate::{
     StreamError, Update,
+    chunk::Chunk,
     config::default_reasoning_keys,
     frame::{Frame, FrameKind},
     node,
@@ -73,6 +74,7 @@ pub struct Decoder {
     templates: Templates,
     path: DecodePath,
     scanned: u64,
+    buffers: scan::Buffers,
     /// The names of the fields that hold reasoning, by rank.
     reasoning_keys: Vec<Arc<str>>,
     /// In strict mode: the types of all fields that the deltas have brought so far.
@@ -105,6 +107,7 @@ impl Decoder {
             templates: Templates::default(),
             path: DecodePath::All,
             scanned: 0,
+            buffers: scan::Buffers::default(),
             reasoning_keys: default_reasoning_keys(),
             merge_check: MergeCheck::default(),
             in_parts: false,
@@ -119,7 +122,9 @@ impl Decoder {
     }
 
     /// Sets whether every index is read as choice 0 (E12).
-    pub(crate) fn fold_choices(mut self, fold: bool) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fold_choices(mut self, fold: bool) -> Self {
         self.merge_check.fold_choices = fold;
         self
     }
@@ -230,7 +235,7 @@ impl Decoder {
 
     /// Matches the start of the data with the templates of earlier events.
     #[inline(always)]
-    pub(crate) fn match_template<'t>(&self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
+    pub(crate) fn match_template<'t>(&mut self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
         if self.path != DecodePath::All {
             return None;
         }
@@ -246,14 +251,17 @@ impl Decoder {
     ) -> bool {
         let reasoning_text_choices = &self.reasoning_text_choices;
         let merge_check = self.strict.then_some(&self.merge_check);
-        let emitted = self.templates.emit(found, self.events, sink, |target| {
-            // The first reasoning text of each choice takes a slower path, which records that the choice sends text: its
-            // `reasoning_details` are dropped from then on.
-            let is_recorded = target.text_kind != DeltaKind::Reasoning
-                || reasoning_text_choices.contains(&target.choice);
-            is_recorded
-                && merge_check.is_none_or(|check| check.can_skip(target.choice, found.template))
-        });
+        let envelope = &mut self.envelope;
+        let emitted = self
+            .templates
+            .emit(found, self.events, envelope, sink, |target| {
+                // The first reasoning text of each choice takes a slower path, which records that the choice sends text: its
+                // `reasoning_details` are dropped from then on.
+                let is_recorded = target.text_kind != DeltaKind::Reasoning
+                    || reasoning_text_choices.contains(&target.choice);
+                is_recorded
+                    && merge_check.is_none_or(|check| check.can_skip(target.choice, found.template))
+            });
         self.events += u64::from(emitted);
         emitted
     }
@@ -273,12 +281,27 @@ impl Decoder {
         Ok(matched.is_some())
     }
 
+    /// Builds a template of an ordinary chunk, if that is worth it.
+    fn template_of<'a>(&mut self, text: &'a str, chunk: &Chunk<'a>) -> Option<Template> {
+        if !Template::is_possible(chunk) || !self.templates.should_learn(text) {
+            return None;
+        }
+        let escaped = scan::escaped_chunk(text, self.max_depth, &self.reasoning_keys)?;
+        Template::new(&Learned {
+            text,
+            chunk,
+            escaped: &escaped,
+            depth: self.max_depth,
+            is_strict: self.strict,
+        })
+    }
+
     fn keep_template(&mut self, template: Option<Template>) {
-        if template.is_some() {
+        if let Some(template) = template {
             // Inserting a template renumbers the others.
             self.merge_check.forget_template_matches();
+            self.templates.insert(template);
         }
-        self.templates.insert(template);
     }
 }
 

@@ -98,12 +98,10 @@ impl Decoder {
             drop_long_names(&mut chunk);
             // A chunk that matches a template needs no further one.
             let template = (!has_template)
-                .then(|| self.templates.build(text, &chunk))
+                .then(|| self.template_of(text, &chunk))
                 .flatten();
-            // A chunk that changes the envelope is not a prototype for the next one, which will not repeat the change.
-            if !self.emit_chunk(chunk, emitter) {
-                self.keep_template(template);
-            }
+            self.keep_template(template);
+            self.emit_chunk(chunk, emitter);
             return true;
         }
         match node::read(trimmed, self.max_depth) {

@@ -4,8 +4,11 @@
 //! differ only in how they read values. Anything else is a [`Fallback`]: the lenient decoder then reads the event
 //! again from its start. Unknown fields are ordinary, and are kept as raw JSON.
 
+mod parts;
+
 use std::borrow::Cow;
 
+pub(super) use parts::{Content, InnerPart, Part, inner_text};
 use serde::Deserialize;
 
 use crate::{
@@ -49,6 +52,20 @@ pub(super) trait ValueReader<'a> {
     /// The offset at which the last value ended, if the reader keeps offsets.
     fn last_value_end(&self) -> Option<usize> {
         None
+    }
+
+    /// Reads content that is a text. A reader may also read a list of parts; the lenient decoder reads any other value.
+    fn content(&mut self) -> Result<Content<'a>, Fallback> {
+        let text = self.fragment()?;
+        Ok(Content {
+            text,
+            thinking: None,
+        })
+    }
+
+    /// Reads the text of a part of such a list.
+    fn part_text(&mut self) -> Result<Cow<'a, str>, Fallback> {
+        self.text()?.ok_or(Fallback)
     }
 
     fn fragment(&mut self) -> Result<Option<Fragment<'a>>, Fallback> {
@@ -102,7 +119,9 @@ fn keep_unknown<'a>(
 }
 
 /// Reads reported usage. The lenient decoder warns of numbers that no `f64` can hold (U9).
-fn usage<'a>(value: &mut impl ValueReader<'a>) -> Result<Option<Cow<'a, str>>, Fallback> {
+pub(super) fn usage<'a>(
+    value: &mut impl ValueReader<'a>,
+) -> Result<Option<Cow<'a, str>>, Fallback> {
     let usage = value.raw_object()?;
     if usage.as_deref().is_some_and(may_overflow) {
         return Err(Fallback);
@@ -135,7 +154,10 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
     ) -> Result<(), Fallback> {
         match &*key {
             "id" => self.id = value.text()?,
-            "created" => self.created = value.number()?,
+            "created" => {
+                self.created = value.number()?;
+                self.created_end = value.last_value_end();
+            }
             "model" => self.model = value.text()?,
             "object" => {
                 self.object = value.text()?;
@@ -199,7 +221,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
             "finish_reason" => self.update.finish_reason = non_empty(value.text()?),
             "logprobs" => self.update.logprobs = value.logprobs()?.map(Cow::Borrowed),
             "usage" => self.update.usage = value.raw_object()?,
-            "message" => self.has_message |= value.some_raw()?.is_some(),
+            "message" => self.message = value.some_raw()?.or(self.message.take()),
             "error" => value.null_only()?,
             name if is_padding(name) => drop(value.raw()?),
             _ => keep_unknown(&mut self.update.metadata, key, value)?,
@@ -215,7 +237,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
         // E21: a message beside a delta only repeats it. A message in place of a delta has to be read.
         let update = &self.update;
         let is_used =
-            self.has_message && update.kind == CompletionKind::Chat && !update.has_payload();
+            self.message.is_some() && update.kind == CompletionKind::Chat && !update.has_payload();
         if is_used { Err(Fallback) } else { Ok(()) }
     }
 }
@@ -223,7 +245,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
 /// A delta while it is read into the entry that contains it.
 struct DeltaFields<'e, 'a> {
     element: &'e mut Element<'a>,
-    content: Option<Fragment<'a>>,
+    content: Content<'a>,
     /// The reasoning fields, by the rank of their names.
     reasoning: [Option<Fragment<'a>>; REASONING_SLOTS],
     details: Option<&'a str>,
@@ -233,7 +255,7 @@ impl<'e, 'a> DeltaFields<'e, 'a> {
     fn of(element: &'e mut Element<'a>) -> Self {
         Self {
             element,
-            content: None,
+            content: Content::default(),
             reasoning: Default::default(),
             details: None,
         }
@@ -249,7 +271,7 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
         let update = &mut self.element.update;
         match &*key {
             "role" => update.role = non_empty(value.text()?),
-            "content" => self.content = value.fragment()?,
+            "content" => self.content = value.content()?,
             "refusal" => update.refusal = value.fragment()?,
             "tool_calls" => {
                 if value.list(&mut update.tool_calls)? {
@@ -291,13 +313,17 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
         let update = &mut self.element.update;
         update.kind = CompletionKind::Chat;
         // The content of `text` stays if the delta has none (C19).
-        if self.content.is_some() {
-            update.content = self.content.take();
+        if self.content.text.is_some() {
+            let content = self.content.text.take();
+            self.element.unused_text = std::mem::replace(&mut update.content, content);
         }
         let mut ranked = self.reasoning.iter_mut().enumerate();
         if let Some((rank, text)) = ranked.find_map(|(rank, text)| Some((rank, text.take()?))) {
             update.reasoning = Some(text);
             self.element.reasoning_origin = Some(ReasoningOrigin::Field(rank));
+        } else if let Some(thinking) = self.content.thinking.take() {
+            update.reasoning = Some(thinking);
+            self.element.reasoning_origin = Some(ReasoningOrigin::ContentParts);
         }
         if let (None, Some(details)) = (&update.reasoning, self.details.take()) {
             let details = node::read(details, MAX_JSON_DEPTH).map_err(|_| Fallback)?;

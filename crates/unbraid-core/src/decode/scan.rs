@@ -10,9 +10,9 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde::Deserialize;
 
-use super::fields::{Fallback, FieldVisitor, ValueReader};
+use super::fields::{Content, Fallback, FieldVisitor, InnerPart, Part, ValueReader, inner_text};
 use crate::{
-    chunk::{Chunk, LOGPROB_LISTS, is_filled_list},
+    chunk::{Chunk, Element, LOGPROB_LISTS, Pairs, is_filled_list, recycled, recycled_elements},
     limits::{MAX_ENTRIES, MAX_JSON_DEPTH, MAX_VALUES},
 };
 
@@ -21,19 +21,40 @@ pub(super) fn chunk<'a>(
     text: &'a str,
     depth: usize,
     reasoning_keys: &[Arc<str>],
+    buffers: &mut Buffers,
 ) -> Option<Chunk<'a>> {
+    let buffered = Chunk {
+        elements: recycled_elements(std::mem::take(&mut buffers.elements)),
+        extra: recycled(std::mem::take(&mut buffers.extra)),
+        ..Chunk::default()
+    };
+    chunk_by(buffered, Scanner::new(text, depth, reasoning_keys))
+}
+
+/// Buffers of the last chunk, for the next one.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub(super) elements: Vec<Element<'static>>,
+    pub(super) extra: Pairs<'static>,
+}
+
+/// The same chunk, whose strings keep their escapes, so that each of them borrows from the text.
+pub(super) fn escaped_chunk<'a>(
+    text: &'a str,
+    depth: usize,
+    reasoning_keys: &[Arc<str>],
+) -> Option<Chunk<'a>> {
+    let mut scanner = Scanner::new(text, depth, reasoning_keys);
+    scanner.keep_escapes = true;
+    chunk_by(Chunk::default(), scanner)
+}
+
+fn chunk_by<'a>(mut chunk: Chunk<'a>, mut scanner: Scanner<'a, '_>) -> Option<Chunk<'a>> {
+    let text = scanner.text;
     // The lenient decoder counts the values of longer events. A text of this length cannot have too many.
     if text.len() > MAX_VALUES {
         return None;
     }
-    let mut chunk = Chunk::default();
-    let mut scanner = Scanner {
-        text,
-        pos: 0,
-        // The limit of `serde_json` applies as well, so that both accept the same nesting.
-        remaining_depth: depth.min(MAX_JSON_DEPTH),
-        reasoning_keys,
-    };
     if scanner.next_token() != Some(b'{') {
         return None;
     }
@@ -71,13 +92,40 @@ impl<'a> FieldVisitor<'a> for LogprobLists {
     }
 }
 
-struct Scanner<'a, 'k> {
+pub(super) struct Scanner<'a, 'k> {
     text: &'a str,
     pos: usize,
+    /// Whether strings are returned with their escapes.
+    keep_escapes: bool,
     /// How many more arrays and objects may be nested here.
     remaining_depth: usize,
     /// The names of reasoning fields, by rank.
     reasoning_keys: &'k [Arc<str>],
+}
+
+impl<'a, 'k> Scanner<'a, 'k> {
+    fn new(text: &'a str, depth: usize, reasoning_keys: &'k [Arc<str>]) -> Self {
+        Self {
+            text,
+            pos: 0,
+            keep_escapes: false,
+            // The limit of `serde_json` applies as well, so that both accept the same nesting.
+            remaining_depth: depth.min(MAX_JSON_DEPTH),
+            reasoning_keys,
+        }
+    }
+
+    /// A scanner of single values that lie inside of `outer_depth` arrays and objects.
+    pub(super) fn of_values(text: &'a str, depth: usize, outer_depth: usize) -> Option<Self> {
+        let mut scanner = Self::new(text, depth, &[]);
+        scanner.remaining_depth = scanner.remaining_depth.checked_sub(outer_depth)?;
+        Some(scanner)
+    }
+
+    /// Moves to a value, of which the text before it was matched.
+    pub(super) fn seek(&mut self, offset: usize) {
+        self.pos = offset;
+    }
 }
 
 impl<'a> Scanner<'a, '_> {
@@ -272,6 +320,30 @@ impl<'a> ValueReader<'a> for Scanner<'a, '_> {
         self.reasoning_keys
             .iter()
             .position(|known| **known == *name)
+    }
+
+    fn content(&mut self) -> Result<Content<'a>, Fallback> {
+        self.skip_whitespace();
+        if self.peek() != Some(b'[') {
+            let text = self.fragment()?;
+            return Ok(Content {
+                text,
+                ..Content::default()
+            });
+        }
+        let mut parts: Vec<Part<'a>> = Vec::new();
+        self.list(&mut parts)?;
+        Content::of_parts(parts)
+    }
+
+    fn part_text(&mut self) -> Result<Cow<'a, str>, Fallback> {
+        self.skip_whitespace();
+        if self.peek() != Some(b'[') {
+            return self.text()?.ok_or(Fallback);
+        }
+        let mut parts: Vec<InnerPart<'a>> = Vec::new();
+        self.list(&mut parts)?;
+        Ok(inner_text(parts))
     }
 
     fn last_value_end(&self) -> Option<usize> {

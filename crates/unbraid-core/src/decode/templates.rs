@@ -1,23 +1,24 @@
 //! Keeps the templates of one stream.
 //!
-//! Three invariants make a template exact. All templates of a stream have the same envelope, and they are dropped when
-//! the envelope changes. A chunk matches only if every byte outside the holes is equal. A match is emitted as a
-//! [`TextDelta`] only directly after another match, so that its envelope was already emitted.
+//! Three invariants make a template exact. A chunk matches only if every byte outside the holes is equal, and the values
+//! in the holes are valid. Each unknown field of the envelope is compared with its last value. A match is emitted as a
+//! `TextDelta`, which has no envelope, only directly after another match with the same envelope.
 
 use super::{
+    envelope::EnvelopeMemo,
     json_bytes::unescape,
-    template::{Template, TemplateMatch},
+    template::{Line, Template, TemplateMatch, ValueSpans},
 };
 use crate::{
-    ChoiceIndex, Update,
-    chunk::Chunk,
-    text_delta::{DeltaKind, TextDelta, UpdateSink},
+    ChoiceIndex,
+    chunk::Pairs,
+    text_delta::{DeltaKind, UpdateSink},
 };
 
 /// Chunks of a stream take a few forms in turn: text, reasoning, and the arguments of some tool calls.
-const MAX_TEMPLATES: usize = 6;
+const MAX_TEMPLATES: usize = 8;
 
-/// The templates of a stream. All of them have the same envelope.
+/// The templates of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Templates {
     templates: Vec<Template>,
@@ -25,9 +26,19 @@ pub(super) struct Templates {
     common_len: usize,
     /// The template that matched last, which is tried first.
     latest: usize,
-    /// Whether the last event matched, so that consumers already have the envelope.
-    has_emitted_last: bool,
+    /// The envelope of the last event, if that event matched, so that consumers already have it.
+    last_envelope: Option<u64>,
+    /// Whether the last update of a match had a time of creation. The first one counts, so later ones change nothing.
+    has_created: bool,
+    /// The number of envelopes that the templates had so far.
+    envelopes: u64,
     scratch: Scratch,
+    /// Whether any template has holes that the scanner has to read.
+    has_values: bool,
+    /// Where the values of the last match are.
+    spans: ValueSpans,
+    /// The buffer for the fields of an update.
+    spare: Pairs<'static>,
     /// How many templates were built since one last matched. In some streams no two chunks are alike.
     misses: u32,
     hits: u64,
@@ -42,23 +53,51 @@ pub(super) struct TextTarget {
 impl Templates {
     /// Matches the start of the data with the templates.
     #[inline(always)]
-    pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
+    pub(super) fn find<'t>(&mut self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
         let latest = self.templates.get(self.latest)?;
         if !latest.starts_with_head(data, self.common_len) {
             return None;
         }
         // Nearly always the latest template matches again. Remembering one per choice was measured and gained nothing
         // (docs/performance.md).
-        let found = latest.match_start(data, self.common_len, self.latest);
-        found.or_else(|| self.find_other(data))
+        if !latest.has_values()
+            && let Some(found) = latest.match_start(data, self.common_len, self.latest)
+        {
+            return Some(found);
+        }
+        self.find_other(data)
     }
 
     #[inline(never)]
-    fn find_other<'t>(&self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
-        let mut others = (0..)
-            .zip(&self.templates)
-            .filter(|(number, _)| *number != self.latest);
-        others.find_map(|(number, template)| template.match_start(data, self.common_len, number))
+    fn find_other<'t>(&mut self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
+        let Self {
+            templates,
+            spans,
+            common_len,
+            latest,
+            has_values,
+            ..
+        } = self;
+        if !*has_values {
+            let mut others = (0..)
+                .zip(&*templates)
+                .filter(|(number, _)| number != latest);
+            return others.find_map(|(n, template)| template.match_start(data, *common_len, n));
+        }
+        let line = Line::new(data);
+        let numbered = || (0..).zip(&*templates);
+        // The latest one first, if it was not tried.
+        let untried = |(_, template): &(usize, &Template)| template.has_values();
+        let first = numbered().skip(*latest).take(1).filter(untried);
+        let others = numbered().filter(|(number, _)| number != latest);
+        let mut all = first.chain(others);
+        all.find_map(|(number, template)| {
+            if template.has_values() {
+                template.match_values(&line, *common_len, number, spans)
+            } else {
+                template.match_start(data, *common_len, number)
+            }
+        })
     }
 
     /// Emits a match if the caller accepts it: as a text delta if the sink takes these and the delta says everything.
@@ -67,11 +106,12 @@ impl Templates {
         &mut self,
         found: &TemplateMatch<'_>,
         event_index: u64,
+        envelope: &mut EnvelopeMemo,
         sink: &mut T,
         accepts: impl Fn(TextTarget) -> bool,
     ) -> bool {
         let number = found.template;
-        let Some(template) = self.templates.get(number) else {
+        let Some(template) = self.templates.get_mut(number) else {
             return false;
         };
         let (choice, text_kind) = (found.index, template.text_kind());
@@ -85,62 +125,72 @@ impl Templates {
         self.latest = number;
         self.misses = 0;
         self.hits += 1;
-        let choice = ChoiceIndex(choice);
-        // A delta has no envelope. The first match after another event is therefore an update, which emits the
-        // envelope that all templates share.
-        let is_envelope_known = std::mem::replace(&mut self.has_emitted_last, true);
-        let delta = template.text_delta(choice, text);
         let event_index = event_index.into();
-        match delta.filter(|_| is_envelope_known && sink.takes_text_deltas()) {
-            Some(delta) => sink.text_delta(&TextDelta {
-                event_index,
-                ..delta
-            }),
-            None => sink.update(&Update {
-                event_index,
-                ..template.update(choice, text)
-            }),
+        // A delta has no envelope. The first match after another event is therefore an update.
+        let last_envelope = self.last_envelope.replace(template.envelope);
+        let is_envelope_known = last_envelope == Some(template.envelope)
+            && template.knows_envelope(envelope.version())
+            && (self.has_created || !template.varies_created(found));
+        let delta = template
+            .text_delta(event_index, ChoiceIndex(choice), text)
+            .filter(|_| is_envelope_known && sink.takes_text_deltas());
+        if let Some(delta) = delta {
+            sink.text_delta(&delta);
+            return true;
         }
+        let (created, is_known) = template.emit(
+            found,
+            &self.spans,
+            text,
+            event_index,
+            envelope,
+            &mut self.spare,
+            sink,
+        );
+        self.has_created = created.is_some_and(|created| created != 0);
+        template.known_version = is_known.then(|| envelope.version());
         true
     }
 
     /// Notes that no template matched an event.
     pub(super) fn interrupt(&mut self) {
-        self.has_emitted_last = false;
+        self.last_envelope = None;
     }
 
-    /// Builds a template of a chunk, but only rarely in a stream where templates never match.
-    pub(super) fn build(&mut self, text: &str, chunk: &Chunk<'_>) -> Option<Template> {
-        /// The bytes around the text are kept once for each template, so longer chunks get none.
-        const MAX_CHUNK_BYTES: usize = 64 * 1024;
-        if text.len() > MAX_CHUNK_BYTES {
-            return None;
-        }
-        const MAX_MISSES: u32 = 8;
+    /// Whether a chunk should become a template: only rarely in a stream where templates never match.
+    pub(super) fn should_learn(&mut self, text: &str) -> bool {
+        /// The text is kept once for each template, so longer chunks get none.
+        const MAX_CHUNK_BYTES: usize = 16 * 1024;
+        const MAX_MISSES: u32 = 16;
         const RETRY_INTERVAL: u32 = 64;
-        // A stream whose envelope changes with each chunk never matches. After some misses it pays for a template only
-        // now and then, in case the stream changes.
-        if self.misses >= MAX_MISSES && !self.misses.is_multiple_of(RETRY_INTERVAL) {
-            self.misses = self.misses.wrapping_add(1);
-            return None;
+        if text.len() > MAX_CHUNK_BYTES {
+            return false;
         }
-        let template = Template::new(text, chunk)?;
+        // In a stream whose chunks have ever other keys no template matches. After some misses it pays for one only now
+        // and then, in case the stream changes.
         self.misses = self.misses.wrapping_add(1);
-        Some(template)
+        self.misses <= MAX_MISSES || self.misses.is_multiple_of(RETRY_INTERVAL)
     }
 
-    /// Inserts a template, and drops the ones with another envelope.
-    pub(super) fn insert(&mut self, template: Option<Template>) {
-        let Some(template) = template else { return };
-        // All templates must share one envelope, because a delta does not say which template it came from.
-        self.templates
-            .retain(|kept| kept.shares_envelope(&template) && *kept != template);
-        if self.templates.len() >= MAX_TEMPLATES {
+    /// Inserts a template. One of the same keys is replaced, with holes where the two differ.
+    pub(super) fn insert(&mut self, mut template: Template) {
+        let known = self
+            .templates
+            .iter()
+            .position(|known| template.generalise(known));
+        if let Some(known) = known {
+            self.templates.remove(known);
+        } else if self.templates.len() >= MAX_TEMPLATES {
             self.templates.remove(0);
         }
+        let mut others = self.templates.iter();
+        let sharing = others.find(|other| other.shares_envelope(&template));
+        template.envelope = sharing.map_or(self.envelopes, |other| other.envelope);
+        self.envelopes += u64::from(sharing.is_none());
         self.latest = self.templates.len();
         self.templates.push(template);
         self.common_len = self.shared_head_len();
+        self.has_values = self.templates.iter().any(Template::has_values);
     }
 
     fn shared_head_len(&self) -> usize {
@@ -149,11 +199,6 @@ impl Templates {
         // The shared part of the heads is compared once, and not once for each template.
         let shared_len = |head: &[u8]| first.iter().zip(head).take_while(|(a, b)| a == b).count();
         heads.map(shared_len).min().unwrap_or(first.len())
-    }
-
-    /// Drops all templates, because a field of the envelope has changed.
-    pub(super) fn clear(&mut self) {
-        self.templates.clear();
     }
 
     /// How many events matched.

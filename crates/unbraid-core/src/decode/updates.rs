@@ -3,7 +3,7 @@
 use super::{DecodePath, Decoder, Emitter, scan};
 use crate::{
     ReasoningSource, Update,
-    chunk::{Chunk, Element, ReasoningOrigin},
+    chunk::{Chunk, Element, ReasoningOrigin, recycled, recycled_elements},
     frame::{Frame, FrameKind},
     limits::{MAX_CHOICES, MAX_NAME_BYTES},
     text_delta::UpdateSink,
@@ -37,17 +37,20 @@ impl Decoder {
         let Ok(text) = std::str::from_utf8(frame.data) else {
             return false;
         };
-        let Some(mut chunk) = scan::chunk(text, self.max_depth, &self.reasoning_keys) else {
+        let Some(mut chunk) = scan::chunk(
+            text,
+            self.max_depth,
+            &self.reasoning_keys,
+            &mut self.buffers,
+        ) else {
             return false;
         };
         drop_long_names(&mut chunk);
-        self.retain_changed_fields(&mut chunk);
-        let has_envelope_update = chunk.usage.is_some() || !chunk.extra.is_empty();
-        if !has_envelope_update {
-            // A chunk with a changed envelope would make a template that never matches again.
-            let template = self.templates.build(text, &chunk);
+        if let Some(template) = self.template_of(text, &chunk) {
             self.templates.insert(template);
         }
+        self.retain_changed_fields(&mut chunk);
+        let has_envelope_update = chunk.usage.is_some() || !chunk.extra.is_empty();
         self.emit_scanned(chunk, has_envelope_update, sink);
         self.events += 1;
         self.scanned += 1;
@@ -82,7 +85,7 @@ impl Decoder {
             sink.update(update);
         }
         if ends_with_envelope {
-            sink.update(&Update {
+            let update = Update {
                 event_index: self.events.into(),
                 last_of_event: true,
                 id: chunk.id,
@@ -93,16 +96,16 @@ impl Decoder {
                 format: chunk.format,
                 is_chunk: chunk.has_choices,
                 ..Update::default()
-            });
+            };
+            sink.update(&update);
+            chunk.extra = update.metadata;
         }
+        self.buffers.elements = recycled_elements(chunk.elements);
+        self.buffers.extra = recycled(chunk.extra);
     }
 
-    /// Emits the updates of a chunk; returns whether its envelope brought usage, an error or a changed field.
-    pub(super) fn emit_chunk<'a>(
-        &mut self,
-        mut chunk: Chunk<'a>,
-        emitter: &mut Emitter<'a, '_>,
-    ) -> bool {
+    /// Emits the updates of a chunk.
+    pub(super) fn emit_chunk<'a>(&mut self, mut chunk: Chunk<'a>, emitter: &mut Emitter<'a, '_>) {
         drop_long_names(&mut chunk);
         chunk.assign_indices(emitter.event_index);
         emitter.warnings.append(&mut chunk.warnings);
@@ -137,17 +140,12 @@ impl Decoder {
                 ..Update::default()
             });
         }
-        has_envelope_update
     }
 
     /// Drops the envelope fields that have the same value as in the event before.
     fn retain_changed_fields(&mut self, chunk: &mut Chunk<'_>) {
         let envelope = &mut self.envelope;
         chunk.extra.retain(|(key, raw)| envelope.record(key, raw));
-        if !chunk.extra.is_empty() {
-            // A template compares the envelope byte by byte with the values that were emitted last. Now these are others.
-            self.templates.clear();
-        }
     }
 
     /// Reports where the reasoning of a choice is from, and drops reasoning from `reasoning_details` if the choice also sends

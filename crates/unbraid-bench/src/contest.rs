@@ -1,0 +1,115 @@
+//! Measures the contenders on one stream: what each of them delivers, and its time.
+
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::{
+    contender::Contender,
+    feed::Reads,
+    table::{median, rounded, time},
+};
+
+/// The contenders that are compared, after the source alone.
+pub(crate) const COMPARED: [Contender; 4] = [
+    Contender::Today,
+    Contender::SseCore,
+    Contender::Demux,
+    Contender::Actors,
+];
+
+/// What the contenders did with one stream, in the order of [`COMPARED`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Contest {
+    /// CPU time for each event in nanoseconds, without that of the source.
+    pub(crate) ns: [f64; COMPARED.len()],
+    /// The ratio of each contender's time to that of the actors, within a round.
+    ratios: [f64; COMPARED.len()],
+    /// The number of deltas that each contender delivered.
+    items: [usize; COMPARED.len()],
+}
+
+impl Contest {
+    /// Measures the stream `times` times in each round. Each round starts with the next contender.
+    pub(crate) fn new(
+        runtime: &Runtime,
+        reads: &Reads,
+        events: u64,
+        times: usize,
+        rounds: usize,
+    ) -> Self {
+        let items = COMPARED.map(|contender| {
+            let (feed, tally) = reads.feed(true);
+            let answer = runtime.block_on(runtime.spawn(contender.run(feed, tally)));
+            answer.ok().flatten().map_or(0, |answer| answer.items)
+        });
+        let all = (events.max(1) as usize * times) as f64;
+        let rounds: Vec<_> = (0..rounds)
+            .map(|round| net(runtime, reads, times, round))
+            .collect();
+        let of = |of: &dyn Fn(&[f64; COMPARED.len()]) -> f64| median(rounds.iter().map(of));
+        let [today, sse_core, demux, actors] = [0, 1, 2, 3].map(|index: usize| {
+            let ns = move |round: &[f64; COMPARED.len()]| round.get(index).copied().unwrap_or(1.0);
+            let ratio = move |round: &[f64; COMPARED.len()]| ns(round) / round[3];
+            (of(&ns) / all, of(&ratio))
+        });
+        Self {
+            ns: [today.0, sse_core.0, demux.0, actors.0],
+            ratios: [today.1, sse_core.1, demux.1, actors.1],
+            items,
+        }
+    }
+
+    /// The time of `today` over that of the actors, if both delivered the same deltas.
+    pub(crate) fn today_over_actors(&self) -> Option<f64> {
+        let [today, _, _, actors] = self.items;
+        (today == actors).then_some(self.ratios[0])
+    }
+
+    /// The time of `sse-core` over that of the actors, if both delivered the same deltas.
+    pub(crate) fn sse_core_over_actors(&self) -> Option<f64> {
+        let [_, sse_core, _, actors] = self.items;
+        (sse_core == actors).then_some(self.ratios[1])
+    }
+
+    pub(crate) fn to_json(self) -> Value {
+        let [today, sse_core, demux, actors] = self.ns.map(rounded);
+        json!({
+            "today": today, "sse_core": sse_core, "demux": demux, "actors": actors,
+            "today_over_actors": self.today_over_actors().map(rounded),
+            "sse_core_over_actors": self.sse_core_over_actors().map(rounded),
+        })
+    }
+
+    /// The columns of a table; a dash where a peer does not read the stream.
+    pub(crate) fn columns(&self) -> String {
+        let [today, sse_core, demux, actors] = self.ns;
+        let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "-".into(), |r| format!("{r:.2}"));
+        format!(
+            "{today:>8.0} {sse_core:>8.0} {demux:>8.0} {actors:>8.0} {:>8} {:>8}",
+            ratio(self.today_over_actors()),
+            ratio(self.sse_core_over_actors()),
+        )
+    }
+}
+
+/// The titles of [`Contest::columns`].
+pub(crate) const TITLES: &str = "   today sse-core    demux   actors today/ac sse-c/ac";
+
+/// The times of one round in the order of [`COMPARED`], without that of the source.
+fn net(runtime: &Runtime, reads: &Reads, times: usize, round: usize) -> [f64; COMPARED.len()] {
+    let mut all = [0.0; 1 + COMPARED.len()];
+    let contenders = [Contender::Source].into_iter().chain(COMPARED);
+    let contenders: Vec<_> = contenders.enumerate().collect();
+    for (index, contender) in contenders
+        .iter()
+        .cycle()
+        .skip(round % all.len())
+        .take(all.len())
+    {
+        if let Some(slot) = all.get_mut(*index) {
+            *slot = (0..times).map(|_| time(runtime, reads, *contender)).sum();
+        }
+    }
+    let [source, net @ ..] = all;
+    net.map(|time: f64| (time - source).max(1.0))
+}

@@ -1,0 +1,374 @@
+//! Builds a template of a decoded chunk, and makes holes of the values in which two chunks differ.
+
+use std::{borrow::Cow, ops::Range};
+
+use super::{
+    MAX_VALUE_HOLES, Prototype, Template,
+    site::{Site, Slot, span_in, span_of_number},
+};
+use crate::{
+    Fragment, Update,
+    chunk::{Chunk, Element, ReasoningOrigin, is_padding},
+    decode::json_bytes::string,
+    text_delta::DeltaKind,
+};
+
+/// What a template is built from.
+pub(in crate::decode) struct Learned<'c, 'a> {
+    /// The event.
+    pub(in crate::decode) text: &'a str,
+    /// The chunk in it.
+    pub(in crate::decode) chunk: &'c Chunk<'a>,
+    /// The same chunk, whose strings keep their escapes and therefore borrow from the text.
+    pub(in crate::decode) escaped: &'c Chunk<'a>,
+    /// The limit on nesting.
+    pub(in crate::decode) depth: usize,
+    /// Whether unknown fields may vary. In strict mode their types have to be checked in each chunk.
+    pub(in crate::decode) is_strict: bool,
+}
+
+impl Template {
+    /// Whether a chunk continues one text and does nothing else that a template has no place for.
+    pub(in crate::decode) fn is_possible(chunk: &Chunk<'_>) -> bool {
+        matches!(chunk.elements.as_slice(), [element] if continues_text(chunk, element))
+    }
+
+    /// Builds a template of such a chunk.
+    pub(in crate::decode) fn new(learned: &Learned<'_, '_>) -> Option<Self> {
+        let ([element], [escaped]) = (
+            learned.chunk.elements.as_slice(),
+            learned.escaped.elements.as_slice(),
+        ) else {
+            return None;
+        };
+        // Fields are taken from the escaped chunk, whose raw values are the same, because the other one has already lost
+        // the fields that did not change.
+        let envelope = learned.escaped;
+        let has_fields = !escaped.fields.is_empty()
+            || !escaped.update.metadata.is_empty()
+            || escaped.update.logprobs.is_some();
+        if learned.is_strict && (has_fields || envelope.usage.is_some()) {
+            return None;
+        }
+        let (text_kind, _) = only_text(&element.update)?;
+        let sites = sites(learned, escaped, text_kind)?;
+        let update = Update {
+            last_of_event: true,
+            is_chunk: true,
+            id: learned.chunk.id.clone(),
+            created: learned.chunk.created,
+            model: learned.chunk.model.clone(),
+            role: element.update.role.clone(),
+            kind: element.update.kind,
+            tool_calls: element.update.tool_calls.clone(),
+            logprobs: escaped.update.logprobs.clone(),
+            metadata: [&*escaped.fields, &*escaped.update.metadata].concat(),
+            delta_field_count: escaped.fields.len(),
+            ..Update::default()
+        };
+        let boxed = |(key, raw): &(Cow<'_, str>, Cow<'_, str>)| ((&**key).into(), (&**raw).into());
+        let prototype = Prototype {
+            update: update.into_owned(),
+            usage: envelope.usage.as_deref().map(Box::from),
+            extra: envelope.extra.iter().map(boxed).collect(),
+        };
+        let mut template = Self {
+            text: learned.text.into(),
+            sites: sites.into(),
+            head: Box::default(),
+            holes: Box::default(),
+            has_values: false,
+            text_kind,
+            is_text_only: false,
+            depth: learned.depth,
+            prototype: Box::new(prototype),
+            envelope: 0,
+            known_version: None,
+        };
+        template.cut_holes();
+        Some(template)
+    }
+
+    /// Cuts the holes out of the text.
+    fn cut_holes(&mut self) {
+        let holes: Vec<Site> = self
+            .sites
+            .iter()
+            .copied()
+            .filter(|site| site.is_hole)
+            .collect();
+        let starts = holes.iter().skip(1).map(|next| next.start);
+        let ends = starts.chain([self.text.len()]);
+        let part = |span: Range<usize>| -> Box<[u8]> {
+            self.text.as_bytes().get(span).unwrap_or_default().into()
+        };
+        self.head = part(0..holes.first().map_or(self.text.len(), |first| first.start));
+        self.holes = holes
+            .iter()
+            .zip(ends)
+            .map(|(hole, end)| (hole.slot, part(hole.end..end)))
+            .collect();
+        self.has_values = holes.iter().any(|hole| hole.slot.needs_scanner());
+        let Prototype { update, usage, .. } = &*self.prototype;
+        let changes_stream = |hole: &Site| {
+            matches!(
+                hole.slot,
+                Slot::Id | Slot::Model | Slot::Usage | Slot::Extra(_)
+            )
+        };
+        self.is_text_only = changes_text_only(update)
+            && usage.is_none()
+            && update.metadata.is_empty()
+            && update.logprobs.is_none()
+            && !holes.iter().any(changes_stream);
+    }
+
+    /// Makes holes of the values in which another chunk of the same keys differs; false if its keys or anything else
+    /// differ as well.
+    pub(in crate::decode) fn generalise(&mut self, known: &Self) -> bool {
+        let mut sites = self.sites.clone();
+        if sites.len() != known.sites.len() {
+            return false;
+        }
+        let (mut end, mut known_end) = (0, 0);
+        for (site, other) in sites.iter_mut().zip(&known.sites) {
+            let is_equal_before =
+                self.text.get(end..site.start) == known.text.get(known_end..other.start);
+            if site.slot != other.slot || !is_equal_before {
+                return false;
+            }
+            let value = self.text.get(site.start..site.end);
+            site.is_hole |= other.is_hole || value != known.text.get(other.start..other.end);
+            (end, known_end) = (site.end, other.end);
+        }
+        let values = sites
+            .iter()
+            .filter(|site| site.is_hole && site.slot.is_value());
+        if self.text.get(end..) != known.text.get(known_end..) || values.count() > MAX_VALUE_HOLES {
+            return false;
+        }
+        self.sites = sites;
+        self.cut_holes();
+        true
+    }
+
+    /// Whether a text delta of this template may follow an update of the other one, because the chunks of both have the
+    /// same envelope.
+    pub(in crate::decode) fn shares_envelope(&self, other: &Self) -> bool {
+        let is_hole = |template: &Self, slot| template.holes.iter().any(|(hole, _)| *hole == slot);
+        let (ours, others) = (&self.prototype.update, &other.prototype.update);
+        let shares_created = if is_hole(self, Slot::Created) {
+            is_hole(other, Slot::Created)
+        } else {
+            !is_hole(other, Slot::Created) && ours.created == others.created
+        };
+        let has_name_hole =
+            |template| is_hole(template, Slot::Id) || is_hole(template, Slot::Model);
+        shares_created
+            && !has_name_hole(self)
+            && !has_name_hole(other)
+            && ours.id == others.id
+            && ours.model == others.model
+    }
+}
+
+/// Whether a chunk may continue a text, and does nothing that has no place in a template. A chunk with one of these
+/// fields is rare, so it is not worth a hole.
+fn continues_text(chunk: &Chunk<'_>, element: &Element<'_>) -> bool {
+    let update = &element.update;
+    only_text(update).is_some()
+        && chunk.error.is_none()
+        && chunk.warnings.is_empty()
+        && element.reasoning_origin != Some(ReasoningOrigin::Details)
+        && !element.has_unexpected_type
+        && !element.replaced_half
+        && !update.is_full_message
+        && update.warnings.is_empty()
+        && update.finish_reason.is_none()
+        && update.usage.is_none()
+        && update.error.is_none()
+        && update.function_name.is_none()
+        && update.function_arguments.is_none()
+}
+
+/// All values that may be holes, in their order. The spans come from the decoded chunk and not from a second parse: what
+/// the template replaces is exactly what the decoder read.
+fn sites(
+    learned: &Learned<'_, '_>,
+    element: &Element<'_>,
+    text_kind: DeltaKind,
+) -> Option<Vec<Site>> {
+    let Learned {
+        text,
+        chunk,
+        escaped,
+        ..
+    } = *learned;
+    let mut sites = Vec::new();
+    let mut add = |slot: Slot, (start, end): (usize, usize)| {
+        let is_hole = slot.is_always_hole();
+        sites.push(Site {
+            slot,
+            start,
+            end,
+            is_hole,
+        });
+    };
+    let (_, fragment) = only_text(&element.update)?;
+    add(Slot::Text, span_in_quotes(text, &fragment.text)?);
+    let index = u64::from(element.index?);
+    add(
+        Slot::Index,
+        span_of_number(text, index, element.index_end?)?,
+    );
+    // Padding inside such a field is part of the field's raw JSON, so it has to be equal.
+    let has_padding = |(_, raw): &(Cow<'_, str>, Cow<'_, str>)| raw.contains(PADDING);
+    let mut all_fields = escaped
+        .extra
+        .iter()
+        .chain(&element.fields)
+        .chain(&element.update.metadata);
+    if !all_fields.any(has_padding)
+        && let Some(span) = padding_span(text)
+    {
+        add(Slot::Padding, span);
+    }
+    if let (Some(created), Some(end)) = (chunk.created, escaped.created_end)
+        && let Some(span) = span_of_number(text, created, end)
+    {
+        add(Slot::Created, span);
+    }
+    if !learned.is_strict {
+        add_values(learned, element, text_kind, &mut add);
+    }
+    // The order of fields differs between servers.
+    sites.sort_unstable_by_key(|site| site.start);
+    let is_disjoint = sites
+        .windows(2)
+        .all(|pair| matches!(pair, [a, b] if a.end <= b.start));
+    is_disjoint.then_some(sites)
+}
+
+/// Adds the values that the scanner reads if they are holes.
+fn add_values(
+    learned: &Learned<'_, '_>,
+    element: &Element<'_>,
+    text_kind: DeltaKind,
+    add: &mut impl FnMut(Slot, (usize, usize)),
+) {
+    let Learned {
+        text,
+        chunk,
+        escaped,
+        ..
+    } = *learned;
+    let (in_delta, in_choice) = (4, 3);
+    let delta = element.fields.iter().map(|field| (field, in_delta));
+    let choice = element
+        .update
+        .metadata
+        .iter()
+        .map(|field| (field, in_choice));
+    let fields = (0..).zip(delta.chain(choice));
+    // Without a text of its own, the reasoning is in this field.
+    let is_text = |key: &str| key == "reasoning_details" && text_kind != DeltaKind::Reasoning;
+    let fields = fields
+        .filter(|(_, ((key, _), _))| !is_text(key))
+        .map(|(n, ((_, raw), outer_depth))| (Slot::Field(n, outer_depth), &**raw));
+    let extra = (0..)
+        .zip(&escaped.extra)
+        .map(|(n, (_, raw))| (Slot::Extra(n), &**raw));
+    let logprobs = element
+        .update
+        .logprobs
+        .iter()
+        .map(|raw| (Slot::Logprobs, &**raw));
+    let usage = escaped.usage.iter().map(|raw| (Slot::Usage, &**raw));
+    let message = element.message.iter().map(|raw| (Slot::Unused, &**raw));
+    let all = fields
+        .chain(extra)
+        .chain(logprobs)
+        .chain(usage)
+        .chain(message);
+    for (slot, raw) in all {
+        if let Some(span) = span_in(text, raw) {
+            add(slot, span);
+        }
+    }
+    let id = escaped.id.iter().filter(|_| chunk.id.is_some());
+    let model = escaped.model.iter().filter(|_| chunk.model.is_some());
+    let names = id
+        .map(|id| (Slot::Id, id))
+        .chain(model.map(|model| (Slot::Model, model)));
+    let unused = element
+        .unused_text
+        .iter()
+        .map(|text| (Slot::UnusedText, &text.text));
+    for (slot, name) in names.chain(unused) {
+        if let Some(span) = span_in_quotes(text, name) {
+            add(slot, span);
+        }
+    }
+}
+
+/// The only text of an update; `None` if there are several.
+fn only_text<'u, 'a>(update: &'u Update<'a>) -> Option<(DeltaKind, &'u Fragment<'a>)> {
+    let (index, arguments) = match update.tool_calls.as_slice() {
+        [] => (0, None),
+        [call] if call.extra.is_empty() && call.position.is_none() => {
+            (call.wire_index.unwrap_or(0), Some(call.arguments.as_ref()?))
+        }
+        _ => return None,
+    };
+    let texts = [
+        (DeltaKind::Content, update.content.as_ref()),
+        (DeltaKind::Reasoning, update.reasoning.as_ref()),
+        (DeltaKind::Refusal, update.refusal.as_ref()),
+        (DeltaKind::Arguments(index), arguments),
+    ];
+    let mut texts = texts
+        .into_iter()
+        .filter_map(|(kind, fragment)| Some((kind, fragment?)));
+    let only = texts.next()?;
+    texts.next().is_none().then_some(only)
+}
+
+/// The span of a part of a text, if the bytes around it are quotes.
+fn span_in_quotes(text: &str, inside: &str) -> Option<(usize, usize)> {
+    let (start, end) = span_in(text, inside)?;
+    let quoted = text.get(start.checked_sub(1)?..end + 1)?;
+    let is_string = quoted.len() > 2 && quoted.starts_with('"') && quoted.ends_with('"');
+    is_string.then_some((start, end))
+}
+
+fn padding_span(text: &str) -> Option<(usize, usize)> {
+    debug_assert!(is_padding(PADDING.trim_matches('"')));
+    let key_end = end_of_only(text, PADDING)?;
+    let after_key = text.get(key_end..)?;
+    let value = after_key
+        .strip_prefix(":\"")
+        .or_else(|| after_key.strip_prefix(": \""))?;
+    let start = text.len() - value.len();
+    let (length, escaped) = string(text.get(start..)?.as_bytes())?;
+    (!escaped).then_some((start, start + length))
+}
+
+/// The end of the only occurrence of a needle.
+fn end_of_only(text: &str, needle: &str) -> Option<usize> {
+    let mut matches = text.match_indices(needle);
+    let (start, _) = matches.next()?;
+    matches.next().is_none().then_some(start + needle.len())
+}
+
+/// Whether matching chunks change nothing but one text. A call's id or name would change the call as well, and a missing
+/// index has to be resolved.
+fn changes_text_only(prototype: &Update<'_>) -> bool {
+    prototype.tool_calls.iter().all(|call| {
+        call.wire_index.is_some()
+            && call.id.is_none()
+            && call.name.is_none()
+            && call.kind.as_deref().is_none_or(|kind| kind == "function")
+    })
+}
+
+const PADDING: &str = "\"obfuscation\"";

@@ -1,0 +1,87 @@
+//! The places of a chunk whose values may differ in the next one.
+
+/// What the decoder reads at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// The index of the choice.
+    Index,
+    /// The inside of the text's quotes.
+    Text,
+    /// The inside of the padding's quotes.
+    Padding,
+    /// The time of creation.
+    Created,
+    /// The inside of the quotes of the completion's id.
+    Id,
+    /// The inside of the quotes of the model.
+    Model,
+    /// Log probabilities with a token.
+    Logprobs,
+    /// Usage in the envelope.
+    Usage,
+    /// A value that does not count because of the text beside it: a message beside a delta (E21).
+    Unused,
+    /// The inside of the quotes of a text that does not count because of the delta's (C19).
+    UnusedText,
+    /// The n-th unknown field of the envelope.
+    Extra(u16),
+    /// The n-th unknown field of the update, counted from that of the delta, and how many arrays and objects it lies in.
+    Field(u16, u8),
+}
+
+impl Slot {
+    /// Whether the values of two chunks are never taken to be equal.
+    pub(super) fn is_always_hole(self) -> bool {
+        matches!(self, Self::Index | Self::Text | Self::Padding)
+    }
+
+    /// Whether the scanner has to read the value in a hole.
+    pub(super) fn needs_scanner(self) -> bool {
+        !self.is_always_hole() && self != Self::Created
+    }
+
+    /// Whether a match keeps the text of the value.
+    pub(super) fn is_value(self) -> bool {
+        self.needs_scanner() && !matches!(self, Self::Unused | Self::UnusedText)
+    }
+
+    /// The number of arrays and objects that the value lies in.
+    pub(super) fn outer_depth(self) -> usize {
+        const ENVELOPE: usize = 1;
+        const CHOICE: usize = 3; // the envelope, the list and its entry
+        match self {
+            Self::Index
+            | Self::Text
+            | Self::Padding
+            | Self::Logprobs
+            | Self::Unused
+            | Self::UnusedText => CHOICE,
+            Self::Created | Self::Id | Self::Model | Self::Usage | Self::Extra(_) => ENVELOPE,
+            Self::Field(_, outer_depth) => usize::from(outer_depth),
+        }
+    }
+}
+
+/// A value in the text of a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Site {
+    pub(super) slot: Slot,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// Whether it is a hole. Otherwise its value is compared as the bytes around it are.
+    pub(super) is_hole: bool,
+}
+
+/// The span of a part of a text.
+pub(super) fn span_in(text: &str, part: &str) -> Option<(usize, usize)> {
+    let start = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    let end = start.checked_add(part.len())?;
+    (text.get(start..end)? == part).then_some((start, end))
+}
+
+/// The span of an integer in decimal digits that ends at an offset.
+pub(super) fn span_of_number(text: &str, value: u64, end: usize) -> Option<(usize, usize)> {
+    let digits = value.checked_ilog10().unwrap_or(0) as usize + 1;
+    let start = end.checked_sub(digits)?;
+    (text.get(start..end)?.parse() == Ok(value)).then_some((start, end))
+}
