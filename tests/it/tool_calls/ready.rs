@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use unbraid::{Completions, JsonErrorKind, ReadyCursor, ReadyPolicy};
-use unbraid_core::{CallIndex, ChoiceIndex, Demux, Sequenced, ToolCall};
+use unbraid_core::{CallIndex, ChoiceIndex, Demux, Event, Sequenced, ToolCall};
 use unbraid_testkit::{cut::bytewise, fixture::Fixture, script::Script};
 
 use crate::support::options;
@@ -27,10 +27,12 @@ fn show(result: &Result<ToolCall, JsonErrorKind>) -> String {
 fn at_the_end(demux: &Demux) -> Vec<(ChoiceIndex, CallIndex, ReadyPolicy, String)> {
     let mut results = Vec::new();
     for choice in demux.choices() {
-        for call in (0..)
-            .map(CallIndex)
-            .take_while(|call| choice.call(*call).is_some())
-        {
+        let events = (0..choice.event_count()).filter_map(|seq| choice.event(seq));
+        let starts = events.filter_map(|event| match event.event {
+            Event::ToolCallStart { call_index, .. } => Some(call_index),
+            _ => None,
+        });
+        for call in starts {
             for policy in POLICIES {
                 let result = ReadyCursor::new(call, policy).poll(choice);
                 let result = result.expect("a call is ready at the end of its choice");
@@ -140,7 +142,7 @@ fn every_late_fragment_is_a_warning_at_the_end_of_its_choice() {
         late_calls += expected.len();
         let mut warned = Vec::new();
         while let Some(Sequenced { choice, event, .. }) = demux.next_event() {
-            if let unbraid_core::Event::Warning(warning) = event
+            if let Event::Warning(warning) = event
                 && matches!(warning.code, "T27" | "T28")
             {
                 let call = warning

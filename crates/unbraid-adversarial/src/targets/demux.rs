@@ -311,8 +311,12 @@ fn check_ready(choice: &Transcript) {
         ReadyPolicy::NextCall,
         ReadyPolicy::ValidJson,
     ];
-    let calls = (0..).map(CallIndex);
-    for call in calls.take_while(|call| choice.call(*call).is_some()) {
+    let events = (0..choice.event_count()).filter_map(|seq| choice.event(seq));
+    let starts = events.filter_map(|event| match event.event {
+        Event::ToolCallStart { call_index, .. } => Some(call_index),
+        _ => None,
+    });
+    for call in starts {
         let mut longest = usize::MAX;
         for policy in policies {
             let mut cursor = ReadyCursor::new(call, policy);

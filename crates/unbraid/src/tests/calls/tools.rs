@@ -140,6 +140,15 @@ async fn calls_run_at_the_same_time_and_results_come_in_call_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn calls_can_be_run_by_a_spawned_task() {
+    let tools = Tools::new().with(tool("f", async |_| Ok("done".to_owned())));
+    let choice = soon(read(calls_of(&[("f", "{}")])).first()).await.unwrap();
+    let run = async move { run_calls(&choice, &tools, RunLimits::default()).await };
+    let results = soon(tokio::spawn(run)).await.unwrap();
+    assert_eq!(texts(&results), ["done"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn call_two_of_two_starts_before_the_end_of_the_choice() {
     let steps = || {
         vec![
