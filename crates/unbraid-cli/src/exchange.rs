@@ -84,7 +84,7 @@ impl RecordedResponse {
     pub(crate) fn times(&self) -> Vec<(u64, Duration)> {
         let mut last = Duration::ZERO;
         let times = self.reads.iter().map(|ReadTime(end, milliseconds)| {
-            // A time that is no duration, in a file that was edited, counts as that of the read before.
+            // In a file that was edited, a time may not be a duration. It counts as that of the read before.
             let time = Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or(last);
             last = last.max(time);
             (*end, last)

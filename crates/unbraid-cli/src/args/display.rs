@@ -10,3 +10,10 @@ pub(crate) struct DisplayArgs {
     #[arg(long, conflicts_with = "plain")]
     pub(crate) stay: bool,
 }
+
+impl DisplayArgs {
+    /// Whether the command line selects how the completion is shown.
+    pub(crate) fn is_explicit(self) -> bool {
+        self.plain || self.stay
+    }
+}

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_named() {
+    fn refusals_calls_and_reasoning_are_named() {
         check(r#"{"content":"Hi","reasoning":"Hm."}"#, &[]);
         check(r#"{"reasoning":"Hm."}"#, &["has reasoning but no text"]);
         check(r#"{"refusal":" No\u001b. "}"#, &["refused: No\\u{1b}."]);

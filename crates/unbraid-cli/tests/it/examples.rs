@@ -99,7 +99,7 @@ fn check_output(line: &str, output: &Output) {
         String::from_utf8_lossy(&output.stderr),
     );
     assert_eq!(output.status.code(), Some(0), "{line}\n{stdout}{stderr}");
-    // The recording has a call, which is no part of its text.
+    // The recording has a call, which --text leaves out.
     let is_expected = |line: &str| line.ends_with("has a tool call, which --text leaves out");
     assert!(stderr.lines().all(is_expected), "{line}\n{stderr}");
     // A filter that selects what did not finish prints nothing, and neither does a redirected command.

@@ -81,7 +81,7 @@ fn a_choice_that_did_not_finish_keeps_its_text() {
 
 #[test]
 fn every_fixture_has_the_text_of_its_response() {
-    for fixture in Fixture::all().into_iter().step_by(7) {
+    for fixture in Fixture::all().into_iter().step_by(19) {
         let collected = run_fixture("collect", &fixture).json();
         let choices = collected["choices"].as_array().unwrap();
         let texts: Vec<(u64, &str)> = choices

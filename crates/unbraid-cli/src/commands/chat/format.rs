@@ -46,13 +46,12 @@ pub(super) enum Format {
 impl FormatArgs {
     /// The format for an answer that should have so many choices.
     pub(super) fn format(&self, expected: u32) -> Format {
-        let DisplayArgs { plain, stay } = self.display;
         let is_piped = || !io::stdout().is_terminal();
         if self.json {
             Format::Json
         } else if self.events {
             Format::Events
-        } else if self.text || (expected == 1 && !plain && !stay && is_piped()) {
+        } else if self.text || (expected == 1 && !self.display.is_explicit() && is_piped()) {
             Format::Text
         } else {
             Format::Live(self.display)

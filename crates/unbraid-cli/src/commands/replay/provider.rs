@@ -21,7 +21,7 @@ use tokio::{
 };
 use unbraid::BoxError;
 use unbraid_core::Config;
-use unbraid_http::ClientBuilder;
+use unbraid_http::Client;
 
 use self::recorder::Recorder;
 use super::{playlist::Playlist, recording::Recording, request::ClientRequest, secrets};
@@ -65,8 +65,7 @@ pub(super) struct Provider {
 impl Provider {
     pub(super) fn new(url: &str, config: &Config) -> Result<Self, Failure> {
         let usage = |error: &dyn Error| Failure::Usage(format!("--record-from: {error}"));
-        // A request that has no key of its own gets the one in the environment.
-        let builder = ClientBuilder::from_env().base_url(url);
+        let builder = Client::builder().base_url(url);
         let http = builder.http_client().map_err(|error| usage(&error))?;
         builder.build().map_err(|error| usage(&error))?; // checks the address, and its message names what is wrong
         Ok(Self {
@@ -123,7 +122,11 @@ impl Provider {
         });
         // A recording is the text itself.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let post = self.http.post(url).headers(headers);
+        let needs_key = secrets::needs_key(&headers);
+        let mut post = self.http.post(url).headers(headers);
+        if let Some(key) = secrets::key_from_env().filter(|_| needs_key) {
+            post = post.bearer_auth(key);
+        }
         post.body(request.bytes.clone()).send().await
     }
 

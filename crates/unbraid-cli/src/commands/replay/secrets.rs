@@ -2,7 +2,10 @@
 
 use std::env;
 
-use hyper::{HeaderMap, header::HeaderName};
+use hyper::{
+    HeaderMap,
+    header::{HeaderName, ORIGIN},
+};
 use serde_json::{Map, Value};
 
 use super::request::ClientRequest;
@@ -43,6 +46,23 @@ pub(super) fn is_recorded(name: &HeaderName) -> bool {
     RECORDED_HEADERS.contains(&name) || name.starts_with("x-ratelimit-")
 }
 
+/// Whether the key of the environment is added to a request: it has no key of its own, for this provider or for another one,
+/// and no web page sent it. Any page in a browser can send requests to the loopback interface.
+pub(super) fn needs_key(headers: &HeaderMap) -> bool {
+    !headers.contains_key(ORIGIN) && !headers.keys().any(is_secret)
+}
+
+pub(super) fn key_from_env() -> Option<String> {
+    env::var("OPENAI_API_KEY")
+        .ok()
+        .filter(|key| !key.is_empty())
+}
+
+/// Whether a header contains a key, by its name.
+fn is_secret(name: &HeaderName) -> bool {
+    SECRET_NAMES.iter().any(|part| name.as_str().contains(part))
+}
+
 /// The keys that a request contains.
 #[derive(Default)]
 pub(super) struct Keys(Vec<String>);
@@ -52,9 +72,8 @@ impl Keys {
     pub(super) fn of_request(request: &ClientRequest) -> Self {
         let mut keys = Self::default();
         for (name, value) in &request.headers {
-            let is_secret = SECRET_NAMES.iter().any(|part| name.as_str().contains(part));
             if let Ok(value) = value.to_str()
-                && is_secret
+                && is_secret(name)
             {
                 keys.add(value);
                 // `Bearer KEY`, and `name=KEY; name=KEY`.
@@ -69,7 +88,7 @@ impl Keys {
                 keys.add(value);
             }
         }
-        if let Ok(key) = env::var("OPENAI_API_KEY") {
+        if let Some(key) = key_from_env() {
             keys.add(&key);
         }
         keys
@@ -95,7 +114,7 @@ mod tests {
     use hyper::HeaderMap;
     use serde_json::json;
 
-    use super::{ClientRequest, Keys, recorded_headers};
+    use super::{ClientRequest, Keys, needs_key, recorded_headers};
 
     fn request(headers: &[(&'static str, &'static str)], query: Option<&str>) -> ClientRequest {
         let mut map = HeaderMap::new();
@@ -128,6 +147,17 @@ mod tests {
         let expected =
             json!({ "content-type": "application/json", "x-ratelimit-remaining-tokens": "7" });
         assert_eq!(json!(recorded_headers(&request.headers)), expected);
+    }
+
+    #[test]
+    fn a_request_gets_a_key_only_if_it_has_none_and_comes_from_no_page() {
+        let check = |headers: &[_], expected| {
+            assert_eq!(needs_key(&request(headers, None).headers), expected);
+        };
+        check(&[("content-type", "application/json")], true);
+        check(&[("authorization", "Bearer none")], false);
+        check(&[("x-api-key", "a key of another provider")], false);
+        check(&[("origin", "https://example.com")], false);
     }
 
     #[test]
