@@ -265,7 +265,7 @@ fn a_terminal_shows_the_answers_side_by_side() {
     let left = terminal.end();
     assert_eq!(left.code, Some(3), "{}", left.contents);
     assert!(
-        left.restored && left.contents.contains("[1] cancelled"),
+        left.restored && left.contents.contains("[1] \u{2717} cancelled"),
         "{}",
         left.contents
     );

@@ -1,3 +1,6 @@
+mod keys;
+mod picture;
+
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -12,8 +15,8 @@ use unbraid::{
 };
 use unbraid_testkit::fixture::Fixture;
 
-use super::{KeyAction, PictureSize, View};
-use crate::{input::Playback, palette::Palette};
+use super::{KeyAction, View};
+use crate::palette::Palette;
 
 /// A view in a terminal that is only a buffer.
 struct TestView {
@@ -417,86 +420,4 @@ fn every_fixture_is_drawn_at_any_time_and_size() {
             }
         }
     }
-}
-
-#[test]
-fn space_freezes_a_live_stream_and_pauses_a_replay() {
-    let key = |code| KeyEvent::new(KeyCode::Char(code), KeyModifiers::NONE);
-    let mut live = View::new("", true, Palette::None);
-    assert_eq!(
-        live.press(key('+')),
-        KeyAction::Ignore,
-        "a live stream has its own speed"
-    );
-    assert_eq!(live.press(key(' ')), KeyAction::Redraw);
-    assert!(live.is_paused() && live.is_frozen());
-    live.press(key(' '));
-    assert!(!live.is_paused());
-    live.close("closed", Duration::ZERO);
-    assert_eq!(
-        live.press(key(' ')),
-        KeyAction::Ignore,
-        "there is nothing to pause"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn keys_control_a_replay() {
-    let key = |code| KeyEvent::new(KeyCode::Char(code), KeyModifiers::NONE);
-    let playback = Playback::new(1.0);
-    let mut view = View::new("", true, Palette::None).with_playback(Some(playback.clone()));
-    view.press(key('+'));
-    view.press(key('='));
-    view.press(key('-'));
-    assert_eq!(playback.speed(), 2.0);
-    view.press(key(' '));
-    assert!(playback.is_paused() && view.is_paused() && !view.is_frozen());
-    assert!(!view.is_used(), "nobody has begun to read");
-}
-
-#[test]
-fn a_picture_fits_or_shows_the_whole_text() {
-    let mut test = TestView::new(80, 24);
-    let size = |height| PictureSize {
-        width: 60,
-        height,
-        strip: 2,
-        is_framed: false,
-    };
-    assert!(
-        test.view.picture(size(None)).is_none(),
-        "no choice, no picture"
-    );
-    test.push_text(0, &numbered(50));
-    test.push_text(1, "short");
-    let whole = test.view.picture(size(None)).unwrap();
-    assert_eq!(whole.area.height, 1 + 1 + 50 + 2);
-    let fitting = test.view.picture(size(Some(20))).unwrap();
-    assert_eq!(fitting.area.height, 20);
-    let large = test.view.picture(size(Some(90))).unwrap();
-    assert_eq!(large.area.height, whole.area.height, "no empty rows");
-    for choice in 2..64 {
-        test.push_text(choice, "x");
-    }
-    // Panes without a row of text are of no use.
-    assert!(test.view.picture(size(Some(10))).unwrap().area.height > 60);
-    for width in 1..40 {
-        test.view.picture(PictureSize {
-            width,
-            ..size(Some(5))
-        });
-    }
-}
-
-#[test]
-fn raw_events_are_shown_on_request() {
-    let mut test = TestView::new(130, 30);
-    test.push_text(0, "zero").push_text(1, "one");
-    test.lacks("raw events ─").press(KeyCode::Char('e'));
-    test.contains("raw events ─").contains("\"choice\":1,");
-    test.resize(60, 30).contains("\"choice\":1,");
-    test.press(KeyCode::Enter).lacks("\"choice\":1,");
-    test.contains("raw events of this").contains("zero");
-    test.press(KeyCode::Char('e')).lacks("raw events of this");
-    test.resize(20, 5).screen();
 }
