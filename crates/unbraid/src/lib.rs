@@ -6,15 +6,16 @@
 //!
 //! # Five minutes
 //!
-//! A [`Completions`] reads any stream of byte chunks, such as the body of a response. [`choices`](Completions::choices)
+//! A [`Completions`] reads any stream of byte chunks, such as the body of a response (`bytes_stream()` in reqwest). If the
+//! request is still to be sent, [`unbraid-http`](https://docs.rs/unbraid-http) does both. [`choices`](Completions::choices)
 //! yields each [`Choice`] as soon as it appears; [`content`](Choice::content) is its text, and
 //! [`finished`](Choice::finished) its outcome.
 //!
 //! ```
-//! use futures::stream;
 //! use tokio::task::JoinSet;
 //! use unbraid::Completions;
 //!
+//! # use futures::stream;
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let body = concat!(
@@ -81,8 +82,6 @@
 //! ```
 //!
 //! An agent runs them with [`tools::run_calls`]: all calls of a choice at the same time, each when its [`ReadyPolicy`] allows it.
-//!
-//! The crate [`unbraid-http`](https://docs.rs/unbraid-http) sends the request.
 //!
 //! # Concepts
 //!
