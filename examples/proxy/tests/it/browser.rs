@@ -148,10 +148,7 @@ fn check_side_by_side(panes: &[Value]) {
 /// Each of two panes grew while the other did not, and texts only grew at their ends.
 #[track_caller]
 fn check_independent_growth(report: &Value) {
-    let samples: Vec<&[Value]> = list(&report["samples"])
-        .iter()
-        .map(|panes| list(panes))
-        .collect();
+    let samples: Vec<&[Value]> = list(&report["samples"]).iter().map(list).collect();
     let count = list(&report["panes"]).len();
     for one in 0..count {
         for other in (0..count).filter(|other| *other != one) {
@@ -212,7 +209,7 @@ async fn the_choices_grow_side_by_side_to_the_texts_of_the_recording() {
 }
 
 #[tokio::test]
-async fn what_a_provider_sends_is_text_and_never_markup() {
+async fn markup_in_an_answer_is_shown_as_text() {
     let Some((_, report)) = run(recorded(HOSTILE, 5), 3, "answer").await else {
         return;
     };
