@@ -73,7 +73,7 @@ impl ReadyCursor {
     ///
     /// It returns the call once, when it is ready: with its arguments as of that moment, and with the status that they have. An
     /// id that arrives later (T12) is missing. Then it returns `None`, or once an error if more of the call arrives. `None` before that means that the call
-    /// is not ready.
+    /// is not ready. A call that starts after the end of its choice (F6) is never ready.
     ///
     /// # Errors
     ///
