@@ -27,7 +27,8 @@ const WEATHER: &str = include_str!("../../../streams/weather.sse");
 /// Three answers that try to be markup, each with another kind of text.
 const HOSTILE: &str = include_str!("hostile.sse");
 
-const GRACE: Duration = Duration::from_millis(1500);
+/// Long enough for a browser on a busy machine to connect in time.
+const GRACE: Duration = Duration::from_secs(4);
 
 /// The time that the browser may take to start and to finish a scenario.
 const SCENARIO: Duration = Duration::from_secs(120);

@@ -23,7 +23,7 @@ use unbraid_proxy_example::{Proxy, Recording, demo};
 pub(crate) const HAIKUS: &str = include_str!("../../../streams/haikus.sse");
 
 /// The longest that a test waits for something.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A running proxy.
 pub(crate) struct Running {
