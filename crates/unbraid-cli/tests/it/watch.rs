@@ -221,13 +221,10 @@ fn exit_codes_and_messages_equal_those_of_collect() {
 
 #[test]
 fn input_that_is_not_a_stream_is_reported() {
-    let gzip = unbraid(
-        "watch",
-        b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\x56\x0a\n\x00",
-    );
-    assert_eq!(gzip.code, 1);
-    assert!(gzip.stderr.contains("this is gzip"), "{}", gzip.stderr);
-    assert_eq!(gzip.stdout, "stream not_a_stream\n");
+    let zstd = unbraid("watch", b"\x28\xb5\x2f\xfd\x24\n\x00");
+    assert_eq!(zstd.code, 1);
+    assert!(zstd.stderr.contains("this is zstd"), "{}", zstd.stderr);
+    assert_eq!(zstd.stdout, "stream not_a_stream\n");
     let nowhere = unbraid("watch nowhere.sse", b"");
     assert_eq!((nowhere.code, nowhere.stdout.as_str()), (1, ""));
     assert!(nowhere.stderr.contains("unbraid: nowhere.sse: "));

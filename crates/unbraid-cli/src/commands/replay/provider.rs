@@ -37,6 +37,9 @@ use crate::{
 /// How long the provider may be silent, before its response and within it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// The pause before a forwarded response is aborted, in which the client receives what came before.
+const BEFORE_ABORT: Duration = Duration::from_millis(50);
+
 /// How many reads of a response wait for the client.
 const QUEUED_READS: usize = 16;
 
@@ -200,11 +203,21 @@ fn start(recorder: Recorder, response: reqwest::Response, give_up: GiveUp) -> Bo
     let (sender, receiver) = mpsc::channel(QUEUED_READS);
     tokio::spawn(async move {
         let name = recorder.name();
+        let not_recorded = |error: BoxError| {
+            print_error(format_args!("unbraid: {name}: not recorded: {error}"));
+        };
         match record(recorder, response, &sender).await {
-            Ok(recording) => give_up.complete(Some(recording)),
-            Err(error) => {
-                print_error(format_args!("unbraid: {name}: not recorded: {error}"));
+            Ok(Ok(recording)) => give_up.complete(Some(recording)),
+            // The response itself is complete.
+            Ok(Err(error)) => {
+                not_recorded(error);
                 drop(give_up);
+            }
+            Err(error) => {
+                not_recorded(error);
+                drop(give_up);
+                // The abort discards what is not sent yet.
+                time::sleep(BEFORE_ABORT).await;
                 let _gone = sender.send(Err(Abort::Close.into())).await;
             }
         }
@@ -218,22 +231,31 @@ fn start(recorder: Recorder, response: reqwest::Response, give_up: GiveUp) -> Bo
     StreamBody::new(reads).boxed_unsync()
 }
 
-/// Records a response while it is forwarded.
+/// Records a response while it is forwarded. Returns an error if the response breaks. An error of the recording alone is in the
+/// inner result: the client still gets the whole response.
 async fn record(
     mut recorder: Recorder,
     response: reqwest::Response,
     client: &mpsc::Sender<Result<Bytes, BoxError>>,
-) -> Result<Recording, BoxError> {
+) -> Result<Result<Recording, BoxError>, BoxError> {
     let mut bytes = response.bytes_stream();
+    let mut written = Ok(());
     loop {
         let read = time::timeout(IDLE_TIMEOUT, bytes.next()).await;
         let read = read.map_err(|_| "the provider is silent")?;
         let Some(read) = read else {
-            return recorder.finish();
+            return Ok(written.and_then(|()| recorder.finish()));
         };
         let bytes = read.map_err(|error| innermost(&error.without_url()))?;
-        recorder.write(&bytes)?;
-        let _gone = client.send(Ok(bytes)).await;
+        if written.is_ok() {
+            written = recorder.write(&bytes);
+        }
+        let is_gone = client.send(Ok(bytes)).await.is_err();
+        // Without a recording and without a client, the rest has no use.
+        written = match written {
+            Err(error) if is_gone => return Ok(Err(error)),
+            written => written,
+        };
     }
 }
 
