@@ -18,7 +18,7 @@ use super::{
     layout::plural,
 };
 
-const PLAIN: Style = Style::new();
+const NORMAL: Style = Style::new();
 
 /// The least height at which the keys have a row of their own.
 const MIN_HEIGHT: u16 = 10;
@@ -40,7 +40,7 @@ impl View {
         let width = usize::from(area.width);
         let mut rows = area.rows();
         let Some(first) = rows.next() else { return };
-        let reversed = PLAIN.add_modifier(Modifier::REVERSED);
+        let reversed = NORMAL.add_modifier(Modifier::REVERSED);
         buffer.set_style(first, reversed);
         let second = rows.next();
         // In one row, the most important key stays visible in any case.
@@ -78,24 +78,24 @@ impl View {
         if self.is_paused() && self.closed.is_none() {
             parts.push(Part::new("paused", BOLD, 0));
         }
-        parts.push(Part::new(choices, PLAIN, 0));
+        parts.push(Part::new(choices, NORMAL, 0));
         if self.visible < all {
-            parts.push(Part::new(format!("{} shown", self.visible), PLAIN, 3));
+            parts.push(Part::new(format!("{} shown", self.visible), NORMAL, 3));
         }
         if let Some(rate) = self.rate.per_second(self.now) {
-            parts.push(Part::new(format!("{rate:.0} tokens/s"), PLAIN, 2));
+            parts.push(Part::new(format!("{rate:.0} tokens/s"), NORMAL, 2));
         }
         if !self.now.is_zero() {
             let elapsed = format!("elapsed {:.1} s", self.now.as_secs_f64());
-            parts.push(Part::new(elapsed, PLAIN, 1));
+            parts.push(Part::new(elapsed, NORMAL, 1));
         }
         if let Some(first) = self.rate.first().filter(|_| !self.now.is_zero()) {
             let first = format!("first delta {:.2} s", first.as_secs_f64());
-            parts.push(Part::new(first, PLAIN, 4));
+            parts.push(Part::new(first, NORMAL, 4));
         }
         if let Some(playback) = self.playback.as_ref().filter(|_| self.closed.is_none()) {
             let speed = format!("speed {}x", playback.speed());
-            parts.push(Part::new(speed, PLAIN, 5));
+            parts.push(Part::new(speed, NORMAL, 5));
         }
         parts
     }
@@ -127,7 +127,7 @@ impl View {
         keys.push(("q quit", 0));
         let parts = keys.into_iter();
         parts
-            .map(|(text, priority)| Part::new(text, PLAIN, priority))
+            .map(|(text, priority)| Part::new(text, NORMAL, priority))
             .collect()
     }
 }
