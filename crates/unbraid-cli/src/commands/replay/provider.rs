@@ -37,7 +37,7 @@ use crate::{
 /// How long the provider may be silent, before its response and within it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The pause before a forwarded response is aborted, in which the client receives what came before.
+/// The pause before a forwarded response is aborted, in which the client receives the data before it.
 const BEFORE_ABORT: Duration = Duration::from_millis(50);
 
 /// How many reads of a response wait for the client.
