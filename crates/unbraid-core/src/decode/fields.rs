@@ -221,7 +221,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
             "finish_reason" => self.update.finish_reason = non_empty(value.text()?),
             "logprobs" => self.update.logprobs = value.logprobs()?.map(Cow::Borrowed),
             "usage" => self.update.usage = value.raw_object()?,
-            "message" => self.message = value.some_raw()?.or(self.message.take()),
+            "message" => self.message = value.some_raw()?.or_else(|| self.message.take()),
             "error" => value.null_only()?,
             name if is_padding(name) => drop(value.raw()?),
             _ => keep_unknown(&mut self.update.metadata, key, value)?,
