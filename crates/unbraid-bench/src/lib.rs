@@ -41,7 +41,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [corpus | growth | http | json | latency | shapes | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [corpus | growth | http | json | latency | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -83,6 +83,9 @@ pub fn main() -> ExitCode {
         ["latency"] => latency::run(args.quick, args.json, &mut out),
         ["json"] => json::run(&mut out),
         ["shapes"] => shapes::run(args.quick, args.json, &mut out),
+        ["shapes", contender, recording] => {
+            shapes::profile(recording, contender, args.quick, &mut out)
+        }
         ["whole"] => whole::run(args.quick, args.json, &mut out),
         ["profile", contender, delivery, runtime] => {
             table::profile([contender, delivery, runtime], args.quick, &mut out)

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use unbraid_core::{Config, Demux};
 
 use crate::{
+    contender::Contender,
     contest::{self, Contest},
     recordings::{self, Recording},
-    table::{median, rounded, runtime},
+    table::{self, median, rounded, runtime},
 };
 
 const EVENTS: usize = 2_000;
@@ -86,6 +87,26 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
         writeln!(out, "{name:<64} {value}")?;
     }
     Ok(())
+}
+
+/// Runs one contender on the shape of one recording, long enough for a profiler.
+pub(crate) fn profile(
+    name: &str,
+    contender: &str,
+    quick: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let all = recordings::below(&recordings::folder())?;
+    let recording = all
+        .iter()
+        .find(|recording| recording.name.starts_with(name));
+    let stream = recording.and_then(repeated);
+    let contender = Contender::ALL.into_iter().find(|c| c.name() == contender);
+    let (Some((stream, _)), Some(contender)) = (stream, contender) else {
+        return Err(io::Error::other("no such recording or contender"));
+    };
+    let (runtime, reads) = (runtime("current_thread")?, recordings::in_reads(&stream));
+    table::repeat(&runtime, &reads, contender, EVENTS as u64, quick, out)
 }
 
 /// The recording with its deltas repeated, and their class; `None` if it has fewer than two deltas.

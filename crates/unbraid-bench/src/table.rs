@@ -100,14 +100,29 @@ pub(crate) fn profile(
     );
     let reads = delivery.cut(&body::body(PROFILED as usize, body::BRAIDED));
     let runtime = runtime(runtime_name)?;
+    repeat(&runtime, &reads, contender, u64::from(PROFILED), quick, out)
+}
+
+/// Runs one contender on one stream long enough for a profiler.
+pub(crate) fn repeat(
+    runtime: &Runtime,
+    reads: &Reads,
+    contender: Contender,
+    events: u64,
+    quick: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let enough = if quick { 1.5e8 } else { 4e9 };
-    let (mut spent, mut chunks) = (0.0, 0);
+    let (mut spent, mut rounds) = (0.0, 0);
     while spent < enough {
-        spent += time(&runtime, &reads, contender);
-        chunks += PROFILED;
+        spent += time(runtime, reads, contender);
+        rounds += 1;
     }
-    let cost = spent / f64::from(chunks);
-    writeln!(out, "{cost:.0} ns per chunk, including the source")
+    let cost = spent / (f64::from(rounds) * events as f64);
+    writeln!(
+        out,
+        "{cost:.0} ns per chunk, including the source, in {rounds} rounds"
+    )
 }
 
 fn compare(runtime: &Runtime, reads: &Reads, body: &Body) -> io::Result<()> {

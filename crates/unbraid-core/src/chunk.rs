@@ -49,15 +49,39 @@ pub(crate) struct Element<'a> {
     pub(crate) fields: Pairs<'a>,
     /// Whether the strict decoder has read a `delta`.
     pub(crate) has_delta: bool,
-    /// Whether it has also read a `text`, or a `message`.
+    /// Whether it has also read a `text`.
     pub(crate) has_text: bool,
-    pub(crate) has_message: bool,
+    /// That text, if the delta's content counts in its place (C19).
+    pub(crate) unused_text: Option<Fragment<'a>>,
+    /// The raw JSON of a `message`.
+    pub(crate) message: Option<Cow<'a, str>>,
     /// Whether a value that should be text had another type, and was kept as raw JSON.
     pub(crate) has_unexpected_type: bool,
     /// Whether the reasoning comes from `reasoning_details` alone (R4).
     pub(crate) details_only: bool,
     /// Whether half a surrogate pair between two parts of a text was replaced (C14).
     pub(crate) replaced_half: bool,
+}
+
+/// The buffer of a list that is no longer needed, for the next list.
+pub(crate) fn recycled<'b>(mut pairs: Pairs<'_>) -> Pairs<'b> {
+    /// A larger buffer is not worth its memory.
+    const MAX_CAPACITY: usize = 32;
+    pairs.clear();
+    pairs.shrink_to(MAX_CAPACITY);
+    // No pair is left to convert, and `collect` keeps the buffer of a list of equal type.
+    let none = pairs
+        .into_iter()
+        .map(|_| (Cow::Borrowed(""), Cow::Borrowed("")));
+    none.collect()
+}
+
+/// The same for the entries of a chunk.
+pub(crate) fn recycled_elements<'b>(mut elements: Vec<Element<'_>>) -> Vec<Element<'b>> {
+    const MAX_CAPACITY: usize = 1;
+    elements.clear();
+    elements.shrink_to(MAX_CAPACITY);
+    elements.into_iter().map(|_| Element::default()).collect()
 }
 
 /// Sets a field. Its last value replaces an earlier one, at the position of the first (E26).

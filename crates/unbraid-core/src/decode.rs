@@ -74,6 +74,7 @@ pub struct Decoder {
     templates: Templates,
     path: DecodePath,
     scanned: u64,
+    buffers: scan::Buffers,
     /// The names of the fields that hold reasoning, by rank.
     reasoning_keys: Vec<Arc<str>>,
     /// In strict mode: the types of all fields that the deltas have brought so far.
@@ -106,6 +107,7 @@ impl Decoder {
             templates: Templates::default(),
             path: DecodePath::All,
             scanned: 0,
+            buffers: scan::Buffers::default(),
             reasoning_keys: default_reasoning_keys(),
             merge_check: MergeCheck::default(),
             in_parts: false,
@@ -233,7 +235,7 @@ impl Decoder {
 
     /// Matches the start of the data with the templates of earlier events.
     #[inline(always)]
-    pub(crate) fn match_template<'t>(&self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
+    pub(crate) fn match_template<'t>(&mut self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
         if self.path != DecodePath::All {
             return None;
         }

@@ -39,6 +39,9 @@ impl EnvelopeMemo {
     }
 }
 
+/// The longest value that is kept.
+const MAX_TEXT_BYTES: usize = 4096;
+
 /// A field's last value. Only the hash of a long one is kept, since it may be as long as an event.
 #[derive(Debug, PartialEq)]
 enum LastValue {
@@ -48,7 +51,6 @@ enum LastValue {
 
 impl LastValue {
     fn new(raw: &str) -> Self {
-        const MAX_TEXT_BYTES: usize = 4096;
         /// The keys are random for each process, so that a server cannot choose two values with the same hash.
         static KEYS: OnceLock<RandomState> = OnceLock::new();
         if raw.len() <= MAX_TEXT_BYTES {
@@ -63,6 +65,12 @@ impl LastValue {
         // The usual case, an unchanged short value, allocates nothing.
         if matches!(self, Self::Text(known) if known == raw) {
             return false;
+        }
+        if let Self::Text(known) = self
+            && raw.len() <= MAX_TEXT_BYTES
+        {
+            raw.clone_into(known); // a value that varies from event to event allocates nothing either
+            return true;
         }
         let new = Self::new(raw);
         let changed = *self != new;

@@ -219,7 +219,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
             "finish_reason" => self.update.finish_reason = non_empty(value.text()?),
             "logprobs" => self.update.logprobs = value.logprobs()?.map(Cow::Borrowed),
             "usage" => self.update.usage = value.raw_object()?,
-            "message" => self.has_message |= value.some_raw()?.is_some(),
+            "message" => self.message = value.some_raw()?.or(self.message.take()),
             "error" => value.null_only()?,
             name if is_padding(name) => drop(value.raw()?),
             _ => keep_unknown(&mut self.update.metadata, key, value)?,
@@ -235,7 +235,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
         // E21: a message beside a delta only repeats it. A message in place of a delta has to be read.
         let update = &self.update;
         let is_used =
-            self.has_message && update.kind == CompletionKind::Chat && !update.has_payload();
+            self.message.is_some() && update.kind == CompletionKind::Chat && !update.has_payload();
         if is_used { Err(Fallback) } else { Ok(()) }
     }
 }
@@ -312,7 +312,8 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
         update.kind = CompletionKind::Chat;
         // The content of `text` stays if the delta has none (C19).
         if self.content.text.is_some() {
-            update.content = self.content.text.take();
+            let content = self.content.text.take();
+            self.element.unused_text = std::mem::replace(&mut update.content, content);
         }
         let reasoning = self.reasoning.iter_mut().find_map(Option::take);
         update.reasoning = reasoning.or(self.content.thinking.take());

@@ -32,17 +32,42 @@ pub(super) fn string(text: &[u8]) -> Option<(usize, bool)> {
 
 #[inline(never)]
 fn long_string(text: &[u8]) -> Option<(usize, bool)> {
-    let (mut is_escaped, mut has_escapes) = (false, false);
-    for (offset, byte) in text.iter().enumerate() {
-        match byte {
+    let (mut pos, mut has_escapes) = (0, false);
+    loop {
+        let rest = text.get(pos..)?;
+        if let Some(bytes) = rest.first_chunk() {
+            let bits = special_bits(u64::from_le_bytes(*bytes));
+            pos += (bits.trailing_zeros() / 8) as usize; // eight if there is none
+            if bits == 0 {
+                continue;
+            }
+        }
+        match text.get(pos)? {
             0..=0x1F => return None,
-            _ if is_escaped => is_escaped = false,
-            b'\\' => (is_escaped, has_escapes) = (true, true),
-            b'"' => return Some((offset, has_escapes)),
-            _ => {}
+            b'"' => return Some((pos, has_escapes)),
+            b'\\' if *text.get(pos + 1)? >= b' ' => {
+                has_escapes = true;
+                pos += 2;
+            }
+            b'\\' => return None,
+            _ => pos += 1,
         }
     }
-    None
+}
+
+/// The JSON integer at the start of the text, and its length. A longer one than nineteen digits need not fit.
+#[inline]
+pub(super) fn integer(text: &[u8]) -> Option<(u64, usize)> {
+    const MAX_DIGITS: usize = 19;
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    let (mut value, mut length) = (0_u64, 0);
+    for digit in digits.take(MAX_DIGITS + 1) {
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        length += 1;
+    }
+    let has_leading_zero = length > 1 && text.starts_with(b"0");
+    let fits = (1..=MAX_DIGITS).contains(&length);
+    (fits && !has_leading_zero).then_some((value, length))
 }
 
 /// The first of sixteen bytes that has a meaning inside a JSON string, and its offset. Most deltas are shorter than that.

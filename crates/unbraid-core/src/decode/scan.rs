@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::fields::{Content, Fallback, FieldVisitor, InnerPart, Part, ValueReader, inner_text};
 use crate::{
-    chunk::{Chunk, LOGPROB_LISTS, is_filled_list},
+    chunk::{Chunk, Element, LOGPROB_LISTS, Pairs, is_filled_list, recycled, recycled_elements},
     limits::{MAX_ENTRIES, MAX_JSON_DEPTH, MAX_VALUES},
 };
 
@@ -21,8 +21,21 @@ pub(super) fn chunk<'a>(
     text: &'a str,
     depth: usize,
     reasoning_keys: &[Arc<str>],
+    buffers: &mut Buffers,
 ) -> Option<Chunk<'a>> {
-    chunk_by(text, Scanner::new(text, depth, reasoning_keys))
+    let buffered = Chunk {
+        elements: recycled_elements(std::mem::take(&mut buffers.elements)),
+        extra: recycled(std::mem::take(&mut buffers.extra)),
+        ..Chunk::default()
+    };
+    chunk_by(buffered, Scanner::new(text, depth, reasoning_keys))
+}
+
+/// Buffers of the last chunk, for the next one.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub(super) elements: Vec<Element<'static>>,
+    pub(super) extra: Pairs<'static>,
 }
 
 /// The same chunk, whose strings keep their escapes, so that each of them borrows from the text.
@@ -33,15 +46,15 @@ pub(super) fn escaped_chunk<'a>(
 ) -> Option<Chunk<'a>> {
     let mut scanner = Scanner::new(text, depth, reasoning_keys);
     scanner.keep_escapes = true;
-    chunk_by(text, scanner)
+    chunk_by(Chunk::default(), scanner)
 }
 
-fn chunk_by<'a>(text: &'a str, mut scanner: Scanner<'a, '_>) -> Option<Chunk<'a>> {
+fn chunk_by<'a>(mut chunk: Chunk<'a>, mut scanner: Scanner<'a, '_>) -> Option<Chunk<'a>> {
+    let text = scanner.text;
     // The lenient decoder counts the values of longer events. A text of this length cannot have too many.
     if text.len() > MAX_VALUES {
         return None;
     }
-    let mut chunk = Chunk::default();
     if scanner.next_token() != Some(b'{') {
         return None;
     }

@@ -10,11 +10,11 @@ mod build;
 mod site;
 mod updates;
 
-use std::{borrow::Cow, ops::Range};
+use std::{cell::OnceCell, ops::Range};
 
 use super::{
     fields::{ValueReader, usage},
-    json_bytes::{number, string},
+    json_bytes::{integer, number, string},
     scan::Scanner,
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
 pub(super) use build::Learned;
 use site::{Site, Slot};
 
-/// How many holes of a template may contain other values than an index, a text, padding, or a time of creation.
+/// How many holes of a template may contain values that a match keeps, beside the index, the text and the time of creation.
 const MAX_VALUE_HOLES: usize = 8;
 
 /// An ordinary chunk of one choice and one text, with holes in it.
@@ -35,10 +35,10 @@ pub(super) struct Template {
     text: Box<str>,
     /// All values in the chunk that may become a hole, in their order.
     sites: Box<[Site]>,
-    /// The length of the text before the first hole.
-    head_len: usize,
-    /// Each hole, and the span of the text between it and the next one.
-    holes: Box<[(Slot, Range<usize>)]>,
+    /// The bytes before the first hole.
+    head: Box<[u8]>,
+    /// Each hole, and the bytes between it and the next one.
+    holes: Box<[(Slot, Box<[u8]>)]>,
     /// Whether there are holes that the scanner has to read.
     has_values: bool,
     text_kind: DeltaKind,
@@ -74,38 +74,64 @@ pub(crate) struct TemplateMatch<'t> {
     /// The text and the bytes after it, if the text is short.
     pub(crate) block: Option<&'t [u8; 16]>,
     pub(crate) has_escapes: bool,
+    /// The time of creation, if it is a hole.
+    created: Option<u64>,
     /// The length of the chunk.
     pub(crate) length: usize,
-    /// The values of the other holes, in their order.
-    values: Option<Values<'t>>,
+    /// The line of the chunk, if values in it were stored.
+    line: &'t str,
 }
 
-/// The values of the holes that the scanner reads.
-#[derive(Clone, Copy, Default)]
-struct Values<'t> {
-    created: Option<u64>,
-    raw: [&'t str; MAX_VALUE_HOLES],
+/// The spans of the values that a match keeps, in the order of their holes. They are valid until the next match, and lie
+/// outside of it, because nearly all matches have none.
+pub(super) type ValueSpans = [Range<usize>; MAX_VALUE_HOLES];
+
+/// The line at the start of some data, which is checked to be UTF-8 when a template needs it.
+#[derive(Debug)]
+pub(super) struct Line<'t> {
+    data: &'t [u8],
+    text: OnceCell<Option<&'t str>>,
+}
+
+impl<'t> Line<'t> {
+    pub(super) fn new(data: &'t [u8]) -> Self {
+        Self {
+            data,
+            text: OnceCell::new(),
+        }
+    }
+
+    /// The text, if the scanner may read it. A chunk is one line, except in events of several lines, which are not matched.
+    fn text(&self) -> Option<&'t str> {
+        *self.text.get_or_init(|| {
+            let end = memchr::memchr(b'\n', self.data).unwrap_or(self.data.len());
+            let line = std::str::from_utf8(self.data.get(..end)?).ok()?;
+            (line.len() <= MAX_VALUES).then_some(line) // the scanner declines a longer text, too
+        })
+    }
 }
 
 impl Template {
     /// The bytes before the first hole.
     pub(super) fn head(&self) -> &[u8] {
-        self.text
-            .as_bytes()
-            .get(..self.head_len)
-            .unwrap_or_default()
+        &self.head
     }
 
     /// Whether the data begins with this many bytes of the head.
     #[inline]
     pub(super) fn starts_with_head(&self, data: &[u8], common_len: usize) -> bool {
-        self.text
-            .as_bytes()
+        self.head
             .get(..common_len)
             .is_some_and(|head| data.starts_with(head))
     }
 
-    /// Matches a chunk at the start of the data, of which `common_len` bytes are known to be equal to the head.
+    /// Whether there are holes that the scanner has to read.
+    pub(super) fn has_values(&self) -> bool {
+        self.has_values
+    }
+
+    /// Matches a chunk at the start of the data, of which `common_len` bytes are known to be equal to the head, if no hole
+    /// needs the scanner.
     #[inline(always)]
     pub(super) fn match_start<'t>(
         &self,
@@ -113,17 +139,10 @@ impl Template {
         common_len: usize,
         template: usize,
     ) -> Option<TemplateMatch<'t>> {
-        let mut rest = data.get(common_len..)?;
-        if common_len < self.head_len {
-            rest = rest.strip_prefix(self.text.as_bytes().get(common_len..self.head_len)?)?;
-        }
-        if self.has_values {
-            return self.match_values(data, template);
-        }
+        let mut rest = self.after_head(data, common_len)?;
         let mut found = TemplateMatch::new(template);
         for (hole, literal) in &self.holes {
             let length = found.narrow_hole(*hole, rest)?;
-            let literal = self.text.as_bytes().get(literal.clone())?;
             rest = strip_literal(rest.get(length..)?, literal)?;
         }
         found.length = data.len() - rest.len();
@@ -131,49 +150,66 @@ impl Template {
         (!found.text.is_empty()).then_some(found)
     }
 
-    /// Matches a chunk whose head is known to be equal, if there are holes that the scanner has to read.
-    #[inline(never)]
-    fn match_values<'t>(&self, data: &'t [u8], template: usize) -> Option<TemplateMatch<'t>> {
-        // The scanner needs text. A chunk is one line, except in events of several lines, which are not matched.
-        let end = memchr::memchr(b'\n', data).unwrap_or(data.len());
-        let line = std::str::from_utf8(data.get(..end)?).ok()?;
-        if line.len() > MAX_VALUES {
-            return None; // the scanner declines such a text, too
+    #[inline(always)]
+    fn after_head<'t>(&self, data: &'t [u8], common_len: usize) -> Option<&'t [u8]> {
+        let rest = data.get(common_len..)?;
+        if common_len < self.head.len() {
+            return rest.strip_prefix(self.head.get(common_len..)?);
         }
+        Some(rest)
+    }
+
+    /// The same if some holes need the scanner. The spans of the values in them are stored.
+    #[inline(never)]
+    pub(super) fn match_values<'t>(
+        &self,
+        line: &Line<'t>,
+        common_len: usize,
+        template: usize,
+        spans: &mut ValueSpans,
+    ) -> Option<TemplateMatch<'t>> {
+        self.after_head(line.data, common_len)?;
+        let line = line.text()?;
         let mut found = TemplateMatch::new(template);
-        let mut values = Values::default();
-        let mut slots = values.raw.iter_mut();
-        let mut pos = self.head_len;
+        let mut slots = spans.iter_mut();
+        let mut pos = self.head.len();
         for (hole, literal) in &self.holes {
             let rest = line.as_bytes().get(pos..)?;
-            pos += match hole {
-                Slot::Index | Slot::Text | Slot::Padding => found.narrow_hole(*hole, rest)?,
-                Slot::Id | Slot::Model => {
-                    let (length, escapes) = string(rest)?;
-                    if escapes || length > MAX_NAME_BYTES {
-                        return None; // a long name is dropped
-                    }
-                    *slots.next()? = line.get(pos..pos + length)?;
-                    length
+            if hole.needs_scanner() {
+                let end = self.value_end(*hole, line, pos)?;
+                if hole.is_value() {
+                    *slots.next()? = pos..end;
                 }
-                _ => {
-                    let mut scanner = Scanner::of_values(line, self.depth, hole.outer_depth())?;
-                    scanner.seek(pos);
-                    if *hole == Slot::Created {
-                        values.created = Some(scanner.number().ok()??);
-                    } else {
-                        *slots.next()? = value_of(*hole, &mut scanner)?;
-                    }
-                    scanner.last_value_end()?.checked_sub(pos)?
-                }
-            };
-            let literal = self.text.as_bytes().get(literal.clone())?;
+                pos = end;
+            } else {
+                pos += found.narrow_hole(*hole, rest)?;
+            }
             strip_literal(line.as_bytes().get(pos..)?, literal)?;
             pos += literal.len();
         }
         found.length = pos;
-        found.values = Some(values);
+        found.line = line;
         (!found.text.is_empty()).then_some(found)
+    }
+
+    /// The end of the value at an offset, if it is what the decoder reads in such a place: then it takes the same part in
+    /// the chunk as the prototype's value.
+    fn value_end(&self, hole: Slot, line: &str, pos: usize) -> Option<usize> {
+        if let Slot::Id | Slot::Model | Slot::UnusedText = hole {
+            let (length, escapes) = string(line.as_bytes().get(pos..)?)?;
+            // A long name is dropped, and escapes would have to be checked.
+            return (!escapes && length <= MAX_NAME_BYTES).then_some(pos + length);
+        }
+        let mut scanner = Scanner::of_values(line, self.depth, hole.outer_depth())?;
+        scanner.seek(pos);
+        match hole {
+            Slot::Logprobs => drop(scanner.logprobs().ok()??),
+            Slot::Usage => drop(usage(&mut scanner).ok()??),
+            Slot::Unused => drop(scanner.raw().ok()?),
+            // In a field that counts, `null` would count as absent.
+            _ => drop(scanner.raw().ok().filter(|raw| *raw != "null")?),
+        }
+        scanner.last_value_end()
     }
 
     /// The text that matching chunks continue.
@@ -191,8 +227,9 @@ impl<'t> TemplateMatch<'t> {
             text: &[],
             block: None,
             has_escapes: false,
+            created: None,
             length: 0,
-            values: None,
+            line: "",
         }
     }
 
@@ -212,26 +249,17 @@ impl<'t> TemplateMatch<'t> {
                 self.has_escapes = escapes;
                 Some(length)
             }
+            Slot::Created => {
+                let (value, length) = integer(rest)?;
+                self.created = Some(value);
+                Some(length)
+            }
             // The padding is never decoded, so it is not checked to be UTF-8. Only ASCII is accepted here.
             _ => {
                 let (length, _) = string(rest).filter(|(_, escaped)| !escaped)?;
                 rest.get(..length)?.is_ascii().then_some(length)
             }
         }
-    }
-}
-
-/// The value at the scanner's position, if it is what the decoder reads in such a place: then it takes the same part in
-/// the chunk as the prototype's value.
-fn value_of<'t>(hole: Slot, scanner: &mut Scanner<'t, '_>) -> Option<&'t str> {
-    match hole {
-        Slot::Logprobs => scanner.logprobs().ok()?,
-        Slot::Usage => match usage(scanner).ok()?? {
-            Cow::Borrowed(raw) => Some(raw),
-            Cow::Owned(_) => None,
-        },
-        // `null` counts as absent.
-        _ => scanner.raw().ok().filter(|raw| *raw != "null"),
     }
 }
 

@@ -7,10 +7,11 @@
 use super::{
     envelope::EnvelopeMemo,
     json_bytes::unescape,
-    template::{Template, TemplateMatch},
+    template::{Line, Template, TemplateMatch, ValueSpans},
 };
 use crate::{
     ChoiceIndex,
+    chunk::Pairs,
     text_delta::{DeltaKind, UpdateSink},
 };
 
@@ -32,6 +33,10 @@ pub(super) struct Templates {
     /// The number of envelopes that the templates had so far.
     envelopes: u64,
     scratch: Scratch,
+    /// Where the values of the last match are.
+    spans: ValueSpans,
+    /// The buffer for the fields of an update.
+    spare: Pairs<'static>,
     /// How many templates were built since one last matched. In some streams no two chunks are alike.
     misses: u32,
     hits: u64,
@@ -46,23 +51,44 @@ pub(super) struct TextTarget {
 impl Templates {
     /// Matches the start of the data with the templates.
     #[inline(always)]
-    pub(super) fn find<'t>(&self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
+    pub(super) fn find<'t>(&mut self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
         let latest = self.templates.get(self.latest)?;
         if !latest.starts_with_head(data, self.common_len) {
             return None;
         }
         // Nearly always the latest template matches again. Remembering one per choice was measured and gained nothing
         // (docs/performance.md).
-        let found = latest.match_start(data, self.common_len, self.latest);
-        found.or_else(|| self.find_other(data))
+        if !latest.has_values()
+            && let Some(found) = latest.match_start(data, self.common_len, self.latest)
+        {
+            return Some(found);
+        }
+        self.find_other(data)
     }
 
     #[inline(never)]
-    fn find_other<'t>(&self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
-        let mut others = (0..)
-            .zip(&self.templates)
-            .filter(|(number, _)| *number != self.latest);
-        others.find_map(|(number, template)| template.match_start(data, self.common_len, number))
+    fn find_other<'t>(&mut self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
+        let Self {
+            templates,
+            spans,
+            common_len,
+            latest,
+            ..
+        } = self;
+        let line = Line::new(data);
+        let numbered = || (0..).zip(&*templates);
+        // The latest one first, if it was not tried.
+        let untried = |(_, template): &(usize, &Template)| template.has_values();
+        let first = numbered().skip(*latest).take(1).filter(untried);
+        let others = numbered().filter(|(number, _)| number != latest);
+        let mut all = first.chain(others);
+        all.find_map(|(number, template)| {
+            if template.has_values() {
+                template.match_values(&line, *common_len, number, spans)
+            } else {
+                template.match_start(data, *common_len, number)
+            }
+        })
     }
 
     /// Emits a match if the caller accepts it: as a text delta if the sink takes these and the delta says everything.
@@ -103,7 +129,15 @@ impl Templates {
             sink.text_delta(&delta);
             return true;
         }
-        let (created, is_known) = template.emit(found, text, event_index, envelope, sink);
+        let (created, is_known) = template.emit(
+            found,
+            &self.spans,
+            text,
+            event_index,
+            envelope,
+            &mut self.spare,
+            sink,
+        );
         self.has_created = created.is_some_and(|created| created != 0);
         template.known_version = is_known.then(|| envelope.version());
         true

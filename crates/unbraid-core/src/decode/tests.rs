@@ -27,7 +27,12 @@ fn check(text: &str, context: &str) -> bool {
         let node = node::read(text, MAX_JSON_DEPTH).expect("other paths accept it, so it is JSON");
         facts(lenient::chunk(&node, 0, &default_reasoning_keys()))
     };
-    if let Some(scanned) = scan::chunk(text, MAX_JSON_DEPTH, &default_reasoning_keys()) {
+    if let Some(scanned) = scan::chunk(
+        text,
+        MAX_JSON_DEPTH,
+        &default_reasoning_keys(),
+        &mut scan::Buffers::default(),
+    ) {
         assert_eq!(facts(scanned), lenient(), "{context}: {text}");
     }
     let Some(strict) = strict::chunk(text, &default_reasoning_keys()) else {

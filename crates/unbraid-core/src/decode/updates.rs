@@ -3,7 +3,7 @@
 use super::{DecodePath, Decoder, Emitter, scan};
 use crate::{
     Update,
-    chunk::{Chunk, Element},
+    chunk::{Chunk, Element, recycled, recycled_elements},
     frame::{Frame, FrameKind},
     limits::{MAX_CHOICES, MAX_NAME_BYTES},
     text_delta::UpdateSink,
@@ -37,7 +37,12 @@ impl Decoder {
         let Ok(text) = std::str::from_utf8(frame.data) else {
             return false;
         };
-        let Some(mut chunk) = scan::chunk(text, self.max_depth, &self.reasoning_keys) else {
+        let Some(mut chunk) = scan::chunk(
+            text,
+            self.max_depth,
+            &self.reasoning_keys,
+            &mut self.buffers,
+        ) else {
             return false;
         };
         drop_long_names(&mut chunk);
@@ -80,7 +85,7 @@ impl Decoder {
             sink.update(update);
         }
         if ends_with_envelope {
-            sink.update(&Update {
+            let update = Update {
                 event_index: self.events.into(),
                 last_of_event: true,
                 id: chunk.id,
@@ -91,8 +96,12 @@ impl Decoder {
                 format: chunk.format,
                 is_chunk: chunk.has_choices,
                 ..Update::default()
-            });
+            };
+            sink.update(&update);
+            chunk.extra = update.metadata;
         }
+        self.buffers.elements = recycled_elements(chunk.elements);
+        self.buffers.extra = recycled(chunk.extra);
     }
 
     /// Emits the updates of a chunk.

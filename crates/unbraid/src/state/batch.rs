@@ -2,8 +2,11 @@
 //!
 //! The router has already counted the bytes of a batch against the limits.
 
+mod fields;
+
 use std::fmt;
 
+use fields::{FieldsEntry, Parts};
 use unbraid_core::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Fragment, Position, Transcript, Update,
     internal::{ChoiceMachine, DeltaKind, TextDelta},
@@ -29,6 +32,8 @@ pub(crate) struct Batch {
     /// The texts of all text entries, one after another, so that a text delta costs no allocation.
     text: String,
     entries: Vec<BatchEntry>,
+    /// Where each part of the updates in `text` ends.
+    part_ends: Vec<usize>,
     /// Whether any entry is not a piece of text.
     mixed: bool,
 }
@@ -50,6 +55,8 @@ enum Work {
         assistant: bool,
         end: usize,
     },
+    /// A piece of text with unknown fields or log probabilities. They are in the batch's text, too.
+    Fields(FieldsEntry),
     Update(Box<Update<'static>>),
     Late(Box<Update<'static>>),
     Finish(ChoiceEnd),
@@ -89,7 +96,11 @@ impl Batch {
                 assistant,
                 ..
             } => Some((text_kind, assistant.then_some(ASSISTANT))),
-            Work::Update(_) | Work::Late(_) | Work::Finish(_) | Work::FinishWithError(_) => None,
+            Work::Fields(_)
+            | Work::Update(_)
+            | Work::Late(_)
+            | Work::Finish(_)
+            | Work::FinishWithError(_) => None,
         };
         let (first, rest) = self.entries.split_first()?;
         let single = text_of(first);
@@ -107,7 +118,13 @@ impl Batch {
             Delta::Text(text) => self.push_text(text, position),
             Delta::Update(update) => match single_text(update) {
                 Some(text) => self.push_text(&text, position),
-                None => self.push(position, Work::Update(without_envelope(update))),
+                None => {
+                    let work = match self.push_fields(update) {
+                        Some(entry) => Work::Fields(entry),
+                        None => Work::Update(without_envelope(update)),
+                    };
+                    self.push(position, work);
+                }
             },
         }
     }
@@ -145,6 +162,7 @@ impl Batch {
         #[cfg(test)]
         assert!(!self.text.contains(PANIC), "{PANIC}");
         let mut start = 0;
+        let mut part_ends = self.part_ends.drain(..);
         for BatchEntry { position, work } in self.entries.drain(..) {
             match work {
                 Work::Text {
@@ -161,6 +179,11 @@ impl Batch {
                     machine.apply_text(&delta, position, transcript);
                     start = end;
                 }
+                Work::Fields(entry) => {
+                    let mut parts = Parts::new(&self.text, start, &mut part_ends);
+                    machine.apply(&entry.update(&mut parts), position, transcript);
+                    start = parts.start();
+                }
                 Work::Update(update) => machine.apply(&update, position, transcript),
                 Work::Late(update) => machine.apply_late(&update, position, transcript),
                 Work::Finish(end) => machine.finish(end, position, transcript),
@@ -169,6 +192,7 @@ impl Batch {
                 }
             }
         }
+        drop(part_ends);
         self.text.clear();
         self.mixed = false;
     }
@@ -186,6 +210,8 @@ impl Batch {
         }
         let offset = self.text.len();
         self.text.push_str(&other.text);
+        let part_ends = other.part_ends.drain(..).map(|end| end + offset);
+        self.part_ends.extend(part_ends);
         self.entries
             .extend(other.entries.drain(..).map(|mut entry| {
                 if let Work::Text { end, .. } = &mut entry.work {
@@ -228,14 +254,19 @@ fn whole_text<'f>(fragment: &'f Fragment<'_>) -> Option<&'f str> {
 }
 
 fn is_only_text(update: &Update<'_>) -> bool {
+    has_one_text(update)
+        && update.role.is_none()
+        && update.logprobs.is_none()
+        && update.metadata.is_empty()
+}
+
+/// Whether an update has exactly one text of the message, and neither a call nor a finish.
+fn has_one_text(update: &Update<'_>) -> bool {
     let texts = [&update.content, &update.reasoning, &update.refusal];
     texts.iter().filter(|text| text.is_some()).count() == 1
-        && update.role.is_none()
         && update.function_name.is_none()
         && update.function_arguments.is_none()
         && update.tool_calls.is_empty()
-        && update.logprobs.is_none()
         && update.finish_reason.is_none()
-        && update.metadata.is_empty()
         && !update.is_full_message
 }

@@ -1,6 +1,6 @@
 //! Builds a template of a decoded chunk, and makes holes of the values in which two chunks differ.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use super::{
     MAX_VALUE_HOLES, Prototype, Template,
@@ -75,7 +75,7 @@ impl Template {
         let mut template = Self {
             text: learned.text.into(),
             sites: sites.into(),
-            head_len: 0,
+            head: Box::default(),
             holes: Box::default(),
             has_values: false,
             text_kind,
@@ -99,13 +99,16 @@ impl Template {
             .collect();
         let starts = holes.iter().skip(1).map(|next| next.start);
         let ends = starts.chain([self.text.len()]);
-        self.head_len = holes.first().map_or(self.text.len(), |first| first.start);
+        let part = |span: Range<usize>| -> Box<[u8]> {
+            self.text.as_bytes().get(span).unwrap_or_default().into()
+        };
+        self.head = part(0..holes.first().map_or(self.text.len(), |first| first.start));
         self.holes = holes
             .iter()
             .zip(ends)
-            .map(|(hole, end)| (hole.slot, hole.end..end))
+            .map(|(hole, end)| (hole.slot, part(hole.end..end)))
             .collect();
-        self.has_values = holes.iter().any(|hole| !hole.slot.is_always_hole());
+        self.has_values = holes.iter().any(|hole| hole.slot.needs_scanner());
         let Prototype { update, usage, .. } = &*self.prototype;
         let changes_stream = |hole: &Site| {
             matches!(
@@ -283,7 +286,13 @@ fn add_values(
         .iter()
         .map(|raw| (Slot::Logprobs, &**raw));
     let usage = escaped.usage.iter().map(|raw| (Slot::Usage, &**raw));
-    for (slot, raw) in fields.chain(extra).chain(logprobs).chain(usage) {
+    let message = element.message.iter().map(|raw| (Slot::Unused, &**raw));
+    let all = fields
+        .chain(extra)
+        .chain(logprobs)
+        .chain(usage)
+        .chain(message);
+    for (slot, raw) in all {
         if let Some(span) = span_in(text, raw) {
             add(slot, span);
         }
@@ -293,7 +302,11 @@ fn add_values(
     let names = id
         .map(|id| (Slot::Id, id))
         .chain(model.map(|model| (Slot::Model, model)));
-    for (slot, name) in names {
+    let unused = element
+        .unused_text
+        .iter()
+        .map(|text| (Slot::UnusedText, &text.text));
+    for (slot, name) in names.chain(unused) {
         if let Some(span) = span_in_quotes(text, name) {
             add(slot, span);
         }

@@ -19,6 +19,10 @@ pub(super) enum Slot {
     Logprobs,
     /// Usage in the envelope.
     Usage,
+    /// A value that does not count because of the text beside it: a message beside a delta (E21).
+    Unused,
+    /// The inside of the quotes of a text that does not count because of the delta's (C19).
+    UnusedText,
     /// The n-th unknown field of the envelope.
     Extra(usize),
     /// The n-th unknown field of the update, counted from that of the delta, and how many arrays and objects it lies in.
@@ -31,9 +35,14 @@ impl Slot {
         matches!(self, Self::Index | Self::Text | Self::Padding)
     }
 
-    /// Whether a hole for it takes a place among the values of a match.
-    pub(super) fn is_value(self) -> bool {
+    /// Whether the scanner has to read the value in a hole.
+    pub(super) fn needs_scanner(self) -> bool {
         !self.is_always_hole() && self != Self::Created
+    }
+
+    /// Whether a match keeps the text of the value.
+    pub(super) fn is_value(self) -> bool {
+        self.needs_scanner() && !matches!(self, Self::Unused | Self::UnusedText)
     }
 
     /// The number of arrays and objects that the value lies in.
@@ -41,7 +50,12 @@ impl Slot {
         const ENVELOPE: usize = 1;
         const CHOICE: usize = 3; // the envelope, the list and its entry
         match self {
-            Self::Index | Self::Text | Self::Padding | Self::Logprobs => CHOICE,
+            Self::Index
+            | Self::Text
+            | Self::Padding
+            | Self::Logprobs
+            | Self::Unused
+            | Self::UnusedText => CHOICE,
             Self::Created | Self::Id | Self::Model | Self::Usage | Self::Extra(_) => ENVELOPE,
             Self::Field(_, outer_depth) => outer_depth,
         }

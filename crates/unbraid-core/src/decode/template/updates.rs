@@ -1,10 +1,11 @@
 //! The updates of a chunk that matches a template.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
-use super::{Prototype, Slot, Template, TemplateMatch};
+use super::{Prototype, Slot, Template, TemplateMatch, ValueSpans};
 use crate::{
     ChoiceIndex, EventIndex, Fragment, ToolCallUpdate, Update,
+    chunk::{Pairs, recycled},
     decode::envelope::EnvelopeMemo,
     text_delta::{DeltaKind, TextDelta, UpdateSink},
 };
@@ -39,7 +40,7 @@ impl Template {
     /// Whether two matching chunks may differ in their time of creation.
     #[inline]
     pub(in crate::decode) fn varies_created(&self, found: &TemplateMatch<'_>) -> bool {
-        found.values.is_some_and(|values| values.created.is_some())
+        found.created.is_some()
     }
 
     /// Emits the updates of a matching chunk: that of the choice, and that of the envelope if it brings anything. Returns
@@ -47,19 +48,31 @@ impl Template {
     pub(in crate::decode) fn emit<T: UpdateSink + ?Sized>(
         &self,
         found: &TemplateMatch<'_>,
+        spans: &ValueSpans,
         text: &str,
         event_index: EventIndex,
         envelope: &mut EnvelopeMemo,
+        spare: &mut Pairs<'static>,
         sink: &mut T,
     ) -> (Option<u64>, bool) {
-        let mut update = self.update(ChoiceIndex(found.index), text);
+        let metadata = recycled(std::mem::take(spare));
+        let mut update = self.update(ChoiceIndex(found.index), text, metadata);
         update.event_index = event_index;
         let mut usage = self.prototype.usage.as_deref();
         let mut changed = Vec::new();
-        let values = found.values.unwrap_or_default();
-        update.created = values.created.or(update.created);
-        let holes = self.holes.iter().map(|(hole, _)| *hole);
-        let values = || holes.clone().filter(|hole| hole.is_value()).zip(values.raw);
+        update.created = found.created.or(update.created);
+        let kept = self
+            .holes
+            .iter()
+            .map(|(hole, _)| *hole)
+            .filter(|hole| hole.is_value());
+        let kept = kept.zip(spans);
+        let values = || {
+            let value = |(hole, span): (Slot, &Range<usize>)| {
+                (hole, found.line.get(span.clone()).unwrap_or_default())
+            };
+            kept.clone().map(value)
+        };
         for (hole, value) in values() {
             let borrowed = Some(Cow::Borrowed(value));
             match hole {
@@ -72,7 +85,7 @@ impl Template {
                         *raw = Cow::Borrowed(value);
                     }
                 }
-                Slot::Index | Slot::Text | Slot::Padding | Slot::Created | Slot::Extra(_) => {}
+                _ => {}
             }
         }
         for (number, (key, raw)) in self.prototype.extra.iter().enumerate() {
@@ -85,6 +98,7 @@ impl Template {
         let is_known = changed.is_empty();
         update.last_of_event = usage.is_none() && is_known;
         sink.update(&update);
+        *spare = recycled(std::mem::take(&mut update.metadata));
         if !update.last_of_event {
             sink.update(&Update {
                 event_index,
@@ -102,8 +116,14 @@ impl Template {
     }
 
     /// The update of the choice, with the values of the prototype.
-    fn update<'t>(&'t self, choice: ChoiceIndex, text: &'t str) -> Update<'t> {
+    fn update<'t>(
+        &'t self,
+        choice: ChoiceIndex,
+        text: &'t str,
+        mut metadata: Pairs<'t>,
+    ) -> Update<'t> {
         let prototype = &self.prototype.update;
+        metadata.extend(prototype.metadata.iter().map(borrowed_pair));
         let fragment = Fragment::from(text);
         let mut update = Update {
             last_of_event: true,
@@ -115,7 +135,7 @@ impl Template {
             model: borrowed(&prototype.model),
             role: borrowed(&prototype.role),
             logprobs: borrowed(&prototype.logprobs),
-            metadata: prototype.metadata.iter().map(borrowed_pair).collect(),
+            metadata,
             delta_field_count: prototype.delta_field_count,
             ..Update::default()
         };
