@@ -13,6 +13,7 @@ use crate::{
     node,
 };
 
+mod holes;
 mod rules;
 
 /// A chunk of one choice, with these fields beside its index.

@@ -117,3 +117,69 @@ impl FieldsEntry {
         update
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use unbraid_core::{
+        CompletionKind, Config, Position, Transcript, Update,
+        internal::{ChoiceMachine, DeltaKind, TextDelta},
+    };
+
+    use super::*;
+    use crate::state::batch::{Delta, Work};
+
+    fn update(text: &'static str, fields: &[(&'static str, &'static str)]) -> Update<'static> {
+        let pair = |(key, raw): &(&'static str, &'static str)| ((*key).into(), (*raw).into());
+        Update::default()
+            .with_choice(ChoiceIndex(0))
+            .with_metadata(fields.iter().map(pair).collect())
+            .with_delta_field_count(fields.len() / 2)
+            .with_content(text)
+    }
+
+    #[test]
+    fn texts_with_fields_apply_as_their_updates_do() {
+        let updates = [
+            update("a", &[("x", "1"), ("y", "2")]).with_role("assistant"),
+            update("b", &[("x", "1"), ("y", "[3]")]).with_logprobs("{\"content\":[1]}"),
+            update("c", &[]),
+            update("d", &[("x", "\"é\"")]),
+            Update::default()
+                .with_choice(ChoiceIndex(0))
+                .with_reasoning("r")
+                .with_logprobs("{}"),
+        ];
+        let config = Config::default();
+        let new = || Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
+        let (mut expected, mut machine) = (new(), ChoiceMachine::new(&config));
+        let (mut batch, mut later) = (Batch::default(), Batch::default());
+        for (n, update) in updates.iter().enumerate() {
+            let position = Position::default();
+            machine.apply(update, position, &mut expected);
+            let batch = if n < 2 { &mut batch } else { &mut later };
+            batch.push_delta(Delta::Update(update), position);
+        }
+        let text = TextDelta::new(0.into(), ChoiceIndex(0), DeltaKind::Content, "e");
+        machine.apply_text(&text, Position::default(), &mut expected);
+        later.push_delta(Delta::Text(&text), Position::default());
+        let is_boxed = |batch: &Batch| {
+            batch
+                .entries
+                .iter()
+                .any(|entry| matches!(entry.work, Work::Update(_)))
+        };
+        assert!(!is_boxed(&batch) && !is_boxed(&later));
+
+        batch.append(&mut later);
+        let (mut actual, mut machine) = (new(), ChoiceMachine::new(&config));
+        batch.apply(&mut machine, &mut actual);
+        let events = |transcript: &Transcript| -> Vec<String> {
+            let numbers = 0..transcript.event_count();
+            numbers
+                .filter_map(|n| Some(transcript.event(n)?.to_string()))
+                .collect()
+        };
+        assert_eq!(events(&actual), events(&expected));
+        assert!(batch.is_empty() && batch.part_ends.is_empty());
+    }
+}
