@@ -72,7 +72,7 @@ pub(super) fn integer(text: &[u8]) -> Option<(u64, usize)> {
 
 /// The first of sixteen bytes that has a meaning inside a JSON string, and its offset. Most deltas are shorter than that.
 #[inline]
-fn first_special(bytes: &[u8; 16]) -> Option<(usize, u8)> {
+pub(super) fn first_special(bytes: &[u8; 16]) -> Option<(usize, u8)> {
     let text = u128::from_le_bytes(*bytes);
     let low = special_bits(text as u64);
     let high = special_bits((text >> 64) as u64);

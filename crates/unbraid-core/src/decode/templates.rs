@@ -33,6 +33,8 @@ pub(super) struct Templates {
     /// The number of envelopes that the templates had so far.
     envelopes: u64,
     scratch: Scratch,
+    /// Whether any template has holes that the scanner has to read.
+    has_values: bool,
     /// Where the values of the last match are.
     spans: ValueSpans,
     /// The buffer for the fields of an update.
@@ -73,8 +75,15 @@ impl Templates {
             spans,
             common_len,
             latest,
+            has_values,
             ..
         } = self;
+        if !*has_values {
+            let mut others = (0..)
+                .zip(&*templates)
+                .filter(|(number, _)| number != latest);
+            return others.find_map(|(n, template)| template.match_start(data, *common_len, n));
+        }
         let line = Line::new(data);
         let numbered = || (0..).zip(&*templates);
         // The latest one first, if it was not tried.
@@ -181,6 +190,7 @@ impl Templates {
         self.latest = self.templates.len();
         self.templates.push(template);
         self.common_len = self.shared_head_len();
+        self.has_values = self.templates.iter().any(Template::has_values);
     }
 
     fn shared_head_len(&self) -> usize {

@@ -3,13 +3,17 @@
 use std::borrow::Cow;
 
 use super::{Fallback, Scanner};
-use crate::decode::json_bytes::{special_bits, unescape};
+use crate::decode::json_bytes::{self, special_bits, unescape};
 
 impl<'a> Scanner<'a, '_> {
     /// Reads a string without escapes, of which the opening quote was consumed.
     #[inline]
     pub(super) fn unescaped_string(&mut self) -> Result<&'a str, Fallback> {
         let start = self.pos;
+        if let Some(length) = self.short_string() {
+            self.pos += length + 1;
+            return self.text.get(start..start + length).ok_or(Fallback);
+        }
         self.skip_run()?;
         if self.peek() != Some(b'"') {
             return Err(Fallback);
@@ -41,8 +45,22 @@ impl<'a> Scanner<'a, '_> {
         Ok(Cow::Owned(text))
     }
 
+    /// The length of a string without escapes of up to fifteen bytes, as most names and values are.
+    #[inline]
+    fn short_string(&self) -> Option<usize> {
+        let rest = self.text.as_bytes().get(self.pos..)?;
+        match rest.first_chunk().and_then(json_bytes::first_special)? {
+            (length, b'"') => Some(length),
+            _ => None,
+        }
+    }
+
     /// Consumes the rest of a string and its closing quote.
     pub(super) fn skip_string(&mut self) -> Result<(), Fallback> {
+        if let Some(length) = self.short_string() {
+            self.pos += length + 1;
+            return Ok(());
+        }
         loop {
             self.skip_run()?;
             let is_end = self.peek() == Some(b'"');

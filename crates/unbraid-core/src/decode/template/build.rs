@@ -269,16 +269,14 @@ fn add_values(
         .metadata
         .iter()
         .map(|field| (field, in_choice));
-    let fields = delta.chain(choice).enumerate();
+    let fields = (0..).zip(delta.chain(choice));
     // Without a text of its own, the reasoning is in this field.
     let is_text = |key: &str| key == "reasoning_details" && text_kind != DeltaKind::Reasoning;
     let fields = fields
         .filter(|(_, ((key, _), _))| !is_text(key))
         .map(|(n, ((_, raw), outer_depth))| (Slot::Field(n, outer_depth), &**raw));
-    let extra = escaped
-        .extra
-        .iter()
-        .enumerate()
+    let extra = (0..)
+        .zip(&escaped.extra)
         .map(|(n, (_, raw))| (Slot::Extra(n), &**raw));
     let logprobs = element
         .update

@@ -24,9 +24,9 @@ pub(super) enum Slot {
     /// The inside of the quotes of a text that does not count because of the delta's (C19).
     UnusedText,
     /// The n-th unknown field of the envelope.
-    Extra(usize),
+    Extra(u16),
     /// The n-th unknown field of the update, counted from that of the delta, and how many arrays and objects it lies in.
-    Field(usize, usize),
+    Field(u16, u8),
 }
 
 impl Slot {
@@ -57,7 +57,7 @@ impl Slot {
             | Self::Unused
             | Self::UnusedText => CHOICE,
             Self::Created | Self::Id | Self::Model | Self::Usage | Self::Extra(_) => ENVELOPE,
-            Self::Field(_, outer_depth) => outer_depth,
+            Self::Field(_, outer_depth) => usize::from(outer_depth),
         }
     }
 }

@@ -81,14 +81,19 @@ impl Template {
                 Slot::Logprobs => update.logprobs = borrowed,
                 Slot::Usage => usage = Some(value),
                 Slot::Field(number, _) => {
-                    if let Some((_, raw)) = update.metadata.get_mut(number) {
+                    if let Some((_, raw)) = update.metadata.get_mut(usize::from(number)) {
                         *raw = Cow::Borrowed(value);
                     }
                 }
                 _ => {}
             }
         }
-        for (number, (key, raw)) in self.prototype.extra.iter().enumerate() {
+        let has_extra_hole = self
+            .holes
+            .iter()
+            .any(|(hole, _)| matches!(hole, Slot::Extra(_)));
+        let is_compared = has_extra_hole || !self.knows_envelope(envelope.version());
+        for (number, (key, raw)) in (0..).zip(&self.prototype.extra).filter(|_| is_compared) {
             let mut varying = values().filter(|(hole, _)| *hole == Slot::Extra(number));
             let raw = varying.next().map_or(&**raw, |(_, value)| value);
             if envelope.record(key, raw) {
