@@ -92,7 +92,12 @@ impl<T: Record> ManualDemux<T> {
     }
 
     pub(crate) fn send(&mut self, choice: u32, item: Item) {
+        /// Some fixtures have an absurd index.
+        const MAX_CHOICES: usize = 4096;
         let choice = choice as usize;
+        if choice >= MAX_CHOICES {
+            return;
+        }
         if self.choices.len() <= choice {
             self.choices.resize_with(choice + 1, || None);
         }
