@@ -24,7 +24,7 @@ const EVENTS: usize = 2_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// Chunks differ only in the index, the text and the padding.
-    Plain,
+    Regular,
     /// Other parts vary, or there are unknown fields, log probabilities or usage in each chunk.
     Varying,
     /// Content is a list of parts.
@@ -190,7 +190,7 @@ fn class<'v>(chunks: impl Iterator<Item = &'v Value>) -> Class {
     if has_extra || forms.len() > FORMS {
         Class::Varying
     } else {
-        Class::Plain
+        Class::Regular
     }
 }
 
@@ -234,7 +234,7 @@ fn summary(rows: &[Row]) -> Value {
         json!({ "recordings": ns.len(), "median_ns": rounded(median(ns.into_iter())) })
     };
     let is_short = |row: &Row| row.bytes_per_event <= 400.0;
-    let plain = |row: &Row| row.class == Class::Plain && row.hits >= 0.9;
+    let regular = |row: &Row| row.class == Class::Regular && row.hits >= 0.9;
     let varying = |row: &Row| row.class == Class::Varying && is_short(row) && row.hits >= 0.9;
     let unknown = |row: &Row| row.class != Class::Lists && is_short(row) && row.hits < 0.9;
     let lists = |row: &Row| row.class == Class::Lists;
@@ -252,8 +252,8 @@ fn summary(rows: &[Row]) -> Value {
     json!({
         "recordings": rows.len(),
         "recordings_with_90_percent_of_events_on_templates": rows.iter().filter(templated).count(),
-        "plain_shape_demux": ns(&plain, demux),
-        "plain_shape_actors": ns(&plain, actors),
+        "regular_shape_demux": ns(&regular, demux),
+        "regular_shape_actors": ns(&regular, actors),
         "varying_parts_up_to_400_bytes_demux": ns(&varying, demux),
         "varying_parts_up_to_400_bytes_actors": ns(&varying, actors),
         "unknown_shape_up_to_400_bytes_demux": ns(&unknown, demux),

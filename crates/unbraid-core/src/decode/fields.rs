@@ -219,7 +219,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
             "finish_reason" => self.update.finish_reason = non_empty(value.text()?),
             "logprobs" => self.update.logprobs = value.logprobs()?.map(Cow::Borrowed),
             "usage" => self.update.usage = value.raw_object()?,
-            "message" => self.message = value.some_raw()?.or(self.message.take()),
+            "message" => self.message = value.some_raw()?.or_else(|| self.message.take()),
             "error" => value.null_only()?,
             name if is_padding(name) => drop(value.raw()?),
             _ => keep_unknown(&mut self.update.metadata, key, value)?,
@@ -316,7 +316,7 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
             self.element.unused_text = std::mem::replace(&mut update.content, content);
         }
         let reasoning = self.reasoning.iter_mut().find_map(Option::take);
-        update.reasoning = reasoning.or(self.content.thinking.take());
+        update.reasoning = reasoning.or_else(|| self.content.thinking.take());
         if let (None, Some(details)) = (&update.reasoning, self.details.take()) {
             let details = node::read(details, MAX_JSON_DEPTH).map_err(|_| Fallback)?;
             // Raw JSON with half a surrogate pair is a fallback already, so no half can be lost here.

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     Update,
+    chunk::Pairs,
     limits::{MAX_NAME_BYTES, MAX_VALUES},
     text_delta::DeltaKind,
 };
@@ -84,7 +85,15 @@ pub(crate) struct TemplateMatch<'t> {
 
 /// The spans of the values that a match keeps, in the order of their holes. They are valid until the next match, and lie
 /// outside of it, because nearly all matches have none.
-pub(super) type ValueSpans = [Range<usize>; MAX_VALUE_HOLES];
+type ValueSpans = [Range<usize>; MAX_VALUE_HOLES];
+
+/// Buffers that all templates of a stream share.
+#[derive(Debug, Default)]
+pub(super) struct MatchBuffers {
+    spans: ValueSpans,
+    /// The buffer for the fields of an update.
+    fields: Pairs<'static>,
+}
 
 /// The line at the start of some data, which is checked to be UTF-8 when a template needs it.
 #[derive(Debug)]
@@ -146,7 +155,7 @@ impl Template {
             rest = strip_literal(rest.get(length..)?, literal)?;
         }
         found.length = data.len() - rest.len();
-        // An empty text is no delta, so it means something else than the prototype.
+        // A chunk with an empty text is not a delta, so it differs from the prototype in more than its text.
         (!found.text.is_empty()).then_some(found)
     }
 
@@ -166,12 +175,12 @@ impl Template {
         line: &Line<'t>,
         common_len: usize,
         template: usize,
-        spans: &mut ValueSpans,
+        buffers: &mut MatchBuffers,
     ) -> Option<TemplateMatch<'t>> {
         self.after_head(line.data, common_len)?;
         let line = line.text()?;
         let mut found = TemplateMatch::new(template);
-        let mut slots = spans.iter_mut();
+        let mut slots = buffers.spans.iter_mut();
         let mut pos = self.head.len();
         for (hole, literal) in &self.holes {
             let rest = line.as_bytes().get(pos..)?;

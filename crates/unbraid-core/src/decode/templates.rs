@@ -7,11 +7,10 @@
 use super::{
     envelope::EnvelopeMemo,
     json_bytes::unescape,
-    template::{Line, Template, TemplateMatch, ValueSpans},
+    template::{Line, MatchBuffers, Template, TemplateMatch},
 };
 use crate::{
     ChoiceIndex,
-    chunk::Pairs,
     text_delta::{DeltaKind, UpdateSink},
 };
 
@@ -35,10 +34,7 @@ pub(super) struct Templates {
     scratch: Scratch,
     /// Whether any template has holes that the scanner has to read.
     has_values: bool,
-    /// Where the values of the last match are.
-    spans: ValueSpans,
-    /// The buffer for the fields of an update.
-    spare: Pairs<'static>,
+    buffers: MatchBuffers,
     /// How many templates were built since one last matched. In some streams no two chunks are alike.
     misses: u32,
     hits: u64,
@@ -72,7 +68,7 @@ impl Templates {
     fn find_other<'t>(&mut self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {
         let Self {
             templates,
-            spans,
+            buffers,
             common_len,
             latest,
             has_values,
@@ -93,7 +89,7 @@ impl Templates {
         let mut all = first.chain(others);
         all.find_map(|(number, template)| {
             if template.has_values() {
-                template.match_values(&line, *common_len, number, spans)
+                template.match_values(&line, *common_len, number, buffers)
             } else {
                 template.match_start(data, *common_len, number)
             }
@@ -138,15 +134,8 @@ impl Templates {
             sink.text_delta(&delta);
             return true;
         }
-        let (created, is_known) = template.emit(
-            found,
-            &self.spans,
-            text,
-            event_index,
-            envelope,
-            &mut self.spare,
-            sink,
-        );
+        let (created, is_known) =
+            template.emit(found, text, event_index, envelope, &mut self.buffers, sink);
         self.has_created = created.is_some_and(|created| created != 0);
         template.known_version = is_known.then(|| envelope.version());
         true

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::{Prototype, Slot, Template, TemplateMatch, ValueSpans};
+use super::{MatchBuffers, Prototype, Slot, Template, TemplateMatch};
 use crate::{
     ChoiceIndex, EventIndex, Fragment, ToolCallUpdate, Update,
     chunk::{Pairs, recycled},
@@ -48,14 +48,14 @@ impl Template {
     pub(in crate::decode) fn emit<T: UpdateSink + ?Sized>(
         &self,
         found: &TemplateMatch<'_>,
-        spans: &ValueSpans,
         text: &str,
         event_index: EventIndex,
         envelope: &mut EnvelopeMemo,
-        spare: &mut Pairs<'static>,
+        buffers: &mut MatchBuffers,
         sink: &mut T,
     ) -> (Option<u64>, bool) {
-        let metadata = recycled(std::mem::take(spare));
+        let MatchBuffers { spans, fields } = buffers;
+        let metadata = recycled(std::mem::take(fields));
         let mut update = self.update(ChoiceIndex(found.index), text, metadata);
         update.event_index = event_index;
         let mut usage = self.prototype.usage.as_deref();
@@ -66,7 +66,7 @@ impl Template {
             .iter()
             .map(|(hole, _)| *hole)
             .filter(|hole| hole.is_value());
-        let kept = kept.zip(spans);
+        let kept = kept.zip(&*spans);
         let values = || {
             let value = |(hole, span): (Slot, &Range<usize>)| {
                 (hole, found.line.get(span.clone()).unwrap_or_default())
@@ -103,7 +103,7 @@ impl Template {
         let is_known = changed.is_empty();
         update.last_of_event = usage.is_none() && is_known;
         sink.update(&update);
-        *spare = recycled(std::mem::take(&mut update.metadata));
+        *fields = recycled(std::mem::take(&mut update.metadata));
         if !update.last_of_event {
             sink.update(&Update {
                 event_index,
