@@ -14,7 +14,7 @@ use criterion::{
 use unbraid_bench::parts::{arguments, braided, fragments};
 use unbraid_core::{
     ChoiceIndex, CompletionKind, Config, Demux, Limits, Position, Transcript, Update,
-    internal::{ChoiceMachine, DeltaKind, FrameLimits, Framer, TextDelta, UpdateReader},
+    internal::{ChoiceMachine, Delta, DeltaKind, FrameLimits, Framer, TextDelta, UpdateReader},
     json::{Field, Partial, Pointer},
 };
 
@@ -129,7 +129,7 @@ fn choices_by_updates(criterion: &mut Criterion, body: &Bytes) {
             let mut choices = Choices::default();
             for update in &updates {
                 choices.with(update.choice, |machine, transcript| {
-                    machine.apply(update, position(update), transcript);
+                    machine.apply(Delta::Update(update), position(update), transcript);
                 });
             }
             choices
@@ -140,9 +140,9 @@ fn choices_by_updates(criterion: &mut Criterion, body: &Bytes) {
         bencher.iter(|| {
             let mut choices = Choices::default();
             for (update, delta) in updates.iter().zip(&deltas) {
-                choices.with(update.choice, |machine, transcript| match delta {
-                    Some(delta) => machine.apply_text(delta, position(update), transcript),
-                    None => machine.apply(update, position(update), transcript),
+                let delta = delta.as_ref().map_or(Delta::Update(update), Delta::Text);
+                choices.with(update.choice, |machine, transcript| {
+                    machine.apply(delta, position(update), transcript);
                 });
             }
             choices

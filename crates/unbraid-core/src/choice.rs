@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::{
     Audio, ChoiceEnd, Config, FinishReason, LimitExceeded, Limits, Update, Warning,
     event::Position,
-    text_delta::{DeltaKind, TextDelta},
+    text_delta::{Delta, DeltaKind, TextDelta},
     tool_call::cuts_calls,
     transcript::{Kind, Transcript},
 };
@@ -32,12 +32,12 @@ use think::ThinkSplitter;
 /// # Examples
 ///
 /// ```
-/// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Transcript, Update, internal::ChoiceMachine};
+/// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Transcript, Update, internal::{ChoiceMachine, Delta}};
 ///
 /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
 /// let mut machine = ChoiceMachine::new(&Config::default());
 /// let update = Update::default().with_content("Hi").with_finish_reason("stop");
-/// machine.apply(&update, Position::default(), &mut log);
+/// machine.apply(Delta::Update(&update), Position::default(), &mut log);
 /// machine.finish(ChoiceEnd::Interrupted, Position::default(), &mut log);
 /// assert!(matches!(log.end(), Some(ChoiceEnd::Finished(_))), "a finish reason is the better end");
 /// ```
@@ -85,8 +85,21 @@ impl ChoiceMachine {
         self.ended
     }
 
-    /// Applies an update. If it exceeds a limit of the choice, the choice ends.
-    pub fn apply(&mut self, update: &Update<'_>, position: Position, transcript: &mut Transcript) {
+    /// Applies a delta. If it exceeds a limit of the choice, the choice ends.
+    #[inline]
+    pub fn apply(&mut self, delta: Delta<'_>, position: Position, transcript: &mut Transcript) {
+        match delta {
+            Delta::Text(text) => self.apply_text(text, position, transcript),
+            Delta::Update(update) => self.apply_update(update, position, transcript),
+        }
+    }
+
+    fn apply_update(
+        &mut self,
+        update: &Update<'_>,
+        position: Position,
+        transcript: &mut Transcript,
+    ) {
         if self.ended {
             return;
         }
@@ -112,14 +125,14 @@ impl ChoiceMachine {
 
     /// Applies a text delta: equivalent to applying its update, but without work if it only continues a text.
     #[inline]
-    pub fn apply_text(
+    fn apply_text(
         &mut self,
         delta: &TextDelta<'_>,
         position: Position,
         transcript: &mut Transcript,
     ) {
         let Some((kind, number)) = self.record_of(delta.text_kind, delta.role, transcript) else {
-            return self.apply(&delta.to_update(), position, transcript);
+            return self.apply_update(&delta.to_update(), position, transcript);
         };
         self.has_payload = true;
         self.roles = self.roles.saturating_add(u32::from(delta.role.is_some()));
@@ -134,13 +147,13 @@ impl ChoiceMachine {
     ///
     /// ```
     /// # use unbraid_core::{ChoiceIndex, Config, Position, CompletionKind, Transcript, Update};
-    /// use unbraid_core::internal::{ChoiceMachine, DeltaKind};
+    /// use unbraid_core::internal::{ChoiceMachine, Delta, DeltaKind};
     ///
     /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
     /// let mut machine = ChoiceMachine::new(&Config::default());
     /// assert!(!machine.only_continues(DeltaKind::Content, None, &log), "the first delta also starts the choice");
     /// let update = Update::default().with_content("Hi");
-    /// machine.apply(&update, Position::default(), &mut log);
+    /// machine.apply(Delta::Update(&update), Position::default(), &mut log);
     /// assert!(machine.only_continues(DeltaKind::Content, None, &log));
     /// ```
     #[must_use]
@@ -214,6 +227,14 @@ impl ChoiceMachine {
             (_, Some(reason)) => ChoiceEnd::Finished(reason.clone()),
             (end, None) => end,
         };
+        self.close(end, position, transcript);
+    }
+
+    /// Ends the choice with its finish reason, which has arrived.
+    pub fn finish_with_reason(&mut self, position: Position, transcript: &mut Transcript) {
+        // Without a reason the router and this machine disagree, which is a bug: even then the choice must end.
+        let reason = transcript.finish_reason().cloned();
+        let end = reason.map_or(ChoiceEnd::Lost, ChoiceEnd::Finished);
         self.close(end, position, transcript);
     }
 

@@ -165,7 +165,7 @@ pub mod internal {
         json_text::parsed,
         pipeline::{Pipeline, UpdateReader},
         route::{ChoiceSink, Router},
-        text_delta::{DeltaKind, TextDelta},
+        text_delta::{Delta, DeltaKind, TextDelta},
         transcript::{EventFilter, TextKind},
     };
 }

@@ -252,18 +252,19 @@ impl<S: ChoiceSink> Pipeline<S> {
     /// # Examples
     ///
     /// ```
-    /// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Text, Update, internal::{ChoiceSink, Pipeline}};
+    /// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Text, Update, internal::{ChoiceSink, Delta, Pipeline}};
     ///
     /// #[derive(Default)]
     /// struct Count(usize);
     ///
     /// impl ChoiceSink for Count {
     ///     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _kind: CompletionKind) {}
-    ///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {
+    ///     fn delta(&mut self, _slot: usize, _delta: Delta<'_>, _position: Position) {
     ///         self.0 += 1;
     ///     }
     ///     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
     ///     fn finish(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+    ///     fn finish_with_reason(&mut self, _slot: usize, _position: Position) {}
     ///     fn finish_with_error(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
     ///     fn stream_event(&mut self, _event: Sequenced<Text>) {}
     /// }

@@ -25,6 +25,7 @@ use crate::{
     StreamError, Update, Warning,
     event::{Event, Position, Sequenced},
     text::Text,
+    text_delta::Delta,
     usage::{Reported, Source},
     warning::Warnings,
 };
@@ -36,7 +37,7 @@ use crate::{
 /// ```
 /// use unbraid_core::{
 ///     ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Sequenced, Text, Update,
-///     internal::{ChoiceSink, Router},
+///     internal::{ChoiceSink, Delta, Router},
 /// };
 ///
 /// /// Records which choices open and end.
@@ -47,10 +48,13 @@ use crate::{
 ///     fn open(&mut self, _slot: usize, index: ChoiceIndex, _kind: CompletionKind) {
 ///         self.0.push(format!("{index} opens"));
 ///     }
-///     fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+///     fn delta(&mut self, _slot: usize, _delta: Delta<'_>, _position: Position) {}
 ///     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
 ///     fn finish(&mut self, slot: usize, end: ChoiceEnd, _position: Position) {
 ///         self.0.push(format!("slot {slot} ends: {}", end.as_str()));
+///     }
+///     fn finish_with_reason(&mut self, slot: usize, _position: Position) {
+///         self.0.push(format!("slot {slot} has finished"));
 ///     }
 ///     fn finish_with_error(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
 ///     fn stream_event(&mut self, _event: Sequenced<Text>) {}
@@ -242,7 +246,9 @@ impl Router {
         match route.state {
             State::Discarding => return,
             State::Ended => return self.late_update(slot, update, position, sink),
-            State::Open | State::Finished(_) => sink.update(slot, update, position),
+            State::Open | State::Finished(_) => {
+                sink.delta(slot, Delta::Update(update), position);
+            }
         }
         if update.has_delta() {
             route.last_delta = position.event;

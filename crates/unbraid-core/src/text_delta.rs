@@ -109,6 +109,24 @@ impl<'a> TextDelta<'a> {
     }
 }
 
+/// What the router passes on to an open choice.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_core::{Update, internal::Delta};
+///
+/// let update = Update::default().with_content("Hi");
+/// assert!(matches!(Delta::Update(&update), Delta::Update(_)));
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub enum Delta<'d> {
+    /// A piece of one text and nothing else: the bulk of every stream.
+    Text(&'d TextDelta<'d>),
+    /// Anything else.
+    Update(&'d Update<'d>),
+}
+
 /// Receives what a decoder emits.
 pub(crate) trait UpdateSink {
     /// Accepts an update.

@@ -105,8 +105,10 @@ fn a_text_delta_has_the_effect_of_its_update() {
             position.event = EventIndex(at);
             if rng.chance(0.3) {
                 let update = update(rng);
-                fast.machine.apply(&update, position, &mut fast.transcript);
-                slow.machine.apply(&update, position, &mut slow.transcript);
+                fast.machine
+                    .apply(Delta::Update(&update), position, &mut fast.transcript);
+                slow.machine
+                    .apply(Delta::Update(&update), position, &mut slow.transcript);
                 continue;
             }
             let delta = TextDelta {
@@ -119,9 +121,12 @@ fn a_text_delta_has_the_effect_of_its_update() {
             };
             let (known, before) = (fast.continuing(), fast.transcript.event_count());
             fast.machine
-                .apply_text(&delta, position, &mut fast.transcript);
-            slow.machine
-                .apply(&delta.to_update(), position, &mut slow.transcript);
+                .apply(Delta::Text(&delta), position, &mut fast.transcript);
+            slow.machine.apply(
+                Delta::Update(&delta.to_update()),
+                position,
+                &mut slow.transcript,
+            );
             assert_eq!(
                 fast.events(before),
                 slow.events(before),

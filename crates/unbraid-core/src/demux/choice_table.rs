@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Sequenced, Text, Transcript, Update,
-    choice::ChoiceMachine, event::Position, route::ChoiceSink, text_delta::TextDelta,
+    choice::ChoiceMachine, event::Position, route::ChoiceSink, text_delta::Delta,
 };
 
 /// Every choice's machine and transcript, and the order of their events.
@@ -110,15 +110,9 @@ impl ChoiceSink for ChoiceTable {
         });
     }
 
-    fn update(&mut self, slot: usize, update: &Update<'_>, position: Position) {
+    fn delta(&mut self, slot: usize, delta: Delta<'_>, position: Position) {
         self.with(slot, |machine, transcript| {
-            machine.apply(update, position, transcript)
-        });
-    }
-
-    fn text_delta(&mut self, slot: usize, delta: &TextDelta<'_>, position: Position) {
-        self.with(slot, |machine, transcript| {
-            machine.apply_text(delta, position, transcript)
+            machine.apply(delta, position, transcript)
         });
     }
 
@@ -131,6 +125,12 @@ impl ChoiceSink for ChoiceTable {
     fn finish(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
         self.with(slot, |machine, transcript| {
             machine.finish(end, position, transcript)
+        });
+    }
+
+    fn finish_with_reason(&mut self, slot: usize, position: Position) {
+        self.with(slot, |machine, transcript| {
+            machine.finish_with_reason(position, transcript)
         });
     }
 

@@ -4,7 +4,7 @@ use crate::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Update,
     event::{Position, Sequenced},
     text::Text,
-    text_delta::TextDelta,
+    text_delta::Delta,
 };
 
 /// Carries out the router's decisions. A `slot` is the ordinal of a choice, in order of first appearance.
@@ -12,13 +12,8 @@ pub trait ChoiceSink {
     /// A choice appeared. Its first update follows directly.
     fn open(&mut self, slot: usize, index: ChoiceIndex, kind: CompletionKind);
 
-    /// The choice applies an update.
-    fn update(&mut self, slot: usize, update: &Update<'_>, position: Position);
-
-    /// The choice applies a text delta.
-    fn text_delta(&mut self, slot: usize, delta: &TextDelta<'_>, position: Position) {
-        self.update(slot, &delta.to_update(), position);
-    }
+    /// The choice applies a delta.
+    fn delta(&mut self, slot: usize, delta: Delta<'_>, position: Position);
 
     /// The choice has ended, but this update arrived for it.
     fn late_update(&mut self, slot: usize, update: &Update<'_>, position: Position);
@@ -26,11 +21,8 @@ pub trait ChoiceSink {
     /// The choice ends, unless it has already ended. If its finish reason has arrived, that is its end.
     fn finish(&mut self, slot: usize, end: ChoiceEnd, position: Position);
 
-    /// The choice ends with its finish reason, which has arrived.
-    fn finish_with_reason(&mut self, slot: usize, position: Position) {
-        // The choice keeps the reason, so the router does not: any end without an error gives way to it.
-        self.finish(slot, ChoiceEnd::DoneWithoutFinish, position);
-    }
+    /// The choice ends with its finish reason, which has arrived. The choice keeps the reason, so the router does not.
+    fn finish_with_reason(&mut self, slot: usize, position: Position);
 
     /// The choice ends with an error of its own, even if its finish reason has arrived.
     fn finish_with_error(&mut self, slot: usize, end: ChoiceEnd, position: Position);

@@ -3,7 +3,7 @@
 use super::{ChoiceSink, Router, State};
 use crate::{
     ChoiceIndex, Config, ThinkTags,
-    text_delta::{DeltaKind, TextDelta},
+    text_delta::{Delta, DeltaKind, TextDelta},
 };
 
 /// Whether the configuration can have a use for the update of a text delta.
@@ -30,7 +30,7 @@ impl Router {
             route.last_delta = position.event;
             route.deltas += 1;
         }
-        sink.text_delta(slot, delta, position);
+        sink.delta(slot, Delta::Text(delta), position);
         self.end_of_event(delta.event_index, sink);
     }
 

@@ -6,16 +6,13 @@ use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Event, Position, Sequenced, Update, Warning,
-    internal::{ChoiceSink, TextDelta},
+    internal::{ChoiceSink, Delta},
 };
 
 use super::{choice_actor::ChoiceActor, numbering::Numbering};
 use crate::{
     state::{
-        batch::{Batch, Delta},
-        choice_log::ChoiceLog,
-        completion::CompletionWriter,
-        log_owner::LogOwner,
+        batch::Batch, choice_log::ChoiceLog, completion::CompletionWriter, log_owner::LogOwner,
     },
     sync::wait_list::WakeList,
 };
@@ -305,14 +302,8 @@ impl ChoiceSink for Outbox {
         });
     }
 
-    fn update(&mut self, slot: usize, update: &Update<'_>, position: Position) {
-        self.fill(slot, |batch| {
-            batch.push_delta(Delta::Update(update), position);
-        });
-    }
-
-    fn text_delta(&mut self, slot: usize, text: &TextDelta<'_>, position: Position) {
-        self.fill(slot, |batch| batch.push_delta(Delta::Text(text), position));
+    fn delta(&mut self, slot: usize, delta: Delta<'_>, position: Position) {
+        self.fill(slot, |batch| batch.push_delta(delta, position));
     }
 
     fn late_update(&mut self, slot: usize, update: &Update<'_>, position: Position) {
@@ -329,6 +320,11 @@ impl ChoiceSink for Outbox {
             },
         );
         self.fill(slot, |batch| batch.push_finish(end, position));
+    }
+
+    fn finish_with_reason(&mut self, slot: usize, position: Position) {
+        self.set_end(slot, RouteEnd::Ended);
+        self.fill(slot, |batch| batch.push_finish_with_reason(position));
     }
 
     fn finish_with_error(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
@@ -357,7 +353,8 @@ mod tests {
     async fn a_log_that_got_no_end_is_sealed_before_the_stream_closes() {
         let mut outbox = Outbox::new(Config::default(), Numbering::default(), Instant::now());
         outbox.open(0, ChoiceIndex(0), CompletionKind::Chat);
-        outbox.update(0, &Update::default().with_content("a"), Position::default());
+        let update = Update::default().with_content("a");
+        outbox.delta(0, Delta::Update(&update), Position::default());
         outbox.apply();
         let log = outbox.routes[0].started.as_ref().unwrap().log.clone();
         assert!(log.read(|state| state.transcript.end().is_none()));
@@ -371,7 +368,7 @@ mod tests {
         let update = Update::default().with_content("a");
         outbox.open(0, ChoiceIndex(0), CompletionKind::Chat);
         for _ in 0..2 {
-            outbox.update(0, &update, Position::default());
+            outbox.delta(0, Delta::Update(&update), Position::default());
             outbox.apply();
             assert!(!outbox.deliver(), "the choice is not announced yet");
             assert_eq!(outbox.undelivered, [0], "and is announced once");

@@ -6,7 +6,7 @@ use std::fmt;
 
 use unbraid_core::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Fragment, Position, Transcript, Update,
-    internal::{ChoiceMachine, DeltaKind, TextDelta},
+    internal::{ChoiceMachine, Delta, DeltaKind, TextDelta},
 };
 
 /// Text that makes a choice's machine panic in tests, as a bug would.
@@ -14,14 +14,6 @@ use unbraid_core::{
 pub(crate) const PANIC: &str = "panic on purpose";
 
 const ASSISTANT: &str = "assistant";
-
-/// One delta of a choice, as the router passes it on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Delta<'d> {
-    /// A piece of one text and nothing else: the bulk of every stream.
-    Text(&'d TextDelta<'d>),
-    Update(&'d Update<'d>),
-}
 
 /// Work for the machine of one choice, in order.
 #[derive(Default)]
@@ -53,6 +45,7 @@ enum Work {
     Update(Box<Update<'static>>),
     Late(Box<Update<'static>>),
     Finish(ChoiceEnd),
+    FinishWithReason,
     FinishWithError(ChoiceEnd),
 }
 
@@ -89,7 +82,11 @@ impl Batch {
                 assistant,
                 ..
             } => Some((text_kind, assistant.then_some(ASSISTANT))),
-            Work::Update(_) | Work::Late(_) | Work::Finish(_) | Work::FinishWithError(_) => None,
+            Work::Update(_)
+            | Work::Late(_)
+            | Work::Finish(_)
+            | Work::FinishWithReason
+            | Work::FinishWithError(_) => None,
         };
         let (first, rest) = self.entries.split_first()?;
         let single = text_of(first);
@@ -136,6 +133,10 @@ impl Batch {
         self.push(position, Work::Finish(end));
     }
 
+    pub(crate) fn push_finish_with_reason(&mut self, position: Position) {
+        self.push(position, Work::FinishWithReason);
+    }
+
     pub(crate) fn push_finish_with_error(&mut self, end: ChoiceEnd, position: Position) {
         self.push(position, Work::FinishWithError(end));
     }
@@ -161,12 +162,15 @@ impl Batch {
                     let delta = TextDelta::new(position.event, choice, text_kind, text)
                         .with_kind(kind)
                         .with_role(assistant.then_some(ASSISTANT));
-                    machine.apply_text(&delta, position, transcript);
+                    machine.apply(Delta::Text(&delta), position, transcript);
                     start = end;
                 }
-                Work::Update(update) => machine.apply(&update, position, transcript),
+                Work::Update(update) => {
+                    machine.apply(Delta::Update(&update), position, transcript);
+                }
                 Work::Late(update) => machine.apply_late(&update, position, transcript),
                 Work::Finish(end) => machine.finish(end, position, transcript),
+                Work::FinishWithReason => machine.finish_with_reason(position, transcript),
                 Work::FinishWithError(end) => {
                     machine.finish_with_error(end, position, transcript);
                 }

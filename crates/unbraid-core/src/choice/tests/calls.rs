@@ -8,9 +8,11 @@ fn apply(choice: &mut Choice, entry: ToolCallUpdate<'static>) {
         tool_calls: vec![entry],
         ..Update::default()
     };
-    choice
-        .machine
-        .apply(&update, Position::default(), &mut choice.transcript);
+    choice.machine.apply(
+        Delta::Update(&update),
+        Position::default(),
+        &mut choice.transcript,
+    );
 }
 
 fn header(
@@ -145,7 +147,7 @@ fn a_call_that_continues_after_the_end_gets_its_status_again() {
     };
     choice
         .machine
-        .apply(&reason, position, &mut choice.transcript);
+        .apply(Delta::Update(&reason), position, &mut choice.transcript);
     choice
         .machine
         .finish(ChoiceEnd::Interrupted, position, &mut choice.transcript);

@@ -75,7 +75,7 @@ fn ended(
     };
     choice
         .machine
-        .apply(&update, position, &mut choice.transcript);
+        .apply(Delta::Update(&update), position, &mut choice.transcript);
     if reason.is_some() && end.is_error() {
         choice
             .machine
@@ -272,7 +272,7 @@ fn a_call_of_a_lost_choice_has_a_status_too() {
         }],
         ..Update::default()
     };
-    machine.apply(&update, Position::default(), &mut transcript);
+    machine.apply(Delta::Update(&update), Position::default(), &mut transcript);
     transcript.lose(Position::default());
     let call = transcript.call(CallIndex(0)).expect("the call");
     assert_eq!(call.status, Some(CallStatus::Truncated));

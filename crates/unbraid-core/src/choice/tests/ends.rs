@@ -9,9 +9,11 @@ fn finished() -> (ChoiceMachine, Transcript) {
         finish_reason: Some("stop".into()),
         ..Update::default()
     };
-    choice
-        .machine
-        .apply(&update, Position::default(), &mut choice.transcript);
+    choice.machine.apply(
+        Delta::Update(&update),
+        Position::default(),
+        &mut choice.transcript,
+    );
     (choice.machine, choice.transcript)
 }
 

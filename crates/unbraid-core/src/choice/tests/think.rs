@@ -14,9 +14,11 @@ fn ended(tags: ThinkTags, contents: &[Fragment<'static>], reason: Option<&'stati
         ..Update::default()
     });
     for update in texts.chain(reason) {
-        choice
-            .machine
-            .apply(&update, Position::default(), &mut choice.transcript);
+        choice.machine.apply(
+            Delta::Update(&update),
+            Position::default(),
+            &mut choice.transcript,
+        );
     }
     choice.machine.finish(
         ChoiceEnd::Interrupted,
@@ -83,9 +85,11 @@ fn c14_a_lone_surrogate_belongs_to_the_text_around_it() {
         reasoning: Some(half),
         ..Update::default()
     };
-    choice
-        .machine
-        .apply(&update, Position::default(), &mut choice.transcript);
+    choice.machine.apply(
+        Delta::Update(&update),
+        Position::default(),
+        &mut choice.transcript,
+    );
     let (_, message) = choice.ended(Position::default());
     assert_eq!(message.reasoning, "x\u{FFFD}");
     assert_eq!(message.content, "");

@@ -1,9 +1,10 @@
 //! The router's result of a stream, from updates alone: they may be decoded elsewhere, without bytes or end marks.
 
 use crate::{
-    BodyFormat, ChoiceEnd, ChoiceIndex, CompletionKind, Config, Position, Sequenced, StreamError,
-    Text, Update,
+    BodyFormat, ChoiceEnd, ChoiceIndex, CompletionKind, Config, FinishReason, Position, Sequenced,
+    StreamError, Text, Update,
     route::{ChoiceSink, Router},
+    text_delta::Delta,
 };
 
 /// Records the ends of choices.
@@ -12,10 +13,13 @@ struct Ends(Vec<ChoiceEnd>);
 
 impl ChoiceSink for Ends {
     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _kind: CompletionKind) {}
-    fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+    fn delta(&mut self, _slot: usize, _delta: Delta<'_>, _position: Position) {}
     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
     fn finish(&mut self, _slot: usize, end: ChoiceEnd, _position: Position) {
         self.0.push(end);
+    }
+    fn finish_with_reason(&mut self, _slot: usize, _position: Position) {
+        self.0.push(ChoiceEnd::Finished(FinishReason::Stop));
     }
     fn finish_with_error(&mut self, _slot: usize, end: ChoiceEnd, _position: Position) {
         self.0.push(end);
@@ -99,6 +103,6 @@ fn a_stream_error_does_not_reach_a_choice_with_a_finish_reason() {
     router.abort(StreamError::Lost, &mut ends);
     assert!(matches!(
         ends.0[..],
-        [ChoiceEnd::DoneWithoutFinish, ChoiceEnd::Lost]
+        [ChoiceEnd::Finished(_), ChoiceEnd::Lost]
     ));
 }

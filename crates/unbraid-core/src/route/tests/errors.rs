@@ -7,6 +7,7 @@ use crate::{
     Text, Update,
     event::Position,
     route::{ChoiceSink, Router},
+    text_delta::Delta,
 };
 
 const POLICIES: [FinishPolicy; 3] = [
@@ -142,9 +143,10 @@ struct Nowhere;
 
 impl ChoiceSink for Nowhere {
     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _kind: CompletionKind) {}
-    fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
+    fn delta(&mut self, _slot: usize, _delta: Delta<'_>, _position: Position) {}
     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
     fn finish(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+    fn finish_with_reason(&mut self, _slot: usize, _position: Position) {}
     fn finish_with_error(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
     fn stream_event(&mut self, _event: Sequenced<Text>) {}
 }

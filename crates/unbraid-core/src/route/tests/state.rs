@@ -4,10 +4,10 @@ use crate::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Event, Limits, Position, Sequenced, Text,
     ThinkTags, Update, Warning,
     route::{ChoiceSink, Router},
-    text_delta::{DeltaKind, TextDelta},
+    text_delta::{Delta, DeltaKind, TextDelta},
 };
 
-/// Records the updates of each choice with their positions, and the warnings of the stream. It takes no text deltas.
+/// Records the updates of each choice with their positions, and the warnings of the stream.
 #[derive(Default)]
 struct Notes {
     updates: Vec<(usize, Position)>,
@@ -20,16 +20,24 @@ struct Notes {
 impl ChoiceSink for Notes {
     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _kind: CompletionKind) {}
 
-    fn update(&mut self, slot: usize, update: &Update<'_>, position: Position) {
+    fn delta(&mut self, slot: usize, delta: Delta<'_>, position: Position) {
         self.updates.push((slot, position));
-        if let Some(content) = &update.content {
-            self.texts.push_str(&content.text);
+        match delta {
+            Delta::Text(text) => self.texts.push_str(text.text),
+            Delta::Update(update) => {
+                let content = update.content.iter();
+                self.texts.extend(content.map(|content| &*content.text));
+            }
         }
     }
 
     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
 
     fn finish(&mut self, _slot: usize, _end: ChoiceEnd, position: Position) {
+        self.ends.push(position);
+    }
+
+    fn finish_with_reason(&mut self, _slot: usize, position: Position) {
         self.ends.push(position);
     }
 
@@ -222,14 +230,15 @@ struct Counts {
 
 impl ChoiceSink for Counts {
     fn open(&mut self, _slot: usize, _index: ChoiceIndex, _kind: CompletionKind) {}
-    fn update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {
-        self.updates += 1;
-    }
-    fn text_delta(&mut self, _slot: usize, _delta: &TextDelta<'_>, _position: Position) {
-        self.deltas += 1;
+    fn delta(&mut self, _slot: usize, delta: Delta<'_>, _position: Position) {
+        match delta {
+            Delta::Text(_) => self.deltas += 1,
+            Delta::Update(_) => self.updates += 1,
+        }
     }
     fn late_update(&mut self, _slot: usize, _update: &Update<'_>, _position: Position) {}
     fn finish(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
+    fn finish_with_reason(&mut self, _slot: usize, _position: Position) {}
     fn finish_with_error(&mut self, _slot: usize, _end: ChoiceEnd, _position: Position) {}
     fn stream_event(&mut self, _event: Sequenced<Text>) {}
 }

@@ -172,7 +172,11 @@ fn a_discarded_choice_is_estimated_from_its_bytes() {
             content: Some(text.into()),
             ..crate::Update::default()
         };
-        machine.apply(&update, crate::Position::default(), log);
+        machine.apply(
+            crate::text_delta::Delta::Update(&update),
+            crate::Position::default(),
+            log,
+        );
     };
     let never = |_: &str| -> u64 { panic!("no text is left") };
     say("12345", &mut log);
