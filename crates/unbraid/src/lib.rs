@@ -6,15 +6,16 @@
 //!
 //! # Five minutes
 //!
-//! A [`Completions`] reads any stream of byte chunks, such as the body of a response. [`choices`](Completions::choices)
+//! A [`Completions`] reads any stream of byte chunks, such as the body of a response (`bytes_stream()` in reqwest). If the
+//! request is still to be sent, [`unbraid-http`](https://docs.rs/unbraid-http) does both. [`choices`](Completions::choices)
 //! yields each [`Choice`] as soon as it appears; [`content`](Choice::content) is its text, and
 //! [`finished`](Choice::finished) its outcome.
 //!
 //! ```
-//! use futures::stream;
 //! use tokio::task::JoinSet;
 //! use unbraid::Completions;
 //!
+//! # use futures::stream;
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let body = concat!(
@@ -79,8 +80,6 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! The crate [`unbraid-http`](https://docs.rs/unbraid-http) sends the request.
 //!
 //! # Concepts
 //!
