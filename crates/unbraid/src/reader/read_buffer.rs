@@ -64,12 +64,7 @@ impl ReadBuffer {
             return;
         }
         self.blocks = rest.chunks(BLOCK).map(<[u8]>::to_vec).collect();
-        // Of several blocks, each is checked by itself.
-        self.content = if ends_large && self.blocks.len() == 1 {
-            Content::LargeEvent
-        } else {
-            Content::Portions
-        };
+        self.content = Content::Portions; // each block is checked by itself, before it is decoded
     }
 
     fn gather(&mut self, bytes: &[u8]) {

@@ -87,8 +87,8 @@ impl Gate {
     }
 }
 
-/// The gate of the batches that a choice applies.
-static APPLY_GATE: Gate = Gate::new("apply-gate");
+/// The gates of the batches that a choice applies.
+static APPLY_GATES: [Gate; 2] = [Gate::new("apply-0"), Gate::new("apply-1")];
 
 /// Every job calls this first, with its bytes.
 pub(crate) fn in_job(bytes: &[u8]) {
@@ -101,8 +101,8 @@ pub(crate) fn in_job(bytes: &[u8]) {
 
 /// Every choice calls this before it applies a batch, with the batch's text.
 pub(crate) fn in_apply(text: &str) {
-    if text.ends_with(APPLY_GATE.name) {
-        APPLY_GATE.wait(10_000);
+    if let Some(gate) = APPLY_GATES.iter().find(|gate| text.ends_with(gate.name)) {
+        gate.wait(10_000);
     }
 }
 
@@ -175,20 +175,22 @@ async fn other_tasks_run_while_a_large_event_is_decoded() {
 
 #[tokio::test(start_paused = true)]
 async fn other_tasks_run_while_a_large_event_is_applied_to_its_choice() {
-    let large = one_text(MIB, APPLY_GATE.name);
-    let completions = read([bytes(content(0, "a")), bytes(large), bytes(DONE)]);
-    // This task waits for the text, so it would be the first to apply it.
-    let waits = async {
-        let mut content = soon(completions.first()).await.unwrap().content();
-        let mut length = 0;
-        while let Some(text) = soon(content.next()).await {
-            length += text.unwrap().len();
-        }
-        length
-    };
-    let turns = run_during(&APPLY_GATE, 1);
-    let (length, ()) = futures::future::join(waits, turns).await;
-    assert_eq!(length, 1 + MIB + APPLY_GATE.name.len());
+    // The event continues a choice, and opens one.
+    for (gate, before) in APPLY_GATES.iter().zip([content(0, "a"), content(1, "a")]) {
+        let large = one_text(MIB, gate.name);
+        let completions = read([bytes(before), bytes(large), bytes(DONE)]);
+        // This task waits for the text, so it would be the first to apply it.
+        let waits = async {
+            let mut content = soon(completions.choice(0)).await.unwrap().content();
+            let mut length = 0;
+            while let Some(text) = soon(content.next()).await {
+                length += text.unwrap().len();
+            }
+            length
+        };
+        let (length, ()) = futures::future::join(waits, run_during(gate, 1)).await;
+        assert!(length >= MIB + gate.name.len());
+    }
 }
 
 #[tokio::test(start_paused = true)]

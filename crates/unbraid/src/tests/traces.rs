@@ -89,3 +89,21 @@ fn the_end_of_a_stream_is_traced_with_counts_and_without_payload() {
     let failed = |line: &String| line.ends_with("choices=1 outcome=\"transport\" ");
     assert!(lines.iter().any(failed), "{lines:?}");
 }
+
+#[test]
+fn a_panic_of_a_choices_machine_is_traced_once() {
+    const PANICKED: &str = "message=a choice was lost: its machine panicked ";
+    let panics = content(0, crate::state::batch::PANIC);
+    let pause = Step::Pause(std::time::Duration::from_secs(1));
+    for (second, expected) in [(panics, 1), (content(0, "b"), 0)] {
+        let steps = [
+            bytes(content(0, "a")),
+            pause.clone(),
+            bytes(second),
+            bytes(DONE),
+        ];
+        let lines = trace(steps.to_vec());
+        let panicked = lines.iter().filter(|line| *line == PANICKED);
+        assert_eq!(panicked.count(), expected, "{lines:?}");
+    }
+}
