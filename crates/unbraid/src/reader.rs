@@ -157,6 +157,7 @@ impl Reader {
             let more = matches!(wakeup, Wakeup::Read { more: true } | Wakeup::LargeEvent);
             self.handle(wakeup).await;
             self.check_after_done();
+            // Before the delivery, which then contains the ends of the choices that were cancelled.
             self.apply_selection();
             self.deliver(me).await;
             // A source that is always ready must not starve the other tasks, nor hide from them what has arrived.
@@ -203,6 +204,7 @@ impl Reader {
 
     /// Reads whatever is ready, up to a bound, and waits only if nothing is.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
+        // Commands come first: a source that is always ready must not keep a cancel waiting.
         if let Poll::Ready(commands) = self.control.poll(cx, &mut self.registered) {
             return Poll::Ready(Wakeup::Commands(commands));
         }

@@ -213,6 +213,7 @@ impl Outbox {
         over: bool,
     ) -> Vec<ChoiceLog> {
         let mut new = Vec::new();
+        // Slots are in order of appearance, and the batches of one read were begun in any order.
         self.undelivered.sort_unstable();
         for slot in self.undelivered.drain(..) {
             if let Some(route) = self.routes.get_mut(slot) {

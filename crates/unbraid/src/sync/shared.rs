@@ -80,6 +80,7 @@ impl<T: ApplyPending> Shared<T> {
         // It is declared before the guard, so that an unwind drops the guard first and wakes without the lock.
         let mut wake_list = WakeOnDrop(WakeList::default());
         let mut state = self.lock_applied();
+        // The waiters are collected before the change, which may panic.
         state.wait_list.notify(Interest::ALL, &mut wake_list.0);
         let result = change(&mut state.value);
         drop(state);
@@ -224,6 +225,7 @@ impl<T: ApplyPending> Watcher<T> {
         read: impl FnOnce(&T) -> Read<R>,
     ) -> Poll<R> {
         let registered = self.registered.as_ref();
+        // A watcher may have moved to another task. The registered waker would wake the old one.
         let same_task = registered.is_some_and(|waker| waker.will_wake(cx.waker()));
         if same_task && self.waiter.is_waiting() {
             return Poll::Pending;

@@ -239,6 +239,7 @@ impl WakeList {
                 self.wakers.len() - 1
             }
         };
+        // Those to wake come first, in the order of the waiters, so that the next round finds each at the same index.
         self.wakers.swap(self.pending, index);
         self.pending += 1;
     }
