@@ -6,7 +6,7 @@ use crate::{
     text_delta::{Delta, DeltaKind, TextDelta},
 };
 
-/// Whether the configuration can have a use for the update of a text delta.
+/// Whether the configuration can have a use for the update of a text delta. A shortcut: `is_ignored` decides for each delta.
 pub(super) fn inspects(config: &Config) -> bool {
     config.expect_choices == Some(1) || config.think_tags != ThinkTags::Off
 }
