@@ -141,7 +141,9 @@ fn check(update: &Update<'_>, envelope: Option<&Update<'_>>, data: &[u8]) {
     );
     let delta = &choice["delta"];
     let arguments = &delta["tool_calls"][0]["function"]["arguments"];
+    let thinking = &delta["content"][0]["thinking"];
     let reasoning = REASONING.iter().find_map(|name| text(&delta[name]));
+    let reasoning = reasoning.or_else(|| text(thinking).or_else(|| text(&thinking[0]["text"])));
     let call = update.tool_calls.first();
     let actual = [
         update.content.as_ref(),

@@ -15,6 +15,8 @@ pub(super) struct GzipReader<R>(State<R>);
 enum State<R> {
     /// Nothing was read yet. The reader is missing only while the first bytes are read.
     Start(Option<R>),
+    /// The input ended within the first bytes. It is not read again: a terminal would wait for a second end.
+    Ended(Cursor<Vec<u8>>),
     Stored(Chain<Cursor<Vec<u8>>, R>),
     Compressed(Box<MultiGzDecoder<Chain<Cursor<Vec<u8>>, R>>>),
 }
@@ -38,15 +40,18 @@ impl<R: Read> Read for GzipReader<R> {
                     return Err(error);
                 }
             };
-            let is_gzip = head == MAGIC;
-            let chain = Cursor::new(head).chain(reader);
-            self.0 = match is_gzip {
-                true => State::Compressed(Box::new(MultiGzDecoder::new(chain))),
-                false => State::Stored(chain),
+            self.0 = if MAGIC == head[..] {
+                let chain = Cursor::new(head).chain(reader);
+                State::Compressed(Box::new(MultiGzDecoder::new(chain)))
+            } else if MAGIC.starts_with(&head) {
+                State::Ended(Cursor::new(head))
+            } else {
+                State::Stored(Cursor::new(head).chain(reader))
             };
         }
         match &mut self.0 {
             State::Start(_) => Ok(0),
+            State::Ended(head) => head.read(buffer),
             State::Stored(reader) => reader.read(buffer),
             State::Compressed(reader) => reader.read(buffer),
         }
@@ -116,6 +121,28 @@ mod tests {
         check(&gzip(b""), b"");
         check(&gzip(b"data: {}\n\n"), b"data: {}\n\n");
         check(&[gzip(b"one "), gzip(b"two")].concat(), b"one two");
+    }
+
+    /// A terminal: the end of its input is reported by one read, and the next read waits.
+    struct Terminal<'b>(Option<&'b [u8]>);
+
+    impl Read for Terminal<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let mut input = self.0.take().expect("a read after the end");
+            let n = input.read(buffer)?;
+            self.0 = (n > 0).then_some(input);
+            Ok(n)
+        }
+    }
+
+    #[test]
+    fn the_end_is_read_once() {
+        for input in [&b""[..], b"\x1f", b"d"] {
+            let mut reader = GzipReader::new(Terminal(Some(input)));
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).unwrap();
+            assert_eq!(read, input);
+        }
     }
 
     #[test]
