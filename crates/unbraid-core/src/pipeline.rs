@@ -4,7 +4,7 @@
 mod after_done;
 
 use crate::{
-    Config, Limit, LimitExceeded, StreamError, Update,
+    Config, Dialect, Limit, LimitExceeded, StreamError, Update,
     decode::Decoder,
     format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
@@ -38,13 +38,17 @@ impl UpdateReader {
     #[must_use]
     pub fn new(options: &Config) -> Self {
         let limits = &options.limits;
+        let has_choices = options.dialect.is_none_or(Dialect::has_choices);
         let frame_limits = FrameLimits {
             line: limits.line_bytes,
             event: limits.event_bytes,
         };
         Self {
-            framer: Framer::new(frame_limits, options.strict),
+            // Strict mode knows the lines of chat and text completions.
+            framer: Framer::new(frame_limits, options.strict && has_choices)
+                .expect_messages(options.dialect == Some(Dialect::Bedrock)),
             decoder: Decoder::new(options.strict, limits.json_depth)
+                .with_dialect(options.dialect)
                 .with_reasoning_keys(&options.reasoning_keys)
                 .fold_choices(options.expect_choices == Some(1)),
         }
@@ -98,7 +102,7 @@ impl UpdateReader {
         (self.decoder.events(), self.decoder.template_hits())
     }
 
-    /// Decodes the unfinished event at the end of the stream, if any.
+    /// Decodes the unfinished event at the end of the stream, if any, and then what the dialect reports at the end.
     ///
     /// # Errors
     ///
@@ -112,7 +116,8 @@ impl UpdateReader {
             }
             decoded = Some(event);
         }
-        decoded
+        let has_closing_update = self.decoder.finish(&mut Updates(sink));
+        decoded.or(has_closing_update.then_some(Ok(())))
     }
 
     /// Returns how many bytes were consumed.
@@ -173,6 +178,16 @@ fn framing_error(error: FrameError, event_index: u64) -> StreamError {
         },
         FrameError::NotSse { offset } => StreamError::Malformed {
             what: "the body is not an event stream",
+            event_index: event_index.into(),
+            offset,
+        },
+        FrameError::Checksum { offset } => StreamError::Malformed {
+            what: "the checksum of a message is wrong",
+            event_index: event_index.into(),
+            offset,
+        },
+        FrameError::InvalidMessage { offset } => StreamError::Malformed {
+            what: "the lengths or headers of a message are invalid",
             event_index: event_index.into(),
             offset,
         },

@@ -128,6 +128,11 @@ impl Lines {
         self.after_cr = false;
     }
 
+    /// Takes back bytes that were consumed before it was known that they are lines.
+    pub(super) fn rewind(&mut self, count: usize) {
+        self.consumed = self.consumed.saturating_sub(count as u64);
+    }
+
     /// Whether the last read ended between two lines.
     #[inline]
     pub(super) fn is_between(&self) -> bool {

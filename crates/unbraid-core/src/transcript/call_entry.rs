@@ -33,6 +33,8 @@ pub(crate) struct CallEntry {
     pub(crate) status: Option<CallStatus>,
     /// Whether updates arrived after the end, so that the message needs a new status.
     pub(crate) late: bool,
+    /// Whether the call needs no id (D15).
+    pub(crate) without_id: bool,
     pub(crate) extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
@@ -45,6 +47,7 @@ impl CallEntry {
         if let (None, Some(id)) = (&self.id, entry.id.as_deref().filter(|id| !id.is_empty())) {
             self.id = Some(id.into());
         }
+        self.without_id |= entry.without_id;
         if entry.kind.as_deref() == Some("custom") {
             self.kind = CallKind::Custom;
         }
@@ -72,7 +75,9 @@ impl CallEntry {
 
     /// The status for these arguments; `is_cut` says whether the choice's end cut the call.
     pub(crate) fn check(&self, arguments: &str, is_cut: bool) -> CallStatus {
-        CallStatus::check_at_end(self.kind, self.id.as_deref(), &self.name, arguments, is_cut)
+        // Where there are no ids, none is missing.
+        let id = self.id.as_deref().or(self.without_id.then_some(""));
+        CallStatus::check_at_end(self.kind, id, &self.name, arguments, is_cut)
     }
 
     /// The call so far; `is_cut` is `None` while the choice is open.
