@@ -197,8 +197,12 @@ impl Decoder {
         if frame.kind == FrameKind::Line && self.in_parts {
             frame.kind = FrameKind::Event; // only the first part is warned about
         }
-        let is_empty = frame.data.is_empty() && frame.kind != FrameKind::Exception;
-        if is_empty || self.decode_by_template(&frame, sink) {
+        let is_ignored = match frame.kind {
+            FrameKind::Exception => false,
+            FrameKind::BareJson => !self.is_bare_error(frame.data),
+            _ => frame.data.is_empty(),
+        };
+        if is_ignored || self.decode_by_template(&frame, sink) {
             return Ok(());
         }
         // From here on another path emits the event, possibly with another envelope.

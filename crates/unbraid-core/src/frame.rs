@@ -358,6 +358,7 @@ impl Framer {
             Part::Kept => self.lines.kept(),
             Part::Name => self.sse.name(),
             Part::Data => self.sse.data(),
+            Part::Bare => self.sse.bare(),
             Part::Message { start, end } => self.messages.part(start, end),
         }
     }

@@ -203,7 +203,7 @@ pub fn workspace_root() -> PathBuf {
 }
 
 /// The extensions of streams: events, JSON lines, a body that is not streamed, and binary messages.
-const EXTENSIONS: [&str; 4] = ["sse", "ndjson", "json", "bin"];
+pub const EXTENSIONS: [&str; 4] = ["sse", "ndjson", "json", "bin"];
 
 /// Every stream below `dir`, in any order. A missing directory has none.
 fn stream_files(dir: &Path) -> Vec<PathBuf> {

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use unbraid::{Completions, CompletionsBuilder};
-use unbraid_core::{Config, ThinkTags};
+use unbraid_core::{Config, Dialect, ThinkTags};
 
 /// Selects how the stream is decoded, for every output format.
 #[derive(Debug, clap::Args)]
@@ -29,6 +29,10 @@ pub(crate) struct StreamArgs {
     /// Count usage that arrives after `[DONE]`; the stream is read a little longer for it
     #[arg(long, global = true)]
     usage_after_done: bool,
+    /// The provider's format, in place of the one that the first event shows: chat, text, responses, anthropic, gemini,
+    /// ollama, cohere or bedrock
+    #[arg(long, value_name = "NAME", global = true)]
+    dialect: Option<Dialect>,
     /// The names of the reasoning field in a delta, in order of preference
     #[arg(long, value_name = "NAMES", global = true, value_delimiter = ',')]
     reasoning_keys: Option<Vec<String>>,
@@ -56,6 +60,7 @@ impl StreamArgs {
                 Some(SplitThink::Start) => ThinkTags::SplitOpen,
             })
             .with_usage_after_done(self.usage_after_done)
+            .with_dialect(self.dialect)
             .with_reasoning_keys(keys.map_or(default.reasoning_keys, |keys| {
                 keys.iter().map(|key| key.as_str().into()).collect()
             }))

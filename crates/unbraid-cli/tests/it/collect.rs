@@ -32,9 +32,10 @@ fn a_chat_has_the_shape_of_the_non_streaming_response() {
     keys(choice, &["index", "message", "finish_reason", "logprobs"]);
     keys(
         &response["unbraid"],
-        &["end", "error", "warnings", "choices", "usage"],
+        &["dialect", "end", "error", "warnings", "choices", "usage"],
     );
     let details = json!({
+        "dialect": "chat",
         "end": "finished",
         "error": null,
         "warnings": [],

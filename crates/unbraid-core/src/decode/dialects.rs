@@ -185,6 +185,7 @@ impl Decoder {
                 });
             }
             FrameKind::Message
+            | FrameKind::BareJson
             | FrameKind::Event
             | FrameKind::Line
             | FrameKind::BareDone
@@ -193,6 +194,16 @@ impl Decoder {
             | FrameKind::Truncated => return false,
         }
         true
+    }
+
+    /// Whether lines without a field name are an error (G16). Anything else in them is ignored.
+    pub(super) fn is_bare_error(&self, data: &[u8]) -> bool {
+        let node = std::str::from_utf8(data).ok();
+        let node = node.and_then(|text| node::read(text.trim(), self.max_depth).ok());
+        node.is_some_and(|node| {
+            let value = node.as_array().and_then(<[_]>::first).unwrap_or(&node);
+            value.get("error").is_some_and(Node::is_set)
+        })
     }
 
     /// The end of the body: emits what the dialect has held back, as one more event.

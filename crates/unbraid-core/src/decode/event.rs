@@ -55,6 +55,7 @@ impl Decoder {
                 emitter.warn("S10", "several frames without a blank line between them");
             }
             FrameKind::Json
+            | FrameKind::BareJson
             | FrameKind::Garbage
             | FrameKind::Event
             | FrameKind::Truncated

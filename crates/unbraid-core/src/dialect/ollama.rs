@@ -23,10 +23,9 @@ pub(crate) struct Ollama {
 impl DialectReader for Ollama {
     fn read<'a>(&mut self, event: &WireEvent<'_, 'a>, output: &mut Output<'a>) -> bool {
         let node = event.node;
-        let is_line = ["message", "response", "done", "thinking"]
-            .iter()
-            .any(|key| node.get(key).is_some());
-        if !is_line {
+        let has = |key: &str| node.get(key).is_some();
+        let has_text = has("message") || has("response") || has("thinking");
+        if !has("done") && (has("type") || !has_text) {
             return false;
         }
         let message = node

@@ -88,6 +88,8 @@ pub enum FrameKind {
     ///
     /// It may be complete except for the blank line, which only its data can show.
     Truncated,
+    /// Lines of an event stream without a field name that begin like JSON (G16). They are the last frame of the body.
+    BareJson,
     /// The payload of a binary message (B01). The event's name is the message's `:event-type`.
     Message,
     /// A binary message that reports an error (B06). The event's name is its `:exception-type` or `:error-code`, and the

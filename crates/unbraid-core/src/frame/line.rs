@@ -162,6 +162,19 @@ impl Lines {
         clear(&mut self.kept);
     }
 
+    /// Drops the last bytes of the kept ones, and the line end before them.
+    pub(super) fn truncate_kept(&mut self, count: usize) {
+        let length = self.kept.len().saturating_sub(count);
+        self.kept.truncate(length);
+        let text = self.kept.trim_ascii_end().len();
+        self.kept.truncate(text);
+    }
+
+    /// Keeps bytes that were consumed with the line before.
+    pub(super) fn restore(&mut self, bytes: &[u8]) {
+        self.kept.extend_from_slice(bytes);
+    }
+
     /// Exchanges the kept bytes with another buffer.
     pub(super) fn swap_kept(&mut self, other: &mut Vec<u8>) {
         std::mem::swap(&mut self.kept, other);

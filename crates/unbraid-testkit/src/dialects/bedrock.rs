@@ -22,7 +22,13 @@ pub(super) fn read(stream: &Stream) -> Answer {
         .flat_map(named)
         .chain(chunks.iter().flat_map(named))
         .collect();
-    let keys = ["generation", "outputText", "completion", "outputs", "is_finished"];
+    let keys = [
+        "generation",
+        "outputText",
+        "completion",
+        "outputs",
+        "is_finished",
+    ];
     let is_model = |chunk: &WireValue| keys.iter().any(|key| chunk.value.get(key).is_some());
     let mut answer = if chunks.iter().any(is_model) {
         models(&chunks)

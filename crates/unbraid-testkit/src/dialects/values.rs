@@ -93,7 +93,7 @@ fn elements(text: &str) -> Vec<Value> {
 
 fn events(text: &str) -> Stream {
     let mut stream = Stream::default();
-    let (mut name, mut data) = (String::new(), Vec::new());
+    let (mut name, mut data, mut bare) = (String::new(), Vec::new(), String::new());
     for line in text.lines().chain([""]) {
         if stream.done {
             break;
@@ -108,8 +108,20 @@ fn events(text: &str) -> Stream {
                 name.clear();
                 data.clear();
             }
+            "id" | "retry" | "" => {}
+            // G16: JSON without a field name.
+            _ if !bare.is_empty() || line.trim_start().starts_with(['{', '[']) => {
+                bare += line;
+                bare += "\n";
+            }
             _ => {}
         }
+    }
+    let error = serde_json::from_str(&bare)
+        .ok()
+        .filter(|value: &Value| value.get("error").is_some());
+    if let (Some(value), false) = (error, stream.done) {
+        stream.push("", value);
     }
     stream
 }
