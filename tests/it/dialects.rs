@@ -183,7 +183,11 @@ fn check_all<'s>(
 #[test]
 fn fixtures_agree_with_the_slow_readers() {
     let fixtures = Fixture::all();
-    let counts = check_all(fixtures.iter().map(|fixture| {
+    // The slow readers have no limits.
+    let limitless = fixtures
+        .iter()
+        .filter(|fixture| !fixture.name.contains("four-gibibytes"));
+    let counts = check_all(limitless.map(|fixture| {
         let config = options(&fixture.options);
         (fixture.name.clone(), fixture.bytes.as_slice(), config)
     }));

@@ -213,7 +213,7 @@ impl Decoder {
         let text = text_of(frame.data);
         let mut emitter = Emitter::new(self.events, sink);
         emitter.event_name = frame.event;
-        if let Some(Cow::Owned(_)) = text {
+        if matches!(text, Some(Cow::Owned(_))) && frame.kind != FrameKind::TruncatedMessage {
             emitter.warn("S19", "invalid UTF-8 was replaced");
         }
         let understood = match &text {

@@ -38,8 +38,8 @@ pub struct Metadata {
 impl Metadata {
     /// Returns the dialect of the stream, once a value has identified it (D01 to D05).
     ///
-    /// A stream with `choices` is [`Dialect::Chat`] or [`Dialect::Text`] by its first choice. `None` before that, and for
-    /// merged sources with different dialects.
+    /// A stream with `choices` is [`Dialect::Chat`] or [`Dialect::Text`] by its first choice. `None` before that. Of
+    /// merged sources, it is the dialect of the first one that answered.
     ///
     /// # Examples
     ///
@@ -52,10 +52,11 @@ impl Metadata {
     /// ```
     #[must_use]
     pub fn dialect(&self) -> Option<Dialect> {
-        self.dialect.or(match self.kind? {
-            CompletionKind::Chat => Some(Dialect::Chat),
-            CompletionKind::Text => Some(Dialect::Text),
-        })
+        let own = self.kind.map(|kind| match kind {
+            CompletionKind::Chat => Dialect::Chat,
+            CompletionKind::Text => Dialect::Text,
+        });
+        self.dialect.or(own)
     }
 
     /// Adds an update's envelope; true if the id differs from the first one.

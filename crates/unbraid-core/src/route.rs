@@ -160,7 +160,9 @@ impl Router {
         if update.event_index != self.position.event {
             self.end_of_last_event(sink);
         }
-        let position = self.next_position(update.event_index);
+        // An event that was lost separates nothing: usage after it is still that of the choice that finished before it.
+        let is_lost = update.choice.is_none() && update.usage.is_none() && !update.is_chunk;
+        let position = self.next_position(update.event_index, is_lost);
         self.is_chunk |= update.is_chunk;
         if let Some(format) = update.format {
             self.recognise(format);
@@ -190,7 +192,7 @@ impl Router {
     }
 
     /// The position of the next update, which belongs to this event.
-    fn next_position(&mut self, event: EventIndex) -> Position {
+    fn next_position(&mut self, event: EventIndex, is_lost: bool) -> Position {
         let first = self.events == 0 || event != self.position.event;
         self.position = if first {
             Position { event, update: 0 }
@@ -203,7 +205,9 @@ impl Router {
         if first {
             self.events += 1;
             self.choices_in_event = 0;
-            self.finished_in_last_event = std::mem::take(&mut self.finished_in_event);
+            if !is_lost {
+                self.finished_in_last_event = std::mem::take(&mut self.finished_in_event);
+            }
         }
         self.next_event = event.next();
         self.position

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::reference::lenient::join_halves;
+
 pub use messages::message;
 pub use values::{Stream, WireValue};
 
@@ -124,6 +126,15 @@ pub fn accumulate(bytes: &[u8]) -> Option<Answer> {
     answer.dialect = dialect;
     answer.lost = stream.lost;
     answer.malformed |= stream.is_broken;
+    for choice in answer.choices.values_mut() {
+        for part in [
+            &mut choice.content,
+            &mut choice.reasoning,
+            &mut choice.refusal,
+        ] {
+            *part = join_halves(part); // C14
+        }
+    }
     for choice in answer
         .choices
         .values_mut()

@@ -87,7 +87,7 @@ impl Decoder {
         };
         let mut output = Output::default();
         if reader.is_error(&event) {
-            reader.before_error(&mut output);
+            self.end_in_dialect(true, emitter);
             output.stream().error = Some(dialect::raw(node));
         } else if !reader.read(&event, &mut output) {
             output.warn("D6", "a value of another format was skipped");
@@ -152,6 +152,17 @@ impl Decoder {
                 reader.finish(&mut output);
             }
             self.emit_output(output, emitter);
+            if is_error {
+                self.split_event(emitter);
+            }
+        }
+    }
+
+    /// Ends the event of what was held back: it had arrived before the error, which must not reach a choice that had finished
+    /// (X4).
+    fn split_event(&mut self, emitter: &mut Emitter<'_, '_>) {
+        if emitter.flush() {
+            self.events += 1;
         }
     }
 

@@ -177,6 +177,17 @@ impl<'a, 's> Emitter<'a, 's> {
         }
     }
 
+    /// Ends the event after the updates so far, and starts the next one. False if there are none.
+    pub(super) fn flush(&mut self) -> bool {
+        let Some(mut last) = self.held.take() else {
+            return false;
+        };
+        last.last_of_event = true;
+        self.sink.update(&last);
+        self.event_index += 1;
+        true
+    }
+
     pub(super) fn finish(mut self) {
         self.warn_lost();
         // Warnings and the end mark need an update to carry them, even if the event brought none.

@@ -94,7 +94,9 @@ impl Decoder {
             return true;
         }
         // Strict mode makes no exception for such data.
-        if !self.strict && is_keep_alive(trimmed) {
+        // The name of an event says what it is in another dialect, even if its data is empty.
+        let is_named = emitter.event_name.is_some() && self.dialect.is_other() && trimmed == "{}";
+        if !self.strict && is_keep_alive(trimmed) && !is_named {
             self.warn_of_bare_json(emitter);
             warn_of_keep_alive(trimmed, emitter);
             self.keep_alive_in_dialect(emitter);

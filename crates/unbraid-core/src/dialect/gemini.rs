@@ -61,6 +61,7 @@ impl DialectReader for Gemini {
                 None => output.warn("E11", "a choice without a usable index was skipped"),
             }
         }
+        output.usage(body.get("usageMetadata"));
         if let Some(feedback) = body.get("promptFeedback").filter(|node| node.is_set()) {
             let is_blocked = feedback.get("blockReason").is_some_and(Node::is_set);
             if is_blocked && candidates.is_empty() {
@@ -71,7 +72,6 @@ impl DialectReader for Gemini {
                 output.stream().metadata.push(field);
             }
         }
-        output.usage(body.get("usageMetadata"));
         let update = output.first();
         update.id = text(body, "responseId");
         update.model = text(body, "modelVersion");

@@ -223,7 +223,7 @@ fn audio<'a>(node: &Node<'a>, key: &str, output: &mut Output<'a>) {
     }
 }
 
-/// Whether an event reports the progress of something that the server does, whose item comes whole at its end (P19, P20).
+/// Whether an event reports the progress of a tool that the server runs, whose complete item follows (P19, P20).
 fn is_server_side(kind: &str) -> bool {
     const PREFIXES: [&str; 12] = [
         "web_search_call",

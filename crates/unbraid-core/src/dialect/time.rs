@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn o15_any_other_text_is_no_time() {
+    fn o15_any_other_text_is_refused() {
         for text in [
             "",
             "now",

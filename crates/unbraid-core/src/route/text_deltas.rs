@@ -21,7 +21,7 @@ impl Router {
         let Some(slot) = self.fast_slot(delta) else {
             return self.apply(&delta.to_update(), sink);
         };
-        let position = self.next_position(delta.event_index);
+        let position = self.next_position(delta.event_index, false);
         self.choices_in_event += 1;
         self.is_chunk = true;
         self.cost = self.cost.saturating_add(delta.cost());

@@ -109,6 +109,10 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 }
                 done = true;
             }
+            // D16: kept, if it is an event of this dialect.
+            _ if started && value["type"].is_string() && kind != "ping" => {
+                choice.list("content_parts", value.clone());
+            }
             _ => {}
         }
     }
@@ -158,6 +162,8 @@ fn texts(choice: &mut Choice, start: &Value, delta: &Value) {
         (Some("text_delta"), _) => choice.content += text(delta, "text"),
         (Some("thinking_delta"), _) => choice.reasoning += text(delta, "thinking"),
         (Some("citations_delta"), _) => choice.list("annotations", delta["citation"].clone()),
+        (Some("input_json_delta" | "signature_delta" | "compaction_delta"), _) => {}
+        (Some(_), "text" | "tool_use") => choice.list("content_parts", delta.clone()),
         _ => {}
     }
 }

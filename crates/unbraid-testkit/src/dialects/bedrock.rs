@@ -23,6 +23,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
         .chain(chunks.iter().flat_map(named))
         .collect();
     let keys = [
+        "choices",
         "generation",
         "outputText",
         "completion",
@@ -265,6 +266,15 @@ fn read_body(body: &Value) -> Answer {
 fn models(chunks: &[WireValue]) -> Answer {
     let mut answer = Answer::default();
     for WireValue { value, .. } in chunks {
+        for entry in entries(&value["choices"]) {
+            let index = entry["index"].as_u64().unwrap_or_default() as u32;
+            let choice = answer.choices.entry(index).or_default();
+            choice.content += text(&entry["delta"], "content");
+            choice.finish_reason = choice
+                .finish_reason
+                .take()
+                .or_else(|| reason(&entry["finish_reason"]));
+        }
         if let Some(entry) = ["generation", "outputText", "completion"]
             .iter()
             .find(|key| value.get(**key).is_some())

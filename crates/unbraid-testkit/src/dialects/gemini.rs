@@ -150,7 +150,11 @@ fn streamed_calls(choice: &mut Choice, parts: &[Value]) {
             finish(choice, open.take());
         }
     }
-    finish(choice, open);
+    finish(choice, open.clone());
+    // D14: without a reason the call was cut.
+    if let (Some(_), None, Some(call)) = (open, &choice.finish_reason, choice.calls.last_mut()) {
+        call.arguments.pop();
+    }
 }
 
 fn finish(choice: &mut Choice, value: Option<Value>) {

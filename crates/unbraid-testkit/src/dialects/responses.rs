@@ -164,7 +164,11 @@ impl Reader {
             "output_item.added" | "output_item.done" if value["item"].is_object() => {
                 self.item_event(value, &value["item"], kind == "output_item.done");
             }
-            _ => {}
+            "created" | "queued" | "in_progress" | "output_item.added" | "output_item.done" => {}
+            _ if kind.contains("part.") || kind.contains("audio") || kind.contains("_call") => {}
+            _ if kind.starts_with("mcp_list_tools") || kind.starts_with("compaction") => {}
+            // D16
+            _ => self.choice.list("content_parts", value.clone()),
         }
     }
 

@@ -3,6 +3,7 @@
 use serde_json::{Deserializer, Value, json};
 
 use super::messages::{self, Message};
+use crate::reference::lenient;
 
 /// One value of a stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,7 +155,9 @@ impl Stream {
         match data.trim() {
             "[DONE]" => self.done = true,
             "" => {}
-            text => match serde_json::from_str(text) {
+            text => match serde_json::from_str(text)
+                .or_else(|error| lenient::parse(text).ok_or(error))
+            {
                 Ok(Value::Array(items)) => {
                     items.into_iter().for_each(|item| self.push(name, item));
                 }

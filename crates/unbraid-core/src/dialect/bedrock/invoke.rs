@@ -52,7 +52,8 @@ impl Bedrock {
 
     fn inner_value<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         let event = WireEvent { name: None, node };
-        match identify(&event) {
+        let has_metadata = node.get("metadata").is_some();
+        match identify(&event).or(has_metadata.then_some(Dialect::Bedrock)) {
             Some(Dialect::Anthropic) => {
                 let reader = self.invoked.anthropic.get_or_insert_default();
                 reader.read(&event, output);
@@ -60,6 +61,7 @@ impl Bedrock {
             Some(Dialect::Bedrock) => {
                 for (name, payload) in node.as_object().unwrap_or_default() {
                     self.event(name, payload, output);
+                    self.invoked.has_usage |= name == "metadata" && payload.get("usage").is_some();
                 }
                 self.invoked.metrics(node, output);
             }
