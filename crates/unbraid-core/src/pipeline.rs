@@ -108,6 +108,15 @@ impl UpdateReader {
     ///
     /// Those of [`next`](Self::next).
     pub fn finish(&mut self, sink: &mut dyn FnMut(&Update<'_>)) -> Option<Result<(), StreamError>> {
+        self.finish_as(true, sink)
+    }
+
+    /// Does the same for a connection that was lost, so that the answer may be incomplete.
+    fn finish_as(
+        &mut self,
+        is_complete: bool,
+        sink: &mut dyn FnMut(&Update<'_>),
+    ) -> Option<Result<(), StreamError>> {
         let mut decoded = None;
         while let Some(frame) = self.framer.finish() {
             let event = decode(frame, &mut self.decoder, &mut Updates(sink));
@@ -116,7 +125,7 @@ impl UpdateReader {
             }
             decoded = Some(event);
         }
-        let has_closing_update = self.decoder.finish(&mut Updates(sink));
+        let has_closing_update = self.decoder.finish(is_complete, &mut Updates(sink));
         decoded.or(has_closing_update.then_some(Ok(())))
     }
 
@@ -385,7 +394,7 @@ impl<S: ChoiceSink> Pipeline<S> {
             ..
         } = self;
         if router.closed().is_none() {
-            let _superseded = intake.finish(&mut |update| router.update(update, sink));
+            let _superseded = intake.finish_as(false, &mut |update| router.update(update, sink));
         }
     }
 

@@ -146,11 +146,7 @@ impl Decoder {
     pub(super) fn end_in_dialect(&mut self, is_error: bool, emitter: &mut Emitter<'_, '_>) {
         if let DialectState::Other { reader, .. } = &mut self.dialect {
             let mut output = Output::default();
-            if is_error {
-                reader.before_error(&mut output);
-            } else {
-                reader.finish(&mut output);
-            }
+            reader.finish(!is_error, &mut output);
             self.emit_output(output, emitter);
             if is_error {
                 self.split_event(emitter);
@@ -217,13 +213,13 @@ impl Decoder {
         })
     }
 
-    /// The end of the body: emits what the dialect has held back, as one more event.
-    pub(crate) fn finish(&mut self, sink: &mut dyn UpdateSink) -> bool {
+    /// The end of the body, or of a connection that was lost: emits what the dialect has held back, as one more event.
+    pub(crate) fn finish(&mut self, is_complete: bool, sink: &mut dyn UpdateSink) -> bool {
         let DialectState::Other { reader, .. } = &mut self.dialect else {
             return false;
         };
         let mut output = Output::default();
-        reader.finish(&mut output);
+        reader.finish(is_complete, &mut output);
         let mut emitter = Emitter::new(self.events, sink);
         self.emit_output(output, &mut emitter);
         let has_update = emitter.held.is_some();
@@ -240,7 +236,7 @@ impl Decoder {
         for (code, message) in &output.warnings {
             emitter
                 .warnings
-                .push(Warning::new(*code, emitter.event_index, *message));
+                .push(Warning::new(code, emitter.event_index, *message));
         }
         if let Some(what) = output.malformed {
             emitter.refusal = Some(what);

@@ -64,11 +64,11 @@ impl DialectReader for Anthropic {
 
     fn keep_alive(&mut self, output: &mut Output<'_>) {
         if self.reason.is_some() {
-            self.finish(output);
+            self.finish(true, output);
         }
     }
 
-    fn finish(&mut self, output: &mut Output<'_>) {
+    fn finish(&mut self, _: bool, output: &mut Output<'_>) {
         let Some(reason) = self.reason.take() else {
             return;
         };
@@ -156,7 +156,7 @@ impl Anthropic {
 
     fn message_stop<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.close_all(output);
-        self.finish(output);
+        self.finish(true, output);
         if !self.has_usage {
             output.usage(node.get(BEDROCK_METRICS));
         }

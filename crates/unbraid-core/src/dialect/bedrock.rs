@@ -60,8 +60,8 @@ impl DialectReader for Bedrock {
         self.invoked.keep_alive(output);
     }
 
-    fn finish(&mut self, output: &mut Output<'_>) {
-        self.invoked.finish(output);
+    fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
+        self.invoked.finish(is_complete, output);
     }
 }
 

@@ -88,7 +88,7 @@ impl DialectReader for Cohere {
         super::reader::is_error(event) || (!has_text("type") && has_text("message"))
     }
 
-    fn finish(&mut self, output: &mut Output<'_>) {
+    fn finish(&mut self, _: bool, output: &mut Output<'_>) {
         self.report_plan(output);
     }
 }

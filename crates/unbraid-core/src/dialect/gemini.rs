@@ -65,7 +65,7 @@ impl DialectReader for Gemini {
         if let Some(feedback) = body.get("promptFeedback").filter(|node| node.is_set()) {
             let is_blocked = feedback.get("blockReason").is_some_and(Node::is_set);
             if is_blocked && candidates.is_empty() {
-                self.before_error(output);
+                self.finish(false, output);
                 output.stream().error = Some(raw(body)); // G10
             } else {
                 let field = ("promptFeedback".into(), raw(feedback));
@@ -80,17 +80,11 @@ impl DialectReader for Gemini {
         true
     }
 
-    fn before_error(&mut self, output: &mut Output<'_>) {
-        for candidate in &mut self.candidates {
-            if let Some(reason) = candidate.reason.take().filter(|_| !candidate.continues) {
-                output.finish_reason(candidate.index, reason);
-            }
-        }
-    }
-
-    fn finish(&mut self, output: &mut Output<'_>) {
+    fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
         for candidate in &mut self.candidates {
             let reason = candidate.reason.take();
+            // Where content followed a reason, it says nothing about an answer that was cut.
+            let reason = reason.filter(|_| is_complete || !candidate.continues);
             if let Some(call) = candidate.streamed.take() {
                 let is_whole = reason.as_deref().is_some_and(|reason| !is_cut(reason));
                 call.close(candidate.index, is_whole, output);

@@ -121,7 +121,9 @@ impl Ollama {
 fn images<'n, 'a>(node: Option<&'n Node<'a>>) -> &'n [Node<'a>] {
     match node {
         Some(node) if node.is_null() => &[],
-        Some(node) => node.as_array().unwrap_or(std::slice::from_ref(node)),
+        Some(node) => node
+            .as_array()
+            .unwrap_or_else(|| std::slice::from_ref(node)),
         None => &[],
     }
 }

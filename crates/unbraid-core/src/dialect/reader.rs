@@ -24,11 +24,10 @@ pub(crate) trait DialectReader: Send {
     /// A value without content arrived: a ping.
     fn keep_alive(&mut self, _output: &mut Output<'_>) {}
 
-    /// An error follows, which ends the stream.
-    fn before_error(&mut self, _output: &mut Output<'_>) {}
-
-    /// The body or its end mark was reached: reports everything that was held back. A second call reports nothing.
-    fn finish(&mut self, _output: &mut Output<'_>) {}
+    /// Nothing follows: reports everything that was held back. A second call reports nothing.
+    ///
+    /// The answer is complete if the body or its end mark was reached, and not if an error follows or the connection was lost.
+    fn finish(&mut self, _is_complete: bool, _output: &mut Output<'_>) {}
 }
 
 /// One value of a stream.
@@ -43,7 +42,7 @@ impl<'n> WireEvent<'n, '_> {
     pub(crate) fn kind(&self) -> Option<Cow<'n, str>> {
         let own = self.node.get("type").and_then(Node::as_str);
         own.map(|kind| Cow::Borrowed(&*kind.text))
-            .or(self.name.map(Cow::Borrowed))
+            .or_else(|| self.name.map(Cow::Borrowed))
     }
 }
 
@@ -165,6 +164,7 @@ impl<'a> Output<'a> {
     }
 
     /// Sets a field of the choice, unless it is null.
+    #[expect(clippy::ptr_arg, reason = "the key is kept, and most keys borrow")]
     pub(crate) fn choice_field(&mut self, index: u32, key: &Cow<'a, str>, node: &Node<'a>) {
         if !node.is_null() {
             let field = (key.clone(), raw(node));

@@ -108,35 +108,33 @@ impl Messages {
         input: &mut &'i [u8],
     ) -> Result<Option<RawFrame<'i>>, FrameError> {
         self.release();
-        loop {
-            if self.kept.is_empty() {
-                self.start = lines.consumed();
-            }
-            if self.total == 0 {
-                if !self.fill(PRELUDE_BYTES, lines, input) && input.is_empty() {
-                    return Ok(None);
-                }
-                let prelude = if self.kept.is_empty() {
-                    *input
-                } else {
-                    self.kept.as_slice()
-                };
-                self.total = self.length(prelude)?;
-            }
-            if let Some(message) = input.get(..self.total).filter(|_| self.kept.is_empty()) {
-                let headers = self.headers(message)?;
-                lines.advance(input, self.total);
-                self.total = 0;
-                let part = |range| Part::Read(message.get(range).unwrap_or_default());
-                return Ok(Some(raw_frame(&headers, self.start, part)));
-            }
-            if !self.fill(self.total, lines, input) && self.kept.len() < self.total {
+        if self.kept.is_empty() {
+            self.start = lines.consumed();
+        }
+        if self.total == 0 {
+            if !self.fill(PRELUDE_BYTES, lines, input) && input.is_empty() {
                 return Ok(None);
             }
-            let headers = self.headers(&self.kept)?;
-            self.is_lent = true;
-            return Ok(Some(raw_frame(&headers, self.start, kept_part)));
+            let prelude = if self.kept.is_empty() {
+                *input
+            } else {
+                self.kept.as_slice()
+            };
+            self.total = self.length(prelude)?;
         }
+        if let Some(message) = input.get(..self.total).filter(|_| self.kept.is_empty()) {
+            let headers = self.headers(message)?;
+            lines.advance(input, self.total);
+            self.total = 0;
+            let part = |range| Part::Read(message.get(range).unwrap_or_default());
+            return Ok(Some(raw_frame(&headers, self.start, part)));
+        }
+        if !self.fill(self.total, lines, input) && self.kept.len() < self.total {
+            return Ok(None);
+        }
+        let headers = self.headers(&self.kept)?;
+        self.is_lent = true;
+        Ok(Some(raw_frame(&headers, self.start, kept_part)))
     }
 
     /// Returns the start of a message that the end of the body cut off.

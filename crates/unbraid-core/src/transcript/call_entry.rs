@@ -76,7 +76,7 @@ impl CallEntry {
     /// The status for these arguments; `is_cut` says whether the choice's end cut the call.
     pub(crate) fn check(&self, arguments: &str, is_cut: bool) -> CallStatus {
         // Where there are no ids, none is missing.
-        let id = self.id.as_deref().or(self.without_id.then_some(""));
+        let id = self.id.as_deref().or_else(|| self.without_id.then_some(""));
         CallStatus::check_at_end(self.kind, id, &self.name, arguments, is_cut)
     }
 

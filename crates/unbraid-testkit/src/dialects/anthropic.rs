@@ -98,7 +98,7 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 }
                 merge(&mut answer.usage, &value["usage"]);
                 let new = reason(&value["delta"]["stop_reason"]);
-                choice.finish_reason = new.or(choice.finish_reason.take());
+                choice.finish_reason = new.or_else(|| choice.finish_reason.take());
             }
             "message_stop" => {
                 if answer.usage.is_null() {
@@ -205,7 +205,7 @@ fn finish_block(choice: &mut Choice, block: &Block) {
         _ => {
             let mut object = start.clone();
             if !json.is_empty() {
-                object["input"] = serde_json::from_str(&json).unwrap_or(json!(json));
+                object["input"] = serde_json::from_str(&json).unwrap_or_else(|_| json!(json));
             }
             for delta in deltas
                 .iter()

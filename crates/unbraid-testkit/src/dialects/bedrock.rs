@@ -52,7 +52,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
 fn decoded(wire: &WireValue) -> Option<WireValue> {
     let bytes = wire.value["bytes"]
         .as_str()
-        .or(wire.value["chunk"]["bytes"].as_str())?;
+        .or_else(|| wire.value["chunk"]["bytes"].as_str())?;
     let value = serde_json::from_slice(&base64(bytes)).ok()?;
     Some(WireValue {
         name: String::new(),
@@ -168,7 +168,7 @@ fn finish_block(choice: &mut Choice, block: &Block) {
     let tool = &block.start["toolUse"];
     if tool["type"] == "server_tool_use" {
         let mut object = tool.clone();
-        object["input"] = serde_json::from_str(&input).unwrap_or(json!({}));
+        object["input"] = serde_json::from_str(&input).unwrap_or_else(|_| json!({}));
         choice.list("content_parts", json!({ "toolUse": object }));
     } else if tool.is_object() {
         choice.calls.push(Call {

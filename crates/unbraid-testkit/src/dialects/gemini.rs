@@ -47,7 +47,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
                 .extend(own.into_iter().cloned());
             let new = reason(&candidate["finishReason"]);
             let new = new.filter(|reason| reason != "FINISH_REASON_UNSPECIFIED");
-            choice.finish_reason = new.or(choice.finish_reason.take());
+            choice.finish_reason = new.or_else(|| choice.finish_reason.take());
             for key in ["citationMetadata", "groundingMetadata"] {
                 if candidate[key]
                     .as_object()
@@ -71,11 +71,9 @@ pub(super) fn read(stream: &Stream) -> Answer {
         if answer.error && continues[index] {
             choice.finish_reason = None;
         }
-        if !answer.error {
-            for key in ["citationMetadata", "groundingMetadata"] {
-                if let Some(source) = sources.remove(&(*index, key)) {
-                    choice.list("annotations", source);
-                }
+        for key in ["citationMetadata", "groundingMetadata"] {
+            if let Some(source) = sources.remove(&(*index, key)) {
+                choice.list("annotations", source);
             }
         }
     }

@@ -120,7 +120,7 @@ impl Reader {
     fn part(value: &Value) -> i64 {
         let number = value["content_index"].as_i64();
         number
-            .or(value["summary_index"].as_i64())
+            .or_else(|| value["summary_index"].as_i64())
             .unwrap_or_default()
     }
 

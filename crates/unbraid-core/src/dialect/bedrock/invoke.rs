@@ -53,7 +53,7 @@ impl Bedrock {
     fn inner_value<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         let event = WireEvent { name: None, node };
         let has_metadata = node.get("metadata").is_some();
-        match identify(&event).or(has_metadata.then_some(Dialect::Bedrock)) {
+        match identify(&event).or_else(|| has_metadata.then_some(Dialect::Bedrock)) {
             Some(Dialect::Anthropic) => {
                 let reader = self.invoked.anthropic.get_or_insert_default();
                 reader.read(&event, output);
@@ -78,9 +78,9 @@ impl Invoked {
         }
     }
 
-    pub(super) fn finish(&mut self, output: &mut Output<'_>) {
+    pub(super) fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
         if let Some(anthropic) = &mut self.anthropic {
-            anthropic.finish(output);
+            anthropic.finish(is_complete, output);
         }
     }
 

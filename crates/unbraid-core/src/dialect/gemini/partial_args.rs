@@ -20,8 +20,8 @@ pub(super) struct PartialArgs {
 }
 
 enum Tree {
-    Object(Vec<(String, Tree)>),
-    Array(Vec<Tree>),
+    Object(Vec<(String, Self)>),
+    Array(Vec<Self>),
     Text(String),
     /// A number, a boolean or null, as the server wrote it.
     Raw(String),

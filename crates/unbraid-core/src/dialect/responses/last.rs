@@ -32,7 +32,7 @@ impl Responses {
         }
         let reason = reason_of(details.and_then(|details| details.get("reason")));
         let is_over = !matches!(&*status, "queued" | "in_progress");
-        if let Some(reason) = reason.or(is_over.then_some(status)) {
+        if let Some(reason) = reason.or_else(|| is_over.then_some(status)) {
             self.finish_calls(&reason, output);
             output.finish_reason(CHOICE, reason);
         }
