@@ -74,6 +74,8 @@ fn read<'p>(reads: impl IntoIterator<Item = &'p [u8]>, flags: u8) -> Body {
     let mut keep = |frame: unbraid_core::internal::Frame<'_>| {
         let name = frame.event.map(<[u8]>::to_vec);
         let max_length = match frame.kind {
+            // These have limits of their own: a length with the headers, and that of an error.
+            FrameKind::TruncatedMessage | FrameKind::BareJson => 1 << 16,
             FrameKind::Garbage => limits.line.max(limits.event), // a line, not a value
             _ => limits.event.max(DONE),
         };

@@ -8,7 +8,7 @@ use crate::{
     dialect::{self, DialectReader, Output, WireEvent},
     frame::{Frame, FrameKind},
     node::{self, Node},
-    text_delta::UpdateSink,
+    text_delta::{UpdateSink, Updates},
 };
 
 /// What is known of the dialect.
@@ -228,6 +228,12 @@ impl Decoder {
             emitter.finish();
         }
         has_update
+    }
+
+    /// Emits what the dialect has held back until the end of the body.
+    #[doc(hidden)]
+    pub fn finish_updates(&mut self, sink: &mut dyn FnMut(&Update<'_>)) {
+        self.finish(true, &mut Updates(sink));
     }
 
     /// Passes the updates of a dialect on, within the limits of an event.
