@@ -50,8 +50,9 @@ type OwnedFrame = (FrameKind, Option<Vec<u8>>, Vec<u8>, u64);
 impl Body {
     /// Checks the invariants of every body.
     fn check(&self) {
-        // A bare end mark may appear inside an event that has no data yet.
-        let events = self.frames.iter().filter(|f| f.0 != FrameKind::BareDone);
+        // A bare end mark may appear inside an event that has no data yet, and bare JSON comes last.
+        let is_bare = |kind| matches!(kind, FrameKind::BareDone | FrameKind::BareJson);
+        let events = self.frames.iter().filter(|f| !is_bare(f.0));
         let offsets: Vec<u64> = events.map(|frame| frame.3).collect();
         assert!(offsets.is_sorted(), "frames out of order: {offsets:?}");
         assert!(
