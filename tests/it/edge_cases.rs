@@ -9,7 +9,7 @@ fn codes(source: &str) -> BTreeSet<String> {
     let literals = source.split('"').skip(1).step_by(2);
     let is_code = |text: &&str| {
         let (family, number) = text.split_at_checked(1).unwrap_or_default();
-        "CEFJLMRSTUX".contains(family)
+        "ABCDEFGHJLMOPRSTUX".contains(family)
             && !number.is_empty()
             && number.bytes().all(|b| b.is_ascii_digit())
     };

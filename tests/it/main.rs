@@ -4,6 +4,8 @@
 mod actors;
 mod core_properties;
 mod corpus;
+mod dialect_scripts;
+mod dialects;
 mod edge_cases;
 mod no_blank_lines;
 mod prompt;

@@ -2,6 +2,7 @@
 
 use unbraid_testkit::{
     cut::Rng,
+    dialects,
     fixture::{Corpus, Fixture, Options, corpus},
 };
 
@@ -74,7 +75,10 @@ fn s10_an_invalid_line_does_not_affect_other_lines() {
     ];
     let mut rng = Rng::new(15);
     for (name, bytes, fixture_options) in streams() {
-        let Some(mut bare) = simple_lines(&bytes) else {
+        // Without names another value of the line may identify the dialect.
+        let Some(mut bare) =
+            simple_lines(&bytes).filter(|_| dialects::accumulate(&bytes).is_none())
+        else {
             continue;
         };
         let texts = |body: &[u8]| -> Vec<String> {

@@ -1,6 +1,8 @@
 //! Every fixture's choices are encoded as chunks again, and the chunks give the same transcript.
 
-use unbraid_core::{ChoiceEnd, ChunkEncoder, Config, Demux, Event, Sequenced, Transcript};
+use unbraid_core::{
+    CallStatus, ChoiceEnd, ChunkEncoder, Config, Demux, Event, Sequenced, Transcript,
+};
 use unbraid_testkit::fixture::Fixture;
 
 use crate::support::{bare, demux, options};
@@ -25,6 +27,16 @@ fn seen(transcript: &Transcript) -> Vec<String> {
             } => {
                 let id = transcript.call_id(call_index);
                 Some(format!("call {call_index} {id:?} {name} {kind:?}"))
+            }
+            // A chat has ids of calls, and some dialects do not (D15).
+            Event::ToolCallDone { call_index, status } => {
+                let has_id = transcript.call_id(call_index).is_some();
+                let lacks_only_id = matches!(
+                    status,
+                    CallStatus::MissingId | CallStatus::Complete | CallStatus::EmptyAsObject
+                );
+                let status = (has_id || !lacks_only_id).then_some(status);
+                Some(format!("call {call_index} is {status:?}"))
             }
             event => Some(bare(&event)),
         })

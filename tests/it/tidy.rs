@@ -8,7 +8,7 @@ mod source;
 
 use std::fs;
 
-use unbraid_testkit::fixture::{Fixture, workspace_root};
+use unbraid_testkit::fixture::{EXTENSIONS, Fixture, workspace_root};
 
 use source::{File, files};
 
@@ -94,8 +94,12 @@ fn every_fixture_has_a_trace_and_every_trace_a_fixture() {
         );
     }
     for trace in files("tests/fixtures", &["events"]) {
-        let stream = workspace_root().join(&trace.path).with_extension("sse");
-        assert!(stream.is_file(), "{}: its stream is missing", trace.path);
+        let trace_path = workspace_root().join(&trace.path);
+        let mut streams = EXTENSIONS
+            .iter()
+            .map(|extension| trace_path.with_extension(extension));
+        let exists = streams.any(|stream| stream.is_file());
+        assert!(exists, "{}: its stream is missing", trace.path);
     }
 }
 

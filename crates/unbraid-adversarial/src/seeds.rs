@@ -43,6 +43,16 @@ pub fn demux() -> Vec<Vec<u8>> {
     inputs
 }
 
+/// Bodies, each with the dialect that its values identify, and with another one.
+pub fn dialects() -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(6);
+    let mut with_header = |bytes: Vec<u8>| {
+        let other = rng.below(9) as u8;
+        [8, other].map(|select| concat(&[&[select, 3], &bytes]))
+    };
+    small().into_iter().flat_map(&mut with_header).collect()
+}
+
 /// The arguments of every call, and texts that are almost JSON.
 pub fn json() -> Vec<Vec<u8>> {
     let mut texts = BTreeSet::new();

@@ -2,11 +2,13 @@
 
 mod decode;
 mod demux;
+mod dialects;
 mod framing;
 mod json;
 
 pub use decode::{Hits, compare, decode};
 pub use demux::demux;
+pub use dialects::dialects;
 pub use framing::framing;
 pub use json::json;
 
@@ -26,7 +28,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 5] = [
     Target {
         name: "framing",
         run: framing,
@@ -44,6 +46,12 @@ pub const TARGETS: [Target; 4] = [
         run: demux,
         seeds: seeds::demux,
         words: CHUNKS,
+    },
+    Target {
+        name: "dialects",
+        run: dialects,
+        seeds: seeds::dialects,
+        words: PROVIDERS,
     },
     Target {
         name: "json",
@@ -80,6 +88,47 @@ const LINES: &[&str] = &[
     "\\",
     " ",
     "\t",
+];
+
+const PROVIDERS: &[&str] = &[
+    "\n",
+    "\n\ndata: ",
+    "event: ping\ndata: {}\n\n",
+    "data: [DONE]\n\n",
+    "\"type\":\"message_start\",",
+    "\"type\":\"content_block_stop\",",
+    "\"type\":\"input_json_delta\",",
+    "\"type\":\"thinking_delta\",",
+    "\"type\":\"response.output_item.done\",",
+    "\"type\":\"response.completed\",",
+    "\"type\":\"message-end\",",
+    "\"type\":\"tool-call-delta\",",
+    "\"output_index\":1,",
+    "\"item_id\":\"a\",",
+    "\"call_id\":\"a\",",
+    "\"index\":7,",
+    "\"signature\":\"s\",",
+    "\"finishReason\":\"STOP\",",
+    "\"willContinue\":true,",
+    "\"jsonPath\":\"$.a[0]\",",
+    "\"functionCall\":{\"name\":\"f\"},",
+    "\"thoughtSignature\":\"s\",",
+    "\"done\":true,",
+    "\"done_reason\":\"stop\",",
+    "\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{}}}],",
+    "\"contentBlockIndex\":1,",
+    "\"bytes\":\"e30=\",",
+    "\"error\":{\"message\":\"m\"},",
+    "\"choices\":[],",
+    "{\"",
+    "\\ud83d",
+    "\\ude00",
+    "null",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
 ];
 
 const CHUNKS: &[&str] = &[

@@ -49,6 +49,11 @@ fn the_invariants_of_demux_hold() {
 }
 
 #[test]
+fn every_dialect_reads_any_bytes() {
+    check("dialects");
+}
+
+#[test]
 fn arguments_agree_with_serde_json() {
     check("json");
 }

@@ -5,8 +5,8 @@ pub(crate) mod request_error;
 use serde_json::{Value, json};
 use unbraid::{Completions, tokens::Counter};
 use unbraid_core::{
-    ChoiceEnd, ChoiceOutcome, Config, Demux, Prompt, StreamError, ToolCall, Transcript, Usage,
-    UsageSource, Warning,
+    ChoiceEnd, ChoiceOutcome, Config, Demux, Dialect, Prompt, StreamError, ToolCall, Transcript,
+    Usage, UsageSource, Warning,
 };
 use unbraid_http::HttpError;
 
@@ -29,6 +29,7 @@ pub(crate) struct Report {
     choices: Vec<ChoiceOutcome>,
     usage: Usage,
     counter: Counter,
+    dialect: Option<Dialect>,
 }
 
 impl Report {
@@ -41,6 +42,7 @@ impl Report {
             choices: demux.choices().filter_map(Transcript::outcome).collect(),
             usage: demux.estimated_usage(prompt, &counter),
             counter,
+            dialect: demux.metadata().dialect(),
         }
     }
 
@@ -53,6 +55,7 @@ impl Report {
             choices: outcomes(completions).await,
             usage: completions.usage().await,
             counter: Counter::for_response(&completions.metadata(), prompt),
+            dialect: completions.metadata().dialect(),
         }
     }
 
@@ -84,6 +87,10 @@ impl Report {
         choices.sort_by_key(|choice| choice.choice);
         let choices: Vec<String> = choices.into_iter().map(choice_json).collect();
         object(&[
+            (
+                "dialect",
+                json!(self.dialect.map(Dialect::as_str)).to_string(),
+            ),
             ("end", json!(self.end()).to_string()),
             ("error", self.error()),
             ("warnings", json!(self.warnings).to_string()),
@@ -151,8 +158,14 @@ impl Report {
             "choices": choices.collect::<Vec<Value>>(),
             "encoding": counted.then(|| self.counter.encoding().name()),
         });
-        if let (Some(counted), Value::Object(fields)) = (usage.counted, &mut fields) {
-            fields.insert("completion_tokens_counted".into(), counted.into());
+        let more = [
+            ("cached_tokens", usage.cached_tokens),
+            ("reasoning_tokens", usage.reasoning_tokens),
+            ("completion_tokens_counted", usage.counted),
+        ];
+        if let Value::Object(fields) = &mut fields {
+            let known = more.into_iter();
+            fields.extend(known.filter_map(|(name, tokens)| Some((name.into(), tokens?.into()))));
         }
         fields
     }

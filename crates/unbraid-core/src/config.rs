@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Limits, Redact};
+use crate::{Dialect, Limits, Redact};
 
 /// When a choice ends after its finish reason arrived.
 ///
@@ -123,6 +123,9 @@ pub struct Config {
     /// each of its choices is counted once, and every prompt of the list is counted (E15). See
     /// [`Prompt::choices_per_prompt`](crate::Prompt::choices_per_prompt).
     pub choices_per_prompt: Option<u32>,
+    /// The dialect of the stream. By default the first value that identifies one decides (D01 to D05). With a dialect that
+    /// has no `choices`, [`strict`](Self::strict) applies to the JSON only and not to lines.
+    pub dialect: Option<Dialect>,
     /// When a choice ends after its finish reason arrived.
     pub finish_policy: FinishPolicy,
     /// The bounds of the stream.
@@ -150,6 +153,7 @@ impl Config {
         with_strict(bool): strict = |strict| strict;
         with_expect_choices(impl Into<Option<u32>>): expect_choices = |n| n.into();
         with_choices_per_prompt(impl Into<Option<u32>>): choices_per_prompt = |n| n.into();
+        with_dialect(impl Into<Option<Dialect>>): dialect = |dialect| dialect.into();
         with_finish_policy(FinishPolicy): finish_policy = |policy| policy;
         with_limits(Limits): limits = |limits| limits;
         with_tools(impl IntoIterator<Item = impl Into<Arc<str>>>): tools = |names| arcs(names);
@@ -169,6 +173,7 @@ impl Default for Config {
         Self {
             strict: false,
             expect_choices: None,
+            dialect: None,
             finish_policy: FinishPolicy::default(),
             limits: Limits::default(),
             tools: Vec::new(),

@@ -9,6 +9,7 @@
 //!
 //! Data that is not a single JSON value is taken apart by `decode/salvage.rs`.
 
+mod dialects;
 mod emit;
 mod envelope;
 mod event;
@@ -26,6 +27,7 @@ mod updates;
 
 use std::{borrow::Cow, sync::Arc};
 
+use dialects::DialectState;
 use emit::Emitter;
 use envelope::EnvelopeMemo;
 use merge::MergeCheck;
@@ -35,7 +37,7 @@ use templates::Templates;
 use text::text_of;
 
 use crate::{
-    StreamError, Update,
+    Dialect, StreamError, Update,
     chunk::Chunk,
     config::default_reasoning_keys,
     frame::{Frame, FrameKind},
@@ -81,6 +83,7 @@ pub struct Decoder {
     merge_check: MergeCheck,
     /// Whether an event arrived in parts, which is warned about only once (S10).
     in_parts: bool,
+    dialect: DialectState,
 }
 
 /// Which of the decode paths are used. Tests and fuzzing compare the results of all three.
@@ -111,6 +114,7 @@ impl Decoder {
             reasoning_keys: default_reasoning_keys(),
             merge_check: MergeCheck::default(),
             in_parts: false,
+            dialect: DialectState::default(),
         }
     }
 
@@ -118,6 +122,12 @@ impl Decoder {
     #[must_use]
     pub fn with_reasoning_keys(mut self, keys: &[Arc<str>]) -> Self {
         self.reasoning_keys = keys.to_vec();
+        self
+    }
+
+    /// Sets the dialect, in place of the one that the first values identify (D05).
+    pub(crate) fn with_dialect(mut self, dialect: Option<Dialect>) -> Self {
+        self.dialect = DialectState::new(dialect);
         self
     }
 
@@ -192,7 +202,12 @@ impl Decoder {
         if frame.kind == FrameKind::Line && self.in_parts {
             frame.kind = FrameKind::Event; // only the first part is warned about
         }
-        if frame.data.is_empty() || self.decode_by_template(&frame, sink) {
+        let is_ignored = match frame.kind {
+            FrameKind::Exception => false,
+            FrameKind::BareJson => !self.is_bare_error(frame.data),
+            _ => frame.data.is_empty(),
+        };
+        if is_ignored || self.decode_by_template(&frame, sink) {
             return Ok(());
         }
         // From here on another path emits the event, possibly with another envelope.
@@ -202,7 +217,8 @@ impl Decoder {
         }
         let text = text_of(frame.data);
         let mut emitter = Emitter::new(self.events, sink);
-        if let Some(Cow::Owned(_)) = text {
+        emitter.event_name = frame.event;
+        if matches!(text, Some(Cow::Owned(_))) && frame.kind != FrameKind::TruncatedMessage {
             emitter.warn("S19", "invalid UTF-8 was replaced");
         }
         let understood = match &text {
@@ -213,7 +229,7 @@ impl Decoder {
             }
         };
         self.events += 1;
-        let refused = self.strict && !understood;
+        let refused = emitter.is_malformed || (self.strict && !understood);
         // Built before `finish` consumes the emitter. The updates before the error are still delivered.
         let error = StreamError::Malformed {
             what: emitter.refusal.unwrap_or("chunk JSON parsing failed"),

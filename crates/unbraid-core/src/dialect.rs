@@ -1,20 +1,60 @@
-//! Reads one entry of `choices` field by field, in the dialects that are known.
+//! The dialects: how each provider's values become updates.
 //!
-//! The two dialects of today differ only in the field that holds a choice's text. Some servers mix them, so each entry
-//! is read by the fields that it has. For a provider with other chunks, an application decodes them itself and passes
-//! a stream of [`Update`](crate::Update)s.
+//! The values of chat and text completions have `choices`. Both differ only in the field that holds a choice's text, and
+//! some servers mix them, so each entry is read by the fields that it has ([`element`]). Every other dialect implements
+//! [`DialectReader`], in a module of its own.
 
+mod anthropic;
+mod bedrock;
+mod blocks;
+mod calls;
+mod cohere;
+mod gemini;
+mod identify;
+mod name;
+mod object;
+mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_text;
 mod parts;
+mod reader;
+mod responses;
+mod seen;
+mod time;
+
+pub(crate) use identify::{identify, unsupported};
+pub use name::{Dialect, UnknownDialect};
+pub(crate) use reader::{DialectReader, Output, WireEvent, raw};
 
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     CompletionKind, Warning,
-    chunk::{Element, has_tokens, is_padding, put_field},
+    chunk::{CONTENT_PARTS, Element, has_tokens, is_padding, put_field},
     node::{Node, Value},
 };
+
+/// The reader of a dialect; `None` for the dialects with `choices`.
+pub(crate) fn reader(dialect: Dialect) -> Option<Box<dyn DialectReader>> {
+    match dialect {
+        Dialect::Anthropic => Some(Box::<anthropic::Anthropic>::default()),
+        Dialect::Gemini => Some(Box::<gemini::Gemini>::default()),
+        Dialect::Ollama => Some(Box::<ollama::Ollama>::default()),
+        Dialect::Cohere => Some(Box::<cohere::Cohere>::default()),
+        Dialect::Responses => Some(Box::<responses::Responses>::default()),
+        Dialect::Bedrock => Some(Box::<bedrock::Bedrock>::default()),
+        Dialect::Chat | Dialect::Text => None,
+    }
+}
+
+/// Keeps a value of an unknown type among the parts of the answer (D16).
+fn keep_unknown<'a>(choice: u32, node: &Node<'a>, output: &mut Output<'a>) {
+    output.warn(
+        "D16",
+        "an event of an unknown type was kept as a part of the answer",
+    );
+    output.entry(choice, CONTENT_PARTS, &raw(node));
+}
 
 /// Reads one entry of `choices`; `None` if its index is invalid (E11).
 pub(crate) fn element<'a>(

@@ -217,9 +217,15 @@ impl ServerError {
     /// The server's type of error, if there is one.
     #[must_use]
     pub fn kind(&self) -> Option<&str> {
-        ["type", "error_type"]
+        let inner = self.body.get("error").and_then(|error| error.get("type"));
+        let own = ["type", "error_type"]
             .iter()
-            .find_map(|name| self.lookup(name)?.as_str())
+            .find_map(|name| self.lookup(name)?.as_str());
+        // Around the error object, the type is that of the event.
+        match own {
+            Some("error" | "response.error") => inner.and_then(Value::as_str).or(own),
+            own => own,
+        }
     }
 
     /// The server's code as text, whether it is a number or a word.

@@ -12,11 +12,11 @@ use std::fmt;
 /// use unbraid_core::{BodyFormat, Demux, Config, StreamError};
 ///
 /// let mut demux = Demux::new(Config::default());
-/// demux.feed(b"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"role\":\"assistant\"}}\n\n");
+/// demux.feed(b"data: {\"content\":\"Hi\",\"stop\":false}\n\n");
 /// demux.finish();
 /// let Some(Err(StreamError::UnsupportedFormat { format, .. })) = demux.closed() else { panic!() };
-/// assert_eq!(*format, BodyFormat::Anthropic);
-/// assert_eq!(format.to_string(), "an Anthropic Messages body");
+/// assert_eq!(*format, BodyFormat::LlamaCpp);
+/// assert_eq!(format.to_string(), "a native completion of llama.cpp");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -41,6 +41,20 @@ pub enum BodyFormat {
     TextGenerationInference,
     /// The native completions of llama.cpp's server.
     LlamaCpp,
+    /// The first version of Cohere's chat API.
+    CohereV1,
+    /// The agents of Amazon Bedrock.
+    BedrockAgents,
+    /// The text completions of Anthropic.
+    AnthropicCompletion,
+    /// The conversations API of Mistral.
+    MistralConversations,
+    /// The Interactions API of Gemini.
+    GeminiInteractions,
+    /// The message stream that the AI SDK sends to its front ends.
+    AiSdk,
+    /// A session of a realtime API: OpenAI's Realtime, or Gemini's Live.
+    Realtime,
     /// An HTML page, which proxies send in place of an answer.
     Html,
     /// JSON of an unknown kind.
@@ -68,6 +82,13 @@ impl BodyFormat {
             Self::Bedrock => "bedrock",
             Self::TextGenerationInference => "text_generation_inference",
             Self::LlamaCpp => "llama_cpp",
+            Self::CohereV1 => "cohere_v1",
+            Self::BedrockAgents => "bedrock_agents",
+            Self::AnthropicCompletion => "anthropic_completion",
+            Self::MistralConversations => "mistral_conversations",
+            Self::GeminiInteractions => "gemini_interactions",
+            Self::AiSdk => "ai_sdk",
+            Self::Realtime => "realtime",
             Self::Html => "html",
             Self::Json => "json",
         }
@@ -88,6 +109,13 @@ impl fmt::Display for BodyFormat {
             Self::Bedrock => "a Bedrock response",
             Self::TextGenerationInference => "a response of text-generation-inference",
             Self::LlamaCpp => "a native completion of llama.cpp",
+            Self::CohereV1 => "a stream of Cohere's /v1/chat",
+            Self::BedrockAgents => "a stream of Bedrock Agents",
+            Self::AnthropicCompletion => "a text completion of Anthropic",
+            Self::MistralConversations => "a stream of Mistral's conversations API",
+            Self::GeminiInteractions => "a stream of Gemini's Interactions API",
+            Self::AiSdk => "a message stream of the AI SDK",
+            Self::Realtime => "a session of a realtime API",
             Self::Html => "an error page (HTML)",
             Self::Json => "JSON of an unknown kind",
         })

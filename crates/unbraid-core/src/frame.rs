@@ -2,14 +2,16 @@
 //!
 //! The [`Framer`] does no I/O. It is given each read and lends out one [`Frame`] at a time. A body is read as an event
 //! stream by the rules of the WHATWG HTML standard (section 9.2.6), with the few exceptions that real servers need. If
-//! its first byte is a bracket or brace, it is read as JSON lines or a JSON array. The same bytes give the same frames
-//! and the same error, whatever the reads.
+//! its first byte is a bracket or brace, it is read as JSON lines or a JSON array, and if it begins with the lengths of
+//! a binary message, as such messages. The same bytes give the same frames and the same error, whatever the reads.
 
 use std::fmt;
 
 mod buffer;
 mod error;
+mod item;
 mod line;
+mod messages;
 mod ndjson;
 mod peek;
 mod raw;
@@ -19,7 +21,10 @@ mod value;
 use memchr::{memchr, memchr2};
 
 pub use error::FrameError;
+pub(crate) use item::LineLeft;
+pub use item::{Frame, FrameKind, FrameLimits, Mode};
 use line::Lines;
+use messages::{Messages, Prelude};
 use ndjson::{Json, JsonStep};
 use raw::{Part, RawFrame};
 use sse::Sse;
@@ -61,7 +66,10 @@ pub struct Framer {
     lines: Lines,
     sse: Sse,
     json: Json,
+    messages: Messages,
     mode: Mode,
+    /// Whether a body whose first byte is not text consists of binary messages, whatever its lengths are.
+    expects_messages: bool,
     /// How many bytes of a byte order mark were matched. It is the full length once the start of the body is passed.
     bom_matched: usize,
     strict: bool,
@@ -80,12 +88,20 @@ impl Framer {
             lines: Lines::new(limits.line),
             sse: Sse::new(limits.event, strict),
             json: Json::new(limits.event),
+            messages: Messages::new(limits.event),
+            expects_messages: false,
             mode: Mode::Undecided,
             bom_matched: 0,
             strict,
             is_finishing: false,
             has_ended: false,
         }
+    }
+
+    /// Sets whether the body is known to consist of binary messages, unless it begins with text.
+    pub(crate) fn expect_messages(mut self, expected: bool) -> Self {
+        self.expects_messages = expected;
+        self
     }
 
     /// Returns the next frame of `input`, and advances `input` past it.
@@ -138,11 +154,14 @@ impl Framer {
     /// Decoding such an event takes time in proportion once its end is received.
     #[inline]
     pub fn buffered_bytes(&self) -> usize {
-        self.lines.kept().len() + self.sse.buffered_bytes()
+        self.lines.kept().len() + self.sse.buffered_bytes() + self.messages.buffered_bytes()
     }
 
     /// Returns whether the current event may end within these bytes. If not, they are only kept.
     pub fn may_end(&self, input: &[u8]) -> bool {
+        if self.mode == Mode::Messages {
+            return self.messages.may_end(input);
+        }
         let may_end_value = self.mode != Mode::Sse && memchr(b'}', input).is_some();
         may_end_value || self.sse.line_left().is_some() || memchr2(b'\n', b'\r', input).is_some()
     }
@@ -200,13 +219,14 @@ impl Framer {
         }
         match self.mode {
             Mode::Undecided | Mode::Json => Ok(None),
+            Mode::Messages => self.messages.next_raw(&mut self.lines, input),
             Mode::Sse => self.sse.next_raw(&mut self.lines, input),
         }
     }
 
     /// Reads up to the first byte that is not part of a byte order mark or white space, which decides the format.
     fn detect_mode(&mut self, input: &mut &[u8]) -> Result<(), FrameError> {
-        if !self.skip_bom(input)? {
+        if !self.detect_messages(input)? || !self.skip_bom(input)? {
             return Ok(());
         }
         while self.mode == Mode::Undecided {
@@ -230,6 +250,49 @@ impl Framer {
                 }
                 Some(_) => self.mode = Mode::Sse,
             }
+        }
+        Ok(())
+    }
+
+    /// Recognises binary messages at the start of the body (D01); false if more bytes are needed, or if it is decided.
+    fn detect_messages(&mut self, input: &mut &[u8]) -> Result<bool, FrameError> {
+        if self.lines.consumed() > 0 && self.messages.buffered_bytes() == 0 {
+            return Ok(true);
+        }
+        let expected = self.expects_messages;
+        match self.messages.detect(expected, &mut self.lines, input) {
+            Prelude::Incomplete => Ok(false),
+            Prelude::Found if self.strict => Err(FrameError::NotSse { offset: 0 }),
+            Prelude::Found => {
+                self.mode = Mode::Messages;
+                Ok(false)
+            }
+            Prelude::Other => {
+                self.restore_prelude()?;
+                Ok(self.mode == Mode::Undecided)
+            }
+        }
+    }
+
+    /// Restores the bytes that might have been a prelude. They are too few for a complete event.
+    fn restore_prelude(&mut self) -> Result<(), FrameError> {
+        let prelude = self.messages.take_prelude();
+        let mut bytes = prelude.as_slice();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.mode = Mode::Sse; // no other body begins with a zero
+        self.bom_matched = BOM.len();
+        self.lines.rewind(bytes.len());
+        let result = self.restore_lines(&mut bytes);
+        let rest = bytes.len();
+        self.lines.advance(&mut bytes, rest); // after an error
+        result
+    }
+
+    fn restore_lines(&mut self, bytes: &mut &[u8]) -> Result<(), FrameError> {
+        while let Some(line) = self.lines.next(bytes)? {
+            self.sse.store_line(line, &mut self.lines)?;
         }
         Ok(())
     }
@@ -261,6 +324,10 @@ impl Framer {
     }
 
     fn last_raw(&mut self) -> Result<Option<RawFrame<'static>>, FrameError> {
+        if self.mode == Mode::Messages {
+            return Ok(self.messages.last());
+        }
+        self.restore_prelude()?;
         self.restore_bom()?;
         if self.mode == Mode::Json {
             match self.json.last(&mut self.lines) {
@@ -291,6 +358,8 @@ impl Framer {
             Part::Kept => self.lines.kept(),
             Part::Name => self.sse.name(),
             Part::Data => self.sse.data(),
+            Part::Bare => self.sse.bare(),
+            Part::Message { start, end } => self.messages.part(start, end),
         }
     }
 }
@@ -306,106 +375,6 @@ impl fmt::Debug for Framer {
             .field("ended", &self.has_ended)
             .finish_non_exhaustive()
     }
-}
-
-/// A complete line that has to be read again.
-pub(crate) struct LineLeft {
-    /// Its length, without its end.
-    pub(crate) length: usize,
-    /// How many bytes were consumed from its start on.
-    pub(crate) consumed: usize,
-}
-
-/// The limits of a framer.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct FrameLimits {
-    /// The maximum length of a line in bytes, without its end.
-    pub line: usize,
-    /// The maximum length of the joined data of an event, and of a JSON value, in bytes.
-    pub event: usize,
-}
-
-impl FrameLimits {
-    /// Limits on the bytes of a line and of an event.
-    #[must_use]
-    pub fn new(line: usize, event: usize) -> Self {
-        Self { line, event }
-    }
-}
-
-/// One event, borrowed until the next call. Its `Debug` shows the length of the data, and none of it.
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-pub struct Frame<'a> {
-    /// How the frame was delimited.
-    pub kind: FrameKind,
-    /// The event's name, if it is not empty.
-    pub event: Option<&'a [u8]>,
-    /// The data lines, joined by LF. They are not checked to be UTF-8.
-    pub data: &'a [u8],
-    /// The offset in the body of the event's first field, or of the JSON value.
-    pub offset: u64,
-}
-
-impl<'a> Frame<'a> {
-    /// Creates an event without a name.
-    #[must_use]
-    pub fn of_data(data: &'a [u8], offset: u64) -> Self {
-        Self {
-            kind: FrameKind::Event,
-            event: None,
-            data,
-            offset,
-        }
-    }
-}
-
-impl fmt::Debug for Frame<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Frame")
-            .field("kind", &self.kind)
-            .field("event_bytes", &self.event.map(<[u8]>::len))
-            .field("data_bytes", &self.data.len())
-            .field("offset", &self.offset)
-            .finish()
-    }
-}
-
-/// How a frame was delimited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FrameKind {
-    /// An event with at least one data line. The data may be empty.
-    Event,
-    /// A part of an event whose data lines together are not a JSON value (S10): a value that ends with its line, or
-    /// data that is not a value.
-    ///
-    /// It is returned as soon as that is known, so that a server which omits the blank lines is read without delay.
-    /// The event's name belongs to its first part.
-    Line,
-    /// A line `[DONE]` without a field name, if the event has no data before it. White space around it is dropped.
-    BareDone,
-    /// One object of a body that consists of JSON lines or a JSON array.
-    Json,
-    /// A line of such a body, or the rest of one, that is not an object.
-    Garbage,
-    /// The received part of an event, part or object that the end of the body cut off.
-    ///
-    /// It may be complete except for the blank line, which only its data can show.
-    Truncated,
-}
-
-/// The format in which a body is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Mode {
-    /// Only white space was received so far.
-    Undecided,
-    /// An event stream.
-    Sse,
-    /// JSON lines or a JSON array.
-    Json,
 }
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";

@@ -130,6 +130,7 @@ pub use choice_end::{ChoiceEnd, FinishReason};
 pub use chunk_encoder::ChunkEncoder;
 pub use config::{Config, FinishPolicy, ThinkTags, tool_names};
 pub use demux::Demux;
+pub use dialect::{Dialect, UnknownDialect};
 pub use error::{
     BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
 };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{CompletionKind, Update, limits::MAX_FIELDS};
+use crate::{CompletionKind, Dialect, Update, limits::MAX_FIELDS};
 
 /// The envelope of a completion, as far as it has arrived.
 ///
@@ -32,9 +32,33 @@ pub struct Metadata {
     /// Unknown fields of the envelope (`system_fingerprint`, `service_tier`, filter results ..) as raw JSON, the last value
     /// of each.
     pub extra: Vec<(Arc<str>, Arc<str>)>,
+    dialect: Option<Dialect>,
 }
 
 impl Metadata {
+    /// Returns the dialect of the stream, once a value has identified it (D01 to D05).
+    ///
+    /// A stream with `choices` is [`Dialect::Chat`] or [`Dialect::Text`] by its first choice. `None` before that. Of
+    /// merged sources, it is the dialect of the first one that answered.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{Config, Demux, Dialect};
+    ///
+    /// let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"type\":\"message_start\",\"message\":{\"id\":\"m1\",\"role\":\"assistant\"}}\n\n");
+    /// assert_eq!(demux.metadata().dialect(), Some(Dialect::Anthropic));
+    /// ```
+    #[must_use]
+    pub fn dialect(&self) -> Option<Dialect> {
+        let own = self.kind.map(|kind| match kind {
+            CompletionKind::Chat => Dialect::Chat,
+            CompletionKind::Text => Dialect::Text,
+        });
+        self.dialect.or(own)
+    }
+
     /// Adds an update's envelope; true if the id differs from the first one.
     pub(crate) fn absorb(&mut self, update: &Update<'_>) -> bool {
         let text = |text: &Option<std::borrow::Cow<'_, str>>| {
@@ -57,6 +81,7 @@ impl Metadata {
         if self.created.is_none() {
             self.created = update.created.filter(|&created| created != 0);
         }
+        self.dialect = self.dialect.or(update.dialect);
         if update.choice.is_some() {
             self.kind.get_or_insert(update.kind);
         } else {

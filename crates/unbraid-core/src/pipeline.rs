@@ -4,7 +4,7 @@
 mod after_done;
 
 use crate::{
-    Config, Limit, LimitExceeded, StreamError, Update,
+    Config, Dialect, Limit, LimitExceeded, StreamError, Update,
     decode::Decoder,
     format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
@@ -38,13 +38,17 @@ impl UpdateReader {
     #[must_use]
     pub fn new(options: &Config) -> Self {
         let limits = &options.limits;
+        let has_choices = options.dialect.is_none_or(Dialect::has_choices);
         let frame_limits = FrameLimits {
             line: limits.line_bytes,
             event: limits.event_bytes,
         };
         Self {
-            framer: Framer::new(frame_limits, options.strict),
+            // Strict mode knows the lines of chat and text completions.
+            framer: Framer::new(frame_limits, options.strict && has_choices)
+                .expect_messages(options.dialect == Some(Dialect::Bedrock)),
             decoder: Decoder::new(options.strict, limits.json_depth)
+                .with_dialect(options.dialect)
                 .with_reasoning_keys(&options.reasoning_keys)
                 .fold_choices(options.expect_choices == Some(1)),
         }
@@ -98,12 +102,21 @@ impl UpdateReader {
         (self.decoder.events(), self.decoder.template_hits())
     }
 
-    /// Decodes the unfinished event at the end of the stream, if any.
+    /// Decodes the unfinished event at the end of the stream, if any, and then what the dialect reports at the end.
     ///
     /// # Errors
     ///
     /// Those of [`next`](Self::next).
     pub fn finish(&mut self, sink: &mut dyn FnMut(&Update<'_>)) -> Option<Result<(), StreamError>> {
+        self.finish_as(true, sink)
+    }
+
+    /// Does the same for a connection that was lost, so that the answer may be incomplete.
+    fn finish_as(
+        &mut self,
+        is_complete: bool,
+        sink: &mut dyn FnMut(&Update<'_>),
+    ) -> Option<Result<(), StreamError>> {
         let mut decoded = None;
         while let Some(frame) = self.framer.finish() {
             let event = decode(frame, &mut self.decoder, &mut Updates(sink));
@@ -112,7 +125,8 @@ impl UpdateReader {
             }
             decoded = Some(event);
         }
-        decoded
+        let has_closing_update = self.decoder.finish(is_complete, &mut Updates(sink));
+        decoded.or(has_closing_update.then_some(Ok(())))
     }
 
     /// Returns how many bytes were consumed.
@@ -173,6 +187,16 @@ fn framing_error(error: FrameError, event_index: u64) -> StreamError {
         },
         FrameError::NotSse { offset } => StreamError::Malformed {
             what: "the body is not an event stream",
+            event_index: event_index.into(),
+            offset,
+        },
+        FrameError::Checksum { offset } => StreamError::Malformed {
+            what: "the checksum of a message is wrong",
+            event_index: event_index.into(),
+            offset,
+        },
+        FrameError::InvalidMessage { offset } => StreamError::Malformed {
+            what: "the lengths or headers of a message are invalid",
             event_index: event_index.into(),
             offset,
         },
@@ -371,7 +395,7 @@ impl<S: ChoiceSink> Pipeline<S> {
             ..
         } = self;
         if router.closed().is_none() {
-            let _superseded = intake.finish(&mut |update| router.update(update, sink));
+            let _superseded = intake.finish_as(false, &mut |update| router.update(update, sink));
         }
     }
 

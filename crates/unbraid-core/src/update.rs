@@ -12,7 +12,7 @@ use std::borrow::Cow;
 pub use fragment::Fragment;
 pub use tool_call::ToolCallUpdate;
 
-use crate::{BodyFormat, ChoiceIndex, EventIndex, ReasoningSource, Warning};
+use crate::{BodyFormat, ChoiceIndex, Dialect, EventIndex, ReasoningSource, Warning};
 
 /// Whether the chunks are those of chat completions or of text completions.
 ///
@@ -100,6 +100,8 @@ pub struct Update<'a> {
     pub warnings: Vec<Warning>,
     /// What the event's JSON appears to be, if it contains no choice.
     pub format: Option<BodyFormat>,
+    /// The dialect of the stream, in the first update after it was recognised. `None` for chat and text completions.
+    pub dialect: Option<Dialect>,
     /// Whether the event was a completion chunk, an error or an end mark, and not some other JSON.
     pub is_chunk: bool,
     /// Whether this is the stream's end mark, `[DONE]`.
@@ -132,6 +134,7 @@ impl<'a> Update<'a> {
         with_delta_field_count(usize): delta_field_count = |count| count;
         with_warnings(Vec<Warning>): warnings = |warnings| warnings;
         with_format(impl Into<Option<BodyFormat>>): format = |format| format.into();
+        with_dialect(impl Into<Option<Dialect>>): dialect = |dialect| dialect.into();
         with_is_chunk(bool): is_chunk = |is_chunk| is_chunk;
         with_done(bool): done = |done| done;
     }
@@ -169,6 +172,7 @@ impl<'a> Update<'a> {
             delta_field_count: self.delta_field_count,
             warnings: self.warnings,
             format: self.format,
+            dialect: self.dialect,
             is_chunk: self.is_chunk,
             done: self.done,
         }

@@ -4,6 +4,7 @@ mod calls;
 mod estimate;
 mod exact;
 mod fields;
+mod names;
 mod prompt;
 mod reported;
 mod sum;
@@ -90,6 +91,10 @@ pub struct Usage {
     pub completion_tokens: Option<u64>,
     /// The total that the server reported, which need not be the sum (U11).
     pub total_tokens: Option<u64>,
+    /// How many tokens of the prompt were read from a cache, if the server reported it.
+    pub cached_tokens: Option<u64>,
+    /// How many tokens of the completion are reasoning, if the server reported it.
+    pub reasoning_tokens: Option<u64>,
     /// The completion tokens of single choices, if they were reported separately or estimated.
     pub per_choice: Vec<(ChoiceIndex, u64)>,
     /// The tokens of single prompts by their position in the request's list, if the server reported them separately

@@ -10,7 +10,7 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap},
 };
 use tokio::time::timeout;
-use unbraid::{BoxError, TimedOut};
+use unbraid::{BoxError, Dialect, TimedOut};
 
 pub use self::ext::ResponseExt;
 use crate::{
@@ -92,14 +92,23 @@ async fn read_first_character(
 }
 
 fn is_declared_html(headers: &HeaderMap) -> bool {
-    let is_html = |content_type: &str| {
+    is_declared(headers, "text/html")
+}
+
+/// The dialect that the content type identifies (D05). Those of event streams and of JSON say nothing about it.
+pub(crate) fn dialect_of(headers: &HeaderMap) -> Option<Dialect> {
+    is_declared(headers, "application/vnd.amazon.eventstream").then_some(Dialect::Bedrock)
+}
+
+fn is_declared(headers: &HeaderMap, expected: &str) -> bool {
+    let is_expected = |content_type: &str| {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
-        media_type.eq_ignore_ascii_case("text/html")
+        media_type.eq_ignore_ascii_case(expected)
     };
     let content_type = headers.get(CONTENT_TYPE);
     content_type
         .and_then(|value| value.to_str().ok())
-        .is_some_and(is_html)
+        .is_some_and(is_expected)
 }
 
 fn first_character(begin: &[u8]) -> Option<u8> {

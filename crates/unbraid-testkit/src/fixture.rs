@@ -22,7 +22,7 @@ pub const CORPUS_VARIABLE: &str = "UNBRAID_CORPUS";
 pub struct Fixture {
     /// `dialect/producer-what`: the path below `tests/fixtures`, with `/`, without its extension.
     pub name: String,
-    /// The path of the `.sse` file.
+    /// The path of the stream.
     pub path: PathBuf,
     /// The whole stream, including its comments.
     pub bytes: Vec<u8>,
@@ -38,7 +38,7 @@ impl Fixture {
     /// Panics if a file cannot be read or an option is unknown, because a test that reads nothing would pass.
     pub fn all() -> Vec<Self> {
         let root = fixtures_root();
-        let mut found: Vec<Self> = sse_files(&root)
+        let mut found: Vec<Self> = stream_files(&root)
             .into_iter()
             .map(|path| Self::load(&root, path))
             .collect();
@@ -53,7 +53,11 @@ impl Fixture {
     /// Panics if there is no such fixture.
     pub fn named(name: &str) -> Self {
         let root = fixtures_root();
-        let path = root.join(format!("{name}.sse"));
+        let mut paths = EXTENSIONS
+            .map(|extension| root.join(format!("{name}.{extension}")))
+            .into_iter();
+        let path = paths.find(|path| path.exists());
+        let path = path.unwrap_or_else(|| panic!("there is no fixture {name}"));
         Self::load(&root, path)
     }
 
@@ -174,7 +178,7 @@ pub fn corpus() -> Corpus {
 fn corpus_at(path: Option<PathBuf>) -> Corpus {
     let is_set = path.is_some();
     let root = path.unwrap_or_else(|| workspace_root().join("../shared/corpus"));
-    let mut paths = sse_files(&root);
+    let mut paths = stream_files(&root);
     paths.sort();
     match (paths.is_empty(), is_set) {
         (true, true) => Corpus::Missing(root),
@@ -198,16 +202,22 @@ pub fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every `.sse` file below `dir`, in any order. A missing directory has none.
-fn sse_files(dir: &Path) -> Vec<PathBuf> {
+/// The extensions of streams: events, JSON lines, a body that is not streamed, and binary messages.
+pub const EXTENSIONS: [&str; 4] = ["sse", "ndjson", "json", "bin"];
+
+/// Every stream below `dir`, in any order. A missing directory has none.
+fn stream_files(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(dir) else {
         return Vec::new();
     };
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() {
-            found.extend(sse_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "sse") {
+            found.extend(stream_files(&path));
+        } else if path
+            .extension()
+            .is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
+        {
             found.push(path);
         }
     }

@@ -6,6 +6,7 @@
 //! `terminal`, the module `terminal` runs a program in a terminal and reads its screen.
 
 pub mod cut;
+pub mod dialects;
 pub mod fixture;
 pub mod reference;
 pub mod script;

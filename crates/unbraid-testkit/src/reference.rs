@@ -8,7 +8,7 @@ mod choice;
 mod fault;
 mod frames;
 mod indices;
-mod lenient;
+pub(crate) mod lenient;
 mod merge;
 mod ready;
 mod status;

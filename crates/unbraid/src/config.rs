@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use unbraid_core::{
-    Config, FinishPolicy, Limits, Metadata, Prompt, Redact, ThinkTags, Tokenizer, tool_names,
+    Config, Dialect, FinishPolicy, Limits, Metadata, Prompt, Redact, ThinkTags, Tokenizer,
+    tool_names,
 };
 
 use crate::{reader::Timeouts, state::tokenizer::TokenizerSelector};
@@ -355,6 +356,35 @@ impl CompletionsBuilder {
     #[must_use]
     pub fn usage_after_done(mut self, read: bool) -> Self {
         self.config.usage_after_done = read;
+        self
+    }
+
+    /// Sets the dialect of the stream, in place of the one that its first value identifies (D05).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::stream;
+    /// use unbraid::{Completions, Dialect};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let bytes = stream::empty::<Result<Vec<u8>, std::io::Error>>();
+    /// let completions = Completions::builder().dialect(Dialect::Ollama).from_byte_stream(bytes);
+    /// # completions.usage().await;
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn dialect(mut self, dialect: impl Into<Option<Dialect>>) -> Self {
+        self.config.dialect = dialect.into();
+        self
+    }
+
+    /// Sets the dialect unless one is set: what the content type of a response says about it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn expected_dialect(mut self, dialect: Option<Dialect>) -> Self {
+        self.config.dialect = self.config.dialect.or(dialect);
         self
     }
 

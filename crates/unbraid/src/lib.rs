@@ -195,13 +195,13 @@ mod updates;
 pub use unbraid_core::{
     Audio, BYTES_PER_TOKEN, BodyFormat, BoxError, CallIndex, CallKind, CallProblem, CallStatus,
     ChoiceEnd, ChoiceError, ChoiceIndex, ChoiceOutcome, ChunkEncoder, CompletionKind, Config,
-    Demux, Estimated, Event, EventIndex, FinishClass, FinishPolicy, FinishReason, Fragment,
-    Framing, JsonErrorKind, Limit, LimitExceeded, Limits, Message, Metadata, Position, Prompt,
-    ReadyCursor, ReadyPolicy, ReasoningSource, Redact, Sequenced, ServerError, StreamError, Text,
-    ThinkTags, TimedOut, Timeout, Tokenizer, ToolCall, ToolCallUpdate, Transcript, TransportError,
-    TypeMismatch, Update, Usage, UsageSource, Warning, aggregate, aggregate_json,
-    completion_tokens, estimate, estimate_for, estimate_with, json, limits, parse_json,
-    parse_json_repaired, prompt_tokens, tool_names,
+    Demux, Dialect, Estimated, Event, EventIndex, FinishClass, FinishPolicy, FinishReason,
+    Fragment, Framing, JsonErrorKind, Limit, LimitExceeded, Limits, Message, Metadata, Position,
+    Prompt, ReadyCursor, ReadyPolicy, ReasoningSource, Redact, Sequenced, ServerError, StreamError,
+    Text, ThinkTags, TimedOut, Timeout, Tokenizer, ToolCall, ToolCallUpdate, Transcript,
+    TransportError, TypeMismatch, UnknownDialect, Update, Usage, UsageSource, Warning, aggregate,
+    aggregate_json, completion_tokens, estimate, estimate_for, estimate_with, json, limits,
+    parse_json, parse_json_repaired, prompt_tokens, tool_names,
 };
 
 pub use config::CompletionsBuilder;

@@ -50,8 +50,9 @@ type OwnedFrame = (FrameKind, Option<Vec<u8>>, Vec<u8>, u64);
 impl Body {
     /// Checks the invariants of every body.
     fn check(&self) {
-        // A bare end mark may appear inside an event that has no data yet.
-        let events = self.frames.iter().filter(|f| f.0 != FrameKind::BareDone);
+        // A bare end mark may appear inside an event that has no data yet, and bare JSON comes last.
+        let is_bare = |kind| matches!(kind, FrameKind::BareDone | FrameKind::BareJson);
+        let events = self.frames.iter().filter(|f| !is_bare(f.0));
         let offsets: Vec<u64> = events.map(|frame| frame.3).collect();
         assert!(offsets.is_sorted(), "frames out of order: {offsets:?}");
         assert!(
@@ -74,6 +75,8 @@ fn read<'p>(reads: impl IntoIterator<Item = &'p [u8]>, flags: u8) -> Body {
     let mut keep = |frame: unbraid_core::internal::Frame<'_>| {
         let name = frame.event.map(<[u8]>::to_vec);
         let max_length = match frame.kind {
+            // These have limits of their own: a length with the headers, and that of an error.
+            FrameKind::TruncatedMessage | FrameKind::BareJson => 1 << 16,
             FrameKind::Garbage => limits.line.max(limits.event), // a line, not a value
             _ => limits.event.max(DONE),
         };

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use unbraid::{Completions, CompletionsBuilder};
-use unbraid_core::{Config, ThinkTags};
+use unbraid_core::{Config, Dialect, ThinkTags};
 
 /// Groups the options in the help, apart from those of a subcommand.
 const HEADING: &str = "How the stream is read";
@@ -33,6 +33,10 @@ pub(crate) struct StreamArgs {
     /// Count usage that arrives after `[DONE]`; the stream is read a little longer for it
     #[arg(long, global = true, help_heading = HEADING)]
     usage_after_done: bool,
+    /// The provider's format, in place of the one that the first event shows: chat, text, responses, anthropic, gemini,
+    /// ollama, cohere or bedrock
+    #[arg(long, value_name = "NAME", global = true, help_heading = HEADING)]
+    dialect: Option<Dialect>,
     /// The names of the reasoning field in a delta, in order of preference
     #[arg(
         long,
@@ -68,6 +72,7 @@ impl StreamArgs {
                 Some(SplitThink::Start) => ThinkTags::SplitOpen,
             })
             .with_usage_after_done(self.usage_after_done)
+            .with_dialect(self.dialect)
             .with_reasoning_keys(self.reasoning_keys.iter().map(String::as_str))
     }
 

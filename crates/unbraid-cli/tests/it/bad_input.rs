@@ -43,18 +43,16 @@ fn input_that_is_not_a_stream_is_reported() {
 
 #[test]
 fn the_answer_of_another_api_is_never_a_success() {
-    let anthropic = r#"{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hi"}],
-        "stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}"#;
-    let gemini = r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"finishReason":"STOP"}],
-        "usageMetadata":{"promptTokenCount":4}}"#;
-    let ollama = r#"{"model":"m","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":"Hi"},"done":true}"#;
+    let cohere = r#"{"is_finished":false,"event_type":"text-generation","text":"Hi"}"#;
+    let llama_cpp = r#"{"index":0,"content":"Hi","stop":true}"#;
+    let completion = r#"{"type":"completion","completion":" Hi","stop_reason":"stop_sequence"}"#;
     let embeddings =
         r#"{"object":"list","data":[],"model":"m","usage":{"prompt_tokens":5,"total_tokens":5}}"#;
     let bare = r#"{"usage":{"prompt_tokens":5}}"#;
     for (body, name) in [
-        (anthropic, "Anthropic"),
-        (gemini, "Gemini"),
-        (ollama, "Ollama"),
+        (cohere, "Cohere's /v1/chat"),
+        (llama_cpp, "llama.cpp"),
+        (completion, "Anthropic"),
         (embeddings, ""),
         (bare, ""),
         (r#"{"choices":[],"usage":{"prompt_tokens":5}}"#, ""),

@@ -32,9 +32,10 @@ fn a_chat_has_the_shape_of_the_non_streaming_response() {
     keys(choice, &["index", "message", "finish_reason", "logprobs"]);
     keys(
         &response["unbraid"],
-        &["end", "error", "warnings", "choices", "usage"],
+        &["dialect", "end", "error", "warnings", "choices", "usage"],
     );
     let details = json!({
+        "dialect": "chat",
         "end": "finished",
         "error": null,
         "warnings": [],
@@ -47,6 +48,8 @@ fn a_chat_has_the_shape_of_the_non_streaming_response() {
             "estimated": [],
             "choices": [{ "index": 0, "completion_tokens": 42, "estimated": false }],
             "encoding": null,
+            "cached_tokens": 0,
+            "reasoning_tokens": 0,
         },
     });
     assert_eq!(response["unbraid"], details);

@@ -6,6 +6,7 @@ mod chat;
 mod collect;
 mod command_line;
 mod demo;
+mod dialects;
 mod documentation;
 mod events;
 mod every_fixture;

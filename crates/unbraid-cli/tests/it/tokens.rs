@@ -37,6 +37,7 @@ fn a_complete_report_gets_no_estimate() {
             { "index": 1, "completion_tokens": 20, "estimated": false },
         ],
         "encoding": null,
+        "reasoning_tokens": 4,
     });
     assert_eq!(response["unbraid"]["usage"], usage);
 }

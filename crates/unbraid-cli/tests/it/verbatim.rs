@@ -76,20 +76,8 @@ fn the_numbers_of_a_server_error_are_printed_unchanged() {
 #[test]
 fn an_answer_of_another_api_is_never_a_success() {
     for (name, format) in [
-        (
-            "broken/anthropic-s30-messages-stream",
-            "an Anthropic Messages body",
-        ),
-        (
-            "broken/anthropic-s30-messages-body",
-            "an Anthropic Messages body",
-        ),
-        (
-            "broken/openai-s30-responses-stream",
-            "a Responses API object",
-        ),
-        ("broken/gemini-s30-response-array", "a Gemini response"),
-        ("broken/ollama-s30-native-lines", "an Ollama response"),
+        ("cohere/cohere-h09-v1", "a stream of Cohere's /v1/chat"),
+        ("bedrock/bedrock-b19-agents", "a stream of Bedrock Agents"),
         ("broken/cloudflare-s30-html-body", "an error page (HTML)"),
     ] {
         for command in ["collect", "events", "watch"] {

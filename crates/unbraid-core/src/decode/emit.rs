@@ -13,8 +13,14 @@ pub(super) struct Emitter<'a, 's> {
     pub(super) done: bool,
     /// Whether the end of the stream cut the event: data that is lost at its end was cut (S21).
     pub(super) is_cut: bool,
-    /// Why strict mode refuses the event, if its JSON is valid.
+    /// The name of the event.
+    pub(super) event_name: Option<&'a [u8]>,
+    /// Why the event is refused although its JSON is valid: by strict mode, or because it ends the stream.
     pub(super) refusal: Option<&'static str>,
+    /// Whether the event ends the stream with an error (A11).
+    pub(super) is_malformed: bool,
+    /// Whether the event is JSON without event-stream framing, which has not been warned about.
+    pub(super) is_bare_json: bool,
     budget: Budget,
     has_warned_skipped: bool,
     lost: Lost,
@@ -47,7 +53,10 @@ impl<'a, 's> Emitter<'a, 's> {
             is_chunk: false,
             done: false,
             is_cut: false,
+            event_name: None,
             refusal: None,
+            is_malformed: false,
+            is_bare_json: false,
             budget: Budget {
                 choices: MAX_ENTRIES,
                 calls: MAX_ENTRIES,
@@ -166,6 +175,17 @@ impl<'a, 's> Emitter<'a, 's> {
             let bytes = tail.bytes;
             self.warn("S21", format!("the last event was cut after {bytes} bytes"));
         }
+    }
+
+    /// Ends the event after the updates so far, and starts the next one. False if there are none.
+    pub(super) fn flush(&mut self) -> bool {
+        let Some(mut last) = self.held.take() else {
+            return false;
+        };
+        last.last_of_event = true;
+        self.sink.update(&last);
+        self.event_index += 1;
+        true
     }
 
     pub(super) fn finish(mut self) {

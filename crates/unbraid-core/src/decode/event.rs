@@ -19,6 +19,9 @@ impl Decoder {
         emitter: &mut Emitter<'a, '_>,
     ) -> bool {
         self.warn_of_framing(frame.kind, emitter);
+        if self.message_frame(frame, text, emitter) {
+            return true;
+        }
         // A truncated event is decoded if its data is complete. Incomplete data is lost in one piece: a prefix of it
         // must not be taken for a value.
         let is_named = frame.event.is_some();
@@ -34,6 +37,7 @@ impl Decoder {
             Some(b"error") => self.error_event(text, emitter),
             Some(b"ping") => {
                 emitter.is_chunk = true; // S16
+                self.keep_alive_in_dialect(emitter);
                 true
             }
             _ => self.payload(text, emitter) || self.salvage_unless_strict(text, emitter),
@@ -44,20 +48,35 @@ impl Decoder {
         match kind {
             FrameKind::BareDone => emitter.warn("S9", "[DONE] without a field name"),
             FrameKind::Json | FrameKind::Garbage if emitter.event_index == 0 => {
-                emitter.warn("S29", "JSON without event-stream framing")
+                emitter.is_bare_json = true;
             }
             FrameKind::Line => {
                 self.in_parts = true;
                 emitter.warn("S10", "several frames without a blank line between them");
             }
-            FrameKind::Json | FrameKind::Garbage | FrameKind::Event | FrameKind::Truncated => {}
+            FrameKind::Json
+            | FrameKind::BareJson
+            | FrameKind::Garbage
+            | FrameKind::Event
+            | FrameKind::Truncated
+            | FrameKind::Message
+            | FrameKind::Exception
+            | FrameKind::TruncatedMessage => {}
         }
     }
 
     fn salvage_unless_strict<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
+        self.warn_of_bare_json(emitter);
         !self.strict && {
             self.salvage(text, emitter);
             true
+        }
+    }
+
+    /// Warns of JSON lines and arrays. Other dialects than chat are defined like that.
+    fn warn_of_bare_json(&self, emitter: &mut Emitter<'_, '_>) {
+        if std::mem::take(&mut emitter.is_bare_json) && !self.dialect.is_other() {
+            emitter.warn("S29", "JSON without event-stream framing");
         }
     }
 
@@ -65,20 +84,30 @@ impl Decoder {
     pub(super) fn payload<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
         let trimmed = text.trim();
         if trimmed.trim_matches('"') == "[DONE]" {
+            self.warn_of_bare_json(emitter);
             if text != "[DONE]" {
                 emitter.warn("S8", "[DONE] in quotes or white space");
             }
+            self.end_in_dialect(false, emitter);
             emitter.is_chunk = true;
             emitter.done = true;
             return true;
         }
         // Strict mode makes no exception for such data.
-        if !self.strict && keep_alive(trimmed, emitter) {
+        // The name of an event says what it is in another dialect, even if its data is empty.
+        let is_named = emitter.event_name.is_some() && self.dialect.is_other() && trimmed == "{}";
+        if !self.strict && is_keep_alive(trimmed) && !is_named {
+            self.warn_of_bare_json(emitter);
+            warn_of_keep_alive(trimmed, emitter);
+            self.keep_alive_in_dialect(emitter);
             return true;
         }
         // Checked before `serde_json`, whose own limit is fixed at 128 levels.
         if is_deeper_than(trimmed, self.max_depth) {
             return false;
+        }
+        if let Some(is_read) = self.payload_in_dialect(trimmed, emitter) {
+            return is_read;
         }
         let mut has_template = false;
         if self.strict {
@@ -94,7 +123,9 @@ impl Decoder {
         if let Some(mut chunk) = (self.path != DecodePath::FieldByField)
             .then(ordinary)
             .flatten()
+            .filter(|chunk| self.accepts_chunk(chunk.has_choices))
         {
+            self.warn_of_bare_json(emitter);
             drop_long_names(&mut chunk);
             // A chunk that matches a template needs no further one.
             let template = (!has_template)
@@ -115,6 +146,10 @@ impl Decoder {
 
     /// Decodes a JSON value of any kind; the entries of an array count one by one (X10, S29).
     pub(super) fn value<'a>(&mut self, node: &Node<'a>, emitter: &mut Emitter<'a, '_>) {
+        if self.read_all_in_dialect(node, emitter) {
+            return;
+        }
+        self.warn_of_bare_json(emitter);
         match node.as_array() {
             Some(items) => {
                 for item in items {
@@ -135,7 +170,10 @@ impl Decoder {
 
     /// Decodes an event named `error`, which is an error whatever its data is (S15).
     fn error_event<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
-        emitter.warn("S15", "an event named error");
+        if !self.dialect.is_other() {
+            emitter.warn("S15", "an event named error");
+        }
+        self.end_in_dialect(true, emitter);
         emitter.is_chunk = true;
         let text = text.trim();
         let is_one_value = node::read(text, self.max_depth).is_ok();
@@ -157,26 +195,27 @@ impl Decoder {
     }
 }
 
-/// Recognises data that servers send to keep the connection open; false if it is something else.
-fn keep_alive(trimmed: &str, emitter: &mut Emitter<'_, '_>) -> bool {
+/// Whether data only keeps the connection open.
+fn is_keep_alive(trimmed: &str) -> bool {
+    trimmed.is_empty()
+        || trimmed.starts_with(':')
+        || matches!(
+            trimmed,
+            "null" | "\"\"" | "{}" | "ping" | "\"ping\"" | "keep-alive" | "keepalive"
+        )
+}
+
+fn warn_of_keep_alive(trimmed: &str, emitter: &mut Emitter<'_, '_>) {
     if trimmed.starts_with(':') {
         emitter.warn("S5", "a comment sent as data");
-    } else if trimmed.is_empty() {
-        // S12: no warning.
-    } else if matches!(
-        trimmed,
-        "null" | "\"\"" | "{}" | "ping" | "\"ping\"" | "keep-alive" | "keepalive"
-    ) {
-        emitter.warn("S13", "a keep-alive sent as data");
-    } else {
-        return false;
+    } else if !trimmed.is_empty() {
+        emitter.warn("S13", "a keep-alive sent as data"); // S12: no warning for nothing
     }
     emitter.is_chunk = true;
-    true
 }
 
 /// The JSON of an error, or its text as a JSON string.
-fn error_json(text: &str, depth: usize) -> Cow<'_, str> {
+pub(super) fn error_json(text: &str, depth: usize) -> Cow<'_, str> {
     /// No error message is longer, but an HTML page in place of one may be.
     const MAX_BYTES: usize = 1024 * 1024;
     match node::read(text, depth) {

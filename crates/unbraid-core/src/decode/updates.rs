@@ -1,5 +1,7 @@
 //! Turns a chunk into updates, and drops envelope fields that have not changed.
 
+use std::borrow::Cow;
+
 use super::{DecodePath, Decoder, Emitter, scan};
 use crate::{
     ReasoningSource, Update,
@@ -11,13 +13,16 @@ use crate::{
 
 /// Drops a long id or model: each update of the chunk would carry a copy.
 pub(super) fn drop_long_names(chunk: &mut Chunk<'_>) {
-    for name in [&mut chunk.id, &mut chunk.model] {
-        if name
-            .as_ref()
-            .is_some_and(|name| name.len() > MAX_NAME_BYTES)
-        {
-            *name = None;
-        }
+    drop_long_name(&mut chunk.id);
+    drop_long_name(&mut chunk.model);
+}
+
+pub(super) fn drop_long_name(name: &mut Option<Cow<'_, str>>) {
+    if name
+        .as_ref()
+        .is_some_and(|name| name.len() > MAX_NAME_BYTES)
+    {
+        *name = None;
     }
 }
 
@@ -27,6 +32,7 @@ impl Decoder {
         let has_reserved_name = matches!(frame.event, Some(b"error" | b"ping"));
         // Strict mode has to check the types of all fields, and the scan skips some of them.
         if self.path != DecodePath::All
+            || self.dialect.is_other()
             || self.strict
             || has_reserved_name
             || frame.kind != FrameKind::Event
@@ -45,6 +51,9 @@ impl Decoder {
         ) else {
             return false;
         };
+        if !self.accepts_chunk(chunk.has_choices) {
+            return false;
+        }
         drop_long_names(&mut chunk);
         if let Some(template) = self.template_of(text, &chunk) {
             self.templates.insert(template);

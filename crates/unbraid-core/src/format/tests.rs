@@ -1,5 +1,5 @@
 use super::{BodyFormat, Head};
-use crate::{Config, Demux, StreamError};
+use crate::{Config, Demux, Dialect, StreamError};
 
 fn closed(body: &[u8]) -> Result<(), StreamError> {
     let mut demux = Demux::new(Config::default());
@@ -24,42 +24,6 @@ fn check(json: &str, expected: BodyFormat) {
 #[test]
 fn a_foreign_body_without_a_choice_is_recognised() {
     check(
-        r#"{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"Hi"}],"usage":{"input_tokens":1,"output_tokens":1}}"#,
-        BodyFormat::Anthropic,
-    );
-    check(
-        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#,
-        BodyFormat::Anthropic,
-    );
-    check(
-        r#"{"id":"resp_1","object":"response","output":[],"error":null,"usage":{"input_tokens":1,"total_tokens":2}}"#,
-        BodyFormat::Responses,
-    );
-    check(
-        r#"{"type":"response.created","response":{"id":"resp_1"}}"#,
-        BodyFormat::Responses,
-    );
-    check(
-        r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}],"usageMetadata":{"totalTokenCount":3}}"#,
-        BodyFormat::Gemini,
-    );
-    check(
-        r#"{"model":"m","created_at":"2025-05-19T09:26:59Z","message":{"role":"assistant","content":"Hi"},"done":false}"#,
-        BodyFormat::Ollama,
-    );
-    check(
-        r#"{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"Hi"}}}}"#,
-        BodyFormat::Cohere,
-    );
-    check(
-        r#"{"id":"a","message":{"role":"assistant","content":[]},"finish_reason":"COMPLETE","usage":{"tokens":{}}}"#,
-        BodyFormat::Cohere,
-    );
-    check(
-        r#"{"output":{"message":{"role":"assistant"}},"stopReason":"end_turn","usage":{"inputTokens":1}}"#,
-        BodyFormat::Bedrock,
-    );
-    check(
         r#"{"index":1,"token":{"id":5,"text":"Hi"},"generated_text":null}"#,
         BodyFormat::TextGenerationInference,
     );
@@ -71,6 +35,49 @@ fn a_foreign_body_without_a_choice_is_recognised() {
         r#"{"id":"m1","object":"thread.message.delta","delta":{"content":[]}}"#,
         BodyFormat::Assistants,
     );
+}
+
+#[test]
+fn h09_b19_formats_that_no_dialect_reads_are_named() {
+    check(
+        r#"{"is_finished":false,"event_type":"text-generation","text":"Hi"}"#,
+        BodyFormat::CohereV1,
+    );
+    check(
+        r#"{"type":"completion","completion":" Hi","stop_reason":null}"#,
+        BodyFormat::AnthropicCompletion,
+    );
+    check(
+        r#"{"type":"conversation.response.started","conversation_id":"c"}"#,
+        BodyFormat::MistralConversations,
+    );
+    check(
+        r#"{"event_type":"interaction.start","interaction":{"id":"i"}}"#,
+        BodyFormat::GeminiInteractions,
+    );
+    check(
+        r#"{"type":"text-delta","id":"0","delta":"Hi"}"#,
+        BodyFormat::AiSdk,
+    );
+    check(
+        r#"{"type":"session.created","session":{}}"#,
+        BodyFormat::Realtime,
+    );
+}
+
+#[test]
+fn d05_a_dialect_that_does_not_fit_is_an_error() {
+    let body = br#"{"type":"message_start","message":{"role":"assistant","content":[]}}"#;
+    for dialect in [Dialect::Chat, Dialect::Gemini, Dialect::Ollama] {
+        let mut demux = Demux::new(Config::default().with_dialect(dialect));
+        demux.feed(body);
+        demux.finish();
+        assert!(
+            matches!(demux.closed(), Some(Err(_))),
+            "{dialect}: {:?}",
+            demux.closed()
+        );
+    }
 }
 
 #[test]
@@ -111,7 +118,7 @@ fn e01_e03_a_completion_without_choices_is_not_foreign() {
 
 #[test]
 fn a_foreign_event_beside_choices_changes_nothing() {
-    let body = b"data: {\"type\":\"message_start\"}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n";
+    let body = b"data: {\"generated_text\":\"x\"}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n";
     assert!(closed(body).is_ok());
 }
 

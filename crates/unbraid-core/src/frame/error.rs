@@ -32,4 +32,16 @@ pub enum FrameError {
         /// The offset of the JSON.
         offset: u64,
     },
+    /// A checksum of a binary message is wrong, so the start of the next one is unknown (B03, B04).
+    #[error("checksum of the message at byte {offset} is wrong")]
+    Checksum {
+        /// The offset of the message.
+        offset: u64,
+    },
+    /// The lengths or headers of a binary message contradict each other (B02).
+    #[error("message at byte {offset} has invalid lengths or headers")]
+    InvalidMessage {
+        /// The offset of the message.
+        offset: u64,
+    },
 }

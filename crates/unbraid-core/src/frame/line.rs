@@ -128,6 +128,11 @@ impl Lines {
         self.after_cr = false;
     }
 
+    /// Takes back bytes that were consumed before it was known that they are lines.
+    pub(super) fn rewind(&mut self, count: usize) {
+        self.consumed = self.consumed.saturating_sub(count as u64);
+    }
+
     /// Whether the last read ended between two lines.
     #[inline]
     pub(super) fn is_between(&self) -> bool {
@@ -155,6 +160,19 @@ impl Lines {
     /// Clears the kept bytes once they were used.
     pub(super) fn clear_kept(&mut self) {
         clear(&mut self.kept);
+    }
+
+    /// Drops the last bytes of the kept ones, and the line end before them.
+    pub(super) fn truncate_kept(&mut self, count: usize) {
+        let length = self.kept.len().saturating_sub(count);
+        self.kept.truncate(length);
+        let text = self.kept.trim_ascii_end().len();
+        self.kept.truncate(text);
+    }
+
+    /// Keeps bytes that were consumed with the line before.
+    pub(super) fn restore(&mut self, bytes: &[u8]) {
+        self.kept.extend_from_slice(bytes);
     }
 
     /// Exchanges the kept bytes with another buffer.

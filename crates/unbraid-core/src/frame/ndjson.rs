@@ -1,6 +1,8 @@
 //! Splits JSON lines, or one JSON array, into one frame for each object.
+//!
+//! A line that was cut does not take the lines after it with it: the start of another object in a new line ends it.
 
-use memchr::{memchr2, memchr3};
+use memchr::memchr3;
 
 use super::line::{Line, Lines};
 use super::{FrameError, FrameKind, Part, RawFrame};
@@ -18,7 +20,31 @@ pub(super) struct Json {
     after_bracket: bool,
     /// Whether the bytes in [`Lines::kept`] were lent out as a frame.
     is_lent: bool,
+    /// The last byte of the object outside strings that is not white space.
+    significant: u8,
+    /// How much of the start of the next line has been matched inside the object, after a line end.
+    line_start: LineStart,
+    /// The start of the object that follows a broken line, which was read with that line.
+    carry: &'static [u8],
     limit: usize,
+}
+
+/// The start of a line inside an object, which may show that the line before it was cut (O09).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineStart {
+    None,
+    /// A line end.
+    LineEnd,
+    /// A brace after it.
+    Brace,
+}
+
+/// The end of an object.
+enum ObjectEnd {
+    /// It ends before this byte of the read.
+    At(usize),
+    /// Another object starts in a new line, and its first two bytes end before this byte of the read.
+    Broken(usize),
 }
 
 #[derive(Clone, Copy)]
@@ -54,6 +80,9 @@ impl Json {
             after_line_end: false,
             after_bracket: false,
             is_lent: false,
+            significant: 0,
+            line_start: LineStart::None,
+            carry: b"",
             limit,
         }
     }
@@ -101,6 +130,14 @@ impl Json {
             self.is_lent = false;
             lines.clear_kept();
         }
+        if !self.carry.is_empty() {
+            let carry = std::mem::take(&mut self.carry);
+            self.region = Region::Object;
+            self.start = lines.consumed().saturating_sub(carry.len() as u64);
+            self.depth = 1;
+            self.string = StringState::Inside;
+            lines.restore(carry);
+        }
     }
 
     /// Skips white space, commas and the brackets of arrays. The order of these between two objects is not checked.
@@ -131,13 +168,22 @@ impl Json {
         lines: &mut Lines,
         input: &mut &'i [u8],
     ) -> Result<JsonStep<'i>, FrameError> {
-        let end = self.find_object_end(input);
+        let found = self.find_object_end(input);
+        let (end, is_broken) = match found {
+            None => (None, false),
+            Some(ObjectEnd::At(end)) => (Some(end), false),
+            Some(ObjectEnd::Broken(end)) => (Some(end), true),
+        };
         let count = end.unwrap_or(input.len());
         if lines.kept().len() + count > self.limit {
             return Err(FrameError::EventTooLong {
                 offset: self.start,
                 limit: self.limit,
             });
+        }
+        if is_broken {
+            lines.append(input, count, self.limit);
+            return Ok(JsonStep::Frame(self.broken_line(lines)));
         }
         let in_read = input
             .get(..count)
@@ -161,34 +207,91 @@ impl Json {
         )))
     }
 
-    /// Continues at the end of the last read, and returns the length of the object's rest if it ends in this one.
-    fn find_object_end(&mut self, bytes: &[u8]) -> Option<usize> {
+    /// Lends out a line that was cut before its object ended. The object in the line after it is read next.
+    fn broken_line<'i>(&mut self, lines: &mut Lines) -> RawFrame<'i> {
+        self.carry = OBJECT_START;
+        self.region = Region::Between;
+        self.is_lent = true;
+        self.after_line_end = true;
+        lines.truncate_kept(OBJECT_START.len());
+        RawFrame::without_name(FrameKind::Garbage, Part::Kept, self.start)
+    }
+
+    /// Continues at the end of the last read, and returns where in this one the object ends.
+    fn find_object_end(&mut self, bytes: &[u8]) -> Option<ObjectEnd> {
         let mut scanned = 0;
         loop {
             let rest = bytes.get(scanned..).filter(|rest| !rest.is_empty())?;
+            if self.line_start != LineStart::None
+                && let Some(end) = self.match_line_start(rest)
+            {
+                return Some(ObjectEnd::Broken(scanned + end));
+            }
             let special = match self.string {
-                StringState::Outside => memchr3(b'"', b'{', b'}', rest)?,
-                StringState::Inside => memchr2(b'"', b'\\', rest)?,
-                StringState::Escaped => 0,
-            };
+                StringState::Outside => self.find_outside(rest),
+                StringState::Inside => memchr3(b'"', b'\\', b'\n', rest),
+                StringState::Escaped => Some(0),
+            }?;
             scanned += special + 1;
             self.string = match (self.string, rest.get(special)?) {
-                (StringState::Outside, b'"') | (StringState::Escaped, _) => StringState::Inside,
+                (StringState::Outside, b'"') => StringState::Inside,
+                (StringState::Escaped, _) => StringState::Inside,
                 (StringState::Inside, b'\\') => StringState::Escaped,
+                (StringState::Inside, b'\n') => {
+                    self.line_start = LineStart::LineEnd;
+                    StringState::Inside
+                }
                 (StringState::Inside, _) => StringState::Outside,
                 (StringState::Outside, b'{') => {
                     self.depth += 1;
                     StringState::Outside
                 }
+                (StringState::Outside, b'\n') => {
+                    self.line_start = LineStart::LineEnd;
+                    StringState::Outside
+                }
                 (StringState::Outside, _) => {
                     self.depth -= 1;
                     if self.depth == 0 {
-                        return Some(scanned);
+                        return Some(ObjectEnd::At(scanned));
                     }
                     StringState::Outside
                 }
             };
         }
+    }
+
+    /// Finds the next byte that matters outside strings, and notes the last significant one before it.
+    fn find_outside(&mut self, rest: &[u8]) -> Option<usize> {
+        let is_special = |byte: &u8| matches!(byte, b'"' | b'{' | b'}' | b'\n');
+        let found = rest.iter().position(is_special);
+        let before = rest.get(..found.map_or(rest.len(), |at| at + 1));
+        let mut before = before.unwrap_or_default().iter().rev();
+        if let Some(byte) = before.find(|byte| !byte.is_ascii_whitespace()) {
+            self.significant = *byte;
+        }
+        found
+    }
+
+    /// Matches the start of an object at the start of a line inside the current object. Returns its length if the current
+    /// object was cut: no string may contain a quote that is not escaped, and an object may only follow a colon, a comma or
+    /// a bracket.
+    fn match_line_start(&mut self, rest: &[u8]) -> Option<usize> {
+        let is_inside = matches!(self.string, StringState::Inside);
+        let may_follow = matches!(self.significant, b':' | b',' | b'[');
+        let mut bytes = rest.iter().copied().enumerate();
+        if self.line_start == LineStart::LineEnd {
+            let (_, byte) = bytes.next()?;
+            self.line_start = LineStart::None;
+            if byte != b'{' || (!is_inside && may_follow) {
+                return None;
+            }
+            self.line_start = LineStart::Brace;
+            // The brace is read as a part of the object, too, until the next byte decides.
+        }
+        let (at, byte) = bytes.next()?;
+        self.line_start = LineStart::None;
+        (byte == b'"').then_some(at + 1)
     }
 
     /// Classifies a line that does not start with an object.
@@ -212,6 +315,9 @@ impl Json {
         ))
     }
 }
+
+/// What shows that another object starts: a brace alone may be a part of a text.
+const OBJECT_START: &[u8] = b"{\"";
 
 /// The starts of lines in an event stream. A name without its colon would also match ordinary text.
 const FIELD_PREFIXES: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];

@@ -37,4 +37,8 @@ pub(super) enum Part<'i> {
     Name,
     /// In the buffer of the event's joined data.
     Data,
+    /// In the buffer of lines without a field name.
+    Bare,
+    /// In the buffer of a binary message.
+    Message { start: usize, end: usize },
 }

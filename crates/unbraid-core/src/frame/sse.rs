@@ -1,8 +1,11 @@
 //! Assembles the lines of an event stream to events.
 
+mod bare;
 mod parts;
 
 use memchr::memchr;
+
+use bare::BareLines;
 
 use super::buffer::{MAX_KEPT_CAPACITY, clear};
 use super::line::{Line, Lines};
@@ -31,6 +34,7 @@ pub(super) struct Sse {
     /// The offset of the line in [`Lines::kept`], if it still has to be processed after the frame that was returned
     /// before it.
     pending_line: Option<u64>,
+    bare: BareLines,
     strict: bool,
     limit: usize,
 }
@@ -70,6 +74,7 @@ impl Sse {
             is_followed: false,
             in_parts: false,
             pending_line: None,
+            bare: BareLines::default(),
             strict,
             limit,
         }
@@ -160,9 +165,15 @@ impl Sse {
             }
         }
         // The standard drops this event, but it may be the one with the finish reason or the usage.
-        Ok(self
-            .has_data
-            .then(|| self.dispatch(FrameKind::Truncated, InRead::default())))
+        if self.has_data {
+            return Ok(Some(self.dispatch(FrameKind::Truncated, InRead::default())));
+        }
+        Ok(self.bare.take())
+    }
+
+    /// The lines without a field name.
+    pub(super) fn bare(&self) -> &[u8] {
+        self.bare.text()
     }
 
     pub(super) fn name(&self) -> &[u8] {
@@ -298,7 +309,7 @@ impl Sse {
                 }
                 return self.add_data(DONE, in_read);
             }
-            _ => {}
+            _ => self.bare.push(line, offset),
         }
         Ok(LineEffect::None)
     }

@@ -44,6 +44,8 @@ pub(crate) struct CallEntry {
     pub(crate) status: Option<CallStatus>,
     /// Whether updates arrived after the end, so that the message needs a new status.
     pub(crate) late: bool,
+    /// Whether the call needs no id (D15).
+    pub(crate) without_id: bool,
     pub(crate) extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
@@ -56,6 +58,7 @@ impl CallEntry {
         if let (None, Some(id)) = (&self.id, entry.id.as_deref().filter(|id| !id.is_empty())) {
             self.id = Some(id.into());
         }
+        self.without_id |= entry.without_id;
         if entry.kind.as_deref() == Some("custom") {
             self.kind = CallKind::Custom;
         }
@@ -83,7 +86,9 @@ impl CallEntry {
 
     /// The status for these arguments; `is_cut` says whether the choice's end cut the call.
     pub(crate) fn check(&self, arguments: &str, is_cut: bool) -> CallStatus {
-        CallStatus::check_at_end(self.kind, self.id.as_deref(), &self.name, arguments, is_cut)
+        // Where there are no ids, none is missing.
+        let id = self.id.as_deref().or_else(|| self.without_id.then_some(""));
+        CallStatus::check_at_end(self.kind, id, &self.name, arguments, is_cut)
     }
 
     /// Whether more of the call may have arrived after it was whole. The status is known; text after the finish reason is not

@@ -47,7 +47,7 @@ impl<'a> Fragment<'a> {
         self.text.len() + 4 * usize::from(self.low.is_some() || self.high.is_some())
     }
 
-    pub(super) fn into_owned(self) -> Fragment<'static> {
+    pub(crate) fn into_owned(self) -> Fragment<'static> {
         Fragment {
             text: Cow::Owned(self.text.into_owned()),
             low: self.low,

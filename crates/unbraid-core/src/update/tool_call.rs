@@ -30,6 +30,8 @@ pub struct ToolCallUpdate<'a> {
     pub name: Option<Fragment<'a>>,
     /// The next piece of the arguments, or of a custom tool's input.
     pub arguments: Option<Fragment<'a>>,
+    /// Whether the dialect has no ids of calls, so that a call without one lacks nothing (D15).
+    pub without_id: bool,
     /// Unknown fields, as raw JSON.
     pub extra: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
@@ -42,6 +44,7 @@ impl<'a> ToolCallUpdate<'a> {
         with_kind(impl Into<Cow<'a, str>>): kind = |kind| Some(kind.into());
         with_name(impl Into<Fragment<'a>>): name = |name| Some(name.into());
         with_arguments(impl Into<Fragment<'a>>): arguments = |arguments| Some(arguments.into());
+        with_without_id(bool): without_id = |without_id| without_id;
         with_extra(Vec<(Cow<'a, str>, Cow<'a, str>)>): extra = |extra| extra;
     }
 
@@ -59,6 +62,7 @@ impl<'a> ToolCallUpdate<'a> {
             kind: owned(self.kind),
             name: self.name.map(Fragment::into_owned),
             arguments: self.arguments.map(Fragment::into_owned),
+            without_id: self.without_id,
             extra: own_pairs(self.extra),
         }
     }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{
     Estimated, Exact, Usage, UsageSource,
     fields::{Fields, differ_in_numbers_only, max_completion, merge, number, parse},
+    names::Counts,
     sum::add_value,
 };
 use crate::{ChoiceIndex, limits::MAX_USAGE_BYTES};
@@ -267,10 +268,13 @@ impl CombinedUsage<'_> {
         let own = |(choice, fields): &(ChoiceIndex, Fields)| {
             Some((*choice, number(fields, "completion_tokens")?))
         };
+        let counts = Counts::of(&self.fields);
         Usage {
-            prompt_tokens: number(&self.fields, "prompt_tokens"),
-            completion_tokens: number(&self.fields, "completion_tokens"),
-            total_tokens: number(&self.fields, "total_tokens"),
+            prompt_tokens: counts.prompt,
+            completion_tokens: counts.completion,
+            total_tokens: counts.total,
+            cached_tokens: counts.cached,
+            reasoning_tokens: counts.reasoning,
             per_choice: self.per_choice.iter().filter_map(own).collect(),
             prompts: self.prompts,
             by_choice: self.by_choice,

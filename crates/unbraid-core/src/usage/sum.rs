@@ -29,6 +29,8 @@ impl Usage {
             sum.prompt_tokens = add(sum.prompt_tokens, one.prompt_tokens);
             sum.completion_tokens = add(sum.completion_tokens, one.completion_tokens);
             sum.total_tokens = add(sum.total_tokens, one.total_tokens);
+            sum.cached_tokens = add(sum.cached_tokens, one.cached_tokens);
+            sum.reasoning_tokens = add(sum.reasoning_tokens, one.reasoning_tokens);
             sum.per_choice.extend(one.per_choice);
             sum.prompts.clear(); // they are positions in different lists
             sum.by_choice |= one.by_choice;

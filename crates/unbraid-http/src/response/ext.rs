@@ -3,7 +3,7 @@
 use reqwest::Response;
 use unbraid::{Completions, CompletionsBuilder};
 
-use super::CheckedResponse;
+use super::{CheckedResponse, dialect_of};
 use crate::{error::HttpError, secrets::Secrets};
 
 mod sealed {
@@ -111,7 +111,9 @@ impl ResponseExt for Response {
     ) -> Result<Completions, HttpError> {
         let mut secrets = Secrets::default();
         secrets.add_url(self.url()); // the only part of the request that is known
-        let config = config.redact(secrets.redaction());
+        let config = config
+            .redact(secrets.redaction())
+            .expected_dialect(dialect_of(self.headers()));
         let response = CheckedResponse::new(self, &secrets, 1).await?;
         Ok(config.from_byte_stream(response.into_bytes(None)))
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// strings (J2), and `NaN`, the infinities and numbers outside the range of `f64`, which become null (M8).
 ///
 /// Arguments that are not a string become one first, because a `Value` would not keep their numbers (T20).
-pub(super) fn parse(json: &str) -> Option<Value> {
+pub(crate) fn parse(json: &str) -> Option<Value> {
     let json = &values_as_text(json);
     serde_json::from_str(json)
         .or_else(|_| serde_json::from_str(&repair(json)))
@@ -169,7 +169,7 @@ fn half(character: char) -> Option<u32> {
 }
 
 /// Joins adjacent halves in the whole text of a field. The others become U+FFFD.
-pub(super) fn join_halves(text: &str) -> String {
+pub(crate) fn join_halves(text: &str) -> String {
     let mut joined = String::new();
     let mut rest = text.chars().peekable();
     while let Some(character) = rest.next() {

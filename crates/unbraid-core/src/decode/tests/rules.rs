@@ -318,12 +318,11 @@ fn r5_a_template_reads_reasoning_under_a_configured_key() {
 #[test]
 fn foreign_json_has_the_same_format_on_every_path() {
     for chunk in [
-        r#"{"type":"message_start","x":1}"#,
-        r#"{"candidates":[],"usageMetadata":{}}"#,
-        r#"{"object":"response","id":"a"}"#,
+        r#"{"content":"x","stop":false}"#,
+        r#"{"token":{},"index":1,"generated_text":null}"#,
+        r#"{"object":"thread.message.delta","id":"a"}"#,
         r#"{"object":"chat.completion.chunk"}"#,
-        r#"{"created_at":"a","done":true,"message":null}"#,
-        r#"{"message":{"role":"a"},"finish_reason":"x"}"#,
+        r#"{"type":"stream-start","x":1}"#,
         r#"{"usage":{"prompt_tokens":1}}"#,
         r#"{"a":1}"#,
         r#"{"id":null}"#,

@@ -55,7 +55,7 @@ fn s29_done_after_json_lines_is_a_frame() {
 fn s29_events_after_a_stray_json_line_are_read() {
     check(
         "{}\ndata: a\r\n\r\n{}\n\ndata: b\n\n",
-        &["Json@0 {}", "Event@3 a", "Event@18 b"],
+        &["Json@0 {}", "Event@3 a", "Event@18 b", "BareJson@14 {}\\n"],
     );
     check(
         "{}\r\nevent: e\rdata: a\r\r",

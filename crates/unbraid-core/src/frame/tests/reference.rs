@@ -65,6 +65,7 @@ fn reference_events(
         ..Event::default()
     };
     let mut event = new();
+    let (mut bare, mut bare_start) = (Vec::new(), 0);
     for (at, text, ended) in lines_of(body, at) {
         if text.len() > limits.line {
             return trace.push(too_long(at, limits));
@@ -103,7 +104,19 @@ fn reference_events(
                 }
                 trace.push(line(FrameKind::BareDone, b"", DONE, at as u64));
             }
-            _ => {}
+            b"" | b"id" | b"retry" => {}
+            // G16: JSON without a field name, which is the body's last frame.
+            _ if bare.is_empty()
+                && !text.trim_ascii().starts_with(b"{")
+                && !text.trim_ascii().starts_with(b"[{")
+                && text.trim_ascii() != b"[" => {}
+            _ => {
+                if bare.is_empty() {
+                    bare_start = at;
+                }
+                bare.extend_from_slice(text);
+                bare.push(b'\n');
+            }
         }
         if event.data.join(&b'\n').len() > limits.event {
             let offset = event.start.unwrap_or_default();
@@ -115,6 +128,9 @@ fn reference_events(
     }
     if !event.data.is_empty() {
         event.give(FrameKind::Truncated, trace);
+    }
+    if !bare.is_empty() {
+        trace.push(line(FrameKind::BareJson, b"", &bare, bare_start as u64));
     }
 }
 
@@ -196,15 +212,23 @@ fn reference_json(body: &[u8], mut at: usize, limits: FrameLimits, trace: &mut V
         }
         if *byte == b'{' {
             let end = object_end(&body[at..]);
-            let value = &body[at..at + end.unwrap_or(body.len() - at)];
-            if value.len() > limits.event {
+            let (length, read) = match end {
+                End::Complete(end) => (end, end),
+                End::Broken(end) => (end, end + 2),
+                End::Missing => (body.len() - at, body.len() - at),
+            };
+            let value = &body[at..at + length];
+            if read > limits.event {
                 return trace.push(format!(
                     "EventTooLong {{ offset: {at}, limit: {} }}",
                     limits.event
                 ));
             }
-            let kind = end.map_or(FrameKind::Truncated, |_| FrameKind::Json);
-            trace.push(line(kind, b"", value, at as u64));
+            trace.push(match end {
+                End::Complete(_) => line(FrameKind::Json, b"", value, at as u64),
+                End::Broken(_) => line(FrameKind::Garbage, b"", value.trim_ascii_end(), at as u64),
+                End::Missing => line(FrameKind::Truncated, b"", value, at as u64),
+            });
             at += value.len();
             continue;
         }
@@ -230,9 +254,22 @@ fn reference_json(body: &[u8], mut at: usize, limits: FrameLimits, trace: &mut V
     }
 }
 
-fn object_end(body: &[u8]) -> Option<usize> {
+/// Where an object ends, or where a line inside it shows that it was cut.
+enum End {
+    Complete(usize),
+    Broken(usize),
+    Missing,
+}
+
+fn object_end(body: &[u8]) -> End {
     let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    let (mut significant, mut line_end) = (b'{', false);
     for (at, byte) in body.iter().enumerate() {
+        let may_start = quoted || !b":,[".contains(&significant);
+        if line_end && may_start && body[at..].starts_with(b"{\"") {
+            return End::Broken(at);
+        }
+        line_end = *byte == b'\n' && !escaped;
         match byte {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
@@ -241,11 +278,14 @@ fn object_end(body: &[u8]) -> Option<usize> {
             b'}' if !quoted => depth -= 1,
             _ => {}
         }
+        if (!quoted && !byte.is_ascii_whitespace()) || *byte == b'"' {
+            significant = *byte;
+        }
         if depth == 0 {
-            return Some(at + 1);
+            return End::Complete(at + 1);
         }
     }
-    None
+    End::Missing
 }
 
 /// Complete events as the decoder of another crate returns them.

@@ -1,0 +1,280 @@
+//! Hands the values of a stream to its dialect, once one of them has identified it.
+
+use std::borrow::Cow;
+
+use super::{Decoder, Emitter, event::error_json};
+use crate::{
+    Dialect, Update, Warning,
+    dialect::{self, DialectReader, Output, WireEvent},
+    frame::{Frame, FrameKind},
+    node::{self, Node},
+    text_delta::{UpdateSink, Updates},
+};
+
+/// What is known of the dialect.
+#[derive(Default)]
+pub(super) enum DialectState {
+    /// No value has identified it yet (D03).
+    #[default]
+    Unknown,
+    /// Chat or text completions, which the decoder reads itself.
+    Choices,
+    Other {
+        reader: Box<dyn DialectReader>,
+        /// The dialect, until an update has reported it.
+        unreported: Option<Dialect>,
+    },
+}
+
+impl DialectState {
+    pub(super) fn new(dialect: Option<Dialect>) -> Self {
+        match dialect {
+            None => Self::Unknown,
+            Some(dialect) => match dialect::reader(dialect) {
+                None => Self::Choices,
+                Some(reader) => Self::Other {
+                    reader,
+                    unreported: Some(dialect),
+                },
+            },
+        }
+    }
+
+    pub(super) fn is_other(&self) -> bool {
+        matches!(self, Self::Other { .. })
+    }
+}
+
+impl Decoder {
+    /// Whether a value that the scan has read is a chunk. While the dialect is unknown only `choices` show that.
+    pub(super) fn accepts_chunk(&mut self, has_choices: bool) -> bool {
+        if matches!(self.dialect, DialectState::Unknown) {
+            if !has_choices {
+                return false;
+            }
+            self.dialect = DialectState::Choices;
+        }
+        true
+    }
+
+    /// Reads a value in the dialect of the stream; false if the stream has `choices`, or may have.
+    pub(super) fn read_in_dialect<'a>(
+        &mut self,
+        node: &Node<'a>,
+        emitter: &mut Emitter<'a, '_>,
+    ) -> bool {
+        let name = emitter
+            .event_name
+            .and_then(|name| std::str::from_utf8(name).ok());
+        let node = node.as_array().and_then(<[_]>::first).unwrap_or(node);
+        let event = WireEvent { name, node };
+        if matches!(self.dialect, DialectState::Unknown) {
+            if let Some(dialect) = dialect::identify(&event) {
+                self.dialect = DialectState::new(Some(dialect));
+            } else if event.kind().as_deref() == Some("ping") {
+                emitter.is_chunk = true;
+                return true;
+            } else if let Some(format) = dialect::unsupported(&event) {
+                emitter.push(Update {
+                    format: Some(format),
+                    ..Update::default()
+                });
+                return true;
+            }
+        }
+        let DialectState::Other { reader, .. } = &mut self.dialect else {
+            return false;
+        };
+        let mut output = Output::default();
+        if reader.is_error(&event) {
+            self.end_in_dialect(true, emitter);
+            output.stream().error = Some(dialect::raw(node));
+        } else if !reader.read(&event, &mut output) {
+            output.warn("D6", "a value of another format was skipped");
+        }
+        self.emit_output(output, emitter);
+        true
+    }
+
+    /// Reads all values of an array, or one value.
+    pub(super) fn read_all_in_dialect<'a>(
+        &mut self,
+        node: &Node<'a>,
+        emitter: &mut Emitter<'a, '_>,
+    ) -> bool {
+        let Some(items) = node.as_array().filter(|items| items.len() > 1) else {
+            return self.read_in_dialect(node, emitter);
+        };
+        let mut is_read = false;
+        for item in items {
+            if emitter.is_full() {
+                emitter.warn_skipped();
+                break;
+            }
+            is_read |= self.read_in_dialect(item, emitter);
+            if !is_read {
+                return false;
+            }
+        }
+        is_read
+    }
+
+    /// Reads the JSON of a value in the dialect of the stream. `None` if the stream has `choices`, or may have; false if the
+    /// text is not JSON.
+    pub(super) fn payload_in_dialect<'a>(
+        &mut self,
+        text: &'a str,
+        emitter: &mut Emitter<'a, '_>,
+    ) -> Option<bool> {
+        if !self.dialect.is_other() {
+            return None;
+        }
+        let node = node::read(text, self.max_depth);
+        Some(node.is_ok_and(|node| self.read_all_in_dialect(&node, emitter)))
+    }
+
+    /// An event named `ping`, or data that only keeps the connection open.
+    pub(super) fn keep_alive_in_dialect(&mut self, emitter: &mut Emitter<'_, '_>) {
+        if let DialectState::Other { reader, .. } = &mut self.dialect {
+            let mut output = Output::default();
+            reader.keep_alive(&mut output);
+            self.emit_output(output, emitter);
+        }
+    }
+
+    /// The stream's end mark, or an error, follows.
+    pub(super) fn end_in_dialect(&mut self, is_error: bool, emitter: &mut Emitter<'_, '_>) {
+        if let DialectState::Other { reader, .. } = &mut self.dialect {
+            let mut output = Output::default();
+            reader.finish(!is_error, &mut output);
+            self.emit_output(output, emitter);
+            if is_error {
+                self.split_event(emitter);
+            }
+        }
+    }
+
+    /// Ends the event of what was held back: it had arrived before the error, which must not reach a choice that had finished
+    /// (X4).
+    fn split_event(&mut self, emitter: &mut Emitter<'_, '_>) {
+        if emitter.flush() {
+            self.events += 1;
+        }
+    }
+
+    /// Decodes a frame of binary messages (B05, B06); false if it is none, or an ordinary one.
+    pub(super) fn message_frame<'a>(
+        &mut self,
+        frame: &Frame<'_>,
+        text: &'a str,
+        emitter: &mut Emitter<'a, '_>,
+    ) -> bool {
+        let is_message = matches!(
+            frame.kind,
+            FrameKind::Message | FrameKind::Exception | FrameKind::TruncatedMessage
+        );
+        if is_message && matches!(self.dialect, DialectState::Unknown) {
+            self.dialect = DialectState::new(Some(Dialect::Bedrock));
+        }
+        emitter.is_chunk |= is_message;
+        match frame.kind {
+            FrameKind::TruncatedMessage => {
+                emitter.is_cut = true;
+                emitter.count_lost(frame.data.len());
+            }
+            FrameKind::Exception => {
+                self.end_in_dialect(true, emitter);
+                let name = String::from_utf8_lossy(frame.event.unwrap_or_default());
+                emitter.push(Update {
+                    error: Some(exception(&name, text, self.max_depth)),
+                    is_chunk: true,
+                    ..Update::default()
+                });
+            }
+            FrameKind::Message
+            | FrameKind::BareJson
+            | FrameKind::Event
+            | FrameKind::Line
+            | FrameKind::BareDone
+            | FrameKind::Json
+            | FrameKind::Garbage
+            | FrameKind::Truncated => return false,
+        }
+        true
+    }
+
+    /// Whether lines without a field name are an error (G16). Anything else in them is ignored.
+    pub(super) fn is_bare_error(&self, data: &[u8]) -> bool {
+        let node = std::str::from_utf8(data).ok();
+        let node = node.and_then(|text| node::read(text.trim(), self.max_depth).ok());
+        node.is_some_and(|node| {
+            let value = node.as_array().and_then(<[_]>::first).unwrap_or(&node);
+            value.get("error").is_some_and(Node::is_set)
+        })
+    }
+
+    /// The end of the body, or of a connection that was lost: emits what the dialect has held back, as one more event.
+    pub(crate) fn finish(&mut self, is_complete: bool, sink: &mut dyn UpdateSink) -> bool {
+        let DialectState::Other { reader, .. } = &mut self.dialect else {
+            return false;
+        };
+        let mut output = Output::default();
+        reader.finish(is_complete, &mut output);
+        let mut emitter = Emitter::new(self.events, sink);
+        self.emit_output(output, &mut emitter);
+        let has_update = emitter.held.is_some();
+        if has_update {
+            self.events += 1;
+            emitter.finish();
+        }
+        has_update
+    }
+
+    /// Emits what the dialect has held back until the end of the body.
+    #[doc(hidden)]
+    pub fn finish_updates(&mut self, sink: &mut dyn FnMut(&Update<'_>)) {
+        self.finish(true, &mut Updates(sink));
+    }
+
+    /// Passes the updates of a dialect on, within the limits of an event.
+    fn emit_output<'a>(&mut self, output: Output<'a>, emitter: &mut Emitter<'a, '_>) {
+        emitter.is_chunk = true;
+        for (code, message) in &output.warnings {
+            emitter
+                .warnings
+                .push(Warning::new(code, emitter.event_index, *message));
+        }
+        if let Some(what) = output.malformed {
+            emitter.refusal = Some(what);
+            emitter.is_malformed = true;
+        }
+        for mut update in output.into_updates() {
+            if let DialectState::Other { unreported, .. } = &mut self.dialect {
+                update.dialect = unreported.take();
+            }
+            super::updates::drop_long_name(&mut update.id);
+            super::updates::drop_long_name(&mut update.model);
+            let is_admitted = match update.choice {
+                Some(_) => emitter.admit_choice_update(&mut update),
+                None => emitter.admit_stream_update(),
+            };
+            if is_admitted {
+                emitter.push(update);
+            }
+        }
+    }
+}
+
+/// The JSON of an exception: its payload, with the type from the message's headers (B06).
+fn exception<'a>(name: &str, text: &'a str, depth: usize) -> Cow<'a, str> {
+    let name = serde_json::Value::from(name);
+    let json = error_json(text.trim(), depth);
+    let fields = json
+        .strip_prefix('{')
+        .and_then(|json| json.strip_suffix('}'));
+    Cow::Owned(match fields {
+        Some(fields) if fields.trim().is_empty() => format!("{{\"type\":{name}}}"),
+        Some(fields) => format!("{{\"type\":{name},{fields}}}"),
+        None => format!("{{\"type\":{name},\"message\":{json}}}"),
+    })
+}

@@ -1,0 +1,206 @@
+//! The Messages API of Anthropic: one message of blocks, whose deltas have the index of their block.
+
+mod block;
+
+use super::{
+    blocks::{Block, Blocks},
+    calls::Calls,
+    reader::{DialectReader, Output, WireEvent, entries, reason_of, text},
+};
+use crate::node::Node;
+
+/// The only choice of a message.
+const CHOICE: u32 = 0;
+
+/// The state of one message.
+#[derive(Default)]
+pub(crate) struct Anthropic {
+    has_started: bool,
+    /// Whether a block or a reason came, so that another message is not a repetition (A11).
+    has_content: bool,
+    blocks: Blocks,
+    calls: Calls,
+    /// The last stop reason, until the event after it (A03, A17).
+    reason: Option<String>,
+    has_usage: bool,
+}
+
+impl DialectReader for Anthropic {
+    fn read<'a>(&mut self, event: &WireEvent<'_, 'a>, output: &mut Output<'a>) -> bool {
+        let node = event.node;
+        let Some(kind) = event.kind() else {
+            return false;
+        };
+        match &*kind {
+            "message_start" => self.message_start(node.get("message").unwrap_or(node), output),
+            "content_block_start" => {
+                let index = self.index(node);
+                if let Some(block) = node.get("content_block") {
+                    self.block_start(index, block, output);
+                }
+            }
+            "content_block_delta" => {
+                if let Some(delta) = node.get("delta") {
+                    self.block_delta(node, delta, output);
+                }
+            }
+            "content_block_stop" => {
+                let index = self.index(node);
+                if let Some(block) = self.blocks.remove(index) {
+                    self.close(block, output);
+                }
+            }
+            "message_delta" => self.message_delta(node, output),
+            "message_stop" => self.message_stop(node, output),
+            "message" if node.get("content").is_some() => {
+                self.message_start(node, output);
+                self.message_stop(node, output);
+            }
+            "ping" => self.keep_alive(output),
+            _ => return self.unknown(node, output),
+        }
+        true
+    }
+
+    fn keep_alive(&mut self, output: &mut Output<'_>) {
+        if self.reason.is_some() {
+            self.finish(true, output);
+        }
+    }
+
+    fn finish(&mut self, _: bool, output: &mut Output<'_>) {
+        let Some(reason) = self.reason.take() else {
+            return;
+        };
+        self.close_all(output);
+        self.calls.finish(CHOICE, &reason, output);
+        output.finish_reason(CHOICE, reason);
+    }
+}
+
+impl Anthropic {
+    /// A block's index; that of the latest block if it is missing.
+    fn index(&self, node: &Node<'_>) -> i64 {
+        let own = node.get("index").and_then(Node::as_i64_lenient);
+        own.or_else(|| self.blocks.latest()).unwrap_or_default()
+    }
+
+    fn message_start<'a>(&mut self, message: &Node<'a>, output: &mut Output<'a>) {
+        if self.has_started {
+            if self.has_content {
+                // A retry that was spliced into the stream is another answer (A11).
+                output.malformed = Some("a second message begins inside the first one");
+            } else {
+                output.warn(
+                    "A11",
+                    "the message was started twice; the first start counts",
+                );
+            }
+            return;
+        }
+        self.has_started = true;
+        let update = output.choice(CHOICE);
+        update.id = text(message, "id");
+        update.model = text(message, "model");
+        update.role = text(message, "role");
+        for (position, block) in (0..).zip(entries(message.get("content"))) {
+            self.block_start(position, block, output);
+            if let Some(block) = self.blocks.remove(position) {
+                self.close(block, output);
+            }
+        }
+        self.stop_fields(message, output);
+        self.usage(message, output);
+    }
+
+    fn message_delta<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        self.close_all(output);
+        if let Some(delta) = node.get("delta") {
+            self.stop_fields(delta, output);
+        }
+        self.other_fields(node, &["type", "delta", "usage"], output);
+        self.usage(node, output);
+    }
+
+    /// Reads the reason, and what else describes the end of the message.
+    fn stop_fields<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        if let Some(reason) = reason_of(node.get("stop_reason")) {
+            self.has_content = true;
+            self.reason = Some(reason.into_owned());
+        }
+        const KNOWN: [&str; 7] = [
+            "id",
+            "type",
+            "role",
+            "content",
+            "model",
+            "stop_reason",
+            "usage",
+        ];
+        self.other_fields(node, &KNOWN, output);
+    }
+
+    fn other_fields<'a>(&mut self, node: &Node<'a>, known: &[&str], output: &mut Output<'a>) {
+        for (key, value) in node.as_object().unwrap_or_default() {
+            if !known.contains(&&**key) && key != BEDROCK_METRICS {
+                output.choice_field(CHOICE, key, value);
+            }
+        }
+    }
+
+    fn usage<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        let usage = node.get("usage");
+        self.has_usage |= usage.is_some_and(|usage| usage.as_object().is_some());
+        output.usage(usage);
+    }
+
+    fn message_stop<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        self.close_all(output);
+        self.finish(true, output);
+        if !self.has_usage {
+            output.usage(node.get(BEDROCK_METRICS));
+        }
+        output.done();
+    }
+
+    /// Keeps an event of an unknown type; false if it is not an event of this dialect.
+    fn unknown<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) -> bool {
+        if node.get("type").is_none() || !self.has_started {
+            return false;
+        }
+        super::keep_unknown(CHOICE, node, output);
+        true
+    }
+
+    /// Closes the blocks whose stops are missing (A12).
+    fn close_all(&mut self, output: &mut Output<'_>) {
+        for block in self.blocks.take() {
+            self.close(block, output);
+        }
+    }
+
+    fn close(&mut self, block: Block, output: &mut Output<'_>) {
+        match block {
+            Block::Text => {}
+            Block::Call(call) => self.calls.close(CHOICE, call, output),
+            Block::Object { list, object, .. } => {
+                // Thinking without a signature is only text, which is in the reasoning.
+                if list != THINKING || object.has("signature") || object.has("data") {
+                    output.entry(CHOICE, list, &object.to_json());
+                }
+            }
+        }
+    }
+
+    /// Opens the choice for a message whose start is missing.
+    fn ensure_started(&mut self) {
+        self.has_started = true;
+        self.has_content = true;
+    }
+}
+
+/// The list that keeps what has to be sent back with the reasoning.
+const THINKING: &str = "reasoning_details";
+
+/// The field that Bedrock adds to the last event.
+const BEDROCK_METRICS: &str = "amazon-bedrock-invocationMetrics";

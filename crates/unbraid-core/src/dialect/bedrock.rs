@@ -1,0 +1,159 @@
+//! Amazon Bedrock: the events of ConverseStream, its answers without streaming, and the chunks of `invoke`.
+
+mod block;
+mod body;
+mod invoke;
+
+use invoke::Invoked;
+
+use super::{
+    blocks::{Block, Blocks},
+    calls::Calls,
+    reader::{DialectReader, Output, WireEvent, raw, reason_of, text},
+};
+use crate::{BodyFormat, node::Node};
+
+/// The only choice of a conversation.
+const CHOICE: u32 = 0;
+
+/// The state of one answer.
+#[derive(Default)]
+pub(crate) struct Bedrock {
+    has_started: bool,
+    blocks: Blocks,
+    calls: Calls,
+    /// The state of a model's own format (B10).
+    invoked: Invoked,
+}
+
+impl DialectReader for Bedrock {
+    fn read<'a>(&mut self, event: &WireEvent<'_, 'a>, output: &mut Output<'a>) -> bool {
+        let node = event.node;
+        if let Some(bytes) = chunk_bytes(event) {
+            self.chunk(&bytes, output);
+            return true;
+        }
+        if node.get("output").is_some() && node.get("stopReason").is_some() {
+            self.body(node, output);
+            return true;
+        }
+        // As the name of a message or event, or as the only key of a line (B16).
+        let mut is_known = false;
+        for (name, payload) in node.as_object().unwrap_or_default() {
+            is_known |= payload.as_object().is_some() && self.event(name, payload, output);
+        }
+        let kind = event.kind().unwrap_or_default();
+        if is_agent(&kind) {
+            output.stream().format = Some(BodyFormat::BedrockAgents);
+            return true;
+        }
+        // Messages with other names mean nothing (B07).
+        is_known || self.event(&kind, node, output) || event.name.is_some()
+    }
+
+    fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
+        let mut fields = event.node.as_object().unwrap_or_default().iter();
+        super::reader::is_error(event) || fields.any(|(key, _)| key.ends_with("Exception"))
+    }
+
+    fn keep_alive(&mut self, output: &mut Output<'_>) {
+        self.invoked.keep_alive(output);
+    }
+
+    fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
+        self.invoked.finish(is_complete, output);
+    }
+}
+
+impl Bedrock {
+    /// Reads an event of ConverseStream; false if it has another name.
+    fn event<'a>(&mut self, name: &str, payload: &Node<'a>, output: &mut Output<'a>) -> bool {
+        match name {
+            "messageStart" => {
+                self.has_started = true;
+                output.choice(CHOICE).role = text(payload, "role");
+            }
+            "contentBlockStart" => self.block_start(payload, output),
+            "contentBlockDelta" => self.block_delta(payload, output),
+            "contentBlockStop" => {
+                let index = self.index(payload);
+                if let Some(block) = self.blocks.remove(index) {
+                    self.close(block, output);
+                }
+            }
+            "messageStop" => self.message_stop(payload, output),
+            "metadata" => {
+                output.usage(payload.get("usage"));
+                for (key, value) in payload.as_object().unwrap_or_default() {
+                    if !matches!(&**key, "usage" | "p") && !value.is_null() {
+                        let field = (key.clone(), raw(value));
+                        output.stream().metadata.push(field);
+                    }
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// A block's index; that of the latest block if it is missing.
+    fn index(&self, node: &Node<'_>) -> i64 {
+        let own = node.get("contentBlockIndex").and_then(Node::as_i64_lenient);
+        own.or_else(|| self.blocks.latest()).unwrap_or_default()
+    }
+
+    fn ensure_started(&mut self, output: &mut Output<'_>) {
+        if !std::mem::replace(&mut self.has_started, true) {
+            output.choice(CHOICE);
+        }
+    }
+
+    fn message_stop<'a>(&mut self, payload: &Node<'a>, output: &mut Output<'a>) {
+        self.ensure_started(output);
+        for block in self.blocks.take() {
+            self.close(block, output); // B17
+        }
+        for (key, value) in payload.as_object().unwrap_or_default() {
+            if !matches!(&**key, "stopReason" | "p") {
+                output.choice_field(CHOICE, key, value);
+            }
+        }
+        if let Some(reason) = reason_of(payload.get("stopReason")) {
+            self.calls.finish(CHOICE, &reason, output);
+            output.finish_reason(CHOICE, reason);
+        }
+    }
+
+    fn close(&mut self, block: Block, output: &mut Output<'_>) {
+        match block {
+            Block::Text => {}
+            Block::Call(call) => self.calls.close(CHOICE, call, output),
+            Block::Object { list, key, object } => {
+                let json = object.to_json();
+                match key {
+                    block::REASONING if !object.has("signature") => {}
+                    block::REASONING => {
+                        let json = format!("{{\"reasoningContent\":{{\"{key}\":{json}}}}}");
+                        output.entry(CHOICE, list, &json);
+                    }
+                    _ => output.entry(CHOICE, list, &format!("{{\"{key}\":{json}}}")),
+                }
+            }
+        }
+    }
+}
+
+/// The bytes of a chunk of `invoke`, as base64.
+fn chunk_bytes<'a>(event: &WireEvent<'_, 'a>) -> Option<std::borrow::Cow<'a, str>> {
+    let node = event.node;
+    let chunk = match event.name {
+        Some("chunk") => node,
+        Some(_) | None => node.get("chunk")?,
+    };
+    chunk.get("bytes")?.text()
+}
+
+/// Whether an event is one of `InvokeAgent` (B19).
+fn is_agent(kind: &str) -> bool {
+    matches!(kind, "trace" | "returnControl" | "files")
+}

@@ -1,0 +1,187 @@
+//! The chunks of `InvokeModelWithResponseStream`: each model's own format, as base64 in JSON (B10, B13 to B15, B18).
+
+use std::sync::Arc;
+
+use base64::Engine;
+
+use super::Bedrock;
+use crate::{
+    BodyFormat, Fragment,
+    chunk::{Chunk, some_text},
+    config::default_reasoning_keys,
+    dialect::{
+        Dialect,
+        anthropic::Anthropic,
+        element, identify,
+        reader::{DialectReader, Lane, Output, WireEvent, entries, fragment, raw, reason_of, text},
+    },
+    limits::{MAX_CHOICES, MAX_ENTRIES, MAX_JSON_DEPTH},
+    node::{self, Node},
+};
+
+/// The state of a model's own format.
+#[derive(Default)]
+pub(super) struct Invoked {
+    anthropic: Option<Anthropic>,
+    /// The choices that have started and not finished.
+    open: Vec<u32>,
+    reasoning_keys: Vec<Arc<str>>,
+    has_usage: bool,
+}
+
+/// The usage that Bedrock adds to the last chunk.
+const METRICS: &str = "amazon-bedrock-invocationMetrics";
+
+impl Bedrock {
+    /// Reads the bytes of a chunk, which are base64.
+    pub(super) fn chunk(&mut self, bytes: &str, output: &mut Output<'_>) {
+        let decoded = base64::engine::general_purpose::STANDARD.decode(bytes);
+        let text = decoded.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let node = text
+            .as_deref()
+            .and_then(|text| node::read(text, MAX_JSON_DEPTH).ok());
+        let Some(node) = node.filter(|node| node.as_object().is_some()) else {
+            // Agents send plain text in chunks (B19).
+            output.stream().format = Some(BodyFormat::BedrockAgents);
+            return;
+        };
+        let mut inner = Output::default();
+        self.inner_value(&node, &mut inner);
+        output.absorb(inner);
+    }
+
+    fn inner_value<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        let event = WireEvent { name: None, node };
+        let has_metadata = node.get("metadata").is_some();
+        match identify(&event).or_else(|| has_metadata.then_some(Dialect::Bedrock)) {
+            Some(Dialect::Anthropic) => {
+                let reader = self.invoked.anthropic.get_or_insert_default();
+                reader.read(&event, output);
+            }
+            Some(Dialect::Bedrock) => {
+                for (name, payload) in node.as_object().unwrap_or_default() {
+                    self.event(name, payload, output);
+                    self.invoked.has_usage |= name == "metadata" && payload.get("usage").is_some();
+                }
+                self.invoked.metrics(node, output);
+            }
+            Some(Dialect::Chat) => self.invoked.choices(node, output),
+            _ => self.invoked.model(node, output),
+        }
+    }
+}
+
+impl Invoked {
+    pub(super) fn keep_alive(&mut self, output: &mut Output<'_>) {
+        if let Some(anthropic) = &mut self.anthropic {
+            anthropic.keep_alive(output);
+        }
+    }
+
+    pub(super) fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
+        if let Some(anthropic) = &mut self.anthropic {
+            anthropic.finish(is_complete, output);
+        }
+    }
+
+    /// Reads a chunk with `choices` (AI21, gpt-oss, DeepSeek).
+    fn choices<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        if self.reasoning_keys.is_empty() {
+            self.reasoning_keys = default_reasoning_keys();
+        }
+        let mut chunk = Chunk::default();
+        for entry in entries(node.get("choices")).iter().take(MAX_ENTRIES) {
+            chunk
+                .elements
+                .extend(element(entry, 0, &self.reasoning_keys));
+        }
+        chunk.assign_indices(0);
+        for element in std::mem::take(&mut chunk.elements) {
+            let update = element.into_update();
+            let choice = update.choice.map_or(0, |choice| choice.0);
+            let next = output.choice(choice);
+            *next = update;
+            next.is_chunk = true;
+            next.warnings.clear(); // the index of the only choice is often missing here
+        }
+        let update = output.first();
+        update.id = text(node, "id");
+        update.model = text(node, "model");
+        self.has_usage |= node.get("usage").is_some_and(Node::is_set);
+        output.usage(node.get("usage"));
+        self.metrics(node, output);
+    }
+
+    /// Reads a chunk with the fields of one model family.
+    fn model<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        let has = |key: &str| node.get(key).is_some();
+        if has("generation") {
+            self.piece(0, fragment(node, "generation"), output);
+            self.reason(0, node.get("stop_reason"), output);
+        } else if has("outputText") {
+            // The index of Titan's chunks is not that of a choice (B14).
+            self.piece(0, fragment(node, "outputText"), output);
+            self.reason(0, node.get("completionReason"), output);
+        } else if has("completion") {
+            self.piece(0, fragment(node, "completion"), output);
+            self.reason(0, node.get("stop_reason"), output);
+        } else if has("outputs") {
+            for (index, entry) in (0..).zip(entries(node.get("outputs")).iter().take(MAX_CHOICES)) {
+                self.piece(index, fragment(entry, "text"), output);
+                self.reason(index, entry.get("stop_reason"), output);
+            }
+        } else if has("text") || has("is_finished") || has("finish_reason") {
+            self.generation(node, output);
+        }
+        for (key, value) in node.as_object().unwrap_or_default() {
+            let is_guardrail = key.starts_with("amazon-bedrock-") && key != METRICS;
+            if is_guardrail && !self.open.is_empty() {
+                output.choice_field(0, key, value);
+            }
+        }
+        self.metrics(node, output);
+    }
+
+    /// Cohere's Command: the index is that of a generation, and an end without index is that of all of them (B13).
+    fn generation<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        let index = node.get("index").and_then(Node::as_u64_lenient);
+        let index = index.and_then(|index| u32::try_from(index).ok());
+        let is_finished = node.get("is_finished").and_then(Node::as_bool) == Some(true);
+        if !is_finished || index.is_some() {
+            self.piece(index.unwrap_or_default(), fragment(node, "text"), output);
+        }
+        let reason = node.get("finish_reason");
+        match index {
+            Some(index) => self.reason(index, reason, output),
+            None if is_finished => {
+                for index in self.open.clone() {
+                    self.reason(index, reason, output);
+                }
+            }
+            None => self.reason(0, reason, output),
+        }
+    }
+
+    /// Continues the text of a choice, which the first piece opens.
+    fn piece<'a>(&mut self, index: u32, piece: Option<Fragment<'a>>, output: &mut Output<'a>) {
+        if !self.open.contains(&index) && self.open.len() < MAX_CHOICES {
+            self.open.push(index);
+            output.choice(index);
+        }
+        output.text(index, Lane::Content, some_text(piece));
+    }
+
+    fn reason<'a>(&mut self, index: u32, node: Option<&Node<'a>>, output: &mut Output<'a>) {
+        if let Some(reason) = reason_of(node) {
+            self.open.retain(|open| *open != index);
+            output.finish_reason(index, reason);
+        }
+    }
+
+    /// The metrics of the invocation are the usage of formats that have none.
+    fn metrics<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        if let Some(metrics) = node.get(METRICS).filter(|_| !self.has_usage) {
+            output.stream().usage = Some(raw(metrics));
+        }
+    }
+}

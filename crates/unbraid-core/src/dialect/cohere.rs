@@ -1,0 +1,252 @@
+//! `/v2/chat` of Cohere: contents, calls and citations, each with an index of their own.
+
+use super::{
+    calls::{Call, Calls},
+    object::Object,
+    reader::{
+        DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, other_fields, raw,
+        reason_of, text,
+    },
+};
+use crate::{
+    Fragment, ToolCallUpdate,
+    chunk::CONTENT_PARTS,
+    limits::{MAX_ENTRIES, MAX_EVENT_BYTES},
+    node::Node,
+};
+
+/// The only choice of a message.
+const CHOICE: u32 = 0;
+
+/// The state of one message.
+#[derive(Default)]
+pub(crate) struct Cohere {
+    has_started: bool,
+    calls: Calls,
+    /// The calls by their index, which contents do not share (H02).
+    open: Vec<(i64, Call)>,
+    /// The plan, which a request sends back in place of the content (H04).
+    plan: Object,
+}
+
+impl DialectReader for Cohere {
+    fn read<'a>(&mut self, event: &WireEvent<'_, 'a>, output: &mut Output<'a>) -> bool {
+        let node = event.node;
+        let kind = event.kind();
+        let kind = kind.as_deref().unwrap_or_default();
+        let delta = node.get("delta");
+        let message = delta.and_then(|delta| delta.get("message"));
+        match (kind, message) {
+            ("message-start", message) => {
+                self.start(text(node, "id"), message, output);
+                if let Some(message) = message {
+                    self.message(message, output);
+                }
+            }
+            ("content-start" | "content-delta", Some(message)) => {
+                self.ensure_started(output);
+                self.contents(message, output);
+                self.logprobs(node, output);
+            }
+            ("tool-plan-delta", Some(message)) => {
+                self.ensure_started(output);
+                self.plan(fragment(message, "tool_plan"), output);
+            }
+            ("tool-call-start", Some(message)) => {
+                self.ensure_started(output);
+                for call in entries(message.get("tool_calls")) {
+                    self.call_start(index(node), call, output);
+                }
+            }
+            ("tool-call-delta", Some(message)) => {
+                self.ensure_started(output);
+                for call in entries(message.get("tool_calls")) {
+                    self.call_delta(index(node), call, output);
+                }
+            }
+            ("citation-start", Some(message)) => {
+                self.ensure_started(output);
+                for citation in entries(message.get("citations")) {
+                    output.entry(CHOICE, "annotations", &raw(citation));
+                }
+            }
+            ("tool-call-end" | "content-end" | "citation-end" | "debug", _) => {}
+            ("content-start" | "content-delta" | "tool-plan-delta", None)
+            | ("tool-call-start" | "tool-call-delta" | "citation-start", None) => {}
+            ("message-end", _) => {
+                self.ensure_started(output);
+                self.end(delta.unwrap_or(node), output);
+            }
+            _ => return self.other(node, output),
+        }
+        true
+    }
+
+    fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
+        // An error in mid-stream is only a message (H10).
+        let has_text = |key: &str| event.node.get(key).and_then(Node::as_str).is_some();
+        super::reader::is_error(event) || (!has_text("type") && has_text("message"))
+    }
+
+    fn finish(&mut self, _: bool, output: &mut Output<'_>) {
+        self.report_plan(output);
+    }
+}
+
+impl Cohere {
+    /// Reads the body of an answer that is not streamed; false for any other value.
+    fn other<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) -> bool {
+        if let Some(message) = node
+            .get("message")
+            .filter(|node| node.as_object().is_some())
+        {
+            self.start(text(node, "id"), Some(message), output);
+            self.message(message, output);
+            self.logprobs(node, output);
+            self.end(node, output);
+            return true;
+        }
+        let is_unknown = node.get("type").is_some() && self.has_started;
+        if is_unknown {
+            super::keep_unknown(CHOICE, node, output);
+        }
+        is_unknown
+    }
+
+    fn start<'a>(
+        &mut self,
+        id: Option<std::borrow::Cow<'a, str>>,
+        message: Option<&Node<'a>>,
+        output: &mut Output<'a>,
+    ) {
+        self.has_started = true;
+        let update = output.choice(CHOICE);
+        update.id = id;
+        update.role = message.and_then(|message| text(message, "role"));
+    }
+
+    /// Opens the choice of a stream whose start is missing.
+    fn ensure_started(&mut self, output: &mut Output<'_>) {
+        if !std::mem::replace(&mut self.has_started, true) {
+            output.choice(CHOICE);
+        }
+    }
+
+    /// Reads a message that may be complete.
+    fn message<'a>(&mut self, message: &Node<'a>, output: &mut Output<'a>) {
+        self.plan(fragment(message, "tool_plan"), output);
+        self.contents(message, output);
+        let calls = entries(message.get("tool_calls"));
+        for (position, call) in (0..).zip(calls) {
+            self.call_start(position, call, output);
+        }
+        for citation in entries(message.get("citations")) {
+            output.entry(CHOICE, "annotations", &raw(citation));
+        }
+        const KNOWN: [&str; 5] = ["role", "content", "tool_plan", "tool_calls", "citations"];
+        for (key, value) in other_fields(message, &KNOWN) {
+            output.message_field(CHOICE, key, value);
+        }
+    }
+
+    fn contents<'a>(&mut self, message: &Node<'a>, output: &mut Output<'a>) {
+        let content = message.get("content");
+        if let Some(content) = content.and_then(Node::fragment) {
+            return output.text(CHOICE, Lane::Content, Some(content));
+        }
+        for content in entries(content) {
+            let has_text = content.get("text").is_some() || content.get("thinking").is_some();
+            output.text(CHOICE, Lane::Reasoning, fragment(content, "thinking"));
+            output.text(CHOICE, Lane::Content, fragment(content, "text"));
+            if !has_text && content.get("type").is_some() {
+                output.entry(CHOICE, CONTENT_PARTS, &raw(content));
+            }
+        }
+    }
+
+    fn plan<'a>(&mut self, piece: Option<Fragment<'a>>, output: &mut Output<'a>) {
+        let Some(piece) = piece.filter(|piece| !piece.is_empty()) else {
+            return;
+        };
+        if self.plan.bytes() <= MAX_EVENT_BYTES {
+            self.plan.append("tool_plan", &piece);
+        }
+        output.text(CHOICE, Lane::Reasoning, Some(piece));
+    }
+
+    fn report_plan(&mut self, output: &mut Output<'_>) {
+        for (key, value) in std::mem::take(&mut self.plan).into_fields() {
+            output.message_field(CHOICE, key, value);
+        }
+    }
+
+    fn call_start<'a>(&mut self, index: i64, node: &Node<'a>, output: &mut Output<'a>) {
+        let mut call = self.calls.open();
+        let function = node.get("function").unwrap_or(node);
+        let mut extra = other_fields(node, &["id", "type", "function", "name", "arguments"]);
+        extra.append(&mut other_fields(
+            function,
+            &["id", "type", "name", "arguments"],
+        ));
+        output.call(
+            CHOICE,
+            ToolCallUpdate {
+                wire_index: Some(call.ordinal),
+                id: text(node, "id"),
+                kind: text(node, "type"),
+                name: fragment(function, "name"),
+                extra,
+                ..ToolCallUpdate::default()
+            },
+        );
+        call.append(CHOICE, arguments_of(function.get("arguments")), output);
+        if self.open.len() >= MAX_ENTRIES {
+            let (_, oldest) = self.open.remove(0);
+            self.calls.close(CHOICE, oldest, output);
+        }
+        self.open.push((index, call));
+    }
+
+    fn call_delta<'a>(&mut self, index: i64, node: &Node<'a>, output: &mut Output<'a>) {
+        let function = node.get("function").unwrap_or(node);
+        if !self.open.iter().any(|(known, _)| *known == index) {
+            output.warn("A8", "a delta of a call that was not started");
+            self.call_start(index, node, output);
+            return;
+        }
+        let mut open = self.open.iter_mut().rev();
+        if let Some((_, call)) = open.find(|(known, _)| *known == index) {
+            call.append(CHOICE, fragment(function, "arguments"), output);
+        }
+    }
+
+    fn logprobs<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        for logprobs in entries(node.get("logprobs")) {
+            output.choice(CHOICE).logprobs = Some(raw(logprobs));
+        }
+    }
+
+    /// Reads the end of the message, or of a body.
+    fn end<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        self.report_plan(output);
+        for (_, call) in std::mem::take(&mut self.open) {
+            self.calls.close(CHOICE, call, output);
+        }
+        let reason = reason_of(node.get("finish_reason"));
+        let error = node.get("error").filter(|error| error.is_set());
+        if let Some(reason) = &reason {
+            self.calls.finish(CHOICE, reason, output);
+        }
+        output.usage(node.get("usage"));
+        let update = output.choice(CHOICE);
+        update.finish_reason = reason;
+        update.error = error.map(raw); // H06
+        output.done();
+    }
+}
+
+fn index(node: &Node<'_>) -> i64 {
+    node.get("index")
+        .and_then(Node::as_i64_lenient)
+        .unwrap_or_default()
+}

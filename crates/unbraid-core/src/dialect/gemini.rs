@@ -1,0 +1,190 @@
+//! `streamGenerateContent` of Gemini: candidates of parts. Each chunk has what is new of each candidate.
+
+mod call;
+mod partial_args;
+
+use call::StreamedCall;
+
+use super::{
+    index,
+    reader::{
+        DialectReader, Lane, Output, WireEvent, entries, fragment, is_cut, raw, reason_of, text,
+    },
+    time::unix_seconds,
+};
+use crate::{
+    chunk::CONTENT_PARTS,
+    limits::MAX_ENTRIES,
+    node::{Node, Value},
+};
+
+/// The candidates of one answer.
+#[derive(Default)]
+pub(crate) struct Gemini {
+    candidates: Vec<Candidate>,
+}
+
+/// One candidate, which is a choice.
+#[derive(Default)]
+struct Candidate {
+    index: u32,
+    /// The calls so far, which is the ordinal of the next one.
+    calls: i64,
+    /// The call whose arguments are streamed.
+    streamed: Option<StreamedCall>,
+    /// The last reason. It does not mark the end, so it is reported when the body ends (G06).
+    reason: Option<String>,
+    /// Whether content followed a reason, so that a reason says nothing about the end.
+    continues: bool,
+    /// The last metadata of its sources, which grows from chunk to chunk (G17).
+    grounding: Option<String>,
+    citations: Option<String>,
+}
+
+impl DialectReader for Gemini {
+    fn read<'a>(&mut self, event: &WireEvent<'_, 'a>, output: &mut Output<'a>) -> bool {
+        const KEYS: [&str; 3] = ["candidates", "promptFeedback", "usageMetadata"];
+        let is_body = |node: &Node<'_>| KEYS.iter().any(|key| node.get(key).is_some());
+        // Some endpoints wrap each chunk (G14).
+        let wrapped = event.node.get("response").filter(|node| is_body(node));
+        let body = match wrapped {
+            _ if is_body(event.node) => event.node,
+            Some(wrapped) => wrapped,
+            None => return false,
+        };
+        let candidates = entries(body.get("candidates"));
+        let have_index = candidates.iter().any(|node| node.get("index").is_some());
+        for (position, candidate) in (0..).zip(candidates) {
+            let default = if have_index { 0 } else { position };
+            match index(candidate) {
+                Some(own) => self.candidate(own.unwrap_or(default), candidate, output),
+                None => output.warn("E11", "a choice without a usable index was skipped"),
+            }
+        }
+        output.usage(body.get("usageMetadata"));
+        if let Some(feedback) = body.get("promptFeedback").filter(|node| node.is_set()) {
+            let is_blocked = feedback.get("blockReason").is_some_and(Node::is_set);
+            if is_blocked && candidates.is_empty() {
+                self.finish(false, output);
+                output.stream().error = Some(raw(body)); // G10
+            } else {
+                let field = ("promptFeedback".into(), raw(feedback));
+                output.stream().metadata.push(field);
+            }
+        }
+        let update = output.first();
+        update.id = text(body, "responseId");
+        update.model = text(body, "modelVersion");
+        let created = text(body, "createTime");
+        update.created = created.and_then(|time| unix_seconds(&time));
+        true
+    }
+
+    fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
+        for candidate in &mut self.candidates {
+            let reason = candidate.reason.take();
+            // Where content followed a reason, it says nothing about an answer that was cut.
+            let reason = reason.filter(|_| is_complete || !candidate.continues);
+            if let Some(call) = candidate.streamed.take() {
+                let is_whole = reason.as_deref().is_some_and(|reason| !is_cut(reason));
+                call.close(candidate.index, is_whole, output);
+            }
+            let annotations = [candidate.citations.take(), candidate.grounding.take()];
+            for annotation in annotations.into_iter().flatten() {
+                output.entry(candidate.index, "annotations", &annotation);
+            }
+            if let Some(reason) = reason {
+                output.finish_reason(candidate.index, reason);
+            }
+        }
+    }
+}
+
+impl Gemini {
+    fn candidate<'a>(&mut self, index: u32, node: &Node<'a>, output: &mut Output<'a>) {
+        let known = self
+            .candidates
+            .iter()
+            .position(|known| known.index == index);
+        let at = match known {
+            Some(at) => at,
+            None if self.candidates.len() >= MAX_ENTRIES => {
+                return output.warn("E11", "a choice beyond the limit was refused");
+            }
+            None => {
+                self.candidates.push(Candidate {
+                    index,
+                    ..Candidate::default()
+                });
+                // Gemini calls the assistant `model`.
+                output.choice(index).role = Some("assistant".into());
+                self.candidates.len() - 1
+            }
+        };
+        let Some(candidate) = self.candidates.get_mut(at) else {
+            return;
+        };
+        for part in entries(node.get("content").and_then(|content| content.get("parts"))) {
+            candidate.part(part, output);
+        }
+        candidate.fields(node, output);
+    }
+}
+
+impl Candidate {
+    fn part<'a>(&mut self, part: &Node<'a>, output: &mut Output<'a>) {
+        let has = |key: &str| part.get(key).is_some_and(|node| !node.is_null());
+        let is_text = part.get("text").and_then(Node::as_str);
+        // Content after a reason shows that the reason was not the end.
+        self.continues |= self.reason.is_some() && is_text.is_none_or(|text| !text.is_empty());
+        if let Some(call) = part.get("functionCall").filter(|node| !node.is_null()) {
+            return self.function_call(part, call, output);
+        }
+        if is_text.is_some() {
+            let is_thought = part.get("thought").and_then(Node::as_bool) == Some(true);
+            let lane = if is_thought {
+                Lane::Reasoning
+            } else {
+                Lane::Content
+            };
+            output.text(self.index, lane, fragment(part, "text"));
+        } else if let Some(data) = part.get("inlineData").or_else(|| part.get("fileData")) {
+            let kind = text(data, "mimeType");
+            let is_image = kind.is_some_and(|kind| kind.starts_with("image/"));
+            let list = if is_image { "images" } else { CONTENT_PARTS };
+            return output.entry(self.index, list, &raw(part));
+        } else if !has("thoughtSignature") {
+            return output.entry(self.index, CONTENT_PARTS, &raw(part));
+        }
+        if has("thoughtSignature") {
+            output.entry(self.index, "reasoning_details", &raw(part));
+        }
+    }
+
+    /// The fields beside the content.
+    fn fields<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        for (key, value) in node.as_object().unwrap_or_default() {
+            match &**key {
+                "index" | "content" => {}
+                "finishReason" => {
+                    let reason = reason_of(Some(value));
+                    let reason = reason.filter(|reason| reason != "FINISH_REASON_UNSPECIFIED");
+                    self.reason = reason.map(Into::into).or_else(|| self.reason.take());
+                }
+                "groundingMetadata" if has_fields(value) => {
+                    self.grounding = Some(raw(value).into_owned());
+                }
+                "citationMetadata" if has_fields(value) => {
+                    self.citations = Some(raw(value).into_owned());
+                }
+                "groundingMetadata" | "citationMetadata" => {}
+                _ => output.choice_field(self.index, key, value),
+            }
+        }
+    }
+}
+
+/// Whether a value is an object with fields.
+fn has_fields(node: &Node<'_>) -> bool {
+    matches!(&node.value, Value::Object(fields) if !fields.is_empty())
+}

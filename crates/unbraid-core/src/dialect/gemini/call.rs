@@ -1,0 +1,94 @@
+//! Calls: whole parts, and calls whose arguments are streamed by path (G08, G09).
+
+use super::{Candidate, partial_args::PartialArgs};
+use crate::{
+    ToolCallUpdate,
+    dialect::reader::{Output, arguments_of, entries, fragment, other_fields, text},
+    node::Node,
+};
+
+/// A call whose arguments arrive by path.
+#[derive(Default)]
+pub(super) struct StreamedCall {
+    ordinal: i64,
+    arguments: PartialArgs,
+}
+
+impl Candidate {
+    pub(super) fn function_call<'a>(
+        &mut self,
+        part: &Node<'a>,
+        call: &Node<'a>,
+        output: &mut Output<'a>,
+    ) {
+        let continues = call.get("willContinue").and_then(Node::as_bool) == Some(true);
+        let pieces = entries(call.get("partialArgs"));
+        let has_name = text(call, "name").is_some();
+        let has_args = call.get("args").is_some_and(|args| !args.is_null());
+        if has_name || has_args {
+            // The next call ends the one before.
+            self.close_streamed(output);
+            let ordinal = self.open(part, call, output);
+            if !continues && pieces.is_empty() {
+                let whole = arguments_of(call.get("args"));
+                let whole = whole.unwrap_or_else(|| "{}".into());
+                return output.arguments(self.index, ordinal, Some(whole));
+            }
+            self.streamed = Some(StreamedCall {
+                ordinal,
+                arguments: PartialArgs::default(),
+            });
+        }
+        let Some(streamed) = &mut self.streamed else {
+            return; // the empty object that ends a call which had ended
+        };
+        for piece in pieces {
+            if !streamed.arguments.add(piece) {
+                output.warn(
+                    "G9",
+                    "a piece of arguments with an invalid path was skipped",
+                );
+            }
+        }
+        if !continues {
+            self.close_streamed(output);
+        }
+    }
+
+    fn open<'a>(&mut self, part: &Node<'a>, call: &Node<'a>, output: &mut Output<'a>) -> i64 {
+        const KNOWN: [&str; 5] = ["id", "name", "args", "partialArgs", "willContinue"];
+        let ordinal = self.calls;
+        self.calls += 1;
+        let mut extra = other_fields(part, &["functionCall"]);
+        extra.append(&mut other_fields(call, &KNOWN));
+        output.call(
+            self.index,
+            ToolCallUpdate {
+                wire_index: Some(ordinal),
+                id: text(call, "id"),
+                name: fragment(call, "name"),
+                without_id: true,
+                extra,
+                ..ToolCallUpdate::default()
+            },
+        );
+        ordinal
+    }
+
+    fn close_streamed(&mut self, output: &mut Output<'_>) {
+        if let Some(call) = self.streamed.take() {
+            call.close(self.index, true, output);
+        }
+    }
+}
+
+impl StreamedCall {
+    /// Reports the arguments. Those of a call that was cut have no end (D14).
+    pub(super) fn close(self, choice: u32, is_whole: bool, output: &mut Output<'_>) {
+        let mut json = self.arguments.to_json();
+        if !is_whole {
+            json.pop();
+        }
+        output.arguments(choice, self.ordinal, Some(json.into()));
+    }
+}

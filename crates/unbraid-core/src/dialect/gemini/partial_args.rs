@@ -1,0 +1,272 @@
+//! Arguments that arrive as values with their paths: `{"jsonPath":"$.a.b[0]","stringValue":"x"}` (G09).
+
+use serde_json::Value;
+
+use crate::{
+    dialect::reader::raw,
+    limits::{MAX_ARGUMENT_DEPTH, MAX_EVENT_BYTES},
+    node::Node,
+};
+
+/// The value so far.
+#[derive(Default)]
+pub(super) struct PartialArgs {
+    root: Option<Tree>,
+    /// The path of the string that the next piece may continue.
+    continued: Option<String>,
+    /// How many values were set, and how many bytes they have.
+    values: usize,
+    bytes: usize,
+}
+
+enum Tree {
+    Object(Vec<(String, Self)>),
+    Array(Vec<Self>),
+    Text(String),
+    /// A number, a boolean or null, as the server wrote it.
+    Raw(String),
+}
+
+enum Step {
+    Key(String),
+    Item(usize),
+}
+
+/// How many values arguments may have in pieces. Each one is searched for along its path.
+const MAX_PIECES: usize = 1 << 16;
+
+/// How many members an object or array may have, because they are searched linearly.
+const MAX_MEMBERS: usize = 4096;
+
+impl PartialArgs {
+    /// Adds a piece; false if its path is invalid, or beyond the limits.
+    pub(super) fn add(&mut self, piece: &Node<'_>) -> bool {
+        let Some(path) = piece.get("jsonPath").and_then(Node::text) else {
+            return false;
+        };
+        let Some(value) = value_of(piece) else {
+            return false;
+        };
+        let Some(steps) = steps(&path) else {
+            return false;
+        };
+        self.values += 1;
+        self.bytes += value.len() + path.len();
+        if self.values > MAX_PIECES || self.bytes > MAX_EVENT_BYTES {
+            return false;
+        }
+        let appends = self.continued.take().is_some_and(|known| known == *path);
+        let root = self.root.get_or_insert_with(|| Tree::Object(Vec::new()));
+        let Some(target) = steps.into_iter().try_fold(root, Tree::member) else {
+            return false;
+        };
+        match (target, value) {
+            (Tree::Text(text), Tree::Text(more)) if appends => text.push_str(&more),
+            (target, value) => *target = value,
+        }
+        if piece.get("willContinue").and_then(Node::as_bool) == Some(true) {
+            self.continued = Some(path.into_owned());
+        }
+        true
+    }
+
+    /// The arguments as JSON.
+    pub(super) fn to_json(&self) -> String {
+        let mut json = String::new();
+        match &self.root {
+            Some(root) => root.write(&mut json),
+            None => json.push_str("{}"),
+        }
+        json
+    }
+}
+
+impl Tree {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Raw(text) => text.len(),
+            Self::Object(_) | Self::Array(_) => 0,
+        }
+    }
+
+    /// The member at a step, which is created if it is the next one.
+    fn member(&mut self, step: Step) -> Option<&mut Self> {
+        let empty = || Self::Raw("null".to_owned());
+        match step {
+            Step::Key(key) => {
+                if !matches!(self, Self::Object(_)) {
+                    *self = Self::Object(Vec::new());
+                }
+                let Self::Object(fields) = self else {
+                    return None;
+                };
+                let at = match fields.iter().rposition(|(known, _)| *known == key) {
+                    Some(at) => at,
+                    None if fields.len() >= MAX_MEMBERS => return None,
+                    None => {
+                        fields.push((key, empty()));
+                        fields.len() - 1
+                    }
+                };
+                fields.get_mut(at).map(|(_, value)| value)
+            }
+            Step::Item(at) => {
+                if !matches!(self, Self::Array(_)) {
+                    *self = Self::Array(Vec::new());
+                }
+                let Self::Array(items) = self else {
+                    return None;
+                };
+                if at == items.len() && at < MAX_MEMBERS {
+                    items.push(empty());
+                }
+                items.get_mut(at)
+            }
+        }
+    }
+
+    fn write(&self, json: &mut String) {
+        match self {
+            Self::Raw(raw) => json.push_str(raw),
+            Self::Text(text) => json.push_str(&Value::from(text.as_str()).to_string()),
+            Self::Array(items) => {
+                for (position, item) in items.iter().enumerate() {
+                    json.push(if position == 0 { '[' } else { ',' });
+                    item.write(json);
+                }
+                json.push_str(if items.is_empty() { "[]" } else { "]" });
+            }
+            Self::Object(fields) => {
+                json.push('{');
+                for (position, (key, value)) in fields.iter().enumerate() {
+                    if position > 0 {
+                        json.push(',');
+                    }
+                    json.push_str(&Value::from(key.as_str()).to_string());
+                    json.push(':');
+                    value.write(json);
+                }
+                json.push('}');
+            }
+        }
+    }
+}
+
+/// The value of a piece.
+fn value_of(piece: &Node<'_>) -> Option<Tree> {
+    if let Some(text) = piece.get("stringValue").and_then(Node::text) {
+        return Some(Tree::Text(text.into_owned()));
+    }
+    let raw_value = |key: &str| piece.get(key).filter(|node| !node.is_null());
+    if let Some(value) = raw_value("numberValue").or_else(|| raw_value("boolValue")) {
+        return Some(Tree::Raw(raw(value).into_owned()));
+    }
+    // In proto3 JSON null is the text `NULL_VALUE`. A piece without a value begins an empty string.
+    if piece.get("nullValue").is_some() {
+        return Some(Tree::Raw("null".to_owned()));
+    }
+    Some(Tree::Text(String::new()))
+}
+
+/// The steps of a path: `.name`, `['name']` and `[0]` after `$`.
+fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut rest = path.strip_prefix('$')?;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        let (step, after) = next_step(rest)?;
+        steps.push(step);
+        rest = after;
+        if steps.len() >= MAX_ARGUMENT_DEPTH {
+            return None;
+        }
+    }
+    Some(steps).filter(|steps| !steps.is_empty())
+}
+
+fn next_step(path: &str) -> Option<(Step, &str)> {
+    if let Some(name) = path.strip_prefix('.') {
+        let end = name.find(['.', '[']).unwrap_or(name.len());
+        let (name, after) = name.split_at_checked(end)?;
+        return (!name.is_empty()).then(|| (Step::Key(name.to_owned()), after));
+    }
+    let inside = path.strip_prefix('[')?;
+    if let Some(quote) = inside.chars().next().filter(|c| matches!(c, '\'' | '"')) {
+        let quoted = inside.get(1..)?;
+        let mut name = String::new();
+        let mut characters = quoted.char_indices();
+        while let Some((at, character)) = characters.next() {
+            if character == quote {
+                let after = quoted.get(at + 1..)?.strip_prefix(']')?;
+                return Some((Step::Key(name), after));
+            }
+            name.push(match character {
+                '\\' => characters.next()?.1,
+                _ => character,
+            });
+        }
+        return None;
+    }
+    let (number, after) = inside.split_once(']')?;
+    Some((Step::Item(number.parse().ok()?), after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node;
+
+    #[track_caller]
+    fn check(pieces: &[&str], expected: &str) {
+        let mut arguments = PartialArgs::default();
+        for piece in pieces {
+            let node = node::read(piece, 10).unwrap();
+            assert!(arguments.add(&node), "{piece}");
+        }
+        assert_eq!(arguments.to_json(), expected);
+    }
+
+    fn is_valid(path: &str) -> bool {
+        let piece = serde_json::json!({ "jsonPath": path, "stringValue": "x" }).to_string();
+        PartialArgs::default().add(&node::read(&piece, 10).unwrap())
+    }
+
+    #[test]
+    fn g09_values_are_set_by_their_paths() {
+        check(&[], "{}");
+        check(
+            &[
+                r#"{"jsonPath":"$.a.b[0].c","stringValue":"x\n"}"#,
+                r#"{"jsonPath":"$.a.b[1]","numberValue":1.50}"#,
+                r#"{"jsonPath":"$.a['d e']","boolValue":false}"#,
+                r#"{"jsonPath":"$.n","nullValue":null}"#,
+            ],
+            r#"{"a":{"b":[{"c":"x\n"},1.50],"d e":false},"n":null}"#,
+        );
+    }
+
+    #[test]
+    fn g09_a_string_is_continued_by_the_next_piece_of_its_path() {
+        check(
+            &[
+                r#"{"jsonPath":"$.a","stringValue":"Hel","willContinue":true}"#,
+                r#"{"jsonPath":"$.a","stringValue":"lo"}"#,
+                r#"{"jsonPath":"$.b","stringValue":"x","willContinue":true}"#,
+                r#"{"jsonPath":"$.a","stringValue":"new"}"#,
+                r#"{"jsonPath":"$.b"}"#,
+            ],
+            r#"{"a":"new","b":""}"#,
+        );
+    }
+
+    #[test]
+    fn g09_invalid_paths_are_refused() {
+        for path in [
+            "", "$", "a", "$a", "$.", "$.a.", "$[", "$[x]", "$['a", "$['a'", "$[-1]",
+        ] {
+            assert!(!is_valid(path), "{path}");
+        }
+        assert!(!is_valid("$[1000000000]"), "nothing is allocated for it");
+        assert!(!is_valid(&"$.a".replace("$", "$.a").repeat(200)));
+        assert!(is_valid("$[0]") && is_valid("$['a\\'b'][0].c"));
+    }
+}

@@ -1,0 +1,119 @@
+//! Recognises the dialect of a stream by one of its values (D02), and the formats that are not read.
+
+use super::{Dialect, reader::WireEvent};
+use crate::{BodyFormat, node::Node};
+
+/// The dialect that a value identifies; `None` for a ping, an error, and any other value.
+pub(crate) fn identify(event: &WireEvent<'_, '_>) -> Option<Dialect> {
+    let node = event.node;
+    if node
+        .get("choices")
+        .is_some_and(|node| node.as_array().is_some())
+    {
+        return Some(Dialect::Chat); // first, because gateways add the fields of other dialects to chunks (D04)
+    }
+    let kind = event.kind();
+    let kind = kind.as_deref().unwrap_or_default();
+    let has = |key: &str| node.get(key).is_some();
+    if kind.starts_with("response.") || is_text(node, "object", "response") {
+        Some(Dialect::Responses)
+    } else if is_anthropic(kind, node) {
+        Some(Dialect::Anthropic)
+    } else if is_cohere(kind, node) {
+        Some(Dialect::Cohere)
+    } else if is_gemini(node) || node.get("response").is_some_and(is_gemini) {
+        Some(Dialect::Gemini)
+    } else if is_ollama(node) {
+        Some(Dialect::Ollama)
+    } else if is_converse(kind, node) || (has("stopReason") && has("output")) {
+        Some(Dialect::Bedrock)
+    } else {
+        None
+    }
+}
+
+/// The format of a value that no dialect reads, by the key that identifies it.
+pub(crate) fn unsupported(event: &WireEvent<'_, '_>) -> Option<BodyFormat> {
+    let node = event.node;
+    let kind = event.kind();
+    let kind = kind.as_deref().unwrap_or_default();
+    let has = |key: &str| node.get(key).is_some();
+    if node.get("event_type").and_then(Node::as_str).is_some() {
+        Some(if has("interaction") || has("interaction_id") {
+            BodyFormat::GeminiInteractions
+        } else {
+            BodyFormat::CohereV1
+        })
+    } else if kind == "completion" && has("completion") {
+        Some(BodyFormat::AnthropicCompletion)
+    } else if kind.starts_with("conversation.response.") || kind.starts_with("message.output.") {
+        Some(BodyFormat::MistralConversations)
+    } else if kind.starts_with("interaction.") || has("interaction") {
+        Some(BodyFormat::GeminiInteractions)
+    } else if matches!(
+        kind,
+        "start-step" | "text-start" | "text-delta" | "reasoning-start" | "tool-input-start"
+    ) || (kind == "start" && has("messageId"))
+    {
+        Some(BodyFormat::AiSdk)
+    } else if kind.starts_with("session.") || has("serverContent") || has("setupComplete") {
+        Some(BodyFormat::Realtime)
+    } else {
+        None
+    }
+}
+
+fn is_text(node: &Node<'_>, key: &str, text: &str) -> bool {
+    let value = node.get(key).and_then(Node::as_str);
+    value.is_some_and(|value| value.text == text)
+}
+
+fn is_anthropic(kind: &str, node: &Node<'_>) -> bool {
+    kind.starts_with("content_block_")
+        || matches!(kind, "message_start" | "message_delta" | "message_stop")
+        || (kind == "message" && node.get("stop_reason").is_some())
+}
+
+fn is_cohere(kind: &str, node: &Node<'_>) -> bool {
+    let message = node.get("message").and_then(Node::as_object);
+    TYPES.contains(&kind) || (node.get("finish_reason").is_some() && message.is_some())
+}
+
+/// The types of Cohere's events, but for `debug`, which is too common a word.
+const TYPES: [&str; 11] = [
+    "message-start",
+    "content-start",
+    "content-delta",
+    "content-end",
+    "tool-plan-delta",
+    "tool-call-start",
+    "tool-call-delta",
+    "tool-call-end",
+    "citation-start",
+    "citation-end",
+    "message-end",
+];
+
+fn is_gemini(node: &Node<'_>) -> bool {
+    ["candidates", "promptFeedback", "usageMetadata"]
+        .iter()
+        .any(|key| node.get(key).is_some())
+}
+
+fn is_ollama(node: &Node<'_>) -> bool {
+    let has = |key: &str| node.get(key).is_some();
+    node.get("done").and_then(Node::as_bool).is_some()
+        || (has("created_at") && (has("message") || has("response")))
+}
+
+fn is_converse(kind: &str, node: &Node<'_>) -> bool {
+    let known = |key: &str| {
+        key.starts_with("contentBlock") || matches!(key, "messageStart" | "messageStop")
+    };
+    known(kind)
+        || node
+            .as_object()
+            .unwrap_or_default()
+            .iter()
+            .any(|(key, _)| known(key))
+}

@@ -1,0 +1,279 @@
+//! What a dialect without `choices` implements: one value of the stream in, updates out.
+
+use std::borrow::Cow;
+
+use crate::{
+    ChoiceIndex, FinishClass, FinishReason, Fragment, ToolCallUpdate, Update,
+    depth::is_deeper_than,
+    limits::{MAX_ENTRIES, MAX_JSON_DEPTH},
+    node::{Node, compact},
+};
+
+/// Reads the values of one stream in one dialect.
+///
+/// A reader keeps what later values refer to: open blocks, calls, and what is reported only at the end. All of it is bounded.
+pub(crate) trait DialectReader: Send {
+    /// Reads a value; false if it is not one of this dialect (D06).
+    fn read<'a>(&mut self, event: &WireEvent<'_, 'a>, output: &mut Output<'a>) -> bool;
+
+    /// Whether a value is an error of the stream.
+    fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
+        is_error(event)
+    }
+
+    /// A value without content arrived: a ping.
+    fn keep_alive(&mut self, _output: &mut Output<'_>) {}
+
+    /// Nothing follows: reports everything that was held back. A second call reports nothing.
+    ///
+    /// The answer is complete if the body or its end mark was reached, and not if an error follows or the connection was lost.
+    fn finish(&mut self, _is_complete: bool, _output: &mut Output<'_>) {}
+}
+
+/// One value of a stream.
+pub(crate) struct WireEvent<'n, 'a> {
+    /// The name of the event, if it has one. Proxies drop it (D09).
+    pub(crate) name: Option<&'n str>,
+    pub(crate) node: &'n Node<'a>,
+}
+
+impl<'n> WireEvent<'n, '_> {
+    /// The type of the value: its field `type`, or else the event's name (D09).
+    pub(crate) fn kind(&self) -> Option<Cow<'n, str>> {
+        let own = self.node.get("type").and_then(Node::as_str);
+        own.map(|kind| Cow::Borrowed(&*kind.text))
+            .or_else(|| self.name.map(Cow::Borrowed))
+    }
+}
+
+/// Whether a value is an error, in any of the shapes that servers and gateways send (D03).
+pub(crate) fn is_error(event: &WireEvent<'_, '_>) -> bool {
+    let is = |key: &str, text: &str| {
+        let value = event.node.get(key).and_then(Node::as_str);
+        value.is_some_and(|value| value.text == text)
+    };
+    is("type", "error")
+        || is("object", "error")
+        || event.node.get("error").is_some_and(Node::is_set)
+}
+
+/// Which text of a choice a fragment continues.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    Content,
+    Reasoning,
+    Refusal,
+}
+
+/// The updates of one value, in their order.
+#[derive(Default)]
+pub(crate) struct Output<'a> {
+    /// Nearly every value gives one update, which needs no allocation.
+    first: Option<Update<'a>>,
+    rest: Vec<Update<'a>>,
+    /// Takes what exceeds the limit on updates.
+    excess: Option<Update<'a>>,
+    /// The code and the message of each deviation.
+    pub(crate) warnings: Vec<(&'static str, &'static str)>,
+    /// Why the stream ends with an error, if it does.
+    pub(crate) malformed: Option<&'static str>,
+}
+
+impl<'a> Output<'a> {
+    /// Starts the next update of a choice.
+    pub(crate) fn choice(&mut self, index: u32) -> &mut Update<'a> {
+        let update = self.stream();
+        update.choice = Some(ChoiceIndex(index));
+        update
+    }
+
+    /// Starts the next update of the stream itself.
+    pub(crate) fn stream(&mut self) -> &mut Update<'a> {
+        let update = Update {
+            is_chunk: true,
+            ..Update::default()
+        };
+        if self.first.is_none() {
+            return self.first.insert(update);
+        }
+        // One more than the limit of an event, so that the excess is noticed and warned about there.
+        if self.rest.len() > 2 * MAX_ENTRIES {
+            return self.excess.insert(update);
+        }
+        self.rest.push(update);
+        match self.rest.last_mut() {
+            Some(update) => update,
+            None => self.excess.get_or_insert_default(),
+        }
+    }
+
+    /// The first update of the value, which has its id, model and time.
+    pub(crate) fn first(&mut self) -> &mut Update<'a> {
+        if self.first.is_none() {
+            return self.stream();
+        }
+        self.first.get_or_insert_default()
+    }
+
+    /// Continues a text of a choice, unless the fragment is empty.
+    pub(crate) fn text(&mut self, index: u32, lane: Lane, fragment: Option<Fragment<'a>>) {
+        let Some(fragment) = fragment.filter(|fragment| !fragment.is_empty()) else {
+            return;
+        };
+        let update = self.choice(index);
+        match lane {
+            Lane::Content => update.content = Some(fragment),
+            Lane::Reasoning => update.reasoning = Some(fragment),
+            Lane::Refusal => update.refusal = Some(fragment),
+        }
+    }
+
+    /// Adds a piece of a call.
+    pub(crate) fn call(&mut self, index: u32, call: ToolCallUpdate<'a>) {
+        self.choice(index).tool_calls.push(call);
+    }
+
+    /// Appends a piece to the arguments of a call, unless it is empty.
+    pub(crate) fn arguments(&mut self, index: u32, ordinal: i64, fragment: Option<Fragment<'a>>) {
+        if let Some(fragment) = fragment.filter(|fragment| !fragment.is_empty()) {
+            let call = ToolCallUpdate::default().with_wire_index(ordinal);
+            self.call(index, call.with_arguments(fragment));
+        }
+    }
+
+    /// Adds an entry to one of the message's lists: the provider's own object.
+    pub(crate) fn entry(&mut self, index: u32, list: &'static str, raw: &str) {
+        /// What the response adds around an entry.
+        const LEVELS: usize = 8;
+        if is_deeper_than(raw, MAX_JSON_DEPTH - LEVELS) {
+            return self.warn("D16", "an entry that is nested too deep was skipped");
+        }
+        self.message_field(index, list, format!("[{raw}]"));
+    }
+
+    /// Sets a field of the message.
+    pub(crate) fn message_field(
+        &mut self,
+        index: u32,
+        key: impl Into<Cow<'a, str>>,
+        raw: impl Into<Cow<'a, str>>,
+    ) {
+        let update = self.choice(index);
+        update.metadata.push((key.into(), raw.into()));
+        update.delta_field_count = 1;
+    }
+
+    /// Sets a field of the choice, unless it is null.
+    #[expect(clippy::ptr_arg, reason = "the key is kept, and most keys borrow")]
+    pub(crate) fn choice_field(&mut self, index: u32, key: &Cow<'a, str>, node: &Node<'a>) {
+        if !node.is_null() {
+            let field = (key.clone(), raw(node));
+            self.choice(index).metadata.push(field);
+        }
+    }
+
+    /// Reports usage, if it is an object.
+    pub(crate) fn usage(&mut self, node: Option<&Node<'a>>) {
+        if let Some(node) = node.filter(|node| node.as_object().is_some()) {
+            self.stream().usage = Some(raw(node));
+        }
+    }
+
+    /// Reports the finish reason of a choice.
+    pub(crate) fn finish_reason(&mut self, index: u32, reason: impl Into<Cow<'a, str>>) {
+        self.choice(index).finish_reason = Some(reason.into());
+    }
+
+    /// Reports the end mark of the stream.
+    pub(crate) fn done(&mut self) {
+        self.stream().done = true;
+    }
+
+    /// Notes a deviation that was tolerated.
+    pub(crate) fn warn(&mut self, code: &'static str, message: &'static str) {
+        self.warnings.push((code, message));
+    }
+
+    /// Adds the updates of a value inside this one.
+    pub(crate) fn absorb(&mut self, inner: Output<'_>) {
+        self.warnings.extend_from_slice(&inner.warnings);
+        self.malformed = self.malformed.or(inner.malformed);
+        for update in inner.into_updates() {
+            *self.stream() = update.into_owned();
+        }
+    }
+
+    /// The updates in their order, with what exceeds the limit as one more.
+    pub(crate) fn into_updates(self) -> impl Iterator<Item = Update<'a>> {
+        self.first.into_iter().chain(self.rest).chain(self.excess)
+    }
+}
+
+/// A value's JSON without white space.
+pub(crate) fn raw<'a>(node: &Node<'a>) -> Cow<'a, str> {
+    match node.to_json() {
+        Cow::Borrowed(json) => compact(json),
+        Cow::Owned(json) => Cow::Owned(compact(&json).into_owned()),
+    }
+}
+
+/// A finish reason: text as it is, any other value as its JSON (F13). Null and empty text are none (F1).
+pub(crate) fn reason_of<'a>(node: Option<&Node<'a>>) -> Option<Cow<'a, str>> {
+    let node = node.filter(|node| !node.is_null())?;
+    match node.text() {
+        Some(text) => Some(text).filter(|text| !text.is_empty()),
+        None => Some(raw(node)),
+    }
+}
+
+/// Whether a finish reason says that the answer was cut, so that arguments which are missing did not arrive (D14).
+pub(crate) fn is_cut(reason: &str) -> bool {
+    matches!(
+        FinishReason::from(reason).class(),
+        FinishClass::Length | FinishClass::ContentFilter | FinishClass::Error
+    )
+}
+
+/// The text of a field, unless it is empty.
+pub(crate) fn text<'a>(node: &Node<'a>, key: &str) -> Option<Cow<'a, str>> {
+    node.get(key)?.text().filter(|text| !text.is_empty())
+}
+
+/// The text of a field as a fragment.
+pub(crate) fn fragment<'a>(node: &Node<'a>, key: &str) -> Option<Fragment<'a>> {
+    node.get(key)?.fragment()
+}
+
+/// The entries of a list, or one entry in place of a list.
+pub(crate) fn entries<'n, 'a>(node: Option<&'n Node<'a>>) -> &'n [Node<'a>] {
+    match node {
+        Some(node) if node.as_object().is_some() => std::slice::from_ref(node),
+        Some(node) => node.as_array().unwrap_or_default(),
+        None => &[],
+    }
+}
+
+/// The arguments of a call as JSON text: text as it is, an object without its white space (D14). None for no arguments, and
+/// for an empty object, which may be a placeholder.
+pub(crate) fn arguments_of<'a>(node: Option<&Node<'a>>) -> Option<Fragment<'a>> {
+    let node = node.filter(|node| !node.is_null())?;
+    if node.as_object().is_some_and(<[_]>::is_empty) {
+        return None;
+    }
+    match node.fragment() {
+        Some(fragment) => Some(fragment).filter(|fragment| !fragment.is_empty()),
+        None => Some(Fragment::from(raw(node))),
+    }
+}
+
+/// The fields of an object that are neither null nor among `known`, for the extra fields of a call.
+pub(crate) fn other_fields<'a>(
+    node: &Node<'a>,
+    known: &[&str],
+) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
+    let fields = node.as_object().unwrap_or_default().iter();
+    fields
+        .filter(|(key, value)| !value.is_null() && !known.contains(&&**key))
+        .map(|(key, value)| (key.clone(), raw(value)))
+        .collect()
+}

@@ -1,0 +1,243 @@
+//! The Responses API of OpenAI: items with parts. Most values arrive in fragments first, and then as a whole, up to four
+//! times (D13).
+
+mod item;
+mod last;
+mod whole;
+
+use item::{Item, ItemKind, Key, ReasoningKind};
+
+use super::{
+    calls::Calls,
+    reader::{DialectReader, Lane, Output, WireEvent, fragment, raw, text},
+};
+use crate::{chunk::CONTENT_PARTS, node::Node};
+
+/// The only choice of a response.
+const CHOICE: u32 = 0;
+
+/// The state of one response.
+#[derive(Default)]
+pub(crate) struct Responses {
+    has_started: bool,
+    items: Vec<Item>,
+    calls: Calls,
+    /// Which kinds of output have arrived before the final one.
+    arrived: Arrived,
+}
+
+/// Which lanes and lists have content. What has arrived is not taken from the final output again (P10).
+#[derive(Clone, Copy, Default)]
+struct Arrived {
+    content: bool,
+    refusal: bool,
+    reasoning: bool,
+    details: bool,
+    annotations: bool,
+    images: bool,
+    parts: bool,
+    calls: bool,
+}
+
+impl DialectReader for Responses {
+    fn read<'a>(&mut self, event: &WireEvent<'_, 'a>, output: &mut Output<'a>) -> bool {
+        let node = event.node;
+        if is_response(node) {
+            self.start(node, output);
+            self.end(node, "completed", output);
+            return true;
+        }
+        let kind = event.kind();
+        let Some(kind) = kind
+            .as_deref()
+            .and_then(|kind| kind.strip_prefix("response."))
+        else {
+            return false;
+        };
+        let response = node
+            .get("response")
+            .filter(|node| node.as_object().is_some());
+        match (kind, response) {
+            ("created" | "queued" | "in_progress", _) => {
+                self.start(response.unwrap_or(node), output);
+            }
+            ("completed" | "incomplete" | "failed" | "cancelled", _) => {
+                let response = response.unwrap_or(node);
+                self.start(response, output);
+                self.end(response, kind, output);
+            }
+            _ if is_server_side(kind) => self.ensure_started(output),
+            _ => self.item_event(kind, node, output),
+        }
+        true
+    }
+
+    fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
+        let kind = event.kind();
+        match kind.as_deref() {
+            Some("error" | "response.error") => true,
+            Some(kind) if kind.starts_with("response.") => false,
+            _ => !is_response(event.node) && super::reader::is_error(event),
+        }
+    }
+}
+
+impl Responses {
+    /// Reads the head of a response; the first one counts.
+    fn start<'a>(&mut self, response: &Node<'a>, output: &mut Output<'a>) {
+        if std::mem::replace(&mut self.has_started, true) {
+            return;
+        }
+        let created = response.get("created_at");
+        let update = output.choice(CHOICE);
+        update.id = text(response, "id");
+        update.model = text(response, "model");
+        update.created = created
+            .and_then(Node::as_f64_lenient)
+            .filter(|seconds| *seconds >= 0.0)
+            .map(|seconds| seconds as u64);
+    }
+
+    /// Opens the choice of a stream whose start is missing (P03).
+    fn ensure_started(&mut self, output: &mut Output<'_>) {
+        if !std::mem::replace(&mut self.has_started, true) {
+            output.choice(CHOICE);
+        }
+    }
+
+    /// Reads an event of an item or of its parts.
+    fn item_event<'a>(&mut self, kind: &str, node: &Node<'a>, output: &mut Output<'a>) {
+        self.ensure_started(output);
+        let whole = |key: &str| node.get(key).and_then(Node::text).unwrap_or_default();
+        match kind {
+            "output_item.added" => self.item_added(node, output),
+            "output_item.done" => self.item_done(node, output),
+            "output_text.delta" => {
+                self.delta(node, Lane::Content, None, output);
+                if let Some(tokens) = node.get("logprobs").filter(|node| node.is_set()) {
+                    let logprobs = format!("{{\"content\":{}}}", raw(tokens));
+                    output.choice(CHOICE).logprobs = Some(logprobs.into());
+                }
+            }
+            "refusal.delta" => self.delta(node, Lane::Refusal, None, output),
+            "reasoning_text.delta" => {
+                self.delta(node, Lane::Reasoning, Some(ReasoningKind::Text), output);
+            }
+            "reasoning_summary_text.delta" => {
+                self.delta(node, Lane::Reasoning, Some(ReasoningKind::Summary), output);
+            }
+            "output_text.done" => self.text_done(node, Lane::Content, None, &whole("text"), output),
+            "refusal.done" => {
+                self.text_done(node, Lane::Refusal, None, &whole("refusal"), output);
+            }
+            "reasoning_text.done" => {
+                let kind = Some(ReasoningKind::Text);
+                self.text_done(node, Lane::Reasoning, kind, &whole("text"), output);
+            }
+            "reasoning_summary_text.done" => {
+                let kind = Some(ReasoningKind::Summary);
+                self.text_done(node, Lane::Reasoning, kind, &whole("text"), output);
+            }
+            "content_part.done" | "reasoning_summary_part.done" => self.part_done(node, output),
+            "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
+                self.arguments_delta(node, output);
+            }
+            "function_call_arguments.done" => self.arguments_done(node, "arguments", output),
+            "custom_tool_call_input.done" => self.arguments_done(node, "input", output),
+            "output_text.annotation.added" | "output_text_annotation.added" => {
+                self.annotation(node, output);
+            }
+            "audio.delta" | "output_audio.delta" => audio(node, "data", output),
+            "audio.transcript.delta" | "output_audio_transcript.delta" => {
+                audio(node, "transcript", output);
+            }
+            "content_part.added"
+            | "reasoning_summary_part.added"
+            | "audio.done"
+            | "audio.transcript.done" => {}
+            _ => super::keep_unknown(CHOICE, node, output),
+        }
+    }
+
+    /// Appends a fragment to one of an item's texts.
+    fn delta<'a>(
+        &mut self,
+        node: &Node<'a>,
+        lane: Lane,
+        kind: Option<ReasoningKind>,
+        output: &mut Output<'a>,
+    ) {
+        let piece = fragment(node, "delta");
+        let item = self.item(&Key::of_event(node), ItemKind::of_lane(lane));
+        let (Some(item), Some(piece)) = (item, piece.filter(|piece| !piece.is_empty())) else {
+            return;
+        };
+        if !item.accepts(kind) {
+            return;
+        }
+        if let Some(seen) = item.seen(lane, item::part_of(node)) {
+            seen.push(&piece);
+        }
+        self.arrived.note(lane);
+        output.text(CHOICE, lane, Some(piece));
+    }
+
+    fn annotation<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        if let Some(annotation) = node.get("annotation").filter(|node| node.is_set()) {
+            if let Some(item) = self.item(&Key::of_event(node), ItemKind::Message) {
+                item.has_annotations = true;
+            }
+            self.arrived.annotations = true;
+            output.entry(CHOICE, "annotations", &raw(annotation));
+        }
+    }
+
+    /// Keeps an item that is neither text nor a call: what a server's tool did, or an image (P20).
+    fn other_item<'a>(&mut self, item: &Node<'a>, output: &mut Output<'a>) {
+        let is_image = text(item, "type").as_deref() == Some("image_generation_call");
+        let list = if is_image { "images" } else { CONTENT_PARTS };
+        self.arrived.images |= is_image;
+        self.arrived.parts |= !is_image;
+        output.entry(CHOICE, list, &raw(item));
+    }
+}
+
+impl Arrived {
+    fn note(&mut self, lane: Lane) {
+        match lane {
+            Lane::Content => self.content = true,
+            Lane::Reasoning => self.reasoning = true,
+            Lane::Refusal => self.refusal = true,
+        }
+    }
+}
+
+fn is_response(node: &Node<'_>) -> bool {
+    text(node, "object").as_deref() == Some("response")
+}
+
+/// A piece of audio, as chat completions have it (M11).
+fn audio<'a>(node: &Node<'a>, key: &str, output: &mut Output<'a>) {
+    if let Some(piece) = node.get("delta").filter(|node| node.is_set()) {
+        output.message_field(CHOICE, "audio", format!("{{\"{key}\":{}}}", raw(piece)));
+    }
+}
+
+/// Whether an event reports the progress of a tool that the server runs, whose complete item follows (P19, P20).
+fn is_server_side(kind: &str) -> bool {
+    const PREFIXES: [&str; 12] = [
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "image_generation_call",
+        "shell_call",
+        "local_shell_call",
+        "apply_patch_call",
+        "computer_call",
+        "tool_search_call",
+        "compaction",
+    ];
+    PREFIXES.iter().any(|prefix| kind.starts_with(prefix))
+}

@@ -1,0 +1,189 @@
+//! The items of a response, and which item an event belongs to.
+
+use std::borrow::Cow;
+
+use super::Responses;
+use crate::{
+    dialect::{
+        calls::Call,
+        reader::{Lane, text},
+        seen::Seen,
+    },
+    limits::MAX_ENTRIES,
+    node::Node,
+};
+
+/// One item, as far as later events refer to it.
+pub(super) struct Item {
+    /// Its `output_index`, which is a key (P05).
+    index: Option<i64>,
+    /// Its id, which is the key only where there is no index (P06).
+    id: Option<String>,
+    pub(super) kind: ItemKind,
+    /// Whether the whole item has arrived.
+    pub(super) is_done: bool,
+    /// Whether what the item is was reported: a call's name, a message's phase.
+    pub(super) is_described: bool,
+    pub(super) has_annotations: bool,
+    /// The id of a call.
+    pub(super) call_id: Option<String>,
+    /// Whether the input of a call is free text.
+    pub(super) is_custom: bool,
+    /// The kind of reasoning that came first (P13).
+    reasoning: Option<ReasoningKind>,
+    /// What has arrived of each text, by its lane and part.
+    texts: Vec<(Lane, i64, Seen)>,
+}
+
+pub(super) enum ItemKind {
+    Message,
+    Reasoning,
+    Call(Call),
+    Other,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReasoningKind {
+    Summary,
+    Text,
+}
+
+/// What an event says about its item.
+pub(super) struct Key<'a> {
+    index: Option<i64>,
+    id: Option<Cow<'a, str>>,
+    /// Whether only the index counts.
+    is_exact: bool,
+}
+
+impl<'a> Key<'a> {
+    /// The key of an event of a part.
+    pub(super) fn of_event(event: &Node<'a>) -> Self {
+        Self {
+            index: event.get("output_index").and_then(Node::as_i64_lenient),
+            id: text(event, "item_id"),
+            is_exact: false,
+        }
+    }
+
+    /// The key of an event that contains its item.
+    pub(super) fn of_item(event: &Node<'a>, item: &Node<'a>) -> Self {
+        Self {
+            id: text(item, "id").or_else(|| text(event, "item_id")),
+            ..Self::of_event(event)
+        }
+    }
+
+    /// The key of an item of which nothing but its position is known.
+    pub(super) fn of_position(position: i64) -> Self {
+        Self {
+            index: Some(position),
+            id: None,
+            is_exact: true,
+        }
+    }
+}
+
+impl ItemKind {
+    pub(super) fn of_lane(lane: Lane) -> Self {
+        match lane {
+            Lane::Content | Lane::Refusal => Self::Message,
+            Lane::Reasoning => Self::Reasoning,
+        }
+    }
+}
+
+impl Item {
+    /// Whether reasoning of this kind counts: the kind that came first does (P13).
+    pub(super) fn accepts(&mut self, kind: Option<ReasoningKind>) -> bool {
+        kind.is_none_or(|kind| *self.reasoning.get_or_insert(kind) == kind)
+    }
+
+    /// What has arrived of a text.
+    pub(super) fn seen(&mut self, lane: Lane, part: i64) -> Option<&mut Seen> {
+        let is_it = |(known, number, _): &(Lane, i64, Seen)| (*known, *number) == (lane, part);
+        if !self.texts.iter().any(is_it) {
+            if self.texts.len() >= MAX_ENTRIES {
+                self.texts.remove(0);
+            }
+            self.texts.push((lane, part, Seen::default()));
+        }
+        let mut texts = self.texts.iter_mut().rev();
+        let (_, _, seen) = texts.find(|text| is_it(text))?;
+        Some(seen)
+    }
+}
+
+impl Responses {
+    /// The item of an event, which is opened as this kind if its start is missing (P07).
+    pub(super) fn item(&mut self, key: &Key<'_>, kind: ItemKind) -> Option<&mut Item> {
+        let at = match self.find(key, &kind) {
+            Some(at) => at,
+            None => self.open(kind),
+        };
+        let item = self.items.get_mut(at)?;
+        item.index = item.index.or(key.index);
+        if item.id.is_none() {
+            item.id = key.id.as_deref().map(str::to_owned);
+        }
+        Some(item)
+    }
+
+    /// The call of an event.
+    pub(super) fn call(&mut self, key: &Key<'_>) -> Option<&mut Item> {
+        let item = self.item(key, ItemKind::Call(Call::default()))?;
+        matches!(item.kind, ItemKind::Call(_)).then_some(item)
+    }
+
+    fn open(&mut self, mut kind: ItemKind) -> usize {
+        if let ItemKind::Call(call) = &mut kind {
+            *call = self.calls.open();
+        }
+        // Items of a response are few; of thousands the first ones are not referred to any more.
+        if self.items.len() >= MAX_ENTRIES {
+            self.items.remove(0);
+        }
+        self.items.push(Item {
+            index: None,
+            id: None,
+            kind,
+            is_done: false,
+            is_described: false,
+            has_annotations: false,
+            call_id: None,
+            is_custom: false,
+            reasoning: None,
+            texts: Vec::new(),
+        });
+        self.items.len() - 1
+    }
+
+    /// By the index; by the id if there is none; else the latest item of the kind that is not complete (P05, P06).
+    ///
+    /// An item that was opened by an event without an index may be completed by one with an index.
+    fn find(&self, key: &Key<'_>, kind: &ItemKind) -> Option<usize> {
+        let rposition = |wanted: &dyn Fn(&Item) -> bool| self.items.iter().rposition(wanted);
+        let has_id = |item: &Item| key.id.is_some() && item.id.as_deref() == key.id.as_deref();
+        let is_same = |item: &Item| {
+            std::mem::discriminant(&item.kind) == std::mem::discriminant(kind) && !item.is_done
+        };
+        let by_index = rposition(&|item| item.index == key.index);
+        if key.is_exact {
+            return by_index;
+        }
+        if key.index.is_some() {
+            return by_index
+                .or_else(|| rposition(&|item| item.index.is_none() && has_id(item)))
+                .or_else(|| rposition(&|item| item.index.is_none() && is_same(item)));
+        }
+        rposition(&has_id).or_else(|| rposition(&is_same))
+    }
+}
+
+/// The number of a part within its item.
+pub(super) fn part_of(event: &Node<'_>) -> i64 {
+    let number = |key: &str| event.get(key).and_then(Node::as_i64_lenient);
+    number("content_index")
+        .or_else(|| number("summary_index"))
+        .unwrap_or_default()
+}

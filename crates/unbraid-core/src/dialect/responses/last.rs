@@ -1,0 +1,140 @@
+//! The last event: the whole response, of which only what is missing is taken (P10, P11, P15).
+
+use super::{
+    Arrived, CHOICE, Responses,
+    item::{Item, ItemKind, Key},
+    whole::{ItemType, item_type},
+};
+use crate::{
+    dialect::reader::{Output, arguments_of, entries, raw, reason_of, text},
+    node::Node,
+};
+
+impl Responses {
+    /// Reads a response that has ended. `kind` is the status if the response does not have it.
+    pub(super) fn end<'a>(&mut self, response: &Node<'a>, kind: &str, output: &mut Output<'a>) {
+        let arrived = Arrived {
+            calls: !self.calls.is_empty(),
+            ..self.arrived
+        };
+        for (position, item) in (0..).zip(entries(response.get("output"))) {
+            self.last_item(arrived, position, item, output);
+        }
+        output.usage(response.get("usage"));
+        let status = text(response, "status").unwrap_or_else(|| kind.to_owned().into());
+        if let Some(error) = failure(response, &status) {
+            output.stream().error = Some(error);
+            return;
+        }
+        let details = response.get("incomplete_details");
+        if let Some(details) = details {
+            output.choice_field(CHOICE, &"incomplete_details".into(), details);
+        }
+        let reason = reason_of(details.and_then(|details| details.get("reason")));
+        let is_over = !matches!(&*status, "queued" | "in_progress");
+        if let Some(reason) = reason.or_else(|| is_over.then_some(status)) {
+            self.finish_calls(&reason, output);
+            output.finish_reason(CHOICE, reason);
+        }
+        output.done();
+    }
+
+    /// Takes what is missing entirely: a lane or list in which nothing came, a call with an unknown id. The ids and positions
+    /// of the final output may differ from those of the stream (P10).
+    fn last_item<'a>(
+        &mut self,
+        arrived: Arrived,
+        position: i64,
+        item: &Node<'a>,
+        output: &mut Output<'a>,
+    ) {
+        /// Positions of the final output must not be those of streamed items.
+        const FINAL: i64 = i64::MIN;
+        let key = Key::of_position(FINAL + position);
+        match item_type(item) {
+            ItemType::Message => {
+                for (part_position, part) in (0..).zip(entries(item.get("content"))) {
+                    let is_refusal = text(part, "type").as_deref() == Some("refusal");
+                    let is_missing = if is_refusal {
+                        !arrived.refusal
+                    } else {
+                        !arrived.content
+                    };
+                    if is_missing {
+                        self.final_part(&key, part_position, part, output);
+                    }
+                    if !arrived.annotations {
+                        self.annotations(part, output);
+                    }
+                }
+                if !arrived.parts {
+                    self.message_added(&key, item, output);
+                }
+            }
+            ItemType::Reasoning => {
+                if !arrived.reasoning {
+                    self.reasoning_texts(&key, item, output);
+                }
+                if !arrived.details {
+                    self.reasoning_details(item, output);
+                }
+            }
+            ItemType::Call { .. } => {
+                let id = text(item, "call_id");
+                let is_known = |known: &Item| known.call_id.as_deref() == id.as_deref();
+                let is_missing = match &id {
+                    Some(_) => !self.items.iter().any(is_known),
+                    None => !arrived.calls,
+                };
+                if is_missing {
+                    self.whole_item(&key, item, output);
+                } else {
+                    self.fill_call(id.as_deref(), item, output);
+                }
+            }
+            ItemType::Other => {
+                let is_image = text(item, "type").as_deref() == Some("image_generation_call");
+                if (is_image && !arrived.images) || (!is_image && !arrived.parts) {
+                    self.other_item(item, output);
+                }
+            }
+        }
+    }
+
+    /// The calls are complete: those without arguments have none.
+    fn finish_calls(&mut self, reason: &str, output: &mut Output<'_>) {
+        for item in std::mem::take(&mut self.items) {
+            if let ItemKind::Call(call) = item.kind
+                && !item.is_custom
+            {
+                self.calls.close(CHOICE, call, output);
+            }
+        }
+        self.calls.finish(CHOICE, reason, output);
+    }
+
+    /// Completes a streamed call of which no arguments arrived.
+    fn fill_call<'a>(&mut self, id: Option<&str>, item: &Node<'a>, output: &mut Output<'a>) {
+        let whole = arguments_of(item.get("arguments").or_else(|| item.get("input")));
+        let calls = self
+            .items
+            .iter_mut()
+            .filter(|item| item.call_id.as_deref() == id);
+        for known in calls {
+            if let ItemKind::Call(call) = &mut known.kind
+                && call.arguments.is_empty()
+            {
+                return call.append(CHOICE, whole, output);
+            }
+        }
+    }
+}
+
+/// The error of a response that has failed.
+fn failure<'a>(response: &Node<'a>, status: &str) -> Option<std::borrow::Cow<'a, str>> {
+    let error = response.get("error").filter(|error| error.is_set());
+    match error {
+        Some(error) => Some(raw(error)),
+        None => (status == "failed").then(|| raw(response)),
+    }
+}

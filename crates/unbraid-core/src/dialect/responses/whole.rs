@@ -1,0 +1,349 @@
+//! Complete values: the ends of texts, parts, calls and items (D13, P08 to P12).
+
+use super::{
+    CHOICE, Responses,
+    item::{ItemKind, Key, ReasoningKind, part_of},
+};
+use crate::{
+    Fragment, ToolCallUpdate,
+    chunk::CONTENT_PARTS,
+    dialect::{
+        calls::Call,
+        reader::{Lane, Output, arguments_of, entries, fragment, other_fields, raw, text},
+        seen::Rest,
+    },
+    node::Node,
+};
+
+impl Responses {
+    pub(super) fn item_added<'a>(&mut self, event: &Node<'a>, output: &mut Output<'a>) {
+        let Some(item) = event.get("item").filter(|item| item.as_object().is_some()) else {
+            return; // P21
+        };
+        let key = Key::of_item(event, item);
+        match item_type(item) {
+            ItemType::Message => self.message_added(&key, item, output),
+            ItemType::Call { is_custom } => {
+                self.call_header(&key, item, is_custom, output);
+                let arguments = arguments_of(item.get("arguments").or_else(|| item.get("input")));
+                if let Some(ItemKind::Call(call)) = self.call(&key).map(|item| &mut item.kind)
+                    && call.arguments.is_empty()
+                {
+                    call.append(CHOICE, arguments, output);
+                }
+            }
+            ItemType::Reasoning => {
+                self.item(&key, ItemKind::Reasoning);
+            }
+            ItemType::Other => {
+                self.item(&key, ItemKind::Other);
+            }
+        }
+    }
+
+    pub(super) fn item_done<'a>(&mut self, event: &Node<'a>, output: &mut Output<'a>) {
+        if let Some(item) = event.get("item").filter(|item| item.as_object().is_some()) {
+            self.whole_item(&Key::of_item(event, item), item, output);
+        }
+    }
+
+    /// Reads a complete item: what of it has not arrived in fragments.
+    pub(super) fn whole_item<'a>(
+        &mut self,
+        key: &Key<'_>,
+        item: &Node<'a>,
+        output: &mut Output<'a>,
+    ) {
+        let kind = match item_type(item) {
+            ItemType::Message => {
+                self.message_added(key, item, output);
+                for (position, part) in (0..).zip(entries(item.get("content"))) {
+                    self.message_part(key, position, part, output);
+                }
+                ItemKind::Message
+            }
+            ItemType::Reasoning => {
+                self.reasoning_done(key, item, output);
+                ItemKind::Reasoning
+            }
+            ItemType::Call { is_custom } => {
+                self.call_header(key, item, is_custom, output);
+                let whole = arguments_of(item.get("arguments").or_else(|| item.get("input")));
+                self.complete_call(key, whole, output);
+                ItemKind::Call(Call::default())
+            }
+            ItemType::Other => {
+                let known = self.item(key, ItemKind::Other);
+                if known.is_some_and(|known| !known.is_done) {
+                    self.other_item(item, output);
+                }
+                ItemKind::Other
+            }
+        };
+        if let Some(known) = self.item(key, kind) {
+            known.is_done = true;
+        }
+    }
+
+    /// A message item. Its phase distinguishes it from other messages of the response (P04).
+    pub(super) fn message_added<'a>(
+        &mut self,
+        key: &Key<'_>,
+        item: &Node<'a>,
+        output: &mut Output<'a>,
+    ) {
+        let Some(known) = self.item(key, ItemKind::Message) else {
+            return;
+        };
+        if std::mem::replace(&mut known.is_described, true) || text(item, "phase").is_none() {
+            return;
+        }
+        self.arrived.parts = true;
+        let fields = ["type", "id", "phase"].iter().filter_map(|key| {
+            let value = item.get(key)?;
+            Some(format!("\"{key}\":{}", raw(value)))
+        });
+        let fields: Vec<String> = fields.collect();
+        output.entry(CHOICE, CONTENT_PARTS, &format!("{{{}}}", fields.join(",")));
+    }
+
+    pub(super) fn part_done<'a>(&mut self, event: &Node<'a>, output: &mut Output<'a>) {
+        let Some(part) = event.get("part") else {
+            return;
+        };
+        let (lane, kind, key) = match text(part, "type").as_deref() {
+            Some("output_text") => (Lane::Content, None, "text"),
+            Some("refusal") => (Lane::Refusal, None, "refusal"),
+            Some("reasoning_text") => (Lane::Reasoning, Some(ReasoningKind::Text), "text"),
+            Some("summary_text") => (Lane::Reasoning, Some(ReasoningKind::Summary), "text"),
+            Some(_) | None => return,
+        };
+        let whole = text(part, key).unwrap_or_default();
+        self.text_done(event, lane, kind, &whole, output);
+    }
+
+    /// Compares a complete text with its fragments.
+    pub(super) fn text_done(
+        &mut self,
+        event: &Node<'_>,
+        lane: Lane,
+        kind: Option<ReasoningKind>,
+        whole: &str,
+        output: &mut Output<'_>,
+    ) {
+        let key = Key::of_event(event);
+        self.whole_text(&key, lane, kind, part_of(event), whole, output);
+    }
+
+    fn whole_text(
+        &mut self,
+        key: &Key<'_>,
+        lane: Lane,
+        kind: Option<ReasoningKind>,
+        part: i64,
+        whole: &str,
+        output: &mut Output<'_>,
+    ) {
+        if whole.is_empty() {
+            return;
+        }
+        let Some(item) = self.item(key, ItemKind::of_lane(lane)) else {
+            return;
+        };
+        if !item.accepts(kind) {
+            return;
+        }
+        match item.seen(lane, part).map(|seen| seen.complete(whole)) {
+            Some(Rest::Nothing) | None => {}
+            Some(Rest::Missing(rest)) => {
+                self.arrived.note(lane);
+                output.text(CHOICE, lane, Some(rest.into_owned()));
+            }
+            Some(Rest::Differs) => {
+                output.warn("D13", "a complete value differs from its fragments");
+            }
+        }
+    }
+
+    /// A part of a message in the final output, whose text has not arrived.
+    pub(super) fn final_part<'a>(
+        &mut self,
+        key: &Key<'_>,
+        position: i64,
+        part: &Node<'a>,
+        output: &mut Output<'a>,
+    ) {
+        if let Some((lane, whole)) = text_of(part) {
+            self.whole_text(key, lane, None, position, &whole, output);
+        }
+    }
+
+    /// A part of a complete message.
+    fn message_part<'a>(
+        &mut self,
+        key: &Key<'_>,
+        position: i64,
+        part: &Node<'a>,
+        output: &mut Output<'a>,
+    ) {
+        self.final_part(key, position, part, output);
+        let known = self.item(key, ItemKind::Message);
+        if known.is_some_and(|known| !known.has_annotations && !known.is_done) {
+            self.annotations(part, output);
+        }
+    }
+
+    pub(super) fn annotations<'a>(&mut self, part: &Node<'a>, output: &mut Output<'a>) {
+        for annotation in entries(part.get("annotations")) {
+            self.arrived.annotations = true;
+            output.entry(CHOICE, "annotations", &raw(annotation));
+        }
+    }
+
+    fn reasoning_done<'a>(&mut self, key: &Key<'_>, item: &Node<'a>, output: &mut Output<'a>) {
+        self.reasoning_texts(key, item, output);
+        let known = self.item(key, ItemKind::Reasoning);
+        if known.is_some_and(|known| !known.is_done) {
+            self.reasoning_details(item, output);
+        }
+    }
+
+    /// The texts of a complete reasoning item.
+    pub(super) fn reasoning_texts(
+        &mut self,
+        key: &Key<'_>,
+        item: &Node<'_>,
+        output: &mut Output<'_>,
+    ) {
+        for (kind, name) in [
+            (ReasoningKind::Summary, "summary"),
+            (ReasoningKind::Text, "content"),
+        ] {
+            for (position, part) in (0..).zip(entries(item.get(name))) {
+                let whole = text(part, "text").unwrap_or_default();
+                self.whole_text(key, Lane::Reasoning, Some(kind), position, &whole, output);
+            }
+        }
+    }
+
+    /// Keeps a reasoning item that has more than the text of its lane (P13, P14).
+    pub(super) fn reasoning_details<'a>(&mut self, item: &Node<'a>, output: &mut Output<'a>) {
+        let is_set = |key: &str| item.get(key).is_some_and(Node::is_set);
+        if is_set("encrypted_content") || (is_set("summary") && is_set("content")) {
+            self.arrived.details = true;
+            output.entry(CHOICE, "reasoning_details", &raw(item));
+        }
+    }
+
+    /// Reports the id and name of a call, once.
+    fn call_header<'a>(
+        &mut self,
+        key: &Key<'_>,
+        item: &Node<'a>,
+        is_custom: bool,
+        output: &mut Output<'a>,
+    ) {
+        let Some(known) = self.call(key) else {
+            return;
+        };
+        let ItemKind::Call(call) = &known.kind else {
+            return;
+        };
+        let wire_index = Some(call.ordinal);
+        if std::mem::replace(&mut known.is_described, true) {
+            return;
+        }
+        const KNOWN: [&str; 11] = [
+            "type",
+            "id",
+            "item_id",
+            "call_id",
+            "name",
+            "arguments",
+            "input",
+            "status",
+            "output_index",
+            "sequence_number",
+            "obfuscation",
+        ];
+        let mut extra = other_fields(item, &KNOWN);
+        if let Some(id) = item.get("id").or_else(|| item.get("item_id")) {
+            extra.insert(0, ("item_id".into(), raw(id)));
+        }
+        let id = text(item, "call_id");
+        known.call_id = id.as_deref().map(str::to_owned);
+        known.is_custom = is_custom;
+        output.call(
+            CHOICE,
+            ToolCallUpdate {
+                wire_index,
+                id,
+                kind: is_custom.then_some("custom".into()),
+                name: fragment(item, "name"),
+                extra,
+                ..ToolCallUpdate::default()
+            },
+        );
+    }
+
+    fn complete_call(
+        &mut self,
+        key: &Key<'_>,
+        whole: Option<Fragment<'_>>,
+        output: &mut Output<'_>,
+    ) {
+        if let Some(ItemKind::Call(call)) = self.call(key).map(|item| &mut item.kind)
+            && let Some(whole) = whole
+        {
+            call.complete(CHOICE, &whole.text, output);
+        }
+    }
+
+    pub(super) fn arguments_delta<'a>(&mut self, event: &Node<'a>, output: &mut Output<'a>) {
+        let key = Key::of_event(event);
+        if let Some(ItemKind::Call(call)) = self.call(&key).map(|item| &mut item.kind) {
+            call.append(CHOICE, fragment(event, "delta"), output);
+        }
+    }
+
+    /// The end of a call's arguments, which may bring the call itself (P25).
+    pub(super) fn arguments_done<'a>(
+        &mut self,
+        event: &Node<'a>,
+        name: &str,
+        output: &mut Output<'a>,
+    ) {
+        let key = Key::of_event(event);
+        if text(event, "call_id").is_some() || text(event, "name").is_some() {
+            self.call_header(&key, event, name == "input", output);
+        }
+        self.complete_call(&key, arguments_of(event.get(name)), output);
+    }
+}
+
+/// The text of a message's part.
+fn text_of<'a>(part: &Node<'a>) -> Option<(Lane, std::borrow::Cow<'a, str>)> {
+    match &*text(part, "type")? {
+        "refusal" => Some((Lane::Refusal, text(part, "refusal")?)),
+        "output_text" => Some((Lane::Content, text(part, "text")?)),
+        _ => None,
+    }
+}
+
+/// What an item is for this reader.
+pub(super) enum ItemType {
+    Message,
+    Reasoning,
+    Call { is_custom: bool },
+    Other,
+}
+
+pub(super) fn item_type(item: &Node<'_>) -> ItemType {
+    match text(item, "type").as_deref() {
+        Some("message") => ItemType::Message,
+        Some("reasoning") => ItemType::Reasoning,
+        Some("function_call") => ItemType::Call { is_custom: false },
+        Some("custom_tool_call") => ItemType::Call { is_custom: true },
+        Some(_) | None => ItemType::Other,
+    }
+}

@@ -1,0 +1,122 @@
+//! What has arrived of a text, to compare it with the whole that some providers send after its fragments (D13).
+
+use crate::Fragment;
+
+/// The length and a checksum of a text. The text itself is not kept.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    bytes: usize,
+    checksum: crc32fast::Hasher,
+    /// The first half of a character, at the end of the text.
+    high: Option<u16>,
+}
+
+/// What a whole text has beyond its fragments.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Rest<'t> {
+    /// Nothing: they are equal.
+    Nothing,
+    /// The end of the text, which was lost.
+    Missing(Fragment<'t>),
+    /// The fragments are not its start.
+    Differs,
+}
+
+impl Seen {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes == 0 && self.high.is_none()
+    }
+
+    /// Adds the next fragment. A half without its other half counts as U+FFFD, which the choice makes of it, too.
+    pub(crate) fn push(&mut self, fragment: &Fragment<'_>) {
+        if fragment.is_empty() {
+            return;
+        }
+        let halves = self.high.take().into_iter().chain(fragment.low);
+        for character in char::decode_utf16(halves) {
+            let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
+            self.add(character.encode_utf8(&mut [0; 4]));
+        }
+        self.add(&fragment.text);
+        self.high = fragment.high;
+    }
+
+    fn add(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.checksum.update(text.as_bytes());
+    }
+
+    /// Compares the fragments with the whole text, after which the text is complete.
+    pub(crate) fn complete<'t>(&mut self, whole: &'t str) -> Rest<'t> {
+        let rest = self.rest(whole);
+        if let Rest::Missing(fragment) = &rest {
+            self.push(fragment);
+        }
+        rest
+    }
+
+    /// Compares the fragments with the whole text.
+    pub(crate) fn rest<'t>(&self, whole: &'t str) -> Rest<'t> {
+        let Some((start, end)) = whole.split_at_checked(self.bytes) else {
+            return Rest::Differs;
+        };
+        if crc32fast::hash(start.as_bytes()) != self.checksum.clone().finalize() {
+            return Rest::Differs;
+        }
+        let Some(high) = self.high else {
+            return if end.is_empty() {
+                Rest::Nothing
+            } else {
+                Rest::Missing(end.into())
+            };
+        };
+        let mut characters = end.chars();
+        let mut units = [0; 2];
+        match characters
+            .next()
+            .map(|character| &*character.encode_utf16(&mut units))
+        {
+            Some(&[first, low]) if first == high => {
+                Rest::Missing(Fragment::from(characters.as_str()).with_low(low))
+            }
+            Some(_) | None => Rest::Differs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(fragments: &[Fragment<'_>]) -> Seen {
+        let mut seen = Seen::default();
+        fragments.iter().for_each(|fragment| seen.push(fragment));
+        seen
+    }
+
+    #[test]
+    fn d13_a_whole_text_adds_only_what_was_lost() {
+        let seen = seen(&["Hel".into(), "lo".into()]);
+        assert_eq!(seen.rest("Hello"), Rest::Nothing);
+        assert_eq!(seen.rest("Hello!"), Rest::Missing("!".into()));
+        for other in ["", "Hell", "hello", "HELLO!", "Hé"] {
+            assert_eq!(seen.rest(other), Rest::Differs, "{other}");
+        }
+        assert!(Seen::default().is_empty());
+        assert_eq!(Seen::default().rest(""), Rest::Nothing);
+        assert_eq!(Seen::default().rest("a"), Rest::Missing("a".into()));
+    }
+
+    #[test]
+    fn d13_c14_half_a_character_is_completed() {
+        let cut = seen(&[Fragment::from("a").with_high(0xD83D)]);
+        let rest = Fragment::from("b").with_low(0xDE00);
+        assert_eq!(cut.rest("a😀b"), Rest::Missing(rest.clone()));
+        assert_eq!(cut.rest("a"), Rest::Differs);
+        assert_eq!(cut.rest("ab"), Rest::Differs);
+        let joined = seen(&[Fragment::from("a").with_high(0xD83D), rest]);
+        assert_eq!(joined.rest("a😀b"), Rest::Nothing);
+        let lone = seen(&[Fragment::from("a").with_high(0xD83D), "b".into()]);
+        assert_eq!(lone.rest("a\u{FFFD}b"), Rest::Nothing);
+    }
+}

@@ -1,0 +1,229 @@
+//! Anthropic: the blocks in the order of their starts, each with all of its deltas.
+
+use serde_json::{Value, json};
+
+use super::{
+    Answer, Call, Choice, Stream, WireValue, arguments, entries, is_error, merge, reason, text,
+};
+
+/// A block with everything that arrived for it.
+struct Block {
+    index: i64,
+    start: Value,
+    deltas: Vec<Value>,
+    is_open: bool,
+}
+
+pub(super) fn read(stream: &Stream) -> Answer {
+    read_values(&stream.values)
+}
+
+pub(super) fn read_values(values: &[WireValue]) -> Answer {
+    let mut answer = Answer::default();
+    let mut choice = Choice::default();
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut order: Vec<(usize, Value)> = Vec::new();
+    let (mut started, mut has_content, mut done) = (false, false, false);
+    for wire in values {
+        let value = &wire.value;
+        let kind = value["type"].as_str().unwrap_or(&wire.name);
+        if done {
+            break;
+        }
+        if is_error(wire) {
+            answer.error = true;
+            break;
+        }
+        match kind {
+            "message_start" | "message" => {
+                if started {
+                    if has_content {
+                        answer.malformed = true; // A11
+                        break;
+                    }
+                    continue;
+                }
+                started = true;
+                let message = if kind == "message" {
+                    value
+                } else {
+                    &value["message"]
+                };
+                for (index, start) in (0..).zip(entries(&message["content"])) {
+                    has_content = true;
+                    order.push((blocks.len(), Value::Null));
+                    blocks.push(Block {
+                        index,
+                        start: start.clone(),
+                        deltas: Vec::new(),
+                        is_open: false,
+                    });
+                }
+                merge(&mut answer.usage, &message["usage"]);
+                if let Some(reason) = reason(&message["stop_reason"]) {
+                    choice.finish_reason = Some(reason);
+                    has_content = true;
+                }
+                done = kind == "message";
+            }
+            "content_block_start" => {
+                (started, has_content) = (true, true);
+                order.push((blocks.len(), Value::Null));
+                blocks.push(Block {
+                    index: value["index"].as_i64().unwrap_or_default(),
+                    start: value["content_block"].clone(),
+                    deltas: Vec::new(),
+                    is_open: true,
+                });
+            }
+            "content_block_delta" => {
+                (started, has_content) = (true, true);
+                let index = value["index"].as_i64().unwrap_or_default();
+                let is_it = |block: &Block| block.index == index && block.is_open;
+                let at = blocks.iter().rposition(is_it).unwrap_or_else(|| {
+                    blocks.push(missing(index, text(&value["delta"], "type")));
+                    blocks.len() - 1
+                });
+                blocks[at].deltas.push(value["delta"].clone());
+                order.push((at, value["delta"].clone()));
+            }
+            "content_block_stop" => {
+                for block in &mut blocks {
+                    block.is_open &= block.index != value["index"].as_i64().unwrap_or_default();
+                }
+            }
+            "message_delta" => {
+                for block in &mut blocks {
+                    block.is_open = false;
+                }
+                merge(&mut answer.usage, &value["usage"]);
+                let new = reason(&value["delta"]["stop_reason"]);
+                choice.finish_reason = new.or_else(|| choice.finish_reason.take());
+            }
+            "message_stop" => {
+                if answer.usage.is_null() {
+                    merge(
+                        &mut answer.usage,
+                        &value["amazon-bedrock-invocationMetrics"],
+                    );
+                }
+                done = true;
+            }
+            // D16: kept, if it is an event of this dialect.
+            _ if started && value["type"].is_string() && kind != "ping" => {
+                choice.list("content_parts", value.clone());
+            }
+            _ => {}
+        }
+    }
+    for (at, delta) in &order {
+        texts(&mut choice, &blocks[*at].start, delta);
+    }
+    for block in &blocks {
+        finish_block(&mut choice, block);
+    }
+    if done || choice.finish_reason.is_some() {
+        choice.fill_calls();
+    }
+    if done && choice.finish_reason.is_none() {
+        choice.end = "done_without_finish";
+    }
+    if started {
+        answer.choices.insert(0, choice);
+    }
+    answer
+}
+
+/// A block whose start is missing (A08).
+fn missing(index: i64, delta: &str) -> Block {
+    let kind = match delta {
+        "input_json_delta" => "tool_use",
+        "thinking_delta" | "signature_delta" => "thinking",
+        _ => "text",
+    };
+    Block {
+        index,
+        start: json!({ "type": kind }),
+        deltas: Vec::new(),
+        is_open: true,
+    }
+}
+
+/// Adds the texts of a block's start (a delta of null) or of a delta, in the order of arrival (D10).
+fn texts(choice: &mut Choice, start: &Value, delta: &Value) {
+    match (delta["type"].as_str(), text(start, "type")) {
+        (None, "text") => {
+            choice.content += text(start, "text");
+            for citation in entries(&start["citations"]) {
+                choice.list("annotations", citation.clone());
+            }
+        }
+        (None, "thinking") => choice.reasoning += text(start, "thinking"),
+        (Some("text_delta"), _) => choice.content += text(delta, "text"),
+        (Some("thinking_delta"), _) => choice.reasoning += text(delta, "thinking"),
+        (Some("citations_delta"), _) => choice.list("annotations", delta["citation"].clone()),
+        (Some("input_json_delta" | "signature_delta" | "compaction_delta"), _) => {}
+        (Some(_), "text" | "tool_use") => choice.list("content_parts", delta.clone()),
+        _ => {}
+    }
+}
+
+fn finish_block(choice: &mut Choice, block: &Block) {
+    let Block { start, deltas, .. } = block;
+    let json: String = deltas
+        .iter()
+        .map(|delta| text(delta, "partial_json"))
+        .collect();
+    match text(start, "type") {
+        "text" => {}
+        "tool_use" => {
+            // A07: the start's input counts if no fragment came.
+            let initial = arguments(&start["input"]);
+            choice.calls.push(Call {
+                id: start["id"].as_str().map(str::to_owned),
+                name: text(start, "name").to_owned(),
+                custom: false,
+                arguments: if json.is_empty() { initial } else { json },
+            });
+        }
+        "thinking" | "redacted_thinking" => {
+            let mut object = start.clone();
+            let more: String = deltas.iter().map(|delta| text(delta, "thinking")).collect();
+            if !more.is_empty() {
+                object["thinking"] = json!(format!("{}{more}", text(start, "thinking")));
+            }
+            if let Some(delta) = deltas
+                .iter()
+                .rfind(|delta| delta["type"] == "signature_delta")
+            {
+                object["signature"] = delta["signature"].clone();
+            }
+            if !text(&object, "signature").is_empty() || !text(&object, "data").is_empty() {
+                choice.list("reasoning_details", object);
+            }
+        }
+        _ => {
+            let mut object = start.clone();
+            if !json.is_empty() {
+                object["input"] = serde_json::from_str(&json).unwrap_or_else(|_| json!(json));
+            }
+            for delta in deltas
+                .iter()
+                .filter(|delta| delta["type"] == "compaction_delta")
+            {
+                for (key, value) in delta
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .filter(|(k, _)| *k != "type")
+                {
+                    object[key] = match value.as_str() {
+                        Some(more) => json!(format!("{}{more}", text(&object, key))),
+                        None => value.clone(),
+                    };
+                }
+            }
+            choice.list("content_parts", object);
+        }
+    }
+}

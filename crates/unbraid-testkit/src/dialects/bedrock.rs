@@ -1,0 +1,313 @@
+//! Bedrock: the events of Converse, its body, and the chunks of `invoke` after decoding.
+
+use serde_json::{Value, json};
+
+use super::{
+    Answer, Call, Choice, Stream, WireValue, anthropic, arguments, entries, is_error, merge,
+    reason, text,
+};
+
+pub(super) fn read(stream: &Stream) -> Answer {
+    let chunks: Vec<WireValue> = stream.values.iter().filter_map(decoded).collect();
+    let is_anthropic = chunks
+        .iter()
+        .any(|chunk| super::identify(chunk) == Some("anthropic"));
+    if is_anthropic {
+        return anthropic::read_values(&chunks);
+    }
+    let converse: Vec<(String, Value)> = stream
+        .values
+        .iter()
+        .filter(|wire| wire.name != "chunk")
+        .flat_map(named)
+        .chain(chunks.iter().flat_map(named))
+        .collect();
+    let keys = [
+        "choices",
+        "generation",
+        "outputText",
+        "completion",
+        "outputs",
+        "is_finished",
+    ];
+    let is_model = |chunk: &WireValue| keys.iter().any(|key| chunk.value.get(key).is_some());
+    let mut answer = if chunks.iter().any(is_model) {
+        models(&chunks)
+    } else {
+        read_converse(&converse, &stream.values)
+    };
+    answer.error = stream.values.iter().any(is_error);
+    for chunk in &chunks {
+        if answer.usage.is_null() {
+            merge(
+                &mut answer.usage,
+                &chunk.value["amazon-bedrock-invocationMetrics"],
+            );
+        }
+    }
+    answer
+}
+
+/// The model's own value in a chunk.
+fn decoded(wire: &WireValue) -> Option<WireValue> {
+    let bytes = wire.value["bytes"]
+        .as_str()
+        .or_else(|| wire.value["chunk"]["bytes"].as_str())?;
+    let value = serde_json::from_slice(&base64(bytes)).ok()?;
+    Some(WireValue {
+        name: String::new(),
+        value,
+    })
+}
+
+/// Decodes base64, six bits at a time.
+fn base64(text: &str) -> Vec<u8> {
+    const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = text.chars().filter_map(|digit| ALPHABET.find(digit));
+    let bits: Vec<usize> = digits
+        .flat_map(|digit| (0..6).rev().map(move |bit| digit >> bit & 1))
+        .collect();
+    let bytes = bits.chunks_exact(8);
+    bytes
+        .map(|bits| bits.iter().fold(0_u8, |byte, bit| byte << 1 | *bit as u8))
+        .collect()
+}
+
+/// An event by its name, or each key of a line (B16).
+fn named(wire: &WireValue) -> Vec<(String, Value)> {
+    if !wire.name.is_empty() && wire.name != "chunk" {
+        return vec![(wire.name.clone(), wire.value.clone())];
+    }
+    let fields = wire.value.as_object().into_iter().flatten();
+    fields
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// A part of the message, with the index of its block.
+struct Block {
+    index: i64,
+    start: Value,
+    deltas: Vec<Value>,
+    is_open: bool,
+}
+
+fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
+    let mut answer = Answer::default();
+    let mut choice = Choice::default();
+    if let Some(body) = values
+        .iter()
+        .map(|wire| &wire.value)
+        .find(|value| value.get("stopReason").is_some() && value.get("output").is_some())
+    {
+        return read_body(body);
+    }
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut started = false;
+    for (name, payload) in events {
+        let index = payload["contentBlockIndex"].as_i64().unwrap_or_default();
+        match name.as_str() {
+            "messageStart" => started = true,
+            "contentBlockStart" => {
+                started = true;
+                blocks.push(Block {
+                    index,
+                    start: payload["start"].clone(),
+                    deltas: Vec::new(),
+                    is_open: true,
+                });
+            }
+            "contentBlockDelta" => {
+                started = true;
+                let delta = &payload["delta"];
+                choice.content += text(delta, "text");
+                choice.reasoning += text(&delta["reasoningContent"], "text");
+                if !delta["citation"].is_null() {
+                    choice.list("annotations", delta["citation"].clone());
+                }
+                let at = blocks
+                    .iter()
+                    .rposition(|block| block.index == index && block.is_open);
+                let at = at.unwrap_or_else(|| {
+                    blocks.push(Block {
+                        index,
+                        start: json!({}),
+                        deltas: Vec::new(),
+                        is_open: true,
+                    });
+                    blocks.len() - 1
+                });
+                blocks[at].deltas.push(delta.clone());
+            }
+            "contentBlockStop" => {
+                for block in &mut blocks {
+                    block.is_open &= block.index != index;
+                }
+            }
+            "messageStop" => choice.finish_reason = reason(&payload["stopReason"]),
+            "metadata" => merge(&mut answer.usage, &payload["usage"]),
+            _ => {}
+        }
+    }
+    for block in &blocks {
+        finish_block(&mut choice, block);
+    }
+    choice.fill_calls();
+    if started {
+        answer.choices.insert(0, choice);
+    }
+    answer
+}
+
+fn finish_block(choice: &mut Choice, block: &Block) {
+    let input: String = block
+        .deltas
+        .iter()
+        .map(|delta| text(&delta["toolUse"], "input"))
+        .collect();
+    let tool = &block.start["toolUse"];
+    if tool["type"] == "server_tool_use" {
+        let mut object = tool.clone();
+        object["input"] = serde_json::from_str(&input).unwrap_or_else(|_| json!({}));
+        choice.list("content_parts", json!({ "toolUse": object }));
+    } else if tool.is_object() {
+        choice.calls.push(Call {
+            id: tool["toolUseId"].as_str().map(str::to_owned),
+            name: text(tool, "name").to_owned(),
+            custom: false,
+            arguments: input,
+        });
+    } else if block.start["toolResult"].is_object() {
+        let mut object = block.start["toolResult"].clone();
+        let content = block
+            .deltas
+            .iter()
+            .flat_map(|delta| entries(&delta["toolResult"]));
+        let content: Vec<Value> = content.cloned().collect();
+        if !content.is_empty() {
+            object["content"] = json!(content);
+        }
+        choice.list("content_parts", json!({ "toolResult": object }));
+    }
+    let of = |key: &str| -> String {
+        block
+            .deltas
+            .iter()
+            .map(|delta| text(&delta["reasoningContent"], key))
+            .collect()
+    };
+    if !of("signature").is_empty() {
+        let mut reasoning = json!({ "signature": of("signature") });
+        if block
+            .deltas
+            .iter()
+            .any(|delta| delta["reasoningContent"]["text"].is_string())
+        {
+            reasoning["text"] = json!(of("text"));
+        }
+        choice.list(
+            "reasoning_details",
+            json!({ "reasoningContent": { "reasoningText": reasoning } }),
+        );
+    }
+    for delta in &block.deltas {
+        for key in ["redactedContent", "data"] {
+            let value = &delta["reasoningContent"][key];
+            if !value.is_null() {
+                choice.list(
+                    "reasoning_details",
+                    json!({ "reasoningContent": { key: value } }),
+                );
+            }
+        }
+    }
+}
+
+fn read_body(body: &Value) -> Answer {
+    let mut answer = Answer::default();
+    let mut choice = Choice::default();
+    for part in entries(&body["output"]["message"]["content"]) {
+        choice.content += text(part, "text");
+        let tool = &part["toolUse"];
+        let reasoning = &part["reasoningContent"];
+        if tool.is_object() && tool["type"] != "server_tool_use" {
+            choice.calls.push(Call {
+                id: tool["toolUseId"].as_str().map(str::to_owned),
+                name: text(tool, "name").to_owned(),
+                custom: false,
+                arguments: arguments(&tool["input"]),
+            });
+        } else if reasoning.is_object() {
+            choice.reasoning += text(&reasoning["reasoningText"], "text");
+            if !reasoning["reasoningText"].is_object()
+                || reasoning["reasoningText"]["signature"].is_string()
+            {
+                choice.list("reasoning_details", part.clone());
+            }
+        } else if part["citationsContent"].is_object() {
+            for content in entries(&part["citationsContent"]["content"]) {
+                choice.content += text(content, "text");
+            }
+            for citation in entries(&part["citationsContent"]["citations"]) {
+                choice.list("annotations", citation.clone());
+            }
+        } else if part["text"].is_null() {
+            choice.list("content_parts", part.clone());
+        }
+    }
+    choice.finish_reason = reason(&body["stopReason"]);
+    choice.fill_calls();
+    merge(&mut answer.usage, &body["usage"]);
+    answer.choices.insert(0, choice);
+    answer
+}
+
+/// The formats of single models (B10, B13, B14).
+fn models(chunks: &[WireValue]) -> Answer {
+    let mut answer = Answer::default();
+    for WireValue { value, .. } in chunks {
+        for entry in entries(&value["choices"]) {
+            let index = entry["index"].as_u64().unwrap_or_default() as u32;
+            let choice = answer.choices.entry(index).or_default();
+            choice.content += text(&entry["delta"], "content");
+            choice.finish_reason = choice
+                .finish_reason
+                .take()
+                .or_else(|| reason(&entry["finish_reason"]));
+        }
+        if let Some(entry) = ["generation", "outputText", "completion"]
+            .iter()
+            .find(|key| value.get(**key).is_some())
+        {
+            let choice = answer.choices.entry(0).or_default();
+            choice.content += text(value, entry);
+            let why = reason(&value["stop_reason"]).or_else(|| reason(&value["completionReason"]));
+            choice.finish_reason = choice.finish_reason.take().or(why);
+        }
+        for (index, entry) in (0..).zip(entries(&value["outputs"])) {
+            let choice = answer.choices.entry(index).or_default();
+            choice.content += text(entry, "text");
+            choice.finish_reason = choice
+                .finish_reason
+                .take()
+                .or_else(|| reason(&entry["stop_reason"]));
+        }
+        if value.get("is_finished").is_some() {
+            let index = value["index"].as_u64().map(|index| index as u32);
+            let is_end_of_all = value["is_finished"] == true && index.is_none();
+            if !is_end_of_all {
+                let choice = answer.choices.entry(index.unwrap_or_default()).or_default();
+                choice.content += text(value, "text");
+            }
+            for (known, choice) in &mut answer.choices {
+                if index.is_none_or(|index| index == *known) {
+                    choice.finish_reason = choice
+                        .finish_reason
+                        .take()
+                        .or_else(|| reason(&value["finish_reason"]));
+                }
+            }
+        }
+    }
+    answer
+}

@@ -1,0 +1,101 @@
+//! Cohere: each event adds to one lane or call.
+
+use serde_json::Value;
+
+use super::{Answer, Call, Choice, Stream, arguments, entries, is_error, merge, reason, text};
+
+pub(super) fn read(stream: &Stream) -> Answer {
+    let mut answer = Answer::default();
+    let mut choice = Choice::default();
+    let mut indexes: Vec<i64> = Vec::new();
+    let mut started = false;
+    for wire in &stream.values {
+        let value = &wire.value;
+        let is_message = value["message"].is_string() && !value["type"].is_string();
+        if is_error(wire) || is_message {
+            answer.error = true;
+            break;
+        }
+        let kind = value["type"].as_str().unwrap_or(&wire.name);
+        let message = &value["delta"]["message"];
+        started = true;
+        match kind {
+            "message-start" => read_message(&mut choice, message),
+            "content-start" | "content-delta" => contents(&mut choice, &message["content"]),
+            "tool-plan-delta" => choice.reasoning += text(message, "tool_plan"),
+            "tool-call-start" => {
+                for entry in entries(&message["tool_calls"]) {
+                    indexes.push(value["index"].as_i64().unwrap_or_default());
+                    choice.calls.push(call(entry));
+                }
+            }
+            "tool-call-delta" => {
+                let index = value["index"].as_i64().unwrap_or_default();
+                let at = indexes.iter().rposition(|known| *known == index);
+                for entry in entries(&message["tool_calls"]) {
+                    if let Some(call) = at.and_then(|at| choice.calls.get_mut(at)) {
+                        call.arguments += text(&entry["function"], "arguments");
+                    }
+                }
+            }
+            "citation-start" => {
+                for citation in entries(&message["citations"]) {
+                    choice.list("annotations", citation.clone());
+                }
+            }
+            "message-end" => {
+                end(&mut answer, &mut choice, &value["delta"]);
+                break;
+            }
+            "" => {
+                read_message(&mut choice, &value["message"]);
+                end(&mut answer, &mut choice, value);
+                break;
+            }
+            _ => {}
+        }
+    }
+    if started {
+        answer.choices.insert(0, choice);
+    }
+    answer
+}
+
+fn read_message(choice: &mut Choice, message: &Value) {
+    choice.reasoning += text(message, "tool_plan");
+    contents(choice, &message["content"]);
+    choice
+        .calls
+        .extend(entries(&message["tool_calls"]).into_iter().map(call));
+    for citation in entries(&message["citations"]) {
+        choice.list("annotations", citation.clone());
+    }
+}
+
+fn contents(choice: &mut Choice, content: &Value) {
+    choice.content += content.as_str().unwrap_or_default();
+    for part in entries(content) {
+        choice.reasoning += text(part, "thinking");
+        choice.content += text(part, "text");
+    }
+}
+
+fn call(entry: &Value) -> Call {
+    Call {
+        id: entry["id"].as_str().map(str::to_owned),
+        name: text(&entry["function"], "name").to_owned(),
+        custom: false,
+        arguments: arguments(&entry["function"]["arguments"]),
+    }
+}
+
+fn end(answer: &mut Answer, choice: &mut Choice, value: &Value) {
+    choice.finish_reason = reason(&value["finish_reason"]);
+    merge(&mut answer.usage, &value["usage"]);
+    choice.fill_calls();
+    if super::is_set(&value["error"]) {
+        choice.end = "server_error"; // H06
+    } else if choice.finish_reason.is_none() {
+        choice.end = "done_without_finish";
+    }
+}

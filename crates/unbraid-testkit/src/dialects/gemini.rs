@@ -1,0 +1,205 @@
+//! Gemini: the parts of each candidate, and its last reason.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Call, Choice, Stream, arguments, entries, is_error, merge, reason, text};
+
+pub(super) fn read(stream: &Stream) -> Answer {
+    let mut answer = Answer::default();
+    let mut parts: BTreeMap<u32, Vec<Value>> = BTreeMap::new();
+    let mut sources: BTreeMap<(u32, &str), Value> = BTreeMap::new();
+    let mut continues: BTreeMap<u32, bool> = BTreeMap::new();
+    for wire in &stream.values {
+        let value = &wire.value;
+        if is_error(wire) {
+            answer.error = true;
+            break;
+        }
+        let is_body = |value: &Value| {
+            ["candidates", "promptFeedback", "usageMetadata"]
+                .iter()
+                .any(|key| value.get(key).is_some())
+        };
+        let body = if is_body(value) {
+            value
+        } else {
+            &value["response"]
+        };
+        let candidates = entries(&body["candidates"]);
+        let have_index = candidates
+            .iter()
+            .any(|candidate| candidate.get("index").is_some());
+        for (position, candidate) in (0..).zip(&candidates) {
+            // G05
+            let default = if have_index { 0 } else { position };
+            let index = candidate["index"]
+                .as_u64()
+                .map_or(default, |index| index as u32);
+            let choice = answer.choices.entry(index).or_default();
+            let own = entries(&candidate["content"]["parts"]);
+            let has_content = own.iter().any(|part| part["text"] != "");
+            *continues.entry(index).or_default() |= choice.finish_reason.is_some() && has_content;
+            parts
+                .entry(index)
+                .or_default()
+                .extend(own.into_iter().cloned());
+            let new = reason(&candidate["finishReason"]);
+            let new = new.filter(|reason| reason != "FINISH_REASON_UNSPECIFIED");
+            choice.finish_reason = new.or_else(|| choice.finish_reason.take());
+            for key in ["citationMetadata", "groundingMetadata"] {
+                if candidate[key]
+                    .as_object()
+                    .is_some_and(|fields| !fields.is_empty())
+                {
+                    sources.insert((index, key), candidate[key].clone());
+                }
+            }
+        }
+        merge(&mut answer.usage, &body["usageMetadata"]);
+        if candidates.is_empty() && body["promptFeedback"]["blockReason"].is_string() {
+            answer.error = true; // G10
+            break;
+        }
+    }
+    for (index, choice) in &mut answer.choices {
+        for part in parts.get(index).into_iter().flatten() {
+            read_part(choice, part);
+        }
+        streamed_calls(choice, parts.get(index).map_or(&[], Vec::as_slice));
+        if answer.error && continues[index] {
+            choice.finish_reason = None;
+        }
+        for key in ["citationMetadata", "groundingMetadata"] {
+            if let Some(source) = sources.remove(&(*index, key)) {
+                choice.list("annotations", source);
+            }
+        }
+    }
+    answer
+}
+
+fn read_part(choice: &mut Choice, part: &Value) {
+    if part["functionCall"].is_object() {
+        return;
+    }
+    let signature = !part["thoughtSignature"].is_null();
+    let data = [&part["inlineData"], &part["fileData"]]
+        .into_iter()
+        .find(|data| data.is_object());
+    if let Some(text) = part["text"].as_str() {
+        let is_thought = part["thought"] == true;
+        let lane = if is_thought {
+            &mut choice.reasoning
+        } else {
+            &mut choice.content
+        };
+        lane.push_str(text);
+    } else if let Some(data) = data {
+        let is_image = text(data, "mimeType").starts_with("image/");
+        return choice.list(
+            if is_image { "images" } else { "content_parts" },
+            part.clone(),
+        );
+    } else if !signature {
+        return choice.list("content_parts", part.clone());
+    }
+    if signature {
+        choice.list("reasoning_details", part.clone());
+    }
+}
+
+/// The calls: whole ones, and those whose arguments arrive by path (G09).
+fn streamed_calls(choice: &mut Choice, parts: &[Value]) {
+    let mut open: Option<Value> = None;
+    for call in parts
+        .iter()
+        .map(|part| &part["functionCall"])
+        .filter(|call| call.is_object())
+    {
+        let continues = call["willContinue"] == true;
+        let pieces = entries(&call["partialArgs"]);
+        if !text(call, "name").is_empty() || !call["args"].is_null() {
+            finish(choice, open.take());
+            let is_whole = !continues && pieces.is_empty();
+            let whole = arguments(&call["args"]);
+            choice.calls.push(Call {
+                id: call["id"].as_str().map(str::to_owned),
+                name: text(call, "name").to_owned(),
+                custom: false,
+                arguments: match whole.as_str() {
+                    _ if !is_whole => String::new(),
+                    "" => "{}".to_owned(),
+                    whole => whole.to_owned(),
+                },
+            });
+            if is_whole {
+                continue;
+            }
+            open = Some(Value::Object(Map::new()));
+        }
+        for piece in pieces {
+            if let Some(root) = &mut open {
+                set(root, piece);
+            }
+        }
+        if !continues {
+            finish(choice, open.take());
+        }
+    }
+    finish(choice, open.clone());
+    // D14: without a reason the call was cut.
+    if let (Some(_), None, Some(call)) = (open, &choice.finish_reason, choice.calls.last_mut()) {
+        call.arguments.pop();
+    }
+}
+
+fn finish(choice: &mut Choice, value: Option<Value>) {
+    if let (Some(value), Some(call)) = (value, choice.calls.last_mut()) {
+        call.arguments = value.to_string();
+    }
+}
+
+/// Sets the value of a simple path, or continues its string.
+fn set(root: &mut Value, piece: &Value) {
+    let path = text(piece, "jsonPath")
+        .trim_start_matches('$')
+        .replace('[', ".")
+        .replace([']', '\''], "");
+    let mut target = root;
+    for step in path.split('.').filter(|step| !step.is_empty()) {
+        target = match step.parse::<usize>() {
+            Ok(at) => {
+                if !target.is_array() {
+                    *target = json!([]);
+                }
+                let items = target.as_array_mut().expect("just made");
+                while items.len() <= at {
+                    items.push(Value::Null);
+                }
+                &mut items[at]
+            }
+            Err(_) => {
+                if !target.is_object() {
+                    *target = json!({});
+                }
+                &mut target[step]
+            }
+        };
+    }
+    let number = &piece["numberValue"];
+    let boolean = &piece["boolValue"];
+    *target = if let Some(more) = piece["stringValue"].as_str() {
+        // Recordings never set a string twice, so a second value continues the first.
+        json!(format!("{}{more}", target.as_str().unwrap_or_default()))
+    } else if !number.is_null() {
+        number.clone()
+    } else if !boolean.is_null() {
+        boolean.clone()
+    } else if piece.get("nullValue").is_some() {
+        Value::Null
+    } else {
+        json!(target.as_str().unwrap_or_default())
+    };
+}

@@ -1,0 +1,65 @@
+//! Ollama: one object a line.
+
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Call, Choice, Stream, arguments, entries, is_error, reason, text};
+
+pub(super) fn read(stream: &Stream) -> Answer {
+    let mut answer = Answer::default();
+    let mut choice = Choice::default();
+    let mut started = false;
+    for wire in &stream.values {
+        let value = &wire.value;
+        if is_error(wire) {
+            answer.error = true;
+            break;
+        }
+        started = true;
+        let message = &value["message"];
+        choice.content += text(message, "content");
+        choice.content += text(value, "response");
+        choice.reasoning += text(message, "thinking");
+        choice.reasoning += text(value, "thinking");
+        for entry in [message, value]
+            .into_iter()
+            .flat_map(|from| entries(&from["tool_calls"]))
+        {
+            let function = &entry["function"];
+            let whole = arguments(&function["arguments"]);
+            choice.calls.push(Call {
+                id: entry["id"].as_str().map(str::to_owned),
+                name: text(function, "name").to_owned(),
+                custom: false,
+                arguments: if whole.is_empty() {
+                    "{}".to_owned()
+                } else {
+                    whole
+                },
+            });
+        }
+        for image in message["images"].as_array().into_iter().flatten() {
+            choice.list("images", image.clone());
+        }
+        if value["done"] == true {
+            choice.finish_reason = reason(&value["done_reason"]);
+            let fields = value.as_object().into_iter().flatten();
+            let counts = fields.filter(|(key, value)| {
+                (key.ends_with("_count") || key.ends_with("_duration")) && !value.is_null()
+            });
+            let counts: Map<String, Value> = counts.map(|(k, v)| (k.clone(), v.clone())).collect();
+            answer.usage = if counts.is_empty() {
+                Value::Null
+            } else {
+                json!(counts)
+            };
+            if choice.finish_reason.is_none() {
+                choice.end = "done_without_finish";
+            }
+            break;
+        }
+    }
+    if started {
+        answer.choices.insert(0, choice);
+    }
+    answer
+}

@@ -1,0 +1,413 @@
+//! Responses: the texts of each item from its fragments, or from the first complete value if there are none.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Call, Choice, Stream, entries, is_set, merge, reason, text};
+
+/// One text in order of appearance: of an item and a part, in a lane.
+type TextKey = (usize, &'static str, i64);
+
+#[derive(Default)]
+struct Reader {
+    /// The items: their index, or their id.
+    items: Vec<Item>,
+    /// The pieces of text in order of arrival.
+    pieces: Vec<(TextKey, String)>,
+    choice: Choice,
+    phases: bool,
+}
+
+#[derive(Default)]
+struct Item {
+    index: Option<i64>,
+    id: String,
+    call: Option<usize>,
+    reasoning: Option<&'static str>,
+    is_done: bool,
+    annotated: bool,
+    described: bool,
+    lane: &'static str,
+}
+
+pub(super) fn read(stream: &Stream) -> Answer {
+    let mut answer = Answer::default();
+    let mut reader = Reader::default();
+    let mut last = None;
+    for wire in &stream.values {
+        let value = &wire.value;
+        let kind = value["type"].as_str().unwrap_or(&wire.name);
+        if matches!(kind, "error" | "response.error")
+            || (!kind.starts_with("response.")
+                && value["object"] != "response"
+                && super::is_error(wire))
+        {
+            answer.error = true;
+            break;
+        }
+        if value["object"] == "response" {
+            last = Some(("completed", value));
+            break;
+        }
+        match kind.trim_start_matches("response.") {
+            kind @ ("completed" | "incomplete" | "failed" | "cancelled") => {
+                let body = if value["response"].is_object() {
+                    &value["response"]
+                } else {
+                    value
+                };
+                last = Some((kind, body));
+                break;
+            }
+            kind => reader.event(kind, value),
+        }
+    }
+    let streamed = reader.lanes();
+    if let Some((kind, body)) = last {
+        reader.final_output(&streamed, body);
+        merge(&mut answer.usage, &body["usage"]);
+        let status = body["status"].as_str().unwrap_or(kind);
+        if status == "failed" || is_set(&body["error"]) {
+            answer.error = true;
+        } else {
+            let why = reason(&body["incomplete_details"]["reason"]);
+            reader.choice.finish_reason = why.or_else(|| Some(status.to_owned()));
+        }
+    }
+    reader.join();
+    let mut choice = reader.choice;
+    choice.fill_calls();
+    if !stream.values.is_empty() {
+        answer.choices.insert(0, choice);
+    }
+    // A stream that holds nothing but an error has no choice.
+    let only_error =
+        answer.error && last.is_none() && reader.items.is_empty() && stream.values.len() < 2;
+    if only_error {
+        answer.choices.clear();
+    }
+    answer
+}
+
+impl Reader {
+    fn item(&mut self, value: &Value, id: &str, lane: &'static str) -> usize {
+        let index = value["output_index"].as_i64();
+        let found = match index {
+            Some(_) => self.items.iter().rposition(|item| item.index == index),
+            None if !id.is_empty() => self.items.iter().rposition(|item| item.id == id),
+            None => None,
+        };
+        let open = |item: &Item| {
+            !item.is_done && item.lane == lane && (index.is_none() || item.index.is_none())
+        };
+        let found = found.or_else(|| self.items.iter().rposition(open));
+        let at = found.unwrap_or_else(|| {
+            self.items.push(Item {
+                lane,
+                ..Item::default()
+            });
+            self.items.len() - 1
+        });
+        let item = &mut self.items[at];
+        item.index = item.index.or(index);
+        if item.id.is_empty() {
+            id.clone_into(&mut item.id);
+        }
+        at
+    }
+
+    fn part(value: &Value) -> i64 {
+        let number = value["content_index"].as_i64();
+        number
+            .or_else(|| value["summary_index"].as_i64())
+            .unwrap_or_default()
+    }
+
+    fn event(&mut self, kind: &str, value: &Value) {
+        let id = text(value, "item_id").to_owned();
+        let part = Self::part(value);
+        match kind {
+            "output_text.delta" => self.delta(value, &id, "content", part),
+            "refusal.delta" => self.delta(value, &id, "refusal", part),
+            "reasoning_text.delta" => {
+                self.reasoning(value, &id, "text", part, text(value, "delta"), false)
+            }
+            "reasoning_summary_text.delta" => {
+                self.reasoning(value, &id, "summary", part, text(value, "delta"), false);
+            }
+            "output_text.done" => self.whole(value, &id, "content", part, text(value, "text")),
+            "refusal.done" => self.whole(value, &id, "refusal", part, text(value, "refusal")),
+            "reasoning_text.done" => {
+                self.reasoning(value, &id, "text", part, text(value, "text"), true)
+            }
+            "reasoning_summary_text.done" => {
+                self.reasoning(value, &id, "summary", part, text(value, "text"), true);
+            }
+            "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
+                let at = self.item(value, &id, "call");
+                let call = self.call(at);
+                self.choice.calls[call].arguments += text(value, "delta");
+            }
+            "function_call_arguments.done" | "custom_tool_call_input.done" => {
+                let at = self.item(value, &id, "call");
+                if is_set(&value["call_id"]) || is_set(&value["name"]) {
+                    self.header(at, value, kind.starts_with("custom"));
+                }
+                self.whole_call(at, value);
+            }
+            "output_text.annotation.added" | "output_text_annotation.added" => {
+                let at = self.item(value, &id, "message");
+                self.items[at].annotated = true;
+                self.choice.list("annotations", value["annotation"].clone());
+            }
+            "output_item.added" | "output_item.done" if value["item"].is_object() => {
+                self.item_event(value, &value["item"], kind == "output_item.done");
+            }
+            "created" | "queued" | "in_progress" | "output_item.added" | "output_item.done" => {}
+            _ if kind.contains("part.") || kind.contains("audio") || kind.contains("_call") => {}
+            _ if kind.starts_with("mcp_list_tools") || kind.starts_with("compaction") => {}
+            // D16
+            _ => self.choice.list("content_parts", value.clone()),
+        }
+    }
+
+    fn delta(&mut self, value: &Value, id: &str, lane: &'static str, part: i64) {
+        let at = self.item(value, id, "message");
+        self.pieces
+            .push(((at, lane, part), text(value, "delta").to_owned()));
+    }
+
+    /// D13: a complete value adds what its fragments lack.
+    fn whole(&mut self, value: &Value, id: &str, lane: &'static str, part: i64, whole: &str) {
+        let at = self.item(value, id, "message");
+        self.complete((at, lane, part), whole);
+    }
+
+    fn complete(&mut self, key: TextKey, whole: &str) {
+        let own = self.pieces.iter().filter(|(known, _)| *known == key);
+        let so_far: String = own.map(|(_, piece)| piece.as_str()).collect();
+        if let Some(rest) = whole.strip_prefix(&so_far) {
+            self.pieces.push((key, rest.to_owned()));
+        }
+    }
+
+    fn reasoning(
+        &mut self,
+        value: &Value,
+        id: &str,
+        kind: &'static str,
+        part: i64,
+        piece: &str,
+        whole: bool,
+    ) {
+        let at = self.item(value, id, "reasoning");
+        self.reasoning_at(at, kind, part, piece, whole);
+    }
+
+    fn reasoning_at(&mut self, at: usize, kind: &'static str, part: i64, piece: &str, whole: bool) {
+        if piece.is_empty() || *self.items[at].reasoning.get_or_insert(kind) != kind {
+            return; // P13
+        }
+        let key = (at, "reasoning", part);
+        if whole {
+            self.complete(key, piece);
+        } else {
+            self.pieces.push((key, piece.to_owned()));
+        }
+    }
+
+    fn call(&mut self, at: usize) -> usize {
+        if let Some(call) = self.items[at].call {
+            return call;
+        }
+        self.choice.calls.push(Call::default());
+        *self.items[at].call.insert(self.choice.calls.len() - 1)
+    }
+
+    fn header(&mut self, at: usize, item: &Value, custom: bool) {
+        let call = self.call(at);
+        let call = &mut self.choice.calls[call];
+        if call.name.is_empty() && call.id.is_none() {
+            call.id = item["call_id"].as_str().map(str::to_owned);
+            call.name = text(item, "name").to_owned();
+            call.custom = custom;
+        }
+    }
+
+    fn whole_call(&mut self, at: usize, item: &Value) {
+        let call = self.call(at);
+        let call = &mut self.choice.calls[call];
+        let whole = [text(item, "arguments"), text(item, "input")].concat();
+        if whole.starts_with(&call.arguments) {
+            call.arguments = whole;
+        }
+    }
+
+    fn item_event(&mut self, event: &Value, item: &Value, done: bool) {
+        let id = text(item, "id").to_owned();
+        match text(item, "type") {
+            "message" => {
+                let at = self.item(event, &id, "message");
+                self.phase(at, item);
+                let annotated = self.items[at].annotated || self.items[at].is_done;
+                for (part, content) in (0..).zip(entries(&item["content"])).filter(|_| done) {
+                    let (lane, key) = lane_of(content);
+                    self.complete((at, lane, part), text(content, key));
+                    for annotation in entries(&content["annotations"])
+                        .into_iter()
+                        .filter(|_| !annotated)
+                    {
+                        self.choice.list("annotations", annotation.clone());
+                    }
+                }
+                self.items[at].is_done |= done;
+            }
+            "reasoning" => {
+                let at = self.item(event, &id, "reasoning");
+                if done {
+                    self.whole_reasoning(at, item);
+                    if !self.items[at].is_done {
+                        self.details(item);
+                    }
+                    self.items[at].is_done = true;
+                }
+            }
+            kind @ ("function_call" | "custom_tool_call") => {
+                let at = self.item(event, &id, "call");
+                self.header(at, item, kind == "custom_tool_call");
+                self.whole_call(at, item);
+                self.items[at].is_done |= done;
+            }
+            kind => {
+                let at = self.item(event, &id, "other");
+                if done && !self.items[at].is_done {
+                    self.items[at].is_done = true;
+                    self.choice.list(list_of(kind), item.clone());
+                }
+            }
+        }
+    }
+
+    fn phase(&mut self, at: usize, item: &Value) {
+        if !self.items[at].described && is_set(&item["phase"]) {
+            self.phases = true;
+            let part = json!({ "type": "message", "id": item["id"], "phase": item["phase"] });
+            self.choice.list("content_parts", part);
+        }
+        self.items[at].described = true;
+    }
+
+    fn whole_reasoning(&mut self, at: usize, item: &Value) {
+        for (kind, key) in [("summary", "summary"), ("text", "content")] {
+            for (part, entry) in (0..).zip(entries(&item[key])) {
+                self.reasoning_at(at, kind, part, text(entry, "text"), true);
+            }
+        }
+    }
+
+    fn details(&mut self, item: &Value) {
+        let both = is_set(&item["summary"]) && is_set(&item["content"]);
+        if is_set(&item["encrypted_content"]) || both {
+            self.choice.list("reasoning_details", item.clone());
+        }
+    }
+
+    /// Which lanes and lists the stream itself filled.
+    fn lanes(&self) -> BTreeMap<&'static str, bool> {
+        let mut lanes = BTreeMap::new();
+        for ((_, lane, _), piece) in &self.pieces {
+            *lanes.entry(*lane).or_insert(false) |= !piece.is_empty();
+        }
+        for (list, entries) in &self.choice.lists {
+            lanes.insert(*list, !entries.is_empty());
+        }
+        lanes.insert("calls", !self.choice.calls.is_empty());
+        lanes
+    }
+
+    /// P10: only what is missing entirely.
+    fn final_output(&mut self, streamed: &BTreeMap<&'static str, bool>, body: &Value) {
+        let missing = |lane: &str| !streamed.get(lane).copied().unwrap_or(false);
+        for item in entries(&body["output"]) {
+            self.items.push(Item::default());
+            let at = self.items.len() - 1;
+            match text(item, "type") {
+                "message" => {
+                    for (part, content) in (0..).zip(entries(&item["content"])) {
+                        let (lane, key) = lane_of(content);
+                        if missing(lane) {
+                            self.complete((at, lane, part), text(content, key));
+                        }
+                        if missing("annotations") {
+                            for annotation in entries(&content["annotations"]) {
+                                self.choice.list("annotations", annotation.clone());
+                            }
+                        }
+                    }
+                    if missing("content_parts") {
+                        self.phase(at, item);
+                    }
+                }
+                "reasoning" => {
+                    if missing("reasoning") {
+                        self.whole_reasoning(at, item);
+                    }
+                    if missing("reasoning_details") {
+                        self.details(item);
+                    }
+                }
+                kind @ ("function_call" | "custom_tool_call") => {
+                    let id = item["call_id"].as_str();
+                    let known = self
+                        .choice
+                        .calls
+                        .iter_mut()
+                        .find(|call| id.is_some() && call.id.as_deref() == id);
+                    match known {
+                        Some(call) if call.arguments.is_empty() => {
+                            call.arguments =
+                                [text(item, "arguments"), text(item, "input")].concat();
+                        }
+                        Some(_) => {}
+                        None => {
+                            self.header(at, item, kind == "custom_tool_call");
+                            self.whole_call(at, item);
+                        }
+                    }
+                }
+                kind => {
+                    if missing(list_of(kind)) {
+                        self.choice.list(list_of(kind), item.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    fn join(&mut self) {
+        for ((_, lane, _), piece) in &self.pieces {
+            match *lane {
+                "content" => self.choice.content += piece,
+                "refusal" => self.choice.refusal += piece,
+                _ => self.choice.reasoning += piece,
+            }
+        }
+    }
+}
+
+fn lane_of(content: &Value) -> (&'static str, &'static str) {
+    if content["type"] == "refusal" {
+        ("refusal", "refusal")
+    } else {
+        ("content", "text")
+    }
+}
+
+fn list_of(kind: &str) -> &'static str {
+    if kind == "image_generation_call" {
+        "images"
+    } else {
+        "content_parts"
+    }
+}

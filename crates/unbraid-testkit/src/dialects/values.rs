@@ -1,0 +1,176 @@
+//! Splits a whole stream into values, however they are framed.
+
+use serde_json::{Deserializer, Value, json};
+
+use super::messages::{self, Message};
+use crate::reference::lenient;
+
+/// One value of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WireValue {
+    /// The name of its event; empty if it has none.
+    pub name: String,
+    /// The value.
+    pub value: Value,
+}
+
+/// A whole stream.
+#[derive(Debug, Default)]
+pub struct Stream {
+    /// The values before the end mark.
+    pub values: Vec<WireValue>,
+    /// Whether `[DONE]` ended it.
+    pub done: bool,
+    /// How many values were not JSON.
+    pub lost: usize,
+    /// Whether it consists of binary messages.
+    pub is_binary: bool,
+    /// Whether a binary message was damaged.
+    pub is_broken: bool,
+}
+
+pub(super) fn read(bytes: &[u8]) -> Stream {
+    if bytes.first() == Some(&0) {
+        return binary(bytes);
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let text = String::from_utf8_lossy(bytes)
+        .replace("\r\n", "\n")
+        .replace('\r', "\n");
+    if text.trim_start().starts_with(['{', '[']) {
+        body(&text)
+    } else {
+        events(&text)
+    }
+}
+
+/// JSON lines, an array, or one object.
+fn body(text: &str) -> Stream {
+    let mut stream = Stream::default();
+    let values: Result<Vec<Value>, _> = Deserializer::from_str(text).into_iter().collect();
+    let values = values.unwrap_or_else(|_| by_line(text, &mut stream));
+    for value in values.into_iter().flat_map(|value| match value {
+        Value::Array(items) => items,
+        value => vec![value],
+    }) {
+        stream.push("", value);
+    }
+    stream
+}
+
+/// The lines that are values. An array that is cut has one of its elements in each line, or none.
+fn by_line(text: &str, stream: &mut Stream) -> Vec<Value> {
+    if text.trim_start().starts_with('[') {
+        return elements(text.trim_start().trim_start_matches('['));
+    }
+    let mut values = Vec::new();
+    let lines: Vec<&str> = text.lines().collect();
+    for (position, line) in lines.iter().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(value) => values.push(value),
+            Err(_) if line.trim().is_empty() => {}
+            // The end of the stream cut the last line (S22).
+            Err(_) if position + 1 == lines.len() && line.starts_with('{') => {}
+            Err(_) => stream.lost += 1,
+        }
+    }
+    values
+}
+
+/// The complete elements of an array without its bracket.
+fn elements(text: &str) -> Vec<Value> {
+    let mut values = Vec::new();
+    let mut rest = text.trim_start_matches([',', ' ', '\n']);
+    loop {
+        let mut reader = Deserializer::from_str(rest).into_iter::<Value>();
+        let Some(Ok(value)) = reader.next() else {
+            return values;
+        };
+        let end = reader.byte_offset();
+        values.push(value);
+        rest = rest[end..].trim_start_matches([',', ' ', '\n']);
+    }
+}
+
+fn events(text: &str) -> Stream {
+    let mut stream = Stream::default();
+    let (mut name, mut data, mut bare) = (String::new(), Vec::new(), String::new());
+    for line in text.lines().chain([""]) {
+        if stream.done {
+            break;
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => data.push(value.to_owned()),
+            "event" => value.clone_into(&mut name),
+            "" if line.is_empty() => {
+                stream.event(&name, &data.join("\n"));
+                name.clear();
+                data.clear();
+            }
+            "id" | "retry" | "" => {}
+            // G16: JSON without a field name.
+            _ if !bare.is_empty() || line.trim_start().starts_with(['{', '[']) => {
+                bare += line;
+                bare += "\n";
+            }
+            _ => {}
+        }
+    }
+    let error = serde_json::from_str(&bare)
+        .ok()
+        .filter(|value: &Value| value.get("error").is_some());
+    if let (Some(value), false) = (error, stream.done) {
+        stream.push("", value);
+    }
+    stream
+}
+
+fn binary(bytes: &[u8]) -> Stream {
+    let mut stream = Stream {
+        is_binary: true,
+        ..Stream::default()
+    };
+    let (messages, is_broken) = messages::split(bytes);
+    stream.is_broken = is_broken;
+    for Message {
+        kind,
+        name,
+        payload,
+    } in messages
+    {
+        if kind == "event" {
+            stream.event(&name, &String::from_utf8_lossy(&payload));
+        } else {
+            let error = json!({ "error": { "type": name } });
+            stream.push("error", error);
+        }
+    }
+    stream
+}
+
+impl Stream {
+    fn event(&mut self, name: &str, data: &str) {
+        match data.trim() {
+            "[DONE]" => self.done = true,
+            "" => {}
+            text => match serde_json::from_str(text)
+                .or_else(|error| lenient::parse(text).ok_or(error))
+            {
+                Ok(Value::Array(items)) => {
+                    items.into_iter().for_each(|item| self.push(name, item));
+                }
+                Ok(value) => self.push(name, value),
+                Err(_) => self.lost += 1,
+            },
+        }
+    }
+
+    fn push(&mut self, name: &str, value: Value) {
+        self.values.push(WireValue {
+            name: name.to_owned(),
+            value,
+        });
+    }
+}
