@@ -15,13 +15,13 @@ use tokio::{
 };
 use unbraid::{Choice, ChoiceError, ChoiceIndex, ChoiceOutcome, Completions, Event};
 
+pub(crate) use self::color::style;
 pub(crate) use self::summary::Summary;
 use self::{
     calls::CallLines,
     cut::{Line, LineCutter, LineKind},
     summary::ChoiceSummary,
 };
-pub(crate) use self::color::style;
 use crate::printable::printable_line;
 
 /// How many lines wait for the writer. The events of further lines stay in the completion, which keeps them in any case.
