@@ -91,7 +91,7 @@ fn print_open(open: &OpenCalls, turns: u32) {
         n => format!("{n} turns"),
     };
     print_error(format_args!(
-        "unbraid: answer: {calls} not run after {turns}: --max-turns allows no more"
+        "unbraid: answer: {calls} left after {turns}: --max-turns allows no more"
     ));
 }
 

@@ -147,7 +147,7 @@ impl Runner {
             && !is_cut(&choice.end);
         let calls = &choice.message.tool_calls;
         let is_runnable = |call: &ToolCall| {
-            let is_declared = self.declared.iter().any(|name| *name == call.name);
+            let is_declared = self.declared.contains(&call.name);
             !is_declared || self.tools.get(&call.name).is_some()
         };
         (is_complete && !calls.is_empty() && calls.iter().all(is_runnable)).then_some(choice)

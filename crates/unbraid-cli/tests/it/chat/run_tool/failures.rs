@@ -155,7 +155,7 @@ fn a_conversation_ends_after_max_turns_with_its_own_code() {
             format!("{requests} turns")
         };
         let message =
-            format!("unbraid: answer: a call not run after {turns}: --max-turns allows no more\n");
+            format!("unbraid: answer: a call left after {turns}: --max-turns allows no more\n");
         assert!(run.stderr.ends_with(&message), "{}", run.stderr);
     }
 }

@@ -25,12 +25,12 @@ fn the_user_agrees_or_declines() {
         ("y\r", "12:00", true),
     ] {
         let server = turns(&[
-            calls(&[("c1", "now", "{\"a\":\"\u{1b}[2J\u{202e}\"}")]),
+            calls(&[("c1", "now", "{\"a\":\"\u{9b}2J\u{202e}\"}")]),
             answer("Done."),
         ]);
         let url = server.base_url();
         let terminal = run(&sandbox, &url, &["--run-tool", &now]);
-        let question = "unbraid: run now {\"a\":\"\\u{1b}[2J\\u{202e}\"}? [y/N]";
+        let question = "unbraid: run now {\"a\":\"\\u{9b}2J\\u{202e}\"}? [y/N]";
         terminal.wait_for(question);
         assert!(fs::metadata(sandbox.path("has-run")).is_err());
         terminal.press(keys);
