@@ -88,10 +88,7 @@ impl Format {
     /// would read the keys that answer a question.
     pub(super) fn for_turns(self) -> Self {
         match self {
-            Self::Live(display) => Self::Live(DisplayArgs {
-                plain: true,
-                ..display
-            }),
+            Self::Live(display) => Self::Live(display.as_lines()),
             format => format,
         }
     }

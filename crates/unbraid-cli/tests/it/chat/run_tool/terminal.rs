@@ -94,7 +94,7 @@ fn the_question_is_asked_on_the_terminal_while_the_input_is_a_pipe() {
 }
 
 #[test]
-fn what_was_typed_before_the_question_is_not_its_answer() {
+fn input_from_before_the_question_is_not_its_answer() {
     let sandbox = Sandbox::new();
     let server = turns(&[
         calls(&[("c1", "now", "{}"), ("c2", "now", "{}")]),
