@@ -15,6 +15,8 @@ pub(crate) enum Status {
     NoStream,
     /// A choice did not finish.
     Unfinished,
+    /// The last answer has calls that were not run, because no further request was allowed.
+    OpenCalls,
 }
 
 /// Why a command could not do its work.
@@ -72,6 +74,7 @@ pub(crate) fn code(result: Result<Status, Failure>) -> ExitCode {
         Ok(Status::Finished) => ExitCode::SUCCESS,
         Ok(Status::Unfinished) => ExitCode::from(UNFINISHED),
         Ok(Status::NoStream) => ExitCode::from(1),
+        Ok(Status::OpenCalls) => ExitCode::from(4),
         // The reader of a pipe has read all it needs, as `head` does. Reading the stream to its end, only to learn the
         // status, could take forever.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {

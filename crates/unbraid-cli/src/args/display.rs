@@ -12,6 +12,12 @@ pub(crate) struct DisplayArgs {
 }
 
 impl DisplayArgs {
+    /// The arguments for lines on a terminal, too.
+    pub(crate) fn as_lines(mut self) -> Self {
+        self.plain = true;
+        self
+    }
+
     /// Whether the command line selects how the completion is shown.
     pub(crate) fn is_explicit(self) -> bool {
         self.plain || self.stay

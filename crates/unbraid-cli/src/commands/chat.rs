@@ -1,6 +1,7 @@
 //! `unbraid chat`: sends a request to a provider, and shows the answers as they stream.
 
 mod answer;
+mod conversation;
 mod error;
 mod format;
 mod model;
@@ -9,6 +10,7 @@ mod question;
 mod recording;
 mod status;
 mod take;
+mod tools;
 mod turn;
 
 use std::path::PathBuf;
@@ -18,8 +20,8 @@ use serde_json::Value;
 use unbraid_http::{ChoiceStrategy, Request};
 
 use self::{
-    format::FormatArgs, provider::ProviderArgs, question::QuestionArgs, recording::RecordFile,
-    turn::Turn,
+    conversation::Recordings, format::FormatArgs, provider::ProviderArgs, question::QuestionArgs,
+    tools::RunToolArgs, turn::Turn,
 };
 use crate::{
     args::StreamArgs,
@@ -33,7 +35,8 @@ Examples:
   unbraid chat -m gpt-4o-mini \"Name a prime number.\" > answer.txt
   unbraid chat --base-url http://localhost:8000/v1 -m llama --take 1 -n 8 < question.txt
   unbraid chat -m gpt-4o-mini -n 2 --record answer.sse --json \"Hello?\" | jq .unbraid.usage
-  unbraid chat --request request.json --events";
+  unbraid chat --request request.json --events
+  unbraid chat -m gpt-4o-mini --tools tools.json --run-tool now=./now.sh --yes \"What time is it?\"";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ChatArgs {
@@ -65,6 +68,8 @@ pub(super) struct ChatArgs {
     )]
     record: Option<PathBuf>,
     #[command(flatten)]
+    run_tool: RunToolArgs,
+    #[command(flatten)]
     format: FormatArgs,
 }
 
@@ -89,8 +94,11 @@ impl From<FanOut> for ChoiceStrategy {
 pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failure> {
     let request = args.question.request()?;
     args.check_take(&request)?;
-    // Opened before the request is sent: an answer that cannot be recorded should not cost tokens.
-    let record = args.record.as_deref().map(RecordFile::open).transpose()?;
+    let body = request.body();
+    let expected = stream.config().expect_choices.unwrap_or(1);
+    let choices = question::requested_choices(&body).max(expected);
+    let runner = args.run_tool.runner(&body, choices)?;
+    let recordings = args.record.as_deref().map(Recordings::open).transpose()?;
     let client = args.provider.client(stream.builder());
     let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
     let request = request.choice_strategy(args.fan_out.into());
@@ -101,9 +109,9 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
             format: args.format,
             fan_out: args.fan_out,
             take: args.take,
+            runner: runner.as_ref(),
         };
-        let result = turn.run(&request, record).await?;
-        Ok(result.status)
+        conversation::run(turn, request, recordings).await
     })
 }
 

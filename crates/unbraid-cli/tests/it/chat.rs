@@ -6,6 +6,8 @@ mod failed_request;
 mod fan_out;
 mod key;
 mod question;
+#[cfg(unix)]
+mod run_tool;
 pub(crate) mod server;
 mod text;
 mod timeouts;

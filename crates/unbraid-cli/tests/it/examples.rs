@@ -11,7 +11,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use unbraid_testkit::fixture::{Fixture, workspace_root};
 
@@ -25,12 +25,21 @@ use crate::{
 /// A recording with text and a call, short enough for `--speed 20`.
 const FIXTURE: &str = "openai_chat/glm-c12-text-and-call-in-one-delta";
 
-/// A provider that sends as many choices as the request asks for.
+/// A provider that sends as many choices as the request asks for. Each has a call, unless the request has its result.
 fn provider() -> Server {
     Server::start(|_, request| {
         let n = request.body["n"].as_u64().unwrap_or(1);
-        let call = json!({ "index": 0, "id": "c", "function": { "name": "f", "arguments": "{}" } });
-        let delta = json!({ "content": "Seven.", "tool_calls": [call] });
+        let name = request.body.pointer("/tools/0/function/name");
+        let name = name.and_then(Value::as_str).unwrap_or("f");
+        let function = json!({ "name": name, "arguments": "{}" });
+        let messages = request.body["messages"].as_array();
+        let has_result = messages.is_some_and(|all| all.iter().any(|m| m["role"] == "tool"));
+        let delta = match has_result {
+            true => json!({ "content": "Noon." }),
+            false => {
+                json!({ "content": "Seven.", "tool_calls": [{ "index": 0, "id": "c", "function": function }] })
+            }
+        };
         let choice = |index| json!({ "index": index, "delta": delta, "finish_reason": "stop" });
         let chunks =
             (0..n).map(|index| format!("data: {}\n\n", json!({ "choices": [choice(index)] })));
@@ -50,11 +59,15 @@ fn sandbox() -> TempDir {
     write("question.txt", b"Name a prime number.\n");
     let request = json!({ "model": "m", "messages": [{ "role": "user", "content": "Well?" }] });
     write("request.json", request.to_string().as_bytes());
+    let tool = json!({ "type": "function", "function": { "name": "now" } });
+    write("tools.json", json!([tool]).to_string().as_bytes());
+    write("now.sh", b"#!/bin/sh\ndate\n");
+    executable(&dir.path().join("now.sh"));
     let bin = dir.path().join("bin");
     fs::create_dir(&bin).unwrap();
     symlink(UNBRAID, bin.join("unbraid")).unwrap();
     fs::write(bin.join("curl"), "#!/bin/sh\ncat answer.sse\n").unwrap();
-    fs::set_permissions(bin.join("curl"), fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&bin.join("curl"));
     for shell in [
         ".local/share/bash-completion/completions",
         ".config/fish/completions",
@@ -62,6 +75,10 @@ fn sandbox() -> TempDir {
         fs::create_dir_all(dir.path().join(shell)).unwrap();
     }
     dir
+}
+
+fn executable(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn shell(dir: &Path, url: &str, line: &str) -> Command {
@@ -88,11 +105,8 @@ fn adapted(line: &str, url: &str) -> String {
     let line = line.replace("https://api.openai.com/v1", url);
     let line = line.replace("--port 8080", "--port 0");
     match line.strip_prefix("unbraid demo") {
-        Some(options) => {
-            let options = options.replace(" --speed 0.5", "");
-            format!("unbraid demo --speed 200{options}")
-        }
-        None => line,
+        Some(options) if !options.contains("--svg") => "unbraid demo --speed 200".to_owned(),
+        Some(_) | None => line,
     }
 }
 
@@ -102,12 +116,23 @@ fn check_output(line: &str, output: &Output) {
         String::from_utf8_lossy(&output.stderr),
     );
     assert_eq!(output.status.code(), Some(0), "{line}\n{stdout}{stderr}");
-    // The recording has a call, which --text leaves out.
-    let is_expected = |line: &str| line.ends_with("has a tool call, which --text leaves out");
+    // The recording has a call, which --text leaves out. With --run-tool it is run, and the text before it is not the answer.
+    let is_activity = |text: &str| {
+        let starts = [
+            "Seven.",
+            "unbraid: call of now: ",
+            "unbraid: result of now: ",
+        ];
+        line.contains("--run-tool") && starts.iter().any(|start| text.starts_with(start))
+    };
+    let is_expected = |line: &str| {
+        line.ends_with("has a tool call, which --text leaves out") || is_activity(line)
+    };
     assert!(stderr.lines().all(is_expected), "{line}\n{stderr}");
     // A filter that selects what did not finish prints nothing, and neither does a command that writes a file.
-    let writes_file = line.contains('>') || line.contains("--svg");
-    let is_silent = writes_file || line.contains("!= \"finished\"");
+    let is_silent = ["> ", "--svg", "!= \"finished\""]
+        .iter()
+        .any(|part| line.contains(part));
     assert_eq!(stdout.is_empty(), is_silent, "{line}");
 }
 

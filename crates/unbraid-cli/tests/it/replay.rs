@@ -35,7 +35,7 @@ impl Replay {
         Self::of_files(&[file.to_owned()], options)
     }
 
-    fn of_files(files: &[String], options: &str) -> Self {
+    pub(crate) fn of_files(files: &[String], options: &str) -> Self {
         let mut child = Command::new(UNBRAID)
             .arg("replay")
             .args(files)

@@ -84,6 +84,24 @@ impl Format {
         }
     }
 
+    /// The format for one of several turns. Its calls and their results are lines, so the answers are lines as well: a view
+    /// would read the keys that answer a question.
+    pub(super) fn for_turns(self) -> Self {
+        match self {
+            Self::Live(display) => Self::Live(display.as_lines()),
+            format => format,
+        }
+    }
+
+    /// Whether only the last of several answers is printed, for a program that reads one text or one document.
+    pub(super) fn is_for_last_turn(self) -> bool {
+        match self {
+            Self::Json => true,
+            Self::Text => !io::stdout().is_terminal(),
+            Self::Events | Self::Live(_) => false,
+        }
+    }
+
     /// Whether an error of the output comes when the whole answer has been read.
     pub(super) fn is_printed_at_the_end(self) -> bool {
         matches!(self, Self::Json)

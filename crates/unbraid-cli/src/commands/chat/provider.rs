@@ -78,6 +78,6 @@ fn key(text: &str) -> Result<Key, Infallible> {
     Ok(Key(text.to_owned()))
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     crate::args::number(text, 0.001..=1_000_000.0).map(Duration::from_secs_f64)
 }

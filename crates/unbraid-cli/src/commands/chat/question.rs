@@ -1,9 +1,8 @@
 //! The request that the command line describes.
 
 use std::{
-    fs,
     io::{self, IsTerminal, Read},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use clap::{ValueHint, builder::PathBufValueParser};
@@ -11,12 +10,11 @@ use serde_json::{Map, Value, json};
 use unbraid_core::limits::MAX_CHOICES;
 use unbraid_http::Request;
 
-use super::model::ModelArg;
+use super::{model::ModelArg, tools::read_tools};
 use crate::{
     args::{self, number},
     exit::Failure,
     input::Input,
-    printable::printable,
 };
 
 /// A question, or a whole request with changes.
@@ -38,7 +36,7 @@ pub(super) struct QuestionArgs {
     /// The maximum number of tokens of each choice
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: Option<u32>,
-    /// The tools that the model may call: a file with the API's JSON array
+    /// The tools that the model may call: a file with the API's JSON array, or an array of functions
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new(), value_hint = ValueHint::FilePath)]
     tools: Option<PathBuf>,
     /// A whole request as JSON, or `-` for the standard input; other options override its fields
@@ -176,21 +174,6 @@ fn read_request(input: &Input) -> Result<Body, Failure> {
         Ok(_) => Err(usage(&format_args!("{input}: a request is a JSON object"))),
         Err(error) => Err(usage(&format_args!(
             "{input}: a request is a JSON object: {error}"
-        ))),
-    }
-}
-
-fn read_tools(path: &Path) -> Result<Value, Failure> {
-    let bytes = fs::read(path).map_err(|error| Failure::File {
-        path: path.into(),
-        error,
-    })?;
-    let name = printable(&path.to_string_lossy());
-    match serde_json::from_slice(&bytes) {
-        Ok(tools @ Value::Array(_)) => Ok(tools),
-        Ok(_) => Err(usage(&format_args!("{name}: tools are a JSON array"))),
-        Err(error) => Err(usage(&format_args!(
-            "{name}: tools are a JSON array: {error}"
         ))),
     }
 }

@@ -1,7 +1,11 @@
 //! One turn: sends a request, shows the answer, and reports how it ended.
 
+use std::io::{self, IsTerminal};
+
 use serde_json::Value;
-use unbraid_core::{ChoiceEnd, ChoiceOutcome, Config, tool_names};
+use tokio::signal;
+use unbraid::{Choice, Completions};
+use unbraid_core::{ChoiceEnd, ChoiceOutcome, Config, StreamError, tool_names};
 use unbraid_http::{Client, HttpError, Request};
 
 use super::{
@@ -12,11 +16,14 @@ use super::{
     recording::RecordFile,
     status,
     take::Take,
+    tools::{self, Runner},
 };
 use crate::{
     args::StreamArgs,
     exit::{Failure, Status, status_after_output},
     interrupt::CancelOnInterrupt,
+    output::print_error,
+    printable::printable_text,
     report,
     text::print_left_out,
 };
@@ -30,51 +37,93 @@ pub(super) struct Turn<'t> {
     pub(super) fan_out: FanOut,
     /// How many choices are kept; the others are cancelled as soon as these have finished.
     pub(super) take: Option<u32>,
+    /// What runs the calls of the answers.
+    pub(super) runner: Option<&'t Runner>,
 }
 
 /// An answer that was shown.
 #[derive(Debug)]
 pub(super) struct TurnResult {
     pub(super) status: Status,
+    /// What the next turn needs; `None` if this answer is the last.
+    pub(super) open: Option<OpenCalls>,
+}
+
+/// A choice that is over, and has calls to run.
+#[derive(Debug)]
+pub(super) struct OpenCalls {
+    pub(super) choice: Choice,
+    pub(super) outcome: ChoiceOutcome,
 }
 
 impl Turn<'_> {
-    /// Sends a request, and shows its answer until it is over. The body is recorded, if there is a file for it and the request
-    /// is a single one.
+    /// Sends the request of the turn with this number, from 1, and shows its answer until it is over. The body is recorded, if
+    /// there is a file for it and the request is a single one.
     ///
     /// A broken pipe ends the turn, and dropping its future closes the connection.
     pub(super) async fn run(
         self,
         request: &Request,
         record: Option<RecordFile>,
+        number: u32,
     ) -> Result<TurnResult, Failure> {
         let body = request.body();
         let expected = Expected::new(&body, self.stream);
         let format = self.format.format(expected.choices);
-        let answer = match self.send(request, &body, expected.config, record).await {
-            Ok(answer) => answer,
-            Err(error) => return Err(format.print_failed_request(&error)),
+        let format = self.runner.map_or(format, |_| format.for_turns());
+        let sent = self.send(request, &body, expected.config, record);
+        let answer = tokio::select! {
+            sent = sent => sent.map_err(|error| format.print_failed_request(&error))?,
+            // The handler of an earlier turn keeps Ctrl-C from ending the process.
+            _ = signal::ctrl_c(), if number > 1 => {
+                return Ok(TurnResult { status: interrupted(), open: None });
+            }
         };
         let completions = &answer.completions;
         let _guard = CancelOnInterrupt::new(completions).await;
         let mut take = self.take.map(|k| Take::new(completions, k));
-        let printed = format.print(completions, &body, expected.choices, take.as_mut());
-        let written = printed.await;
-        if !format.is_printed_at_the_end()
-            && let Err(error) = written
-        {
-            return Err(Failure::Output(error));
+        let waits = self.runner.is_some() && format.is_for_last_turn();
+        let mut written = Ok(());
+        if !waits {
+            let printed = format.print(completions, &body, expected.choices, take.as_mut());
+            written = check_output(format, printed.await)?;
         }
         let closed = completions.closed().await;
         let choices = report::outcomes(completions).await;
-        if matches!(format, Format::Text) {
+        let open = self.open_calls(completions, &closed, &choices).await;
+        let is_last = open.is_none() || self.runner.is_some_and(|r| number >= r.max_turns);
+        if waits && is_last {
+            let printed = format.print(completions, &body, expected.choices, take.as_mut());
+            written = check_output(format, printed.await)?;
+        } else if waits {
+            print_aside(&choices);
+        }
+        if matches!(format, Format::Text) && is_last {
             print_all_left_out(&choices);
         }
-        let status =
+        let mut status =
             status::print_diagnostics(&answer, &closed, &choices, expected.choices, take).await;
         answer.finish_recording().await?;
+        if self.runner.is_some() && status == Status::Finished {
+            status = check_cut(&choices);
+        }
         let status = status_after_output(written, status)?;
-        Ok(TurnResult { status })
+        let open = open.filter(|_| status == Status::Finished);
+        Ok(TurnResult { status, open })
+    }
+
+    /// The choice whose calls are to be run, if there is one.
+    async fn open_calls(
+        self,
+        completions: &Completions,
+        closed: &Result<(), StreamError>,
+        choices: &[ChoiceOutcome],
+    ) -> Option<OpenCalls> {
+        let outcome = self.runner?.runnable(closed, choices)?;
+        Some(OpenCalls {
+            choice: completions.choice(outcome.choice).await?,
+            outcome: outcome.clone(),
+        })
     }
 
     async fn send(
@@ -94,6 +143,47 @@ impl Turn<'_> {
                 Answer::send_recorded(self.client, request, config, record).await
             }
         }
+    }
+}
+
+/// Reports Ctrl-C between two answers.
+pub(super) fn interrupted() -> Status {
+    let gap = if io::stderr().is_terminal() { "\n" } else { "" }; // after `^C`
+    print_error(format_args!(
+        "{gap}unbraid: cancelled before the last answer"
+    ));
+    Status::Unfinished
+}
+
+/// The result of the output, or the failure if it ends the turn: the rest of the answer could not be printed either.
+fn check_output(format: Format, written: io::Result<()>) -> Result<io::Result<()>, Failure> {
+    match written {
+        Err(error) if !format.is_printed_at_the_end() => Err(Failure::Output(error)),
+        written => Ok(written),
+    }
+}
+
+/// Prints the text of an answer that is not the last beside the output, which has only the last one.
+fn print_aside(choices: &[ChoiceOutcome]) {
+    for choice in choices {
+        let text = choice.message.content.trim();
+        if !text.is_empty() {
+            print_error(format_args!("{}", printable_text(text)));
+        }
+    }
+}
+
+/// The status of an answer that finished: its calls are not run if it was cut.
+fn check_cut(choices: &[ChoiceOutcome]) -> Status {
+    match choices.first() {
+        Some(choice) if tools::has_cut_calls(choice) => {
+            let choice = choice.choice;
+            print_error(format_args!(
+                "unbraid: answer: choice {choice} was cut, so its calls are not run"
+            ));
+            Status::Unfinished
+        }
+        _ => Status::Finished,
     }
 }
 
