@@ -38,6 +38,9 @@ impl<R: Read> Read for GzipReader<R> {
                     return Err(error);
                 }
             };
+            if head.is_empty() {
+                return Ok(0); // a terminal would wait for a second end of its input
+            }
             let is_gzip = head == MAGIC;
             let chain = Cursor::new(head).chain(reader);
             self.0 = match is_gzip {
