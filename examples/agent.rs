@@ -48,7 +48,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let (outcome, results) = futures::join!(end, calls);
         request = request.reply(&outcome?);
         if results.is_empty() {
-            return Ok(println!("{}", choice.text().await?));
+            println!("{}", choice.text().await?);
+            return Ok(());
         }
         for result in &results {
             request = request.call_result(&result.call, result.text());

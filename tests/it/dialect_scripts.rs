@@ -255,9 +255,9 @@ fn d16_blocks_of_megabytes_are_kept_up_to_a_limit() {
     let mut stream = format!("data: {start}\n\n");
     for index in 0..40 {
         let block = json!({ "type": "content_block_start", "index": index, "content_block": { "type": "redacted_thinking", "data": "x".repeat(1 << 20) } });
-        stream += &format!("data: {block}\n\n");
+        stream.extend(["data: ", &block.to_string(), "\n\n"]);
         let delta = json!({ "type": "content_block_delta", "index": index, "delta": { "type": "signature_delta", "signature": "s" } });
-        stream += &format!("data: {delta}\n\n");
+        stream.extend(["data: ", &delta.to_string(), "\n\n"]);
     }
     stream += "data: {\"type\":\"message_stop\"}\n\n";
     let (read, _) = demux([stream.as_bytes()], Config::default());

@@ -175,7 +175,7 @@ fn the_document_has_every_command_and_option_with_its_default() {
     let main = help("");
     assert!(main.commands.len() >= 9, "{:?}", main.commands);
     let shared: Vec<&HelpOption> = main.options.iter().filter(|o| o.is_shared).collect();
-    assert_eq!(shared.len(), 5);
+    assert_eq!(shared.len(), 6);
     check_options("", &shared, introduction);
     for command in &main.commands {
         let line = format!("\nunbraid {command} ");
