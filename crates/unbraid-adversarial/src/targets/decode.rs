@@ -162,12 +162,8 @@ fn check(update: &Update<'_>, envelope: Option<&Update<'_>>, data: &[u8]) {
         text(arguments),
     ];
     assert_eq!(actual, expected, "{display}");
-    assert_eq!(update.id.as_deref(), chunk["id"].as_str(), "{display}");
-    assert_eq!(
-        update.model.as_deref(),
-        chunk["model"].as_str(),
-        "{display}"
-    );
+    assert_eq!(update.id.as_deref(), name(&chunk["id"]), "{display}");
+    assert_eq!(update.model.as_deref(), name(&chunk["model"]), "{display}");
     assert_eq!(update.created, chunk["created"].as_u64(), "{display}");
     assert_eq!(update.role.as_deref(), text(&delta["role"]), "{display}");
     assert!(choice["finish_reason"].as_str().is_none(), "{display}");
@@ -196,6 +192,12 @@ fn parsed(raw: &str) -> Option<Value> {
 
 fn text(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
+}
+
+/// An id or the name of a model. A longer one than this counts as absent.
+fn name(value: &Value) -> Option<&str> {
+    const MAX_BYTES: usize = 4096;
+    value.as_str().filter(|name| name.len() <= MAX_BYTES)
 }
 
 const REASONING: [&str; 5] = [
