@@ -209,6 +209,10 @@ impl Template {
             // A long name is dropped, and escapes would have to be checked.
             return (!escapes && length <= MAX_NAME_BYTES).then_some(pos + length);
         }
+        // The scanner skips white space, which the parser does not count as part of the value.
+        if line.as_bytes().get(pos)?.is_ascii_whitespace() {
+            return None;
+        }
         let mut scanner = Scanner::of_values(line, self.depth, hole.outer_depth())?;
         scanner.seek(pos);
         match hole {
