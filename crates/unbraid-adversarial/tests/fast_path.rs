@@ -41,6 +41,21 @@ fn stream(rng: &mut Rng, corruption: f64) -> (Vec<Vec<u8>>, Vec<bool>) {
     (events, corrupted)
 }
 
+/// How many chunks were taken by a fast path, and how many there were.
+type Counts = (usize, usize);
+
+fn count(hits: &[bool], is_corrupted: &[bool], valid: &mut Counts, corrupted: &mut Counts) {
+    for (hit, is_corrupted) in hits.iter().zip(is_corrupted) {
+        let (taken, all) = if *is_corrupted {
+            &mut *corrupted
+        } else {
+            &mut *valid
+        };
+        *taken += usize::from(*hit);
+        *all += 1;
+    }
+}
+
 fn slices<E: AsRef<[u8]>>(events: &[E]) -> Vec<&[u8]> {
     events.iter().map(AsRef::as_ref).collect()
 }
@@ -102,16 +117,7 @@ fn chunks_of_any_structure_give_the_same_updates_as_the_parser() {
         };
         let events: Vec<Vec<u8>> = is_corrupted.iter().map(event).collect();
         let hits = compare(&slices(&events), false);
-        for (scanned, is_corrupted) in hits.scanned.iter().zip(&is_corrupted) {
-            let counts = if *is_corrupted {
-                &mut corrupted
-            } else {
-                &mut valid
-            };
-            let (taken, all) = counts;
-            *taken += usize::from(*scanned);
-            *all += 1;
-        }
+        count(&hits.scanned, &is_corrupted, &mut valid, &mut corrupted);
     }
     let ((taken, all), (taken_corrupted, all_corrupted)) = (valid, corrupted);
     println!(
@@ -138,16 +144,7 @@ fn chunks_with_the_same_keys_and_other_values_give_the_same_updates_as_the_parse
         };
         let events: Vec<Vec<u8>> = is_corrupted.iter().map(event).collect();
         let hits = compare(&slices(&events), rng.chance(0.1));
-        for (hit, is_corrupted) in hits.templates.iter().zip(&is_corrupted) {
-            let counts = if *is_corrupted {
-                &mut corrupted
-            } else {
-                &mut valid
-            };
-            let (taken, all) = counts;
-            *taken += usize::from(*hit);
-            *all += 1;
-        }
+        count(&hits.templates, &is_corrupted, &mut valid, &mut corrupted);
     }
     let ((taken, all), (taken_corrupted, all_corrupted)) = (valid, corrupted);
     println!(

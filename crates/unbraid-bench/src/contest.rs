@@ -1,5 +1,7 @@
 //! Measures the contenders on one stream: what each of them delivers, and its time.
 
+use std::io::{self, Write};
+
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -26,6 +28,21 @@ pub(crate) struct Contest {
     ratios: [f64; COMPARED.len()],
     /// The number of deltas that each contender delivered.
     items: [usize; COMPARED.len()],
+}
+
+/// Prints the summary, or with the rows one object.
+pub(crate) fn print_summary(
+    rows: Option<Vec<Value>>,
+    summary: &Value,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    if let Some(rows) = rows {
+        return writeln!(out, "{}", json!({ "rows": rows, "summary": summary }));
+    }
+    for (name, value) in summary.as_object().into_iter().flatten() {
+        writeln!(out, "{name:<64} {value}")?;
+    }
+    Ok(())
 }
 
 impl Contest {

@@ -57,14 +57,8 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
         rows.push(row);
     }
     let summary = summary(&rows);
-    if as_json {
-        let rows: Vec<Value> = rows.iter().map(Row::to_json).collect();
-        return writeln!(out, "{}", json!({ "rows": rows, "summary": summary }));
-    }
-    for (name, value) in summary.as_object().into_iter().flatten() {
-        writeln!(out, "{name:<40} {value}")?;
-    }
-    Ok(())
+    let rows = as_json.then(|| rows.iter().map(Row::to_json).collect());
+    contest::print_summary(rows, &summary, out)
 }
 
 impl Row {
