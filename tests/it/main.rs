@@ -4,6 +4,7 @@
 mod actors;
 mod core_properties;
 mod corpus;
+mod dialect_faults;
 mod dialect_scripts;
 mod dialects;
 mod edge_cases;

@@ -23,6 +23,8 @@ pub(super) enum DialectState {
         reader: Box<dyn DialectReader>,
         /// The dialect, until an update has reported it.
         unreported: Option<Dialect>,
+        /// Whether a value of another format was warned about (D06).
+        has_foreign: bool,
     },
 }
 
@@ -35,6 +37,7 @@ impl DialectState {
                 Some(reader) => Self::Other {
                     reader,
                     unreported: Some(dialect),
+                    has_foreign: false,
                 },
             },
         }
@@ -82,14 +85,19 @@ impl Decoder {
                 return true;
             }
         }
-        let DialectState::Other { reader, .. } = &mut self.dialect else {
+        let DialectState::Other {
+            reader,
+            has_foreign,
+            ..
+        } = &mut self.dialect
+        else {
             return false;
         };
         let mut output = Output::default();
         if reader.is_error(&event) {
             self.end_in_dialect(true, emitter);
             output.stream().error = Some(dialect::raw(node));
-        } else if !reader.read(&event, &mut output) {
+        } else if !reader.read(&event, &mut output) && !std::mem::replace(has_foreign, true) {
             output.warn("D6", "a value of another format was skipped");
         }
         self.emit_output(output, emitter);
@@ -105,18 +113,17 @@ impl Decoder {
         let Some(items) = node.as_array().filter(|items| items.len() > 1) else {
             return self.read_in_dialect(node, emitter);
         };
-        let mut is_read = false;
         for item in items {
             if emitter.is_full() {
                 emitter.warn_skipped();
                 break;
             }
-            is_read |= self.read_in_dialect(item, emitter);
-            if !is_read {
+            // With `choices` the caller reads the whole array. Before them only values without content can be read here.
+            if !self.read_in_dialect(item, emitter) {
                 return false;
             }
         }
-        is_read
+        true
     }
 
     /// Reads the JSON of a value in the dialect of the stream. `None` if the stream has `choices`, or may have; false if the
@@ -256,7 +263,13 @@ impl Decoder {
             super::updates::drop_long_name(&mut update.model);
             let is_admitted = match update.choice {
                 Some(_) => emitter.admit_choice_update(&mut update),
-                None => emitter.admit_stream_update(),
+                None => {
+                    let envelope = &mut self.envelope;
+                    update
+                        .metadata
+                        .retain(|(key, raw)| envelope.record(key, raw));
+                    emitter.admit_stream_update()
+                }
             };
             if is_admitted {
                 emitter.push(update);

@@ -113,7 +113,7 @@ impl<'t> Line<'t> {
     /// The text, if the scanner may read it. A chunk is one line, except in events of several lines, which are not matched.
     fn text(&self) -> Option<&'t str> {
         *self.text.get_or_init(|| {
-            let end = memchr::memchr(b'\n', self.data).unwrap_or(self.data.len());
+            let end = memchr::memchr2(b'\n', b'\r', self.data).unwrap_or(self.data.len());
             let line = std::str::from_utf8(self.data.get(..end)?).ok()?;
             (line.len() <= MAX_VALUES).then_some(line) // the scanner declines a longer text, too
         })

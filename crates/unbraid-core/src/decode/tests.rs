@@ -99,8 +99,12 @@ fn scan_strict_and_lenient_agree_on_every_recorded_event() {
     let (mut all, mut ordinary) = (0, 0);
     for (name, bytes) in fixtures.chain(recorded) {
         for event in events(&bytes) {
-            all += 1;
-            ordinary += usize::from(check(&event, &name));
+            let is_ordinary = check(&event, &name);
+            // The events of other dialects are for their own readers.
+            if event.contains("\"choices\"") {
+                all += 1;
+                ordinary += usize::from(is_ordinary);
+            }
         }
     }
     assert!(

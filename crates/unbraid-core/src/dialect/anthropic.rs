@@ -69,6 +69,9 @@ impl DialectReader for Anthropic {
     }
 
     fn finish(&mut self, _: bool, output: &mut Output<'_>) {
+        for call in self.blocks.calls() {
+            call.flush(CHOICE, output); // the start brought all of its arguments
+        }
         let Some(reason) = self.reason.take() else {
             return;
         };

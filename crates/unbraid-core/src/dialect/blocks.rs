@@ -7,8 +7,6 @@ use crate::limits::{MAX_ENTRIES, MAX_EVENT_BYTES};
 #[derive(Default)]
 pub(crate) struct Blocks {
     open: Vec<(i64, Block)>,
-    /// Whether an object grew beyond the limit and was dropped.
-    has_dropped: bool,
 }
 
 /// One block.
@@ -78,7 +76,6 @@ impl Blocks {
         let largest = self.open.iter_mut().max_by_key(|(_, block)| size(block));
         if let Some((_, block)) = largest {
             *block = Block::Text;
-            self.has_dropped = true;
             output.warn("D16", "a block that is too long was not kept");
         }
     }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     chunk::CONTENT_PARTS,
-    limits::MAX_ENTRIES,
+    limits::{MAX_ENTRIES, MAX_EVENT_BYTES},
     node::{Node, Value},
 };
 
@@ -128,10 +128,27 @@ impl Gemini {
             candidate.part(part, output);
         }
         candidate.fields(node, output);
+        if self
+            .candidates
+            .iter()
+            .map(Candidate::held_bytes)
+            .sum::<usize>()
+            > MAX_EVENT_BYTES
+            && let Some(candidate) = self.candidates.get_mut(at)
+        {
+            (candidate.grounding, candidate.citations) = (None, None);
+            output.warn("D16", "metadata that is too long was not kept");
+        }
     }
 }
 
 impl Candidate {
+    /// How many bytes of metadata wait for the end of the candidate.
+    fn held_bytes(&self) -> usize {
+        let held = [&self.grounding, &self.citations];
+        held.into_iter().flatten().map(String::len).sum()
+    }
+
     fn part<'a>(&mut self, part: &Node<'a>, output: &mut Output<'a>) {
         let has = |key: &str| part.get(key).is_some_and(|node| !node.is_null());
         let is_text = part.get("text").and_then(Node::as_str);

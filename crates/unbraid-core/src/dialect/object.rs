@@ -73,6 +73,9 @@ impl Object {
 
     /// Appends to the JSON text of a value. The value of the start is a placeholder.
     pub(crate) fn append_json(&mut self, key: &str, piece: &str) {
+        if piece.is_empty() {
+            return; // A05: the first piece says nothing about a value that the start has
+        }
         self.bytes += piece.len();
         if let Some(field) = self.field(key) {
             match field {
@@ -87,7 +90,7 @@ impl Object {
     /// Adds an entry to a list.
     pub(crate) fn push<'t>(&mut self, key: &str, raw: impl Into<Cow<'t, str>>) {
         let raw = raw.into().into_owned();
-        self.bytes += raw.len();
+        self.bytes += raw.len() + size_of::<String>();
         if let Some(field) = self.field(key) {
             match field {
                 Field::List(list) => list.push(raw),

@@ -170,6 +170,7 @@ impl Anthropic {
         if let Some(oldest) = self.blocks.insert(index, block) {
             self.close(oldest, output);
         }
+        self.blocks.check_size(output);
     }
 }
 

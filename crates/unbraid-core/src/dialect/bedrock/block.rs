@@ -150,6 +150,7 @@ impl Bedrock {
         if let Some(oldest) = self.blocks.insert(index, block) {
             self.close(oldest, output);
         }
+        self.blocks.check_size(output);
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Invoked {
     open: Vec<u32>,
     reasoning_keys: Vec<Arc<str>>,
     has_usage: bool,
+    /// Whether a chunk was JSON: plain text after it is a damaged chunk, and not the answer of an agent.
+    has_chunk: bool,
 }
 
 /// The usage that Bedrock adds to the last chunk.
@@ -41,10 +43,14 @@ impl Bedrock {
             .as_deref()
             .and_then(|text| node::read(text, MAX_JSON_DEPTH).ok());
         let Some(node) = node.filter(|node| node.as_object().is_some()) else {
+            if self.invoked.has_chunk {
+                return output.warn("X13", "a chunk that is not JSON was skipped");
+            }
             // Agents send plain text in chunks (B19).
             output.stream().format = Some(BodyFormat::BedrockAgents);
             return;
         };
+        self.invoked.has_chunk = true;
         let mut inner = Output::default();
         self.inner_value(&node, &mut inner);
         output.absorb(inner);
@@ -52,6 +58,11 @@ impl Bedrock {
 
     fn inner_value<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         let event = WireEvent { name: None, node };
+        if self.is_error(&event) {
+            self.invoked.finish(false, output);
+            output.stream().error = Some(raw(node));
+            return;
+        }
         let has_metadata = node.get("metadata").is_some();
         match identify(&event).or_else(|| has_metadata.then_some(Dialect::Bedrock)) {
             Some(Dialect::Anthropic) => {
@@ -66,7 +77,11 @@ impl Bedrock {
                 self.invoked.metrics(node, output);
             }
             Some(Dialect::Chat) => self.invoked.choices(node, output),
-            _ => self.invoked.model(node, output),
+            _ => match &mut self.invoked.anthropic {
+                // Events of a new type are kept as those outside of chunks are.
+                Some(reader) => drop(reader.read(&event, output)),
+                None => self.invoked.model(node, output),
+            },
         }
     }
 }

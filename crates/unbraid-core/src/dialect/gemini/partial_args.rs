@@ -32,6 +32,9 @@ enum Step {
     Item(usize),
 }
 
+/// About what an object or array with one member takes.
+const CONTAINER_BYTES: usize = 4 * size_of::<(String, Tree)>();
+
 /// How many values arguments may have in pieces. Each one is searched for along its path.
 const MAX_PIECES: usize = 1 << 16;
 
@@ -51,11 +54,13 @@ impl PartialArgs {
             return false;
         };
         self.values += 1;
-        self.bytes += value.len() + path.len();
+        let appends = self.continued.take().is_some_and(|known| known == *path);
+        // A new path may create a container for each step.
+        let containers = if appends { 0 } else { steps.len() };
+        self.bytes += value.len() + path.len() + containers * CONTAINER_BYTES;
         if self.values > MAX_PIECES || self.bytes > MAX_EVENT_BYTES {
             return false;
         }
-        let appends = self.continued.take().is_some_and(|known| known == *path);
         let root = self.root.get_or_insert_with(|| Tree::Object(Vec::new()));
         let Some(target) = steps.into_iter().try_fold(root, Tree::member) else {
             return false;

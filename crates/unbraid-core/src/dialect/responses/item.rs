@@ -9,7 +9,7 @@ use crate::{
         reader::{Lane, text},
         seen::Seen,
     },
-    limits::MAX_ENTRIES,
+    limits::{MAX_ENTRIES, MAX_NAME_BYTES},
     node::Node,
 };
 
@@ -124,7 +124,8 @@ impl Responses {
         let item = self.items.get_mut(at)?;
         item.index = item.index.or(key.index);
         if item.id.is_none() {
-            item.id = key.id.as_deref().map(str::to_owned);
+            let id = key.id.as_deref().filter(|id| id.len() <= MAX_NAME_BYTES);
+            item.id = id.map(str::to_owned);
         }
         Some(item)
     }

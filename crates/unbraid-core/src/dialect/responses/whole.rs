@@ -251,6 +251,18 @@ impl Responses {
         };
         let wire_index = Some(call.ordinal);
         if std::mem::replace(&mut known.is_described, true) {
+            // An earlier event may have brought the name without the id.
+            if known.call_id.is_none()
+                && let Some(id) = text(item, "call_id")
+            {
+                known.call_id = Some(id.as_ref().to_owned());
+                let update = ToolCallUpdate {
+                    wire_index,
+                    id: Some(id),
+                    ..ToolCallUpdate::default()
+                };
+                output.call(CHOICE, update);
+            }
             return;
         }
         const KNOWN: [&str; 11] = [

@@ -1,0 +1,176 @@
+//! What a stream of another provider than OpenAI must not lose, duplicate or keep without an end.
+
+use futures::{TryStreamExt, stream};
+use serde_json::{Value, json};
+use unbraid::Updates;
+use unbraid_core::{Config, Demux, Dialect};
+
+use crate::support::demux;
+
+/// The stream of these values as events.
+fn events(values: &[Value]) -> String {
+    values
+        .iter()
+        .map(|value| format!("data: {value}\n\n"))
+        .collect()
+}
+
+fn read(values: &[Value]) -> Demux {
+    demux([events(values).as_bytes()], Config::default()).0
+}
+
+fn anthropic_start() -> Value {
+    json!({ "type": "message_start", "message": { "id": "m", "role": "assistant", "content": [] } })
+}
+
+fn has_warning(demux: &Demux, code: &str) -> bool {
+    demux.warnings().iter().any(|warning| warning.code == code)
+}
+
+#[test]
+fn p10_a_call_whose_id_comes_after_its_name_is_one_call() {
+    let item =
+        json!({ "type": "function_call", "call_id": "c1", "name": "f", "arguments": "{\"a\":1}" });
+    let demux = read(&[
+        json!({ "type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{\"a\":1}" }),
+        json!({ "type": "response.function_call_arguments.done", "output_index": 0, "name": "f", "arguments": "{\"a\":1}" }),
+        json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
+        json!({ "type": "response.completed", "response": { "status": "completed", "output": [item] } }),
+    ]);
+    let message = demux.choices().next().expect("a choice").message();
+    let calls: Vec<_> = message.tool_calls.iter().collect();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(
+        (
+            calls[0].id.as_deref(),
+            &*calls[0].name,
+            &*calls[0].arguments
+        ),
+        (Some("c1"), "f", "{\"a\":1}")
+    );
+}
+
+#[test]
+fn b15_an_error_inside_a_chunk_ends_the_stream() {
+    let chunk = |bytes: &str| json!({ "chunk": { "bytes": bytes } });
+    // {"generation":"Hi","stop_reason":null}
+    let text = chunk("eyJnZW5lcmF0aW9uIjoiSGkiLCJzdG9wX3JlYXNvbiI6bnVsbH0=");
+    // {"type":"error","error":{"type":"overloaded_error","message":"busy"}}
+    let error = chunk(
+        "eyJ0eXBlIjoiZXJyb3IiLCJlcnJvciI6eyJ0eXBlIjoib3ZlcmxvYWRlZF9lcnJvciIsIm1lc3NhZ2UiOiJidXN5In19",
+    );
+    let damaged = chunk("bm90IGpzb24=");
+    let config = || Config::default().with_dialect(Some(Dialect::Bedrock));
+    let stream = events(&[text.clone(), error]);
+    let (failed, _) = demux([stream.as_bytes()], config());
+    let choice = failed.choices().next().expect("a choice");
+    assert_eq!(choice.message().content, "Hi");
+    assert_eq!(choice.end().expect("an end").as_str(), "server_error");
+
+    let stream = events(&[text.clone(), damaged, text]);
+    let (read, _) = demux([stream.as_bytes()], config());
+    assert!(has_warning(&read, "X13"));
+    assert_eq!(
+        read.choices().next().expect("a choice").message().content,
+        "HiHi"
+    );
+}
+
+#[test]
+fn d03_a_ping_before_chat_in_one_array_decides_nothing() {
+    let stream = r#"data: [{"type":"ping"},{"choices":[{"index":0,"delta":{"content":"Hi"}}]}]"#;
+    let (read, _) = demux([format!("{stream}\n\n").as_bytes()], Config::default());
+    assert_eq!(
+        read.choices().next().expect("a choice").message().content,
+        "Hi"
+    );
+}
+
+#[test]
+fn a05_an_empty_piece_replaces_no_input_of_the_start() {
+    let demux = read(&[
+        anthropic_start(),
+        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "server_tool_use", "id": "s", "name": "web_search", "input": { "query": "rust" } } }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "input_json_delta", "partial_json": "" } }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_stop" }),
+    ]);
+    let message = demux.choices().next().expect("a choice").message();
+    let (_, parts) = message
+        .extra
+        .iter()
+        .find(|(key, _)| **key == *"content_parts")
+        .expect("kept");
+    let parts: Value = serde_json::from_str(parts).expect("JSON");
+    assert_eq!(parts[0]["input"], json!({ "query": "rust" }));
+}
+
+#[test]
+fn a07_whole_arguments_are_kept_if_the_body_ends_early() {
+    let demux = read(&[
+        anthropic_start(),
+        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "tool_use", "id": "t", "name": "f", "input": { "a": 1 } } }),
+    ]);
+    let choice = demux.choices().next().expect("a choice");
+    assert_eq!(choice.end().expect("an end").as_str(), "interrupted");
+    assert_eq!(choice.message().tool_calls[0].arguments, "{\"a\":1}");
+}
+
+#[test]
+fn d16_blocks_that_only_start_are_kept_up_to_a_limit() {
+    let start = |index: u32| json!({ "type": "content_block_start", "index": index, "content_block": { "type": "server_tool_use", "input": { "q": "x".repeat(1 << 20) } } });
+    let mut demux = Demux::new(Config::default());
+    demux.feed(events(&[anthropic_start()]).as_bytes());
+    for index in 0..40 {
+        demux.feed(events(&[start(index)]).as_bytes());
+    }
+    assert!(has_warning(&demux, "D16"));
+}
+
+#[test]
+fn d16_metadata_of_many_candidates_is_kept_up_to_a_limit() {
+    let mut demux = Demux::new(Config::default());
+    for index in 0..40 {
+        let metadata = json!({ "webSearchQueries": ["x".repeat(1 << 20)] });
+        let candidate = json!({ "index": index, "content": { "parts": [{ "text": "a" }] }, "groundingMetadata": metadata });
+        demux.feed(events(&[json!({ "candidates": [candidate] })]).as_bytes());
+    }
+    assert!(has_warning(&demux, "D16"));
+}
+
+#[test]
+fn d06_values_of_another_format_are_one_warning() {
+    let mut values = vec![anthropic_start()];
+    values
+        .extend((0..100).map(
+            |n| json!({ "choices": [{ "index": 0, "delta": { "content": n.to_string() } }] }),
+        ));
+    let demux = read(&values);
+    let warnings = demux.warnings();
+    let foreign = warnings.iter().filter(|warning| warning.code == "D6");
+    assert_eq!(foreign.count(), 1);
+}
+
+#[tokio::test]
+async fn fields_that_do_not_change_are_reported_once() {
+    let line = |text: &str| {
+        json!({
+            "model": "m",
+            "created_at": "2026-11-22T00:00:00Z",
+            "remote_model": "x",
+            "message": { "role": "assistant", "content": text },
+            "done": false,
+        })
+    };
+    let body: String = ["a", "b", "c"]
+        .map(|text| format!("{}\n", line(text)))
+        .concat();
+    let bytes = stream::iter([Ok::<_, std::io::Error>(body)]);
+    let updates: Vec<_> = Updates::from_byte_stream(bytes)
+        .try_collect()
+        .await
+        .expect("a stream");
+    let fields = updates.iter().flat_map(|update| &update.metadata);
+    let repeated = fields.filter(|(key, _)| key == "remote_model");
+    assert_eq!(repeated.count(), 1);
+}
