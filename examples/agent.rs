@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let tools = Tools::new().with(tool);
     let limits = RunLimits::default().with_ready(ReadyPolicy::NextCall);
     let mut request = Request::chat("gpt-4o-mini")
-        .field("tools", tools.definitions())
+        .tools(tools.definitions())
         .user("When is high water in Skagen and in Reykjavik?");
     for turn in 1..=5 {
         println!("turn {turn}");

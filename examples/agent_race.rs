@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = provider.api_key("a key").proxy_from_env(false).build()?;
     let tools = Tools::new().with(Tool::typed("book_berth", "Books a berth.", book_berth));
     let request = Request::chat("gpt-4o-mini").user("Book a berth for a week.");
-    let request = request.field("tools", tools.definitions());
+    let request = request.tools(tools.definitions());
     let all = client.send(&request.clone().n(3)).await?;
     let agents = (0..3).map(|choice| act(&all, choice, &tools).boxed_local());
     let ((winner, results), losers) = select_ok(agents).await?;

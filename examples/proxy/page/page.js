@@ -4,10 +4,13 @@
 const $ = (id) => document.getElementById(id);
 let sources = [];
 let turn = 0;
+let asking = null;
 
 $("ask").addEventListener("submit", async (submitted) => {
   submitted.preventDefault();
   const current = ++turn;
+  asking?.abort();
+  asking = new AbortController();
   // Closing the connections frees the choices of the question before.
   for (const source of sources) source.close();
   sources = [];
@@ -17,6 +20,7 @@ $("ask").addEventListener("submit", async (submitted) => {
     const response = await fetch("completions", {
       method: "POST",
       headers: { "content-type": "application/json" },
+      signal: asking.signal,
       body: JSON.stringify({ question: $("question").value, choices: Number($("count").value) }),
     });
     const answer = await response.json();
@@ -53,7 +57,7 @@ function watch(id, index) {
   let last = -1;
   const on = (type, apply) => source.addEventListener(type, (event) => {
     const number = event.lastEventId === "" ? Infinity : Number(event.lastEventId);
-    if (number <= last) return;
+    if (number <= last && type !== "end") return; // an end without an id repeats the id before it
     if (number !== Infinity) last = number;
     apply(JSON.parse(event.data));
   });

@@ -95,12 +95,15 @@ async fn ask(State(proxy): State<Proxy>, Json(asked): Json<Question>) -> Respons
         let message = format!("a request has 1 to {MAX_CHOICES} choices");
         return failure(StatusCode::BAD_REQUEST, &message);
     }
+    let Some(slot) = proxy.sessions.reserve() else {
+        return failure(StatusCode::SERVICE_UNAVAILABLE, "too many open requests");
+    };
     let request = Completion::chat(&*proxy.model).user(asked.question).n(n);
     match proxy.client.send(&request).await {
-        Ok(completions) => match proxy.sessions.open(completions, n, proxy.grace) {
-            Some(id) => Json(json!({ "id": id, "choices": n })).into_response(),
-            None => failure(StatusCode::SERVICE_UNAVAILABLE, "too many open requests"),
-        },
+        Ok(completions) => {
+            let id = proxy.sessions.open(completions, n, proxy.grace, slot);
+            Json(json!({ "id": id, "choices": n })).into_response()
+        }
         Err(error) => failure(StatusCode::BAD_GATEWAY, &describe(&error)),
     }
 }

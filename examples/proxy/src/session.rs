@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     task::JoinSet,
     time::timeout,
 };
@@ -17,8 +17,20 @@ use unbraid::Completions;
 const MAX_SESSIONS: usize = 64;
 
 /// All open requests, by their ids.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Sessions(Arc<Mutex<Table>>);
+#[derive(Debug, Clone)]
+pub(crate) struct Sessions {
+    table: Arc<Mutex<Table>>,
+    free: Arc<Semaphore>,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            table: Arc::default(),
+            free: Arc::new(Semaphore::new(MAX_SESSIONS)),
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -31,6 +43,7 @@ struct Session {
     completions: Completions,
     /// The number of connections of each choice. A freed choice has no receiver anymore.
     viewers: Vec<watch::Sender<usize>>,
+    _slot: OwnedSemaphorePermit,
 }
 
 /// One connection that reads a choice. Dropping it starts the grace period if it was the last one.
@@ -44,22 +57,31 @@ impl Drop for Viewer {
 }
 
 impl Sessions {
+    /// Takes a place for a request before it is sent: an answer that nobody reads costs as much as any other.
+    pub(crate) fn reserve(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).try_acquire_owned().ok()
+    }
+
     /// Keeps a request until each of its `n` choices had no connection for the grace period. Returns its id.
-    pub(crate) fn open(&self, completions: Completions, n: u32, grace: Duration) -> Option<u64> {
+    pub(crate) fn open(
+        &self,
+        completions: Completions,
+        n: u32,
+        grace: Duration,
+        slot: OwnedSemaphorePermit,
+    ) -> u64 {
         let mut table = self.table();
-        if table.open.len() >= MAX_SESSIONS {
-            return None;
-        }
         table.last_id += 1;
         let id = table.last_id;
         let (viewers, counts) = (0..n).map(|_| watch::channel(0)).unzip();
         let session = Session {
             completions: completions.clone(),
             viewers,
+            _slot: slot,
         };
         table.open.insert(id, session);
         tokio::spawn(self.clone().free_unread(id, completions, counts, grace));
-        Some(id)
+        id
     }
 
     /// Adds a connection to a choice, unless that was freed.
@@ -105,7 +127,7 @@ impl Sessions {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -24,8 +24,9 @@ impl ToolCallHandle {
     /// [`NextCall`](ReadyPolicy::NextCall) even the last call of a choice is ready at the finish reason, before the choice ends. An id that
     /// arrives later (T12) is missing; [`id`](Self::id) returns it once it has arrived.
     ///
-    /// Any number of tasks may wait, and a caller that comes late gets the same call: the moment follows from the stream alone, and
-    /// a [`ReadyCursor`] finds the same one without a runtime. If more of the call has arrived since, a caller that comes late gets that as an error.
+    /// Any number of tasks may wait, and a caller that comes late gets the same name and arguments: the moment follows from the stream
+    /// alone, and a [`ReadyCursor`] finds the same one without a runtime. Only an id and unknown fields that have arrived in the meantime, and
+    /// with them the status, can differ. If more of the call has arrived since, a caller that comes late gets that as an error.
     /// A caller that already has the call learns it from [`confirmed`](Self::confirmed).
     ///
     /// # Errors

@@ -207,11 +207,10 @@ async fn output<T: Serialize, E: Into<BoxError>>(
     let output = function
         .await
         .map_err(|error| Failure::Tool(error.into()))?;
-    match serde_json::to_value(output) {
-        Ok(Value::String(text)) => Ok(text),
-        Ok(value) => Ok(value.to_string()),
-        Err(error) => Err(Failure::Tool(error.into())),
-    }
+    // Not by way of a `Value`, which widens an `f32` and refuses a `u128`.
+    let text = serde_json::to_string(&output).map_err(|error| Failure::Tool(error.into()))?;
+    // The model reads a string as it is.
+    Ok(serde_json::from_str::<String>(&text).unwrap_or(text))
 }
 
 #[cfg(feature = "schemars")]
@@ -289,7 +288,7 @@ impl Tools {
         self.tools.iter()
     }
 
-    /// The value of `tools` in a request: `request.field("tools", tools.definitions())` with the `Request` of `unbraid-http`.
+    /// The value of `tools` in a request: `request.tools(tools.definitions())` with the `Request` of `unbraid-http`.
     #[must_use]
     pub fn definitions(&self) -> Vec<Value> {
         self.iter().map(Tool::definition).collect()

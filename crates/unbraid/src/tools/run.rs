@@ -193,6 +193,10 @@ impl Run<'_> {
             Ok(call) => self.ready_call(&handle, call, policy).await,
             Err(error) => Err(ToolError::Call(error.clone())),
         };
+        if let Err(ToolError::Call(_)) = &output {
+            // A late fragment is known before the end of the choice, and more of the call may follow.
+            let _end: Result<ToolCall, JsonError> = handle.finished().await;
+        }
         let call = handle.snapshot().or_else(|| ready.ok())?;
         Some(ToolResult { call, output })
     }

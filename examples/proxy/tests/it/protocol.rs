@@ -210,6 +210,21 @@ async fn a_choice_that_the_provider_never_sends_ends() {
 }
 
 #[tokio::test]
+async fn requests_beyond_the_limit_are_refused_before_they_are_sent() {
+    const LIMIT: usize = 64;
+    let (provider, _closed) = silent();
+    let running = start(provider, LONG).await;
+    for _ in 0..LIMIT {
+        assert_eq!(running.ask(1).await.status(), StatusCode::OK);
+    }
+    assert_eq!(
+        running.ask(1).await.status(),
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    assert_eq!(running.proxy.open_requests(), LIMIT);
+}
+
+#[tokio::test]
 async fn an_interrupted_choice_ends_with_its_error() {
     let cut = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"}}]}\n\n";
     let running = start(recorded(cut, 0), LONG).await;

@@ -130,6 +130,59 @@ async fn t28_a_late_fragment_drops_the_tool_and_is_the_result() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn t28_the_result_of_a_late_call_has_all_of_it() {
+    let tools = Tools::new().with(tool("f", async |_| Ok("done".to_owned())));
+    let late = |rest: &str| {
+        bytes(format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,{rest}}}]}}}}]}}\n\n"
+        ))
+    };
+    let steps = vec![
+        late("\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}"),
+        header(0, 1, "b", "f"),
+        fragment(0, 1, "{}"),
+        Step::Pause(TICK),
+        fragment(0, 0, "{}"),
+        Step::Pause(TICK),
+        late("\"id\":\"a\",\"function\":{\"arguments\":\"{}\"}"),
+        bytes(finish(0, "tool_calls")),
+        bytes(DONE),
+    ];
+    let limits = RunLimits::default().with_ready(ReadyPolicy::NextCall);
+    let results = run(steps, &tools, limits).await;
+    let call = &results[0].call;
+    assert!(results[0].output.is_err());
+    assert_eq!(
+        (call.id.as_deref(), &*call.arguments),
+        (Some("a"), "{}{}{}")
+    );
+    assert!(call.status.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn numbers_of_a_result_keep_their_digits() {
+    #[derive(serde::Serialize)]
+    struct Weather {
+        celsius: f32,
+        wind: u128,
+    }
+    let whole = Tool::new("whole", "", json!({}), async |_: Value| {
+        Ok::<_, String>(Weather {
+            celsius: 21.3,
+            wind: u128::MAX,
+        })
+    });
+    let bare = Tool::new("bare", "", json!({}), async |_: Value| {
+        Ok::<_, String>(21.3_f32)
+    });
+    let tools = Tools::new().with(whole).with(bare);
+    let steps = calls_of(&[("whole", "{}"), ("bare", "{}")]);
+    let results = run(steps, &tools, RunLimits::default()).await;
+    let digits = format!("{{\"celsius\":21.3,\"wind\":{}}}", u128::MAX);
+    assert_eq!(texts(&results), [&*digits, "21.3"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cut_choice_has_results_for_each_of_its_calls() {
     let tools = Tools::new().with(tool("f", async |_| Ok("done".to_owned())));
     let mut steps = calls_of(&[("f", "{}"), ("f", "{\"a\":")]);
