@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::Request;
 
 /// The fields as they were given, in their order, without the two that are only [sent](Request::body). How choices are
-/// requested and how replies are written are settings of the program, and not part of it.
+/// requested, whether usage is asked for and how replies are written are settings of the program, and not part of it: set them
+/// again after reading.
 impl Serialize for Request {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.fields.serialize(serializer)

@@ -184,8 +184,12 @@ fn assistant(answer: &Message, policy: &ReplyPolicy) -> Value {
     if let Some(call) = answer.tool_calls.iter().find(is_legacy) {
         set("function_call", named_arguments(call));
     }
+    let state: &[&str] = match policy.reasoning {
+        ReplyReasoning::Never => &[], // it means nothing to another provider
+        ReplyReasoning::WithCalls | ReplyReasoning::Always => &STATE_FIELDS,
+    };
     let more = policy.fields.iter().map(|name| &**name);
-    for name in STATE_FIELDS.into_iter().chain(more) {
+    for name in state.iter().copied().chain(more) {
         if let Some(value) = unknown_field(answer, name) {
             message.entry(name).or_insert(value);
         }

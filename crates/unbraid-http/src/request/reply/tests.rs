@@ -326,3 +326,15 @@ fn a_message_that_was_stored_as_json_can_be_replied_to() {
         Request::chat("m").reply(&answer).body()
     );
 }
+
+#[test]
+fn the_state_of_the_provider_is_not_sent_to_another_one() {
+    let deltas = [json!({ "reasoning_text": "Hm.", "reasoning_opaque": "x", "content": "Hi" })];
+    let kept = reply(&deltas, ReplyPolicy::default());
+    assert_eq!(kept["reasoning_opaque"], "x");
+    let policy = ReplyPolicy::default().with_reasoning(ReplyReasoning::Never);
+    assert_eq!(
+        reply(&deltas, policy),
+        json!({ "role": "assistant", "content": "Hi" })
+    );
+}
