@@ -78,10 +78,11 @@ fn collect(file: &Path) -> Value {
 }
 
 /// Fixtures that both read to the end with different results. Each needs a reason.
-const DIFFERENT: [&str; 10] = [
+const DIFFERENT: [&str; 11] = [
     // A name in parts, a repeated name, or several calls under one index: the library concatenates all of them.
     "openai_chat/bridge-t02-orphan-fragments",
     "openai_chat/bridge-t17-cumulative-name",
+    "openai_chat/bridge-t17-t28-t31-interleaved-custom-tools",
     "openai_chat/gemini-t07-t40-parallel-calls",
     "openai_chat/ollama-f01-f08-t07-calls",
     // The library keeps arguments and finish reasons that are not strings.
