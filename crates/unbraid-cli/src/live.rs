@@ -30,7 +30,7 @@ use crossterm::terminal;
 use unbraid::Completions;
 use unbraid_core::{Demux, StreamError};
 
-pub(crate) use self::screen::restore_terminal;
+pub(crate) use self::{screen::restore_terminal, session::exit_signal};
 use self::{
     session::Session,
     view::{PictureSize, View},

@@ -26,6 +26,7 @@ use self::{
 use crate::{
     args::StreamArgs,
     exit::{Failure, Status},
+    live,
     runtime::block_on,
 };
 
@@ -111,7 +112,17 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
             take: args.take,
             runner: runner.as_ref(),
         };
-        conversation::run(turn, request, recordings).await
+        let conversation = conversation::run(turn, request, recordings);
+        if runner.is_none() {
+            return conversation.await;
+        }
+        // The programs are in process groups of their own, so nothing else would end them. The conversation, which kills them,
+        // is dropped before the process exits.
+        let ended = live::exit_signal().map_err(Failure::Output)?;
+        tokio::select! {
+            result = conversation => result,
+            code = ended => std::process::exit(code),
+        }
     })
 }
 

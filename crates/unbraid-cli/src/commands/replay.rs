@@ -126,6 +126,12 @@ struct Replay {
 
 impl Replay {
     fn new(args: ReplayArgs, config: &Config) -> Result<Self, Failure> {
+        let is_repeated =
+            |(at, file): (usize, &Input)| args.files.iter().take(at).any(|other| other == file);
+        if args.record_from.is_some() && args.files.iter().enumerate().any(is_repeated) {
+            let message = "--record-from: a FILE is named twice";
+            return Err(Failure::Usage(message.to_owned()));
+        }
         let load = |file: &Input| {
             let is_missing = file.path().is_some_and(|path| !path.exists());
             let recording = match is_missing && args.record_from.is_some() {

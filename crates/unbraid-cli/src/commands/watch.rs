@@ -1,9 +1,13 @@
 //! `unbraid watch`: shows the choices as they stream, and how each of them ended.
 
-use std::{io, path::Path, time::Duration};
+use std::{
+    io::{self, Read},
+    path::Path,
+    time::Duration,
+};
 
 use clap::ValueHint;
-use tokio::{fs, io::AsyncRead};
+use tokio::io::AsyncRead;
 use unbraid::Completions;
 use unbraid_core::Demux;
 
@@ -47,7 +51,7 @@ pub(super) fn run(args: &WatchArgs, stream: &StreamArgs) -> Result<Status, Failu
         let has_keys = !args.file.is_terminal();
         let opens = live::can_open(args.display, has_keys);
         let speed = match args.speed {
-            None if opens => default_speed(&args.file).await,
+            None if opens => default_speed(&args.file),
             speed => speed,
         };
         let playback = Playback::new(1.0);
@@ -72,18 +76,21 @@ pub(super) fn run(args: &WatchArgs, stream: &StreamArgs) -> Result<Status, Failu
 /// The speed at which the view replays a recording: all of it in six seconds, but no slower than somebody can follow.
 ///
 /// There is none for a pipe or a device, which has its own, and for a recording that is too long to be counted first.
-async fn default_speed(input: &Input) -> Option<f64> {
+fn default_speed(input: &Input) -> Option<f64> {
     const SECONDS: f64 = 6.0;
     const MIN_PER_SECOND: f64 = 20.0;
     const MAX_BYTES: u64 = 16 * 1024 * 1024;
-    let Input::File(path) = input else {
-        return None;
-    };
-    let metadata = fs::metadata(path).await.ok()?;
-    if !metadata.is_file() || metadata.len() > MAX_BYTES {
+    if input.path().is_none() || input.is_live() {
         return None;
     }
-    let events = count_events(&fs::read(path).await.ok()?);
+    // Decompressed, as it will be replayed. What precedes damage is replayed, too.
+    let mut bytes = Vec::new();
+    let mut limited = input.open().ok()?.take(MAX_BYTES + 1);
+    let _damaged: io::Result<usize> = limited.read_to_end(&mut bytes);
+    if bytes.len() as u64 > MAX_BYTES {
+        return None;
+    }
+    let events = count_events(&bytes);
     let events = f64::from(u32::try_from(events).unwrap_or(u32::MAX));
     Some((events / SECONDS).max(MIN_PER_SECOND))
 }

@@ -77,7 +77,11 @@ impl Session {
                     },
                     Some(_) => screen.draw(&mut self.view)?,
                     // Without keys the view goes on until the stream ends. After that nothing else could close it.
-                    None if self.open => screen.keys = None,
+                    None if self.open => {
+                        screen.keys = None;
+                        self.view.set_has_keys(false);
+                        self.view.resume();
+                    }
                     None => break,
                 },
                 _ = frames.tick() => {
@@ -176,7 +180,7 @@ async fn next_terminal_event(keys: &mut Option<EventStream>) -> Option<TerminalE
 /// Waits for a signal that ends the process, and returns its exit code. The caller first restores the terminal, which the
 /// default handler of the signal would not do.
 #[cfg(unix)]
-fn exit_signal() -> io::Result<impl Future<Output = i32>> {
+pub(crate) fn exit_signal() -> io::Result<impl Future<Output = i32>> {
     use tokio::signal::unix::{SignalKind, signal};
     const SIGNAL_BASE: i32 = 128; // the exit code of a shell for a signal is 128 plus its number
     let mut terminate = signal(SignalKind::terminate())?;
@@ -192,6 +196,6 @@ fn exit_signal() -> io::Result<impl Future<Output = i32>> {
 
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "the signature on Unix")]
-fn exit_signal() -> io::Result<impl Future<Output = i32>> {
+pub(crate) fn exit_signal() -> io::Result<impl Future<Output = i32>> {
     Ok(future::pending())
 }

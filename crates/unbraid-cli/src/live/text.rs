@@ -128,7 +128,7 @@ impl Blocks {
             self.dropped += 1;
             self.is_cut = true;
         }
-        if self.bytes > MAX_BYTES
+        while self.bytes > MAX_BYTES
             && let Some(block) = self.blocks.front_mut()
         {
             block.drop_half();

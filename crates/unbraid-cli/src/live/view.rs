@@ -122,6 +122,16 @@ impl View {
         self.frozen
     }
 
+    /// Ends a pause of either kind: nobody can do it with a key any more.
+    pub(super) fn resume(&mut self) {
+        self.frozen = false;
+        if let Some(playback) = &self.playback
+            && playback.is_paused()
+        {
+            playback.toggle_pause();
+        }
+    }
+
     pub(super) fn unfreeze(&mut self) {
         self.frozen = false;
     }

@@ -1,7 +1,7 @@
 //! Records the body of an answer in a file.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
@@ -9,7 +9,7 @@ use std::{
 
 use tokio::{sync::oneshot, time};
 
-use crate::exit::Failure;
+use crate::{exchange::Exchange, exit::Failure};
 
 /// How long the end of the program waits for a recording. The client reads on for a tenth of a second after the end mark of
 /// a body, and then drops the body together with its recorder.
@@ -47,7 +47,13 @@ impl RecordFile {
             error_sender: Some(error_sender),
         };
         recorder.attempt(|file| match file.metadata()?.is_file() {
-            true => file.set_len(0),
+            true => {
+                // The exchange that `replay` recorded describes the content that is replaced.
+                match fs::remove_file(Exchange::path(&self.path)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                    _ => file.set_len(0),
+                }
+            }
             false => Ok(()), // a pipe or a device cannot be truncated
         });
         let result = RecordingResult {

@@ -156,13 +156,11 @@ fn nearest_rank(sorted: &[u32], percent: usize) -> Option<u32> {
 impl Listener for Measure {
     fn handle_bytes(&mut self, count: u64) {
         self.bytes += count;
+        self.duration = self.clock.time(self.bytes);
     }
 
     fn handle_events(&mut self, demux: &mut Demux) -> io::Result<()> {
         let time = self.clock.time(self.bytes);
-        if self.bytes > 0 && demux.closed().is_none() {
-            self.duration = time;
-        }
         while let Some(event) = demux.next_event() {
             self.add(&event, time);
         }

@@ -43,6 +43,11 @@ fn ask(replay: &Replay, body: &Value) -> Response {
     Response::read(replay.connect_with("POST", CHAT, &key, &body.to_string()))
 }
 
+fn ask_raw(replay: &Replay, path: &str, body: &str) -> Response {
+    let key = format!("authorization: Bearer {KEY}\r\n");
+    Response::read(replay.connect_with("POST", path, &key, body))
+}
+
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).unwrap();
     let name =
@@ -150,6 +155,36 @@ fn a_body_with_the_key_is_passed_on_but_not_recorded() {
     assert_eq!(names(dir.path()), Vec::<String>::new());
     assert_eq!(echo.requests().len(), 2);
     assert!(replay.stderr().contains("not recorded"));
+}
+
+#[test]
+fn a_key_behind_an_escape_or_in_the_path_is_not_recorded() {
+    let provider = provider();
+    let (dir, files) = missing(&["1.sse"]);
+    let replay = record(&provider, &files, "");
+    let escaped = question(KEY).to_string().replace("sk-a", "s\\u006b-a");
+    assert!(!escaped.contains(KEY));
+    ask_raw(&replay, CHAT, &escaped);
+    ask_raw(
+        &replay,
+        &format!("/{KEY}{CHAT}"),
+        &question("a").to_string(),
+    );
+    assert_eq!(names(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_is_named_twice_is_refused() {
+    let provider = provider();
+    let (_dir, files) = missing(&["1.sse"]);
+    let file = &files[0];
+    let line = format!(
+        "replay --port 0 --record-from {} {file} {file}",
+        provider.base_url()
+    );
+    let run = crate::unbraid(&line, b"");
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("named twice"), "{}", run.stderr);
 }
 
 #[test]

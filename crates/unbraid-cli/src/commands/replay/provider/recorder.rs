@@ -103,6 +103,14 @@ impl Recorder {
         }
         // The recording appears last. A file that exists is complete, and has its exchange.
         let exchange = serde_json::to_vec(&self.exchange)?;
+        // As it is written: an escape may have hidden a key in the bytes of the request.
+        if self.keys.are_in(&exchange) {
+            return Err("the request contains the API key".into());
+        }
+        // Before the exchange is written, which belongs to the recording that exists.
+        if self.path.exists() {
+            return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());
+        }
         fs::write(Exchange::path(&self.path), exchange)?;
         rename(&self.temporary, &self.path)?;
         self.is_complete = true;

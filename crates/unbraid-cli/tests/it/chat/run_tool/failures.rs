@@ -181,7 +181,14 @@ fn calls_of_an_answer_that_was_cut_are_not_run() {
 }
 
 #[test]
-fn an_interrupt_kills_the_programs() {
+fn an_interrupt_and_a_signal_to_end_kill_the_programs() {
+    check_signal("-INT", 3);
+    check_signal("-TERM", 143);
+    check_signal("-HUP", 129);
+}
+
+#[track_caller]
+fn check_signal(signal: &str, code: i32) {
     let sandbox = Sandbox::new();
     let server = turns(&[calls(&[("c1", "now", "{}")]), answer("Done.")]);
     let now = sandbox.script(
@@ -205,9 +212,9 @@ fn an_interrupt_kills_the_programs() {
         assert!(child.try_wait().unwrap().is_none());
     };
     let id = child.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    let sent = Command::new("kill").args([signal, &id]).status().unwrap();
     assert!(sent.success());
-    assert_eq!(child.wait().unwrap().code(), Some(3));
+    assert_eq!(child.wait().unwrap().code(), Some(code));
     let start = Instant::now();
     while exists(&pid) {
         assert!(start.elapsed() < Duration::from_secs(30), "{pid} is alive");
