@@ -221,6 +221,7 @@ impl Decoder {
         if matches!(text, Some(Cow::Owned(_))) && frame.kind != FrameKind::TruncatedMessage {
             emitter.warn("S19", "invalid UTF-8 was replaced");
         }
+        // Text that would grow beyond the limit is counted as lost. Unless in strict mode, the stream goes on.
         let understood = match &text {
             Some(text) => self.decode_event(&frame, text, &mut emitter),
             None => {
@@ -278,6 +279,7 @@ impl Decoder {
                 is_recorded
                     && merge_check.is_none_or(|check| check.can_skip(target.choice, found.template))
             });
+        // After the match was accepted: a declined event is read again by another path, which counts it.
         self.events += u64::from(emitted);
         emitted
     }
@@ -286,6 +288,7 @@ impl Decoder {
     /// Returns whether a template matches as well. The error is the reason if the deltas are refused.
     fn check_strictly(&mut self, data: &str) -> Result<bool, Option<&'static str>> {
         let node = node::read_json(data, self.max_depth).map_err(|_| None)?;
+        // Merged even if a template matches: only what was merged twice may be skipped.
         self.merge_check.merge(&node).map_err(Some)?;
         // The match is only noted here. Once it was merged twice, later chunks like it skip this path.
         let found = self.match_template(data.as_bytes());

@@ -147,6 +147,8 @@ impl Router {
         if self.after_done {
             return self.usage_after_done(update);
         }
+        // The actors compare the metadata with those published whenever this number has moved. One too many costs a
+        // comparison, and one too few would hide a change.
         self.updates += 1;
         // Before anything of it is kept: the fields beside an error repeat its message.
         let redacted = self.config.redact.update(update);
@@ -164,6 +166,7 @@ impl Router {
         if update.event_index != self.position.event {
             self.end_of_last_event(sink);
         }
+        // Read before `next_position`, for which the choices that finished so far are those of the last event.
         let finished = self.finished_in_event;
         let position = self.next_position(update.event_index);
         if position.update == 0 && is_lost(update) {
@@ -189,6 +192,7 @@ impl Router {
                 sink,
             );
         }
+        // The warnings come first, so that a consumer that reads in order knows of a deviation before it sees what it led to.
         match update.choice {
             Some(index) => self.choice_update(index, update, position, sink),
             None => self.stream_update(update, position, sink),
@@ -226,6 +230,7 @@ impl Router {
         position: Position,
         sink: &mut impl ChoiceSink,
     ) {
+        // A refused choice counts, too: usage in the same event belongs to a chunk with choices all the same.
         self.choices_in_event += 1;
         let index = if self.config.expect_choices == Some(1) {
             self.folded.record(index, update);
@@ -239,6 +244,7 @@ impl Router {
         else {
             return self.refused_choices.record(index, update);
         };
+        // Recorded before the charge: a choice that its limit cuts off, or that the caller has cancelled, was still paid for.
         if let Some(raw) = &update.usage {
             self.usage.choice(index, raw);
         }
@@ -255,6 +261,8 @@ impl Router {
                 sink.delta(slot, Delta::Update(update), position);
             }
         }
+        // Counted only for a choice that was open. What follows an end would otherwise decide E12, and how much text was
+        // received.
         if update.has_delta() {
             route.last_delta = position.event;
             route.deltas += 1;
@@ -277,12 +285,15 @@ impl Router {
             return;
         };
         let reason = update.finish_reason.as_deref().unwrap_or_default();
+        // The first reason counts. A later one changes neither the event in which the choice finished nor the number of those
+        // that have finished.
         if !reason.is_empty() && route.state == State::Open {
             route.state = State::Finished(position.event);
             route.has_finish_reason = true;
             self.finished += 1;
             self.finished_in_event = self.finished_in_event.with(route.index);
         }
+        // After the reason, which an error inside the choice overrides.
         if let Some(raw) = &update.error {
             let error = Arc::new(ServerError::new(raw, position.event));
             self.set_state(slot, State::Ended);
@@ -294,6 +305,8 @@ impl Router {
         let Some(route) = self.routes.get_mut(slot) else {
             return;
         };
+        // `finished` is the number of routes in that state, so that the fast path and the idle timer need not search for one.
+        // All transitions out of the state pass through here.
         self.finished -= usize::from(matches!(route.state, State::Finished(_)));
         route.state = state;
     }
@@ -330,6 +343,7 @@ impl Router {
         sink: &mut impl ChoiceSink,
     ) {
         self.cost = self.cost.saturating_add(update.cost());
+        // An update without a choice is charged as well, or a server could send unknown fields of the envelope without end.
         if !self.within_completion(sink) {
             return;
         }

@@ -112,6 +112,7 @@ impl Reader {
         numbering: Numbering,
         started: Instant,
     ) -> Self {
+        // A source of several must not use the indices of another one, so the router refuses further choices (E11).
         if let Some(capacity) = numbering.capacity() {
             config.limits.choices = config.limits.choices.min(capacity as usize);
         }
@@ -221,6 +222,8 @@ impl Reader {
                 Poll::Ready(end) => {
                     let end = end.and_then(Result::err);
                     let end = end.map_or(Wakeup::End, Wakeup::Error);
+                    // What was read before the end is decoded and delivered first, so that an error does not overtake the text
+                    // before it.
                     if self.buffer.is_empty() {
                         self.source_status = SourceStatus::Ended;
                         return Poll::Ready(end);
@@ -342,6 +345,8 @@ impl Reader {
 
     fn publish(&mut self, choices: Vec<ChoiceLog>) {
         let router = self.pipeline.router();
+        // Only the control needs this: when the last handle is dropped, the reader then drains a connection that can be
+        // reused, and is not killed.
         if self.all_choices_ended != router.all_ended() {
             self.all_choices_ended = router.all_ended();
             self.control.set_all_choices_ended(self.all_choices_ended);

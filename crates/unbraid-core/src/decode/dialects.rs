@@ -72,6 +72,8 @@ impl Decoder {
         let node = node.as_array().and_then(<[_]>::first).unwrap_or(node);
         let event = WireEvent { name, node };
         if matches!(self.dialect, DialectState::Unknown) {
+            // The first value that identifies a dialect decides for the whole stream. Deciding anew for each value would let
+            // one odd value of a chat stream be read as another format.
             if let Some(dialect) = dialect::identify(&event) {
                 self.dialect = DialectState::new(Some(dialect));
             } else if event.kind().as_deref() == Some("ping") {
@@ -96,6 +98,7 @@ impl Decoder {
         let mut output = Output::default();
         if reader.is_error(&event) {
             self.end_in_dialect(true, emitter);
+            // After the dialect has ended, so that what it held back comes before the error.
             output.stream().error = Some(dialect::raw(node));
         } else if !reader.read(&event, &mut output) && !std::mem::replace(has_foreign, true) {
             output.warn("D6", "a value of another format was skipped");
@@ -164,6 +167,7 @@ impl Decoder {
     /// Ends the event of what was held back: it had arrived before the error, which must not reach a choice that had finished
     /// (X4).
     fn split_event(&mut self, emitter: &mut Emitter<'_, '_>) {
+        // The dialect may have held back nothing, and an event without an update must not be counted.
         if emitter.flush() {
             self.events += 1;
         }
@@ -257,6 +261,7 @@ impl Decoder {
         }
         for mut update in output.into_updates() {
             if let DialectState::Other { unreported, .. } = &mut self.dialect {
+                // On the first update only, as the other fields of the envelope are.
                 update.dialect = unreported.take();
             }
             super::updates::drop_long_name(&mut update.id);

@@ -107,6 +107,7 @@ impl<'a, 's> Emitter<'a, 's> {
             return false;
         }
         self.budget.choices -= 1;
+        // The update itself stays: its text and its finish reason cost no call.
         calls.truncate(self.budget.calls);
         self.budget.calls -= calls.len();
         true
@@ -201,6 +202,7 @@ impl<'a, 's> Emitter<'a, 's> {
         }
         if let Some(mut last) = self.held.take() {
             last.last_of_event = true;
+            // A keep-alive or an end mark has no chunk of its own, but shows that this is a stream.
             last.is_chunk |= self.is_chunk;
             self.sink.update(&last);
         }

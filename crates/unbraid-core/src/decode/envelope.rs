@@ -19,6 +19,7 @@ impl EnvelopeMemo {
         /// A foreign envelope has about a dozen fields. The ones beyond this number are emitted with every event.
         const MAX_FIELDS: usize = 32;
         const MAX_KEY_BYTES: usize = 1024;
+        // Emitting a field again is correct, only redundant, so whatever is too large to remember is emitted again.
         if key.len() > MAX_KEY_BYTES {
             return true;
         }
@@ -29,6 +30,7 @@ impl EnvelopeMemo {
             return true;
         };
         let changed = value.replace(raw);
+        // Templates compare this number, so that a match need not compare every field with its last value.
         self.version += u64::from(changed);
         changed
     }

@@ -19,6 +19,7 @@ impl Decoder {
         emitter: &mut Emitter<'a, '_>,
     ) -> bool {
         self.warn_of_framing(frame.kind, emitter);
+        // Before everything that interprets the data: binary messages say what they are in their headers.
         if self.message_frame(frame, text, emitter) {
             return true;
         }
@@ -33,6 +34,7 @@ impl Decoder {
             }
             emitter.is_cut = !is_named;
         }
+        // These two names mean the same in every dialect. Any other is read by the dialect of the stream.
         match frame.event {
             Some(b"error") => self.error_event(text, emitter),
             Some(b"ping") => {
@@ -88,6 +90,7 @@ impl Decoder {
             if text != "[DONE]" {
                 emitter.warn("S8", "[DONE] in quotes or white space");
             }
+            // What the dialect has held back belongs before the end mark, which ends every choice.
             self.end_in_dialect(false, emitter);
             emitter.is_chunk = true;
             emitter.done = true;
@@ -106,6 +109,7 @@ impl Decoder {
         if is_deeper_than(trimmed, self.max_depth) {
             return false;
         }
+        // Once another dialect is known, no field of a value is taken for a chunk: `choices` may mean anything there.
         if let Some(is_read) = self.payload_in_dialect(trimmed, emitter) {
             return is_read;
         }
@@ -135,6 +139,7 @@ impl Decoder {
             self.emit_chunk(chunk, emitter);
             return true;
         }
+        // Parsed again from the start, which costs time only for events that no earlier path could read.
         match node::read(trimmed, self.max_depth) {
             Ok(node) => {
                 self.value(&node, emitter);
@@ -176,6 +181,7 @@ impl Decoder {
         self.end_in_dialect(true, emitter);
         emitter.is_chunk = true;
         let text = text.trim();
+        // Asked first: the JSON of an error may itself contain line breaks.
         let is_one_value = node::read(text, self.max_depth).is_ok();
         let last_line = match text.rsplit_once('\n').filter(|_| !is_one_value) {
             Some((before, last_line)) => {

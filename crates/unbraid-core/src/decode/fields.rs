@@ -156,6 +156,7 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
             "id" => self.id = value.text()?,
             "created" => {
                 self.created = value.number()?;
+                // A template needs the span of the number, which a `u64` does not have.
                 self.created_end = value.last_value_end();
             }
             "model" => self.model = value.text()?,
@@ -192,6 +193,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
         match &*key {
             "index" => {
                 self.index = value.number()?;
+                // As for `created`.
                 self.index_end = value.last_value_end();
             }
             "delta" => {
@@ -283,6 +285,7 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
             "function_call" => {
                 let mut function = FunctionFields::default();
                 let _is_null = !value.object(&mut function)?;
+                // Assigned even if `null`: a repeated key replaces the earlier value as a whole (E26).
                 update.function_name = function.name;
                 update.function_arguments = function.arguments;
             }
@@ -311,6 +314,7 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
 
     fn finish(&mut self) -> Result<(), Fallback> {
         let update = &mut self.element.update;
+        // Whatever order the keys had: a delta makes the entry one of a chat, even beside a `text`.
         update.kind = CompletionKind::Chat;
         // The content of `text` stays if the delta has none (C19).
         if self.content.text.is_some() {

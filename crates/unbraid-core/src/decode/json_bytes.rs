@@ -42,6 +42,7 @@ fn long_string(text: &[u8]) -> Option<(usize, bool)> {
                 continue;
             }
         }
+        // Reached at a byte with a meaning or, where fewer than eight bytes are left, at each byte.
         match text.get(pos)? {
             0..=0x1F => return None,
             b'"' => return Some((pos, has_escapes)),

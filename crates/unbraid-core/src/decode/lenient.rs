@@ -27,6 +27,7 @@ pub(super) fn chunk<'a>(
             field(&mut chunk, key, value, event_index);
         }
     }
+    // After the fields: whether a name means an error depends on whether there are choices.
     chunk.error = reported_error(node, &chunk);
     chunk.format = chunk.recognise();
     chunk

@@ -84,6 +84,7 @@ impl MergeCheck {
         let elements = chunk.get("choices").and_then(Node::as_array);
         let elements = elements.unwrap_or_default();
         for (position, element) in elements.iter().enumerate() {
+            // As in `assign_indices`, or a refusal would name another choice than the events do.
             let implied_index = if elements.len() > 1 { position } else { 0 };
             let Some(index) = dialect::index(element) else {
                 continue; // E11: the entry belongs to no choice
@@ -116,6 +117,7 @@ impl MergeCheck {
 /// The type of a value that is seen for the first time; `None` for `null`, which counts as absent, and beyond the
 /// limit on fields.
 fn type_of(node: &Node<'_>, field_count: &mut usize) -> Option<FieldType> {
+    // Beyond the limit nothing is remembered, so nothing is refused either: a stream is not ended for a guess.
     if *field_count >= MAX_FIELD_COUNT {
         return None;
     }

@@ -45,6 +45,7 @@ impl Decoder {
                 has_good |= is_good || self.damaged(line, emitter);
             }
         }
+        // What exceeds the budget was not read, so it is not called damaged: one warning says that it was skipped.
         if emitter.is_full() && !rest.is_empty() {
             emitter.warn_skipped();
         } else if !emitter.done {
@@ -100,6 +101,7 @@ impl Decoder {
     fn values<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> Option<&'a str> {
         let mut rest = text.trim();
         let mut count = 0_usize;
+        // Each value is parsed once, from where the last one ended, so a million values on one line take linear time.
         while !emitter.is_full()
             && let Ok((node, used)) = node::read_prefix(rest, self.max_depth)
         {
@@ -114,6 +116,7 @@ impl Decoder {
                 break;
             }
         }
+        // Without a value nothing was emitted, and the caller may try something else with the whole text.
         if count == 0 {
             return None;
         }
@@ -127,6 +130,7 @@ impl Decoder {
 
 /// Finds a frame that begins inside another one. Returns the length of the text before it, and the frame's data.
 fn split_at_fused(text: &str) -> Option<(usize, &str)> {
+    // From the back: only the last frame can be complete, because each of the others was cut by the next.
     let offset = text.rfind("data: {").or_else(|| text.rfind("data:{"))?;
     let rest = text.get(offset..)?;
     Some((offset, rest.strip_prefix("data:")?))

@@ -55,6 +55,7 @@ fn chunk_by<'a>(mut chunk: Chunk<'a>, mut scanner: Scanner<'a, '_>) -> Option<Ch
     if text.len() > MAX_VALUES {
         return None;
     }
+    // Everything but an object is rare: end marks, keep-alives, and errors that are bare strings.
     if scanner.next_token() != Some(b'{') {
         return None;
     }
@@ -312,6 +313,7 @@ impl<'a> ValueReader<'a> for Scanner<'a, '_> {
         if is_padded || matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
             return Err(Fallback);
         }
+        // Cannot overflow, because `digits` has refused a longer number.
         let value = digits.fold(0_u64, |value, digit| value * 10 + u64::from(digit - b'0'));
         N::try_from(value).map(Some).map_err(|_| Fallback)
     }
@@ -375,6 +377,7 @@ impl<'a> ValueReader<'a> for Scanner<'a, '_> {
     }
 
     fn list<T: FieldVisitor<'a> + Default>(&mut self, list: &mut Vec<T>) -> Result<bool, Fallback> {
+        // A repeated key replaces the list (E26).
         list.clear();
         match self.next_token() {
             Some(b'[') => self.enter()?,
@@ -391,6 +394,7 @@ impl<'a> ValueReader<'a> for Scanner<'a, '_> {
             list.push(T::default());
             if let Some(entry) = list.last_mut() {
                 self.fields(entry)?;
+                // Entries of inner lists count, too: a chunk of many calls is as large as one of many choices.
                 count += entry.entry_count();
             }
             more = match self.next_token() {

@@ -21,6 +21,8 @@ pub(super) fn chunk<'a>(text: &'a str, reasoning_keys: &[Arc<str>]) -> Option<Ch
         reasoning_keys,
     };
     let result = seed.deserialize(&mut reader);
+    // A `Fallback` arrives as an error of `serde_json`, whose type has no room for it. Which of the two it was does not
+    // matter: the next path reads everything again.
     let is_complete = matches!(result, Ok(true)) && reader.end().is_ok();
     chunk.format = chunk.recognise();
     // A value without choices is left to the lenient decoder: it may be an error or foreign JSON.
@@ -112,6 +114,7 @@ impl<'a, T: FieldVisitor<'a> + Default> Visitor<'a> for ListSeed<'_, '_, T> {
             if count > MAX_ENTRIES || !is_object {
                 return Err(not_ordinary(Fallback));
             }
+            // The seed borrows the entry, so each one is read into the same place and then moved.
             self.list.push(std::mem::take(&mut entry));
         }
         Ok(true)

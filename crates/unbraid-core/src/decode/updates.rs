@@ -54,7 +54,9 @@ impl Decoder {
         if !self.accepts_chunk(chunk.has_choices) {
             return false;
         }
+        // Before a template is made of it, which would keep the name for as long as the stream lasts.
         drop_long_names(&mut chunk);
+        // Before unchanged fields are dropped: a template compares all fields with those of later chunks.
         if let Some(template) = self.template_of(text, &chunk) {
             self.templates.insert(template);
         }
@@ -107,6 +109,7 @@ impl Decoder {
                 ..Update::default()
             };
             sink.update(&update);
+            // Moved back, so that the next chunk uses the same buffer.
             chunk.extra = update.metadata;
         }
         self.buffers.elements = recycled_elements(chunk.elements);
@@ -127,6 +130,7 @@ impl Decoder {
             update.created = chunk.created;
             update.model = chunk.model.clone();
             update.is_chunk = true;
+            // Bounded here and not while the chunk is read, because one event may consist of many chunks.
             if emitter.admit_choice_update(&mut update) {
                 emitter.push(update);
             }
@@ -180,6 +184,7 @@ impl Decoder {
                 update.reasoning_source = Some(ReasoningSource::ContentParts);
             }
         }
+        // Beyond the limit the router refuses the choice anyway, and the list is searched for each reasoning delta.
         if origin != ReasoningOrigin::Details && !sends_text && choices.len() < MAX_CHOICES {
             choices.push(choice);
         }

@@ -8,6 +8,7 @@ impl Router {
     pub(super) fn done(&mut self, sink: &mut impl ChoiceSink) {
         self.usage.done();
         if self.config.usage_after_done {
+            // The choices do not wait for the usage, which may never come.
             self.finish_all(&ChoiceEnd::DoneWithoutFinish, None, sink);
             self.after_done = true;
         } else {
@@ -37,6 +38,7 @@ impl Router {
             Some(index) => {
                 let folded = self.config.expect_choices == Some(1);
                 let index = if folded { ChoiceIndex(0) } else { index };
+                // No choice is opened any more, so usage of an unknown one would belong to nobody.
                 if self.slot(index).is_some() {
                     self.usage.choice(index, raw);
                 }

@@ -10,12 +10,15 @@ impl Router {
     /// Ends the choices whose finish reason has arrived, as the policy says: at the first event without a delta for them, or
     /// at the end of the event with the reason.
     pub(super) fn end_of_event(&mut self, event: EventIndex, sink: &mut impl ChoiceSink) {
+        // Nearly every event ends here: choices finish once, and deltas arrive by the thousand.
         if self.finished == 0 {
             return;
         }
         let policy = self.config.finish_policy;
         let ends = move |r: &Route| match (r.state, policy) {
             (State::Finished(finished), FinishPolicy::NextEvent) => {
+                // Both comparisons are needed: the event of the reason never ends the choice, and neither does a later one
+                // that still brings a delta for it.
                 finished < event && r.last_delta < event
             }
             (State::Finished(_), FinishPolicy::AtFinish) => true,
@@ -216,6 +219,7 @@ impl Router {
             .filter(|(_, r)| wanted(r))
             .map(|(slot, r)| (r.index, slot))
             .collect();
+        // Slots are in order of appearance, and events in order of indices; the two differ if a server begins with choice 1.
         slots.sort_unstable();
         slots.into_iter().map(|(_, slot)| slot).collect()
     }

@@ -32,6 +32,7 @@ impl Router {
             );
             return None;
         }
+        // Before the choice is counted, and only for one that is opened: a choice beyond the limit has its own warning.
         self.warn_if_unexpected(index, position, sink);
         self.routes.push(Route::new(index));
         let slot = self.routes.len() - 1;
@@ -79,6 +80,7 @@ impl Router {
     /// Whether a choice that has cost `spent` bytes may cost `more`.
     pub(super) fn fits_limits(&self, spent: u64, more: u64) -> bool {
         let limits = &self.config.limits;
+        // The upper bound is that of the offsets in a transcript, which are 32 bits wide.
         spent.saturating_add(more) <= limits.choice_bytes.min(u64::from(u32::MAX))
             && self.cost.saturating_add(more) <= limits.completion_bytes
     }
@@ -102,6 +104,8 @@ impl Router {
         let cost = update.cost() + split_cost(self.config.think_tags, update);
         route.cost = route.cost.saturating_add(cost);
         self.cost = self.cost.saturating_add(cost);
+        // The choice is checked before the completion: if both are exceeded, the narrower error leaves the other choices
+        // alive.
         if route.cost > per_choice {
             let has_ended = route.state == State::Ended;
             self.set_state(slot, State::Discarding);

@@ -56,6 +56,7 @@ impl Router {
     /// Whether as many choices as requested appeared, and all of them have ended.
     #[must_use]
     pub fn all_ended(&self) -> bool {
+        // Without a choice nothing has ended yet, although `all` holds for an empty list.
         let expected = self.config.expect_choices.map_or(1, |n| n as usize).max(1);
         self.routes.len() >= expected && self.routes.iter().all(|route| !route.state.is_open())
     }
@@ -71,6 +72,7 @@ impl Router {
     /// The slot of a choice that has appeared.
     #[must_use]
     pub fn slot(&self, index: ChoiceIndex) -> Option<usize> {
+        // A small index that has not appeared is `Some(None)`, so it needs no search either.
         match self.slots.get(index.0 as usize) {
             Some(slot) => *slot,
             None => self.routes.iter().position(|r| r.index == index),

@@ -28,6 +28,7 @@ impl RefusedChoices {
             Some(_) | None => self.count += 1,
         }
         self.first = self.first.or(Some(index));
+        // Before the reason of this update is recorded: a delta may share its update with the reason.
         self.after_reason |= self.reason && delta;
         self.reason |= update.finish_reason.is_some();
         self.last = Some(index);

@@ -15,6 +15,7 @@ impl Router {
     /// Routes a text delta, which has the envelope of the last update.
     #[inline]
     pub(crate) fn text_delta(&mut self, delta: &TextDelta<'_>, sink: &mut impl ChoiceSink) {
+        // The state after `[DONE]` needs no check: no choice is open then, so `fast_slot` finds none.
         if self.closed.is_some() {
             return;
         }
@@ -31,12 +32,14 @@ impl Router {
             route.deltas += 1;
         }
         sink.delta(slot, Delta::Text(delta), position);
+        // A text delta is the only update of its event. Other choices that have finished end here; this one is open.
         self.end_of_event(delta.event_index, sink);
     }
 
     /// The slot of the choice, if only the choice needs the delta.
     #[inline]
     fn fast_slot(&self, delta: &TextDelta<'_>) -> Option<usize> {
+        // The fast path emits no warnings, and a delta has the envelope of the last update, a changed id included.
         if self.id_changed || (self.inspects_text_deltas && !self.is_ignored(delta)) {
             return None;
         }

@@ -30,6 +30,8 @@ impl ChoiceActor {
         owner: &mut Option<LogOwner>,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(owner) = owner.take() {
+            // Nothing of the work is done in messages: a mailbox is unbounded, and each message would be an allocation and a
+            // wake-up.
             owner.drive().await;
         }
         stop_self(&me);

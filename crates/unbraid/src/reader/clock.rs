@@ -191,6 +191,7 @@ impl Timer {
         let Self::Set(sleep) = self else {
             return Poll::Pending;
         };
+        // A reset may take a lock of the runtime, and between two polls the deadline has rarely moved.
         if sleep.deadline() != until {
             sleep.as_mut().reset(until);
         }

@@ -30,6 +30,7 @@ impl Reader {
                 self.rest = Rest::Drain;
                 self.pipeline.abort(StreamError::Cancelled); // no handle is left to read it
             }
+            // An index that has not appeared is ignored: its handle cannot exist.
             Command::Cancel(index) => self.cancel(index),
             Command::KeepOnly(winners) => {
                 self.selection = Some(Selection {
@@ -45,6 +46,7 @@ impl Reader {
     fn cancel(&mut self, index: ChoiceIndex) {
         let slot = self.outbox().slot(index);
         let cancelled = slot.is_some_and(|slot| self.cancel_slot(slot));
+        // If it is not known how many choices were asked for, one more may appear, so the source stays open.
         if cancelled
             && self.expects_more_choices() == Some(false)
             && self.pipeline.router().all_cancelled()
@@ -71,6 +73,7 @@ impl Reader {
 
     /// Cancels every choice that was not selected, and closes the source once no selected choice is open.
     pub(super) fn apply_selection(&mut self) {
+        // The selection is kept and applied after each read: a choice that appears later must be cancelled, too.
         let Some(mut selection) = self.selection.take() else {
             return;
         };

@@ -96,9 +96,11 @@ impl Reader {
     /// Waits until the choices have ended, then publishes that the stream is closed.
     pub(super) async fn close(&mut self) {
         // The reader's exit kills its linked children, so they must end first.
+        // The router has ended every choice by now, so no actor waits for more, and this cannot take long.
         self.outbox_mut().join().await;
         let router = self.pipeline.router();
         let result = router.closed().cloned().unwrap_or(Err(StreamError::Lost));
+        // After an error the rest is dropped together with its connection, unless the command `Drain` asked for it.
         if result.is_ok() {
             self.rest = Rest::Drain;
         }
@@ -171,6 +173,8 @@ impl Reader {
                         cost += bytes.len();
                     }
                 });
+                // An item without bytes costs something, too, or a source that is always ready with nothing would never be
+                // done.
                 rest = rest.saturating_sub(cost);
                 match polled {
                     Poll::Ready(Some(Ok(()))) if rest > 0 => {}

@@ -74,6 +74,8 @@ impl Reader {
     ) {
         let config = self.config.clone();
         let outbox = Outbox::new(config.clone(), Numbering::default(), Instant::now());
+        // The pipeline moves, and is not shared: the decoder needs it mutably, and a lock would have to be taken on every
+        // read.
         let pipeline = mem::replace(&mut self.pipeline, Pipeline::new(config, outbox));
         let buffer = mem::take(&mut self.buffer);
         let job = blocking::run_blocking((pipeline, buffer), |(pipeline, buffer)| {

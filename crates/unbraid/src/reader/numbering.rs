@@ -32,6 +32,8 @@ impl Numbering {
             .start
             .checked_add(source_index.0)
             .filter(|index| indices.contains(index) && !self.taken.contains(index));
+        // The offset is kept where possible, so that the second choice of a server is the second one here, whichever comes
+        // first.
         let index = same_offset.unwrap_or_else(|| self.lowest_free());
         self.taken.insert(index);
         ChoiceIndex(index)

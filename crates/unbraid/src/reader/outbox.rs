@@ -160,6 +160,8 @@ impl Outbox {
         let Some(route) = self.routes.get_mut(slot) else {
             return;
         };
+        // The first entry of a batch marks the slot, so each slot is listed once and `deliver` visits only choices with work,
+        // not all of them.
         if route.batch.is_empty() && !route.is_unannounced() {
             self.undelivered.push(slot);
         }
@@ -173,6 +175,7 @@ impl Outbox {
             undelivered,
             ..
         } = self;
+        // What stays in the list belongs to choices that are still to be announced.
         undelivered.retain(|slot| {
             let route = routes.get_mut(*slot);
             route.is_some_and(|route| !route.deliver(ChoiceLog::append))
@@ -218,7 +221,10 @@ impl Outbox {
         for slot in self.undelivered.drain(..) {
             if let Some(route) = self.routes.get_mut(slot) {
                 let log = route.open_log(&self.config, self.started, false);
+                // The owner exists before the actor. If the reader is killed while it starts the actor, the dropped owner
+                // seals the log.
                 let owner = LogOwner::new(log.clone(), Arc::clone(completion));
+                // An actor would start only to stop. Sealing by the owner applies the batch, which contains the end.
                 if over {
                     drop(owner);
                 } else {
@@ -276,6 +282,7 @@ impl ChoiceRoute {
             wake_list: WakeList::default(),
         });
         started.unannounced = unannounced;
+        // Appended without an announcement: no handle knows the log yet, so nobody can see it half filled.
         if !self.batch.is_empty() {
             started.log.append(&mut self.batch, &mut started.wake_list);
         }
@@ -335,6 +342,7 @@ impl ChoiceSink for Outbox {
 
     fn finish_with_stream_error(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
         self.finish_with_error(slot, end, position);
+        // After `finish_with_error`, which notes an end of the choice itself.
         self.set_end(slot, RouteEnd::Failed);
     }
 

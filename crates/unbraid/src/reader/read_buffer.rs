@@ -60,6 +60,7 @@ impl ReadBuffer {
         }
         let mut rest = bytes;
         let ends_large = self.ends_large_event(bytes, pipeline);
+        // The usual read is decoded from the slice of the source, and nothing of it is copied.
         if !ends_large && !pipeline.feed_portion(&mut rest) {
             return;
         }
@@ -141,6 +142,7 @@ impl ReadBuffer {
         } else {
             Content::Empty
         };
+        // What follows the end of the stream is ignored (S26), so it need not be kept until the handles are dropped.
         if pipeline.router().closed().is_some() {
             self.blocks.clear();
             (self.decoded, self.content) = (0, Content::Empty);

@@ -20,6 +20,7 @@ impl RepollHeuristic {
     pub(super) fn should_repoll(&mut self) -> bool {
         self.repolled = self.futile < Self::TRIALS;
         if !self.repolled {
+            // Counting on after the trials is what starts them again: 252 deliveries later the counter is back at zero.
             self.futile = self.futile.wrapping_add(1);
         }
         self.repolled

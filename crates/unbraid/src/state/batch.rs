@@ -124,6 +124,7 @@ impl Batch {
     }
 
     fn push_text(&mut self, delta: &TextDelta<'_>, position: Position) {
+        // An entry has one bit for the role in place of a string.
         if delta.role.is_some_and(|role| role != ASSISTANT) {
             let update = Box::new(delta.to_update().into_owned());
             return self.push(position, Work::Update(update));
@@ -219,6 +220,7 @@ impl Batch {
         self.part_ends.extend(part_ends);
         self.entries
             .extend(other.entries.drain(..).map(|mut entry| {
+                // `Fields` finds its parts by `part_ends`, and all other work owns what it needs.
                 if let Work::Text { end, .. } = &mut entry.work {
                     *end += offset;
                 }

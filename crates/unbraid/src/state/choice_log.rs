@@ -109,6 +109,7 @@ impl LogState {
             self.apply_pending(); // the pending batch arrived at another time
             self.arrived = Some(Instant::now());
         }
+        // Before the batch is appended, which leaves an empty one in its place.
         let changes = self.changes_of(batch);
         self.batch.append(batch);
         changes
@@ -152,6 +153,7 @@ impl LogState {
 
     fn seal_after(&mut self, panicked: bool) {
         let mut panicked = panicked || self.has_panicked();
+        // Only a panic leaves anything in it. Half of that may have been applied, so it is not tried again.
         self.batch = Batch::default();
         if self.transcript.end().is_none() {
             self.arrived = Some(Instant::now());
@@ -180,6 +182,7 @@ impl LogState {
             position,
             ..
         } = self;
+        // Before the batch is applied: if that panics, the choice ends after everything that had arrived for it.
         *position = batch.last_position().unwrap_or(*position);
         // A panic ends this choice, and not the task of the consumer that happened to apply the batch.
         let applied = catch_unwind(AssertUnwindSafe(|| batch.apply(machine, transcript)));
@@ -288,6 +291,7 @@ impl ChoiceLog {
 
     /// Ends the choice as lost if it has no other end.
     pub(crate) fn seal(&self) {
+        // `modify` wakes every waiter, and nearly every log has its end by now.
         if self.read(|state| state.transcript.end().is_none()) {
             self.modify(LogState::seal);
         }

@@ -115,6 +115,8 @@ impl CompletionState {
         if self.closed.is_some() {
             return;
         }
+        // Everything below happens under one lock: a consumer of the events either finds the last ones, or does not see yet
+        // that the completion has closed.
         let Some(closed) = self.sources.closed() else {
             return;
         };
@@ -199,6 +201,7 @@ impl CompletionWriter {
 
 impl Drop for CompletionWriter {
     fn drop(&mut self) {
+        // After a regular close this changes nothing, because the first end of a source counts.
         self.close_unread(StreamError::Lost);
     }
 }

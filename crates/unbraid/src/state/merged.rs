@@ -144,6 +144,7 @@ impl Sources {
         };
         source.logs.extend_from_slice(logs);
         source.metadata = metadata.clone();
+        // The list is replaced, not appended to: a reader always publishes all warnings that it keeps.
         (source.warnings, source.warnings_dropped) = warnings;
         if let Merge::Several {
             metadata_source, ..
@@ -152,6 +153,7 @@ impl Sources {
             source
                 .warnings
                 .retain(|warning| !is_missing_choices(warning));
+            // The metadata stay those of one source, because each request of a fan-out has an id of its own.
             if metadata_source.is_none() && *metadata != Metadata::default() {
                 *metadata_source = Some(number);
             }
@@ -191,6 +193,7 @@ impl Sources {
             .iter()
             .map_while(|source| source.closed.as_ref())
             .collect();
+        // `map_while` stops at the first source that is open, so this is cheap while the sources run.
         if closed.len() < self.sources.len() {
             return None;
         }

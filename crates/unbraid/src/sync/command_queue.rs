@@ -52,6 +52,7 @@ impl<C: PartialEq> CommandQueue<C> {
     #[must_use]
     pub(crate) fn close(&self) -> Vec<C> {
         let mut state = self.lock();
+        // Under the lock that takes the commands, so each command is either returned here or refused by `send`.
         state.open = false;
         let commands = std::mem::take(&mut state.commands);
         let waker = state.waker.take();
@@ -67,6 +68,7 @@ impl<C: PartialEq> CommandQueue<C> {
         if !state.open {
             return false;
         }
+        // A program may cancel in a loop. Without duplicates the queue is bounded by the number of choices.
         if !state.commands.contains(&command) {
             state.commands.push(command);
         }
@@ -94,6 +96,8 @@ impl<C: PartialEq> CommandQueue<C> {
         let mut fresh = None;
         let waker = Arc::clone(shared_waker(cx.waker(), registered.as_ref(), &mut fresh));
         *registered = Some(Arc::clone(&waker));
+        // The waker was cloned above, since that runs foreign code. The flag is cleared under the lock: `send` sets it there,
+        // so a command that arrives now is not hidden by the store below.
         let mut state = self.lock();
         if state.commands.is_empty() {
             self.has_commands.store(false, Ordering::Release);

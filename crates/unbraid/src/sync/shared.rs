@@ -98,6 +98,8 @@ impl<T: ApplyPending> Shared<T> {
         let State {
             wait_list, owner, ..
         } = &mut *state;
+        // Waiters that were woken earlier and have not read yet do not count here, so the owner is woken beside them: a
+        // consumer may be slow, or gone by now, and the work must not depend on it.
         if !wait_list.notify(changed, wake_list)
             && let Some(owner) = owner
         {
@@ -121,6 +123,7 @@ impl<T: ApplyPending> Shared<T> {
 
     /// Changes the value for the last time on behalf of the owner, which reads it no more.
     pub(crate) fn detach_owner(&self, change: impl FnOnce(&mut T)) {
+        // The slot keeps the task of the owner alive, and handles may keep this value for as long as they like.
         let owner = self.lock().owner.take();
         drop_waker(owner); // it may run foreign code: not under the lock
         self.modify(change);
@@ -141,6 +144,7 @@ impl<T: ApplyPending> Shared<T> {
     ) -> Poll<()> {
         let mut fresh = None;
         let waker = shared_waker(cx.waker(), registered.as_ref(), &mut fresh);
+        // The owner applies before it registers, under one lock. Work that is deferred later finds its waker.
         let mut state = self.lock_applied();
         if is_finished(&state.value) {
             return Poll::Ready(());
@@ -242,6 +246,7 @@ impl<T: ApplyPending> Watcher<T> {
         if waits {
             replaced = state.wait_list.register(&self.waiter, waker);
         } else {
+            // An earlier registration may still be flagged, if the watcher has moved to another task. The next poll must read.
             self.waiter.clear();
         }
         drop(state);
@@ -255,6 +260,7 @@ impl<T: ApplyPending> Watcher<T> {
 
     /// Waits until `read` finds something.
     pub(crate) async fn wait_for<R>(&mut self, mut read: impl FnMut(&T) -> Option<R>) -> R {
+        // A former call may have waited for something else and been dropped. Without a registration the first poll reads.
         self.registered = None;
         poll_fn(|cx| self.poll(cx, |value| read(value).map_or(Poll::Pending, Poll::Ready))).await
     }
@@ -268,6 +274,7 @@ impl<T: ApplyPending> Clone for Watcher<T> {
 
 impl<T: ApplyPending> Drop for Watcher<T> {
     fn drop(&mut self) {
+        // Not `lock_applied`: dropping a cursor takes constant time, and the next reader applies what is pending.
         let mut state = self.shared.lock();
         let slot = state.wait_list.remove(&self.waiter);
         // Dropping a waker may run foreign code: not under the lock.

@@ -127,6 +127,7 @@ impl WaiterSlot {
 
     /// Adds the waker to the wake list if the waiter waits for any part of `changed`.
     pub(crate) fn notify(&mut self, changed: Interest, wake_list: &mut WakeList) {
+        // A waiter that was woken and has not read since needs no second wake-up: its read will find this change, too.
         if self.waiter.interest.intersects(changed) && self.waiter.is_waiting() {
             self.waiter.set_waiting(false);
             wake_list.add(&self.waker);
@@ -163,6 +164,7 @@ impl WaitList {
         waiter: &Arc<Waiter>,
         waker: &SharedWaker,
     ) -> Option<SharedWaker> {
+        // The slot with this number is always the own one: `remove` clears the number, and corrects that of the slot it moves.
         if let Some(slot) = self.slot(waiter.slot()) {
             return slot.register(waker);
         }

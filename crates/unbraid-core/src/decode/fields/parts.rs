@@ -22,6 +22,7 @@ pub(in crate::decode) struct Part<'a> {
 impl<'a> Content<'a> {
     /// Joins the parts of a list. Any part but an ordinary text or thinking is left to the lenient decoder.
     pub(in crate::decode) fn of_parts(parts: Vec<Part<'a>>) -> Result<Self, Fallback> {
+        // The order of text and thinking within one delta is lost here, as it is wherever a delta has both fields.
         let (mut text, mut thinking) = (None, None);
         for part in parts {
             let joined = match part.kind.as_deref() {

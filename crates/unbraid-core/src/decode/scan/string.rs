@@ -49,6 +49,7 @@ impl<'a> Scanner<'a, '_> {
     #[inline]
     fn short_string(&self) -> Option<usize> {
         let rest = self.text.as_bytes().get(self.pos..)?;
+        // Sixteen bytes at once, without a loop whose length the processor would have to predict.
         match rest.first_chunk().and_then(json_bytes::first_special)? {
             (length, b'"') => Some(length),
             _ => None,
@@ -105,6 +106,8 @@ impl<'a> Scanner<'a, '_> {
             .text
             .get(self.pos - 1..self.pos + PAIR)
             .ok_or(Fallback)?;
+        // Decoded only to be checked. Pairs are rare enough that a second implementation of the check would cost more than it
+        // saves.
         unescape(pair, &mut String::new()).ok_or(Fallback)?;
         self.pos += PAIR;
         Ok(())

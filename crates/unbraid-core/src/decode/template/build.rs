@@ -126,6 +126,7 @@ impl Template {
     /// Makes holes of the values in which another chunk of the same keys differs; false if its keys or anything else
     /// differ as well.
     pub(in crate::decode) fn generalise(&mut self, known: &Self) -> bool {
+        // Changed in a copy, because a later site may show that the two differ.
         let mut sites = self.sites.clone();
         if sites.len() != known.sites.len() {
             return false;
@@ -144,6 +145,7 @@ impl Template {
         let values = sites
             .iter()
             .filter(|site| site.is_hole && site.slot.is_value());
+        // The spans of a match lie in an array of this length.
         if self.text.get(end..) != known.text.get(known_end..) || values.count() > MAX_VALUE_HOLES {
             return false;
         }
@@ -243,6 +245,7 @@ fn sites(
     }
     // The order of fields differs between servers.
     sites.sort_unstable_by_key(|site| site.start);
+    // Holes that overlap could match a chunk that the decoder reads otherwise, so such a chunk gets no template.
     let is_disjoint = sites
         .windows(2)
         .all(|pair| matches!(pair, [a, b] if a.end <= b.start));

@@ -74,6 +74,8 @@ pub(super) struct Site {
 
 /// The span of a part of a text.
 pub(super) fn span_in(text: &str, part: &str) -> Option<(usize, usize)> {
+    // By address and not by a search: the same value may occur twice, and only one of them is this field's. A part of another
+    // allocation is out of range below.
     let start = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
     let end = start.checked_add(part.len())?;
     (text.get(start..end)? == part).then_some((start, end))
@@ -81,6 +83,7 @@ pub(super) fn span_in(text: &str, part: &str) -> Option<(usize, usize)> {
 
 /// The span of an integer in decimal digits that ends at an offset.
 pub(super) fn span_of_number(text: &str, value: u64, end: usize) -> Option<(usize, usize)> {
+    // The decoder has refused leading zeros, signs and exponents, so the value has one spelling.
     let digits = value.checked_ilog10().unwrap_or(0) as usize + 1;
     let start = end.checked_sub(digits)?;
     (text.get(start..end)?.parse() == Ok(value)).then_some((start, end))
