@@ -12,7 +12,8 @@
 //!
 //! let mut demux = Demux::new(Config::default());
 //! demux.feed(b"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"World\"}}]}\n\n");
-//! demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"}}]}\n\ndata: [DONE]\n\n");
+//! demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"}}]}\n\n");
+//! demux.feed(b"data: [DONE]\n\n");
 //! demux.finish();
 //!
 //! let mut texts = Vec::new();

@@ -105,6 +105,7 @@ impl Text {
 
 impl Deref for Text {
     type Target = str;
+    #[inline]
     fn deref(&self) -> &str {
         self.as_str()
     }

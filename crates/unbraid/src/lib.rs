@@ -165,7 +165,7 @@
 //! counts the tokens that the server did not report, and
 //! marks them. It adds about 8 MB of tables to a binary.
 //!
-//! `schemars`, off by default: [`tools::Tool::typed`], which derives the JSON schema of a tool's arguments from their type.
+//! `schemars`, off by default: [`tools::Tool::typed`](tools::Tool), which derives the JSON schema of a tool's arguments from their type.
 //!
 //! # Guides
 //!

@@ -46,7 +46,7 @@
 //! # }
 //! ```
 //!
-//! With the feature `schemars`, [`Tool::typed`] derives the schema from the type of the arguments.
+//! With the feature `schemars`, [`Tool::typed`](Tool) derives the schema from the type of the arguments.
 
 mod registry;
 mod result;

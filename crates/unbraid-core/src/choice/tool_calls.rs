@@ -71,6 +71,7 @@ pub(super) fn apply(
 }
 
 /// Whether a call has its name but is not announced: then the next update announces it.
+#[inline]
 pub(super) fn any_unannounced(transcript: &Transcript) -> bool {
     let mut calls = transcript.calls().iter();
     calls.any(|call| !call.announced && !call.name.is_empty())

@@ -78,6 +78,7 @@ impl Router {
     }
 
     /// Whether a choice that has cost `spent` bytes may cost `more`.
+    #[inline]
     pub(super) fn fits_limits(&self, spent: u64, more: u64) -> bool {
         let limits = &self.config.limits;
         // The upper bound is that of the offsets in a transcript, which are 32 bits wide.

@@ -71,6 +71,7 @@ impl Router {
 
     /// The slot of a choice that has appeared.
     #[must_use]
+    #[inline]
     pub fn slot(&self, index: ChoiceIndex) -> Option<usize> {
         // A small index that has not appeared is `Some(None)`, so it needs no search either.
         match self.slots.get(index.0 as usize) {
