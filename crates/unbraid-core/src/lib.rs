@@ -170,5 +170,6 @@ pub mod internal {
         route::{ChoiceSink, Router},
         text_delta::{Delta, DeltaKind, TextDelta},
         transcript::{EventFilter, TextKind},
+        usage::sum_across_dialects,
     };
 }
