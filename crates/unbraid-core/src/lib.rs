@@ -164,6 +164,7 @@ pub mod internal {
         aggregate::{aggregate_of, choice_json},
         choice::ChoiceMachine,
         decode::Decoder,
+        dialect::rfc3339,
         frame::{Frame, FrameError, FrameKind, FrameLimits, Framer, Mode},
         json_text::parsed,
         pipeline::{Pipeline, UpdateReader},
