@@ -41,6 +41,11 @@ pub(crate) enum Failure {
         port: u16,
         error: io::Error,
     },
+    /// The answer of this input has no form of its provider.
+    Native {
+        name: String,
+        error: BoxError,
+    },
 }
 
 impl Failure {
@@ -60,7 +65,8 @@ impl Failure {
             | Self::Runtime(_)
             | Self::Demo(_)
             | Self::Request(_)
-            | Self::Listen { .. } => 1,
+            | Self::Listen { .. }
+            | Self::Native { .. } => 1,
         }
     }
 }
@@ -109,6 +115,7 @@ impl fmt::Display for Failure {
             }
             Self::Output(error) => write!(f, "standard output: {error}"),
             Self::Runtime(error) => write!(f, "cannot start: {error}"),
+            Self::Native { name, error } => write!(f, "{name}: {error}"),
             Self::Demo(error) => write!(f, "demo: {error}"),
             Self::Usage(message) | Self::Request(message) => f.write_str(message),
             Self::Listen { port, error } => write!(f, "port {port}: {error}"),

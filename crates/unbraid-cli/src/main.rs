@@ -4,7 +4,7 @@
 //!
 //! - `commands`: the command line, and one module for each subcommand;
 //! - `interrupt`: Ctrl-C while an answer is shown, which also closes the live view;
-//! - `live`, `lines`, `event_lines`, `report`, `text`: the output formats;
+//! - `live`, `lines`, `event_lines`, `native`, `report`, `text`: the output formats;
 //! - `args`, `exchange`, `input`, `outcome`, `runtime`, `server`: what several subcommands share;
 //! - `exit`, `json`, `output`, `palette`, `printable`: exit codes, JSON text, the standard streams, colours and safe text.
 //!
@@ -21,6 +21,7 @@ mod interrupt;
 mod json;
 mod lines;
 mod live;
+mod native;
 mod outcome;
 mod output;
 mod palette;

@@ -127,7 +127,12 @@ async fn serve<H: RequestHandler>(socket: TcpStream, handler: Arc<H>) {
 pub(crate) fn error_response(status: StatusCode, message: &str) -> Response<Body> {
     let error =
         json!({ "message": message, "type": "invalid_request_error", "code": status.as_u16() });
-    let mut response = json_response(&json!({ "error": error }));
+    json_error(status, &json!({ "error": error }))
+}
+
+/// An error response with this body.
+pub(crate) fn json_error(status: StatusCode, error: &serde_json::Value) -> Response<Body> {
+    let mut response = json_response(error);
     *response.status_mut() = status;
     response
 }

@@ -25,6 +25,7 @@ mod time;
 pub(crate) use identify::{identify, unsupported};
 pub use name::{Dialect, UnknownDialect};
 pub(crate) use reader::{DialectReader, Output, WireEvent, raw};
+pub use time::rfc3339;
 
 use std::{borrow::Cow, sync::Arc};
 

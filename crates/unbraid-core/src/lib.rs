@@ -165,11 +165,13 @@ pub mod internal {
         aggregate::{aggregate_of, choice_json},
         choice::ChoiceMachine,
         decode::Decoder,
+        dialect::rfc3339,
         frame::{Frame, FrameError, FrameKind, FrameLimits, Framer, Mode},
         json_text::parsed,
         pipeline::{Pipeline, UpdateReader},
         route::{ChoiceSink, Router},
         text_delta::{Delta, DeltaKind, TextDelta},
         transcript::{EventFilter, TextKind},
+        usage::sum_across_dialects,
     };
 }

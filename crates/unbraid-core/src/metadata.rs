@@ -38,8 +38,8 @@ pub struct Metadata {
 impl Metadata {
     /// Returns the dialect of the stream, once a value has identified it (D01 to D05).
     ///
-    /// A stream with `choices` is [`Dialect::Chat`] or [`Dialect::Text`] by its first choice. `None` before that. Of
-    /// merged sources, it is the dialect of the first one that answered.
+    /// A stream with `choices` is [`Dialect::Chat`] or [`Dialect::Text`] by its first choice. `None` before that, and for
+    /// merged sources whose dialects differ.
     ///
     /// # Examples
     ///

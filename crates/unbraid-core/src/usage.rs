@@ -19,6 +19,7 @@ pub use estimate::{
     prompt_tokens,
 };
 pub use prompt::Prompt;
+pub use sum::sum_across_dialects;
 pub use tokenizer::{Framing, Tokenizer};
 
 pub(crate) use exact::may_differ;

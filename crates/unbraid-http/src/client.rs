@@ -1,6 +1,7 @@
 //! The client: an address, a key, timeouts, and a pool of connections.
 
 mod builder;
+mod providers;
 
 use std::{fmt, sync::Arc};
 
@@ -12,10 +13,11 @@ use crate::{
     body::Body,
     error::{BuildError, HttpError},
     fan_out::FanOut,
+    provider::Provider,
     request::{ChoiceStrategy, Request},
 };
 
-/// Sends requests to one OpenAI-compatible endpoint.
+/// Sends requests to one endpoint: OpenAI-compatible, or the interface of [another provider](Client::builder_for).
 ///
 /// A clone is the same client and uses the same connections. Dropping a client ends no completion that is being read.
 ///
@@ -59,7 +61,7 @@ impl Client {
     /// # Ok::<(), unbraid_http::BuildError>(())
     /// ```
     pub fn builder() -> ClientBuilder {
-        ClientBuilder::new()
+        ClientBuilder::for_provider(Provider::OpenAi)
     }
 
     /// Creates a client from the variables `OPENAI_BASE_URL` and `OPENAI_API_KEY`; see [`ClientBuilder::from_env`].

@@ -7,6 +7,7 @@ mod models;
 use std::{ops::Range, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt, stream};
+use reqwest::Url;
 use tokio::sync::Semaphore;
 use unbraid::{BoxError, Completions, Source, SourceSet};
 
@@ -17,7 +18,7 @@ use self::{
 use crate::{
     error::HttpError,
     limits::MAX_FAN_OUT,
-    request::{Kind, Request, encode::FanOutBodies},
+    request::{Request, encode::FanOutBodies},
     send::{Sender, check_runtime, outgoing::Outgoing, with_total_timeout},
 };
 
@@ -68,9 +69,10 @@ impl FanOut {
         // indices of each response into one, which only the caller's own configuration may ask for.
         let config = self.sender.config_for(request);
         let config = with_total_timeout(config, self.sender.timeouts.total);
+        let config = config.expected_dialect(self.sender.provider().dialect());
+        let requests = SingleChoiceRequests::new(self, request, n, 0..requests)?;
         let (completions, source_set) = config.source_set();
         let (reports, first_response) = first_response::channel();
-        let requests = SingleChoiceRequests::new(self, request, n, 0..requests);
         requests.add_to(&source_set, &reports);
         Ok((completions, first_response))
     }
@@ -92,25 +94,30 @@ fn count_requests(request: &Request, n: u32) -> Result<u32, HttpError> {
 /// Requests for one choice each.
 struct SingleChoiceRequests {
     fan_out: Arc<FanOut>,
-    kind: Kind,
+    url: Url,
     bodies: FanOutBodies,
     indices: Range<u32>,
 }
 
 impl SingleChoiceRequests {
-    fn new(fan_out: &Arc<FanOut>, request: &Request, n: u32, indices: Range<u32>) -> Self {
-        Self {
+    fn new(
+        fan_out: &Arc<FanOut>,
+        request: &Request,
+        n: u32,
+        indices: Range<u32>,
+    ) -> Result<Self, HttpError> {
+        Ok(Self {
             fan_out: Arc::clone(fan_out),
-            kind: request.kind(),
-            bodies: request.encode_fan_out(n),
+            url: fan_out.sender.url(request),
+            bodies: request.encode_fan_out(fan_out.sender.provider(), n)?,
             indices,
-        }
+        })
     }
 
     fn add_to(self, source_set: &SourceSet, reports: &Reports) {
         let permits = Arc::new(Semaphore::new(self.fan_out.max_requests));
         for index in self.indices {
-            let outgoing = Outgoing::segments(self.kind, self.bodies.body(index));
+            let outgoing = Outgoing::segments(self.url.clone(), self.bodies.body(index));
             let fan_out = Arc::clone(&self.fan_out);
             let report = reports.of(index);
             let source = source(fan_out, outgoing, Arc::clone(&permits), report);
@@ -132,7 +139,7 @@ fn source(
         let permit = permits.acquire_owned().await;
         let response = Box::pin(fan_out.sender.send(&outgoing)).await;
         report.send(response.as_ref().err());
-        let body = response?.map(move |read| {
+        let body = response?.bytes.map(move |read| {
             let _held = &permit;
             read
         });

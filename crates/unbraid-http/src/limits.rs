@@ -39,6 +39,16 @@ pub const MAX_ERROR_BODY_TIME: Duration = Duration::from_secs(5);
 /// ```
 pub const RETRIES: u32 = 2;
 
+/// The `max_tokens` of a request to Anthropic that has none. The API requires the field; this is the largest number that every
+/// model accepts, and a longer answer ends with the reason `max_tokens`.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(unbraid_http::limits::ANTHROPIC_MAX_TOKENS, 4096);
+/// ```
+pub const ANTHROPIC_MAX_TOKENS: u32 = 4096;
+
 /// The longest `Retry-After` that the client waits for. Providers ask for seconds in a busy minute, and for hours when a
 /// quota is used up; an error at once is more useful than a wait of hours.
 ///

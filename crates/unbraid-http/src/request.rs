@@ -6,6 +6,8 @@ mod fields;
 mod json;
 mod reply;
 mod strategy;
+mod translate;
+mod wire;
 
 use std::{fmt, sync::Arc};
 
@@ -58,6 +60,8 @@ pub use self::{
 #[derive(Clone, PartialEq)]
 pub struct Request {
     kind: Kind,
+    /// Whether the fields are those of the client's provider.
+    is_native: bool,
     fields: Map<String, Value>,
     include_usage: bool,
     strategy: ChoiceStrategy,
@@ -165,6 +169,7 @@ impl Request {
     fn new(kind: Kind) -> Self {
         Self {
             kind,
+            is_native: false,
             fields: Map::new(),
             include_usage: true,
             strategy: ChoiceStrategy::default(),
@@ -370,15 +375,9 @@ impl Request {
         self.strategy
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// How many choices the request asks for, if it states that: `n` for each prompt.
-    pub(crate) fn expected_choices(&self) -> Option<u32> {
-        let n = u32::try_from(self.fields.get("n")?.as_u64()?).ok()?;
-        let prompts = u32::try_from(self.prompts().len().max(1)).ok()?;
-        n.checked_mul(prompts).filter(|expected| *expected > 0)
+    /// The fields that tokens are counted from.
+    pub(crate) fn counted(&self) -> Value {
+        self.fields.clone().into()
     }
 
     /// The prompts of a list. An array of numbers is a single prompt, given as tokens.

@@ -14,9 +14,9 @@ use std::{
 };
 
 use backon::{ExponentialBuilder, Retryable};
-use reqwest::Response;
+use reqwest::{Response, Url};
 use tokio::time::{Instant, timeout};
-use unbraid::{CompletionsBuilder, TimedOut, Timeout};
+use unbraid::{CompletionsBuilder, Dialect, TimedOut, Timeout};
 
 pub(crate) use self::runtime::check_runtime;
 use self::{outgoing::Outgoing, timeouts::Timeouts};
@@ -25,8 +25,9 @@ use crate::{
     endpoint::Endpoint,
     error::HttpError,
     limits::{FIRST_PAUSE, MAX_PAUSE, MAX_RETRY_AFTER},
+    provider::Provider,
     request::Request,
-    response::CheckedResponse,
+    response::{CheckedResponse, dialect_of},
     secrets::Secrets,
     status::StatusError,
 };
@@ -47,20 +48,35 @@ impl Sender {
     /// Sends a request and returns the body once the response has begun.
     pub(crate) async fn open(&self, request: &Request) -> Result<Body, HttpError> {
         let config = self.config_for(request);
-        let config = match request.expected_choices() {
+        let config = match request.expected_choices(self.provider()) {
             Some(n) => config.expect_choices(n),
             None => config,
         };
-        let outgoing = Outgoing::single(request.kind(), request.encode());
+        let outgoing = self.outgoing(request)?;
         check_runtime()?; // before `Instant::now`, so that a missing runtime is an error
         let started = Instant::now();
-        let bytes = self.send(&outgoing).await?;
+        let answer = self.send(&outgoing).await?;
         let config = with_total_timeout(config, self.rest_of_total(started));
-        Ok(Body::new(bytes, config, self.secrets.redaction()))
+        let config = answer.configure(config, self.provider());
+        Ok(Body::new(answer.bytes, config, self.secrets.redaction()))
+    }
+
+    pub(crate) fn provider(&self) -> Provider {
+        self.endpoint.provider()
+    }
+
+    /// What is sent for a request as a whole.
+    pub(crate) fn outgoing(&self, request: &Request) -> Result<Outgoing, HttpError> {
+        let body = request.encode(self.provider())?;
+        Ok(Outgoing::single(self.url(request), body))
+    }
+
+    pub(crate) fn url(&self, request: &Request) -> Url {
+        self.endpoint.url(request.kind(), request.model())
     }
 
     /// Sends a request until a response has begun.
-    pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<FirstByte, HttpError> {
+    pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Answer, HttpError> {
         check_runtime()?;
         let attempts = self.attempts(outgoing);
         match self.timeouts.total {
@@ -74,7 +90,7 @@ impl Sender {
 
     /// How the stream of a request is read, except for the number of choices to expect.
     pub(crate) fn config_for(&self, request: &Request) -> CompletionsBuilder {
-        self.stream_config.clone().request(&request.body())
+        self.stream_config.clone().request(&request.counted())
     }
 
     /// What is left of the total timeout for a body whose request was started then.
@@ -84,8 +100,8 @@ impl Sender {
     }
 
     /// Makes attempts until one succeeds, or fails in a way that permits no other, or none are left.
-    async fn attempts(&self, outgoing: &Outgoing) -> Result<FirstByte, HttpError> {
-        let url = self.endpoint.url(outgoing.kind);
+    async fn attempts(&self, outgoing: &Outgoing) -> Result<Answer, HttpError> {
+        let url = &outgoing.url;
         let made = AtomicU32::new(0);
         let pauses = ExponentialBuilder::new()
             .with_min_delay(FIRST_PAUSE)
@@ -109,13 +125,33 @@ impl Sender {
         &self,
         request: reqwest::RequestBuilder,
         attempt: u32,
-    ) -> Result<FirstByte, HttpError> {
+    ) -> Result<Answer, HttpError> {
         let head = async { request.send().await.map_err(HttpError::from_reqwest) };
         let first_byte = self.timeouts.first_byte();
         let response = with_timeout(first_byte, head).await?;
         log_head(&response, attempt);
+        let dialect = dialect_of(response.headers());
         let response = CheckedResponse::new(response, &self.secrets, attempt).await?;
-        Ok(response.into_bytes(Some(first_byte)))
+        let bytes = response.into_bytes(Some(first_byte));
+        Ok(Answer { bytes, dialect })
+    }
+}
+
+/// A response of success that has begun.
+pub(crate) struct Answer {
+    pub(crate) bytes: FirstByte,
+    /// The dialect that its content type identifies.
+    dialect: Option<Dialect>,
+}
+
+impl Answer {
+    /// Sets the dialect of the body, unless the caller did: that of its content type, else that of the provider (D05).
+    pub(crate) fn configure(
+        &self,
+        config: CompletionsBuilder,
+        provider: Provider,
+    ) -> CompletionsBuilder {
+        config.expected_dialect(self.dialect.or(provider.dialect()))
     }
 }
 

@@ -54,15 +54,19 @@ impl StatusError {
         // The address of a caller's own client is known only from the response.
         secrets.add_url(&head.url);
         let body_head = secrets.redact(body_head);
+        let body = ErrorBody::parse(&body_head).redacted(&secrets);
         let address = format!("{}{}", host_and_port(&head.url), head.url.path());
         Self(Arc::new(Inner {
             status: head.status.as_u16(),
             reason: head.status.canonical_reason().unwrap_or_default(),
             address: secrets.redact(&address),
-            request_id: head.request_id().map(|id| secrets.redact(id)),
-            retry_after: head.retry_after(),
+            request_id: head
+                .request_id()
+                .map(|id| secrets.redact(id))
+                .or_else(|| body.request_id.clone()),
+            retry_after: head.retry_after().or(body.retry_after),
             forbids_retry: head.forbids_retry(),
-            body: ErrorBody::parse(&body_head).redacted(&secrets),
+            body,
             body_head,
             attempts,
         }))
@@ -117,7 +121,8 @@ impl StatusError {
         self.0.request_id.as_deref()
     }
 
-    /// Returns how long the server asks to wait before another attempt, counted from its response.
+    /// Returns how long the server asks to wait before another attempt, counted from its response: by the headers
+    /// `retry-after-ms` and `retry-after`, or the `retryDelay` of Google's error.
     ///
     /// # Examples
     ///
@@ -152,7 +157,7 @@ impl StatusError {
         self.0.body.message.as_deref()
     }
 
-    /// Returns the provider's type of error.
+    /// Returns the provider's type of error; that of Google is its `status`, such as `RESOURCE_EXHAUSTED`.
     ///
     /// # Examples
     ///

@@ -7,7 +7,10 @@ use unbraid_core::{ChoiceIndex, Metadata, Prompt, Tokenizer, Usage, estimate_for
 
 use crate::{
     blocking::run_blocking,
-    state::{choice_log::ChoiceLog, completion::CompletionState, tokenizer::TokenizerSelector},
+    state::{
+        choice_log::ChoiceLog, completion::CompletionState, merged::sum_usage,
+        tokenizer::TokenizerSelector,
+    },
     sync::shared::Shared,
 };
 
@@ -33,11 +36,17 @@ pub(crate) async fn estimated(completion: &Shared<CompletionState>, reported: Us
 /// Nothing could count.
 struct NotCounted;
 
+/// A source that answered.
+struct Answered {
+    reported: Usage,
+    choices: Vec<ChoiceLog>,
+    metadata: Metadata,
+}
+
 /// What counting needs.
 struct Count {
-    /// The reported usage and the choices of each source.
-    sources: Vec<(Usage, Vec<ChoiceLog>)>,
-    metadata: Metadata,
+    sources: Vec<Answered>,
+    dialects_differ: bool,
     prompt: Arc<Prompt>,
     tokenizer: TokenizerSelector,
 }
@@ -48,28 +57,36 @@ impl Count {
             sources: state
                 .sources
                 .answered()
-                .map(|source| (source.usage.clone(), source.logs.clone()))
+                .map(|source| Answered {
+                    reported: source.usage.clone(),
+                    choices: source.logs.clone(),
+                    metadata: source.metadata.clone(),
+                })
                 .collect(),
-            metadata: state.metadata(),
+            dialects_differ: state.sources.dialects_differ(),
             prompt: Arc::clone(&state.prompt),
             tokenizer,
         })
     }
 
     fn run(&self) -> Usage {
-        let tokenizer = self.tokenizer.select(&self.metadata, &self.prompt);
+        let usages = self.sources.iter().map(|source| self.estimate(source));
+        sum_usage(self.dialects_differ, usages)
+    }
+
+    /// Each source has its own tokenizer, because each may be another model.
+    fn estimate(&self, source: &Answered) -> Usage {
+        let tokenizer = self.tokenizer.select(&source.metadata, &self.prompt);
         let tokenizer = &*tokenizer;
-        let several = self.sources.len() > 1;
-        Usage::sum(self.sources.iter().map(|(reported, logs)| {
-            let indices: Vec<ChoiceIndex> = logs.iter().map(ChoiceLog::index).collect();
-            let choices = logs.iter().zip(&indices);
-            let choices = choices.map(|(log, index)| (*index, || self.tokens(log, tokenizer)));
-            if several {
-                estimate_with(reported, || self.prompt_of(&indices, tokenizer), choices)
-            } else {
-                estimate_for(reported, &self.prompt, tokenizer, choices)
-            }
-        }))
+        let indices: Vec<ChoiceIndex> = source.choices.iter().map(ChoiceLog::index).collect();
+        let choices = source.choices.iter().zip(&indices);
+        let choices = choices.map(|(log, index)| (*index, || self.tokens(log, tokenizer)));
+        let reported = &source.reported;
+        if self.sources.len() > 1 {
+            estimate_with(reported, || self.prompt_of(&indices, tokenizer), choices)
+        } else {
+            estimate_for(reported, &self.prompt, tokenizer, choices)
+        }
     }
 
     /// The tokens of the prompt that one of several sources was sent. If the request holds a list of prompts, as a fan-out

@@ -118,7 +118,7 @@ impl Reader {
         }
         let outbox = Outbox::new(config.clone(), numbering, started);
         Self {
-            source: source.0,
+            source: source.stream,
             source_status: SourceStatus::Open,
             rest: Rest::Drop,
             pipeline: Pipeline::new(config.clone(), outbox),

@@ -8,7 +8,7 @@ use std::{
 
 use futures::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
-use unbraid_core::{BoxError, StreamError, Update};
+use unbraid_core::{BoxError, Dialect, StreamError, Update};
 
 /// A stream to read, of any kind: one of those that [`merge`](crate::CompletionsBuilder::merge) reads as one completion.
 ///
@@ -29,7 +29,12 @@ use unbraid_core::{BoxError, StreamError, Update};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Source(pub(crate) Box<dyn PollSource>);
+pub struct Source {
+    pub(crate) stream: Box<dyn PollSource>,
+    /// How many choices it may have in a merge.
+    pub(crate) choices: Option<u32>,
+    pub(crate) dialect: Option<Dialect>,
+}
 
 impl Source {
     /// A stream of byte chunks, as for [`CompletionsBuilder::from_byte_stream`](crate::CompletionsBuilder::from_byte_stream).
@@ -56,7 +61,7 @@ impl Source {
         B: AsRef<[u8]> + 'static,
         E: Into<BoxError> + 'static,
     {
-        Self(Box::new(ByteSource(Box::pin(bytes))))
+        Self::new(ByteSource(Box::pin(bytes)))
     }
 
     /// An `AsyncRead`, as for [`CompletionsBuilder::from_reader`](crate::CompletionsBuilder::from_reader).
@@ -80,7 +85,7 @@ impl Source {
     where
         R: AsyncRead + Send + 'static,
     {
-        Self(Box::new(ReaderSource::new(reader)))
+        Self::new(ReaderSource::new(reader))
     }
 
     /// Updates that were decoded elsewhere, as for [`CompletionsBuilder::from_updates`](crate::CompletionsBuilder::from_updates).
@@ -108,7 +113,69 @@ impl Source {
         S: Stream<Item = Result<Update<'static>, E>> + Send + 'static,
         E: Into<StreamError> + 'static,
     {
-        Self(Box::new(UpdateSource(Box::pin(updates))))
+        Self::new(UpdateSource(Box::pin(updates)))
+    }
+
+    fn new(stream: impl PollSource + 'static) -> Self {
+        Self {
+            stream: Box::new(stream),
+            choices: None,
+            dialect: None,
+        }
+    }
+
+    /// How many choices this source may have in [`merge`](crate::CompletionsBuilder::merge), where the sources differ in it: a
+    /// provider with several candidates among others with one. Without it, the builder's
+    /// [`expect_choices`](crate::CompletionsBuilder::expect_choices) applies, or else 1. 0 counts as 1.
+    ///
+    /// [`SourceSet::add`](crate::SourceSet::add) takes the indices instead.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid::{Completions, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let two = &br#"{"candidates":[
+    ///     {"index":0,"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"},
+    ///     {"index":1,"content":{"parts":[{"text":"b"}]},"finishReason":"STOP"}]}"#[..];
+    /// let one = &b"{\"model\":\"m\",\"message\":{\"content\":\"c\"},\"done\":true,\"done_reason\":\"stop\"}\n"[..];
+    /// let completions = Completions::merge([
+    ///     Source::from_reader(two).expect_choices(2),
+    ///     Source::from_reader(one),
+    /// ]);
+    /// assert_eq!(completions.choice(1).await.unwrap().text().await?, "b");
+    /// assert_eq!(completions.choice(2).await.unwrap().text().await?, "c");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn expect_choices(mut self, n: u32) -> Self {
+        self.choices = Some(n.max(1));
+        self
+    }
+
+    /// The dialect of this source, in place of the one that its first value shows (D05). Without it, the builder's
+    /// configuration applies.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid::{Completions, Dialect, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = &b"{\"response\":\"Hi\",\"done\":true,\"done_reason\":\"stop\"}\n"[..];
+    /// let source = Source::from_reader(body).dialect(Dialect::Ollama);
+    /// assert_eq!(Completions::merge([source]).first().await?.text().await?, "Hi");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     args::{self, StreamArgs},
     exit::{Failure, Status, status_after_output},
     input::{Input, NullListener, read_all},
-    json,
+    json, native,
     report::Report,
     text::{TextPrinter, print_left_out},
 };
@@ -24,6 +24,7 @@ Examples:
   unbraid collect answer.sse | jq -r '.choices[].message.tool_calls[]?.function.name'
   unbraid collect answer.sse | jq '.unbraid.choices[] | select(.end != \"finished\")'
   unbraid collect --request request.json answer.sse | jq .unbraid.usage
+  unbraid collect --native answer.sse | jq .stop_reason
   curl -sN .. | unbraid collect --expect-choices 1";
 
 #[derive(Debug, clap::Args)]
@@ -31,6 +32,9 @@ pub(super) struct CollectArgs {
     /// Print the text and nothing else, with a header line before each choice if there are several
     #[arg(long, conflicts_with = "request")]
     text: bool,
+    /// Print the response as the provider itself would have sent it without streaming
+    #[arg(long, conflicts_with_all = ["text", "request"])]
+    native: bool,
     /// The request, as a JSON file; the tokens of its prompt are counted if the server does not report them
     #[arg(long, value_name = "FILE", value_parser = clap::value_parser!(PathBuf))]
     request: Option<PathBuf>,
@@ -47,12 +51,13 @@ pub(super) fn run(args: &CollectArgs, stream: &StreamArgs) -> Result<Status, Fai
         .with_choices_per_prompt(prompt.choices_per_prompt());
     let input = args.file.open()?;
     let result = read_all(&args.file, input, config, &mut NullListener).map_err(Failure::Output)?;
-    let written = match args.text {
-        true => print_texts(&result.demux, &args.file),
-        false => {
-            let response = Report::from_demux(&result.demux, &prompt).into_json_text();
-            json::write_text(&response, &mut io::stdout().lock())
-        }
+    let written = if args.text {
+        print_texts(&result.demux, &args.file)
+    } else if args.native {
+        print_native(&result.demux, &args.file)?
+    } else {
+        let response = Report::from_demux(&result.demux, &prompt).into_json_text();
+        json::write_text(&response, &mut io::stdout().lock())
     };
     let status = result.outcome().print_diagnostics(&args.file);
     status_after_output(written, status)
@@ -76,6 +81,17 @@ fn print_texts(demux: &Demux, source: &Input) -> io::Result<()> {
         print_left_out(source, choice.index(), &choice.message());
     }
     Ok(())
+}
+
+/// Prints the provider's own response, or nothing for a stream without a choice.
+fn print_native(demux: &Demux, source: &Input) -> Result<io::Result<()>, Failure> {
+    let response = native::response(demux).map_err(|error| Failure::Native {
+        name: source.to_string(),
+        error: error.into(),
+    })?;
+    Ok(response.map_or(Ok(()), |response| {
+        json::write_text(&response, &mut io::stdout().lock())
+    }))
 }
 
 /// Reads the prompt of the request in a file.

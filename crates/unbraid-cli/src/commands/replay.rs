@@ -1,12 +1,14 @@
 //! `unbraid replay`: serves a recording over HTTP like a provider, with the faults that providers have.
 
 mod body;
+mod endpoint;
 mod fault;
 mod playlist;
 mod provider;
 mod recording;
 mod request;
 mod secrets;
+mod whole;
 
 use std::{
     fmt, io,
@@ -38,6 +40,7 @@ use self::{
     provider::Provider,
     recording::Recording,
     request::ClientRequest,
+    whole::Whole,
 };
 use crate::{
     args::{self, StreamArgs},
@@ -46,7 +49,7 @@ use crate::{
     output::print_line,
     printable::printable,
     runtime::block_on,
-    server::{self, Body, RequestHandler, Server},
+    server::{Body, RequestHandler, Server},
 };
 
 pub(super) const EXAMPLES: &str = "\
@@ -162,7 +165,7 @@ impl Replay {
         let applies = self.args.times.is_none_or(|times| number < times);
         let fault = self.args.fault.filter(|_| applies);
         let (mut response, note) = match fault {
-            Some(Fault::Status(status)) => (failed_response(status), Note::default()),
+            Some(Fault::Status(status)) => (failed_response(&request, status), Note::default()),
             fault => self.respond_from_recording(&request, fault).await,
         };
         let headers = response.headers_mut();
@@ -184,9 +187,9 @@ impl Replay {
     ) -> (Response<Body>, Note<'_>) {
         // The client repeats a request whose response broke, and must find the same recording.
         let takes_turn = fault.is_none();
-        let Some(slot) = self.playlist.select(&request.body, takes_turn) else {
+        let Some(slot) = self.playlist.select(request.wanted(), takes_turn) else {
             let message = "no recording is left for this request";
-            let response = server::error_response(StatusCode::NOT_FOUND, message);
+            let response = request.error_response(StatusCode::NOT_FOUND, message);
             return (response, Note::default());
         };
         let mut note = Note {
@@ -203,7 +206,7 @@ impl Replay {
             }
             (Assignment::Record, None) => {
                 self.playlist.complete(slot, None); // a file is only missing if there is a provider
-                server::error_response(StatusCode::NOT_FOUND, "the recording is missing")
+                request.error_response(StatusCode::NOT_FOUND, "the recording is missing")
             }
         };
         (response, note)
@@ -215,15 +218,24 @@ impl Replay {
         request: &ClientRequest,
         fault: Option<Fault>,
     ) -> Response<Body> {
-        let (content_type, chunks) = match &recording.collected {
-            Some(collected) if !request.wants_stream() => {
-                let chunks = Chunks::from_response(collected.clone().into());
-                (HeaderValue::from_static("application/json"), chunks)
+        let json = || HeaderValue::from_static("application/json");
+        let (content_type, chunks) = match &recording.whole {
+            Whole::Response(response) if !request.wants_stream() => {
+                (json(), Chunks::from_response(response.clone()))
             }
-            _ => {
-                let chunks = Chunks::from_events(&recording.events);
-                (recording.content_type.clone(), chunks)
+            Whole::None(reason) if !request.wants_stream() => {
+                return request.error_response(StatusCode::NOT_IMPLEMENTED, reason);
             }
+            _ => match recording.reframed(request) {
+                Some((content_type, chunks)) => (
+                    HeaderValue::from_static(content_type),
+                    Chunks::from_events(&chunks.into()),
+                ),
+                None => {
+                    let chunks = Chunks::from_events(&recording.events);
+                    (recording.content_type.clone(), chunks)
+                }
+            },
         };
         let interval = self
             .args
@@ -281,8 +293,8 @@ impl RequestHandler for Replay {
     }
 }
 
-fn failed_response(status: StatusCode) -> Response<Body> {
-    let mut response = server::error_response(status, "this replay is set to fail");
+fn failed_response(request: &ClientRequest, status: StatusCode) -> Response<Body> {
+    let mut response = request.error_response(status, "this replay is set to fail");
     if matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE

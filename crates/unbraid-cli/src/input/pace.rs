@@ -37,11 +37,23 @@ pub(crate) fn paced(
 pub(crate) fn split_events(mut recording: Bytes) -> Vec<Bytes> {
     let mut cutter = EventCutter::default();
     let mut events = Vec::new();
+    while let Some(length) = message_length(&recording) {
+        events.push(recording.split_to(length));
+    }
     while !recording.is_empty() {
         let end = cutter.event_end(&recording);
         events.push(recording.split_to(end.unwrap_or(recording.len())));
     }
     events
+}
+
+/// The length of the binary message at the start, which begins with it. No text begins with a zero byte.
+fn message_length(bytes: &[u8]) -> Option<usize> {
+    const LEAST: usize = 16; // the prelude and both checksums
+    let length: [u8; 4] = bytes.first_chunk().copied()?;
+    let length = u32::from_be_bytes(length) as usize;
+    let is_message = bytes.first() == Some(&0) && (LEAST..=bytes.len()).contains(&length);
+    is_message.then_some(length)
 }
 
 /// The number of events in a whole recording.

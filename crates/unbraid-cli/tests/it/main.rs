@@ -16,6 +16,7 @@ mod generate;
 mod gzip;
 #[cfg(unix)]
 mod live;
+mod native;
 mod pipes;
 mod replay;
 mod split;

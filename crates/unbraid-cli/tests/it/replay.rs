@@ -1,5 +1,6 @@
 //! `unbraid replay`: its responses byte for byte, and its faults.
 
+mod dialects;
 mod record;
 mod several;
 

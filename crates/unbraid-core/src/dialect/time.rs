@@ -23,6 +23,27 @@ pub(crate) fn unix_seconds(text: &str) -> Option<u64> {
     u64::try_from(seconds - offset(zone)?).ok()
 }
 
+/// The time of these seconds since 1970; of the last second of the year 9999 for any later one.
+#[must_use]
+pub fn rfc3339(seconds: u64) -> String {
+    const LAST: u64 = 253_402_300_799;
+    let seconds = i64::try_from(seconds.min(LAST)).unwrap_or_default();
+    let (days_since_1970, second) = (seconds / 86_400, seconds % 86_400);
+    // The years from the latest one that can contain the day.
+    let mut year = 1970 + days_since_1970 / 365;
+    while days(year, 1, 1) > days_since_1970 {
+        year -= 1;
+    }
+    let mut month = 12;
+    while days(year, month, 1) > days_since_1970 {
+        month -= 1;
+    }
+    let day = days_since_1970 - days(year, month, 1) + 1;
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    let second = second % 60;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 /// The days from 1970-01-01 to a date, by the years that begin in March.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 {
@@ -54,7 +75,7 @@ fn digits(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::unix_seconds;
+    use super::{rfc3339, unix_seconds};
 
     #[track_caller]
     fn check(text: &str, expected: impl Into<Option<u64>>) {
@@ -69,6 +90,15 @@ mod tests {
         check("2025-06-03T19:46:32.123456789+02:00", 1_748_972_792);
         check("2025-06-03t10:16:32-07:30", 1_748_972_792);
         check("2100-03-01T00:00:00Z", 4_107_542_400);
+    }
+
+    #[test]
+    fn a_time_is_written_as_it_is_read() {
+        for seconds in (0..253_402_300_799).step_by(86_400 * 13 + 12_345) {
+            assert_eq!(unix_seconds(&rfc3339(seconds)), Some(seconds));
+        }
+        assert_eq!(rfc3339(951_825_600), "2000-02-29T12:00:00Z");
+        assert_eq!(rfc3339(u64::MAX), "9999-12-31T23:59:59Z");
     }
 
     #[test]

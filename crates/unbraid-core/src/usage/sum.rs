@@ -1,6 +1,6 @@
 //! Adds up the usage of several requests.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Usage, UsageSource, exact::Exact};
 
@@ -51,6 +51,38 @@ impl Usage {
         sum.estimated.choices.sort_unstable();
         sum
     }
+}
+
+/// Adds up the usage of requests in different dialects. Their raw objects have other names for the same counts, so that of
+/// the sum holds the normalized counts. A provider that reports no total counts with its prompt and its completion.
+#[doc(hidden)]
+#[must_use]
+pub fn sum_across_dialects(requests: impl IntoIterator<Item = Usage>) -> Usage {
+    let with_total = |mut one: Usage| {
+        let parts = Option::zip(one.prompt_tokens, one.completion_tokens);
+        let both = || parts.map(|(prompt, completion)| prompt.saturating_add(completion));
+        one.total_tokens = one.total_tokens.or_else(both);
+        one.raw = Value::Null;
+        one
+    };
+    let mut sum = Usage::sum(requests.into_iter().map(with_total));
+    let counts = [
+        ("prompt_tokens", sum.prompt_tokens, sum.estimated.prompt),
+        (
+            "completion_tokens",
+            sum.completion_tokens,
+            sum.estimated.completion,
+        ),
+        ("total_tokens", sum.total_tokens, sum.estimated.total),
+    ];
+    let reported = counts.into_iter().filter(|(.., estimated)| !estimated);
+    let fields: Map<String, Value> = reported
+        .filter_map(|(name, tokens, _)| Some((name.to_owned(), json!(tokens?))))
+        .collect();
+    if !fields.is_empty() {
+        sum.raw = Value::Object(fields);
+    }
+    sum
 }
 
 /// The estimate for a sum in which a reported number is below what was received. The other reports count as they are.
@@ -117,6 +149,24 @@ mod tests {
         let raw =
             json!({"completion_tokens": 11, "cost": 1.0, "details": {"cached": 4}, "tier": "a"});
         assert_eq!(sum.raw, raw);
+    }
+
+    #[test]
+    fn raw_objects_of_different_dialects_become_normalized_counts() {
+        let anthropic = Usage {
+            prompt_tokens: Some(3),
+            completion_tokens: Some(2),
+            raw: json!({"input_tokens": 3, "output_tokens": 2}),
+            source: UsageSource::Reported,
+            ..Usage::default()
+        };
+        let sum = sum_across_dialects([reported(0, 4), anthropic.clone()]);
+        let raw = json!({"prompt_tokens": 8, "completion_tokens": 6, "total_tokens": 14});
+        assert_eq!(sum.raw, raw);
+        assert_eq!(sum.total_tokens, Some(14));
+        let sum = sum_across_dialects([anthropic, Usage::default()]);
+        assert_eq!(sum.raw, Value::Null, "one source is unknown");
+        assert_eq!(sum.source, UsageSource::Mixed);
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod headers;
 mod proxies;
 mod requests;
 
-use std::{env, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use reqwest::redirect::Policy;
 use unbraid::{Completions, CompletionsBuilder};
@@ -15,12 +15,11 @@ use crate::{
     error::BuildError,
     fan_out::FanOut,
     limits::{CONNECT_TIMEOUT, MAX_REQUESTS, RETRIES},
+    provider::Provider,
     secrets::Secrets,
     send::{Sender, timeouts::Timeouts},
     tls,
 };
-
-const OPENAI: &str = "https://api.openai.com/v1";
 
 /// Configures a [`Client`].
 ///
@@ -44,6 +43,7 @@ const OPENAI: &str = "https://api.openai.com/v1";
 #[derive(Clone)]
 #[must_use]
 pub struct ClientBuilder {
+    provider: Provider,
     address: Address,
     key: Option<ApiKey>,
     key_header: Option<String>,
@@ -72,11 +72,12 @@ enum Address {
 }
 
 impl ClientBuilder {
-    pub(super) fn new() -> Self {
+    pub(super) fn for_provider(provider: Provider) -> Self {
         Self {
-            address: Address::Base(OPENAI.to_owned()),
+            provider,
+            address: Address::Base(provider.default_base_url().to_owned()),
             key: None,
-            key_header: None,
+            key_header: provider.key_header().map(str::to_owned),
             headers: Vec::new(),
             roots: Vec::new(),
             tls: tls::Backend::default(),
@@ -103,15 +104,34 @@ impl ClientBuilder {
     /// # Ok::<(), unbraid_http::BuildError>(())
     /// ```
     pub fn from_env() -> Self {
-        let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
-        let mut builder = Self::new();
-        if let Some(base) = variable("OPENAI_BASE_URL") {
-            builder = builder.base_url(base.to_string_lossy());
+        Self::for_provider(Provider::OpenAi).env()
+    }
+
+    /// Reads the environment variables of the provider: the [base URL](Provider::base_url_variable) and the
+    /// [key](Provider::key_variables).
+    ///
+    /// A variable that is unset or empty changes nothing. A value that is set after this call takes precedence.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use unbraid_http::Client;
+    ///
+    /// let client = Client::anthropic().env().build()?; // ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL
+    /// # drop(client);
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
+    pub fn env(self) -> Self {
+        let provider = self.provider;
+        let base = Provider::variable(&[provider.base_url_variable()]);
+        let builder = match base {
+            Some(base) => self.base_url(provider.base_url_of(base)),
+            None => self,
+        };
+        match Provider::variable(provider.key_variables()) {
+            Some(key) => builder.api_key(key),
+            None => builder,
         }
-        if let Some(key) = variable("OPENAI_API_KEY") {
-            builder = builder.api_key(key.to_string_lossy());
-        }
-        builder
     }
 
     /// Starts with the configuration for one deployment at Azure: its path, its `api-version`, and the key in the header
@@ -141,12 +161,15 @@ impl ClientBuilder {
                 deployment: deployment.into(),
                 version: api_version.into(),
             },
-            ..Self::new()
+            ..Self::for_provider(Provider::OpenAi)
         }
         .key_header("api-key")
     }
 
     /// Sets the address below which `chat/completions` is found. It usually ends in `/v1`. A query is kept.
+    ///
+    /// For another provider it is the address of the server. The version of the interface (`v1`, `v1beta`, `api`, `v2`) is
+    /// appended unless the address ends with it already.
     ///
     /// # Examples
     ///
@@ -303,7 +326,7 @@ impl ClientBuilder {
     /// [`BuildError`] if the address, the key, a header or a root certificate is invalid, and for an address that needs TLS if
     /// no TLS library is compiled in.
     pub fn build(self) -> Result<Client, BuildError> {
-        let endpoint = self.address.endpoint()?;
+        let endpoint = self.address.endpoint(self.provider)?;
         if endpoint.needs_tls() && !tls::IS_AVAILABLE {
             return Err(BuildError::Url {
                 why: "https:// needs the feature rustls-ring or native-tls of unbraid-http"
@@ -375,9 +398,9 @@ impl ClientBuilder {
 }
 
 impl Address {
-    fn endpoint(&self) -> Result<Endpoint, BuildError> {
+    fn endpoint(&self, provider: Provider) -> Result<Endpoint, BuildError> {
         match self {
-            Self::Base(base) => Endpoint::new(base),
+            Self::Base(base) => Endpoint::new(provider, base),
             Self::Azure {
                 endpoint,
                 deployment,
@@ -392,6 +415,7 @@ impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("ClientBuilder")
+            .field("provider", &self.provider)
             .field("key", &self.key)
             .field("key_header", &self.key_header)
             .field("headers", &names)

@@ -6,11 +6,7 @@ use tokio::time::Instant;
 use unbraid::{Completions, Source, SourceHandle, SourceSet};
 
 use super::{FanOut, SingleChoiceRequests, count_requests, first_response, models::refuses_n};
-use crate::{
-    error::HttpError,
-    request::Request,
-    send::{outgoing::Outgoing, with_total_timeout},
-};
+use crate::{error::HttpError, request::Request, send::with_total_timeout};
 
 impl FanOut {
     /// Sends one request with `n`, unless the model is known not to support it.
@@ -21,11 +17,12 @@ impl FanOut {
     ) -> Result<Completions, HttpError> {
         count_requests(request, n)?; // before the first request, which may be billed
         let started = Instant::now();
-        if self.single_choice_models.contains(request.model()) {
+        let has_n = request.has_n(self.sender.provider());
+        if !has_n || self.single_choice_models.contains(request.model()) {
             return self.start_and_wait(request, n).await;
         }
         let config = self.sender.config_for(request);
-        let outgoing = Outgoing::single(request.kind(), request.encode());
+        let outgoing = self.sender.outgoing(request)?;
         let response = match self.sender.send(&outgoing).await {
             Err(HttpError::Status(status)) if refuses_n(&status) => {
                 self.single_choice_models.insert(request.model());
@@ -34,14 +31,18 @@ impl FanOut {
             response => response?,
         };
         let config = with_total_timeout(config, self.sender.rest_of_total(started));
+        let config = response.configure(config, self.sender.provider());
         let (completions, source_set) = config.source_set();
-        let expected = request.expected_choices().unwrap_or(n);
-        let Some(first) = source_set.add(Source::from_byte_stream(response), 0..expected) else {
+        let expected = request
+            .expected_choices(self.sender.provider())
+            .unwrap_or(n);
+        let first = Source::from_byte_stream(response.bytes);
+        let Some(first) = source_set.add(first, 0..expected) else {
             return Ok(completions);
         };
         // Several prompts give several choices whether or not `n` is supported, so nothing can be concluded from them.
         if request.prompts().len() < 2 {
-            let missing = SingleChoiceRequests::new(self, request, n, 1..n);
+            let missing = SingleChoiceRequests::new(self, request, n, 1..n)?;
             let model = request.model().to_owned();
             // The task ends with the first response, whose reader ends with the last handle.
             tokio::spawn(request_missing(first, missing, model, source_set));

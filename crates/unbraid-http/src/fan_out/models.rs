@@ -32,11 +32,22 @@ pub(super) fn refuses_n(status: &StatusError) -> bool {
         && (status.param() == Some("n") || status.message().is_some_and(mentions_n))
 }
 
-/// Providers write ``Only `n=1` is supported``, `'n' : number must be at most 1`, `n_cmpl cannot be greater than ..`.
+/// Providers write ``Only `n=1` is supported``, `'n' : number must be at most 1`, `n_cmpl cannot be greater than ..`,
+/// `Multiple candidates is not enabled for this model`.
 fn mentions_n(message: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut words = message.split(|c| !is_name(c));
-    words.any(|word| matches!(word, "n" | "n_cmpl" | "num_choices" | "best_of"))
+    words.any(|word| {
+        matches!(
+            word,
+            "n" | "n_cmpl"
+                | "num_choices"
+                | "best_of"
+                | "candidates"
+                | "candidateCount"
+                | "candidate_count"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -51,6 +62,8 @@ mod tests {
             "body.n: Input should be 1",
             "n_cmpl cannot be greater than the number of slots",
             "best_of must be 1",
+            "Multiple candidates is not enabled for this model",
+            "Invalid value at 'generation_config.candidate_count'",
         ] {
             assert!(mentions_n(message), "{message}");
         }

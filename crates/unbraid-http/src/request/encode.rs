@@ -9,7 +9,11 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Number, Value, json};
 
-use super::Request;
+use super::{
+    Request, RequestError,
+    wire::{Choices, Fields},
+};
+use crate::provider::Provider;
 
 /// The bodies of a fan-out. The text that they have in common is in memory once, however many bodies there are.
 #[derive(Clone)]
@@ -53,21 +57,29 @@ impl Request {
         given.chain(added.map(|(name, value)| (name, Cow::Owned(value))))
     }
 
-    /// The body as JSON text.
-    pub(crate) fn encode(&self) -> Bytes {
-        encode(|| self.sent_fields(), |_, _| None).0
+    /// The body for a provider as JSON text.
+    pub(crate) fn encode(&self, provider: Provider) -> Result<Bytes, RequestError> {
+        let fields = self.wire_fields(provider, Choices::AsRequested)?;
+        Ok(encode(&fields, |_, _| Part::Whole).0)
     }
 
-    /// The bodies of requests for one choice each, `n` for each prompt.
-    pub(crate) fn encode_fan_out(&self, n: u32) -> FanOutBodies {
+    /// The bodies of requests to a provider for one choice each, `n` for each prompt.
+    pub(crate) fn encode_fan_out(
+        &self,
+        provider: Provider,
+        n: u32,
+    ) -> Result<FanOutBodies, RequestError> {
         let prompts: Vec<Bytes> = self.prompts().iter().map(json_text).collect();
-        let fields = || self.sent_fields().filter(|(name, _)| *name != "n");
-        let (text, cuts) = encode(fields, |name, value| match (name, value) {
-            ("seed", Value::Number(seed)) if seed.is_i64() || seed.is_u64() => {
-                Some(Varying::Seed(seed.clone()))
+        let fields = self.wire_fields(provider, Choices::One)?;
+        let (parent, seed) = provider.seed_path();
+        let (text, cuts) = encode(&fields, |path, value| match (path, value) {
+            ([name], Value::Number(number)) if parent.is_none() && *name == seed => varying(number),
+            ([outer, name], Value::Number(number)) if parent == Some(*outer) && *name == seed => {
+                varying(number)
             }
-            ("prompt", _) if !prompts.is_empty() => Some(Varying::Prompt),
-            _ => None,
+            ([outer], Value::Object(_)) if parent == Some(*outer) => Part::Fields,
+            (["prompt"], _) if !prompts.is_empty() => Part::Varying(Varying::Prompt),
+            _ => Part::Whole,
         });
         let mut segments = Vec::new();
         let mut start = 0;
@@ -77,12 +89,29 @@ impl Request {
             start = offset;
         }
         segments.push(Segment::Shared(text.slice(start..)));
-        FanOutBodies {
+        Ok(FanOutBodies {
             segments,
             prompts,
             n: n.max(1),
-        }
+        })
     }
+}
+
+/// How a value is written.
+enum Part {
+    /// As it is.
+    Whole,
+    /// Field by field.
+    Fields,
+    /// Not at all: it differs from request to request.
+    Varying(Varying),
+}
+
+fn varying(seed: &Number) -> Part {
+    if seed.is_i64() || seed.is_u64() {
+        return Part::Varying(Varying::Seed(seed.clone()));
+    }
+    Part::Whole
 }
 
 impl FanOutBodies {
@@ -126,54 +155,75 @@ fn json_text(value: &Value) -> Bytes {
     Bytes::from(value.to_string())
 }
 
-/// Encodes an object as JSON text. The values for which `varying` returns something are left out, and are returned with the
-/// offsets where they belong.
-fn encode<'f, F>(
-    fields: impl Fn() -> F,
-    varying: impl Fn(&str, &Value) -> Option<Varying>,
-) -> (Bytes, Vec<(usize, Varying)>)
-where
-    F: Iterator<Item = (&'f str, Cow<'f, Value>)>,
-{
+/// Encodes an object as JSON text. The values that vary are left out, and are returned with the offsets where they belong.
+/// `part` receives the path of a value.
+fn encode(
+    fields: &Fields<'_>,
+    part: impl Fn(&[&str], &Value) -> Part,
+) -> (Bytes, Vec<(usize, Varying)>) {
     // A prompt may have megabytes, and a buffer that doubles would need as much again while it grows. So the length is
     // counted first.
     let mut counted = Counted::new(io::sink());
-    counted.object(fields(), &varying);
+    counted.fields(fields, &part);
     let mut text = Counted::new(Vec::with_capacity(counted.written));
-    let cuts = text.object(fields(), &varying);
-    (Bytes::from(text.out), cuts)
+    text.fields(fields, &part);
+    (Bytes::from(text.out), text.cuts)
 }
 
 /// Writes JSON and counts its bytes.
 struct Counted<W> {
     out: W,
     written: usize,
+    cuts: Vec<(usize, Varying)>,
 }
 
 impl<W: Write> Counted<W> {
     fn new(out: W) -> Self {
-        Self { out, written: 0 }
+        Self {
+            out,
+            written: 0,
+            cuts: Vec::new(),
+        }
+    }
+
+    fn fields(&mut self, fields: &Fields<'_>, part: &impl Fn(&[&str], &Value) -> Part) {
+        let fields = fields.iter().map(|(name, value)| (&**name, &**value));
+        self.object(fields, |out, name, value| {
+            match (part(&[name], value), value) {
+                (Part::Varying(varying), _) => out.cut(varying),
+                (Part::Fields, Value::Object(inner)) => {
+                    let inner = inner.iter().map(|(name, value)| (name.as_str(), value));
+                    out.object(inner, |out, member, value| {
+                        match part(&[name, member], value) {
+                            Part::Varying(varying) => out.cut(varying),
+                            Part::Whole | Part::Fields => out.json(value),
+                        }
+                    });
+                }
+                (Part::Whole | Part::Fields, value) => out.json(value),
+            }
+        });
     }
 
     fn object<'f>(
         &mut self,
-        fields: impl Iterator<Item = (&'f str, Cow<'f, Value>)>,
-        varying: &impl Fn(&str, &Value) -> Option<Varying>,
-    ) -> Vec<(usize, Varying)> {
-        let mut cuts = Vec::new();
-        let mut separator = "{";
+        fields: impl Iterator<Item = (&'f str, &'f Value)>,
+        mut write: impl FnMut(&mut Self, &'f str, &'f Value),
+    ) {
+        self.text("{");
+        let mut separator = "";
         for (name, value) in fields {
             self.text(separator);
             self.json(name);
             self.text(":");
-            match varying(name, &value) {
-                Some(varying) => cuts.push((self.written, varying)),
-                None => self.json(&value),
-            }
+            write(self, name, value);
             separator = ",";
         }
         self.text("}");
-        cuts
+    }
+
+    fn cut(&mut self, varying: Varying) {
+        self.cuts.push((self.written, varying));
     }
 
     fn json(&mut self, value: &(impl Serialize + ?Sized)) {

@@ -7,11 +7,19 @@ use serde_json::{Map, Value, json};
 use unbraid::{CallKind, Message, ReasoningSource, ToolCall};
 
 pub use self::policy::{ReplyPolicy, ReplyReasoning};
-use super::Request;
+use super::{Request, translate};
 
 /// Unknown fields of a message that carry no text, but the state that the provider needs for its next turn: Gemini's
-/// thought signatures, and Copilot's reasoning.
-const STATE_FIELDS: [&str; 3] = ["extra_content", "thought_signature", "reasoning_opaque"];
+/// thought signatures, Copilot's reasoning, and the plan of Cohere's calls.
+const STATE_FIELDS: [&str; 4] = [
+    "extra_content",
+    "thought_signature",
+    "reasoning_opaque",
+    "tool_plan",
+];
+
+/// What stands in the answer beside texts and calls.
+const CONTENT_PARTS: &str = "content_parts";
 
 /// Reasoning with its signatures: OpenRouter's name, and LiteLLM's.
 const REASONING_BLOCKS: [&str; 2] = ["reasoning_details", "thinking_blocks"];
@@ -31,6 +39,9 @@ impl Request {
     ///   server left out stays out: an id is never made up. A legacy call is the `function_call`.
     /// - Reasoning is sent back as [`reply_policy`](Self::reply_policy) says: by default in a message with calls, where
     ///   the server sent it. `reasoning_details` are sent with their fragments joined, in place of the same text.
+    /// - The state that another provider's interface needs back (signed thinking, encrypted reasoning, the plan of Cohere, the calls
+    ///   of the provider's own tools) is in `reasoning_details`, `tool_plan` and `content_parts`, from where a client
+    ///   [for that provider](crate::Client::builder_for) takes it.
     /// - A refusal is the field `refusal`. Audio is its id, as the API expects it. Other unknown fields are left out, because
     ///   strict providers refuse fields that they do not know; [`ReplyPolicy::with_fields`] names those to keep.
     ///
@@ -189,12 +200,27 @@ fn assistant(answer: &Message, policy: &ReplyPolicy) -> Value {
         ReplyReasoning::WithCalls | ReplyReasoning::Always => &STATE_FIELDS,
     };
     let more = policy.fields.iter().map(|name| &**name);
+    let names_parts = more.clone().any(|name| name == CONTENT_PARTS);
+    if !names_parts && let Some(parts) = state_parts(answer, policy) {
+        message.insert(CONTENT_PARTS.into(), parts);
+    }
     for name in state.iter().copied().chain(more) {
         if let Some(value) = unknown_field(answer, name) {
             message.entry(name).or_insert(value);
         }
     }
     message.into()
+}
+
+/// The parts that their provider needs back, such as the calls of its own tools and their results. Parts of chat completions
+/// are not among them: no server accepts them under this name.
+fn state_parts(answer: &Message, policy: &ReplyPolicy) -> Option<Value> {
+    let Value::Array(mut parts) = unknown_field(answer, CONTENT_PARTS)? else {
+        return None;
+    };
+    parts.retain(translate::is_state);
+    let is_sent = policy.reasoning != ReplyReasoning::Never && !parts.is_empty();
+    is_sent.then_some(parts.into())
 }
 
 /// Whether the API accepts the message without `content`.

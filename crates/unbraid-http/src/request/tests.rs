@@ -1,11 +1,16 @@
 use serde_json::{Value, json};
 
 use super::{Kind, Request, RequestError};
+use crate::Provider;
 
 #[track_caller]
 fn check_expected(request: Value, expected: Option<u32>) {
     let parsed = Request::from_value(request.clone()).unwrap();
-    assert_eq!(parsed.expected_choices(), expected, "{request}");
+    assert_eq!(
+        parsed.expected_choices(Provider::OpenAi),
+        expected,
+        "{request}"
+    );
 }
 
 #[test]

@@ -9,13 +9,12 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-
-use crate::request::Kind;
+use reqwest::Url;
 
 /// What every attempt of one request sends.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
-    pub(crate) kind: Kind,
+    pub(super) url: Url,
     content: Content,
 }
 
@@ -26,15 +25,15 @@ enum Content {
 }
 
 impl Outgoing {
-    pub(crate) fn single(kind: Kind, body: Bytes) -> Self {
+    pub(crate) fn single(url: Url, body: Bytes) -> Self {
         let content = Content::Single(body);
-        Self { kind, content }
+        Self { url, content }
     }
 
     /// A body whose segments other requests may share.
-    pub(crate) fn segments(kind: Kind, segments: Vec<Bytes>) -> Self {
+    pub(crate) fn segments(url: Url, segments: Vec<Bytes>) -> Self {
         let content = Content::Segments(segments);
-        Self { kind, content }
+        Self { url, content }
     }
 
     /// The body of one attempt. It copies nothing.

@@ -1,8 +1,11 @@
 //! What the body of an error says: JSON of several shapes, a web page, text, or nothing.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use unbraid::ServerError;
 
+use super::head::duration_from_secs;
 use crate::secrets::Secrets;
 
 /// The fields of an error's body, independent of its format.
@@ -12,6 +15,9 @@ pub(super) struct ErrorBody {
     pub(super) kind: Option<String>,
     pub(super) code: Option<String>,
     pub(super) param: Option<String>,
+    pub(super) request_id: Option<String>,
+    /// How long the server asks to wait.
+    pub(super) retry_after: Option<Duration>,
 }
 
 impl ErrorBody {
@@ -43,11 +49,16 @@ impl ErrorBody {
             .find_map(|pointer| value.pointer(pointer)?.as_str());
         let param = param.map(str::to_owned);
         let error = ServerError::new(&value.to_string(), 0);
+        let text = |pointer| value.pointer(pointer).and_then(Value::as_str);
+        // Google's type of error, beside a code that only repeats the status.
+        let kind = error.kind().or_else(|| text("/error/status"));
         Self {
             message: error.message().map(str::to_owned).or(detail),
-            kind: error.kind().map(str::to_owned),
+            kind: kind.map(str::to_owned),
             code: error.code(),
             param,
+            request_id: text("/request_id").map(str::to_owned),
+            retry_after: retry_delay(&value),
         }
     }
 
@@ -59,8 +70,17 @@ impl ErrorBody {
             kind: redact(self.kind),
             code: redact(self.code),
             param: redact(self.param),
+            request_id: redact(self.request_id),
+            retry_after: self.retry_after,
         }
     }
+}
+
+/// The delay that Google's interfaces ask for in the body: `{"@type":"..google.rpc.RetryInfo","retryDelay":"34.5s"}`.
+fn retry_delay(body: &Value) -> Option<Duration> {
+    let mut details = body.pointer("/error/details")?.as_array()?.iter();
+    let delay = details.find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    duration_from_secs(delay.strip_suffix('s')?.parse().ok()?)
 }
 
 /// The title of a gateway's page.

@@ -20,9 +20,17 @@ impl Head {
         }
     }
 
-    /// The id of the request: of OpenAI and most others, of Anthropic, of Azure's gateway, in this order.
+    /// The id of the request: of OpenAI and most others, of Anthropic, of Azure's gateway, of Cohere and of Bedrock, in this
+    /// order.
     pub(super) fn request_id(&self) -> Option<&str> {
-        ["x-request-id", "request-id", "apim-request-id"]
+        const NAMES: [&str; 5] = [
+            "x-request-id",
+            "request-id",
+            "apim-request-id",
+            "x-debug-trace-id",
+            "x-amzn-requestid",
+        ];
+        NAMES
             .iter()
             .find_map(|name| self.header(name))
             .filter(|id| !id.is_empty())
@@ -33,7 +41,7 @@ impl Head {
         self.header("x-should-retry") == Some("false")
     }
 
-    /// How long the server asks to wait: in milliseconds if the provider sends them, else in seconds, or until a date.
+    /// How long the server asks to wait, by its headers: in milliseconds if the provider sends them, else in seconds, or until a date.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         let number = |name| self.header(name)?.parse::<f64>().ok();
         let millis = number("retry-after-ms").map(|millis| millis / 1000.0);
@@ -54,7 +62,7 @@ impl Head {
 }
 
 /// Converts seconds. A wait that exceeds the range of `Duration` is the longest one: `None` would mean to retry at once.
-fn duration_from_secs(seconds: f64) -> Option<Duration> {
+pub(super) fn duration_from_secs(seconds: f64) -> Option<Duration> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(wait) => Some(wait),
         Err(_) => (seconds > 0.0).then_some(Duration::MAX),

@@ -32,8 +32,8 @@ impl Completions {
 impl CompletionsBuilder {
     /// Reads several sources as one completion: n requests for one choice look like one request for n choices.
     ///
-    /// Each source has as many choices as [`expect_choices`](Self::expect_choices) says, otherwise one. The choices of the
-    /// first source have the indices from 0, those of the next source follow. Within a source the server's index counts, and
+    /// Each source has as many choices as [`Source::expect_choices`] or else [`expect_choices`](Self::expect_choices) says,
+    /// otherwise one. The choices of the first source have the indices from 0, those of the next source follow. Within a source the server's index counts, and
     /// a choice that has none of its own takes the lowest that is free; further choices are refused (E11).
     ///
     /// If a source fails, its choices report the error, including those that had not appeared yet. The completion is
@@ -41,6 +41,12 @@ impl CompletionsBuilder {
     /// closes a source that has no other choice. Limits and timeouts apply to each source.
     /// [`metadata`](Completions::metadata) is that of the first source that sent any, and [`usage`](Completions::usage) the
     /// [sum](unbraid_core::Usage::sum) over the sources that answered.
+    ///
+    /// Sources may be of different providers, each in its own dialect. Then the metadata of the completion hold only what
+    /// they have in common, the raw object of its usage has the sums of the normalized counts, and
+    /// [`choice_metadata`](Completions::choice_metadata) and [`choice_usage`](Completions::choice_usage) have what each source said of
+    /// itself.
+    ///
     /// [`Sequenced::sort_key`](unbraid_core::Sequenced::sort_key) orders the events of one source, not those of two.
     ///
     /// This method never fails, as [`from_byte_stream`](Self::from_byte_stream) never does. Without any source the stream is
@@ -71,7 +77,8 @@ impl CompletionsBuilder {
         let (completions, source_set) = self.source_set();
         let mut start = 0_u32;
         for source in sources {
-            let end = start.saturating_add(choices_per_source);
+            let choices = source.choices.unwrap_or(choices_per_source);
+            let end = start.saturating_add(choices);
             source_set.add(source, start..end);
             start = end;
         }
@@ -158,7 +165,8 @@ impl SourceSet {
             .completion
             .modify(|state| state.sources.add(indices.end));
         let writer = CompletionWriter::new(&self.completion, number);
-        let builder = self.builder.clone().of_source(indices.len() as u32);
+        let builder = self.builder.clone();
+        let builder = builder.of_source(indices.len() as u32, source.dialect);
         let numbering = Numbering::within(indices);
         builder.start_reader(source, writer, &control, numbering, self.started);
         Some(SourceHandle {

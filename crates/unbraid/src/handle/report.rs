@@ -1,6 +1,6 @@
 //! What a completion reports about its stream as a whole: its end, usage, metadata and warnings.
 
-use unbraid_core::{Metadata, StreamError, Usage, Warning};
+use unbraid_core::{ChoiceIndex, Metadata, StreamError, Usage, Warning};
 
 use super::completions::Completions;
 use crate::{
@@ -109,6 +109,9 @@ impl Completions {
 
     /// What the stream has said about itself so far: id, model, time, other fields.
     ///
+    /// Of [merged](Self::merge) sources these are the metadata of the first one that sent any. If the sources' dialects
+    /// differ, they hold only what all have in common; see [`choice_metadata`](Self::choice_metadata).
+    ///
     /// # Examples
     ///
     /// ```
@@ -128,6 +131,72 @@ impl Completions {
     #[must_use]
     pub fn metadata(&self) -> Metadata {
         self.completion.read(CompletionState::metadata)
+    }
+
+    /// What the source of a choice has said about itself so far: its dialect, model, id. `None` before the choice has
+    /// appeared.
+    ///
+    /// Of one stream it is the same as [`metadata`](Self::metadata). [Merged](Self::merge) sources each have their own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid::{Completions, Dialect, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let ollama = &b"{\"model\":\"qwen3\",\"message\":{\"content\":\"Hi\"},\"done\":true,\"done_reason\":\"stop\"}\n"[..];
+    /// let cohere = &br#"{"id":"1","finish_reason":"COMPLETE","message":{"role":"assistant","content":[{"type":"text","text":"Ho"}]}}"#[..];
+    /// let completions = Completions::merge([ollama, cohere].map(Source::from_reader));
+    /// completions.closed().await?;
+    /// let ollama = completions.choice_metadata(0).unwrap();
+    /// assert_eq!((ollama.dialect(), ollama.model.as_deref()), (Some(Dialect::Ollama), Some("qwen3")));
+    /// let cohere = completions.choice_metadata(1).unwrap();
+    /// assert_eq!(cohere.dialect(), Some(Dialect::Cohere));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn choice_metadata(&self, choice: impl Into<ChoiceIndex>) -> Option<Metadata> {
+        let choice = choice.into();
+        self.completion.read(|state| {
+            let source = state.sources.of_choice(choice)?;
+            Some(source.metadata.clone())
+        })
+    }
+
+    /// Waits until the source of a choice is over and returns the usage that it reported, with the provider's own object in
+    /// [`Usage::raw`]. `None` if the stream has closed without the choice. Nothing is counted.
+    ///
+    /// A source with several choices reports one usage for all of them. Of one stream it is what
+    /// [`usage`](Self::usage) returns without a tokenizer.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: dropping the future loses nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid::{Completions, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let ollama = &b"{\"message\":{\"content\":\"Hi\"},\"done\":true,\"eval_count\":2}\n"[..];
+    /// let completions = Completions::merge([Source::from_reader(ollama)]);
+    /// let usage = completions.choice_usage(0).await.unwrap();
+    /// assert_eq!(usage.completion_tokens, Some(2));
+    /// assert_eq!(usage.raw["eval_count"], 2);
+    /// # }
+    /// ```
+    pub async fn choice_usage(&self, choice: impl Into<ChoiceIndex>) -> Option<Usage> {
+        let choice = choice.into();
+        Watcher::new(&self.completion)
+            .wait_for(|state| match state.sources.of_choice(choice) {
+                Some(source) => source.closed.is_some().then(|| Some(source.usage.clone())),
+                None => state.closed.is_some().then_some(None),
+            })
+            .await
     }
 
     /// What was tolerated so far, on the stream and on its choices, in the order of the events.

@@ -73,6 +73,9 @@ impl CompletionState {
     }
 
     pub(crate) fn metadata(&self) -> Metadata {
+        if self.sources.dialects_differ() {
+            return self.sources.common_metadata();
+        }
         let mut metadata = self.sources.metadata().cloned().unwrap_or_default();
         if metadata.kind.is_none() {
             // The source of the metadata has brought no choice yet, but another may have.

@@ -1,6 +1,8 @@
 //! The sources of a completion: what each has brought, and how their ends make up the end of the whole.
 
-use unbraid_core::{Event, Metadata, StreamError, Usage, Warning};
+use unbraid_core::{
+    ChoiceIndex, Event, Metadata, StreamError, Usage, Warning, internal::sum_across_dialects,
+};
 
 use super::choice_log::ChoiceLog;
 
@@ -131,6 +133,34 @@ impl Sources {
         Some(&self.sources.get(source)?.metadata)
     }
 
+    /// Whether the sources that have brought something are in different dialects.
+    pub(crate) fn dialects_differ(&self) -> bool {
+        let mut dialects = self
+            .sources
+            .iter()
+            .filter_map(|source| source.metadata.dialect());
+        let first = dialects.next();
+        dialects.any(|dialect| Some(dialect) != first)
+    }
+
+    /// What sources in different dialects have in common. A kind would be a dialect.
+    pub(crate) fn common_metadata(&self) -> Metadata {
+        let mut common = Metadata::default();
+        let metadata = || self.sources.iter().map(|source| &source.metadata);
+        let mut models = metadata().filter(|one| one.dialect().is_some());
+        let model = models.next().and_then(|one| one.model.clone());
+        if models.all(|one| one.model == model) {
+            common.model = model;
+        }
+        common
+    }
+
+    /// The source that brought a choice.
+    pub(crate) fn of_choice(&self, choice: ChoiceIndex) -> Option<&SourceState> {
+        let has = |source: &&SourceState| source.logs.iter().any(|log| log.index() == choice);
+        self.sources.iter().find(has)
+    }
+
     /// Takes the metadata and warnings of a source, and the logs of its new choices.
     pub(crate) fn update(
         &mut self,
@@ -209,7 +239,10 @@ impl Sources {
     pub(crate) fn usage(&self) -> Usage {
         match (&self.merge, self.sources.as_slice()) {
             (Merge::One, [source]) => source.usage.clone(),
-            _ => Usage::sum(self.answered().map(|source| source.usage.clone())),
+            _ => {
+                let usages = self.answered().map(|source| source.usage.clone());
+                sum_usage(self.dialects_differ(), usages)
+            }
         }
     }
 
@@ -219,6 +252,15 @@ impl Sources {
             let closed = source.closed.as_ref();
             self.is_one() || closed.is_some_and(|closed| closed.events > 0)
         })
+    }
+}
+
+/// Adds up the usage of sources whose dialects may differ.
+pub(crate) fn sum_usage(dialects_differ: bool, usages: impl Iterator<Item = Usage>) -> Usage {
+    if dialects_differ {
+        sum_across_dialects(usages)
+    } else {
+        Usage::sum(usages)
     }
 }
 

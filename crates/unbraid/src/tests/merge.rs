@@ -1,5 +1,6 @@
 //! Several sources as one completion: indices, ends, usage, and which source is closed when.
 
+mod dialects;
 mod races;
 
 use std::time::Duration;

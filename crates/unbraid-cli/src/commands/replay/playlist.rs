@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::ValueEnum;
-use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::recording::Recording;
+use super::{recording::Recording, request::Wanted};
 use crate::input::Input;
 
 /// What answers a request when every recording that fits it has been served.
@@ -82,7 +81,7 @@ impl Playlist {
 
     /// Selects the slot for a request, or `None` if no recording is left for it. A request without a turn is served, but the
     /// next one gets the same recording.
-    pub(super) fn select(&self, request: &Value, takes_turn: bool) -> Option<usize> {
+    pub(super) fn select(&self, request: Wanted<'_>, takes_turn: bool) -> Option<usize> {
         let mut slots = self.lock();
         let candidates = candidates(&slots, request);
         let served = |slot: &usize| slots.get(*slot).map_or(0, |slot| slot.served);
@@ -149,28 +148,33 @@ impl Playlist {
     }
 }
 
-/// The slots that fit a request best: those recorded for it, or else those of its model and the missing ones, or else all.
-fn candidates(slots: &[Slot], request: &Value) -> Vec<usize> {
+/// The slots that fit a request best, of those in its dialect: those recorded for it, or else those of its model and the missing
+/// ones, or else all.
+fn candidates(slots: &[Slot], request: Wanted<'_>) -> Vec<usize> {
+    let is_of_dialect = |state: &State| match state {
+        State::Ready(recording) => request.api.has_dialect(recording.dialect),
+        State::Missing | State::Recording => true,
+    };
     let matching = |fits: &dyn Fn(&State) -> bool| {
         let slots = slots.iter().enumerate();
-        let fitting = slots.filter(|(_, slot)| fits(&slot.state));
+        let fitting = slots.filter(|(_, slot)| is_of_dialect(&slot.state) && fits(&slot.state));
         fitting
             .map(|(position, _)| position)
             .collect::<Vec<usize>>()
     };
     let exact = matching(&|state| match state {
-        State::Ready(recording) => recording.answers_request(request),
+        State::Ready(recording) => recording.answers_request(request.body),
         State::Missing | State::Recording => false,
     });
     if !exact.is_empty() {
         return exact;
     }
     let of_model = matching(&|state| match state {
-        State::Ready(recording) => recording.is_of_model(request),
+        State::Ready(recording) => recording.is_of_model(request.model),
         State::Missing | State::Recording => true,
     });
     match of_model.is_empty() {
-        true => (0..slots.len()).collect(),
+        true => matching(&|_| true),
         false => of_model,
     }
 }
@@ -180,12 +184,14 @@ mod tests {
     use serde_json::{Value, json};
     use unbraid_core::Config;
 
-    use super::{AfterLast, Assignment, Input, Playlist, Recording};
+    use super::{super::endpoint::Api, AfterLast, Assignment, Input, Playlist, Recording, Wanted};
 
     fn recording(model: &str) -> Recording {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.sse");
-        let stream = format!("data: {{\"model\":\"{model}\",\"choices\":[]}}\n\n");
+        let stream = format!(
+            "data: {{\"model\":\"{model}\",\"choices\":[{{\"index\":0,\"delta\":{{}}}}]}}\n\n"
+        );
         std::fs::write(&path, stream).unwrap();
         Recording::load_file(&path, &Config::default()).unwrap()
     }
@@ -195,11 +201,36 @@ mod tests {
         Playlist::new(models.iter().map(file).collect(), after_last)
     }
 
+    fn wanted(body: &Value) -> Wanted<'_> {
+        Wanted {
+            body,
+            model: body["model"].as_str(),
+            api: Api::OpenAi,
+        }
+    }
+
+    #[test]
+    fn a_recording_answers_in_its_dialect_only() {
+        let playlist = playlist(&[Some("m")], AfterLast::First);
+        let body = json!({ "model": "m" });
+        let at = |api| {
+            playlist.select(
+                Wanted {
+                    api,
+                    ..wanted(&body)
+                },
+                true,
+            )
+        };
+        assert_eq!(at(Api::Anthropic), None);
+        assert_eq!(at(Api::OpenAi), Some(0));
+    }
+
     #[track_caller]
     fn check(playlist: &Playlist, requests: &[Value], expected: &[Option<usize>]) {
         let selected = requests
             .iter()
-            .map(|request| playlist.select(request, true));
+            .map(|request| playlist.select(wanted(request), true));
         assert_eq!(selected.collect::<Vec<_>>(), expected);
     }
 
@@ -244,7 +275,7 @@ mod tests {
     #[test]
     fn a_request_without_a_turn_leaves_the_recording_to_the_next() {
         let playlist = playlist(&[Some("a"), Some("b")], AfterLast::Error);
-        assert_eq!(playlist.select(&json!({}), false), Some(0));
+        assert_eq!(playlist.select(wanted(&json!({})), false), Some(0));
         check(
             &playlist,
             &[json!({}), json!({}), json!({})],

@@ -114,7 +114,8 @@ impl Provider {
 
     async fn send(&self, request: &ClientRequest) -> Result<reqwest::Response, reqwest::Error> {
         let mut url = self.base.clone();
-        let path = url.path().trim_end_matches('/').to_owned() + request.endpoint;
+        let below = request.endpoint.below_base(&request.path);
+        let path = url.path().trim_end_matches('/').to_owned() + below;
         url.set_path(&path);
         if request.query.is_some() {
             url.set_query(request.query.as_deref());

@@ -5,8 +5,12 @@ use std::{path::Path, sync::Arc};
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::Value;
-use unbraid_core::{Config, Demux};
+use unbraid_core::{Config, Demux, Dialect};
 
+use super::{
+    request::ClientRequest,
+    whole::{self, Whole},
+};
 use crate::{
     exchange::Exchange,
     exit::Failure,
@@ -17,8 +21,10 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) events: Arc<[Bytes]>,
-    /// The response to a request without `"stream": true`, or `None` if the recording holds no answer.
-    pub(super) collected: Option<String>,
+    /// The response to a request without streaming.
+    pub(super) whole: Whole,
+    /// The dialect of the answer, if there is one.
+    pub(super) dialect: Option<Dialect>,
     pub(super) content_type: HeaderValue,
     /// The models that it answers for: that of the response, and that of the recorded request.
     models: Vec<String>,
@@ -44,7 +50,6 @@ impl Recording {
             while demux.next_event().is_some() {} // the demux would keep the events otherwise
         }
         demux.finish();
-        let holds_answer = demux.choices().next().is_some();
         let recorded_type = exchange.as_ref().and_then(|exchange| {
             let recorded = exchange.response.headers.get(CONTENT_TYPE.as_str())?;
             HeaderValue::from_str(recorded.as_str()?).ok()
@@ -55,12 +60,27 @@ impl Recording {
         let requested_model = request.as_ref().and_then(model).map(str::to_owned);
         let response_model = demux.metadata().model.as_deref().map(str::to_owned);
         Self {
+            whole: Whole::new(&demux, &bytes),
+            dialect: demux.metadata().dialect(),
             events: split_events(bytes).into(),
-            collected: holds_answer.then(|| demux.aggregate_json()),
             content_type,
             models: requested_model.into_iter().chain(response_model).collect(),
             request,
         }
+    }
+
+    /// The stream of Gemini in the framing of a request with its content type, if the recording has the other one.
+    pub(super) fn reframed(&self, request: &ClientRequest) -> Option<(&'static str, Vec<Bytes>)> {
+        let is_stream = self.dialect == Some(Dialect::Gemini) && request.wants_stream();
+        if !is_stream || matches!(self.whole, Whole::Recording) {
+            return None;
+        }
+        let as_events = request.wants_events();
+        let content_type = match as_events {
+            true => "text/event-stream",
+            false => "application/json",
+        };
+        Some((content_type, whole::reframed(&self.events, as_events)?))
     }
 
     /// Whether this was recorded for a request with this body. How the response is transferred makes no difference.
@@ -70,8 +90,8 @@ impl Recording {
     }
 
     /// Whether this is a response of the model that a request names.
-    pub(super) fn is_of_model(&self, request: &Value) -> bool {
-        model(request).is_some_and(|name| self.models.iter().any(|own| is_same_model(own, name)))
+    pub(super) fn is_of_model(&self, requested: Option<&str>) -> bool {
+        requested.is_some_and(|name| self.models.iter().any(|own| is_same_model(own, name)))
     }
 }
 
@@ -105,6 +125,9 @@ fn is_same_model(own: &str, name: &str) -> bool {
 /// The content type that a server would have sent with these bytes.
 fn content_type(bytes: &[u8]) -> &'static str {
     match bytes.trim_ascii_start().first() {
+        // The length of a binary message, which is below 16 MiB.
+        Some(0) => "application/vnd.amazon.eventstream",
+        Some(b'[') => "application/json",
         Some(b'{') if serde_json::from_slice::<Value>(bytes).is_ok() => "application/json",
         Some(b'{') => "application/x-ndjson",
         Some(b'<') => "text/html",
@@ -140,10 +163,9 @@ mod tests {
         let exchange = serde_json::from_value(exchange).unwrap();
         let recording = Recording::new(stream.into(), Some(exchange), &Config::default());
         for (model, expected) in [("m", true), ("alias", true), ("other", false)] {
-            let request = json!({ "model": model });
-            assert_eq!(recording.is_of_model(&request), expected, "{model}");
+            assert_eq!(recording.is_of_model(Some(model)), expected, "{model}");
         }
-        assert!(!recording.is_of_model(&json!({})));
+        assert!(!recording.is_of_model(None));
         assert!(recording.answers_request(&json!({ "stream": false, "model": "alias" })));
         assert!(!recording.answers_request(&json!({ "model": "alias", "n": 2 })));
         assert_eq!(recording.content_type, "text/x");

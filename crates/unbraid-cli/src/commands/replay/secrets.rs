@@ -110,6 +110,7 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
+    use super::super::endpoint::Endpoint;
     use bytes::Bytes;
     use hyper::HeaderMap;
     use serde_json::json;
@@ -123,7 +124,7 @@ mod tests {
         }
         ClientRequest {
             path: "/v1/chat/completions".into(),
-            endpoint: "/chat/completions",
+            endpoint: Endpoint::of_path("/v1/chat/completions").unwrap(),
             query: query.map(str::to_owned),
             headers: map,
             bytes: Bytes::new(),

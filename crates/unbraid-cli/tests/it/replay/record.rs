@@ -22,14 +22,14 @@ fn provider() -> Server {
 }
 
 /// The paths of recordings that do not exist yet.
-fn missing(names: &[&str]) -> (TempDir, Vec<String>) {
+pub(super) fn missing(names: &[&str]) -> (TempDir, Vec<String>) {
     let (dir, _) = files(&[]);
     let path = |name: &&str| dir.path().join(name).to_str().unwrap().to_owned();
     let paths = names.iter().map(path).collect();
     (dir, paths)
 }
 
-fn record(provider: &Server, files: &[String], options: &str) -> Replay {
+pub(super) fn record(provider: &Server, files: &[String], options: &str) -> Replay {
     let options = format!("--record-from {} {options}", provider.base_url());
     Replay::of_files(files, &options)
 }

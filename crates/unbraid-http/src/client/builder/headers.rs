@@ -9,11 +9,17 @@ impl ClientBuilder {
     pub(super) fn all_headers(&self) -> Result<HeaderMap, BuildError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(ACCEPT, HeaderValue::from_static(self.provider.accept()));
         headers.insert(
             ACCEPT_ENCODING,
             HeaderValue::from_static(ACCEPTED_ENCODINGS),
         );
+        if let Some((name, value)) = self.provider.version_header() {
+            headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
         if let Some(key) = &self.key {
             let key_header = self.key_header.as_deref().map(header_name).transpose()?;
             let (name, value) = key.header(key_header.as_ref())?;

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::Request;
+use crate::{Provider, Request};
 
 fn text(parts: &[Bytes]) -> String {
     String::from_utf8(parts.concat()).unwrap()
@@ -11,7 +11,7 @@ fn text(parts: &[Bytes]) -> String {
 #[track_caller]
 fn check(request: Value, n: u32, varying: &[Value]) {
     let request = Request::from_value(request).unwrap();
-    let bodies = request.encode_fan_out(n);
+    let bodies = request.encode_fan_out(Provider::OpenAi, n).unwrap();
     for (index, fields) in varying.iter().enumerate() {
         let mut one = request.clone();
         one.remove("n");
@@ -35,7 +35,10 @@ fn the_encoded_text_equals_the_body() {
         for include in [true, false] {
             let request = Request::from_value(request.clone()).unwrap();
             let request = request.include_usage(include);
-            assert_eq!(text(&[request.encode()]), request.body().to_string());
+            assert_eq!(
+                text(&[request.encode(Provider::OpenAi).unwrap()]),
+                request.body().to_string()
+            );
         }
     }
 }
@@ -97,7 +100,7 @@ fn each_choice_has_its_own_prompt() {
 #[test]
 fn the_shared_text_is_not_copied() {
     let request = Request::chat("m").user("x".repeat(1000)).seed(1).n(3);
-    let bodies = request.encode_fan_out(3);
+    let bodies = request.encode_fan_out(Provider::OpenAi, 3).unwrap();
     let [first, second] = [bodies.body(0), bodies.body(1)];
     assert_eq!(first.len(), 3);
     assert_eq!(first[0].as_ptr(), second[0].as_ptr());

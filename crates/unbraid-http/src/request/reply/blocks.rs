@@ -29,27 +29,34 @@ pub(super) fn join(fragments: Vec<Value>) -> Vec<Value> {
 
 /// Whether a fragment continues a block: it has the same type, and the same index and id unless it names none.
 ///
-/// Encrypted blocks arrive complete. A signature ends its block, so text after it starts another one.
+/// Encrypted blocks, and the parts and items of other dialects, arrive complete. A signature ends its block, so text or another
+/// signature after it starts the next one.
 fn continues(block: &Block, fragment: &Block) -> bool {
-    let has_text = |fields: &Block| TEXTS.iter().any(|name| fields.contains_key(*name));
-    let is_text = |fields: &Block| has_text(fields) || fields.contains_key("signature");
     let agrees = |name| match (block.get(name), fragment.get(name)) {
         (Some(known), Some(value)) => known == value,
         (None, _) | (_, None) => true,
     };
-    let is_signed = block
-        .get("signature")
-        .is_some_and(|signature| signature != "");
-    is_text(block)
-        && is_text(fragment)
+    let is_set = |value: Option<&Value>| value.is_some_and(|value| value != "");
+    let is_signed = is_set(block.get("signature"));
+    let has_other_signature = is_set(fragment.get("signature")) && !agrees("signature");
+    let begins = has_other_signature || TEXTS.iter().any(|name| is_set(fragment.get(*name)));
+    is_fragment(block)
+        && is_fragment(fragment)
         && block.get("type") == fragment.get("type")
         && agrees("index")
         && agrees("id")
         && agrees("format")
-        && !(is_signed
-            && TEXTS
-                .iter()
-                .any(|name| fragment.get(*name).is_some_and(|text| text != "")))
+        && !(is_signed && begins)
+}
+
+/// Whether a block may be one of several fragments: a text, or its signature.
+fn is_fragment(fields: &Block) -> bool {
+    let mut texts = TEXTS.iter().filter_map(|name| fields.get(*name));
+    let is_text = match texts.next() {
+        Some(text) => text.is_string(),
+        None => fields.contains_key("signature"),
+    };
+    is_text && !fields.contains_key("thoughtSignature")
 }
 
 /// Appends the texts. Of any other field the last value counts, except an empty one.

@@ -1,3 +1,7 @@
+use std::time::Duration;
+
+use serde_json::json;
+
 use super::ErrorBody;
 
 #[track_caller]
@@ -45,8 +49,38 @@ fn error_objects_of_many_servers_are_parsed() {
     check(
         r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#,
         Some("API key not valid."),
-        None,
+        Some("INVALID_ARGUMENT"),
         Some("400"),
+    );
+    check(
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}"#,
+        Some("Overloaded"),
+        Some("overloaded_error"),
+        None,
+    );
+    check(
+        r#"{"error":{"message":"no","type":"invalid_request_error","param":"input","code":null}}"#,
+        Some("no"),
+        Some("invalid_request_error"),
+        None,
+    );
+    check(
+        r#"{"error":"model \"m\" not found, try pulling it first"}"#,
+        Some(r#"model "m" not found, try pulling it first"#),
+        None,
+        None,
+    );
+    check(
+        r#"{"id":"8d6b","message":"invalid request: n is unknown"}"#,
+        Some("invalid request: n is unknown"),
+        None,
+        None,
+    );
+    check(
+        r#"{"message":"The security token is expired"}"#,
+        Some("The security token is expired"),
+        None,
+        None,
     );
     check(
         r#"{"detail":[{"type":"missing","loc":["body","messages"],"msg":"Field required"}]}"#,
@@ -57,6 +91,26 @@ fn error_objects_of_many_servers_are_parsed() {
     check(r#"{"detail":"Not Found"}"#, Some("Not Found"), None, None);
     check(r#"{"error":"busy"}"#, Some("busy"), None, None);
     check(r#""busy""#, Some("busy"), None, None);
+}
+
+#[test]
+fn the_body_may_have_the_id_and_the_delay() {
+    let anthropic = ErrorBody::parse(r#"{"type":"error","error":{},"request_id":"req_1"}"#);
+    assert_eq!(anthropic.request_id.as_deref(), Some("req_1"));
+
+    let delay = |delay: &str| {
+        let info =
+            json!({ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay });
+        let quota = json!({ "@type": "type.googleapis.com/google.rpc.QuotaFailure" });
+        let body = json!({ "error": { "code": 429, "details": [quota, info] } });
+        ErrorBody::parse(&body.to_string()).retry_after
+    };
+    assert_eq!(delay("34.5s"), Some(Duration::from_millis(34_500)));
+    assert_eq!(delay("0s"), Some(Duration::ZERO));
+    assert_eq!(delay("1e300s"), Some(Duration::MAX));
+    for invalid in ["34", "s", "-1s", "NaNs"] {
+        assert_eq!(delay(invalid), None, "{invalid}");
+    }
 }
 
 #[test]

@@ -1,0 +1,287 @@
+//! `collect --native`: the provider's own response. Read again, it gives the same answer as the stream.
+
+use std::{collections::BTreeMap, thread};
+
+use serde_json::{Map, Value, json};
+use unbraid_core::{ChoiceEnd, Config, Demux, Transcript};
+use unbraid_testkit::fixture::{Corpus, Fixture, corpus};
+
+use crate::{run_fixture, unbraid};
+
+const DIALECTS: [&str; 5] = ["anthropic", "bedrock", "cohere", "gemini", "ollama"];
+
+fn demux(bytes: &[u8]) -> Demux {
+    let mut demux = Demux::new(Config::default());
+    demux.feed(bytes);
+    demux.finish();
+    demux
+}
+
+/// What a stream and the response without streaming have in common.
+fn facts(demux: &Demux) -> Value {
+    let metadata = demux.metadata();
+    let mut choices: Vec<&Transcript> = demux.choices().collect();
+    choices.sort_by_key(|choice| choice.index());
+    let choices: Vec<Value> = choices.into_iter().map(choice_facts).collect();
+    json!({
+        "dialect": metadata.dialect().map(|dialect| dialect.as_str()),
+        "id": metadata.id.as_deref(),
+        "model": metadata.model.as_deref(),
+        "created": metadata.created,
+        "usage": demux.usage().raw,
+        "extra": fields(&metadata.extra),
+        "choices": choices,
+    })
+}
+
+fn choice_facts(choice: &Transcript) -> Value {
+    let message = choice.message();
+    let calls = message.tool_calls.iter().map(|call| {
+        let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+        json!([
+            call.id.as_deref(),
+            &*call.name,
+            arguments,
+            fields(&call.extra)
+        ])
+    });
+    json!({
+        "index": choice.index().0,
+        "role": message.role.as_deref(),
+        "content": message.content,
+        "reasoning": message.reasoning,
+        "calls": calls.collect::<Vec<Value>>(),
+        "lists": fields(&message.extra),
+        "reason": choice.finish_reason().map(|reason| reason.as_str()),
+        "end": choice.end().map(ChoiceEnd::as_str),
+        "extra": fields(choice.extra()),
+    })
+}
+
+/// Fields by their names. Null means absent.
+fn fields<K: AsRef<str>>(fields: &[(K, K)]) -> Value {
+    let parsed = fields.iter().map(|(name, raw)| {
+        let value: Value = serde_json::from_str(raw.as_ref()).unwrap();
+        (name.as_ref().to_owned(), value)
+    });
+    let set = parsed.filter(|(_, value)| !value.is_null());
+    Value::Object(set.collect::<Map<_, _>>())
+}
+
+/// How a stream was printed.
+enum Checked {
+    Same,
+    /// It has no native form, and the error says why.
+    NoForm(String),
+    Different(String),
+}
+
+fn check(name: &str, bytes: &[u8]) -> Checked {
+    let stream = demux(bytes);
+    let mut ends = stream
+        .choices()
+        .map(|choice| choice.end().map(ChoiceEnd::as_str));
+    let is_finished =
+        stream.closed().is_some_and(Result::is_ok) && ends.all(|end| end == Some("finished"));
+    let run = unbraid("collect --native", bytes);
+    assert!(!run.stderr.contains("panicked"), "{name}: {}", run.stderr);
+    if run.stderr.contains("no native form") {
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{name}");
+        return Checked::NoForm(run.stderr);
+    }
+    if stream.choices().next().is_none() {
+        assert_eq!(run.stdout, "", "{name}");
+        assert_ne!(run.code, 0, "{name}");
+        return Checked::Same;
+    }
+    assert!(run.json().get("unbraid").is_none(), "{name}");
+    if !is_finished {
+        assert_ne!(run.code, 0, "{name}");
+        return Checked::Same;
+    }
+    assert_eq!(run.code, 0, "{name}: {}", run.stderr);
+    let mut expected = facts(&stream);
+    // A response of Converse names neither, unlike that of a model that was invoked.
+    if expected["dialect"] == "bedrock" {
+        expected["id"] = Value::Null;
+        expected["model"] = Value::Null;
+    }
+    let again = facts(&demux(run.stdout.as_bytes()));
+    if again == expected {
+        return Checked::Same;
+    }
+    Checked::Different(format!("{name}:\n{again:#}\n{expected:#}\n{}", run.stdout))
+}
+
+/// Checks streams on two threads, and returns the errors of those without a native form.
+fn check_all(streams: &[(String, Vec<u8>)]) -> BTreeMap<String, String> {
+    let (one, two) = streams.split_at(streams.len() / 2);
+    let checked = thread::scope(|scope| {
+        let halves = [one, two].map(|half| {
+            scope.spawn(move || {
+                let checked = half.iter();
+                let checked = checked.map(|(name, bytes)| (name.clone(), check(name, bytes)));
+                checked.collect::<Vec<_>>()
+            })
+        });
+        let joined = halves.into_iter().flat_map(|half| half.join().unwrap());
+        joined.collect::<Vec<_>>()
+    });
+    let mut errors = BTreeMap::new();
+    let mut differences = Vec::new();
+    for (name, checked) in checked {
+        match checked {
+            Checked::Same => {}
+            Checked::NoForm(error) => {
+                errors.insert(name, error);
+            }
+            Checked::Different(text) => differences.push(text),
+        }
+    }
+    let count = differences.len();
+    assert_eq!(count, 0, "{}", differences.join("\n"));
+    errors
+}
+
+#[test]
+fn the_native_response_of_every_fixture_is_the_same_answer() {
+    let fixtures = Fixture::all().into_iter();
+    let streams: Vec<_> = fixtures
+        .filter(|fixture| DIALECTS.contains(&fixture.dialect()))
+        .map(|fixture| (fixture.name, fixture.bytes))
+        .collect();
+    assert!(streams.len() > 80, "{}", streams.len());
+    let errors = check_all(&streams);
+    let expected = [
+        // Arguments that were cut have no place in an object.
+        ("anthropic/anthropic-a23-a24-cut-at-max-tokens", "arguments"),
+        ("anthropic/gateway-a16-cut", "arguments"),
+        ("bedrock/bedrock-b10-choices", "2 choices"),
+        ("bedrock/bedrock-b10-mistral", "2 choices"),
+        ("bedrock/bedrock-b13-two-generations", "2 choices"),
+        ("gemini/vertex-g09-streamed-arguments-cut", "arguments"),
+    ];
+    for (name, message) in expected {
+        let error = errors.get(name).unwrap_or_else(|| panic!("{name}"));
+        assert!(error.contains(message), "{name}: {error}");
+    }
+    assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+}
+
+#[test]
+fn responses_have_no_native_form_and_chats_are_their_own() {
+    let run = run_fixture(
+        "collect --native",
+        &Fixture::named("responses/openai-p09-p16-text"),
+    );
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(
+        run.stderr
+            .contains("no native form of the dialect responses"),
+        "{}",
+        run.stderr
+    );
+    let fixture = Fixture::named("openai_chat/azure-three-choices");
+    let native = run_fixture("collect --native", &fixture).json();
+    let mut collected = run_fixture("collect", &fixture).json();
+    collected.as_object_mut().unwrap().remove("unbraid");
+    assert_eq!(native, collected);
+    let run = unbraid("collect --native --text", &fixture.bytes);
+    assert_eq!(run.code, 2);
+}
+
+#[test]
+fn an_anthropic_message_has_its_blocks_in_their_order() {
+    let name = "anthropic/anthropic-a02-a05-a15-thinking-text-call";
+    let native = run_fixture("collect --native", &Fixture::named(name)).json();
+    let content = json!([
+        {"type": "thinking", "thinking": "A brief thought.", "signature": "c2ln"},
+        {"type": "text", "text": "It rains here."},
+        {
+            "type": "tool_use",
+            "id": "toolu_1",
+            "name": "weather",
+            "input": {"city": "Oslo"},
+            "caller": {"type": "direct"},
+        },
+    ]);
+    assert_eq!(native["content"], content);
+    assert_eq!(native["type"], "message");
+    assert_eq!(native["stop_reason"], "tool_use");
+    assert_eq!(native["stop_sequence"], Value::Null);
+    assert_eq!(native["usage"]["output_tokens"], 42);
+}
+
+/// The fields of a response that are neither null nor empty, without its time, of which only the seconds are kept.
+fn significant(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(key, _)| *key != "created_at");
+            let kept = kept.map(|(key, value)| (key, significant(value)));
+            let is_empty = |value: &Value| {
+                value.is_null() || *value == json!([]) || *value == json!({}) || *value == json!("")
+            };
+            let kept = kept.filter(|(_, value)| !is_empty(value));
+            Value::Object(kept.map(|(key, value)| (key.clone(), value)).collect())
+        }
+        Value::Array(entries) => entries.iter().map(significant).collect(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn a_recorded_response_is_its_own_native_form() {
+    let Corpus::Streams(streams) = corpus() else {
+        println!("skipped: there is no corpus");
+        return;
+    };
+    let (mut checked, mut differences) = (0, Vec::new());
+    for (path, bytes) in streams {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let is_body = name.starts_with("body-") && !name.starts_with("body-responses");
+        let Ok(body) = serde_json::from_slice::<Value>(&bytes) else {
+            continue;
+        };
+        if !is_body {
+            continue;
+        }
+        checked += 1;
+        let native = unbraid("collect --native", &bytes).json();
+        let (native, body) = (significant(&native), significant(&body));
+        if native != body {
+            differences.push(format!("{name}\n{native:#}\n{body:#}"));
+        }
+    }
+    assert!(checked >= 40, "{checked}");
+    assert_eq!(
+        differences,
+        Vec::<String>::new(),
+        "{}",
+        differences.join("\n")
+    );
+}
+
+#[test]
+fn the_native_response_of_every_recording_is_the_same_answer() {
+    let Corpus::Streams(streams) = corpus() else {
+        println!("skipped: there is no corpus");
+        return;
+    };
+    let of_dialect = |(path, bytes): (std::path::PathBuf, Vec<u8>)| {
+        let dialect = demux(&bytes).metadata().dialect()?;
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        DIALECTS
+            .contains(&dialect.as_str())
+            .then_some((name, bytes))
+    };
+    let streams: Vec<_> = streams.into_iter().filter_map(of_dialect).collect();
+    assert!(streams.len() > 150, "{}", streams.len());
+    for (name, error) in check_all(&streams) {
+        println!("{name}: {error}");
+        let has_form = ["arguments of call", "choices", "format of a model"];
+        assert!(
+            has_form.iter().any(|known| error.contains(known)),
+            "{error}"
+        );
+    }
+}
