@@ -161,7 +161,7 @@ pub use warning::Warning;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::{
-        aggregate::{aggregate_of, choice_json},
+        aggregate::{aggregate_of, choice_json, write_aggregate},
         choice::ChoiceMachine,
         decode::Decoder,
         frame::{Frame, FrameError, FrameKind, FrameLimits, Framer, Mode},
