@@ -4,7 +4,7 @@ pub(crate) mod actors;
 mod demux;
 mod floor;
 mod sse_core;
-mod today;
+pub(crate) mod today;
 
 use tokio::{sync::mpsc, task::JoinHandle};
 

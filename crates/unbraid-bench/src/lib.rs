@@ -12,14 +12,18 @@ struct FromAsyncOpenai;
 struct FromEventsourceStream;
 
 mod body;
+mod cli;
 mod contender;
 mod contest;
 mod corpus;
+mod counters;
 mod feed;
+mod fixed;
 mod growth;
 mod http;
 mod json;
 mod latency;
+mod many;
 pub mod memory;
 mod pace;
 #[doc(hidden)]
@@ -41,7 +45,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [corpus | growth | http | json | latency | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [cli | corpus | fixed [<contender> <choices>] | growth | http | json | latency | many [<contender>] | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -50,13 +54,16 @@ struct Args {
     quick: bool,
     json: bool,
     padded: bool,
+    /// What follows `--`: a command to run.
+    command: Vec<String>,
 }
 
 impl Args {
-    fn read(arguments: impl Iterator<Item = String>) -> Option<Self> {
+    fn read(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
         let mut args = Self::default();
-        for argument in arguments {
+        while let Some(argument) = arguments.next() {
             match &*argument {
+                "--" => args.command.extend(arguments.by_ref()),
                 "--quick" => args.quick = true,
                 "--json" => args.json = true,
                 "--padded" => args.padded = true,
@@ -77,6 +84,12 @@ pub fn main() -> ExitCode {
     let mode: Vec<&str> = args.mode.iter().map(String::as_str).collect();
     let result = match *mode {
         [] => table(&args, &mut out),
+        ["cli"] if args.command.is_empty() => cli::run(args.quick, args.json, &mut out),
+        ["cli"] => cli::run_once(&args.command, &mut out),
+        ["fixed"] => fixed::run(args.quick, args.json, &mut out),
+        ["fixed", contender, choices] => fixed::profile(contender, choices, &mut out),
+        ["many"] => many::run(args.quick, args.json, &mut out),
+        ["many", contender] => many::measure(contender, args.quick, &mut out),
         ["corpus"] => corpus::run(&mut out),
         ["growth"] => growth::run(args.quick, &mut out),
         ["http"] => http::run(args.quick, args.json, &mut out),

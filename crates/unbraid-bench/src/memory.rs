@@ -1,6 +1,6 @@
 //! The allocations of a chunk, and the memory of an open completion.
 
-mod resident;
+pub(crate) mod resident;
 
 use std::{
     io::{self, Write},
@@ -16,6 +16,7 @@ use unbraid_core::{Config, Demux};
 use crate::{
     body::{self, BRAIDED},
     feed::Delivery,
+    fixed,
     table::runtime,
 };
 
@@ -39,6 +40,10 @@ pub type Measure = fn(&mut dyn FnMut()) -> Counted;
 pub fn run(arguments: &[String], measure: Measure, out: &mut impl Write) -> io::Result<()> {
     match arguments {
         [] => measurements(measure, out),
+        [what] if what == fixed::COMMAND => {
+            let allocations = fixed::allocations(measure)?;
+            writeln!(out, "{allocations}")
+        }
         [what, choices, open] if what == resident::COMMAND => resident::run(choices, open, out),
         _ => Err(io::Error::other("unexpected arguments")),
     }
@@ -77,7 +82,7 @@ fn measurements(measure: Measure, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// The bytes on the heap for each of `open` completions when all its choices have started.
-fn held(measure: Measure, choices: usize, open: usize) -> io::Result<f64> {
+pub(crate) fn held(measure: Measure, choices: usize, open: usize) -> io::Result<f64> {
     let runtime = runtime("current_thread")?;
     let mut all = Vec::with_capacity(open);
     let read = roles(choices);

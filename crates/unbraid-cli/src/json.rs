@@ -4,10 +4,15 @@ mod indent;
 mod stream_indent;
 mod terminal_safe;
 
-use std::io::{self, BufWriter, Write};
+use std::{
+    fmt,
+    io::{self, BufWriter, Write},
+};
 
 use serde::Serialize;
 use serde_json::Value;
+
+use self::indent::Indenter;
 
 pub(crate) use self::{stream_indent::StreamIndenter, terminal_safe::TerminalSafe};
 
@@ -29,10 +34,16 @@ pub(crate) fn write_value(value: &Value, out: &mut impl Write) -> io::Result<()>
     out.flush()
 }
 
-/// Writes JSON text like [`write_value`], but leaves its numbers and strings as they are.
-pub(crate) fn write_text(json: &str, out: &mut impl Write) -> io::Result<()> {
-    let mut out = BufWriter::new(out);
-    indent::write_indented(json, &mut TerminalSafe(&mut out))?;
+/// Writes JSON text like [`write_value`], but leaves its numbers and strings as they are. `write` produces the text in parts:
+/// whole tokens without white space, or parts of one string.
+pub(crate) fn write_text(
+    out: &mut impl Write,
+    write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
+) -> io::Result<()> {
+    let mut indenter = Indenter::new(TerminalSafe(out));
+    let written = write(&mut indenter);
+    let TerminalSafe(out) = indenter.finish()?;
+    written.map_err(io::Error::other)?;
     out.write_all(b"\n")?;
     out.flush()
 }

@@ -2,15 +2,18 @@
 
 pub(crate) mod request_error;
 
+use std::fmt::{self, Write};
+
 use serde_json::{Value, json};
 use unbraid::{Completions, tokens::Counter};
 use unbraid_core::{
-    ChoiceEnd, ChoiceOutcome, Config, Demux, Dialect, Prompt, StreamError, ToolCall, Transcript,
-    Usage, UsageSource, Warning,
+    ChoiceEnd, ChoiceIndex, ChoiceOutcome, Config, Demux, Dialect, Prompt, StreamError, ToolCall,
+    Transcript, Usage, UsageSource, Warning, estimate_with, internal::write_aggregate,
 };
 use unbraid_http::HttpError;
 
 use crate::{
+    args::UsageMode,
     json,
     outcome::{NO_CHOICE, is_finished},
 };
@@ -20,9 +23,8 @@ const EMPTY: &str = "empty";
 
 /// An answer that is over.
 #[derive(Debug)]
-pub(crate) struct Report {
-    /// JSON text, with numbers as the server wrote them.
-    response: String,
+pub(crate) struct Report<'d> {
+    response: Response<'d>,
     closed: Option<Result<(), StreamError>>,
     warnings: Vec<Warning>,
     /// In order of appearance.
@@ -32,28 +34,50 @@ pub(crate) struct Report {
     dialect: Option<Dialect>,
 }
 
-impl Report {
-    pub(crate) fn from_demux(demux: &Demux, prompt: &Prompt) -> Self {
+/// The non-streaming response, with numbers as the server wrote them.
+#[derive(Debug)]
+enum Response<'d> {
+    /// It is serialised when it is written.
+    Demux(&'d Demux),
+    Text(String),
+}
+
+impl<'d> Report<'d> {
+    pub(crate) fn from_demux(demux: &'d Demux, prompt: &Prompt, mode: UsageMode) -> Self {
         let counter = Counter::for_response(demux.metadata(), prompt);
         Self {
-            response: demux.aggregate_json(),
+            response: Response::Demux(demux),
             closed: demux.closed().cloned(),
             warnings: demux.warnings(),
             choices: demux.choices().filter_map(Transcript::outcome).collect(),
-            usage: demux.estimated_usage(prompt, &counter),
+            usage: match mode {
+                UsageMode::Reported => {
+                    reported(demux.usage(), demux.choices().map(Transcript::index))
+                }
+                UsageMode::Estimate => demux.estimated_usage(prompt, &counter),
+            },
             counter,
             dialect: demux.metadata().dialect(),
         }
     }
 
     /// Waits until the stream is over, then reports it.
-    pub(crate) async fn from_completions(completions: &Completions, prompt: &Prompt) -> Self {
+    pub(crate) async fn from_completions(
+        completions: &Completions,
+        prompt: &Prompt,
+        mode: UsageMode,
+    ) -> Self {
+        let choices = outcomes(completions).await;
+        let usage = completions.usage().await;
         Self {
             closed: Some(completions.closed().await),
-            response: completions.aggregate_json().await,
+            response: Response::Text(completions.aggregate_json().await),
             warnings: completions.warnings(),
-            choices: outcomes(completions).await,
-            usage: completions.usage().await,
+            usage: match mode {
+                UsageMode::Reported => reported(usage, choices.iter().map(|choice| choice.choice)),
+                UsageMode::Estimate => usage,
+            },
+            choices,
             counter: Counter::for_response(&completions.metadata(), prompt),
             dialect: completions.metadata().dialect(),
         }
@@ -63,7 +87,9 @@ impl Report {
     pub(crate) fn failed_request(error: &HttpError) -> Value {
         let mut demux = Demux::new(Config::default());
         demux.abort(StreamError::Cancelled);
-        let text = Self::from_demux(&demux, &Prompt::default()).into_json_text();
+        let report = Report::from_demux(&demux, &Prompt::default(), UsageMode::Reported);
+        let mut text = String::new();
+        let _infallible = report.write(&mut text);
         let mut response: Value = serde_json::from_str(&text).unwrap_or_else(|_| json!({}));
         if let Some(Value::Object(details)) = response.get_mut("unbraid") {
             details.insert("end".into(), error.as_str().into());
@@ -72,14 +98,26 @@ impl Report {
         response
     }
 
-    /// Returns the non-streaming response as JSON text, with the additional key `unbraid`.
+    /// Writes the non-streaming response as JSON text, with the additional key `unbraid`.
     ///
-    /// The key is spliced into the text. Parsing the response would lose digits of its numbers.
-    pub(crate) fn into_json_text(self) -> String {
+    /// The key is written into the text. Parsing the response would lose digits of its numbers.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> fmt::Result {
         let details = self.details();
-        let mut response = self.response;
-        response.truncate(response.len().saturating_sub("}".len()));
-        response + ",\"unbraid\":" + &details + "}"
+        match &self.response {
+            Response::Demux(demux) => write_aggregate(
+                demux.metadata(),
+                &demux.usage(),
+                demux.choices(),
+                &[("unbraid", &details)],
+                out,
+            ),
+            Response::Text(text) => {
+                out.write_str(text.strip_suffix('}').unwrap_or(text))?;
+                out.write_str(",\"unbraid\":")?;
+                out.write_str(&details)?;
+                out.write_char('}')
+            }
+        }
     }
 
     fn details(&self) -> String {
@@ -169,6 +207,18 @@ impl Report {
         }
         fields
     }
+}
+
+/// The usage that the server reported, with the sums that follow from it. No text is counted.
+fn reported(usage: Usage, mut choices: impl Iterator<Item = ChoiceIndex>) -> Usage {
+    // The reported sum of a single choice is that choice's number.
+    let only = match (choices.next(), choices.next()) {
+        (Some(only), None) if usage.completion_tokens.is_some() && !usage.below_received => {
+            Some((only, || 0))
+        }
+        _ => None,
+    };
+    estimate_with(&usage, || None, only)
 }
 
 /// The outcome of each choice of a completion, in order of appearance. Waits until the completion is over.

@@ -1,12 +1,16 @@
 //! Aggregates a stream to the response that the server would have sent without streaming.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write},
+    sync::Arc,
+};
 
 use serde_json::{Value, json};
 
 use crate::{
     CallKind, CompletionKind, Message, Metadata, ToolCall, Transcript, Usage,
-    json_text::{Fields, Json},
+    json_text::{Fields, Json, ObjectWriter},
     limits::MAX_FIELDS,
     transcript::{Level, raw_pairs},
 };
@@ -44,8 +48,15 @@ pub fn aggregate<'t>(
     usage: &Usage,
     choices: impl IntoIterator<Item = &'t Transcript>,
 ) -> Value {
-    let choices = sorted(choices).into_iter().map(choice).collect();
-    response(metadata, usage, choices).into_value()
+    let mut response = head(metadata);
+    let choices = sorted(choices).into_iter().map(|transcript| {
+        let message = transcript.message();
+        choice(transcript, &message).into_value()
+    });
+    response.push(("choices".into(), Json::Value(choices.collect())));
+    response.push(("usage".into(), usage.raw_part()));
+    add_unknown_fields(&mut response, metadata.extra.iter());
+    Json::Object(response).into_value()
 }
 
 /// Builds the same response as one line of JSON text. Numbers that the server sent (in usage, log probabilities and
@@ -67,23 +78,47 @@ pub fn aggregate_json<'t>(
     usage: &Usage,
     choices: impl IntoIterator<Item = &'t Transcript>,
 ) -> String {
-    let choices = sorted(choices).into_iter().map(choice).collect();
-    response(metadata, usage, choices).into_text()
+    let mut text = String::new();
+    let _infallible = write_aggregate(metadata, usage, choices, &[], &mut text);
+    text
+}
+
+/// Writes [`aggregate_json`], followed by `more` fields of JSON text. No more than one choice's message is in memory, and
+/// no copy of its log probabilities.
+///
+/// Each write holds whole tokens or parts of one string.
+#[doc(hidden)]
+pub fn write_aggregate<'t>(
+    metadata: &Metadata,
+    usage: &Usage,
+    choices: impl IntoIterator<Item = &'t Transcript>,
+    more: &[(&str, &str)],
+    out: &mut dyn Write,
+) -> fmt::Result {
+    let choices = sorted(choices);
+    let choices = choices.into_iter().map(|transcript| {
+        move |out: &mut dyn Write| choice(transcript, &transcript.message()).write(out)
+    });
+    write_response(metadata, usage, choices, more, out)
 }
 
 /// Returns one choice of [`aggregate_json`].
 #[doc(hidden)]
 #[must_use]
 pub fn choice_json(transcript: &Transcript) -> String {
-    choice(transcript).into_text()
+    choice(transcript, &transcript.message()).into_text()
 }
 
 /// Builds [`aggregate_json`] from choices that were serialised one by one, in the order of their indices.
 #[doc(hidden)]
 #[must_use]
 pub fn aggregate_of(metadata: &Metadata, usage: &Usage, choices: Vec<String>) -> String {
-    let choices = choices.into_iter().map(|text| Json::Raw(text.into()));
-    response(metadata, usage, choices.collect()).into_text()
+    let mut text = String::new();
+    let choices = choices
+        .into_iter()
+        .map(|choice| move |out: &mut dyn Write| out.write_str(&choice));
+    let _infallible = write_response(metadata, usage, choices, &[], &mut text);
+    text
 }
 
 fn sorted<'t>(choices: impl IntoIterator<Item = &'t Transcript>) -> Vec<&'t Transcript> {
@@ -92,12 +127,42 @@ fn sorted<'t>(choices: impl IntoIterator<Item = &'t Transcript>) -> Vec<&'t Tran
     transcripts
 }
 
-fn response<'t>(metadata: &'t Metadata, usage: &Usage, choices: Vec<Json<'t>>) -> Json<'t> {
-    let mut response = head(metadata);
-    response.push(("choices".into(), Json::List(choices)));
-    response.push(("usage".into(), usage.raw_part()));
-    add_unknown_fields(&mut response, metadata.extra.iter());
-    Json::Object(response)
+fn write_response(
+    metadata: &Metadata,
+    usage: &Usage,
+    choices: impl Iterator<Item = impl FnOnce(&mut dyn Write) -> fmt::Result>,
+    more: &[(&str, &str)],
+    out: &mut dyn Write,
+) -> fmt::Result {
+    let mut unknown = head(metadata);
+    let known = unknown.len();
+    // Unknown fields of these names are left out, too.
+    unknown.push(("choices".into(), Json::Value(Value::Null)));
+    unknown.push(("usage".into(), Json::Value(Value::Null)));
+    add_unknown_fields(&mut unknown, metadata.extra.iter());
+    let head: Fields<'_> = unknown.drain(..known).collect();
+
+    let mut response = ObjectWriter::begin(out)?;
+    for (key, field) in head {
+        field.write(response.key(&key)?)?;
+    }
+    let list = response.key("choices")?;
+    list.write_char('[')?;
+    for (position, choice) in choices.enumerate() {
+        if position > 0 {
+            list.write_char(',')?;
+        }
+        choice(list)?;
+    }
+    list.write_char(']')?;
+    usage.raw_part().write(response.key("usage")?)?;
+    for (key, field) in unknown.into_iter().skip(2) {
+        field.write(response.key(&key)?)?;
+    }
+    for (key, text) in more {
+        response.key(key)?.write_str(text)?;
+    }
+    response.end()
 }
 
 /// The fields of a response beside its choices and its usage.
@@ -120,11 +185,10 @@ fn head(metadata: &Metadata) -> Fields<'_> {
     }))
 }
 
-fn choice(transcript: &Transcript) -> Json<'static> {
-    let message = transcript.message();
+fn choice<'t>(transcript: &'t Transcript, message: &'t Message) -> Json<'t> {
     let mut choice = Json::fields(json!({ "index": transcript.index().0 }));
     choice.push(match transcript.kind() {
-        CompletionKind::Chat => ("message".into(), message_json(&message)),
+        CompletionKind::Chat => ("message".into(), message_json(message)),
         CompletionKind::Text => ("text".into(), Json::Value(message.content.as_str().into())),
     });
     let reason = transcript.finish_reason().map(|reason| reason.as_str());
@@ -206,8 +270,8 @@ pub(crate) fn function_call(call: &ToolCall) -> Json<'static> {
 }
 
 /// Merges log probabilities: lists are concatenated, and of other values the last one counts (M2, M6).
-fn logprobs(transcript: &Transcript) -> Json<'static> {
-    let mut merged: Fields<'static> = Vec::new();
+fn logprobs(transcript: &Transcript) -> Json<'_> {
+    let mut merged: Fields<'_> = Vec::new();
     for raw in transcript.logprobs() {
         let mut fields: Vec<(Cow<'_, str>, &str)> = Vec::new();
         for (key, raw) in raw_pairs(raw) {
@@ -223,11 +287,11 @@ fn logprobs(transcript: &Transcript) -> Json<'static> {
             let is_list = raw.starts_with('[');
             let has_room = merged.len() < MAX_FIELDS;
             match merged.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, Json::Joined(lists))) if is_list => lists.push(raw.to_owned().into()),
+                Some((_, Json::Joined(lists))) if is_list => lists.push(raw.into()),
                 Some(_) if raw == "null" => {}
                 Some((_, value)) => *value = list_or_raw(raw, is_list),
                 None if has_room => {
-                    merged.push((Cow::Owned(key.into_owned()), list_or_raw(raw, is_list)));
+                    merged.push((key, list_or_raw(raw, is_list)));
                 }
                 None => {}
             }
@@ -240,8 +304,8 @@ fn logprobs(transcript: &Transcript) -> Json<'static> {
     }
 }
 
-fn list_or_raw(raw: &str, is_list: bool) -> Json<'static> {
-    let raw = Cow::Owned(raw.to_owned());
+fn list_or_raw(raw: &str, is_list: bool) -> Json<'_> {
+    let raw = Cow::Borrowed(raw);
     if is_list {
         Json::Joined(vec![raw])
     } else {

@@ -1,6 +1,9 @@
 //! Builds JSON text from values and raw JSON, so that JSON from the stream is printed unchanged.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    fmt::{self, Write},
+};
 
 use serde_json::{Map, Value, value::RawValue};
 
@@ -15,7 +18,7 @@ pub(crate) enum Json<'a> {
     Value(Value),
     Raw(Cow<'a, str>),
     List(Vec<Self>),
-    /// Several raw lists that form one.
+    /// Several raw lists that form one. They are valid JSON.
     Joined(Vec<Cow<'a, str>>),
     Object(Fields<'a>),
 }
@@ -60,50 +63,81 @@ impl<'a> Json<'a> {
     /// Converts it to text without white space. Numbers in raw parts keep their exact digits.
     pub(crate) fn into_text(self) -> String {
         let mut text = String::new();
-        self.write(&mut text);
+        let _infallible = self.write(&mut text);
         text
     }
 
-    fn write(self, out: &mut String) {
+    /// Writes the same text, of which only single parts are in memory. Each write holds whole tokens or parts of one string.
+    pub(crate) fn write(self, out: &mut dyn Write) -> fmt::Result {
         match self {
-            Self::Value(value) => out.push_str(&value.to_string()),
-            Self::Raw(raw) => out.push_str(&printable(&raw)),
+            Self::Value(value) => write!(out, "{value}"),
+            Self::Raw(raw) => out.write_str(&printable(&raw)),
             Self::List(items) => {
-                out.push('[');
+                out.write_char('[')?;
                 for (position, item) in items.into_iter().enumerate() {
                     if position > 0 {
-                        out.push(',');
+                        out.write_char(',')?;
                     }
-                    item.write(out);
+                    item.write(out)?;
                 }
-                out.push(']');
+                out.write_char(']')
             }
-            Self::Joined(lists) => {
-                out.push('[');
-                for list in &lists {
-                    let list = printable(list);
-                    let items = list_items(&list);
-                    if !items.is_empty() && !out.ends_with('[') {
-                        out.push(',');
-                    }
-                    out.push_str(items);
-                }
-                out.push(']');
-            }
+            Self::Joined(lists) => write_joined(&lists, out),
             Self::Object(fields) => {
-                out.push('{');
-                for (position, (key, field)) in fields.into_iter().enumerate() {
-                    if position > 0 {
-                        out.push(',');
-                    }
-                    out.push_str(&Value::from(&*key).to_string());
-                    out.push(':');
-                    field.write(out);
+                let mut object = ObjectWriter::begin(out)?;
+                for (key, field) in fields {
+                    field.write(object.key(&key)?)?;
                 }
-                out.push('}');
+                object.end()
             }
         }
     }
+}
+
+/// Writes an object field by field.
+pub(crate) struct ObjectWriter<'w> {
+    out: &'w mut dyn Write,
+    empty: bool,
+}
+
+impl<'w> ObjectWriter<'w> {
+    pub(crate) fn begin(out: &'w mut dyn Write) -> Result<Self, fmt::Error> {
+        out.write_char('{')?;
+        Ok(Self { out, empty: true })
+    }
+
+    /// Writes a key, and returns where its value has to be written.
+    pub(crate) fn key(&mut self, key: &str) -> Result<&mut dyn Write, fmt::Error> {
+        if !std::mem::take(&mut self.empty) {
+            self.out.write_char(',')?;
+        }
+        write!(self.out, "{}:", Value::from(key))?;
+        Ok(self.out)
+    }
+
+    pub(crate) fn end(self) -> fmt::Result {
+        self.out.write_char('}')
+    }
+}
+
+fn write_joined(lists: &[Cow<'_, str>], out: &mut dyn Write) -> fmt::Result {
+    out.write_char('[')?;
+    let mut empty = true;
+    for list in lists {
+        let list = match is_doubtful(list) {
+            true => printable(list),
+            false => compact(list),
+        };
+        let items = list_items(&list);
+        if items.is_empty() {
+            continue;
+        }
+        if !std::mem::take(&mut empty) {
+            out.write_char(',')?;
+        }
+        out.write_str(items)?;
+    }
+    out.write_char(']')
 }
 
 /// Raw JSON in a form that can be part of other JSON in one line. Text that is not JSON becomes a string, because updates

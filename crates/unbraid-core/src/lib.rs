@@ -162,7 +162,7 @@ pub use warning::Warning;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::{
-        aggregate::{aggregate_of, choice_json},
+        aggregate::{aggregate_of, choice_json, write_aggregate},
         choice::ChoiceMachine,
         decode::Decoder,
         dialect::rfc3339,

@@ -1,18 +1,27 @@
 //! The libraries in use today: `eventsource-stream`, the chunk types of `async-openai`, and a handwritten demultiplexer.
 
 use async_openai::types::chat::CreateChatCompletionStreamResponse;
+use bytes::Bytes;
 use eventsource_stream::Eventsource;
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 
-use super::{Item, ManualDemux};
+use super::{Item, ManualDemux, Record};
 use crate::{
     body::Answer,
     feed::{Feed, Tally},
 };
 
 pub(super) async fn run(feed: Feed, tally: Tally) -> Answer {
+    read(feed, tally).await
+}
+
+/// Reads any stream of bytes.
+pub(crate) async fn read<S, E>(reads: S, tally: impl Record) -> Answer
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+{
     let mut demux = ManualDemux::new(tally);
-    let mut events = feed.eventsource();
+    let mut events = reads.eventsource();
     while let Some(Ok(event)) = events.next().await {
         if event.data == "[DONE]" {
             break;

@@ -49,14 +49,14 @@ pub(super) fn run(choices: &str, open: &str, out: &mut impl Write) -> io::Result
 }
 
 /// The resident memory of this process, in KiB.
-struct Resident {
-    all: f64,
-    anonymous: f64,
+pub(crate) struct Resident {
+    pub(crate) all: f64,
+    pub(crate) anonymous: f64,
 }
 
 impl Resident {
     /// Reads the kernel's sum over all pages, because the counters of `statm` lag. Returns `None` if the system has no such sum.
-    fn now() -> Option<Self> {
+    pub(crate) fn now() -> Option<Self> {
         let sums = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
         let sum = |name| {
             let line = sums.lines().find_map(|line| line.strip_prefix(name))?;

@@ -4,6 +4,8 @@ use clap::ValueEnum;
 use unbraid::{Completions, CompletionsBuilder};
 use unbraid_core::{Config, Dialect, ThinkTags};
 
+use super::usage::UsageMode;
+
 /// Groups the options in the help, apart from those of a subcommand.
 const HEADING: &str = "How the stream is read";
 
@@ -76,10 +78,13 @@ impl StreamArgs {
             .with_reasoning_keys(self.reasoning_keys.iter().map(String::as_str))
     }
 
-    pub(crate) fn builder(&self) -> CompletionsBuilder {
-        Completions::builder()
-            .config(self.config())
-            .tokenizer_for(unbraid::tokens::Counter::for_response)
+    /// Without a tokenizer, tokens that the server does not report are not counted.
+    pub(crate) fn builder(&self, usage: UsageMode) -> CompletionsBuilder {
+        let builder = Completions::builder().config(self.config());
+        match usage {
+            UsageMode::Reported => builder,
+            UsageMode::Estimate => builder.tokenizer_for(unbraid::tokens::Counter::for_response),
+        }
     }
 }
 

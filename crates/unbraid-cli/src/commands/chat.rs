@@ -100,7 +100,7 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
     let choices = question::requested_choices(&body).max(expected);
     let runner = args.run_tool.runner(&body, choices)?;
     let recordings = args.record.as_deref().map(Recordings::open).transpose()?;
-    let client = args.provider.client(stream.builder());
+    let client = args.provider.client(stream.builder(args.format.usage()));
     let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
     let request = request.choice_strategy(args.fan_out.into());
     block_on(async {

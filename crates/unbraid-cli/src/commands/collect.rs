@@ -10,9 +10,9 @@ use clap::ValueHint;
 use unbraid_core::{Demux, Prompt, Transcript};
 
 use crate::{
-    args::{self, StreamArgs},
+    args::{self, StreamArgs, UsageArgs, UsageMode},
     exit::{Failure, Status, status_after_output},
-    input::{Input, NullListener, read_all},
+    input::{Input, NullListener, TableLoader, read_all},
     json, native,
     report::Report,
     text::{TextPrinter, print_left_out},
@@ -23,6 +23,7 @@ Examples:
   unbraid collect --text answer.sse
   unbraid collect answer.sse | jq -r '.choices[].message.tool_calls[]?.function.name'
   unbraid collect answer.sse | jq '.unbraid.choices[] | select(.end != \"finished\")'
+  unbraid collect --usage estimate answer.sse | jq .unbraid.usage
   unbraid collect --request request.json answer.sse | jq .unbraid.usage
   unbraid collect --native answer.sse | jq .stop_reason
   curl -sN .. | unbraid collect --expect-choices 1";
@@ -30,14 +31,16 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(super) struct CollectArgs {
     /// Print the text and nothing else, with a header line before each choice if there are several
-    #[arg(long, conflicts_with = "request")]
+    #[arg(long, conflicts_with_all = ["request", "usage"])]
     text: bool,
     /// Print the response as the provider itself would have sent it without streaming
-    #[arg(long, conflicts_with_all = ["text", "request"])]
+    #[arg(long, conflicts_with_all = ["text", "request", "usage"])]
     native: bool,
-    /// The request, as a JSON file; the tokens of its prompt are counted if the server does not report them
+    /// The request, as a JSON file; what the server did not report is counted, the tokens of its prompt too
     #[arg(long, value_name = "FILE", value_parser = clap::value_parser!(PathBuf))]
     request: Option<PathBuf>,
+    #[command(flatten)]
+    usage: UsageArgs,
     /// The recorded stream, or `-` for the standard input
     #[arg(default_value = "-", value_parser = args::input(), value_hint = ValueHint::FilePath)]
     file: Input,
@@ -46,18 +49,31 @@ pub(super) struct CollectArgs {
 pub(super) fn run(args: &CollectArgs, stream: &StreamArgs) -> Result<Status, Failure> {
     let request = args.request.as_deref();
     let prompt = request.map_or_else(|| Ok(Prompt::default()), read_prompt)?;
+    let usage = args.usage.mode(match request {
+        None => UsageMode::Reported,
+        Some(_) => UsageMode::Estimate,
+    });
     let config = stream
         .config()
         .with_choices_per_prompt(prompt.choices_per_prompt());
     let input = args.file.open()?;
-    let result = read_all(&args.file, input, config, &mut NullListener).map_err(Failure::Output)?;
+    let result = match usage {
+        UsageMode::Estimate if !args.text => {
+            let mut loader = TableLoader::new(&prompt);
+            read_all(&args.file, input, config, &mut loader)
+        }
+        UsageMode::Estimate | UsageMode::Reported => {
+            read_all(&args.file, input, config, &mut NullListener)
+        }
+    };
+    let result = result.map_err(Failure::Output)?;
     let written = if args.text {
         print_texts(&result.demux, &args.file)
     } else if args.native {
         print_native(&result.demux, &args.file)?
     } else {
-        let response = Report::from_demux(&result.demux, &prompt).into_json_text();
-        json::write_text(&response, &mut io::stdout().lock())
+        let report = Report::from_demux(&result.demux, &prompt, usage);
+        json::write_text(&mut io::stdout().lock(), |out| report.write(out))
     };
     let status = result.outcome().print_diagnostics(&args.file);
     status_after_output(written, status)
@@ -90,7 +106,7 @@ fn print_native(demux: &Demux, source: &Input) -> Result<io::Result<()>, Failure
         error: error.into(),
     })?;
     Ok(response.map_or(Ok(()), |response| {
-        json::write_text(&response, &mut io::stdout().lock())
+        json::write_text(&mut io::stdout().lock(), |out| out.write_str(&response))
     }))
 }
 

@@ -17,7 +17,7 @@ use self::{scenario::MIN_SPEED, server::DemoHandler};
 use unbraid_core::Demux;
 
 use crate::{
-    args::{DisplayArgs, PictureArgs, StreamArgs, number},
+    args::{DisplayArgs, PictureArgs, StreamArgs, UsageMode, number},
     exit::{Failure, Status},
     input::Playback,
     interrupt::CancelOnInterrupt,
@@ -64,7 +64,7 @@ pub(super) fn run(args: &DemoArgs, stream: &StreamArgs) -> Result<Status, Failur
         let server = Server::start(0, handler).await;
         let server = server.map_err(|error| Failure::Demo(error.into()))?;
         print_introduction(&mut stdout(), &server).map_err(Failure::Output)?;
-        let completions = client::send(server.address(), stream.builder()).await;
+        let completions = client::send(server.address(), stream.builder(UsageMode::Estimate)).await;
         let completions = completions.map_err(Failure::Demo)?;
         let _guard = CancelOnInterrupt::new(&completions).await;
         let summary = if live::can_open(args.display, true) {

@@ -16,7 +16,7 @@ use unbraid_core::{
 };
 
 use crate::{
-    args::{self, StreamArgs},
+    args::{self, StreamArgs, UsageArgs, UsageMode},
     exit::{Failure, Status, status_after_output},
     input::{Input, NullListener, read_all},
     json,
@@ -33,6 +33,8 @@ pub(super) struct SplitArgs {
     /// The directory to write into; it is created if it does not exist
     #[arg(long, value_name = "DIR", value_parser = clap::value_parser!(PathBuf), value_hint = ValueHint::DirPath)]
     out: PathBuf,
+    #[command(flatten)]
+    usage: UsageArgs,
     /// The recorded stream, or `-` for the standard input
     #[arg(default_value = "-", value_parser = args::input(), value_hint = ValueHint::FilePath)]
     file: Input,
@@ -47,13 +49,14 @@ pub(super) fn run(args: &SplitArgs, stream: &StreamArgs) -> Result<Status, Failu
     })?;
     let result = read_all(&args.file, input, stream.config(), &mut NullListener);
     let result = result.map_err(Failure::Output)?;
-    let paths = write_files(&result.demux, &args.out)?;
+    let usage = args.usage.mode(UsageMode::Reported);
+    let paths = write_files(&result.demux, &args.out, usage)?;
     let status = result.outcome().print_diagnostics(&args.file);
     status_after_output(print_paths(&paths), status)
 }
 
 /// Writes every file, and returns their paths in the order of the choices.
-fn write_files(demux: &Demux, out: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn write_files(demux: &Demux, out: &Path, usage: UsageMode) -> Result<Vec<PathBuf>, Failure> {
     let mut choices: Vec<&Transcript> = demux.choices().collect();
     choices.sort_by_key(|choice| choice.index());
     let mut dir = OutputDir {
@@ -63,8 +66,8 @@ fn write_files(demux: &Demux, out: &Path) -> Result<Vec<PathBuf>, Failure> {
     for choice in choices {
         dir.write_choice(choice.index().0, &choice.message())?;
     }
-    let summary = Report::from_demux(demux, &Prompt::default()).into_json_text();
-    dir.write_json_text("summary.json", &summary)?;
+    let summary = Report::from_demux(demux, &Prompt::default(), usage);
+    dir.write_report("summary.json", &summary)?;
     Ok(dir.written)
 }
 
@@ -110,9 +113,10 @@ impl OutputDir<'_> {
         self.write(name, &bytes)
     }
 
-    fn write_json_text(&mut self, name: &str, json: &str) -> Result<(), Failure> {
+    fn write_report(&mut self, name: &str, report: &Report<'_>) -> Result<(), Failure> {
         let mut bytes = Vec::new();
-        json::write_text(json, &mut bytes).map_err(|error| self.failure(name, error))?;
+        json::write_text(&mut bytes, |out| report.write(out))
+            .map_err(|error| self.failure(name, error))?;
         self.write(name, &bytes)
     }
 

@@ -12,7 +12,7 @@ use unbraid::Completions;
 use unbraid_core::Demux;
 
 use crate::{
-    args::{self, DisplayArgs, PictureArgs, StreamArgs},
+    args::{self, DisplayArgs, PictureArgs, StreamArgs, UsageMode},
     exit::{Failure, Status},
     input::{HeadReader, Input, Listener, Playback, count_events, paced, read_all},
     interrupt::CancelOnInterrupt,
@@ -101,7 +101,7 @@ fn completions(
     speed: Option<f64>,
     playback: &Playback,
 ) -> Completions {
-    let builder = stream.builder();
+    let builder = stream.builder(UsageMode::Estimate);
     match speed {
         Some(speed) => builder.from_byte_stream(paced(input, speed, playback.clone())),
         None => builder.from_reader(input),

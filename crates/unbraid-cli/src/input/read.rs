@@ -8,7 +8,8 @@ use std::{
 };
 
 use tokio::time::Instant;
-use unbraid_core::{Config, Demux, StreamError, TransportError};
+use unbraid::tokens::Counter;
+use unbraid_core::{Config, Demux, Prompt, StreamError, Tokenizer, TransportError};
 
 use super::{head::HEAD_BYTES, source::Input};
 use crate::outcome::{StreamOutcome, choice_ends};
@@ -24,6 +25,10 @@ const AFTER_DONE: Duration = Duration::from_millis(100);
 
 /// Handles events while a stream is read.
 pub(crate) trait Listener {
+    /// Whether events are handled after each line. The state that a listener finds in a transcript must not depend on how
+    /// the input cuts its bytes. A listener that reads no state can handle the events of a whole read at once.
+    const BY_LINE: bool = true;
+
     /// Is called with the number of bytes that are fed next, before their events are handled.
     fn handle_bytes(&mut self, _count: u64) {}
 
@@ -39,8 +44,46 @@ pub(crate) trait Listener {
 pub(crate) struct NullListener;
 
 impl Listener for NullListener {
+    const BY_LINE: bool = false;
+
     fn handle_events(&mut self, demux: &mut Demux) -> io::Result<()> {
         while demux.next_event().is_some() {} // the demux would keep the events otherwise
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Loads the table of a tokenizer while the stream is read, for a command that counts tokens at its end.
+#[derive(Debug)]
+pub(crate) struct TableLoader<'p> {
+    prompt: &'p Prompt,
+    started: bool,
+}
+
+impl<'p> TableLoader<'p> {
+    pub(crate) fn new(prompt: &'p Prompt) -> Self {
+        Self {
+            prompt,
+            started: false,
+        }
+    }
+}
+
+impl Listener for TableLoader<'_> {
+    const BY_LINE: bool = false;
+
+    fn handle_events(&mut self, demux: &mut Demux) -> io::Result<()> {
+        NullListener.handle_events(demux)?;
+        // Nearly every stream names its model in its first event.
+        if !self.started && demux.choices().next().is_some() {
+            self.started = true;
+            let counter = Counter::for_response(demux.metadata(), self.prompt);
+            // Without a thread the table is loaded when it is needed. The process does not wait for the thread at its end.
+            let _detached = thread::Builder::new().spawn(move || counter.count(" "));
+        }
         Ok(())
     }
 
@@ -192,19 +235,19 @@ impl ReadResult {
         }
     }
 
-    /// Feeds one line at a time. The state that a listener finds in a transcript must not depend on how the input cuts its
-    /// bytes.
-    fn feed(&mut self, bytes: &[u8], listener: &mut impl Listener) -> io::Result<usize> {
+    fn feed<L: Listener>(&mut self, bytes: &[u8], listener: &mut L) -> io::Result<usize> {
         self.byte_count += bytes.len() as u64;
         let room = HEAD_BYTES - self.head.len();
         self.head.extend(bytes.iter().take(room));
-        for line in bytes.split_inclusive(|&b| matches!(b, b'\n' | b'\r')) {
-            listener.handle_bytes(line.len() as u64);
-            self.demux.feed(line);
+        let mut rest = bytes;
+        while !rest.is_empty() && self.demux.closed().is_none() {
+            let end = L::BY_LINE.then(|| memchr::memchr2(b'\n', b'\r', rest));
+            let length = end.flatten().map_or(rest.len(), |end| end + 1);
+            let (part, after) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+            rest = after;
+            listener.handle_bytes(part.len() as u64);
+            self.demux.feed(part);
             listener.handle_events(&mut self.demux)?;
-            if self.demux.closed().is_some() {
-                break;
-            }
         }
         Ok(bytes.len())
     }

@@ -249,7 +249,7 @@ const CUT: &str = "data: {\"model\":\"gpt-4o\",\"choices\":[{\"index\":0,\"delta
 
 #[test]
 fn u12_a_cut_stream_is_counted_and_the_reported_usage_stays() {
-    let response = unbraid("collect", CUT.as_bytes()).json();
+    let response = unbraid("collect --usage estimate", CUT.as_bytes()).json();
     assert_eq!(response["usage"], Value::Null);
     let usage = json!({
         "source": "estimated",
@@ -263,7 +263,7 @@ fn u12_a_cut_stream_is_counted_and_the_reported_usage_stays() {
     assert_eq!(response["unbraid"]["usage"], usage);
     let reported = json!({ "choices": [], "usage": { "prompt_tokens": 5 } });
     let stream = format!("{CUT}data: {reported}\n\n");
-    let response = unbraid("collect", stream.as_bytes()).json();
+    let response = unbraid("collect --usage estimate", stream.as_bytes()).json();
     assert_eq!(response["usage"], reported["usage"]);
     let usage = &response["unbraid"]["usage"];
     assert_eq!(

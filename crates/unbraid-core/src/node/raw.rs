@@ -7,6 +7,10 @@
 /// raw JSON has room for it.
 pub(crate) fn is_doubtful(raw: &str) -> bool {
     let bytes = raw.as_bytes();
+    // Each of the searches below costs more than this one, and most JSON has neither of the two.
+    if memchr::memchr2(b'\\', b'$', bytes).is_none() {
+        return false;
+    }
     let surrogate = || {
         memchr::memmem::find_iter(bytes, b"\\u")
             .any(|offset| matches!(bytes.get(offset + 2), Some(b'd' | b'D')))

@@ -9,7 +9,7 @@ use unbraid_http::HttpError;
 
 use super::{error, question, take::Take};
 use crate::{
-    args::DisplayArgs,
+    args::{DisplayArgs, UsageArgs, UsageMode},
     event_lines,
     exit::{Failure, Status, status_after_output},
     json, live,
@@ -31,6 +31,8 @@ pub(super) struct FormatArgs {
     #[arg(long, conflicts_with_all = ["plain", "stay"])]
     events: bool,
     #[command(flatten)]
+    usage: UsageArgs,
+    #[command(flatten)]
     display: DisplayArgs,
 }
 
@@ -38,17 +40,22 @@ pub(super) struct FormatArgs {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Format {
     Text,
-    Json,
+    Json(UsageMode),
     Events,
     Live(DisplayArgs),
 }
 
 impl FormatArgs {
+    /// Counts unless the option says otherwise: an answer is read once, and counting costs less than the wait for it.
+    pub(super) fn usage(self) -> UsageMode {
+        self.usage.mode(UsageMode::Estimate)
+    }
+
     /// The format for an answer that should have so many choices.
     pub(super) fn format(&self, expected: u32) -> Format {
         let is_piped = || !io::stdout().is_terminal();
         if self.json {
-            Format::Json
+            Format::Json(self.usage())
         } else if self.events {
             Format::Events
         } else if self.text || (expected == 1 && !self.display.is_explicit() && is_piped()) {
@@ -70,10 +77,10 @@ impl Format {
     ) -> io::Result<()> {
         match self {
             Self::Text => print_text(completions, expected, take).await,
-            Self::Json => {
+            Self::Json(usage) => {
                 let prompt = Prompt::from_request(request);
-                let report = Report::from_completions(completions, &prompt).await;
-                json::write_text(&report.into_json_text(), &mut io::stdout().lock())
+                let report = Report::from_completions(completions, &prompt, usage).await;
+                json::write_text(&mut io::stdout().lock(), |out| report.write(out))
             }
             Self::Events => event_lines::print(completions, io::stdout().lock()).await,
             Self::Live(display) => {
@@ -96,7 +103,7 @@ impl Format {
     /// Whether only the last of several answers is printed, for a program that reads one text or one document.
     pub(super) fn is_for_last_turn(self) -> bool {
         match self {
-            Self::Json => true,
+            Self::Json(_) => true,
             Self::Text => !io::stdout().is_terminal(),
             Self::Events | Self::Live(_) => false,
         }
@@ -104,7 +111,7 @@ impl Format {
 
     /// Whether an error of the output comes when the whole answer has been read.
     pub(super) fn is_printed_at_the_end(self) -> bool {
-        matches!(self, Self::Json)
+        matches!(self, Self::Json(_))
     }
 
     /// Prints the error of a request that brought no answer. The JSON formats also print it for the program that reads
@@ -112,7 +119,7 @@ impl Format {
     pub(super) fn print_failed_request(self, error: &HttpError) -> Failure {
         let mut out = io::stdout().lock();
         let written = match self {
-            Self::Json => json::write_value(&Report::failed_request(error), &mut out),
+            Self::Json(_) => json::write_value(&Report::failed_request(error), &mut out),
             Self::Events => event_lines::print_value(&request_error::event(error), &mut out),
             Self::Text | Self::Live(_) => Ok(()),
         };
