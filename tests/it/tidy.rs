@@ -1,5 +1,6 @@
 //! Rules about the repository's own files: their size, language, links, documentation and fixtures.
 
+mod cycles;
 mod doc_examples;
 mod language;
 mod links;

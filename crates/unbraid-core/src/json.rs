@@ -29,14 +29,16 @@ mod pointer;
 mod repair;
 mod scan;
 mod token;
+mod verdict;
 
 #[cfg(test)]
 mod tests;
 
-pub use check::{Verdict, check};
+pub use check::check;
 pub(crate) use check::{check_cut, feed_scanner, lone_surrogate};
 pub use field::{Field, FieldError, FieldState};
 pub use partial::{Partial, PartialOptions, TrailingStrings};
 pub use pointer::{Pointer, PointerError};
 pub use repair::{Repair, Repaired, repair};
 pub(crate) use scan::Scanner;
+pub use verdict::Verdict;

@@ -90,6 +90,7 @@ mod audio;
 mod call_parse;
 mod choice;
 mod choice_end;
+mod choice_error;
 mod chunk;
 mod chunk_encoder;
 mod config;
@@ -128,13 +129,12 @@ pub use aggregate::{aggregate, aggregate_json};
 pub use audio::Audio;
 pub use call_parse::{JsonErrorKind, TypeMismatch, parse_json, parse_json_repaired};
 pub use choice_end::{ChoiceEnd, FinishReason};
+pub use choice_error::ChoiceError;
 pub use chunk_encoder::ChunkEncoder;
 pub use config::{Config, FinishPolicy, ThinkTags, tool_names};
 pub use demux::Demux;
 pub use dialect::{Dialect, UnknownDialect};
-pub use error::{
-    BoxError, ChoiceError, ServerError, StreamError, TimedOut, Timeout, TransportError,
-};
+pub use error::{BoxError, ServerError, StreamError, TimedOut, Timeout, TransportError};
 pub use event::{Event, Position, Sequenced};
 pub use finish_class::FinishClass;
 pub use format::BodyFormat;
@@ -149,8 +149,10 @@ pub use tool_call::{CallKind, CallProblem, CallStatus, ReadyPolicy, ToolCall};
 pub use transcript::{ReadyCursor, Transcript};
 pub use update::{CompletionKind, Fragment, ToolCallUpdate, Update};
 pub use usage::{
-    BYTES_PER_TOKEN, Estimated, Framing, Prompt, Tokenizer, Usage, UsageSource, completion_tokens,
-    estimate, estimate_for, estimate_with, prompt_tokens,
+    Estimated, Framing, Prompt, Tokenizer, Usage, UsageSource,
+    estimate::{
+        BYTES_PER_TOKEN, completion_tokens, estimate, estimate_for, estimate_with, prompt_tokens,
+    },
 };
 pub use warning::Warning;
 

@@ -1,7 +1,8 @@
 //! Token usage: merges what a stream reports field by field, and estimates what is missing.
 
 mod calls;
-mod estimate;
+pub(crate) mod estimate;
+mod estimated;
 mod exact;
 mod fields;
 mod names;
@@ -14,10 +15,7 @@ mod tools;
 use exact::Exact;
 use serde_json::Value;
 
-pub use estimate::{
-    BYTES_PER_TOKEN, Estimated, completion_tokens, estimate, estimate_for, estimate_with,
-    prompt_tokens,
-};
+pub use estimated::Estimated;
 pub use prompt::Prompt;
 pub use sum::sum_across_dialects;
 pub use tokenizer::{Framing, Tokenizer};

@@ -1,9 +1,11 @@
 //! The handles: what an application holds. All handles of a completion share one guard; none owns an actor.
 
+// First, because rustdoc lists the methods of a type in the order of the modules, and those that create one come first.
+pub(crate) mod completions;
+
 mod aggregate;
 pub(crate) mod choice;
 pub(crate) mod choices;
-pub(crate) mod completions;
 mod coop_budget;
 mod debug;
 pub(crate) mod events;

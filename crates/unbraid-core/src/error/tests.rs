@@ -1,6 +1,6 @@
-use super::{ChoiceError, ServerError, StreamError};
+use super::{ServerError, StreamError};
 use crate::{
-    Config, Demux,
+    ChoiceError, Config, Demux,
     frame::{FrameLimits, Framer},
 };
 

@@ -6,8 +6,8 @@
 use crate::limits::MAX_ARGUMENT_DEPTH;
 
 use super::{
-    Verdict,
     token::{Container, Token, TokenListener},
+    verdict::Verdict,
 };
 
 mod number;

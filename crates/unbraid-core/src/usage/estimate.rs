@@ -1,7 +1,7 @@
 //! Estimates usage that was not reported, or only in part.
 
 use super::{
-    Prompt, Usage, UsageSource,
+    Estimated, Prompt, Usage, UsageSource,
     prompt::named_calls,
     tokenizer::{Tokenizer, sum, texts_of},
 };
@@ -10,36 +10,6 @@ use crate::{ChoiceIndex, Demux, Message, Transcript};
 /// The bytes that count as one token if the text itself was discarded: usual for English, too many for most other
 /// languages.
 pub const BYTES_PER_TOKEN: u64 = 4;
-
-/// Which numbers of a [`Usage`] were counted here.
-///
-/// # Examples
-///
-/// ```
-/// use unbraid_core::{ChoiceIndex, Usage, estimate};
-///
-/// let usage = estimate(&Usage::default(), None, &[(ChoiceIndex(0), 7)]);
-/// assert!(usage.estimated.completion && !usage.estimated.prompt);
-/// assert_eq!(usage.estimated.choices, [ChoiceIndex(0)]);
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Estimated {
-    /// The tokens of the prompt.
-    pub prompt: bool,
-    /// The tokens of the completion.
-    pub completion: bool,
-    /// The total, because one of the other two was.
-    pub total: bool,
-    /// The tokens of these choices.
-    pub choices: Vec<ChoiceIndex>,
-}
-
-impl Estimated {
-    fn any(&self) -> bool {
-        self.prompt || self.completion || self.total || !self.choices.is_empty()
-    }
-}
 
 /// Adds the numbers that were not reported: `prompt` is the number of tokens of the prompt, if it is known, and
 /// `choices` those of each choice.

@@ -129,6 +129,7 @@ impl Batch {
             let update = Box::new(delta.to_update().into_owned());
             return self.push(position, Work::Update(update));
         }
+        // Copied once here: the read that the text borrows from is gone when the batch is applied.
         self.text.push_str(delta.text);
         let work = Work::Text {
             text_kind: delta.text_kind,
@@ -174,6 +175,7 @@ impl Batch {
                     end,
                 } => {
                     let text = self.text.get(start..end).unwrap_or("");
+                    // Not stored with the entry, because a batch belongs to one choice.
                     let choice = transcript.index();
                     let delta = TextDelta::new(position.event, choice, text_kind, text)
                         .with_kind(kind)
@@ -198,6 +200,7 @@ impl Batch {
                 }
             }
         }
+        // The buffers keep their memory, which is bounded: a batch that has grown large is applied before more is added.
         drop(part_ends);
         self.text.clear();
         self.mixed = false;

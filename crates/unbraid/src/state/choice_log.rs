@@ -105,6 +105,8 @@ impl LogState {
             *batch = Batch::default(); // the choice was lost: it has its end already
             return Interest::ALL;
         }
+        // Text after the first delta changes no timing, so it may join the pending batch. Otherwise that is applied first,
+        // because one time of arrival is kept for the whole batch.
         if self.timing.first_delta.is_none() || !batch.is_text() || self.batch.is_large() {
             self.apply_pending(); // the pending batch arrived at another time
             self.arrived = Some(Instant::now());
@@ -197,6 +199,7 @@ impl LogState {
         if self.timing.first_delta.is_some() && !ended {
             return; // nothing to record: this is nearly always so
         }
+        // From the arrival and not from now: a batch may wait for its consumer, which is not the server's delay.
         let elapsed = self.arrived.map(|arrived| arrived - self.started);
         // Event 0 is the start: the first delta is the second event, unless that is already the end.
         if self.timing.first_delta.is_none()

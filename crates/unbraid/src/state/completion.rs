@@ -150,6 +150,7 @@ impl CompletionState {
     }
 
     fn emit(&mut self, position: Position, event: Event) {
+        // Numbered here and not by the source: several sources share one sequence.
         let seq = self.events.len() as u64;
         self.events.push(Sequenced::new(None, seq, position, event));
     }

@@ -36,6 +36,7 @@ impl LogOwner {
 
 impl Drop for LogOwner {
     fn drop(&mut self) {
+        // In `drop`, so that it also runs when the task of the actor is dropped by a kill or with its runtime.
         let panicked = self.log.seal_by_owner();
         if panicked {
             tracing::error!("a choice was lost: its machine panicked"); // not under the lock: it runs foreign code

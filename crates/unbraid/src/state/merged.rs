@@ -196,6 +196,7 @@ impl Sources {
             return;
         };
         if source.closed.is_none() {
+            // A source that is lost closes with 0, and what it had published before still counts.
             source.warnings_dropped = source.warnings_dropped.max(closed.warnings_dropped);
             source.closed = Some(closed);
             source.usage = usage;

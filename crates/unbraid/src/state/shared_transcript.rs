@@ -34,6 +34,7 @@ impl Deref for SharedTranscript {
 
 impl DerefMut for SharedTranscript {
     fn deref_mut(&mut self) -> &mut Transcript {
+        // Copies only while a snapshot lives. In a stream that nobody takes snapshots of, this is a comparison.
         Arc::make_mut(&mut self.0)
     }
 }

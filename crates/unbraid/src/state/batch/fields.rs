@@ -43,6 +43,7 @@ impl Batch {
         let mut texts = texts.into_iter();
         let (text_kind, text) =
             texts.find_map(|(kind, text)| Some((kind, whole_text(text.as_ref()?)?)))?;
+        // Nothing is appended before this line, so an update that is declined leaves no part of itself in the batch.
         self.push_part(text);
         for (key, raw) in &update.metadata {
             self.push_part(key);
@@ -86,6 +87,8 @@ impl<'b, I: Iterator<Item = usize>> Parts<'b, I> {
     }
 
     fn next(&mut self) -> Cow<'b, str> {
+        // A part that is missing reads as an empty text. That would be a bug, but one that costs a text and not the task of a
+        // consumer.
         let end = self.ends.next().unwrap_or(self.start);
         let part = self.text.get(self.start..end).unwrap_or_default();
         self.start = end;
@@ -100,6 +103,8 @@ impl FieldsEntry {
         parts: &mut Parts<'b, impl Iterator<Item = usize>>,
     ) -> Update<'b> {
         let text = Fragment::from(parts.next());
+        // Lazy, and collected below before the log probabilities are taken: the parts come in the order in which they were
+        // pushed.
         let fields = (0..self.fields).map(|_| (parts.next(), parts.next()));
         let mut update = Update::default()
             .with_kind(self.kind)
