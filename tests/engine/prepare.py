@@ -38,7 +38,7 @@ def installed() -> pathlib.Path:
     """Returns the interpreter with the packages. An incomplete environment is recreated."""
     venv, ready = ENGINE / "venv", ENGINE / "installed"
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    wanted = f"{sys.version}\n{(HERE / 'requirements.txt').read_text()}"
+    wanted = f"{sys.version}\n{(HERE / 'requirements.txt').read_text()}{(HERE / 'sdks.txt').read_text()}"
     if ready.is_file() and ready.read_text() == wanted:
         return python
     ready.unlink(missing_ok=True)
@@ -46,6 +46,13 @@ def installed() -> pathlib.Path:
     run("no virtual environment", [sys.executable, "-m", "venv", venv])
     install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "--retries", "1"]
     run("the packages cannot be installed", [python, *install, "-r", HERE / "requirements.txt"])
+    for sdk in (HERE / "sdks.txt").read_text().splitlines():
+        if sdk.startswith("#"):
+            continue
+        try:
+            run(f"{sdk} cannot be installed", [python, *install, sdk])
+        except Skip as reason:
+            print(f"skipped: {reason}; its tests will skip as well")
     ready.write_text(wanted)
     return python
 

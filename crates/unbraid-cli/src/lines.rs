@@ -22,7 +22,7 @@ use self::{
     cut::{Line, LineCutter, LineKind},
     summary::ChoiceSummary,
 };
-use crate::printable::printable_line;
+use crate::{labels::Labels, printable::printable_line};
 
 /// How many lines wait for the writer. The events of further lines stay in the completion, which keeps them in any case.
 const QUEUED_LINES: usize = 64;
@@ -30,6 +30,7 @@ const QUEUED_LINES: usize = 64;
 /// Prints the lines of all choices as they stream, then the summary. The error is the writer's.
 pub(crate) async fn print_live(
     completions: &Completions,
+    labels: &Labels,
     out: &mut impl Write,
 ) -> io::Result<Summary> {
     let mut choices = completions.choices();
@@ -60,12 +61,16 @@ pub(crate) async fn print_live(
             }
         }
     }
-    print_summary(completions, &seen, out).await
+    let summary = summarize(completions, &seen, labels).await;
+    summary.print(out)?;
+    out.flush()?;
+    Ok(summary)
 }
 
 /// Prints only the summary of a completion that is over, with a mark for each end, below a picture of its choices.
 pub(crate) async fn print_marked_summary(
     completions: &Completions,
+    labels: &Labels,
     out: &mut impl Write,
 ) -> io::Result<Summary> {
     let mut choices = completions.choices();
@@ -73,29 +78,18 @@ pub(crate) async fn print_marked_summary(
     while let Some(Ok(choice)) = choices.next().await {
         seen.push(choice);
     }
-    let summary = summarize(completions, &seen).await;
+    let summary = summarize(completions, &seen, labels).await;
     summary.print_marked(out)?;
     out.flush()?;
     Ok(summary)
 }
 
-async fn print_summary(
-    completions: &Completions,
-    choices: &[Choice],
-    out: &mut impl Write,
-) -> io::Result<Summary> {
-    let summary = summarize(completions, choices).await;
-    summary.print(out)?;
-    out.flush()?;
-    Ok(summary)
-}
-
-async fn summarize(completions: &Completions, choices: &[Choice]) -> Summary {
+async fn summarize(completions: &Completions, choices: &[Choice], labels: &Labels) -> Summary {
     Summary {
         closed: completions.closed().await,
         usage: completions.usage().await,
         warnings: completions.warnings(),
-        choices: choice_summaries(choices).await,
+        choices: choice_summaries(choices, labels).await,
     }
 }
 
@@ -157,11 +151,12 @@ impl ChoiceLines {
     }
 }
 
-async fn choice_summaries(choices: &[Choice]) -> Vec<ChoiceSummary> {
+async fn choice_summaries(choices: &[Choice], labels: &Labels) -> Vec<ChoiceSummary> {
     let mut summaries = Vec::new();
     for choice in choices {
         let summary = |outcome: &ChoiceOutcome| ChoiceSummary {
             index: outcome.choice,
+            label: labels.text(outcome.choice),
             end: outcome.end.clone(),
             call_count: outcome.message.tool_calls.len(),
             timing: choice.timing(),

@@ -39,6 +39,7 @@ use crate::{
     args::DisplayArgs,
     exit::Failure,
     input::Playback,
+    labels::Labels,
     lines::{self, Summary},
     output::stdout,
     palette::Palette,
@@ -58,6 +59,8 @@ pub(crate) struct Shown<'s> {
     pub(crate) playback: Option<Playback>,
     /// How many lines follow the picture, if the picture has to fit on the screen. Otherwise it shows the whole text.
     pub(crate) lines_below: Option<u16>,
+    /// What the choices are called beside their index.
+    pub(crate) labels: Labels,
 }
 
 /// Shows a completion as it streams, then leaves its picture on the terminal, and prints a summary below.
@@ -66,16 +69,12 @@ pub(crate) struct Shown<'s> {
 pub(crate) async fn show(
     completions: &Completions,
     display: DisplayArgs,
-    title: &str,
+    shown: Shown<'_>,
     has_keys: bool,
 ) -> io::Result<Summary> {
     if !can_open(display, has_keys) {
-        return lines::print_live(completions, &mut stdout()).await;
+        return lines::print_live(completions, &shown.labels, &mut stdout()).await;
     }
-    let shown = Shown {
-        title,
-        ..Shown::default()
-    };
     show_view(completions, display, shown).await
 }
 
@@ -90,7 +89,9 @@ pub(crate) async fn show_view(
     display: DisplayArgs,
     shown: Shown<'_>,
 ) -> io::Result<Summary> {
-    let view = View::new(shown.title, true, Palette::detect()).with_playback(shown.playback);
+    let view = View::new(shown.title, true, Palette::detect());
+    let view = view.with_playback(shown.playback);
+    let view = view.with_labels(shown.labels.clone());
     let mut session = Session::new(view, completions);
     let is_over = session.apply_for(OPENING_DELAY).await;
     if !is_over || display.stay {
@@ -99,7 +100,7 @@ pub(crate) async fn show_view(
     session.finish().await;
     let mut out = stdout();
     print_picture(&mut session.view, shown.lines_below, &mut out)?;
-    lines::print_marked_summary(completions, &mut out).await
+    lines::print_marked_summary(completions, &shown.labels, &mut out).await
 }
 
 fn print_picture(

@@ -5,7 +5,7 @@
 //! - `commands`: the command line, and one module for each subcommand;
 //! - `interrupt`: Ctrl-C while an answer is shown, which also closes the live view;
 //! - `live`, `lines`, `event_lines`, `native`, `report`, `text`: the output formats;
-//! - `args`, `exchange`, `input`, `outcome`, `runtime`, `server`: what several subcommands share;
+//! - `args`, `exchange`, `input`, `labels`, `outcome`, `runtime`, `server`: what several subcommands share;
 //! - `exit`, `json`, `output`, `palette`, `printable`: exit codes, JSON text, the standard streams, colours and safe text.
 //!
 //! A subcommand that processes a whole stream reads its input through a [`Demux`](unbraid_core::Demux). One that shows a
@@ -19,6 +19,7 @@ mod exit;
 mod input;
 mod interrupt;
 mod json;
+mod labels;
 mod lines;
 mod live;
 mod native;

@@ -15,6 +15,7 @@ use unbraid_http::HttpError;
 use crate::{
     args::UsageMode,
     json,
+    labels::Labels,
     outcome::{NO_CHOICE, is_finished},
 };
 
@@ -32,6 +33,8 @@ pub(crate) struct Report<'d> {
     usage: Usage,
     counter: Counter,
     dialect: Option<Dialect>,
+    /// Of several providers, what each choice is from, as JSON.
+    origins: Vec<(ChoiceIndex, Vec<(&'static str, String)>)>,
 }
 
 /// The non-streaming response, with numbers as the server wrote them.
@@ -58,6 +61,7 @@ impl<'d> Report<'d> {
             },
             counter,
             dialect: demux.metadata().dialect(),
+            origins: Vec::new(),
         }
     }
 
@@ -66,11 +70,14 @@ impl<'d> Report<'d> {
         completions: &Completions,
         prompt: &Prompt,
         mode: UsageMode,
+        labels: &Labels,
     ) -> Self {
+        let closed = completions.closed().await;
         let choices = outcomes(completions).await;
         let usage = completions.usage().await;
         Self {
-            closed: Some(completions.closed().await),
+            closed: Some(closed),
+            origins: origins(completions, labels).await,
             response: Response::Text(completions.aggregate_json().await),
             warnings: completions.warnings(),
             usage: match mode {
@@ -123,7 +130,8 @@ impl<'d> Report<'d> {
     fn details(&self) -> String {
         let mut choices: Vec<&ChoiceOutcome> = self.choices.iter().collect();
         choices.sort_by_key(|choice| choice.choice);
-        let choices: Vec<String> = choices.into_iter().map(choice_json).collect();
+        let choices = choices.into_iter().map(|choice| self.choice_json(choice));
+        let choices: Vec<String> = choices.collect();
         object(&[
             (
                 "dialect",
@@ -135,6 +143,15 @@ impl<'d> Report<'d> {
             ("choices", format!("[{}]", choices.join(","))),
             ("usage", self.usage().to_string()),
         ])
+    }
+
+    fn choice_json(&self, choice: &ChoiceOutcome) -> String {
+        let mut fields = choice_fields(choice);
+        let mut origins = self.origins.iter();
+        if let Some((_, origin)) = origins.find(|(index, _)| *index == choice.choice) {
+            fields.extend_from_slice(origin);
+        }
+        object(&fields)
     }
 
     /// The error that ended the stream. A stream without a choice is an error too, even if it ended normally.
@@ -238,7 +255,7 @@ fn object(fields: &[(&str, String)]) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-fn choice_json(choice: &ChoiceOutcome) -> String {
+fn choice_fields(choice: &ChoiceOutcome) -> Vec<(&'static str, String)> {
     let calls: Vec<Value> = choice.message.tool_calls.iter().map(call_json).collect();
     let error = if let ChoiceEnd::Transport(error) = &choice.end {
         let mut object = json!(choice.end.cause());
@@ -247,12 +264,40 @@ fn choice_json(choice: &ChoiceOutcome) -> String {
     } else {
         json::text(&choice.end.cause())
     };
-    object(&[
+    vec![
         ("index", choice.choice.to_string()),
         ("end", json!(choice.end.as_str()).to_string()),
         ("error", error),
         ("tool_calls", Value::from(calls).to_string()),
-    ])
+    ]
+}
+
+/// What the choices of several providers are from: the provider, the dialect and the model of its answer, and the usage as it
+/// reported it.
+async fn origins(
+    completions: &Completions,
+    labels: &Labels,
+) -> Vec<(ChoiceIndex, Vec<(&'static str, String)>)> {
+    let mut origins = Vec::new();
+    for outcome in outcomes(completions).await {
+        let choice = outcome.choice;
+        let Some(label) = labels.get(choice) else {
+            continue;
+        };
+        let metadata = completions.choice_metadata(choice).unwrap_or_default();
+        let usage = completions.choice_usage(choice).await;
+        let usage = usage.and_then(|usage| usage.raw_json());
+        let model = metadata.model.as_deref().unwrap_or(&label.model);
+        let dialect = metadata.dialect().map(Dialect::as_str);
+        let fields = vec![
+            ("provider", json!(label.provider.as_str()).to_string()),
+            ("dialect", json!(dialect).to_string()),
+            ("model", json!(model).to_string()),
+            ("usage", usage.unwrap_or_else(|| "null".to_owned())),
+        ];
+        origins.push((choice, fields));
+    }
+    origins
 }
 
 fn call_json(call: &ToolCall) -> Value {

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use unbraid::{Choice, ChoiceIndex, Completions};
 
 pub(crate) use self::left_out::print_left_out;
-use crate::printable::printable_text;
+use crate::{labels::Labels, printable::printable_text};
 
 /// Prints the texts of choices, one after the other.
 pub(crate) struct TextPrinter<W: Write> {
@@ -17,6 +17,8 @@ pub(crate) struct TextPrinter<W: Write> {
     is_terminal: bool,
     /// Whether every choice has a header line.
     has_headers: bool,
+    /// What the headers say beside the index.
+    labels: Labels,
     /// How many choices were begun.
     count: usize,
     /// Whether the last character was a line end. A text that is empty needs none.
@@ -30,16 +32,25 @@ impl<W: Write> TextPrinter<W> {
             out: BufWriter::new(out),
             is_terminal,
             has_headers,
+            labels: Labels::default(),
             count: 0,
             at_line_start: true,
         }
+    }
+
+    pub(crate) fn with_labels(mut self, labels: Labels) -> Self {
+        self.labels = labels;
+        self
     }
 
     /// Begins the text of a choice.
     pub(crate) fn begin(&mut self, choice: ChoiceIndex) -> io::Result<()> {
         if self.has_headers || self.count > 0 {
             let gap = if self.count > 0 { "\n" } else { "" };
-            writeln!(self.out, "{gap}==> choice {choice} <==")?;
+            match self.labels.get(choice) {
+                Some(label) => writeln!(self.out, "{gap}==> choice {choice} ({label}) <==")?,
+                None => writeln!(self.out, "{gap}==> choice {choice} <==")?,
+            }
         }
         self.count += 1;
         Ok(())
@@ -94,10 +105,8 @@ impl<W: Write> TextPrinter<W> {
 pub(crate) async fn print_live<W: Write>(
     completions: &Completions,
     expected: u32,
-    out: W,
-    is_terminal: bool,
+    mut printer: TextPrinter<W>,
 ) -> io::Result<()> {
-    let mut printer = TextPrinter::new(out, is_terminal, expected > 1);
     let expected = if expected > 1 { expected } else { 0 };
     for index in 0..expected {
         if let Some(choice) = completions.choice(index).await {

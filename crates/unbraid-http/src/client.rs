@@ -2,6 +2,7 @@
 
 mod builder;
 mod providers;
+mod source;
 
 use std::{fmt, sync::Arc};
 

@@ -8,7 +8,7 @@ use std::{
 
 use futures::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
-use unbraid_core::{BoxError, Dialect, StreamError, Update};
+use unbraid_core::{BoxError, Dialect, Redact, StreamError, Update};
 
 /// A stream to read, of any kind: one of those that [`merge`](crate::CompletionsBuilder::merge) reads as one completion.
 ///
@@ -34,6 +34,7 @@ pub struct Source {
     /// How many choices it may have in a merge.
     pub(crate) choices: Option<u32>,
     pub(crate) dialect: Option<Dialect>,
+    pub(crate) redact: Redact,
 }
 
 impl Source {
@@ -121,6 +122,7 @@ impl Source {
             stream: Box::new(stream),
             choices: None,
             dialect: None,
+            redact: Redact::default(),
         }
     }
 
@@ -175,6 +177,29 @@ impl Source {
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
+        self
+    }
+
+    /// Replaces secrets in the errors that this source's server reports, in addition to those of the builder's
+    /// [`redact`](crate::CompletionsBuilder::redact).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid::{Completions, Redact, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let body = &br#"{"error":{"message":"wrong key sk-1234"}}"#[..];
+    /// let redact = Redact::new(|text| text.replace("sk-1234", "[key]"));
+    /// let completions = Completions::merge([Source::from_reader(body).redact(redact)]);
+    /// let error = completions.closed().await.unwrap_err();
+    /// assert!(matches!(error, unbraid::StreamError::Server(error) if error.message() == Some("wrong key [key]")));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn redact(mut self, redact: Redact) -> Self {
+        self.redact = self.redact.and(redact);
         self
     }
 }

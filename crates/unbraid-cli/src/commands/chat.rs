@@ -8,8 +8,10 @@ mod model;
 mod provider;
 mod question;
 mod recording;
+mod several;
 mod status;
 mod take;
+mod target;
 mod tools;
 mod turn;
 
@@ -17,11 +19,11 @@ use std::path::PathBuf;
 
 use clap::{ValueEnum, ValueHint, builder::PathBufValueParser};
 use serde_json::Value;
-use unbraid_http::{ChoiceStrategy, Request};
+use unbraid_http::{ChoiceStrategy, Provider, Request};
 
 use self::{
     conversation::Recordings, format::FormatArgs, provider::ProviderArgs, question::QuestionArgs,
-    tools::RunToolArgs, turn::Turn,
+    several::Several, target::Target, tools::RunToolArgs, turn::Turn,
 };
 use crate::{
     args::StreamArgs,
@@ -37,14 +39,22 @@ Examples:
   unbraid chat --base-url http://localhost:8000/v1 -m llama --take 1 -n 8 < question.txt
   unbraid chat -m gpt-4o-mini -n 2 --record answer.sse --json \"Hello?\" | jq .unbraid.usage
   unbraid chat --request request.json --events
+  unbraid chat --provider anthropic -m claude-sonnet-4-5 \"Name a prime number.\"
+  unbraid chat --to openai:gpt-5-mini --to anthropic:claude-sonnet-4-5 --to ollama:qwen3 \"Name a prime number.\"
   unbraid chat -m gpt-4o-mini --tools tools.json --run-tool now=./now.sh --yes \"What time is it?\"";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ChatArgs {
     #[command(flatten)]
     question: QuestionArgs,
+    /// The provider whose interface the server has: openai, responses, anthropic, gemini, ollama or cohere
+    #[arg(long, value_name = "NAME", conflicts_with = "to")]
+    provider: Option<Provider>,
+    /// A provider and its model, such as anthropic:claude-sonnet-4-5; repeated, all of them answer the question
+    #[arg(long, value_name = "PROVIDER:MODEL")]
+    to: Vec<Target>,
     #[command(flatten)]
-    provider: ProviderArgs,
+    endpoint: ProviderArgs,
     /// Send one request for each choice, for providers that do not support `n`; `auto` tries `n` first
     #[arg(
         long,
@@ -93,22 +103,58 @@ impl From<FanOut> for ChoiceStrategy {
 }
 
 pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failure> {
-    let request = args.question.request()?;
+    args.check_several()?;
+    let target = args.to.first();
+    let provider = target.map_or(args.provider.unwrap_or_default(), |target| target.provider);
+    let model = target.map(|target| target.model.as_str());
+    let request = args.question.request(provider, model)?;
     args.check_take(&request)?;
     let body = request.body();
+    let (requests, labels) = target::requests(&args.to, &request)?;
+    let of_targets = requests.iter().map(|target| target.choices).sum();
     let expected = stream.config().expect_choices.unwrap_or(1);
-    let choices = question::requested_choices(&body).max(expected);
+    let requested = question::requested_choices(&body);
+    let choices = requested.max(expected).max(of_targets);
     let runner = args.run_tool.runner(&body, choices)?;
+    if args.to.len() < 2 {
+        // Refused before the file of a recording is opened. A provider without `n` gets a request for each answer.
+        let mut single = request.clone();
+        if !target::has_n(provider) {
+            single.remove("n");
+        }
+        let sent = single.body_for(provider);
+        sent.map_err(|error| Failure::Usage(error.to_string()))?;
+    }
     let recordings = args.record.as_deref().map(Recordings::open).transpose()?;
-    let client = args.provider.client(stream.builder(args.format.usage()));
-    let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
-    let request = request.choice_strategy(args.fan_out.into());
+    let fan_out = match args.fan_out {
+        FanOut::Never if requested > 1 && !target::has_n(provider) => FanOut::Always,
+        fan_out => fan_out,
+    };
+    let usage = args.format.usage();
+    let client = |provider| {
+        let client = args.endpoint.client(provider, stream.builder(usage));
+        client.map_err(|error| Failure::Usage(error.to_string()))
+    };
+    let several = (args.to.len() > 1)
+        .then(|| {
+            let requests = requests.into_iter();
+            let requests = requests.map(|target| Ok((client(target.provider)?, target)));
+            let requests = requests.collect::<Result<_, Failure>>()?;
+            let builder = args.endpoint.with_timeouts(stream.builder(usage));
+            Ok::<_, Failure>(Several::new(builder, requests))
+        })
+        .transpose()?;
+    let client = client(provider)?;
+    let request = request.choice_strategy(fan_out.into());
     block_on(async {
         let turn = Turn {
             client: &client,
+            several: several.as_ref(),
+            provider,
+            labels: &labels,
             stream,
             format: args.format,
-            fan_out: args.fan_out,
+            fan_out,
             take: args.take,
             runner: runner.as_ref(),
         };
@@ -127,8 +173,35 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
 }
 
 impl ChatArgs {
+    /// Refuses what one provider can be asked for, but not several.
+    fn check_several(&self) -> Result<(), Failure> {
+        if self.to.is_empty() {
+            return Ok(());
+        }
+        let refused = |why: &str| Err(Failure::Usage(why.to_owned()));
+        if self.question.model().is_some() {
+            return refused("-m and --to name a model each: leave out -m");
+        }
+        if self.to.len() < 2 {
+            return Ok(());
+        }
+        if let Some(option) = self.endpoint.of_one_provider() {
+            return Err(Failure::Usage(format!(
+                "{option} is of one provider: with several --to, set the variable of each"
+            )));
+        }
+        if self.record.is_some() {
+            return refused("--record writes one body, and each --to has its own");
+        }
+        if !matches!(self.fan_out, FanOut::Never) {
+            return refused("--fan-out is for one provider: with several --to it is not needed");
+        }
+        Ok(())
+    }
+
     fn check_take(&self, request: &Request) -> Result<(), Failure> {
         let n = request.get("n").map_or(Some(1), Value::as_u64);
+        let n = n.map(|n| n.saturating_mul(self.to.len().max(1) as u64));
         match (self.take, n) {
             (Some(k), Some(n)) if u64::from(k) > n && request.get("prompt").is_none() => {
                 Err(Failure::Usage(format!(

@@ -72,10 +72,15 @@ pub(super) fn run(args: &DemoArgs, stream: &StreamArgs) -> Result<Status, Failur
                 title: scenario::QUESTION,
                 playback: Some(playback),
                 lines_below: Some(LINES_BELOW),
+                ..Shown::default()
             };
             live::show_view(&completions, args.display, shown).await
         } else {
-            live::show(&completions, args.display, scenario::QUESTION, true).await
+            let shown = Shown {
+                title: scenario::QUESTION,
+                ..Shown::default()
+            };
+            live::show(&completions, args.display, shown, true).await
         };
         let summary = summary.map_err(Failure::Output)?;
         print_next_step(&mut stdout()).map_err(Failure::Output)?;

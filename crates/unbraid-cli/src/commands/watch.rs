@@ -62,11 +62,15 @@ pub(super) fn run(args: &WatchArgs, stream: &StreamArgs) -> Result<Status, Failu
             let shown = Shown {
                 title: &title,
                 playback: speed.map(|_| playback),
-                lines_below: None,
+                ..Shown::default()
             };
             live::show_view(&completions, args.display, shown).await
         } else {
-            live::show(&completions, args.display, &title, has_keys).await
+            let shown = Shown {
+                title: &title,
+                ..Shown::default()
+            };
+            live::show(&completions, args.display, shown, has_keys).await
         };
         let summary = summary.map_err(Failure::Output)?;
         Ok(summary.outcome(&head.bytes()).print_diagnostics(&args.file))

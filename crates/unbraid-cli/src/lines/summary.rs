@@ -28,6 +28,8 @@ pub(crate) struct Summary {
 #[derive(Debug)]
 pub(super) struct ChoiceSummary {
     pub(super) index: ChoiceIndex,
+    /// What it is called beside its index.
+    pub(super) label: Option<String>,
     pub(super) end: ChoiceEnd,
     pub(super) call_count: usize,
     pub(super) timing: Timing,
@@ -66,9 +68,16 @@ impl Summary {
         choices.sort_by_key(|choice| choice.index);
         let row = |choice: &&ChoiceSummary| self.row(choice, end(&choice.end));
         let rows: Vec<[String; 5]> = choices.iter().map(row).collect();
+        let labels = choices.iter().filter_map(|choice| choice.label.as_deref());
+        let label_width = labels.map(UnicodeWidthStr::width).max().unwrap_or(0);
         for (choice, row) in choices.iter().zip(&rows) {
             let style = style(choice.index);
             let mut line = format!("{style}[{}]{style:#}", choice.index);
+            if label_width > 0 {
+                let label = choice.label.as_deref().unwrap_or_default();
+                let gap = " ".repeat(label_width - label.width());
+                line.extend([" ", label, &gap, " "]);
+            }
             for (column, cell) in row.iter().enumerate() {
                 let width = rows.iter().filter_map(|row| row.get(column));
                 let width = width.map(|cell| cell.width()).max().unwrap_or(0);

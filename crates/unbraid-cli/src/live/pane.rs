@@ -25,6 +25,8 @@ use crate::palette::Palette;
 #[derive(Debug)]
 pub(super) struct Pane {
     pub(super) index: ChoiceIndex,
+    /// What it is called beside its index.
+    label: Option<String>,
     blocks: Blocks,
     state: State,
     pub(super) rate: Rate,
@@ -72,9 +74,10 @@ pub(super) enum Scroll {
 }
 
 impl Pane {
-    pub(super) fn new(index: ChoiceIndex) -> Self {
+    pub(super) fn new(index: ChoiceIndex, label: Option<String>) -> Self {
         Self {
             index,
+            label,
             blocks: Blocks::default(),
             state: State::Waiting,
             rate: Rate::default(),

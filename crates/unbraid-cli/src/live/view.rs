@@ -17,13 +17,14 @@ use super::{
     rate::Rate,
     strip::Strip,
 };
-use crate::{input::Playback, palette::Palette, printable::printable};
+use crate::{input::Playback, labels::Labels, palette::Palette, printable::printable};
 
 /// The visible state of a completion, and the state that keys have changed.
 #[derive(Debug)]
 pub(super) struct View {
     title: String,
     palette: Palette,
+    labels: Labels,
     /// The clock of a replay, which keys control.
     playback: Option<Playback>,
     strip: Strip,
@@ -73,6 +74,7 @@ impl View {
         Self {
             title: printable(title),
             palette,
+            labels: Labels::default(),
             playback: None,
             strip: Strip::default(),
             panes: Vec::new(),
@@ -99,6 +101,12 @@ impl View {
     /// Lets keys control this replay.
     pub(super) fn with_playback(mut self, playback: Option<Playback>) -> Self {
         self.playback = playback;
+        self
+    }
+
+    /// Shows these labels in the titles of the panes.
+    pub(super) fn with_labels(mut self, labels: Labels) -> Self {
+        self.labels = labels;
         self
     }
 
@@ -191,7 +199,8 @@ impl View {
             // Before the first key no pane is marked, so the selection stays on the first pane.
             let moves = position <= self.selected && self.is_used();
             self.selected += usize::from(moves);
-            self.panes.insert(position, Pane::new(index));
+            let label = self.labels.text(index);
+            self.panes.insert(position, Pane::new(index, label));
             self.logs.insert(position, EventLog::default());
             position
         })

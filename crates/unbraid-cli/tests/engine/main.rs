@@ -5,10 +5,12 @@ mod answer;
 mod busy;
 mod case;
 mod check;
+mod dialects;
 mod engine;
 mod http;
 mod killed;
 mod openai_sdk;
+mod provider_sdks;
 mod recording;
 
 use std::{

@@ -5,6 +5,7 @@ mod connection_lost;
 mod failed_request;
 mod fan_out;
 mod key;
+mod providers;
 mod question;
 #[cfg(unix)]
 mod run_tool;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::Stream;
 use tokio::{io::AsyncRead, time::Instant};
-use unbraid_core::{BoxError, Dialect, StreamError, Update};
+use unbraid_core::{BoxError, StreamError, Update};
 
 use super::CompletionsBuilder;
 use crate::{
@@ -122,8 +122,9 @@ impl CompletionsBuilder {
 
     /// The configuration of one of several sources, which may have this many choices. Expecting one choice would read every
     /// index as 0 (E12) and mix the answers of a server that sends several, so it is expected only if the caller said so.
-    pub(crate) fn of_source(mut self, choices: u32, dialect: Option<Dialect>) -> Self {
-        self.config.dialect = dialect.or(self.config.dialect);
+    pub(crate) fn of_source(mut self, choices: u32, source: &Source) -> Self {
+        self.config.dialect = source.dialect.or(self.config.dialect);
+        self.config.redact = self.config.redact.and(source.redact.clone());
         let folds = self.config.expect_choices == Some(1);
         self.config.expect_choices = (choices > 1 || folds).then_some(choices);
         self

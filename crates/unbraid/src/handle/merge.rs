@@ -166,7 +166,7 @@ impl SourceSet {
             .modify(|state| state.sources.add(indices.end));
         let writer = CompletionWriter::new(&self.completion, number);
         let builder = self.builder.clone();
-        let builder = builder.of_source(indices.len() as u32, source.dialect);
+        let builder = builder.of_source(indices.len() as u32, &source);
         let numbering = Numbering::within(indices);
         builder.start_reader(source, writer, &control, numbering, self.started);
         Some(SourceHandle {

@@ -25,6 +25,15 @@ impl Answer {
         })
     }
 
+    /// The answers of several providers.
+    pub(super) fn of_several(completions: Completions) -> Self {
+        Self {
+            completions,
+            head: Head::default(),
+            recording: None,
+        }
+    }
+
     /// Sends one request, reads its answer with this configuration, and records the bytes.
     pub(super) async fn send_recorded(
         client: &Client,

@@ -3,7 +3,9 @@
 use std::{error::Error, io, time::Duration};
 
 use unbraid_core::{ChoiceEnd, ChoiceIndex, StreamError, TransportError};
-use unbraid_http::{HttpError, StatusError, limits::MAX_RETRY_AFTER};
+use unbraid_http::{HttpError, Provider, StatusError, limits::MAX_RETRY_AFTER};
+
+use super::status::Context;
 
 use crate::{
     exit::Status,
@@ -17,7 +19,7 @@ use crate::{
 const MAX_MESSAGE_CHARS: usize = 600;
 
 /// Explains in one line why a request brought no answer: the error, the message of the server, and a hint.
-pub(super) fn describe(error: &HttpError) -> String {
+pub(super) fn describe(provider: Provider, error: &HttpError) -> String {
     let mut line = error.to_string();
     let message = match error.status_error() {
         Some(answer) => answer.message().map(str::to_owned),
@@ -34,29 +36,33 @@ pub(super) fn describe(error: &HttpError) -> String {
     {
         line.extend([" (", &attempts.to_string(), " attempts)"]);
     }
-    if let Some(hint) = hint(error) {
+    if let Some(hint) = hint(provider, error) {
         line.extend(["; ", &hint]);
     }
     printable(&line)
 }
 
-fn hint(error: &HttpError) -> Option<String> {
+fn hint(provider: Provider, error: &HttpError) -> Option<String> {
     Some(match error {
         HttpError::Connect { .. } => {
-            "is the server running? its address is --base-url or OPENAI_BASE_URL".to_owned()
+            let variable = provider.base_url_variable();
+            format!("is the server running? its address is --base-url or {variable}")
         }
         HttpError::Tls { .. } => {
             "if the server uses plain HTTP, the base URL begins with http://".to_owned()
         }
-        HttpError::UnexpectedHtml(_) => {
-            "is the base URL that of the API? it usually ends in /v1".to_owned()
-        }
-        HttpError::Status(error) => return status_hint(error),
+        HttpError::UnexpectedHtml(_) => match provider {
+            Provider::OpenAi | Provider::Responses => {
+                "is the base URL that of the API? it usually ends in /v1".to_owned()
+            }
+            _ => "is the base URL that of the API?".to_owned(),
+        },
+        HttpError::Status(error) => return status_hint(provider, error),
         _ => return None,
     })
 }
 
-fn status_hint(error: &StatusError) -> Option<String> {
+fn status_hint(provider: Provider, error: &StatusError) -> Option<String> {
     if error.param() == Some("n") {
         return Some("--fan-out requests several choices without n".to_owned());
     }
@@ -67,17 +73,23 @@ fn status_hint(error: &StatusError) -> Option<String> {
         return Some(format!("the server asks to wait for {seconds} s"));
     }
     match error.status() {
-        401 | 403 => Some("is OPENAI_API_KEY set, and a key of this server?".to_owned()),
+        401 | 403 => {
+            let variables = provider.key_variables().join(" or ");
+            Some(format!("is {variables} set, and a key of this server?"))
+        }
         404 | 405 => Some("are the base URL and the model right?".to_owned()),
         _ => None,
     }
 }
 
 /// Prints why an answer is incomplete, and returns its status. A cause that several choices share is printed once.
-pub(super) fn print_diagnostics(outcome: &StreamOutcome<'_>) -> Status {
-    let causes = causes(outcome);
+pub(super) fn print_diagnostics(outcome: &StreamOutcome<'_>, context: Context<'_>) -> Status {
+    let causes = causes(outcome, context);
     for (cause, choices) in &causes {
-        let choices = outcome::list(choices, ToString::to_string);
+        let choices = outcome::list(choices, |choice| match context.labels.get(*choice) {
+            Some(label) => format!("{choice} ({label})"),
+            None => choice.to_string(),
+        });
         print_error(format_args!("unbraid: choice {choices}: {cause}"));
     }
     match outcome.closed {
@@ -130,13 +142,17 @@ fn lost_kind(error: &TransportError) -> Option<io::ErrorKind> {
 }
 
 /// The causes of lost connections, each with the choices that it ended.
-fn causes(outcome: &StreamOutcome<'_>) -> Vec<(String, Vec<ChoiceIndex>)> {
+fn causes(outcome: &StreamOutcome<'_>, context: Context<'_>) -> Vec<(String, Vec<ChoiceIndex>)> {
     let mut causes: Vec<(String, Vec<ChoiceIndex>)> = Vec::new();
     for (index, end) in &outcome.ends {
         let ChoiceEnd::Transport(error) = end else {
             continue;
         };
-        let cause = HttpError::find_in(&**error).map_or_else(|| describe_lost(error), describe);
+        let provider = context.provider_of(*index);
+        let cause = match HttpError::find_in(&**error) {
+            Some(error) => describe(provider, error),
+            None => describe_lost(error),
+        };
         match causes.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, choices)) => choices.push(*index),
             None => causes.push((cause, vec![*index])),

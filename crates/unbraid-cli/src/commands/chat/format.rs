@@ -5,14 +5,16 @@ use std::io::{self, IsTerminal};
 use serde_json::Value;
 use unbraid::Completions;
 use unbraid_core::Prompt;
-use unbraid_http::HttpError;
+use unbraid_http::{HttpError, Provider};
 
 use super::{error, question, take::Take};
 use crate::{
     args::{DisplayArgs, UsageArgs, UsageMode},
     event_lines,
     exit::{Failure, Status, status_after_output},
-    json, live,
+    json,
+    labels::Labels,
+    live::{self, Shown},
     report::{Report, request_error},
     text,
 };
@@ -34,6 +36,15 @@ pub(super) struct FormatArgs {
     usage: UsageArgs,
     #[command(flatten)]
     display: DisplayArgs,
+}
+
+/// What an answer is printed with.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'q> {
+    pub(super) request: &'q Value,
+    /// How many choices were requested.
+    pub(super) expected: u32,
+    pub(super) labels: &'q Labels,
 }
 
 /// An output format.
@@ -67,25 +78,30 @@ impl FormatArgs {
 }
 
 impl Format {
-    /// Prints an answer to a request, with so many expected choices, until it is over. The error is the output's.
+    /// Prints an answer until it is over. The error is the output's.
     pub(super) async fn print(
         self,
         completions: &Completions,
-        request: &Value,
-        expected: u32,
+        question: Question<'_>,
         take: Option<&mut Take>,
     ) -> io::Result<()> {
+        let labels = question.labels;
         match self {
-            Self::Text => print_text(completions, expected, take).await,
+            Self::Text => print_text(completions, question, take).await,
             Self::Json(usage) => {
-                let prompt = Prompt::from_request(request);
-                let report = Report::from_completions(completions, &prompt, usage).await;
+                let prompt = Prompt::from_request(question.request);
+                let report = Report::from_completions(completions, &prompt, usage, labels).await;
                 json::write_text(&mut io::stdout().lock(), |out| report.write(out))
             }
             Self::Events => event_lines::print(completions, io::stdout().lock()).await,
             Self::Live(display) => {
-                let title = question::title(request);
-                live::show(completions, display, &title, true).await?;
+                let title = question::title(question.request);
+                let shown = Shown {
+                    title: &title,
+                    labels: labels.clone(),
+                    ..Shown::default()
+                };
+                live::show(completions, display, shown, true).await?;
                 Ok(())
             }
         }
@@ -116,7 +132,7 @@ impl Format {
 
     /// Prints the error of a request that brought no answer. The JSON formats also print it for the program that reads
     /// them.
-    pub(super) fn print_failed_request(self, error: &HttpError) -> Failure {
+    pub(super) fn print_failed_request(self, provider: Provider, error: &HttpError) -> Failure {
         let mut out = io::stdout().lock();
         let written = match self {
             Self::Json(_) => json::write_value(&Report::failed_request(error), &mut out),
@@ -124,7 +140,7 @@ impl Format {
             Self::Text | Self::Live(_) => Ok(()),
         };
         match status_after_output(written, Status::NoStream) {
-            Ok(_) => Failure::Request(error::describe(error)),
+            Ok(_) => Failure::Request(error::describe(provider, error)),
             Err(failure) => failure,
         }
     }
@@ -134,16 +150,18 @@ impl Format {
 /// are printed. If too few finish, everything that arrived is printed.
 async fn print_text(
     completions: &Completions,
-    expected: u32,
+    question: Question<'_>,
     take: Option<&mut Take>,
 ) -> io::Result<()> {
+    let (expected, labels) = (question.expected, question.labels);
     let out = io::stdout();
     let is_terminal = out.is_terminal();
     if let Some(take) = take.filter(|_| expected > 1) {
         let k = take.k;
         let finished = take.finished().await;
         if finished.len() >= k {
-            let mut printer = text::TextPrinter::new(out, is_terminal, k > 1);
+            let printer = text::TextPrinter::new(out, is_terminal, k > 1);
+            let mut printer = printer.with_labels(labels.clone());
             for choice in finished {
                 printer.begin(choice.choice)?;
                 printer.push(&choice.message.content)?;
@@ -152,5 +170,7 @@ async fn print_text(
             return Ok(());
         }
     }
-    text::print_live(completions, expected, out, is_terminal).await
+    let printer = text::TextPrinter::new(out, is_terminal, expected > 1);
+    let printer = printer.with_labels(labels.clone());
+    text::print_live(completions, expected, printer).await
 }

@@ -2,16 +2,24 @@
 
 use std::{convert::Infallible, fmt, time::Duration};
 
-use clap::ValueHint;
+use clap::{ArgMatches, Command, Error, FromArgMatches, ValueHint, parser::ValueSource};
 use unbraid::CompletionsBuilder;
-use unbraid_http::{BuildError, Client, ClientBuilder, limits::RETRIES};
+use unbraid_http::{BuildError, Client, Provider, limits::RETRIES};
 
 const HEADING: &str = "Provider";
 
-/// The endpoint.
-#[derive(Debug, clap::Args)]
+/// The endpoint, and which of its values the command line has. The others are of OpenAI's variables or defaults, and are not
+/// for another provider.
+#[derive(Debug)]
 pub(super) struct ProviderArgs {
-    /// The base URL, to which `chat/completions` is appended
+    values: ProviderValues,
+    has_base_url: bool,
+    has_api_key: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ProviderValues {
+    /// The base URL, to which `chat/completions` is appended, or with `--provider` the path of that provider
     #[arg(
         long,
         help_heading = HEADING,
@@ -22,7 +30,8 @@ pub(super) struct ProviderArgs {
         default_value = "https://api.openai.com/v1"
     )]
     base_url: String,
-    /// The API key; the variable is safer, because other users may see a command line
+    /// The API key; the variable is safer, because other users may see a command line. With `--provider` the variables are those
+    /// of the provider's own SDK
     #[arg(long, help_heading = HEADING, value_name = "KEY", value_parser = key, env = "OPENAI_API_KEY", hide_env_values = true)]
     api_key: Option<Key>,
     /// Give up after this time, even if data arrives
@@ -50,26 +59,78 @@ impl fmt::Debug for Key {
 }
 
 impl ProviderArgs {
-    /// Creates a client for this endpoint. It reads streams with this builder.
-    pub(super) fn client(&self, builder: CompletionsBuilder) -> Result<Client, BuildError> {
-        let mut client = ClientBuilder::from_env().stream_config(builder);
-        // An empty variable counts as unset, as in other clients.
-        if !self.base_url.is_empty() {
-            client = client.base_url(&self.base_url);
+    /// Creates a client for a provider. It reads streams with this builder.
+    pub(super) fn client(
+        &self,
+        provider: Provider,
+        builder: CompletionsBuilder,
+    ) -> Result<Client, BuildError> {
+        let values = &self.values;
+        let mut client = Client::builder_for(provider).env().stream_config(builder);
+        // An empty value counts as unset, as in other clients.
+        if self.has_base_url && !values.base_url.is_empty() {
+            client = client.base_url(&values.base_url);
         }
-        if let Some(Key(key)) = self.api_key.as_ref().filter(|key| !key.0.is_empty()) {
+        let key = values.api_key.as_ref().filter(|_| self.has_api_key);
+        if let Some(Key(key)) = key.filter(|key| !key.0.is_empty()) {
             client = client.api_key(key);
         }
-        if let Some(timeout) = self.timeout {
+        if let Some(timeout) = values.timeout {
             client = client.total_timeout(timeout);
         }
-        if let Some(timeout) = self.first_byte_timeout {
+        if let Some(timeout) = values.first_byte_timeout {
             client = client.first_byte_timeout(timeout);
         }
-        if let Some(timeout) = self.idle_timeout {
+        if let Some(timeout) = values.idle_timeout {
             client = client.idle_timeout(timeout);
         }
-        client.retries(self.retries).build()
+        client.retries(values.retries).build()
+    }
+
+    /// Sets the timeouts of the streams of several providers.
+    pub(super) fn with_timeouts(&self, mut builder: CompletionsBuilder) -> CompletionsBuilder {
+        if let Some(timeout) = self.values.timeout {
+            builder = builder.total_timeout(timeout);
+        }
+        if let Some(timeout) = self.values.idle_timeout {
+            builder = builder.idle_timeout(timeout);
+        }
+        builder
+    }
+
+    /// An option that concerns one provider only, if the command line has one.
+    pub(super) fn of_one_provider(&self) -> Option<&'static str> {
+        match (self.has_base_url, self.has_api_key) {
+            (true, _) => Some("--base-url"),
+            (_, true) => Some("--api-key"),
+            _ => None,
+        }
+    }
+}
+
+impl FromArgMatches for ProviderArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let has = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+        Ok(Self {
+            values: ProviderValues::from_arg_matches(matches)?,
+            has_base_url: has("base_url"),
+            has_api_key: has("api_key"),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl clap::Args for ProviderArgs {
+    fn augment_args(command: Command) -> Command {
+        ProviderValues::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        ProviderValues::augment_args_for_update(command)
     }
 }
 

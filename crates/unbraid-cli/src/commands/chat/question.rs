@@ -8,7 +8,7 @@ use std::{
 use clap::{ValueHint, builder::PathBufValueParser};
 use serde_json::{Map, Value, json};
 use unbraid_core::limits::MAX_CHOICES;
-use unbraid_http::Request;
+use unbraid_http::{Provider, Request};
 
 use super::{model::ModelArg, tools::read_tools};
 use crate::{
@@ -48,8 +48,17 @@ pub(super) struct QuestionArgs {
 type Body = Map<String, Value>;
 
 impl QuestionArgs {
-    /// Builds the request from the arguments, files, the standard input and the environment.
-    pub(super) fn request(&self) -> Result<Request, Failure> {
+    /// The model that the command line names.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.model.explicit()
+    }
+
+    /// Builds the request from the arguments, files, the standard input and the environment. A model of `--to` takes precedence.
+    pub(super) fn request(
+        &self,
+        provider: Provider,
+        model: Option<&str>,
+    ) -> Result<Request, Failure> {
         if self.request == Some(Input::Stdin) && self.question.as_deref() == Some("-") {
             return Err(usage(
                 &"the standard input cannot be the request and the question",
@@ -57,9 +66,9 @@ impl QuestionArgs {
         }
         let mut body = match &self.request {
             Some(input) => read_request(input)?,
-            None => self.new_body()?,
+            None => self.new_body(provider, model)?,
         };
-        if let Some(model) = self.model.explicit() {
+        if let Some(model) = model.or(self.model.explicit()) {
             body.insert("model".into(), json!(model));
         }
         self.add_messages(&mut body)?;
@@ -84,10 +93,17 @@ impl QuestionArgs {
     }
 
     /// A new request, with its model only.
-    fn new_body(&self) -> Result<Body, Failure> {
-        let model = self.model.name();
-        let model =
-            model.ok_or_else(|| usage(&"no model: name one with -m, or in OPENAI_MODEL"))?;
+    fn new_body(&self, provider: Provider, model: Option<&str>) -> Result<Body, Failure> {
+        let is_openai = matches!(provider, Provider::OpenAi | Provider::Responses);
+        let own = if is_openai {
+            self.model.name()
+        } else {
+            self.model.explicit() // the variable names a model of OpenAI
+        };
+        let model = model.or(own).ok_or_else(|| match is_openai {
+            true => usage(&"no model: name one with -m, or in OPENAI_MODEL"),
+            false => usage(&"no model: name one with -m"),
+        })?;
         Ok(Body::from_iter([("model".into(), model.into())]))
     }
 

@@ -1,9 +1,10 @@
 //! The status of an answer that is over.
 
-use unbraid_core::{ChoiceOutcome, Message, StreamError};
+use unbraid_core::{ChoiceIndex, ChoiceOutcome, Message, StreamError};
+use unbraid_http::Provider;
 
 use super::{answer::Answer, error, take::Take};
-use crate::{exit::Status, outcome::StreamOutcome, output::print_error};
+use crate::{exit::Status, labels::Labels, outcome::StreamOutcome, output::print_error};
 
 /// Whether the answer brought data for a choice. In a fan-out, the metadata come from one request and do not prove that any
 /// choice has data.
@@ -15,14 +16,33 @@ fn has_data(choice: &ChoiceOutcome) -> bool {
     has_role || *message != empty || !choice.finish_reasons.is_empty() || choice.discarded
 }
 
-/// Prints what went wrong, and returns the status of an answer with these choices of the `expected` ones.
+/// What an answer was requested from.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'c> {
+    pub(super) provider: Provider,
+    /// Of several providers, which choice is whose.
+    pub(super) labels: &'c Labels,
+    /// How many choices were requested.
+    pub(super) expected: u32,
+}
+
+impl Context<'_> {
+    /// The provider of a choice.
+    pub(super) fn provider_of(self, choice: ChoiceIndex) -> Provider {
+        let label = self.labels.get(choice);
+        label.map_or(self.provider, |label| label.provider)
+    }
+}
+
+/// Prints what went wrong, and returns the status of an answer with these choices of the expected ones.
 pub(super) async fn print_diagnostics(
     answer: &Answer,
     closed: &Result<(), StreamError>,
     choices: &[ChoiceOutcome],
-    expected: u32,
+    context: Context<'_>,
     take: Option<Take>,
 ) -> Status {
+    let expected = context.expected;
     let ends = choices.iter().map(|choice| (choice.choice, &choice.end));
     let outcome = StreamOutcome {
         closed: Some(closed),
@@ -30,7 +50,7 @@ pub(super) async fn print_diagnostics(
         has_data: answer.completions.metadata().kind.is_some() || choices.iter().any(has_data),
         head: &answer.head.bytes(),
     };
-    let status = || match error::print_diagnostics(&outcome) {
+    let status = || match error::print_diagnostics(&outcome, context) {
         Status::Finished if choices.len() < expected as usize => {
             let received = choices.len();
             print_error(format_args!(

@@ -6,15 +6,16 @@ use serde_json::Value;
 use tokio::signal;
 use unbraid::{Choice, Completions};
 use unbraid_core::{ChoiceEnd, ChoiceOutcome, Config, StreamError, tool_names};
-use unbraid_http::{Client, HttpError, Request};
+use unbraid_http::{Client, HttpError, Provider, Request};
 
 use super::{
     FanOut,
     answer::Answer,
-    format::{Format, FormatArgs},
+    format::{Format, FormatArgs, Question},
     question,
     recording::RecordFile,
-    status,
+    several::Several,
+    status::{self, Context},
     take::Take,
     tools::{self, Runner},
 };
@@ -22,6 +23,7 @@ use crate::{
     args::StreamArgs,
     exit::{Failure, Status, status_after_output},
     interrupt::CancelOnInterrupt,
+    labels::Labels,
     output::print_error,
     printable::printable_text,
     report,
@@ -32,6 +34,11 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn<'t> {
     pub(super) client: &'t Client,
+    /// With several providers, what is sent in place of the request.
+    pub(super) several: Option<&'t Several>,
+    /// The provider of the client.
+    pub(super) provider: Provider,
+    pub(super) labels: &'t Labels,
     pub(super) stream: &'t StreamArgs,
     pub(super) format: FormatArgs,
     pub(super) fan_out: FanOut,
@@ -68,12 +75,15 @@ impl Turn<'_> {
         number: u32,
     ) -> Result<TurnResult, Failure> {
         let body = request.body();
-        let expected = Expected::new(&body, self.stream);
+        let several = self.several.map(Several::choices);
+        let expected = Expected::new(&body, several, self.stream);
         let format = self.format.format(expected.choices);
         let format = self.runner.map_or(format, |_| format.for_turns());
         let sent = self.send(request, &body, expected.config, record);
         let answer = tokio::select! {
-            sent = sent => sent.map_err(|error| format.print_failed_request(&error))?,
+            sent = sent => {
+                sent.map_err(|error| format.print_failed_request(self.provider, &error))?
+            }
             // The handler of an earlier turn keeps Ctrl-C from ending the process.
             _ = signal::ctrl_c(), if number > 1 => {
                 return Ok(TurnResult { status: interrupted(), open: None });
@@ -82,10 +92,15 @@ impl Turn<'_> {
         let completions = &answer.completions;
         let _guard = CancelOnInterrupt::new(completions).await;
         let mut take = self.take.map(|k| Take::new(completions, k));
+        let question = Question {
+            request: &body,
+            expected: expected.choices,
+            labels: self.labels,
+        };
         let waits = self.runner.is_some() && format.is_for_last_turn();
         let mut written = Ok(());
         if !waits {
-            let printed = format.print(completions, &body, expected.choices, take.as_mut());
+            let printed = format.print(completions, question, take.as_mut());
             written = check_output(format, printed.await)?;
         }
         let closed = completions.closed().await;
@@ -93,7 +108,7 @@ impl Turn<'_> {
         let open = self.open_calls(completions, &closed, &choices).await;
         let is_last = open.is_none() || self.runner.is_some_and(|r| number >= r.max_turns);
         if waits && is_last {
-            let printed = format.print(completions, &body, expected.choices, take.as_mut());
+            let printed = format.print(completions, question, take.as_mut());
             written = check_output(format, printed.await)?;
         } else if waits {
             print_aside(&choices);
@@ -101,8 +116,14 @@ impl Turn<'_> {
         if matches!(format, Format::Text) && is_last {
             print_all_left_out(&choices);
         }
-        let mut status =
-            status::print_diagnostics(&answer, &closed, &choices, expected.choices, take).await;
+        let mut status = status::print_diagnostics(
+            &answer,
+            &closed,
+            &choices,
+            self.context(expected.choices),
+            take,
+        )
+        .await;
         answer.finish_recording().await?;
         if self.runner.is_some() && status == Status::Finished {
             status = check_cut(&choices);
@@ -110,6 +131,14 @@ impl Turn<'_> {
         let status = status_after_output(written, status)?;
         let open = open.filter(|_| status == Status::Finished);
         Ok(TurnResult { status, open })
+    }
+
+    fn context(&self, expected: u32) -> Context<'_> {
+        Context {
+            provider: self.provider,
+            labels: self.labels,
+            expected,
+        }
     }
 
     /// The choice whose calls are to be run, if there is one.
@@ -133,6 +162,9 @@ impl Turn<'_> {
         config: Config,
         record: Option<RecordFile>,
     ) -> Result<Answer, HttpError> {
+        if let Some(several) = self.several {
+            return Ok(Answer::of_several(several.start(body)));
+        }
         match self.fan_out {
             FanOut::Auto if question::requested_choices(body) > 1 => {
                 Answer::send(self.client, request).await
@@ -207,9 +239,9 @@ struct Expected {
 impl Expected {
     /// A request for one choice does not set `expect_choices`, because the value 1 folds all indices into one. Only the
     /// option `--expect-choices 1` says that the server counts something else in `index` (E12).
-    fn new(body: &Value, stream: &StreamArgs) -> Self {
+    fn new(body: &Value, several: Option<u32>, stream: &StreamArgs) -> Self {
         let config = stream.config();
-        let requested = question::requested_choices(body);
+        let requested = several.unwrap_or_else(|| question::requested_choices(body));
         let by_option = config.expect_choices;
         let several = (requested > 1).then_some(requested);
         Self {

@@ -1,4 +1,5 @@
 mod keys;
+mod labels;
 mod picture;
 
 use std::time::Duration;

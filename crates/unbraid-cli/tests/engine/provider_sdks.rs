@@ -1,0 +1,298 @@
+//! Compares unbraid with the Python libraries of other providers, which share no code with it. Both read the fixtures from
+//! `unbraid replay`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{self, BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use unbraid_testkit::fixture::{Fixture, workspace_root};
+
+use crate::{
+    UNBRAID,
+    engine::{self, Server},
+};
+
+/// The dialects, whose libraries have the same names in `sdks.py`. That of Bedrock parses the frames and nothing else.
+const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
+
+/// The fixtures that a library reads differently, or not at all, and why.
+const DIFFERENT: [(&str, &str); 35] = [
+    (
+        "anthropic/anthropic-a19-error-mid-stream",
+        "an error of the server is raised, and the text before it is lost",
+    ),
+    (
+        "anthropic/anthropic-a23-a24-cut-at-max-tokens",
+        "the library completes arguments that were cut",
+    ),
+    (
+        "anthropic/gateway-a03-a17-reason-then-pings",
+        "a reason of null overwrites the reason",
+    ),
+    (
+        "anthropic/gateway-a11-spliced-retry",
+        "two messages become one",
+    ),
+    (
+        "anthropic/gateway-a16-cut",
+        "the library completes arguments that were cut",
+    ),
+    (
+        "anthropic/gateway-a20-broken-json",
+        "a broken event is raised",
+    ),
+    ("anthropic/gateway-d07-a26-done", "`[DONE]` is raised"),
+    (
+        "anthropic/proxy-d09-a01-a04-no-names-and-gaps",
+        "events without names are ignored",
+    ),
+    (
+        "anthropic/sglang-a08-a09-deltas-without-a-start",
+        "a delta without a block is raised",
+    ),
+    (
+        "cohere/cohere-h07-cut",
+        "arguments that were cut are not JSON",
+    ),
+    (
+        "cohere/cohere-h09-v1",
+        "events of the first version are ignored",
+    ),
+    (
+        "gemini/codeassist-g14-wrapped",
+        "wrapped chunks are read as empty ones",
+    ),
+    ("gemini/gateway-d07-done", "`[DONE]` is raised"),
+    (
+        "gemini/gemini-g03-array-cut",
+        "an array that was cut is raised",
+    ),
+    (
+        "gemini/gemini-g04-g05-candidates",
+        "two candidates without an index are both 0 there, and their positions here",
+    ),
+    (
+        "gemini/gemini-g15-error",
+        "an error of the server is raised",
+    ),
+    (
+        "gemini/gemini-g16-bare-error",
+        "an error of the server is raised",
+    ),
+    (
+        "gemini/vertex-g09-streamed-arguments",
+        "streamed arguments are dropped",
+    ),
+    (
+        "gemini/vertex-g09-streamed-arguments-cut",
+        "streamed arguments are dropped",
+    ),
+    ("ollama/ollama-generate", "the chat method needs a message"),
+    ("ollama/ollama-o01-lines", "an empty line is raised"),
+    (
+        "ollama/ollama-o04-o05-o06-parallel-calls",
+        "arguments as text are refused",
+    ),
+    (
+        "ollama/ollama-o08-error",
+        "an error of the server is raised",
+    ),
+    (
+        "ollama/ollama-o09-line-that-is-cut",
+        "a broken line is raised",
+    ),
+    ("ollama/ollama-o09-not-json", "a broken line is raised"),
+    ("ollama/ollama-o11-load", "the chat method needs a message"),
+    (
+        "ollama/proxy-o14-in-an-event-stream",
+        "events are not lines",
+    ),
+    (
+        "responses/gateway-d13-lost-and-different",
+        "complete values are not compared with their fragments",
+    ),
+    (
+        "responses/gateway-p10-partial-final-output",
+        "an item that is only in the final output",
+    ),
+    (
+        "responses/gateway-p11-only-completed",
+        "an answer that is only in the final output",
+    ),
+    (
+        "responses/gateway-p12-only-whole-items",
+        "text without deltas",
+    ),
+    (
+        "responses/gateway-p25-call-in-its-end",
+        "a call without an item",
+    ),
+    (
+        "responses/openai-p17-error-and-failed",
+        "an error of the server is raised",
+    ),
+    (
+        "responses/openai-p17-failed",
+        "an error of the server is raised",
+    ),
+    (
+        "responses/openai-p22-p23-parallel-calls",
+        "an item without its end",
+    ),
+];
+
+/// The libraries in a separate process. Dropping it kills the process.
+struct Sdks {
+    child: Child,
+    requests: ChildStdin,
+    responses: BufReader<ChildStdout>,
+}
+
+impl Sdks {
+    fn start() -> Option<Self> {
+        let mut child = Command::new(engine::python()?)
+            .args(["-W", "ignore"])
+            .arg(workspace_root().join("tests/engine/sdks.py"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let requests = child.stdin.take().expect("piped");
+        let responses = BufReader::new(child.stdout.take().expect("piped"));
+        Some(Self {
+            child,
+            requests,
+            responses,
+        })
+    }
+
+    /// What the library of a dialect reads from a server.
+    fn read(&mut self, dialect: &str, url: &str) -> Value {
+        let question = json!({ "sdk": dialect, "url": url });
+        writeln!(self.requests, "{question}").unwrap();
+        let mut line = String::new();
+        self.responses.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{dialect}: {error}: {line}"))
+    }
+}
+
+impl Drop for Sdks {
+    fn drop(&mut self) {
+        let _dead: io::Result<()> = self.child.kill();
+        let _dead: io::Result<_> = self.child.wait();
+    }
+}
+
+/// The stream without the comments that state its provenance, which its server did not send.
+fn bytes_as_sent(fixture: &Fixture) -> &[u8] {
+    let mut bytes = fixture.bytes.as_slice();
+    while bytes.starts_with(b": synthetic") || bytes.starts_with(b": options") {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        bytes = bytes.get(end.map_or(bytes.len(), |end| end + 1)..).unwrap();
+    }
+    while let Some(rest) = bytes.strip_prefix(b"\r\n").or(bytes.strip_prefix(b"\n")) {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// What `unbraid collect` reads, in the form of `sdks.py`.
+fn collected(file: &Path) -> Value {
+    let output = Command::new(UNBRAID).arg("collect").arg(file).output();
+    let output = output.unwrap();
+    let response: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let choices = response["choices"].as_array().unwrap().iter();
+    let choices = choices.map(|choice| {
+        let message = &choice["message"];
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        let calls = calls.map(|call| match call.get("custom") {
+            Some(custom) => json!([custom["name"], custom["input"]]),
+            None => {
+                let arguments = call["function"]["arguments"].as_str().unwrap();
+                let value: Value = serde_json::from_str(arguments).unwrap_or_else(|_| {
+                    let is_empty = arguments.trim().is_empty();
+                    if is_empty {
+                        json!({})
+                    } else {
+                        json!(arguments)
+                    }
+                });
+                json!([call["function"]["name"], value])
+            }
+        });
+        json!({
+            "index": choice["index"],
+            "text": message["content"].as_str().unwrap_or_default(),
+            "calls": calls.collect::<Vec<_>>(),
+            "finish_reason": choice["finish_reason"],
+        })
+    });
+    choices.collect()
+}
+
+/// The streams. A response that was not streamed is not what the libraries ask for here.
+fn streams() -> impl Iterator<Item = Fixture> {
+    let fixtures = Fixture::all().into_iter();
+    fixtures.filter(|fixture| {
+        let is_stream = fixture.path.extension().is_some_and(|kind| kind != "json");
+        let is_array = fixture.bytes.trim_ascii_start().starts_with(b"[");
+        DIALECTS.contains(&fixture.dialect()) && (is_stream || is_array)
+    })
+}
+
+#[test]
+fn the_libraries_of_the_providers_read_the_same_except_for_known_reasons() {
+    let Some(mut sdks) = Sdks::start() else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (mut equal, mut different) = (BTreeMap::new(), BTreeMap::new());
+    let mut missing = BTreeSet::new();
+    for fixture in streams() {
+        let dialect = fixture.dialect().to_owned();
+        let file = dir.path().join(fixture.path.file_name().unwrap());
+        fs::write(&file, bytes_as_sent(&fixture)).unwrap();
+        let server = Server::start(Command::new(UNBRAID).arg("replay").arg(&file));
+        let url = server.base_url.strip_suffix("/v1").unwrap();
+        let theirs = sdks.read(&dialect, url);
+        if let Some(reason) = theirs["missing"].as_str() {
+            if missing.insert(dialect.clone()) {
+                let skipped = format!("\nskipped the library of {dialect}: {reason}");
+                writeln!(io::stderr(), "{skipped}").unwrap();
+            }
+            continue;
+        }
+        let ours = collected(&file);
+        if theirs["choices"] == ours {
+            *equal.entry(dialect).or_insert(0) += 1;
+        } else {
+            different.insert(fixture.name, format!("{theirs}\n{ours}"));
+        }
+    }
+    let is_present = |name: &str| {
+        let (dialect, _) = name.split_once('/').unwrap();
+        !missing.contains(dialect)
+    };
+    let expected = DIFFERENT.iter().filter(|(name, _)| is_present(name));
+    let expected: BTreeSet<&str> = expected.map(|(name, _)| *name).collect();
+    let found: BTreeSet<&str> = different.keys().map(String::as_str).collect();
+    let unexpected: Vec<_> = found.difference(&expected).collect();
+    let details: Vec<_> = unexpected.iter().map(|name| &different[**name]).collect();
+    assert!(unexpected.is_empty(), "{unexpected:?}\n{details:#?}");
+    let solved: Vec<_> = expected.difference(&found).collect();
+    assert!(solved.is_empty(), "read equally by now: {solved:?}");
+    for dialect in DIALECTS {
+        let least = 3;
+        let count = equal.get(dialect).copied().unwrap_or(0);
+        assert!(
+            missing.contains(dialect) || count >= least,
+            "only {count} streams of {dialect} are read equally"
+        );
+    }
+}

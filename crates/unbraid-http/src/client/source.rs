@@ -1,0 +1,79 @@
+//! A request as one of several sources of a completion.
+
+use futures::{TryStreamExt, stream};
+use unbraid::{BoxError, Redact, Source};
+
+use super::Client;
+use crate::request::Request;
+
+impl Client {
+    /// Returns a request as a source for [`Completions::merge`](unbraid::Completions::merge): several providers then answer as the
+    /// choices of one completion.
+    ///
+    /// The request is sent when the merge begins to read, with the retries of this client. If it fails, its choices end with
+    /// the [`HttpError`](crate::HttpError) as their cause ([`HttpError::find_in`](crate::HttpError::find_in)), and those of the
+    /// other sources go on. Dropping the source, or cancelling its choices, closes the connection.
+    ///
+    /// The source has the dialect of the provider, and as many choices as the request asks for in one response. It is one request
+    /// with any [`ChoiceStrategy`](crate::ChoiceStrategy). The timeouts of the stream are those of the merge, not those of the
+    /// client's [`stream_config`](crate::ClientBuilder::stream_config).
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use unbraid::Completions;
+    /// use unbraid_http::{Client, Request};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let ask = |model: &str| Request::chat(model).user("Is 221 a prime number? Answer yes or no.");
+    /// let jury = Completions::merge([
+    ///     Client::from_env()?.source(ask("gpt-5-mini")),
+    ///     Client::anthropic().env().build()?.source(ask("claude-sonnet-4-5")),
+    ///     Client::gemini().env().build()?.source(ask("gemini-2.5-flash")),
+    /// ]);
+    /// for answer in jury.first_finished(2).await {
+    ///     let provider = jury.choice_metadata(answer.choice).and_then(|metadata| metadata.dialect());
+    ///     println!("{provider:?}: {}", answer.message.content);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn source(&self, request: Request) -> Source {
+        let client = self.clone();
+        let provider = self.0.sender.provider();
+        let choices = request.expected_choices(provider).unwrap_or(1);
+        let body = async move {
+            let opened = client.open(&request).await;
+            opened.map_err(BoxError::from)
+        };
+        let source = Source::from_byte_stream(stream::once(body).try_flatten());
+        let source = source.expect_choices(choices).redact(self.redact());
+        match provider.dialect() {
+            Some(dialect) => source.dialect(dialect),
+            None => source,
+        }
+    }
+
+    /// Returns the function that replaces this client's secrets in text, for errors that are reported elsewhere.
+    ///
+    /// [`source`](Self::source) and [`send`](Self::send) contain it already.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid::{Completions, Redact};
+    /// use unbraid_http::Client;
+    ///
+    /// let client = Client::builder().api_key("sk-1234567890").build()?;
+    /// let redact: Redact = client.redact();
+    /// let builder = Completions::builder().redact(redact);
+    /// # drop(builder);
+    /// # Ok::<(), unbraid_http::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn redact(&self) -> Redact {
+        self.0.sender.secrets.redaction()
+    }
+}
