@@ -15,6 +15,7 @@ mod body;
 mod contender;
 mod contest;
 mod corpus;
+mod dialects;
 mod feed;
 mod growth;
 mod http;
@@ -41,7 +42,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [corpus | growth | http | json | latency | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [corpus | dialects [<contender> <recording>] | growth | http | json | latency | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -78,6 +79,10 @@ pub fn main() -> ExitCode {
     let result = match *mode {
         [] => table(&args, &mut out),
         ["corpus"] => corpus::run(&mut out),
+        ["dialects"] => dialects::run(args.quick, args.json, &mut out),
+        ["dialects", contender, recording] => {
+            dialects::profile(recording, contender, args.quick, &mut out)
+        }
         ["growth"] => growth::run(args.quick, &mut out),
         ["http"] => http::run(args.quick, args.json, &mut out),
         ["latency"] => latency::run(args.quick, args.json, &mut out),

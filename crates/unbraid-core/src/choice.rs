@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::{
     Audio, ChoiceEnd, Config, FinishReason, LimitExceeded, Limits, Update, Warning,
     event::Position,
-    text_delta::{Delta, DeltaKind, TextDelta},
+    text_delta::{Delta, DeltaKind, Extras, TextDelta},
     tool_call::cuts_calls,
     transcript::{Kind, Transcript},
 };
@@ -122,7 +122,7 @@ impl ChoiceMachine {
         if let Some(source) = &update.reasoning_source {
             transcript.set_reasoning_source(source);
         }
-        self.extra_fields(update, repeats, position, transcript);
+        self.extra_fields(&extras_of(update), repeats, position, transcript);
         self.apply_finish(update, position, transcript);
     }
 
@@ -140,7 +140,34 @@ impl ChoiceMachine {
         self.has_payload = true;
         self.roles = self.roles.saturating_add(u32::from(delta.role.is_some()));
         self.role_less |= delta.role.is_none();
-        transcript.push(kind, position, number, delta.text);
+        if delta.extras.is_empty() {
+            return transcript.push(kind, position, number, delta.text);
+        }
+        self.apply_extras(kind, number, delta, position, transcript);
+    }
+
+    /// The same with what arrived beside the text, in the order of `apply_update`.
+    #[inline(never)]
+    fn apply_extras(
+        &self,
+        kind: Kind,
+        number: u32,
+        delta: &TextDelta<'_>,
+        position: Position,
+        transcript: &mut Transcript,
+    ) {
+        let extras = &delta.extras;
+        let is_call = kind == Kind::CallArguments;
+        if !is_call {
+            transcript.push(kind, position, number, delta.text);
+        }
+        if let Some(raw) = extras.logprobs {
+            transcript.push(Kind::Logprobs, position, 0, raw);
+        }
+        if is_call {
+            transcript.push(kind, position, number, delta.text);
+        }
+        self.extra_fields(extras, false, position, transcript);
     }
 
     /// Whether a text delta with this role would only continue its text. Such a delta leaves the answer for the next one
@@ -220,7 +247,7 @@ impl ChoiceMachine {
         if let Some(source) = &update.reasoning_source {
             transcript.set_reasoning_source(source);
         }
-        self.extra_fields(update, repeats, position, transcript);
+        self.extra_fields(&extras_of(update), repeats, position, transcript);
         if let Some(raw) = update.finish_reason.as_deref() {
             transcript.set_finish(raw);
         }
@@ -434,5 +461,13 @@ impl ChoiceMachine {
             );
         }
         tool_calls::flush_all(transcript, position, self.limits.warnings);
+    }
+}
+
+fn extras_of<'u>(update: &'u Update<'_>) -> Extras<'u> {
+    Extras {
+        fields: &update.metadata,
+        delta_field_count: update.delta_field_count,
+        logprobs: update.logprobs.as_deref(),
     }
 }

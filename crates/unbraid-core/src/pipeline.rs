@@ -79,7 +79,7 @@ impl UpdateReader {
         if let Some((data, found)) = found {
             let offset = framer.bytes();
             if framer.take_data_event(input, found.length) {
-                if decoder.emit_match(&found, sink) {
+                if decoder.emit_match(&found, None, sink) {
                     return Some(Ok(()));
                 }
                 let data = data.get(..found.length)?;

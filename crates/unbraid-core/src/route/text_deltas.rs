@@ -31,7 +31,9 @@ impl Router {
             route.deltas += 1;
         }
         sink.delta(slot, Delta::Text(delta), position);
-        self.end_of_event(delta.event_index, sink);
+        if delta.last_of_event {
+            self.end_of_event(delta.event_index, sink);
+        }
     }
 
     /// The slot of the choice, if only the choice needs the delta.
