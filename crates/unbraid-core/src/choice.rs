@@ -122,7 +122,7 @@ impl ChoiceMachine {
         if let Some(source) = &update.reasoning_source {
             transcript.set_reasoning_source(source);
         }
-        self.extra_fields(&extras_of(update), repeats, position, transcript);
+        self.extra_fields(&Extras::of_update(update), repeats, position, transcript);
         self.apply_finish(update, position, transcript);
     }
 
@@ -144,30 +144,6 @@ impl ChoiceMachine {
             return transcript.push(kind, position, number, delta.text);
         }
         self.apply_extras(kind, number, delta, position, transcript);
-    }
-
-    /// The same with what arrived beside the text, in the order of `apply_update`.
-    #[inline(never)]
-    fn apply_extras(
-        &self,
-        kind: Kind,
-        number: u32,
-        delta: &TextDelta<'_>,
-        position: Position,
-        transcript: &mut Transcript,
-    ) {
-        let extras = &delta.extras;
-        let is_call = kind == Kind::CallArguments;
-        if !is_call {
-            transcript.push(kind, position, number, delta.text);
-        }
-        if let Some(raw) = extras.logprobs {
-            transcript.push(Kind::Logprobs, position, 0, raw);
-        }
-        if is_call {
-            transcript.push(kind, position, number, delta.text);
-        }
-        self.extra_fields(extras, false, position, transcript);
     }
 
     /// Whether a text delta with this role would only continue its text. Such a delta leaves the answer for the next one
@@ -247,7 +223,7 @@ impl ChoiceMachine {
         if let Some(source) = &update.reasoning_source {
             transcript.set_reasoning_source(source);
         }
-        self.extra_fields(&extras_of(update), repeats, position, transcript);
+        self.extra_fields(&Extras::of_update(update), repeats, position, transcript);
         if let Some(raw) = update.finish_reason.as_deref() {
             transcript.set_finish(raw);
         }
@@ -461,13 +437,5 @@ impl ChoiceMachine {
             );
         }
         tool_calls::flush_all(transcript, position, self.limits.warnings);
-    }
-}
-
-fn extras_of<'u>(update: &'u Update<'_>) -> Extras<'u> {
-    Extras {
-        fields: &update.metadata,
-        delta_field_count: update.delta_field_count,
-        logprobs: update.logprobs.as_deref(),
     }
 }

@@ -253,6 +253,12 @@ impl Decoder {
         })
     }
 
+    /// The name of the last event that matched a template.
+    #[inline]
+    pub(crate) fn usual_name(&self) -> Option<&[u8]> {
+        self.templates.usual_name()
+    }
+
     /// Matches the start of the data with the templates of earlier events.
     #[inline(always)]
     pub(crate) fn match_template<'t>(&mut self, data: &'t [u8]) -> Option<TemplateMatch<'t>> {

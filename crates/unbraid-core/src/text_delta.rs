@@ -79,6 +79,16 @@ impl<'a> Extras<'a> {
         with_logprobs(Option<&'a str>): logprobs = |logprobs| logprobs;
     }
 
+    /// What an update brings beside its texts.
+    #[inline]
+    pub(crate) fn of_update(update: &'a Update<'_>) -> Self {
+        Self {
+            fields: &update.metadata,
+            delta_field_count: update.delta_field_count,
+            logprobs: update.logprobs.as_deref(),
+        }
+    }
+
     /// Whether nothing arrived.
     #[must_use]
     #[inline]
@@ -147,11 +157,7 @@ impl<'a> TextDelta<'a> {
             role: update.role.as_deref(),
             text_kind,
             text: &fragment.text,
-            extras: Extras {
-                fields: &update.metadata,
-                delta_field_count: update.delta_field_count,
-                logprobs: update.logprobs.as_deref(),
-            },
+            extras: Extras::of_update(update),
         })
     }
 

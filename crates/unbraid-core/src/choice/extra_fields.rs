@@ -1,16 +1,40 @@
-//! Unknown fields of a choice and of its deltas.
+//! Unknown fields and log probabilities beside the text of a delta.
 
 use std::slice;
 
 use super::ChoiceMachine;
 use crate::{
     event::Position,
-    text_delta::Extras,
-    transcript::{Level, Transcript},
+    text_delta::{Extras, TextDelta},
+    transcript::{Kind, Level, Transcript},
     update::is_audio,
 };
 
 impl ChoiceMachine {
+    /// Appends a text delta and what arrived beside its text, in the order of an update.
+    #[inline(never)]
+    pub(super) fn apply_extras(
+        &self,
+        kind: Kind,
+        number: u32,
+        delta: &TextDelta<'_>,
+        position: Position,
+        transcript: &mut Transcript,
+    ) {
+        let extras = &delta.extras;
+        let is_call = kind == Kind::CallArguments;
+        if !is_call {
+            transcript.push(kind, position, number, delta.text);
+        }
+        if let Some(raw) = extras.logprobs {
+            transcript.push(Kind::Logprobs, position, 0, raw);
+        }
+        if is_call {
+            transcript.push(kind, position, number, delta.text);
+        }
+        self.extra_fields(extras, false, position, transcript);
+    }
+
     /// Emits the unknown fields that changed as one object: those of the delta, then those of the choice.
     pub(super) fn extra_fields(
         &self,

@@ -131,10 +131,10 @@ impl Decoder {
             return;
         };
         let text = event.node.raw;
-        let (Some(updates), true) = (output.few_updates(), self.path == DecodePath::All) else {
-            return;
-        };
-        let Some(continuation) = reader.continuation(event) else {
+        let continuation = (self.path == DecodePath::All)
+            .then(|| reader.continuation(event))
+            .flatten();
+        let (Some(continuation), Some(updates)) = (continuation, output.few_updates()) else {
             return;
         };
         if !self.templates.should_learn(text) {

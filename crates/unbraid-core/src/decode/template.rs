@@ -11,7 +11,7 @@ mod provider;
 mod site;
 mod updates;
 
-use std::{cell::OnceCell, ops::Range};
+use std::{cell::Cell, ops::Range};
 
 use super::{
     fields::{ValueReader, usage},
@@ -105,28 +105,36 @@ pub(super) struct MatchBuffers {
     usage: String,
 }
 
-/// The line at the start of some data, which is checked to be UTF-8 when a template needs it.
+/// The line at the start of some data. The part of it that a scanner needs is checked to be UTF-8.
 #[derive(Debug)]
 pub(super) struct Line<'t> {
     data: &'t [u8],
-    text: OnceCell<Option<&'t str>>,
+    /// Where the checked part starts, and the part up to the end of the line.
+    checked: Cell<Option<(usize, &'t str)>>,
 }
 
 impl<'t> Line<'t> {
     pub(super) fn new(data: &'t [u8]) -> Self {
         Self {
             data,
-            text: OnceCell::new(),
+            checked: Cell::new(None),
         }
     }
 
-    /// The text, if the scanner may read it. A chunk is one line, except in events of several lines, which are not matched.
-    fn text(&self) -> Option<&'t str> {
-        *self.text.get_or_init(|| {
-            let end = memchr::memchr2(b'\n', b'\r', self.data).unwrap_or(self.data.len());
-            let line = std::str::from_utf8(self.data.get(..end)?).ok()?;
-            (line.len() <= MAX_VALUES).then_some(line) // the scanner declines a longer text, too
-        })
+    /// Where a text starts that the scanner may read from an offset on, and the text. A chunk is one line, except in events of
+    /// several lines, which are not matched.
+    fn text(&self, pos: usize) -> Option<(usize, &'t str)> {
+        if let Some((start, text)) = self.checked.get().filter(|(start, _)| *start <= pos) {
+            return Some((start, text));
+        }
+        let rest = self.data.get(pos..)?;
+        let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        if pos + end > MAX_VALUES {
+            return None; // the scanner declines a longer text, too
+        }
+        let text = (pos, str::from_utf8(rest.get(..end)?).ok()?);
+        self.checked.set(Some(text));
+        Some(text)
     }
 }
 
@@ -196,7 +204,10 @@ impl Template {
             if hole.needs_scanner() {
                 let end = match hole.narrow_value(rest) {
                     Some(length) => pos + length,
-                    None => self.value_end(*hole, line.text()?, pos)?,
+                    None => {
+                        let (start, text) = line.text(pos)?;
+                        start + self.value_end(*hole, text, pos - start)?
+                    }
                 };
                 if hole.is_value() {
                     *slots.next()? = pos..end;

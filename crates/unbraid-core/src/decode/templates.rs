@@ -34,6 +34,8 @@ pub(super) struct Templates {
     scratch: Scratch,
     /// Whether any template has holes that the scanner has to read.
     has_values: bool,
+    /// Whether any template has a name.
+    has_names: bool,
     buffers: MatchBuffers,
     /// How many templates were built since one last matched. In some streams no two chunks are alike.
     misses: u32,
@@ -188,6 +190,16 @@ impl Templates {
         self.templates.push(template);
         self.common_len = self.shared_head_len();
         self.has_values = self.templates.iter().any(Template::has_values);
+        self.has_names = self.templates.iter().any(|known| known.name().is_some());
+    }
+
+    /// The name of the events that the latest template matches.
+    #[inline]
+    pub(super) fn usual_name(&self) -> Option<&[u8]> {
+        if !self.has_names {
+            return None;
+        }
+        self.templates.get(self.latest)?.name()
     }
 
     fn shared_head_len(&self) -> usize {

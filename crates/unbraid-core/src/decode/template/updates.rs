@@ -28,11 +28,7 @@ impl Template {
             role: update.role.as_deref(),
             text_kind: self.text_kind,
             text,
-            extras: Extras {
-                fields: &update.metadata,
-                delta_field_count: update.delta_field_count,
-                logprobs: update.logprobs.as_deref(),
-            },
+            extras: Extras::of_update(update),
         }
     }
 
