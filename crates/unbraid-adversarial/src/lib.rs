@@ -2,12 +2,13 @@
 //!
 //! [`targets`] contains the functions that the fuzzers in `fuzz/` run. They also run on stable Rust, with inputs that
 //! [`mutate`] derives from [`seeds`]. [`chunks`] generates common chunks and corrupted ones for the decoder's template
-//! path, [`varying`] chunks for the typed holes of its templates, and [`shapes`] all other chunks for its scanner. [`hostile`] generates streams that cost as much memory
+//! path, [`varying`] chunks for the typed holes of its templates, [`providers`] streams of other dialects, and [`shapes`] all other chunks for its scanner. [`hostile`] generates streams that cost as much memory
 //! or time as possible, and [`soak`] runs completions with every fault.
 
 pub mod chunks;
 pub mod hostile;
 pub mod mutate;
+pub mod providers;
 pub mod seeds;
 pub mod shapes;
 pub mod soak;

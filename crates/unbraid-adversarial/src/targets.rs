@@ -8,7 +8,7 @@ mod json;
 
 pub use decode::{Hits, compare, decode};
 pub use demux::demux;
-pub use dialects::dialects;
+pub use dialects::{compare_demux, compare_paths, dialects};
 pub use framing::framing;
 pub use json::json;
 

@@ -3,10 +3,12 @@
 
 use unbraid_adversarial::{
     chunks::{Producer, correct_body},
+    providers::ProviderServer,
     shapes::Server,
-    targets::compare,
+    targets::{compare, compare_demux, compare_paths},
     varying::VaryingServer,
 };
+use unbraid_core::Config;
 use unbraid_testkit::cut::Rng;
 
 /// The number of corrupted chunks to compare; `UNBRAID_CHUNKS` overrides it.
@@ -149,6 +151,36 @@ fn chunks_with_the_same_keys_and_other_values_give_the_same_updates_as_the_parse
     let ((taken, all), (taken_corrupted, all_corrupted)) = (valid, corrupted);
     println!(
         "{taken} of {all} valid chunks matched a template, and {taken_corrupted} of {all_corrupted} corrupted ones"
+    );
+    assert!(
+        taken * 2 >= all && taken_corrupted * 20 >= all_corrupted,
+        "{valid:?} {corrupted:?}"
+    );
+}
+
+#[test]
+fn events_of_other_dialects_give_the_same_updates_as_the_parser() {
+    const STREAM: usize = 80;
+    let mut rng = Rng::new(16);
+    let [mut valid, mut corrupted] = [(0, 0); 2];
+    while valid.1 + corrupted.1 < chunks() {
+        let server = ProviderServer::new(&mut rng);
+        let rate = [0.0, 0.3][rng.below(2)];
+        let events = server.stream(&mut rng, STREAM, rate);
+        let body: Vec<u8> = events
+            .iter()
+            .flat_map(|event| &event.bytes)
+            .copied()
+            .collect();
+        let config = Config::default().with_strict(rng.chance(0.1));
+        let hits = compare_paths(&body, &config);
+        let is_corrupted: Vec<bool> = events.iter().map(|event| event.is_corrupted).collect();
+        count(&hits, &is_corrupted, &mut valid, &mut corrupted);
+        compare_demux(&body, rng.next_u64(), &Config::default());
+    }
+    let ((taken, all), (taken_corrupted, all_corrupted)) = (valid, corrupted);
+    println!(
+        "{taken} of {all} valid events matched a template, and {taken_corrupted} of {all_corrupted} corrupted ones"
     );
     assert!(
         taken * 2 >= all && taken_corrupted * 20 >= all_corrupted,

@@ -3,6 +3,7 @@
 pub(crate) mod actors;
 mod demux;
 mod floor;
+mod providers;
 mod sse_core;
 pub(crate) mod today;
 
@@ -18,10 +19,22 @@ pub(crate) enum Contender {
     /// The source alone. Its cost is subtracted from that of the others.
     Source,
     Today,
+    /// `Today` for a stream of another dialect than chat.
+    TodayOf(Provider),
     SseCore,
     Demux,
     Actors,
     Memchr,
+}
+
+/// A provider whose streams are measured in its own dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Provider {
+    Responses,
+    #[cfg(feature = "dialect-peers")]
+    Anthropic,
+    #[cfg(feature = "dialect-peers")]
+    Gemini,
 }
 
 impl Contender {
@@ -37,7 +50,7 @@ impl Contender {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Source => "source",
-            Self::Today => "today",
+            Self::Today | Self::TodayOf(_) => "today",
             Self::SseCore => "sse-core",
             Self::Demux => "demux",
             Self::Actors => "actors",
@@ -51,6 +64,7 @@ impl Contender {
             Self::Source => floor::source(feed, tally).await,
             Self::Memchr => floor::memchr(feed, tally).await,
             Self::Today => return Some(today::run(feed, tally).await),
+            Self::TodayOf(provider) => return Some(providers::run(provider, feed, tally).await),
             Self::SseCore => return Some(sse_core::run(feed, tally).await),
             Self::Demux => return Some(demux::run(feed, tally).await),
             Self::Actors => return Some(actors::run(feed, tally).await),

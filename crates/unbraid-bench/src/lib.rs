@@ -17,6 +17,7 @@ mod contender;
 mod contest;
 mod corpus;
 mod counters;
+mod dialects;
 mod feed;
 mod fixed;
 mod growth;
@@ -45,7 +46,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [cli | corpus | fixed [<contender> <choices>] | growth | http | json | latency | many [<contender>] | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | growth | http | json | latency | many [<contender>] | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -91,6 +92,10 @@ pub fn main() -> ExitCode {
         ["many"] => many::run(args.quick, args.json, &mut out),
         ["many", contender] => many::measure(contender, args.quick, &mut out),
         ["corpus"] => corpus::run(&mut out),
+        ["dialects"] => dialects::run(args.quick, args.json, &mut out),
+        ["dialects", contender, recording] => {
+            dialects::profile(recording, contender, args.quick, &mut out)
+        }
         ["growth"] => growth::run(args.quick, &mut out),
         ["http"] => http::run(args.quick, args.json, &mut out),
         ["latency"] => latency::run(args.quick, args.json, &mut out),

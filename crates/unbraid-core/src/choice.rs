@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::{
     Audio, ChoiceEnd, Config, FinishReason, LimitExceeded, Limits, Update, Warning,
     event::Position,
-    text_delta::{Delta, DeltaKind, TextDelta},
+    text_delta::{Delta, DeltaKind, Extras, TextDelta},
     tool_call::cuts_calls,
     transcript::{Kind, Transcript},
 };
@@ -122,7 +122,7 @@ impl ChoiceMachine {
         if let Some(source) = &update.reasoning_source {
             transcript.set_reasoning_source(source);
         }
-        self.extra_fields(update, repeats, position, transcript);
+        self.extra_fields(&Extras::of_update(update), repeats, position, transcript);
         self.apply_finish(update, position, transcript);
     }
 
@@ -140,7 +140,10 @@ impl ChoiceMachine {
         self.has_payload = true;
         self.roles = self.roles.saturating_add(u32::from(delta.role.is_some()));
         self.role_less |= delta.role.is_none();
-        transcript.push(kind, position, number, delta.text);
+        if delta.extras.is_empty() {
+            return transcript.push(kind, position, number, delta.text);
+        }
+        self.apply_extras(kind, number, delta, position, transcript);
     }
 
     /// Whether a text delta with this role would only continue its text. Such a delta leaves the answer for the next one
@@ -220,7 +223,7 @@ impl ChoiceMachine {
         if let Some(source) = &update.reasoning_source {
             transcript.set_reasoning_source(source);
         }
-        self.extra_fields(update, repeats, position, transcript);
+        self.extra_fields(&Extras::of_update(update), repeats, position, transcript);
         if let Some(raw) = update.finish_reason.as_deref() {
             transcript.set_finish(raw);
         }

@@ -6,8 +6,12 @@ use std::fmt::{self, Debug, Formatter};
 
 use crate::{
     Audio, ChoiceOutcome, Event, FinishReason, Fragment, Message, Metadata, Sequenced, Text,
-    ToolCall, ToolCallUpdate, Transcript, Update, Usage, decode::Decoder, json::Repaired,
-    text_delta::TextDelta, transcript::CallEntry, usage::Reported,
+    ToolCall, ToolCallUpdate, Transcript, Update, Usage,
+    decode::Decoder,
+    json::Repaired,
+    text_delta::{Extras, TextDelta},
+    transcript::CallEntry,
+    usage::Reported,
 };
 
 /// Stands for a text: `5 bytes`.
@@ -114,6 +118,17 @@ impl Debug for TextDelta<'_> {
             .field("role", &optional_bytes(self.role))
             .field("text_kind", &self.text_kind)
             .field("text", &bytes(self.text))
+            .field("extras", &self.extras)
+            .finish()
+    }
+}
+
+impl Debug for Extras<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extras")
+            .field("fields", &self.fields.len())
+            .field("delta_field_count", &self.delta_field_count)
+            .field("logprobs", &optional_bytes(self.logprobs))
             .finish()
     }
 }

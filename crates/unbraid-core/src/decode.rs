@@ -32,7 +32,7 @@ use emit::Emitter;
 use envelope::EnvelopeMemo;
 use merge::MergeCheck;
 pub(crate) use template::TemplateMatch;
-use template::{Learned, Template};
+use template::{Learned, ProviderEvent, Template};
 use templates::Templates;
 use text::text_of;
 
@@ -126,7 +126,9 @@ impl Decoder {
     }
 
     /// Sets the dialect, in place of the one that the first values identify (D05).
-    pub(crate) fn with_dialect(mut self, dialect: Option<Dialect>) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: Option<Dialect>) -> Self {
         self.dialect = DialectState::new(dialect);
         self
     }
@@ -243,11 +245,19 @@ impl Decoder {
 
     /// Decodes an event that matches a template; false if none does.
     fn decode_by_template(&mut self, frame: &Frame<'_>, sink: &mut dyn UpdateSink) -> bool {
-        if frame.kind != FrameKind::Event || frame.event.is_some() {
+        if frame.kind != FrameKind::Event || (frame.event.is_some() && !self.dialect.is_other()) {
             return false;
         }
         let found = self.match_template(frame.data);
-        found.is_some_and(|found| found.length == frame.data.len() && self.emit_match(&found, sink))
+        found.is_some_and(|found| {
+            found.length == frame.data.len() && self.emit_match(&found, frame.event, sink)
+        })
+    }
+
+    /// The name of the last event that matched a template.
+    #[inline]
+    pub(crate) fn usual_name(&self) -> Option<&[u8]> {
+        self.templates.usual_name()
     }
 
     /// Matches the start of the data with the templates of earlier events.
@@ -259,19 +269,24 @@ impl Decoder {
         self.templates.find(data)
     }
 
-    /// Emits an event that matched a template; false if it needs a slower path after all.
+    /// Emits an event of this name that matched a template; false if it needs a slower path after all.
     #[inline]
     pub(crate) fn emit_match<T: UpdateSink + ?Sized>(
         &mut self,
         found: &TemplateMatch<'_>,
+        name: Option<&[u8]>,
         sink: &mut T,
     ) -> bool {
         let reasoning_text_choices = &self.reasoning_text_choices;
         let merge_check = self.strict.then_some(&self.merge_check);
         let envelope = &mut self.envelope;
+        let dialect = &mut self.dialect;
         let emitted = self
             .templates
             .emit(found, self.events, envelope, sink, |target| {
+                if target.provided.is_some() {
+                    return dialect.continues(&target, name);
+                }
                 // The first reasoning text of each choice takes a slower path, which records that the choice sends text: its
                 // `reasoning_details` are dropped from then on.
                 let is_recorded = target.text_kind != DeltaKind::Reasoning

@@ -9,6 +9,7 @@ mod bedrock;
 mod blocks;
 mod calls;
 mod cohere;
+mod continuation;
 mod gemini;
 mod identify;
 mod name;
@@ -22,6 +23,7 @@ mod responses;
 mod seen;
 mod time;
 
+pub(crate) use continuation::{Continuation, Place};
 pub(crate) use identify::{identify, unsupported};
 pub use name::{Dialect, UnknownDialect};
 pub(crate) use reader::{DialectReader, Output, WireEvent, raw};

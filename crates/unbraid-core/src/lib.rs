@@ -172,7 +172,7 @@ pub mod internal {
         json_text::parsed,
         pipeline::{Pipeline, UpdateReader},
         route::{ChoiceSink, Router},
-        text_delta::{Delta, DeltaKind, TextDelta},
+        text_delta::{Delta, DeltaKind, Extras, TextDelta},
         transcript::{EventFilter, TextKind},
         usage::sum_across_dialects,
     };

@@ -74,16 +74,22 @@ impl UpdateReader {
         sink: &mut impl UpdateSink,
     ) -> Option<Result<(), StreamError>> {
         let Self { framer, decoder } = self;
-        let data = framer.peek_data(input);
-        let found = data.and_then(|data| Some((data, decoder.match_template(data)?)));
-        if let Some((data, found)) = found {
+        let peeked = framer.peek_data(input, decoder.usual_name());
+        let found = peeked.and_then(|peeked| {
+            let found = decoder.match_template(peeked.data)?;
+            Some((peeked, found))
+        });
+        if let Some((peeked, found)) = found {
             let offset = framer.bytes();
-            if framer.take_data_event(input, found.length) {
-                if decoder.emit_match(&found, sink) {
+            if framer.take_data_event(input, &peeked, found.length) {
+                if decoder.emit_match(&found, peeked.name, sink) {
                     return Some(Ok(()));
                 }
-                let data = data.get(..found.length)?;
-                return Some(decoder.decode_to(Frame::of_data(data, offset), sink));
+                let frame = Frame {
+                    event: peeked.name,
+                    ..Frame::of_data(peeked.data.get(..found.length)?, offset)
+                };
+                return Some(decoder.decode_to(frame, sink));
             }
         }
         if framer.is_used_up(input) {

@@ -101,7 +101,7 @@ pub struct Transcript {
     finish_raw: Vec<Arc<str>>,
     extra: Vec<Field>,
     /// The last emitted values of the deltas' fields. The records contain all of them.
-    delta_extra: Vec<Field>,
+    delta_extra: Vec<(Box<str>, String)>,
     /// The end, and how many events readers see: records after it belong to the message only.
     end: Option<(ChoiceEnd, usize)>,
     discarded: bool,

@@ -111,13 +111,21 @@ fn a_text_delta_has_the_effect_of_its_update() {
                     .apply(Delta::Update(&update), position, &mut slow.transcript);
                 continue;
             }
+            let value = ["1", "[2]"][rng.below(2)];
+            let fields = ["x", "annotations", "y"].map(|key| (key.into(), value.into()));
             let delta = TextDelta {
+                last_of_event: rng.below(2) == 0,
                 event_index: EventIndex(at),
                 choice: ChoiceIndex(0),
                 kind: CompletionKind::Chat,
                 role: ROLES[rng.below(3)],
                 text_kind: KINDS[rng.below(5)],
                 text: ["piece", "piece <", "think>piece", "</think>piece"][rng.below(4)],
+                extras: Extras {
+                    fields: &fields[..rng.below(4)],
+                    delta_field_count: rng.below(2),
+                    logprobs: [None, None, Some("{\"content\":[1]}")][rng.below(3)],
+                },
             };
             let (known, before) = (fast.continuing(), fast.transcript.event_count());
             fast.machine
@@ -134,7 +142,15 @@ fn a_text_delta_has_the_effect_of_its_update() {
             );
             if known.contains(&(delta.text_kind, delta.role)) {
                 continuing += 1;
-                let events = fast.events(before);
+                let mut events = fast.events(before);
+                let is_extra = |event: &String| {
+                    ["logprobs.delta", "metadata"].contains(&event.split(' ').nth(3).unwrap())
+                };
+                assert!(
+                    !delta.extras.is_empty() || !events.iter().any(is_extra),
+                    "seed {seed}, {at}"
+                );
+                events.retain(|event| !is_extra(event));
                 assert_eq!(events.len(), 1, "seed {seed}, {at}: {events:?}");
                 assert!(events[0].contains("piece"), "seed {seed}, {at}: {events:?}");
                 assert_eq!(fast.continuing(), known, "seed {seed}, {at}");

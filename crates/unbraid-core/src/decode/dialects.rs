@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{Decoder, Emitter, event::error_json};
+use super::{
+    DecodePath, Decoder, Emitter, ProviderEvent, Template, event::error_json, templates::TextTarget,
+};
 use crate::{
     Dialect, Update, Warning,
     dialect::{self, DialectReader, Output, WireEvent},
@@ -25,6 +27,8 @@ pub(super) enum DialectState {
         unreported: Option<Dialect>,
         /// Whether a value of another format was warned about (D06).
         has_foreign: bool,
+        /// The first completion id.
+        first_id: Option<Box<str>>,
     },
 }
 
@@ -38,6 +42,7 @@ impl DialectState {
                     reader,
                     unreported: Some(dialect),
                     has_foreign: false,
+                    first_id: None,
                 },
             },
         }
@@ -45,6 +50,15 @@ impl DialectState {
 
     pub(super) fn is_other(&self) -> bool {
         matches!(self, Self::Other { .. })
+    }
+
+    /// Takes the text of an event that matched a template; false if the event has to be read.
+    pub(super) fn continues(&mut self, target: &TextTarget<'_>, name: Option<&[u8]>) -> bool {
+        let (Self::Other { reader, .. }, Some(provided)) = (self, target.provided) else {
+            return false;
+        };
+        provided.name.as_deref() == name
+            && reader.continues(provided.place, target.choice, target.text)
     }
 }
 
@@ -103,8 +117,43 @@ impl Decoder {
         } else if !reader.read(&event, &mut output) && !std::mem::replace(has_foreign, true) {
             output.warn("D6", "a value of another format was skipped");
         }
+        self.learn_event(&event, emitter.event_name, &output);
         self.emit_output(output, emitter);
         true
+    }
+
+    /// Makes a template of an event that only continues a text.
+    fn learn_event(&mut self, event: &WireEvent<'_, '_>, name: Option<&[u8]>, output: &Output<'_>) {
+        let DialectState::Other {
+            reader,
+            unreported: None,
+            first_id,
+            ..
+        } = &self.dialect
+        else {
+            return;
+        };
+        let text = event.node.raw;
+        let continuation = (self.path == DecodePath::All)
+            .then(|| reader.continuation(event))
+            .flatten();
+        let (Some(continuation), Some(updates)) = (continuation, output.few_updates()) else {
+            return;
+        };
+        if !self.templates.should_learn(text) {
+            return;
+        }
+        let template = Template::of_event(&ProviderEvent {
+            text,
+            name,
+            continuation,
+            updates: &updates,
+            first_id: first_id.as_deref(),
+            depth: self.max_depth,
+        });
+        if let Some(template) = template {
+            self.templates.insert(template);
+        }
     }
 
     /// Reads all values of an array, or one value.
@@ -260,12 +309,20 @@ impl Decoder {
             emitter.is_malformed = true;
         }
         for mut update in output.into_updates() {
-            if let DialectState::Other { unreported, .. } = &mut self.dialect {
-                // On the first update only, as the other fields of the envelope are.
-                update.dialect = unreported.take();
-            }
             super::updates::drop_long_name(&mut update.id);
             super::updates::drop_long_name(&mut update.model);
+            if let DialectState::Other {
+                unreported,
+                first_id,
+                ..
+            } = &mut self.dialect
+            {
+                // On the first update only, as the other fields of the envelope are.
+                update.dialect = unreported.take();
+                if first_id.is_none() {
+                    *first_id = update.id.as_deref().map(Box::from);
+                }
+            }
             let is_admitted = match update.choice {
                 Some(_) => emitter.admit_choice_update(&mut update),
                 None => {

@@ -7,23 +7,21 @@
 //! The scanner that reads unknown chunks also reads the values in the holes, so it decides what is valid there.
 
 mod build;
+mod provider;
 mod site;
 mod updates;
 
-use std::{cell::OnceCell, ops::Range};
+use std::{cell::Cell, ops::Range};
 
 use super::{
     fields::{ValueReader, usage},
     json_bytes::{integer, number, string},
     scan::Scanner,
 };
-use crate::{
-    Update,
-    chunk::Pairs,
-    limits::{MAX_NAME_BYTES, MAX_VALUES},
-    text_delta::DeltaKind,
-};
+use crate::{Update, chunk::Pairs, limits::MAX_VALUES, text_delta::DeltaKind};
 pub(super) use build::Learned;
+pub(super) use provider::Event as ProviderEvent;
+pub(super) use provider::Provided;
 use site::{Site, Slot};
 
 /// How many holes of a template may contain values that a match keeps, beside the index, the text and the time of creation.
@@ -43,11 +41,19 @@ pub(super) struct Template {
     /// Whether there are holes that the scanner has to read.
     has_values: bool,
     text_kind: DeltaKind,
-    /// Whether a `TextDelta` holds everything that a matching chunk says, apart from unknown fields of the envelope.
+    /// Whether there is a text. Some servers send chunks without one again and again: an empty text, a call without arguments.
+    has_text: bool,
+    /// Whether a `TextDelta` holds everything that a matching chunk says of its choice.
     is_text_only: bool,
+    /// Whether a match keeps no value but the text, the index and the time of creation, and there is no usage.
+    is_constant: bool,
+    has_field_holes: bool,
+    has_extra_holes: bool,
     /// The limit on nesting.
     depth: usize,
     prototype: Box<Prototype>,
+    /// What the dialect says of the event, if it is not a chunk.
+    provided: Option<Box<Provided>>,
     /// The number of its envelope. Templates with the same number have the same id, time of creation and model.
     pub(super) envelope: u64,
     /// The version of the stream's envelope in which all unknown fields were known to have the values of this template.
@@ -79,8 +85,10 @@ pub(crate) struct TemplateMatch<'t> {
     created: Option<u64>,
     /// The length of the chunk.
     pub(crate) length: usize,
-    /// The line of the chunk, if values in it were stored.
-    line: &'t str,
+    /// The start of the data, if values in it were stored.
+    data: &'t [u8],
+    /// The usage, if its numbers are holes.
+    usage: &'t [u8],
 }
 
 /// The spans of the values that a match keeps, in the order of their holes. They are valid until the next match, and lie
@@ -93,30 +101,40 @@ pub(super) struct MatchBuffers {
     spans: ValueSpans,
     /// The buffer for the fields of an update.
     fields: Pairs<'static>,
+    /// The buffer for usage without white space.
+    usage: String,
 }
 
-/// The line at the start of some data, which is checked to be UTF-8 when a template needs it.
+/// The line at the start of some data. The part of it that a scanner needs is checked to be UTF-8.
 #[derive(Debug)]
 pub(super) struct Line<'t> {
     data: &'t [u8],
-    text: OnceCell<Option<&'t str>>,
+    /// Where the checked part starts, and the part up to the end of the line.
+    checked: Cell<Option<(usize, &'t str)>>,
 }
 
 impl<'t> Line<'t> {
     pub(super) fn new(data: &'t [u8]) -> Self {
         Self {
             data,
-            text: OnceCell::new(),
+            checked: Cell::new(None),
         }
     }
 
-    /// The text, if the scanner may read it. A chunk is one line, except in events of several lines, which are not matched.
-    fn text(&self) -> Option<&'t str> {
-        *self.text.get_or_init(|| {
-            let end = memchr::memchr2(b'\n', b'\r', self.data).unwrap_or(self.data.len());
-            let line = std::str::from_utf8(self.data.get(..end)?).ok()?;
-            (line.len() <= MAX_VALUES).then_some(line) // the scanner declines a longer text, too
-        })
+    /// Where a text starts that the scanner may read from an offset on, and the text. A chunk is one line, except in events of
+    /// several lines, which are not matched.
+    fn text(&self, pos: usize) -> Option<(usize, &'t str)> {
+        if let Some((start, text)) = self.checked.get().filter(|(start, _)| *start <= pos) {
+            return Some((start, text));
+        }
+        let rest = self.data.get(pos..)?;
+        let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        if pos + end > MAX_VALUES {
+            return None; // the scanner declines a longer text, too
+        }
+        let text = (pos, str::from_utf8(rest.get(..end)?).ok()?);
+        self.checked.set(Some(text));
+        Some(text)
     }
 }
 
@@ -155,8 +173,7 @@ impl Template {
             rest = strip_literal(rest.get(length..)?, literal)?;
         }
         found.length = data.len() - rest.len();
-        // A chunk with an empty text is not a delta, so it differs from the prototype in more than its text.
-        (!found.text.is_empty()).then_some(found)
+        self.accepts_text(&found).then_some(found)
     }
 
     #[inline(always)]
@@ -177,15 +194,21 @@ impl Template {
         template: usize,
         buffers: &mut MatchBuffers,
     ) -> Option<TemplateMatch<'t>> {
-        self.after_head(line.data, common_len)?;
-        let line = line.text()?;
+        let data = line.data;
+        self.after_head(data, common_len)?;
         let mut found = TemplateMatch::new(template);
         let mut slots = buffers.spans.iter_mut();
         let mut pos = self.head.len();
         for (hole, literal) in &self.holes {
-            let rest = line.as_bytes().get(pos..)?;
+            let rest = data.get(pos..)?;
             if hole.needs_scanner() {
-                let end = self.value_end(*hole, line, pos)?;
+                let end = match hole.narrow_value(rest) {
+                    Some(length) => pos + length,
+                    None => {
+                        let (start, text) = line.text(pos)?;
+                        start + self.value_end(*hole, text, pos - start)?
+                    }
+                };
                 if hole.is_value() {
                     *slots.next()? = pos..end;
                 }
@@ -193,21 +216,25 @@ impl Template {
             } else {
                 pos += found.narrow_hole(*hole, rest)?;
             }
-            strip_literal(line.as_bytes().get(pos..)?, literal)?;
+            strip_literal(data.get(pos..)?, literal)?;
             pos += literal.len();
         }
         found.length = pos;
-        found.line = line;
-        (!found.text.is_empty()).then_some(found)
+        found.data = data;
+        self.accepts_text(&found).then_some(found)
+    }
+
+    /// A chunk with an empty text is not a delta, so it differs from one with a text in more than that.
+    #[inline(always)]
+    fn accepts_text(&self, found: &TemplateMatch<'_>) -> bool {
+        self.has_text != found.text.is_empty()
     }
 
     /// The end of the value at an offset, if it is what the decoder reads in such a place: then it takes the same part in
     /// the chunk as the prototype's value.
     fn value_end(&self, hole: Slot, line: &str, pos: usize) -> Option<usize> {
         if let Slot::Id | Slot::Model | Slot::UnusedText = hole {
-            let (length, escapes) = string(line.as_bytes().get(pos..)?)?;
-            // A long name is dropped, and escapes would have to be checked.
-            return (!escapes && length <= MAX_NAME_BYTES).then_some(pos + length);
+            return None; // escapes would have to be checked, and a long name is dropped
         }
         // The scanner skips white space, which the parser does not count as part of the value.
         if line.as_bytes().get(pos)?.is_ascii_whitespace() {
@@ -223,6 +250,17 @@ impl Template {
             _ => drop(scanner.raw().ok().filter(|raw| *raw != "null")?),
         }
         scanner.last_value_end()
+    }
+
+    /// The choice of a match.
+    pub(super) fn choice(&self, found: &TemplateMatch<'_>) -> u32 {
+        let provided = self.provided.as_deref();
+        provided.and_then(|p| p.choice).unwrap_or(found.index)
+    }
+
+    /// What a matching event continues, and the name that it needs; `None` for a chunk.
+    pub(super) fn provided(&self) -> Option<&Provided> {
+        self.provided.as_deref()
     }
 
     /// The text that matching chunks continue.
@@ -242,7 +280,8 @@ impl<'t> TemplateMatch<'t> {
             has_escapes: false,
             created: None,
             length: 0,
-            line: "",
+            data: &[],
+            usage: &[],
         }
     }
 
@@ -266,6 +305,19 @@ impl<'t> TemplateMatch<'t> {
                 let (value, length) = integer(rest)?;
                 self.created = Some(value);
                 Some(length)
+            }
+            Slot::Number => {
+                let (_, length) = integer(rest)?;
+                Some(length)
+            }
+            Slot::UsageStart => {
+                self.usage = rest;
+                Some(0)
+            }
+            Slot::UsageEnd => {
+                let length = self.usage.len().checked_sub(rest.len())?;
+                self.usage = self.usage.get(..length)?;
+                Some(0)
             }
             // The padding is never decoded, so it is not checked to be UTF-8. Only ASCII is accepted here.
             _ => {

@@ -7,7 +7,7 @@
 use super::{
     envelope::EnvelopeMemo,
     json_bytes::unescape,
-    template::{Line, MatchBuffers, Template, TemplateMatch},
+    template::{Line, MatchBuffers, Provided, Template, TemplateMatch},
 };
 use crate::{
     ChoiceIndex,
@@ -34,6 +34,8 @@ pub(super) struct Templates {
     scratch: Scratch,
     /// Whether any template has holes that the scanner has to read.
     has_values: bool,
+    /// Whether any template has a name.
+    has_names: bool,
     buffers: MatchBuffers,
     /// How many templates were built since one last matched. In some streams no two chunks are alike.
     misses: u32,
@@ -41,9 +43,12 @@ pub(super) struct Templates {
 }
 
 /// The choice and the text that a chunk continues.
-pub(super) struct TextTarget {
+pub(super) struct TextTarget<'t> {
     pub(super) choice: u32,
     pub(super) text_kind: DeltaKind,
+    pub(super) text: &'t str,
+    /// What the dialect says of the event, if it is not a chunk.
+    pub(super) provided: Option<&'t Provided>,
 }
 
 impl Templates {
@@ -104,18 +109,24 @@ impl Templates {
         event_index: u64,
         envelope: &mut EnvelopeMemo,
         sink: &mut T,
-        accepts: impl Fn(TextTarget) -> bool,
+        accepts: impl FnOnce(TextTarget<'_>) -> bool,
     ) -> bool {
         let number = found.template;
         let Some(template) = self.templates.get_mut(number) else {
             return false;
         };
-        let (choice, text_kind) = (found.index, template.text_kind());
+        let (choice, text_kind) = (template.choice(found), template.text_kind());
         // The text is decoded before anything is counted, so that a declined match leaves no trace.
         let Some(text) = self.scratch.text_of(found) else {
             return false;
         };
-        if !accepts(TextTarget { choice, text_kind }) {
+        let target = TextTarget {
+            choice,
+            text_kind,
+            text,
+            provided: template.provided(),
+        };
+        if !accepts(target) {
             return false;
         }
         self.latest = number;
@@ -124,18 +135,17 @@ impl Templates {
         let event_index = event_index.into();
         // A delta has no envelope. The first match after another event is therefore an update.
         let last_envelope = self.last_envelope.replace(template.envelope);
-        let is_envelope_known = last_envelope == Some(template.envelope)
-            && template.knows_envelope(envelope.version())
-            && (self.has_created || !template.varies_created(found));
-        let delta = template
-            .text_delta(event_index, ChoiceIndex(choice), text)
-            .filter(|_| is_envelope_known && sink.takes_text_deltas());
-        if let Some(delta) = delta {
+        let is_delta = template.is_text_only()
+            && last_envelope == Some(template.envelope)
+            && (self.has_created || !template.varies_created(found))
+            && sink.takes_text_deltas();
+        let delta = template.text_delta(event_index, ChoiceIndex(choice), text);
+        if is_delta && template.is_constant(envelope.version()) {
             sink.text_delta(&delta);
             return true;
         }
         let (created, is_known) =
-            template.emit(found, text, event_index, envelope, &mut self.buffers, sink);
+            template.emit(found, &delta, is_delta, envelope, &mut self.buffers, sink);
         self.has_created = created.is_some_and(|created| created != 0);
         template.known_version = is_known.then(|| envelope.version());
         true
@@ -180,6 +190,16 @@ impl Templates {
         self.templates.push(template);
         self.common_len = self.shared_head_len();
         self.has_values = self.templates.iter().any(Template::has_values);
+        self.has_names = self.templates.iter().any(|known| known.name().is_some());
+    }
+
+    /// The name of the events that the latest template matches.
+    #[inline]
+    pub(super) fn usual_name(&self) -> Option<&[u8]> {
+        if !self.has_names {
+            return None;
+        }
+        self.templates.get(self.latest)?.name()
     }
 
     fn shared_head_len(&self) -> usize {

@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod holes;
+mod providers;
 mod rules;
 
 /// A chunk of one choice, with these fields beside its index.

@@ -1,10 +1,12 @@
 //! The Messages API of Anthropic: one message of blocks, whose deltas have the index of their block.
 
 mod block;
+mod delta;
 
 use super::{
     blocks::{Block, Blocks},
     calls::Calls,
+    continuation::{Continuation, Place},
     reader::{DialectReader, Output, WireEvent, entries, reason_of, text},
 };
 use crate::node::Node;
@@ -60,6 +62,17 @@ impl DialectReader for Anthropic {
             _ => return self.unknown(node, output),
         }
         true
+    }
+
+    fn continuation<'n, 'a>(&self, event: &WireEvent<'n, 'a>) -> Option<Continuation<'n, 'a>> {
+        self.block_continuation(event)
+    }
+
+    fn continues(&mut self, place: Place, _: u32, text: &str) -> bool {
+        match place {
+            Place::Block { index, lane } => self.continues_block(index, lane, text),
+            Place::Item(_) | Place::Candidate => false,
+        }
     }
 
     fn keep_alive(&mut self, output: &mut Output<'_>) {

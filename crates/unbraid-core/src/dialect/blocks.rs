@@ -30,6 +30,12 @@ impl Blocks {
         Some(block)
     }
 
+    pub(crate) fn get(&self, index: i64) -> Option<&Block> {
+        let mut blocks = self.open.iter().rev();
+        let (_, block) = blocks.find(|(known, _)| *known == index)?;
+        Some(block)
+    }
+
     /// The index of the block that started last.
     pub(crate) fn latest(&self) -> Option<i64> {
         self.open.last().map(|(index, _)| *index)
@@ -63,20 +69,36 @@ impl Blocks {
         })
     }
 
+    /// Whether a text of this length can be added to an object.
+    pub(crate) fn has_room(&self, length: usize) -> bool {
+        /// A field that the object does not have yet.
+        const FIELD: usize = 64;
+        self.bytes() + length + FIELD <= MAX_EVENT_BYTES
+    }
+
+    fn bytes(&self) -> usize {
+        self.open.iter().map(|(_, block)| block.bytes()).sum()
+    }
+
     /// Drops the largest object if all of them together are longer than an event may be.
     pub(crate) fn check_size(&mut self, output: &mut Output<'_>) {
-        let size = |block: &Block| match block {
-            Block::Object { object, .. } => object.bytes(),
-            Block::Text | Block::Call(_) => 0,
-        };
-        let total: usize = self.open.iter().map(|(_, block)| size(block)).sum();
-        if total <= MAX_EVENT_BYTES {
+        if self.bytes() <= MAX_EVENT_BYTES {
             return;
         }
-        let largest = self.open.iter_mut().max_by_key(|(_, block)| size(block));
+        let largest = self.open.iter_mut().max_by_key(|(_, block)| block.bytes());
         if let Some((_, block)) = largest {
             *block = Block::Text;
             output.warn("D16", "a block that is too long was not kept");
+        }
+    }
+}
+
+impl Block {
+    /// How many bytes it keeps.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Object { object, .. } => object.bytes(),
+            Self::Text | Self::Call(_) => 0,
         }
     }
 }

@@ -74,6 +74,12 @@ impl Call {
         output.arguments(choice, self.ordinal, Some(piece));
     }
 
+    /// Takes a piece of the arguments, which are reported elsewhere.
+    pub(crate) fn note(&mut self, piece: &str) {
+        self.initial = None;
+        self.arguments.push(&Fragment::from(piece));
+    }
+
     /// Reports the arguments of the call's start, if no fragment followed.
     pub(crate) fn flush(&mut self, choice: u32, output: &mut Output<'_>) {
         if let Some(initial) = self.initial.take() {

@@ -1,11 +1,13 @@
 //! `streamGenerateContent` of Gemini: candidates of parts. Each chunk has what is new of each candidate.
 
 mod call;
+mod delta;
 mod partial_args;
 
 use call::StreamedCall;
 
 use super::{
+    continuation::{Continuation, Place},
     index,
     reader::{
         DialectReader, Lane, Output, WireEvent, entries, fragment, is_cut, raw, reason_of, text,
@@ -43,14 +45,8 @@ struct Candidate {
 
 impl DialectReader for Gemini {
     fn read<'a>(&mut self, event: &WireEvent<'_, 'a>, output: &mut Output<'a>) -> bool {
-        const KEYS: [&str; 3] = ["candidates", "promptFeedback", "usageMetadata"];
-        let is_body = |node: &Node<'_>| KEYS.iter().any(|key| node.get(key).is_some());
-        // Some endpoints wrap each chunk (G14).
-        let wrapped = event.node.get("response").filter(|node| is_body(node));
-        let body = match wrapped {
-            _ if is_body(event.node) => event.node,
-            Some(wrapped) => wrapped,
-            None => return false,
+        let Some(body) = body(event.node) else {
+            return false;
         };
         let candidates = entries(body.get("candidates"));
         let have_index = candidates.iter().any(|node| node.get("index").is_some());
@@ -80,6 +76,14 @@ impl DialectReader for Gemini {
         true
     }
 
+    fn continuation<'n, 'a>(&self, event: &WireEvent<'n, 'a>) -> Option<Continuation<'n, 'a>> {
+        delta::continuation(body(event.node)?)
+    }
+
+    fn continues(&mut self, place: Place, choice: u32, text: &str) -> bool {
+        place == Place::Candidate && self.continues_candidate(choice, text)
+    }
+
     fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
         for candidate in &mut self.candidates {
             let reason = candidate.reason.take();
@@ -101,6 +105,10 @@ impl DialectReader for Gemini {
 }
 
 impl Gemini {
+    fn held_bytes(&self) -> usize {
+        self.candidates.iter().map(Candidate::held_bytes).sum()
+    }
+
     fn candidate<'a>(&mut self, index: u32, node: &Node<'a>, output: &mut Output<'a>) {
         let known = self
             .candidates
@@ -128,18 +136,21 @@ impl Gemini {
             candidate.part(part, output);
         }
         candidate.fields(node, output);
-        if self
-            .candidates
-            .iter()
-            .map(Candidate::held_bytes)
-            .sum::<usize>()
-            > MAX_EVENT_BYTES
+        if self.held_bytes() > MAX_EVENT_BYTES
             && let Some(candidate) = self.candidates.get_mut(at)
         {
             (candidate.grounding, candidate.citations) = (None, None);
             output.warn("D16", "metadata that is too long was not kept");
         }
     }
+}
+
+/// The chunk in a value; some endpoints wrap each one (G14).
+fn body<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
+    const KEYS: [&str; 3] = ["candidates", "promptFeedback", "usageMetadata"];
+    let is_body = |node: &&Node<'_>| KEYS.iter().any(|key| node.get(key).is_some());
+    let wrapped = || node.get("response").filter(is_body);
+    Some(node).filter(is_body).or_else(wrapped)
 }
 
 impl Candidate {

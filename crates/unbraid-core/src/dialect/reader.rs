@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::continuation::{Continuation, Place};
 use crate::{
     ChoiceIndex, FinishClass, FinishReason, Fragment, ToolCallUpdate, Update,
     depth::is_deeper_than,
@@ -19,6 +20,18 @@ pub(crate) trait DialectReader: Send {
     /// Whether a value is an error of the stream.
     fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
         is_error(event)
+    }
+
+    /// What a value continues, if it continued one text and did nothing else when it was read. Values that differ from it only
+    /// in the parts that are named may then be passed to [`continues`](Self::continues).
+    fn continuation<'n, 'a>(&self, _event: &WireEvent<'n, 'a>) -> Option<Continuation<'n, 'a>> {
+        None
+    }
+
+    /// Takes the text of such a value, as [`read`](Self::read) would. False if the value would do anything else now, so that
+    /// it has to be read: then nothing has changed.
+    fn continues(&mut self, _place: Place, _choice: u32, _text: &str) -> bool {
+        false
     }
 
     /// A value without content arrived: a ping.
@@ -58,7 +71,7 @@ pub(crate) fn is_error(event: &WireEvent<'_, '_>) -> bool {
 }
 
 /// Which text of a choice a fragment continues.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Content,
     Reasoning,
@@ -201,6 +214,13 @@ impl<'a> Output<'a> {
         for update in inner.into_updates() {
             *self.stream() = update.into_owned();
         }
+    }
+
+    /// The updates, if there are one or two and no deviation.
+    pub(crate) fn few_updates(&self) -> Option<Vec<&Update<'a>>> {
+        let is_clean = self.warnings.is_empty() && self.malformed.is_none() && self.rest.len() < 2;
+        let first = self.first.as_ref().filter(|_| is_clean)?;
+        Some([first].into_iter().chain(&self.rest).collect())
     }
 
     /// The updates in their order, with what exceeds the limit as one more.

@@ -1,6 +1,7 @@
 //! The Responses API of OpenAI: items with parts. Most values arrive in fragments first, and then as a whole, up to four
 //! times (D13).
 
+mod delta;
 mod item;
 mod last;
 mod whole;
@@ -9,6 +10,7 @@ use item::{Item, ItemKind, Key, ReasoningKind};
 
 use super::{
     calls::Calls,
+    continuation::{Continuation, Place},
     reader::{DialectReader, Lane, Output, WireEvent, fragment, raw, text},
 };
 use crate::{chunk::CONTENT_PARTS, node::Node};
@@ -70,6 +72,17 @@ impl DialectReader for Responses {
             _ => self.item_event(kind, node, output),
         }
         true
+    }
+
+    fn continuation<'n, 'a>(&self, event: &WireEvent<'n, 'a>) -> Option<Continuation<'n, 'a>> {
+        self.item_continuation(event)
+    }
+
+    fn continues(&mut self, place: Place, _: u32, text: &str) -> bool {
+        match place {
+            Place::Item(item) => self.continues_item(item, text),
+            Place::Block { .. } | Place::Candidate => false,
+        }
     }
 
     fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {

@@ -32,8 +32,10 @@ impl Router {
             route.deltas += 1;
         }
         sink.delta(slot, Delta::Text(delta), position);
-        // A text delta is the only update of its event. Other choices that have finished end here; this one is open.
-        self.end_of_event(delta.event_index, sink);
+        // Other choices that have finished end with their event; this one is open.
+        if delta.last_of_event {
+            self.end_of_event(delta.event_index, sink);
+        }
     }
 
     /// The slot of the choice, if only the choice needs the delta.

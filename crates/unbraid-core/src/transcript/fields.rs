@@ -1,6 +1,6 @@
 //! Unknown fields: those of the choice, and those of its deltas, which belong to the message (C20, E24).
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -43,29 +43,19 @@ impl Transcript {
     /// Records a field of a delta or of its choice; true if it changed. `repeats` says that a full message contains the field,
     /// so that a known list does not change (E21).
     pub(crate) fn set_extra(&mut self, level: Level, key: &str, raw: &str, repeats: bool) -> bool {
-        let fields = match level {
-            Level::Choice => &mut self.extra,
-            Level::Message => &mut self.delta_extra,
-        };
-        let list = level.is_list(key, raw);
-        // A delta's list is kept only in its event: images are large.
-        let kept = if list && level == Level::Message {
-            ""
-        } else {
-            raw
-        };
-        let full = fields.len() >= MAX_FIELDS;
-        match fields.iter_mut().find(|(known, _)| **known == *key) {
-            Some(_) if list && (repeats || list_items(raw).is_empty()) => false,
-            Some((_, value)) if !list && **value == *raw => false,
-            Some((_, value)) => {
-                *value = kept.into();
-                true
-            }
-            None if full => false,
-            None => {
-                fields.push((key.into(), kept.into()));
-                true
+        let is_list = level.is_list(key, raw);
+        let repeats_list = is_list && (repeats || list_items(raw).is_empty());
+        let replaces = |known: &str| !repeats_list && (is_list || *known != *raw);
+        match level {
+            Level::Choice => set_field(&mut self.extra, key, raw, replaces, |value| {
+                *value = raw.into();
+            }),
+            Level::Message => {
+                // A delta's list is kept only in its event: images are large.
+                let kept = if is_list { "" } else { raw };
+                set_field(&mut self.delta_extra, key, kept, replaces, |value| {
+                    kept.clone_into(value);
+                })
             }
         }
     }
@@ -125,6 +115,33 @@ impl Transcript {
         }
         let shared = |(key, raw): (Cow<'_, str>, String)| (Arc::from(key), Arc::from(raw));
         fields.into_iter().map(shared).collect()
+    }
+}
+
+/// Adds a field, or replaces its value if that is to be replaced; true if it did either.
+fn set_field<K, V>(
+    fields: &mut Vec<(K, V)>,
+    key: &str,
+    raw: &str,
+    replaces: impl Fn(&str) -> bool,
+    replace: impl FnOnce(&mut V),
+) -> bool
+where
+    K: Deref<Target = str> + for<'k> From<&'k str>,
+    V: Deref<Target = str> + for<'v> From<&'v str>,
+{
+    let is_full = fields.len() >= MAX_FIELDS;
+    match fields.iter_mut().find(|(known, _)| **known == *key) {
+        Some((_, value)) if !replaces(value) => false,
+        Some((_, value)) => {
+            replace(value);
+            true
+        }
+        None if is_full => false,
+        None => {
+            fields.push((key.into(), raw.into()));
+            true
+        }
     }
 }
 

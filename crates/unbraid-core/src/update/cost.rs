@@ -3,7 +3,56 @@
 use std::borrow::Cow;
 
 use super::{Fragment, ToolCallUpdate, Update, is_audio};
-use crate::limits::DELTA_COST;
+use crate::{
+    limits::DELTA_COST,
+    text_delta::{DeltaKind, Extras},
+};
+
+impl Extras<'_> {
+    /// What they add to the cost of their delta.
+    #[inline]
+    pub(crate) fn cost(&self) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
+        fields_cost(self.fields) + raw_cost(self.logprobs)
+    }
+}
+
+impl<'a> Update<'a> {
+    /// The only text of the update; `None` if there are several.
+    pub(crate) fn only_text(&self) -> Option<(DeltaKind, &Fragment<'a>)> {
+        let (index, arguments) = match self.tool_calls.as_slice() {
+            [] => (0, None),
+            [call] if call.extra.is_empty() && call.position.is_none() => {
+                (call.wire_index.unwrap_or(0), Some(call.arguments.as_ref()?))
+            }
+            _ => return None,
+        };
+        let texts = [
+            (DeltaKind::Content, self.content.as_ref()),
+            (DeltaKind::Reasoning, self.reasoning.as_ref()),
+            (DeltaKind::Refusal, self.refusal.as_ref()),
+            (DeltaKind::Arguments(index), arguments),
+        ];
+        let mut texts = texts
+            .into_iter()
+            .filter_map(|(kind, fragment)| Some((kind, fragment?)));
+        let only = texts.next()?;
+        texts.next().is_none().then_some(only)
+    }
+
+    /// Whether the calls bring nothing but arguments. An id or a name would change a call as well, and a missing index has to
+    /// be resolved.
+    pub(crate) fn calls_are_announced(&self) -> bool {
+        self.tool_calls.iter().all(|call| {
+            call.wire_index.is_some()
+                && call.id.is_none()
+                && call.name.is_none()
+                && call.kind.as_deref().is_none_or(|kind| kind == "function")
+        })
+    }
+}
 
 impl Update<'_> {
     /// The audio object of the delta, as raw JSON (M11).
@@ -66,23 +115,13 @@ impl Update<'_> {
             + text_cost(&self.refusal)
             + text_cost(&self.function_name)
             + text_cost(&self.function_arguments);
-        let raw = |raw: &Option<Cow<'_, str>>| {
-            raw.as_ref().map_or(0, |raw| raw.len() as u64 + DELTA_COST)
-        };
         let usage = self.usage.as_ref().map_or(0, |usage| usage.len() as u64);
-        // An unknown field is kept twice: in the events, and as the last value. Audio is in the events only.
-        let last_value = |(key, raw): &(Cow<'_, str>, Cow<'_, str>)| {
-            let kept_twice = !is_audio(key, raw);
-            if kept_twice { raw.len() as u64 } else { 0 }
-        };
-        let last_values = self.metadata.iter().map(last_value).sum::<u64>();
         let calls = self.tool_calls.iter().map(call_cost).sum::<u64>();
         texts
-            + raw(&self.logprobs)
-            + raw(&self.finish_reason)
+            + raw_cost(self.logprobs.as_deref())
+            + raw_cost(self.finish_reason.as_deref())
             + usage
-            + pairs_cost(&self.metadata)
-            + last_values
+            + fields_cost(&self.metadata)
             + calls
     }
 }
@@ -99,6 +138,19 @@ fn text_cost(fragment: &Option<Fragment<'_>>) -> u64 {
             text.len() as u64 + DELTA_COST
         }
     })
+}
+
+fn raw_cost(raw: Option<&str>) -> u64 {
+    raw.map_or(0, |raw| raw.len() as u64 + DELTA_COST)
+}
+
+/// An unknown field is kept twice: in the events, and as the last value. Audio is in the events only.
+fn fields_cost(fields: &[(Cow<'_, str>, Cow<'_, str>)]) -> u64 {
+    let last_value = |(key, raw): &(Cow<'_, str>, Cow<'_, str>)| {
+        let kept_twice = !is_audio(key, raw);
+        if kept_twice { raw.len() as u64 } else { 0 }
+    };
+    pairs_cost(fields) + fields.iter().map(last_value).sum::<u64>()
 }
 
 fn call_cost(call: &ToolCallUpdate<'_>) -> u64 {

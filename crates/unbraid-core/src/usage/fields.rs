@@ -90,33 +90,55 @@ pub(super) fn max_completion(fields: &Fields) -> Option<u64> {
 /// Whether two JSON texts differ at most in values that are integers. Then the later text replaces everything in the
 /// earlier one.
 pub(super) fn differ_in_numbers_only(one: &str, other: &str) -> bool {
-    let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
-    let (mut key_ended, mut in_value) = (false, false);
-    while let ([a, one_rest @ ..], [b, other_rest @ ..]) = (one, other) {
-        if in_value && a.is_ascii_digit() && b.is_ascii_digit() {
-            let Some(rest) = after_digits(one).zip(after_digits(other)) else {
-                return false;
-            };
-            (one, other) = rest;
-            continue;
-        }
-        // Without escapes, a quote before a colon ends a key.
-        if a != b || *a == b'\\' {
-            return false;
-        }
-        in_value = (key_ended && *a == b':') || (in_value && *a == b' ');
-        key_ended = *a == b'"';
-        (one, other) = (one_rest, other_rest);
+    // Without escapes, a quote before a colon ends a key.
+    if memchr::memchr(b'\\', one.as_bytes()).is_some() {
+        return false;
     }
-    one.is_empty() && other.is_empty()
+    numbers_after(one.as_bytes(), other.as_bytes()).is_some()
 }
 
-/// The text after the digits; `None` after so many digits that the number may be too large for a count, which would
-/// then not replace the earlier one.
-fn after_digits(text: &[u8]) -> Option<&[u8]> {
+fn numbers_after(one: &[u8], other: &[u8]) -> Option<()> {
+    let (mut at, mut other_at) = (0, 0);
+    while at < one.len() || other_at < other.len() {
+        let equal = common_len(one.get(at..)?, other.get(other_at..)?);
+        at += equal;
+        other_at += equal;
+        if at == one.len() && other_at == other.len() {
+            break;
+        }
+        // Two numbers may begin with the same digits.
+        let before = one.get(at - equal..at)?;
+        let back = before.iter().rev().take_while(|b| b.is_ascii_digit());
+        let back = back.count();
+        let start = at - back;
+        let is_value = one.get(..start)?.trim_ascii_end().ends_with(b"\":");
+        let length = digits(one.get(start..)?)?;
+        let other_length = digits(other.get(other_at - back..)?)?;
+        (at, other_at) = (start + length, other_at - back + other_length);
+        is_value.then_some(())?;
+    }
+    Some(())
+}
+
+/// The length of the start that two texts have in common.
+fn common_len(one: &[u8], other: &[u8]) -> usize {
+    const STEP: usize = 16;
+    let steps = one.as_chunks::<STEP>().0.iter().zip(other.as_chunks().0);
+    let equal = STEP * steps.take_while(|(a, b)| a == b).count();
+    let (one, other) = (one.get(equal..), other.get(equal..));
+    let rest = one
+        .unwrap_or_default()
+        .iter()
+        .zip(other.unwrap_or_default());
+    equal + rest.take_while(|(a, b)| a == b).count()
+}
+
+/// The number of digits at the start; `None` for none, and for so many that the number may be too large for a count, which
+/// would then not replace the earlier one.
+fn digits(text: &[u8]) -> Option<usize> {
     const MAX_DIGITS: usize = 15;
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    (digits <= MAX_DIGITS).then(|| text.get(digits..).unwrap_or_default())
+    let count = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    (1..=MAX_DIGITS).contains(&count).then_some(count)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::fmt;
 
 use fields::{FieldsEntry, Parts};
 use unbraid_core::{
-    ChoiceEnd, ChoiceIndex, CompletionKind, Fragment, Position, Transcript, Update,
+    ChoiceEnd, CompletionKind, Position, Transcript, Update,
     internal::{ChoiceMachine, Delta, DeltaKind, TextDelta},
 };
 
@@ -106,19 +106,13 @@ impl Batch {
         self.entries.push(BatchEntry { position, work });
     }
 
-    /// Appends a delta. An update that brings one piece of text and nothing else is kept as that text.
+    /// Appends a delta. An update that brings one piece of text is kept as that text.
     pub(crate) fn push_delta(&mut self, delta: Delta<'_>, position: Position) {
         match delta {
             Delta::Text(text) => self.push_text(text, position),
-            Delta::Update(update) => match single_text(update) {
+            Delta::Update(update) => match TextDelta::of_update(update) {
                 Some(text) => self.push_text(&text, position),
-                None => {
-                    let work = match self.push_fields(update) {
-                        Some(entry) => Work::Fields(entry),
-                        None => Work::Update(without_envelope(update)),
-                    };
-                    self.push(position, work);
-                }
+                None => self.push(position, Work::Update(without_envelope(update))),
             },
         }
     }
@@ -130,6 +124,10 @@ impl Batch {
             return self.push(position, Work::Update(update));
         }
         // Copied once here: the read that the text borrows from is gone when the batch is applied.
+        if !delta.extras.is_empty() {
+            let entry = self.push_fields(delta);
+            return self.push(position, Work::Fields(entry));
+        }
         self.text.push_str(delta.text);
         let work = Work::Text {
             text_kind: delta.text_kind,
@@ -166,6 +164,7 @@ impl Batch {
         }
         let mut start = 0;
         let mut part_ends = self.part_ends.drain(..);
+        let mut fields = Vec::new();
         for BatchEntry { position, work } in self.entries.drain(..) {
             match work {
                 Work::Text {
@@ -185,9 +184,13 @@ impl Batch {
                 }
                 Work::Fields(entry) => {
                     let mut parts = Parts::new(&self.text, start, &mut part_ends);
-                    let update = entry.update(&mut parts);
-                    machine.apply(Delta::Update(&update), position, transcript);
+                    let text = parts.next();
+                    let logprobs = entry.read(&mut parts, &mut fields);
                     start = parts.start();
+                    let extras = entry.extras(&fields, logprobs);
+                    let delta = entry.delta(position.event, transcript.index(), text);
+                    let delta = delta.with_extras(extras);
+                    machine.apply(Delta::Text(&delta), position, transcript);
                 }
                 Work::Update(update) => {
                     machine.apply(Delta::Update(&update), position, transcript);
@@ -201,7 +204,7 @@ impl Batch {
             }
         }
         // The buffers keep their memory, which is bounded: a batch that has grown large is applied before more is added.
-        drop(part_ends);
+        drop((part_ends, fields));
         self.text.clear();
         self.mixed = false;
     }
@@ -239,45 +242,4 @@ fn without_envelope(update: &Update<'_>) -> Box<Update<'static>> {
     let mut kept = update.clone();
     (kept.id, kept.model, kept.warnings) = (None, None, Vec::new());
     Box::new(kept.into_owned())
-}
-
-/// The content or reasoning of an update that brings nothing else that a machine reads.
-fn single_text<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
-    let content = update.content.as_ref();
-    let (text_kind, fragment) = match content.and_then(whole_text) {
-        Some(text) => (DeltaKind::Content, text),
-        None => (
-            DeltaKind::Reasoning,
-            update.reasoning.as_ref().and_then(whole_text)?,
-        ),
-    };
-    let choice = update.choice.unwrap_or(ChoiceIndex(0));
-    is_only_text(update).then(|| {
-        TextDelta::new(update.event_index, choice, text_kind, fragment).with_kind(update.kind)
-    })
-}
-
-/// The text of a fragment that is not empty and ends in no half of a character.
-fn whole_text<'f>(fragment: &'f Fragment<'_>) -> Option<&'f str> {
-    let whole = fragment.low.is_none() && fragment.high.is_none() && !fragment.text.is_empty();
-    whole.then_some(&*fragment.text)
-}
-
-fn is_only_text(update: &Update<'_>) -> bool {
-    has_one_text(update)
-        && update.role.is_none()
-        && update.logprobs.is_none()
-        && update.metadata.is_empty()
-}
-
-/// Whether an update has exactly one text of the message, and neither a call nor a finish.
-fn has_one_text(update: &Update<'_>) -> bool {
-    let texts = [&update.content, &update.reasoning, &update.refusal];
-    texts.iter().filter(|text| text.is_some()).count() == 1
-        && update.reasoning_source.is_none()
-        && update.function_name.is_none()
-        && update.function_arguments.is_none()
-        && update.tool_calls.is_empty()
-        && update.finish_reason.is_none()
-        && !update.is_full_message
 }

@@ -3,11 +3,11 @@
 use std::{borrow::Cow, ops::Range};
 
 use super::{
-    MAX_VALUE_HOLES, Prototype, Template,
+    MAX_VALUE_HOLES, Prototype, Provided, Template,
     site::{Site, Slot, span_in, span_of_number},
 };
 use crate::{
-    Fragment, Update,
+    ToolCallUpdate, Update,
     chunk::{Chunk, Element, ReasoningOrigin, is_padding},
     decode::json_bytes::string,
     text_delta::DeltaKind,
@@ -50,7 +50,12 @@ impl Template {
         if learned.is_strict && (has_fields || envelope.usage.is_some()) {
             return None;
         }
-        let (text_kind, _) = only_text(&element.update)?;
+        let text = element.update.only_text();
+        // In strict mode only the chunks with a text are known to merge.
+        if learned.is_strict && text.is_none() {
+            return None;
+        }
+        let text_kind = text.map_or(DeltaKind::Content, |(kind, _)| kind);
         let sites = sites(learned, escaped, text_kind)?;
         let update = Update {
             last_of_event: true,
@@ -79,9 +84,14 @@ impl Template {
             holes: Box::default(),
             has_values: false,
             text_kind,
+            has_text: text.is_some(),
             is_text_only: false,
+            is_constant: false,
+            has_field_holes: false,
+            has_extra_holes: false,
             depth: learned.depth,
             prototype: Box::new(prototype),
+            provided: None,
             envelope: 0,
             known_version: None,
         };
@@ -90,7 +100,7 @@ impl Template {
     }
 
     /// Cuts the holes out of the text.
-    fn cut_holes(&mut self) {
+    pub(super) fn cut_holes(&mut self) {
         let holes: Vec<Site> = self
             .sites
             .iter()
@@ -110,17 +120,18 @@ impl Template {
             .collect();
         self.has_values = holes.iter().any(|hole| hole.slot.needs_scanner());
         let Prototype { update, usage, .. } = &*self.prototype;
-        let changes_stream = |hole: &Site| {
-            matches!(
-                hole.slot,
-                Slot::Id | Slot::Model | Slot::Usage | Slot::Extra(_)
-            )
-        };
-        self.is_text_only = changes_text_only(update)
-            && usage.is_none()
-            && update.metadata.is_empty()
-            && update.logprobs.is_none()
-            && !holes.iter().any(changes_stream);
+        let names = |hole: &Site| matches!(hole.slot, Slot::Id | Slot::Model);
+        let resets_id = |provided: &Provided| provided.resets_id;
+        let is_audio = |(key, _): &(Cow<'_, str>, Cow<'_, str>)| key == "audio";
+        self.is_text_only = self.has_text
+            && update.calls_are_announced()
+            && !update.metadata.iter().any(is_audio)
+            && !holes.iter().any(names)
+            && !self.provided.as_deref().is_some_and(resets_id);
+        let has = |kind: fn(Slot) -> bool| holes.iter().any(|hole| kind(hole.slot));
+        self.has_field_holes = has(|slot| matches!(slot, Slot::Field(..)));
+        self.has_extra_holes = has(|slot| matches!(slot, Slot::Extra(_)));
+        self.is_constant = usage.is_none() && !holes.iter().any(|hole| hole.slot.is_value());
     }
 
     /// Makes holes of the values in which another chunk of the same keys differs; false if its keys or anything else
@@ -128,7 +139,7 @@ impl Template {
     pub(in crate::decode) fn generalise(&mut self, known: &Self) -> bool {
         // Changed in a copy, because a later site may show that the two differ.
         let mut sites = self.sites.clone();
-        if sites.len() != known.sites.len() {
+        if sites.len() != known.sites.len() || self.name() != known.name() {
             return false;
         }
         let (mut end, mut known_end) = (0, 0);
@@ -178,7 +189,7 @@ impl Template {
 /// fields is rare, so it is not worth a hole.
 fn continues_text(chunk: &Chunk<'_>, element: &Element<'_>) -> bool {
     let update = &element.update;
-    only_text(update).is_some()
+    (update.only_text().is_some() || has_no_text(update))
         && chunk.error.is_none()
         && chunk.warnings.is_empty()
         && element.reasoning_origin != Some(ReasoningOrigin::Details)
@@ -191,6 +202,18 @@ fn continues_text(chunk: &Chunk<'_>, element: &Element<'_>) -> bool {
         && update.error.is_none()
         && update.function_name.is_none()
         && update.function_arguments.is_none()
+}
+
+/// Whether an update repeats what a choice has, at most with unknown fields.
+fn has_no_text(update: &Update<'_>) -> bool {
+    let is_bare = |call: &ToolCallUpdate<'_>| {
+        call.arguments.is_none() && call.extra.is_empty() && call.position.is_none()
+    };
+    update.content.is_none()
+        && update.reasoning.is_none()
+        && update.refusal.is_none()
+        && update.calls_are_announced()
+        && update.tool_calls.iter().all(is_bare)
 }
 
 /// All values that may be holes, in their order. The spans come from the decoded chunk and not from a second parse: what
@@ -216,8 +239,9 @@ fn sites(
             is_hole,
         });
     };
-    let (_, fragment) = only_text(&element.update)?;
-    add(Slot::Text, span_in_quotes(text, &fragment.text)?);
+    if let Some((_, fragment)) = element.update.only_text() {
+        add(Slot::Text, span_in_quotes(text, &fragment.text)?);
+    }
     let index = u64::from(element.index?);
     add(
         Slot::Index,
@@ -314,28 +338,6 @@ fn add_values(
     }
 }
 
-/// The only text of an update; `None` if there are several.
-fn only_text<'u, 'a>(update: &'u Update<'a>) -> Option<(DeltaKind, &'u Fragment<'a>)> {
-    let (index, arguments) = match update.tool_calls.as_slice() {
-        [] => (0, None),
-        [call] if call.extra.is_empty() && call.position.is_none() => {
-            (call.wire_index.unwrap_or(0), Some(call.arguments.as_ref()?))
-        }
-        _ => return None,
-    };
-    let texts = [
-        (DeltaKind::Content, update.content.as_ref()),
-        (DeltaKind::Reasoning, update.reasoning.as_ref()),
-        (DeltaKind::Refusal, update.refusal.as_ref()),
-        (DeltaKind::Arguments(index), arguments),
-    ];
-    let mut texts = texts
-        .into_iter()
-        .filter_map(|(kind, fragment)| Some((kind, fragment?)));
-    let only = texts.next()?;
-    texts.next().is_none().then_some(only)
-}
-
 /// The span of a part of a text, if the bytes around it are quotes.
 fn span_in_quotes(text: &str, inside: &str) -> Option<(usize, usize)> {
     let (start, end) = span_in(text, inside)?;
@@ -361,17 +363,6 @@ fn end_of_only(text: &str, needle: &str) -> Option<usize> {
     let mut matches = text.match_indices(needle);
     let (start, _) = matches.next()?;
     matches.next().is_none().then_some(start + needle.len())
-}
-
-/// Whether matching chunks change nothing but one text. A call's id or name would change the call as well, and a missing
-/// index has to be resolved.
-fn changes_text_only(prototype: &Update<'_>) -> bool {
-    prototype.tool_calls.iter().all(|call| {
-        call.wire_index.is_some()
-            && call.id.is_none()
-            && call.name.is_none()
-            && call.kind.as_deref().is_none_or(|kind| kind == "function")
-    })
 }
 
 const PADDING: &str = "\"obfuscation\"";

@@ -1,5 +1,10 @@
 //! The places of a chunk whose values may differ in the next one.
 
+use crate::{
+    decode::json_bytes::{integer, string},
+    limits::MAX_NAME_BYTES,
+};
+
 /// What the decoder reads at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
@@ -11,6 +16,12 @@ pub(super) enum Slot {
     Padding,
     /// The time of creation.
     Created,
+    /// An integer that is not read, or that is part of the usage.
+    Number,
+    /// The place before a usage of which the integers are holes.
+    UsageStart,
+    /// The place after it.
+    UsageEnd,
     /// The inside of the quotes of the completion's id.
     Id,
     /// The inside of the quotes of the model.
@@ -37,7 +48,33 @@ impl Slot {
 
     /// Whether the scanner has to read the value in a hole.
     pub(super) fn needs_scanner(self) -> bool {
-        !self.is_always_hole() && self != Self::Created
+        !self.is_always_hole()
+            && !matches!(
+                self,
+                Self::Created | Self::Number | Self::UsageStart | Self::UsageEnd
+            )
+    }
+
+    /// The length of a value that needs no scanner after all: a name, an integer, or a string without escapes.
+    pub(super) fn narrow_value(self, rest: &[u8]) -> Option<usize> {
+        let plain = |inside: &[u8]| {
+            let (length, escapes) = string(inside)?;
+            let is_text = str::from_utf8(inside.get(..length)?).is_ok();
+            (is_text && !escapes).then_some(length)
+        };
+        match (self, rest) {
+            (Self::Id | Self::Model | Self::UnusedText, _) => {
+                plain(rest).filter(|length| *length <= MAX_NAME_BYTES)
+            }
+            (Self::Logprobs | Self::Usage, _) => None,
+            (_, [b'"', inside @ ..]) => Some(plain(inside)? + 2),
+            (_, [b'0'..=b'9', ..]) => {
+                let (_, length) = integer(rest)?;
+                let is_end = matches!(rest.get(length)?, b',' | b'}');
+                is_end.then_some(length)
+            }
+            _ => None,
+        }
     }
 
     /// Whether a match keeps the text of the value.
@@ -56,7 +93,14 @@ impl Slot {
             | Self::Logprobs
             | Self::Unused
             | Self::UnusedText => CHOICE,
-            Self::Created | Self::Id | Self::Model | Self::Usage | Self::Extra(_) => ENVELOPE,
+            Self::Created
+            | Self::Number
+            | Self::UsageStart
+            | Self::UsageEnd
+            | Self::Id
+            | Self::Model
+            | Self::Usage
+            | Self::Extra(_) => ENVELOPE,
             Self::Field(_, outer_depth) => usize::from(outer_depth),
         }
     }

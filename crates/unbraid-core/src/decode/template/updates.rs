@@ -2,38 +2,51 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::{MatchBuffers, Prototype, Slot, Template, TemplateMatch};
+use super::{MatchBuffers, Prototype, Slot, Template, TemplateMatch, ValueSpans};
 use crate::{
     ChoiceIndex, EventIndex, Fragment, ToolCallUpdate, Update,
     chunk::{Pairs, recycled},
     decode::envelope::EnvelopeMemo,
-    text_delta::{DeltaKind, TextDelta, UpdateSink},
+    text_delta::{DeltaKind, Extras, TextDelta, UpdateSink},
 };
 
 impl Template {
-    /// The text delta of a matching chunk, if it says everything.
+    /// The text delta of a matching chunk, with the prototype's values beside the text.
     #[inline]
     pub(in crate::decode) fn text_delta<'t>(
         &'t self,
         event_index: EventIndex,
         choice: ChoiceIndex,
         text: &'t str,
-    ) -> Option<TextDelta<'t>> {
+    ) -> TextDelta<'t> {
         let Prototype { update, .. } = &*self.prototype;
-        let delta = TextDelta {
+        TextDelta {
             event_index,
+            last_of_event: true,
             choice,
             kind: update.kind,
             role: update.role.as_deref(),
             text_kind: self.text_kind,
             text,
-        };
-        Some(delta).filter(|_| self.is_text_only)
+            extras: Extras::of_update(update),
+        }
+    }
+
+    /// Whether a text delta says everything of the choice.
+    #[inline]
+    pub(in crate::decode) fn is_text_only(&self) -> bool {
+        self.is_text_only
+    }
+
+    /// Whether the [`text_delta`](Self::text_delta) of a match is all that it brings, if this is the version of the envelope.
+    #[inline]
+    pub(in crate::decode) fn is_constant(&self, version: u64) -> bool {
+        self.is_constant && self.knows_envelope(version)
     }
 
     /// Whether the chunks have no unknown field in the envelope that could have changed in this version of it.
     #[inline]
-    pub(in crate::decode) fn knows_envelope(&self, version: u64) -> bool {
+    fn knows_envelope(&self, version: u64) -> bool {
         self.prototype.extra.is_empty() || self.known_version == Some(version)
     }
 
@@ -43,85 +56,111 @@ impl Template {
         found.created.is_some()
     }
 
-    /// Emits the updates of a matching chunk: that of the choice, and that of the envelope if it brings anything. Returns
-    /// the chunk's time of creation, and whether all unknown fields of the envelope were known.
+    /// Emits what a matching chunk brings: the delta if that says everything of the choice, or else an update; and an update of
+    /// the stream if anything of that is new. Returns the time of creation, and whether all unknown fields of the envelope
+    /// were known.
     pub(in crate::decode) fn emit<T: UpdateSink + ?Sized>(
         &self,
         found: &TemplateMatch<'_>,
-        text: &str,
-        event_index: EventIndex,
+        delta: &TextDelta<'_>,
+        is_delta: bool,
         envelope: &mut EnvelopeMemo,
         buffers: &mut MatchBuffers,
         sink: &mut T,
     ) -> (Option<u64>, bool) {
-        let MatchBuffers { spans, fields } = buffers;
-        let metadata = recycled(std::mem::take(fields));
-        let mut update = self.update(ChoiceIndex(found.index), text, metadata);
-        update.event_index = event_index;
-        let mut usage = self.prototype.usage.as_deref();
-        let mut changed = Vec::new();
-        update.created = found.created.or(update.created);
-        let kept = self
-            .holes
-            .iter()
-            .map(|(hole, _)| *hole)
-            .filter(|hole| hole.is_value());
-        let kept = kept.zip(&*spans);
-        let values = || {
-            let value = |(hole, span): (Slot, &Range<usize>)| {
-                (hole, found.line.get(span.clone()).unwrap_or_default())
-            };
-            kept.clone().map(value)
+        let MatchBuffers {
+            spans,
+            fields,
+            usage: compact,
+        } = buffers;
+        let values = Values {
+            holes: &self.holes,
+            spans,
+            data: found.data,
         };
-        for (hole, value) in values() {
-            let borrowed = Some(Cow::Borrowed(value));
-            match hole {
-                Slot::Id => update.id = borrowed,
-                Slot::Model => update.model = borrowed,
-                Slot::Logprobs => update.logprobs = borrowed,
-                Slot::Usage => usage = Some(value),
-                Slot::Field(number, _) => {
-                    if let Some((_, raw)) = update.metadata.get_mut(usize::from(number)) {
-                        *raw = Cow::Borrowed(value);
-                    }
-                }
-                _ => {}
-            }
-        }
-        let has_extra_hole = self
-            .holes
-            .iter()
-            .any(|(hole, _)| matches!(hole, Slot::Extra(_)));
-        let is_compared = has_extra_hole || !self.knows_envelope(envelope.version());
-        for (number, (key, raw)) in (0..).zip(&self.prototype.extra).filter(|_| is_compared) {
-            let mut varying = values().filter(|(hole, _)| *hole == Slot::Extra(number));
-            let raw = varying.next().map_or(&**raw, |(_, value)| value);
-            if envelope.record(key, raw) {
-                changed.push((Cow::Borrowed(&**key), Cow::Borrowed(raw)));
-            }
-        }
+        let prototype = &*self.prototype;
+        let changed = self.changed_fields(&values, envelope);
         let is_known = changed.is_empty();
-        update.last_of_event = usage.is_none() && is_known;
-        sink.update(&update);
-        *fields = recycled(std::mem::take(&mut update.metadata));
-        if !update.last_of_event {
-            sink.update(&Update {
-                event_index,
+        let usage = match (prototype.usage.as_deref(), self.provided()) {
+            (None, _) => None, // usage is in each match of a template, or in none
+            (Some(_), Some(provided)) => provided.usage(found.usage, compact),
+            (Some(usage), None) => values.of(Slot::Usage).or(Some(usage)),
+        };
+        let last_of_event = usage.is_none() && is_known;
+        let created = found.created.or(prototype.update.created);
+        if is_delta {
+            let mut metadata = Vec::new();
+            let mut extras = delta.extras;
+            extras.logprobs = values.of(Slot::Logprobs).or(extras.logprobs);
+            if self.has_field_holes {
+                metadata = recycled(std::mem::take(fields));
+                metadata.extend(prototype.update.metadata.iter().map(borrowed_pair));
+                values.set_fields(&mut metadata);
+                extras.fields = &metadata;
+            }
+            sink.text_delta(&TextDelta {
+                last_of_event,
+                extras,
+                ..*delta
+            });
+            if self.has_field_holes {
+                *fields = recycled(metadata);
+            }
+        } else {
+            let metadata = recycled(std::mem::take(fields));
+            let mut update = self.update(delta.choice, delta.text, metadata);
+            update.event_index = delta.event_index;
+            update.last_of_event = last_of_event;
+            update.created = created;
+            update.id = values.name(Slot::Id).or(update.id);
+            update.model = values.name(Slot::Model).or(update.model);
+            update.logprobs = values.name(Slot::Logprobs).or(update.logprobs);
+            values.set_fields(&mut update.metadata);
+            sink.update(&update);
+            *fields = recycled(update.metadata);
+        }
+        if !last_of_event {
+            let mut update = Update {
+                event_index: delta.event_index,
                 last_of_event: true,
-                id: update.id.take(),
-                created: update.created,
-                model: update.model.take(),
                 usage: usage.map(Cow::Borrowed),
                 metadata: changed,
                 is_chunk: true,
                 ..Update::default()
-            });
+            };
+            // The usage of another dialect is an update without an envelope.
+            if self.provided().is_none() {
+                let name = |slot, known| values.name(slot).or_else(|| borrowed(known));
+                update.id = name(Slot::Id, &prototype.update.id);
+                update.model = name(Slot::Model, &prototype.update.model);
+                update.created = created;
+            }
+            sink.update(&update);
         }
-        (update.created, is_known)
+        (created, is_known)
+    }
+
+    /// The unknown fields of the envelope that have changed.
+    fn changed_fields<'t>(
+        &'t self,
+        values: &Values<'t, '_>,
+        envelope: &mut EnvelopeMemo,
+    ) -> Pairs<'t> {
+        let mut changed = Vec::new();
+        if self.knows_envelope(envelope.version()) && !self.has_extra_holes {
+            return changed;
+        }
+        for (number, (key, raw)) in (0..).zip(&self.prototype.extra) {
+            let raw = values.of(Slot::Extra(number)).unwrap_or(raw);
+            if envelope.record(key, raw) {
+                changed.push((Cow::Borrowed(&**key), Cow::Borrowed(raw)));
+            }
+        }
+        changed
     }
 
     /// The update of the choice, with the values of the prototype.
-    fn update<'t>(
+    pub(super) fn update<'t>(
         &'t self,
         choice: ChoiceIndex,
         text: &'t str,
@@ -145,6 +184,9 @@ impl Template {
             ..Update::default()
         };
         match self.text_kind {
+            _ if !self.has_text => {
+                update.tool_calls = prototype.tool_calls.iter().map(borrowed_call).collect();
+            }
             DeltaKind::Content => update.content = Some(fragment),
             DeltaKind::Reasoning => update.reasoning = Some(fragment),
             DeltaKind::Refusal => update.refusal = Some(fragment),
@@ -159,9 +201,44 @@ impl Template {
     }
 }
 
-fn borrowed_pair<'t>(
-    pair: &'t (Cow<'static, str>, Cow<'static, str>),
-) -> (Cow<'t, str>, Cow<'t, str>) {
+/// The values in the holes that a match keeps.
+struct Values<'t, 'b> {
+    holes: &'b [(Slot, Box<[u8]>)],
+    spans: &'b ValueSpans,
+    data: &'t [u8],
+}
+
+impl<'t> Values<'t, '_> {
+    fn of(&self, slot: Slot) -> Option<&'t str> {
+        let holes = self.holes.iter().map(|(hole, _)| *hole);
+        let mut kept = holes.filter(|hole| hole.is_value()).zip(self.spans);
+        let (_, span) = kept.find(|(hole, _)| *hole == slot)?;
+        self.text(span)
+    }
+
+    fn name(&self, slot: Slot) -> Option<Cow<'t, str>> {
+        self.of(slot).map(Cow::Borrowed)
+    }
+
+    /// Sets the unknown fields of the choice that vary.
+    fn set_fields(&self, fields: &mut Pairs<'t>) {
+        let holes = self.holes.iter().map(|(hole, _)| *hole);
+        for (hole, span) in holes.filter(|hole| hole.is_value()).zip(self.spans) {
+            if let Slot::Field(number, _) = hole
+                && let Some((_, raw)) = fields.get_mut(usize::from(number))
+            {
+                *raw = Cow::Borrowed(self.text(span).unwrap_or_default());
+            }
+        }
+    }
+
+    /// The text was valid when it was matched.
+    fn text(&self, span: &Range<usize>) -> Option<&'t str> {
+        str::from_utf8(self.data.get(span.clone())?).ok()
+    }
+}
+
+fn borrowed_pair<'t>(pair: &'t (Cow<'_, str>, Cow<'_, str>)) -> (Cow<'t, str>, Cow<'t, str>) {
     (Cow::Borrowed(&pair.0), Cow::Borrowed(&pair.1))
 }
 

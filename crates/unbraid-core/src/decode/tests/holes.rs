@@ -199,3 +199,25 @@ fn fields_of_the_envelope_that_another_chunk_changed_are_emitted_again() {
     // Two updates where the field has changed.
     assert_eq!(check_fast_paths(stream.concat().as_bytes(), "x"), 8 + 5);
 }
+
+#[test]
+fn chunks_without_a_text_make_a_template() {
+    let call = "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":$}}]}}]}";
+    for chunk in [
+        "{\"choices\":[{\"index\":0,\"delta\":{\"content\":$}}]}",
+        call,
+    ] {
+        assert_eq!(
+            hits(chunk, &["\"\"", "\"\"", "\"a\"", "\"\"", "\"b\"", "null"]),
+            [false, true, false, true, true, false],
+            "{chunk}"
+        );
+    }
+    let named =
+        "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\"}]}}]}";
+    assert_eq!(
+        hits(named, &["", ""]),
+        [false, false],
+        "an id is not a repetition"
+    );
+}

@@ -93,7 +93,31 @@ impl ItemKind {
     }
 }
 
+impl ReasoningKind {
+    pub(super) fn of(is_summary: bool) -> Self {
+        if is_summary {
+            Self::Summary
+        } else {
+            Self::Text
+        }
+    }
+}
+
 impl Item {
+    /// Whether this is its `output_index`.
+    pub(super) fn has_index(&self, index: i64) -> bool {
+        self.index == Some(index)
+    }
+
+    pub(super) fn has_id(&self) -> bool {
+        self.id.is_some()
+    }
+
+    /// Whether reasoning of this kind came first.
+    pub(super) fn began_with(&self, kind: ReasoningKind) -> bool {
+        self.reasoning == Some(kind)
+    }
+
     /// Whether reasoning of this kind counts: the kind that came first does (P13).
     pub(super) fn accepts(&mut self, kind: Option<ReasoningKind>) -> bool {
         kind.is_none_or(|kind| *self.reasoning.get_or_insert(kind) == kind)

@@ -5,62 +5,48 @@
 
 use std::borrow::Cow;
 
-use unbraid_core::{ChoiceIndex, CompletionKind, Fragment, Update};
+use unbraid_core::{
+    ChoiceIndex, CompletionKind, EventIndex,
+    internal::{DeltaKind, Extras, TextDelta},
+};
 
-use super::{ASSISTANT, Batch, has_one_text, whole_text};
+use super::{ASSISTANT, Batch};
 
-/// The parts of an update in the text of a batch: its text, the key and the value of each field, the log probabilities.
+/// A field and its raw JSON, in the text of the batch.
+pub(super) type Field<'b> = (Cow<'b, str>, Cow<'b, str>);
+
+/// The parts of a delta in the text of a batch: its text, the key and the value of each field, the log probabilities.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldsEntry {
-    text_kind: TextKind,
+    text_kind: DeltaKind,
     kind: CompletionKind,
-    choice: Option<ChoiceIndex>,
     assistant: bool,
     has_logprobs: bool,
-    fields: usize,
-    delta_fields: usize,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum TextKind {
-    Content,
-    Reasoning,
-    Refusal,
+    fields: u32,
+    delta_fields: u32,
 }
 
 impl Batch {
-    /// Appends the parts of an update; `None` if it holds anything else.
-    pub(super) fn push_fields(&mut self, update: &Update<'_>) -> Option<FieldsEntry> {
-        let role = update.role.as_deref();
-        if !has_one_text(update) || role.is_some_and(|role| role != ASSISTANT) {
-            return None;
-        }
-        let texts = [
-            (TextKind::Content, &update.content),
-            (TextKind::Reasoning, &update.reasoning),
-            (TextKind::Refusal, &update.refusal),
-        ];
-        let mut texts = texts.into_iter();
-        let (text_kind, text) =
-            texts.find_map(|(kind, text)| Some((kind, whole_text(text.as_ref()?)?)))?;
-        // Nothing is appended before this line, so an update that is declined leaves no part of itself in the batch.
-        self.push_part(text);
-        for (key, raw) in &update.metadata {
+    /// Appends the parts of a delta.
+    pub(super) fn push_fields(&mut self, delta: &TextDelta<'_>) -> FieldsEntry {
+        let extras = &delta.extras;
+        let count = |count| u32::try_from(count).unwrap_or(u32::MAX); // an event has fewer fields
+        self.push_part(delta.text);
+        for (key, raw) in extras.fields {
             self.push_part(key);
             self.push_part(raw);
         }
-        if let Some(logprobs) = &update.logprobs {
+        if let Some(logprobs) = extras.logprobs {
             self.push_part(logprobs);
         }
-        Some(FieldsEntry {
-            text_kind,
-            kind: update.kind,
-            choice: update.choice,
-            assistant: role.is_some(),
-            has_logprobs: update.logprobs.is_some(),
-            fields: update.metadata.len(),
-            delta_fields: update.delta_field_count,
-        })
+        FieldsEntry {
+            text_kind: delta.text_kind,
+            kind: delta.kind,
+            assistant: delta.role.is_some(),
+            has_logprobs: extras.logprobs.is_some(),
+            fields: count(extras.fields.len()),
+            delta_fields: count(extras.delta_field_count),
+        }
     }
 
     fn push_part(&mut self, part: &str) {
@@ -86,40 +72,50 @@ impl<'b, I: Iterator<Item = usize>> Parts<'b, I> {
         self.start
     }
 
-    fn next(&mut self) -> Cow<'b, str> {
-        // A part that is missing reads as an empty text. That would be a bug, but one that costs a text and not the task of a
-        // consumer.
+    /// The next part. One that is missing reads as an empty text: that would be a bug, but one that costs a text and not the
+    /// task of a consumer.
+    pub(super) fn next(&mut self) -> &'b str {
         let end = self.ends.next().unwrap_or(self.start);
         let part = self.text.get(self.start..end).unwrap_or_default();
         self.start = end;
-        Cow::Borrowed(part)
+        part
     }
 }
 
 impl FieldsEntry {
-    /// The update, which borrows from the text of the batch.
-    pub(super) fn update<'b>(
+    /// Reads the parts after the text: the fields, and the log probabilities.
+    pub(super) fn read<'b>(
         self,
         parts: &mut Parts<'b, impl Iterator<Item = usize>>,
-    ) -> Update<'b> {
-        let text = Fragment::from(parts.next());
-        // Lazy, and collected below before the log probabilities are taken: the parts come in the order in which they were
-        // pushed.
-        let fields = (0..self.fields).map(|_| (parts.next(), parts.next()));
-        let mut update = Update::default()
+        fields: &mut Vec<Field<'b>>,
+    ) -> Option<&'b str> {
+        fields.clear();
+        fields.extend((0..self.fields).map(|_| (parts.next().into(), parts.next().into())));
+        self.has_logprobs.then(|| parts.next())
+    }
+
+    /// What arrived beside the text.
+    pub(super) fn extras<'d>(
+        self,
+        fields: &'d [Field<'d>],
+        logprobs: Option<&'d str>,
+    ) -> Extras<'d> {
+        Extras::default()
+            .with_fields(fields)
+            .with_delta_field_count(self.delta_fields as usize)
+            .with_logprobs(logprobs)
+    }
+
+    /// The delta without that.
+    pub(super) fn delta<'d>(
+        self,
+        event: EventIndex,
+        choice: ChoiceIndex,
+        text: &'d str,
+    ) -> TextDelta<'d> {
+        TextDelta::new(event, choice, self.text_kind, text)
             .with_kind(self.kind)
-            .with_choice(self.choice)
-            .with_metadata(fields.collect())
-            .with_delta_field_count(self.delta_fields)
-            .with_is_chunk(true);
-        match self.text_kind {
-            TextKind::Content => update.content = Some(text),
-            TextKind::Reasoning => update.reasoning = Some(text),
-            TextKind::Refusal => update.refusal = Some(text),
-        }
-        update.role = self.assistant.then_some(Cow::Borrowed(ASSISTANT));
-        update.logprobs = self.has_logprobs.then(|| parts.next());
-        update
+            .with_role(self.assistant.then_some(ASSISTANT))
     }
 }
 
