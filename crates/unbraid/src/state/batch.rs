@@ -47,7 +47,7 @@ enum Work {
         assistant: bool,
         end: usize,
     },
-    /// A piece of text with unknown fields or log probabilities. They are in the batch's text, too.
+    /// An update without calls. Its parts are in the batch's text, too.
     Fields(FieldsEntry),
     Update(Box<Update<'static>>),
     Late(Box<Update<'static>>),
@@ -254,25 +254,32 @@ fn single_text<'u>(update: &'u Update<'_>) -> Option<TextDelta<'u>> {
 
 /// The text of a fragment that is not empty and ends in no half of a character.
 fn whole_text<'f>(fragment: &'f Fragment<'_>) -> Option<&'f str> {
-    let whole = fragment.low.is_none() && fragment.high.is_none() && !fragment.text.is_empty();
-    whole.then_some(&*fragment.text)
+    (is_whole(fragment) && !fragment.text.is_empty()).then_some(&*fragment.text)
+}
+
+fn is_whole(fragment: &Fragment<'_>) -> bool {
+    fragment.low.is_none() && fragment.high.is_none()
 }
 
 fn is_only_text(update: &Update<'_>) -> bool {
     has_one_text(update)
         && update.role.is_none()
         && update.logprobs.is_none()
+        && update.finish_reason.is_none()
         && update.metadata.is_empty()
 }
 
-/// Whether an update has exactly one text of the message, and neither a call nor a finish.
+/// Whether an update has exactly one text of the message, and no call.
 fn has_one_text(update: &Update<'_>) -> bool {
     let texts = [&update.content, &update.reasoning, &update.refusal];
-    texts.iter().filter(|text| text.is_some()).count() == 1
-        && update.reasoning_source.is_none()
-        && update.function_name.is_none()
-        && update.function_arguments.is_none()
-        && update.tool_calls.is_empty()
-        && update.finish_reason.is_none()
-        && !update.is_full_message
+    texts.iter().filter(|text| text.is_some()).count() == 1 && !has_other_parts(update)
+}
+
+/// Whether an update has a part that only a whole update can hold: a call, or a full message.
+fn has_other_parts(update: &Update<'_>) -> bool {
+    update.reasoning_source.is_some()
+        || update.function_name.is_some()
+        || update.function_arguments.is_some()
+        || !update.tool_calls.is_empty()
+        || update.is_full_message
 }

@@ -1,4 +1,5 @@
-//! A piece of text that arrived with unknown fields or log probabilities, which some servers send in each chunk.
+//! What nearly all updates bring beside a piece of text alone: the role, the finish reason, unknown fields, or log
+//! probabilities.
 //!
 //! An owned copy of such an update would take an allocation for each of its parts. Here all parts are appended to the text
 //! of the batch, and borrowed from it when the batch is applied.
@@ -7,16 +8,18 @@ use std::borrow::Cow;
 
 use unbraid_core::{ChoiceIndex, CompletionKind, Fragment, Update};
 
-use super::{ASSISTANT, Batch, has_one_text, whole_text};
+use super::{ASSISTANT, Batch, has_other_parts, is_whole};
 
-/// The parts of an update in the text of a batch: its text, the key and the value of each field, the log probabilities.
+/// The parts of an update in the text of a batch: its text, the key and the value of each field, the log probabilities,
+/// the finish reason.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldsEntry {
-    text_kind: TextKind,
+    text_kind: Option<TextKind>,
     kind: CompletionKind,
     choice: Option<ChoiceIndex>,
     assistant: bool,
     has_logprobs: bool,
+    has_finish_reason: bool,
     fields: usize,
     delta_fields: usize,
 }
@@ -32,7 +35,7 @@ impl Batch {
     /// Appends the parts of an update; `None` if it holds anything else.
     pub(super) fn push_fields(&mut self, update: &Update<'_>) -> Option<FieldsEntry> {
         let role = update.role.as_deref();
-        if !has_one_text(update) || role.is_some_and(|role| role != ASSISTANT) {
+        if has_other_parts(update) || role.is_some_and(|role| role != ASSISTANT) {
             return None;
         }
         let texts = [
@@ -40,10 +43,16 @@ impl Batch {
             (TextKind::Reasoning, &update.reasoning),
             (TextKind::Refusal, &update.refusal),
         ];
-        let mut texts = texts.into_iter();
-        let (text_kind, text) =
-            texts.find_map(|(kind, text)| Some((kind, whole_text(text.as_ref()?)?)))?;
-        self.push_part(text);
+        let mut texts = texts
+            .into_iter()
+            .filter_map(|(kind, text)| Some((kind, text.as_ref()?)));
+        let text = texts.next();
+        if texts.next().is_some() || text.is_some_and(|(_, text)| !is_whole(text)) {
+            return None;
+        }
+        if let Some((_, text)) = text {
+            self.push_part(&text.text);
+        }
         for (key, raw) in &update.metadata {
             self.push_part(key);
             self.push_part(raw);
@@ -51,12 +60,16 @@ impl Batch {
         if let Some(logprobs) = &update.logprobs {
             self.push_part(logprobs);
         }
+        if let Some(reason) = &update.finish_reason {
+            self.push_part(reason);
+        }
         Some(FieldsEntry {
-            text_kind,
+            text_kind: text.map(|(kind, _)| kind),
             kind: update.kind,
             choice: update.choice,
             assistant: role.is_some(),
             has_logprobs: update.logprobs.is_some(),
+            has_finish_reason: update.finish_reason.is_some(),
             fields: update.metadata.len(),
             delta_fields: update.delta_field_count,
         })
@@ -99,7 +112,7 @@ impl FieldsEntry {
         self,
         parts: &mut Parts<'b, impl Iterator<Item = usize>>,
     ) -> Update<'b> {
-        let text = Fragment::from(parts.next());
+        let text = self.text_kind.map(|_| Fragment::from(parts.next()));
         let fields = (0..self.fields).map(|_| (parts.next(), parts.next()));
         let mut update = Update::default()
             .with_kind(self.kind)
@@ -108,12 +121,14 @@ impl FieldsEntry {
             .with_delta_field_count(self.delta_fields)
             .with_is_chunk(true);
         match self.text_kind {
-            TextKind::Content => update.content = Some(text),
-            TextKind::Reasoning => update.reasoning = Some(text),
-            TextKind::Refusal => update.refusal = Some(text),
+            None => {}
+            Some(TextKind::Content) => update.content = text,
+            Some(TextKind::Reasoning) => update.reasoning = text,
+            Some(TextKind::Refusal) => update.refusal = text,
         }
         update.role = self.assistant.then_some(Cow::Borrowed(ASSISTANT));
         update.logprobs = self.has_logprobs.then(|| parts.next());
+        update.finish_reason = self.has_finish_reason.then(|| parts.next());
         update
     }
 }
@@ -148,6 +163,16 @@ mod tests {
                 .with_choice(ChoiceIndex(0))
                 .with_reasoning("r")
                 .with_logprobs("{}"),
+            update("", &[("x", "2")]),
+            Update::default().with_choice(ChoiceIndex(0)),
+            Update::default()
+                .with_choice(ChoiceIndex(0))
+                .with_refusal("no")
+                .with_finish_reason("stop"),
+            Update::default()
+                .with_role("assistant")
+                .with_finish_reason("length"),
+            update("", &[]).with_finish_reason(""),
         ];
         let config = Config::default();
         let new = || Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
