@@ -1,6 +1,6 @@
 //! How a stream is read: `Config`, and the types of its fields.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
@@ -180,22 +180,27 @@ impl Default for Config {
             think_tags: ThinkTags::default(),
             choices_per_prompt: None,
             usage_after_done: false,
-            reasoning_keys: default_reasoning_keys(),
+            reasoning_keys: default_reasoning_keys().to_vec(),
             redact: Redact::default(),
         }
     }
 }
 
 /// The names under which real servers send reasoning, by priority (R5).
-pub(crate) fn default_reasoning_keys() -> Vec<Arc<str>> {
-    let names = [
-        "reasoning_content",
-        "reasoning",
-        "thinking",
-        "thinking_content",
-        "thought",
-    ];
-    names.map(Arc::from).to_vec()
+///
+/// They are allocated once, because each stream has them.
+pub(crate) fn default_reasoning_keys() -> Arc<[Arc<str>]> {
+    static NAMES: LazyLock<Arc<[Arc<str>]>> = LazyLock::new(|| {
+        let names = [
+            "reasoning_content",
+            "reasoning",
+            "thinking",
+            "thinking_content",
+            "thought",
+        ];
+        Arc::new(names.map(Arc::from))
+    });
+    Arc::clone(&NAMES)
 }
 
 /// The names of the tools that a request declares: functions, custom tools, and the `functions` of 2023.

@@ -78,7 +78,7 @@ pub struct Decoder {
     scanned: u64,
     buffers: scan::Buffers,
     /// The names of the fields that hold reasoning, by rank.
-    reasoning_keys: Vec<Arc<str>>,
+    reasoning_keys: Arc<[Arc<str>]>,
     /// In strict mode: the types of all fields that the deltas have brought so far.
     merge_check: MergeCheck,
     /// Whether an event arrived in parts, which is warned about only once (S10).
@@ -121,7 +121,9 @@ impl Decoder {
     /// Sets the names of the fields that hold reasoning; see [`Config::reasoning_keys`](crate::Config::reasoning_keys).
     #[must_use]
     pub fn with_reasoning_keys(mut self, keys: &[Arc<str>]) -> Self {
-        self.reasoning_keys = keys.to_vec();
+        if *self.reasoning_keys != *keys {
+            self.reasoning_keys = keys.into();
+        }
         self
     }
 

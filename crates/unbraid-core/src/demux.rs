@@ -2,6 +2,8 @@
 
 mod choice_table;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::{
@@ -56,6 +58,7 @@ impl Demux {
     /// A demultiplexer at the start of a stream.
     #[must_use]
     pub fn new(config: Config) -> Self {
+        let config = Arc::new(config);
         let choices = ChoiceTable::new(&config);
         Self {
             pipeline: Pipeline::new(config, choices),
@@ -174,6 +177,12 @@ impl Demux {
     #[inline]
     pub fn next_event(&mut self) -> Option<Sequenced<&str>> {
         self.pipeline.sink.next_event()
+    }
+
+    /// Drops the events that were not taken, for a caller that needs only the transcripts.
+    #[doc(hidden)]
+    pub fn skip_events(&mut self) {
+        self.pipeline.sink.skip_events();
     }
 
     /// The result of the stream, once it is closed: `Ok` even if a choice did not finish.

@@ -3,6 +3,8 @@
 
 mod after_done;
 
+use std::sync::Arc;
+
 use crate::{
     Config, Dialect, Limit, LimitExceeded, StreamError, Update,
     decode::Decoder,
@@ -244,7 +246,8 @@ pub struct Pipeline<S> {
 impl<S: ChoiceSink> Pipeline<S> {
     /// Creates a pipeline at the start of a stream.
     #[must_use]
-    pub fn new(options: Config, sink: S) -> Self {
+    pub fn new(options: impl Into<Arc<Config>>, sink: S) -> Self {
+        let options = options.into();
         Self {
             intake: UpdateReader::new(&options),
             head: Head::default(),

@@ -68,7 +68,7 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Router {
-    config: Config,
+    config: Arc<Config>,
     routes: Vec<Route>,
     /// The slots of small indices, for a lookup without a search.
     slots: Vec<Option<usize>>,
@@ -109,7 +109,8 @@ pub struct Router {
 impl Router {
     /// A router at the start of a stream.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: impl Into<Arc<Config>>) -> Self {
+        let config = config.into();
         Self {
             inspects_text_deltas: text_deltas::inspects(&config),
             config,

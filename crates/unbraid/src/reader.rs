@@ -1,6 +1,6 @@
 //! The reader actor: owns the source and the pipeline, routes by choice index, and supervises its choices.
 //!
-//! Its mailbox takes one message, whose handler reads the source until the stream ends. It never waits for a consumer.
+//! It reads the source from its start until the stream ends, and receives no message. It never waits for a consumer.
 
 mod choice_actor;
 mod clock;
@@ -59,7 +59,7 @@ const EMPTY_READS: usize = READ_BYTES / ITEM_COST;
 #[derive(Debug)]
 struct ReaderActor;
 
-/// Everything the reader works with. It is moved out of the actor's `State` into the handler's frame, so that a kill drops
+/// Everything the reader works with. It is moved out of the actor's `State` into the frame of `post_start`, so that a kill drops
 /// it. It is boxed: ractor moves an actor's arguments and state through several futures, and a task is as large as
 /// the largest of them.
 pub(crate) struct Reader {
@@ -69,7 +69,7 @@ pub(crate) struct Reader {
     pipeline: Pipeline<Outbox>,
     buffer: ReadBuffer,
     clock: Clock,
-    config: Config,
+    config: Arc<Config>,
     control: CommandReceiver,
     /// The waker that waits for commands.
     registered: Option<SharedWaker>,
@@ -116,12 +116,13 @@ impl Reader {
         if let Some(capacity) = numbering.capacity() {
             config.limits.choices = config.limits.choices.min(capacity as usize);
         }
-        let outbox = Outbox::new(config.clone(), numbering, started);
+        let config = Arc::new(config);
+        let outbox = Outbox::new(Arc::clone(&config), numbering, started);
         Self {
             source: source.stream,
             source_status: SourceStatus::Open,
             rest: Rest::Drop,
-            pipeline: Pipeline::new(config.clone(), outbox),
+            pipeline: Pipeline::new(Arc::clone(&config), outbox),
             buffer: ReadBuffer::default(),
             // Timeouts bound this source; a choice's timing counts from the start of the whole completion.
             clock: Clock::new(timeouts, Instant::now()),
@@ -296,8 +297,8 @@ impl Reader {
     }
 
     fn idle_ends_a_choice(&self) -> bool {
-        self.config.finish_policy != FinishPolicy::AtStreamEnd
-            && self.pipeline.router().has_finished_choices()
+        self.pipeline.router().has_finished_choices()
+            && self.config.finish_policy != FinishPolicy::AtStreamEnd
     }
 
     /// Checks the deadlines after a read: the timer is polled only while the source is pending, which it may never be.
@@ -338,7 +339,8 @@ impl Reader {
             Vec::new()
         } else {
             let over = self.pipeline.router().closed().is_some();
-            self.pipeline.sink.start(me, &self.completion, over).await
+            // Boxed, because it is large, and the reader waits for its source most of the time.
+            Box::pin(self.pipeline.sink.start(me, &self.completion, over)).await
         };
         self.publish(new);
     }
@@ -385,17 +387,17 @@ impl Reader {
 impl ReaderActor {
     async fn pre_start(
         &self,
-        me: ActorRef<()>,
+        _: ActorRef<()>,
         reader: Box<Reader>,
     ) -> Result<Option<Box<Reader>>, ActorProcessingErr> {
-        me.cast(())?;
         Ok(Some(reader))
     }
 
-    async fn handle(
+    /// A kill and a panic end it like a handler. Unlike one it needs no message, and each wake-up passes through fewer
+    /// futures.
+    async fn post_start(
         &self,
         me: ActorRef<()>,
-        _: (),
         reader: &mut Option<Box<Reader>>,
     ) -> Result<(), ActorProcessingErr> {
         let Some(mut reader) = reader.take() else {

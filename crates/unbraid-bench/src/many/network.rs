@@ -57,6 +57,22 @@ impl Connection {
         self.items.fetch_add(1, Relaxed);
     }
 
+    fn items(&self) -> usize {
+        self.items.load(Relaxed)
+    }
+
+    /// Waits until the consumers have received so many items.
+    fn wait_for(&self, items: usize) -> io::Result<()> {
+        let mut patience = PATIENCE;
+        while self.items() < items {
+            patience = patience
+                .checked_sub(TICK / 10)
+                .ok_or_else(|| io::Error::other("some consumer did not receive every delta"))?;
+            thread::sleep(TICK / 10);
+        }
+        Ok(())
+    }
+
     fn receive(&self, events: usize) {
         self.arrived.fetch_add(events, Release);
         self.waker.wake();
@@ -137,41 +153,30 @@ impl Network {
 
     /// Sends the events at their times, and waits until all have been received. Returns the CPU time that sending took.
     pub(super) fn play(&self) -> io::Result<Duration> {
-        let items_before = self.items();
-        let sent = thread::scope(|scope| scope.spawn(|| self.send()).join());
-        let spent = sent.map_err(|_| io::Error::other("the network panicked"))?;
-        self.wait(items_before)?;
+        let before: Vec<usize> = self.connections.iter().map(|c| c.items()).collect();
+        let sent = thread::scope(|scope| scope.spawn(|| self.send(&before)).join());
+        let spent = sent.map_err(|_| io::Error::other("the network panicked"))??;
+        for (connection, before) in self.connections.iter().zip(before) {
+            connection.wait_for(before + self.events)?;
+        }
         Ok(spent)
     }
 
-    fn send(&self) -> Duration {
+    /// A connection gets its next event when the last one has been received, so that events do not gather in one read if
+    /// the machine is too slow, or under a profiler.
+    fn send(&self, before: &[usize]) -> io::Result<Duration> {
         let started = ThreadTime::now();
         let mut next = Instant::now();
         for tick in 0..self.events * TICKS_PER_EVENT {
             next += TICK;
             thread::sleep(next.saturating_duration_since(Instant::now()));
-            let turn = self.connections.iter().skip(tick % TICKS_PER_EVENT);
-            turn.step_by(TICKS_PER_EVENT)
-                .for_each(|connection| connection.receive(1));
-        }
-        started.elapsed()
-    }
-
-    fn items(&self) -> usize {
-        let items = self.connections.iter();
-        items.map(|connection| connection.items.load(Relaxed)).sum()
-    }
-
-    fn wait(&self, items_before: usize) -> io::Result<()> {
-        let started = Instant::now();
-        while self.items() - items_before < self.connections.len() * self.events {
-            if started.elapsed() > PATIENCE {
-                return Err(io::Error::other(
-                    "some consumer did not receive every delta",
-                ));
+            let turn = self.connections.iter().zip(before);
+            let turn = turn.skip(tick % TICKS_PER_EVENT);
+            for (connection, before) in turn.step_by(TICKS_PER_EVENT) {
+                connection.wait_for(before + tick / TICKS_PER_EVENT)?;
+                connection.receive(1);
             }
-            thread::sleep(TICK);
         }
-        Ok(())
+        Ok(started.elapsed())
     }
 }

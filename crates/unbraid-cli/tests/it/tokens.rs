@@ -30,7 +30,10 @@ fn u15_a_report_below_the_received_tokens_gets_an_estimate() {
 
 #[test]
 fn a_complete_report_gets_no_estimate() {
-    let response = collect("--usage estimate", "openai_chat/gateway-u07-u08-envelope-with-the-prompt-alone");
+    let response = collect(
+        "--usage estimate",
+        "openai_chat/gateway-u07-u08-envelope-with-the-prompt-alone",
+    );
     let usage = json!({
         "source": "reported",
         "prompt_tokens": 7,
@@ -45,7 +48,10 @@ fn a_complete_report_gets_no_estimate() {
         "reasoning_tokens": 4,
     });
     assert_eq!(response["unbraid"]["usage"], usage);
-    let reported = collect("", "openai_chat/gateway-u07-u08-envelope-with-the-prompt-alone");
+    let reported = collect(
+        "",
+        "openai_chat/gateway-u07-u08-envelope-with-the-prompt-alone",
+    );
     assert_eq!(reported["unbraid"]["usage"], usage);
 }
 
@@ -74,7 +80,8 @@ fn e15_each_prompt_of_a_request_is_counted() {
 #[test]
 fn u12_nothing_is_counted_unless_it_is_requested() {
     let chunk = |index: u32| {
-        let choice = json!({ "index": index, "delta": { "content": "a b" }, "finish_reason": "stop" });
+        let choice =
+            json!({ "index": index, "delta": { "content": "a b" }, "finish_reason": "stop" });
         format!("data: {}\n\n", json!({ "choices": [choice] }))
     };
     let usage = json!({ "prompt_tokens": 3, "completion_tokens": 4 });
@@ -100,9 +107,8 @@ fn u12_nothing_is_counted_unless_it_is_requested() {
     let mut one_choice = sums.clone();
     one_choice["choices"] = json!([{ "index": 0, "completion_tokens": 4, "estimated": false }]);
     for args in ["collect", "collect --usage reported"] {
-        let usage = |stream: String| {
-            unbraid(args, stream.as_bytes()).json()["unbraid"]["usage"].clone()
-        };
+        let usage =
+            |stream: String| unbraid(args, stream.as_bytes()).json()["unbraid"]["usage"].clone();
         assert_eq!(usage(chunk(0) + &chunk(1)), absent);
         assert_eq!(usage(chunk(0) + &chunk(1) + &sum), sums);
         assert_eq!(usage(chunk(0) + &sum), one_choice);

@@ -1,6 +1,6 @@
 //! Every choice's machine and transcript, and the order of their events.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Sequenced, Text, Transcript, Update,
@@ -10,7 +10,7 @@ use crate::{
 /// Every choice's machine and transcript, and the order of their events.
 #[derive(Debug)]
 pub(super) struct ChoiceTable {
-    config: Config,
+    config: Arc<Config>,
     choices: Vec<Slot>,
     queue: VecDeque<Item>,
 }
@@ -36,9 +36,9 @@ enum Item {
 }
 
 impl ChoiceTable {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Arc<Config>) -> Self {
         Self {
-            config: config.clone(),
+            config: Arc::clone(config),
             choices: Vec::new(),
             queue: VecDeque::new(),
         }
@@ -72,6 +72,13 @@ impl ChoiceTable {
             if self.choices.get(slot)?.transcript.has_event(seq) {
                 return self.choices.get(slot)?.transcript.event(seq);
             }
+        }
+    }
+
+    pub(super) fn skip_events(&mut self) {
+        self.queue.clear();
+        for choice in &mut self.choices {
+            choice.read = choice.queued;
         }
     }
 

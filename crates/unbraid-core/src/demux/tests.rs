@@ -1,6 +1,7 @@
 use super::Demux;
 use crate::{CallKind, ChoiceEnd, ChoiceIndex, Config, StreamError, Transcript};
 
+mod events;
 mod lines;
 
 /// What a stream adds up to: its choices, then the codes of its warnings, then its error.

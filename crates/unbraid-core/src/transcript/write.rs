@@ -1,5 +1,7 @@
 //! The methods of the choice's machine, a transcript's only writer.
 
+use std::sync::{Arc, LazyLock};
+
 use super::{CallEntry, Kind, Moment, Record, Transcript};
 use crate::{ChoiceEnd, EventIndex, ReasoningSource, Warning, event::Position};
 
@@ -59,7 +61,7 @@ impl Transcript {
     }
 
     pub(crate) fn set_role(&mut self, role: &str) {
-        self.role = Some(role.into());
+        self.role = Some(shared(role));
     }
 
     /// Records where the reasoning is from. The first source counts, but text replaces details, which only repeat it (R4).
@@ -78,7 +80,7 @@ impl Transcript {
     pub(crate) fn set_finish(&mut self, raw: &str) -> bool {
         const KEPT: usize = 8; // more different reasons carry no information
         if self.finish_raw.len() < KEPT && !self.finish_raw.iter().any(|known| **known == *raw) {
-            self.finish_raw.push(raw.into());
+            self.finish_raw.push(shared(raw));
         }
         let first = self.finish.is_none();
         if first {
@@ -106,4 +108,12 @@ impl Transcript {
             self.push(Kind::Warning, position, number, "");
         }
     }
+}
+
+/// The names that nearly every choice has are allocated once for the process.
+fn shared(name: &str) -> Arc<str> {
+    static NAMES: LazyLock<[Arc<str>; 4]> =
+        LazyLock::new(|| ["assistant", "stop", "length", "tool_calls"].map(Arc::from));
+    let known = NAMES.iter().find(|known| ***known == *name);
+    known.map_or_else(|| name.into(), Arc::clone)
 }

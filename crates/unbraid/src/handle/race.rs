@@ -213,7 +213,7 @@ impl Candidate {
             watcher, judged, ..
         } = self;
         let found = watcher.poll_read(cx, |state| {
-            let transcript = &state.transcript;
+            let transcript = &mut state.transcript;
             let ended = transcript.end().is_some();
             let is_new = *judged != Some(transcript.event_count());
             *judged = Some(transcript.event_count());

@@ -1,6 +1,6 @@
 //! The choice actor: owns the log of one choice, from its first batch to its end.
 //!
-//! Its mailbox takes one message, which starts it. Its work arrives through the log.
+//! It works from its start to its end, and receives no message. Its work arrives through the log.
 
 use ractor::{ActorProcessingErr, ActorRef};
 
@@ -9,24 +9,22 @@ use crate::state::log_owner::LogOwner;
 #[derive(Debug)]
 pub(super) struct ChoiceActor;
 
-/// The owner is moved out of the actor's `State` into the handler's frame. The state of a killed actor is mailed to its
-/// supervisor, which is inside its own long handler, so the log would stay unsealed.
+/// The owner is moved out of the actor's `State` into the frame of `post_start`. The state of a killed actor is mailed to its
+/// supervisor, which is inside its own long `post_start`, so the log would stay unsealed.
 #[ractor::actor(message = (), state = Option<LogOwner>, arguments = LogOwner)]
 impl ChoiceActor {
     async fn pre_start(
         &self,
-        me: ActorRef<()>,
+        _: ActorRef<()>,
         owner: LogOwner,
     ) -> Result<Option<LogOwner>, ActorProcessingErr> {
         owner.apply(); // the first batch is applied before anyone can see the choice (R44)
-        me.cast(())?;
         Ok(Some(owner))
     }
 
-    async fn handle(
+    async fn post_start(
         &self,
         me: ActorRef<()>,
-        _: (),
         owner: &mut Option<LogOwner>,
     ) -> Result<(), ActorProcessingErr> {
         if let Some(owner) = owner.take() {
@@ -39,10 +37,10 @@ impl ChoiceActor {
     }
 }
 
-/// Stops an actor from the last line of its handler.
+/// Stops an actor from the last line of its work.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the only message has been handled, so none can be dropped"
+    reason = "nobody sends it messages, so none can be dropped"
 )]
 pub(super) fn stop_self(me: &ActorRef<()>) {
     me.stop(None);

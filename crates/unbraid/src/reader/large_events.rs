@@ -3,6 +3,7 @@
 use std::{
     mem,
     panic::resume_unwind,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -72,8 +73,8 @@ impl Reader {
         &mut self,
         work: impl FnOnce(&mut Pipeline<Outbox>, &mut ReadBuffer) + Send + 'static,
     ) {
-        let config = self.config.clone();
-        let outbox = Outbox::new(config.clone(), Numbering::default(), Instant::now());
+        let config = Arc::clone(&self.config);
+        let outbox = Outbox::new(Arc::clone(&config), Numbering::default(), Instant::now());
         // The pipeline moves, and is not shared: the decoder needs it mutably, and a lock would have to be taken on every
         // read.
         let pipeline = mem::replace(&mut self.pipeline, Pipeline::new(config, outbox));

@@ -19,7 +19,7 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    config: Config,
+    config: Arc<Config>,
     numbering: Numbering,
     started: Instant,
     /// One route per choice; the index is the router's slot.
@@ -66,9 +66,13 @@ struct Started {
 }
 
 impl Outbox {
-    pub(crate) fn new(config: Config, numbering: Numbering, started: Instant) -> Self {
+    pub(crate) fn new(
+        config: impl Into<Arc<Config>>,
+        numbering: Numbering,
+        started: Instant,
+    ) -> Self {
         Self {
-            config,
+            config: config.into(),
             numbering,
             started,
             routes: Vec::new(),
@@ -300,6 +304,12 @@ impl ChoiceRoute {
 
 impl ChoiceSink for Outbox {
     fn open(&mut self, _slot: usize, source_index: ChoiceIndex, kind: CompletionKind) {
+        if self.routes.is_empty() {
+            // A vector would begin with room for four routes, which are large. Most streams have one choice.
+            const MOST: u32 = 16;
+            let expected = self.config.expect_choices.unwrap_or(1).min(MOST);
+            self.routes.reserve_exact(expected as usize);
+        }
         self.routes.push(ChoiceRoute {
             source_index,
             index: self.numbering.assign(source_index),

@@ -3,6 +3,7 @@
 //! The router has already counted the bytes of a batch against the limits.
 
 mod fields;
+mod update_parts;
 
 use std::fmt;
 
@@ -11,6 +12,7 @@ use unbraid_core::{
     ChoiceEnd, CompletionKind, Position, Transcript, Update,
     internal::{ChoiceMachine, Delta, DeltaKind, TextDelta},
 };
+use update_parts::UpdateEntry;
 
 /// Text that makes a choice's machine panic in tests, as a bug would.
 #[cfg(test)]
@@ -47,8 +49,10 @@ enum Work {
         assistant: bool,
         end: usize,
     },
-    /// A piece of text with unknown fields or log probabilities. They are in the batch's text, too.
+    /// An update without calls. Its parts are in the batch's text, too.
     Fields(FieldsEntry),
+    /// Another update without calls. Its parts are in the batch's text, too.
+    Parts(UpdateEntry),
     Update(Box<Update<'static>>),
     Late(Box<Update<'static>>),
     Finish(ChoiceEnd),
@@ -90,6 +94,7 @@ impl Batch {
                 ..
             } => Some((text_kind, assistant.then_some(ASSISTANT))),
             Work::Fields(_)
+            | Work::Parts(_)
             | Work::Update(_)
             | Work::Late(_)
             | Work::Finish(_)
@@ -112,7 +117,13 @@ impl Batch {
             Delta::Text(text) => self.push_text(text, position),
             Delta::Update(update) => match TextDelta::of_update(update) {
                 Some(text) => self.push_text(&text, position),
-                None => self.push(position, Work::Update(without_envelope(update))),
+                None => {
+                    let work = match self.push_update_parts(update) {
+                        Some(entry) => Work::Parts(entry),
+                        None => Work::Update(without_envelope(update)),
+                    };
+                    self.push(position, work);
+                }
             },
         }
     }
@@ -191,6 +202,12 @@ impl Batch {
                     let delta = entry.delta(position.event, transcript.index(), text);
                     let delta = delta.with_extras(extras);
                     machine.apply(Delta::Text(&delta), position, transcript);
+                }
+                Work::Parts(entry) => {
+                    let mut parts = Parts::new(&self.text, start, &mut part_ends);
+                    let update = entry.update(&mut parts);
+                    machine.apply(Delta::Update(&update), position, transcript);
+                    start = parts.start();
                 }
                 Work::Update(update) => {
                     machine.apply(Delta::Update(&update), position, transcript);

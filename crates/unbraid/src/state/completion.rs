@@ -100,7 +100,11 @@ impl CompletionState {
         let choices = published.choices;
         self.sources
             .update(source, &choices, published.metadata, warnings);
-        self.choices.extend(choices);
+        if self.choices.is_empty() {
+            self.choices = choices; // all choices of most streams appear in the same read
+        } else {
+            self.choices.extend(choices);
+        }
         for sequenced in published.events {
             if self.sources.passes_on(&sequenced.event) {
                 self.emit(sequenced.position, sequenced.event);

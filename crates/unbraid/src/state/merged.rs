@@ -219,21 +219,20 @@ impl Sources {
 
     /// How the completion closed, once all of its sources have.
     pub(crate) fn closed(&self) -> Option<Closed> {
+        let accepts_sources = match self.merge {
+            Merge::One => return self.sources.first()?.closed.clone(),
+            Merge::Several {
+                accepts_sources, ..
+            } => accepts_sources,
+        };
         let closed: Vec<&Closed> = self
             .sources
             .iter()
             .map_while(|source| source.closed.as_ref())
             .collect();
         // `map_while` stops at the first source that is open, so this is cheap while the sources run.
-        if closed.len() < self.sources.len() {
-            return None;
-        }
-        match self.merge {
-            Merge::One => closed.first().copied().cloned(),
-            Merge::Several {
-                accepts_sources, ..
-            } => (!accepts_sources).then(|| merge_closed(&closed)),
-        }
+        let all_have = closed.len() == self.sources.len();
+        (all_have && !accepts_sources).then(|| merge_closed(&closed))
     }
 
     /// The usage of the completion: the sum over the sources that answered.

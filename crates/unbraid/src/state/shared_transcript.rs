@@ -1,6 +1,7 @@
 //! A transcript that can be read without holding the lock of its log.
 
 use std::{
+    mem,
     ops::{Deref, DerefMut},
     sync::Arc,
 };
@@ -10,17 +11,31 @@ use unbraid_core::Transcript;
 /// The transcript of a log. It is written under the log's lock. A reader that runs foreign code must not hold that lock,
 /// because the foreign code may read the same log; it takes a snapshot instead.
 #[derive(Debug)]
-pub(crate) struct SharedTranscript(Arc<Transcript>);
+pub(crate) enum SharedTranscript {
+    /// No snapshot was taken, as of nearly all logs. The transcript is then part of the log: an `Arc` would cost each write
+    /// two atomic operations and a cache line.
+    Own(Transcript),
+    /// A snapshot was taken, and may still exist.
+    Shared(Arc<Transcript>),
+}
 
 impl SharedTranscript {
     pub(crate) fn new(transcript: Transcript) -> Self {
-        Self(Arc::new(transcript))
+        Self::Own(transcript)
     }
 
     /// The transcript as it is now. As long as the snapshot lives, the next write copies the transcript, so callers should
     /// drop it soon.
-    pub(crate) fn snapshot(&self) -> Arc<Transcript> {
-        Arc::clone(&self.0)
+    pub(crate) fn snapshot(&mut self) -> Arc<Transcript> {
+        match self {
+            Self::Shared(transcript) => Arc::clone(transcript),
+            Self::Own(transcript) => {
+                let empty = Transcript::new(transcript.index(), transcript.kind());
+                let snapshot = Arc::new(mem::replace(transcript, empty));
+                *self = Self::Shared(Arc::clone(&snapshot));
+                snapshot
+            }
+        }
     }
 }
 
@@ -28,13 +43,19 @@ impl Deref for SharedTranscript {
     type Target = Transcript;
 
     fn deref(&self) -> &Transcript {
-        &self.0
+        match self {
+            Self::Own(transcript) => transcript,
+            Self::Shared(transcript) => transcript,
+        }
     }
 }
 
 impl DerefMut for SharedTranscript {
     fn deref_mut(&mut self) -> &mut Transcript {
-        // Copies only while a snapshot lives. In a stream that nobody takes snapshots of, this is a comparison.
-        Arc::make_mut(&mut self.0)
+        match self {
+            Self::Own(transcript) => transcript,
+            // Copies only while a snapshot lives.
+            Self::Shared(transcript) => Arc::make_mut(transcript),
+        }
     }
 }

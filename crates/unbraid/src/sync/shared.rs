@@ -223,10 +223,12 @@ impl<T: ApplyPending> Watcher<T> {
 
     /// As [`poll`](Self::poll). A read that has caught up registers its waker under the same lock, which saves the next
     /// poll from taking it.
+    ///
+    /// `read` may change how the value is stored, and nothing that another reader can see.
     pub(crate) fn poll_read<R>(
         &mut self,
         cx: &Context<'_>,
-        read: impl FnOnce(&T) -> Read<R>,
+        read: impl FnOnce(&mut T) -> Read<R>,
     ) -> Poll<R> {
         let registered = self.registered.as_ref();
         // A watcher may have moved to another task. The registered waker would wake the old one.
@@ -237,7 +239,7 @@ impl<T: ApplyPending> Watcher<T> {
         let mut fresh = None;
         let waker = shared_waker(cx.waker(), registered, &mut fresh);
         let mut state = self.shared.lock_applied();
-        let (found, waits) = match read(&state.value) {
+        let (found, waits) = match read(&mut state.value) {
             Read::Pending => (Poll::Pending, true),
             Read::Partial(found) => (Poll::Ready(found), false),
             Read::CaughtUp(found) => (Poll::Ready(found), true),

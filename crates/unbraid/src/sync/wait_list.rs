@@ -105,6 +105,8 @@ impl Waiter {
 /// A waiter and its registered waker.
 #[derive(Debug)]
 pub(crate) struct WaiterSlot {
+    /// That of the waiter, which is not read for a change that does not concern it.
+    interest: Interest,
     waiter: Arc<Waiter>,
     waker: SharedWaker,
 }
@@ -113,6 +115,7 @@ impl WaiterSlot {
     pub(crate) fn new(waiter: &Arc<Waiter>, waker: &SharedWaker) -> Self {
         waiter.set_waiting(true);
         Self {
+            interest: waiter.interest,
             waiter: Arc::clone(waiter),
             waker: Arc::clone(waker),
         }
@@ -128,7 +131,7 @@ impl WaiterSlot {
     /// Adds the waker to the wake list if the waiter waits for any part of `changed`.
     pub(crate) fn notify(&mut self, changed: Interest, wake_list: &mut WakeList) {
         // A waiter that was woken and has not read since needs no second wake-up: its read will find this change, too.
-        if self.waiter.interest.intersects(changed) && self.waiter.is_waiting() {
+        if self.interest.intersects(changed) && self.waiter.is_waiting() {
             self.waiter.set_waiting(false);
             wake_list.add(&self.waker);
         }

@@ -102,7 +102,7 @@ impl Invoked {
     /// Reads a chunk with `choices` (AI21, gpt-oss, DeepSeek).
     fn choices<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         if self.reasoning_keys.is_empty() {
-            self.reasoning_keys = default_reasoning_keys();
+            self.reasoning_keys = default_reasoning_keys().to_vec();
         }
         let mut chunk = Chunk::default();
         for entry in entries(node.get("choices")).iter().take(MAX_ENTRIES) {

@@ -1,4 +1,5 @@
-//! A piece of text that arrived with unknown fields or log probabilities, which some servers send in each chunk.
+//! What nearly all updates bring beside a piece of text alone: the role, the finish reason, unknown fields, or log
+//! probabilities.
 //!
 //! An owned copy of such an update would take an allocation for each of its parts. Here all parts are appended to the text
 //! of the batch, and borrowed from it when the batch is applied.
@@ -49,7 +50,7 @@ impl Batch {
         }
     }
 
-    fn push_part(&mut self, part: &str) {
+    pub(super) fn push_part(&mut self, part: &str) {
         self.text.push_str(part);
         self.part_ends.push(self.text.len());
     }
@@ -149,6 +150,16 @@ mod tests {
                 .with_choice(ChoiceIndex(0))
                 .with_reasoning("r")
                 .with_logprobs("{}"),
+            update("", &[("x", "2")]),
+            Update::default().with_choice(ChoiceIndex(0)),
+            Update::default()
+                .with_choice(ChoiceIndex(0))
+                .with_refusal("no")
+                .with_finish_reason("stop"),
+            Update::default()
+                .with_role("assistant")
+                .with_finish_reason("length"),
+            update("", &[]).with_finish_reason(""),
         ];
         let config = Config::default();
         let new = || Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
