@@ -3,7 +3,7 @@
 mod snapshot;
 
 use serde_json::{Map, Value, json};
-use unbraid_core::{ChoiceIndex, Demux, aggregate_json};
+use unbraid_core::{ChoiceIndex, Config, Demux, aggregate_json};
 use unbraid_log::{End, Event, Record, Seq};
 
 pub(super) use snapshot::snapshot;
@@ -42,7 +42,9 @@ pub(super) fn response(
     {
         let name = if state.is_running { "running" } else { "ended" };
         let state = json!({ "seq": state.seq, "state": name, "end": state.end.map(End::as_str) });
-        response.push_str(&format!(",\"unbraid\":{state}}}"));
+        for part in [",\"unbraid\":", &state.to_string(), "}"] {
+            response.push_str(part);
+        }
     }
     response
 }
@@ -70,17 +72,32 @@ pub(super) fn position(view: &StreamView, seq: Seq) -> Vec<u8> {
     chunk.to_string().into_bytes()
 }
 
+/// The core's state after the events up to a number.
+pub(super) fn combined(view: &StreamView, upto: Seq) -> Demux {
+    assemble(view, Target::Combined, upto)
+}
+
 /// The core's state after the events of a view up to a number.
 fn assemble(view: &StreamView, target: Target, upto: Seq) -> Demux {
+    let records = view.records();
+    let config = if view.folds_choices(
+        records
+            .iter()
+            .flat_map(Record::events)
+            .map(|(_, event)| event),
+    ) {
+        StreamView::core_config(view.meta())
+    } else {
+        Config::default()
+    };
     let mut assembly = Assembly {
-        demux: Demux::new(StreamView::core_config(view.meta())),
+        demux: Demux::new(config),
         view,
         target,
         calls: CallNumbers::default(),
     };
     assembly.open_choice();
     let mut parts = Vec::new();
-    let records = view.records();
     for (seq, event) in records.iter().flat_map(Record::events) {
         if seq > upto {
             break;
@@ -152,7 +169,7 @@ impl Assembly<'_> {
             is_only_choice: choices.iter().all(|choice| choice == index),
             part,
         };
-        let cuts = self.view.cuts(seq, payload);
+        let cuts = self.view.cuts(seq, event, payload);
         match cuts.apply(payload, selection, &mut self.calls) {
             Rewritten::LeftOut => {}
             Rewritten::Unchanged(data) => self.write(data),
