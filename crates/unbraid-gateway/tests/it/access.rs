@@ -9,7 +9,7 @@ use unbraid_gateway::NewKey;
 use crate::{
     create::error_code,
     support::{
-        Reader, TestGateway, Upstream, chunk, finish, json_body, request, send, start, start_with,
+        Json, Reader, TestGateway, Upstream, chunk, finish, json_body, request, send, start, start_with,
         stream_of,
     },
 };
@@ -65,7 +65,7 @@ async fn a_key_is_required_except_where_nothing_is_protected() {
     }
     for path in ["/healthz", "/readyz"] {
         let response = send(gateway.get(path)).await;
-        assert_eq!(response.json::<Value>().await.unwrap(), json!({"status": "ok"}));
+        assert_eq!(response.value().await, json!({"status": "ok"}));
     }
     assert_eq!(send(gateway.get("/metrics").bearer_auth(keys.alice.key())).await.status(), 200);
     create(&gateway, &keys.alice).await;
@@ -98,11 +98,10 @@ async fn a_stream_of_another_owner_is_answered_like_an_unknown_one() {
 
 #[tokio::test]
 async fn the_auth_file_is_read_again() {
-    let (upstream, mut keys) = (upstream().await, Keys::new());
+    let (upstream, keys) = (upstream().await, Keys::new());
     let gateway = with_keys(&upstream, &keys).await;
     let carol = NewKey::generate("carol").unwrap();
-    keys.file.as_file().set_len(0).unwrap();
-    writeln!(keys.file, "{}", carol.line()).unwrap();
+    std::fs::write(keys.file.path(), carol.line()).unwrap();
     gateway.gateway.reload_keys().unwrap();
     assert_eq!(send(gateway.get("/metrics").bearer_auth(keys.alice.key())).await.status(), 401);
     assert_eq!(send(gateway.get("/metrics").bearer_auth(carol.key())).await.status(), 200);
@@ -179,7 +178,7 @@ async fn links(gateway: &TestGateway, id: &str, key: &NewKey, body: &str) -> Val
     let post = gateway.post_to(&format!("/v1/streams/{id}/links"), body.to_owned());
     let response = send(post.bearer_auth(key.key())).await;
     assert_eq!(response.status(), 201);
-    response.json().await.unwrap()
+    response.value().await
 }
 
 #[tokio::test]
@@ -236,7 +235,7 @@ async fn links_of_gateways_with_the_same_secret_are_the_same() {
     let (id, mut post) = gateway.create(1).await;
     post.rest().await;
     let response = send(gateway.post_to(&format!("/v1/streams/{id}/links"), "{}")).await;
-    let made: Value = response.json().await.unwrap();
+    let made: Value = response.value().await;
     assert_eq!(send(gateway.get(made["events"].as_str().unwrap())).await.status(), 200);
     let gateway = start(&upstream).await;
     assert_eq!(send(gateway.get(made["events"].as_str().unwrap())).await.status(), 403);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse, start,
+    Json, Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse, start,
     start_with, stream_of,
 };
 
@@ -142,7 +142,7 @@ async fn without_stream_the_answer_of_a_fan_out_is_the_aggregate() {
     let gateway = start(&upstream).await;
     let response = send(gateway.post(r#"{"model":"m","n":2,"seed":1}"#)).await;
     assert!(response.headers().contains_key("x-stream-id"));
-    let body: Value = response.json().await.unwrap();
+    let body: Value = response.value().await;
     assert_eq!(body["choices"][1]["message"]["content"], "a2");
     assert_eq!(body["usage"]["total_tokens"], 6);
 }
@@ -155,7 +155,7 @@ async fn a_whole_answer_with_too_few_choices_is_completed() {
     })
     .await;
     let gateway = start(&upstream).await;
-    let body: Value = send(gateway.post(r#"{"model":"m","n":2,"seed":1}"#)).await.json().await.unwrap();
+    let body: Value = send(gateway.post(r#"{"model":"m","n":2,"seed":1}"#)).await.value().await;
     assert_eq!(body["choices"][0]["message"]["content"], "first");
     assert_eq!(body["choices"][1]["message"]["content"], "a2");
     assert_eq!(body["usage"]["total_tokens"], 4);
@@ -215,7 +215,7 @@ async fn cancelling_a_choice_closes_its_connection() {
     post.until("\"index\":1").await.until("\"index\":0").await;
     let path = format!("/v1/streams/{id}/choices/1");
     let response = send(gateway.method("DELETE".parse().unwrap(), &path)).await;
-    let body: Value = response.json().await.unwrap();
+    let body: Value = response.value().await;
     assert_eq!((&body["end"], &body["upstream"]), (&json!("cancelled"), &json!("closed")));
     eventually("its connection is closed", async || upstream.closed() == 1).await;
     assert_eq!(gateway.status(&id).await["state"], "running");

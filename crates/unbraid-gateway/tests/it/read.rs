@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use crate::{
     create::error_code,
     support::{
-        Reader, Step, TestGateway, Upstream, chunk, eventually, finish, send, sse, start,
+        Json, Reader, Step, TestGateway, Upstream, chunk, eventually, finish, send, sse, start,
         start_with, stream_of,
     },
 };
@@ -185,7 +185,7 @@ async fn the_message_so_far_is_json() {
         let get = gateway.get(&format!("/v1/streams/{id}/{path}")).header(key, "application/json");
         let response = send(get).await;
         assert_eq!(response.headers()["content-type"], "application/json");
-        let body: Value = response.json().await.unwrap();
+        let body: Value = response.value().await;
         assert_eq!(body["object"], "chat.completion");
         assert_eq!(body["choices"][0]["message"]["content"], "ab");
         assert_eq!(body["choices"][0]["finish_reason"], Value::Null);
@@ -194,7 +194,7 @@ async fn the_message_so_far_is_json() {
     gate.add_permits(9);
     post.rest().await;
     let get = gateway.get(&format!("/v1/streams/{id}/choices/1")).header("accept", "application/json");
-    let body: Value = send(get).await.json().await.unwrap();
+    let body: Value = send(get).await.value().await;
     assert_eq!((&body["choices"][0]["finish_reason"], &body["unbraid"]["end"]), (&json!("stop"), &json!("finished")));
     assert_eq!(body["choices"].as_array().unwrap().len(), 1);
 }

@@ -30,6 +30,17 @@ pub(crate) async fn eventually(what: &str, mut is_met: impl AsyncFnMut() -> bool
     }
 }
 
+/// Reads a JSON body. reqwest's own method is behind a feature that nothing else needs.
+pub(crate) trait Json {
+    async fn value(self) -> serde_json::Value;
+}
+
+impl Json for reqwest::Response {
+    async fn value(self) -> serde_json::Value {
+        serde_json::from_slice(&soon(self.bytes()).await.unwrap().unwrap()).unwrap()
+    }
+}
+
 /// A request for a streamed answer with `n` choices.
 pub(crate) fn request(n: u32) -> String {
     format!(r#"{{"model":"m","n":{n},"stream":true,"messages":[{{"role":"user","content":"Hi"}}]}}"#)

@@ -84,6 +84,11 @@ impl Reader {
         self.events()
     }
 
+    /// Reads once more, whatever the body is.
+    pub(crate) async fn rest_or_cut(&mut self) {
+        self.read().await;
+    }
+
     pub(crate) fn events(&self) -> Vec<Event> {
         parse_events(&self.text)
     }

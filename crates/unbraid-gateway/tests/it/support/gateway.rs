@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use unbraid_gateway::{Gateway, GatewayBuilder, Server};
 
-use super::{Reader, Upstream, request, soon};
+use super::{Json, Reader, Upstream, request, soon};
 
 pub(crate) struct TestGateway {
     pub(crate) address: SocketAddr,
@@ -32,6 +32,8 @@ pub(crate) async fn start_with(
     upstream: &Upstream,
     configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
 ) -> TestGateway {
+    // The client of the tests has no provider of its own; another test may have installed it.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
     let gateway = configure(Gateway::builder(upstream.url())).build().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -43,7 +45,10 @@ pub(crate) async fn start_with(
     TestGateway {
         address,
         gateway,
-        http: reqwest::Client::builder().no_proxy().build().unwrap(),
+        http: reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+           .build().unwrap(),
         stop: Some(stop),
         server,
     }
@@ -92,7 +97,7 @@ impl TestGateway {
     pub(crate) async fn status(&self, id: &str) -> Value {
         let response = send(self.get(&format!("/v1/streams/{id}"))).await;
         assert_eq!(response.status(), 200);
-        response.json().await.unwrap()
+        response.value().await
     }
 
     /// Waits until a stream has ended, and returns its status.
