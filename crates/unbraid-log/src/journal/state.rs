@@ -1,0 +1,192 @@
+//! What the lock of a journal protects: its records, its end and its waiting readers.
+
+use std::{sync::Arc, task::Waker};
+
+use futures::task::AtomicWaker;
+
+use crate::{Appended, Event, LogError, Record, Seq, StreamEnd};
+
+/// Small records are merged when they have this many bytes together, which is about fifty deltas.
+const MERGED_BYTES: usize = 16 * 1024;
+
+/// And when there are this many, so that a delta never costs more than the header of a record for long.
+const MAX_SMALL: usize = 64;
+
+#[derive(Default)]
+pub(super) struct State {
+    /// Consecutive records from number 1.
+    records: Vec<Record>,
+    /// How many records at the end were not merged, and their bytes.
+    small: usize,
+    small_bytes: usize,
+    bytes: usize,
+    /// The first and last number of each event that has several parts. There are few.
+    splits: Vec<(Seq, Seq)>,
+    /// The first number of the event whose last part is missing.
+    open_split: Option<Seq>,
+    end: Option<Result<StreamEnd, LogError>>,
+    readers: Vec<Arc<AtomicWaker>>,
+}
+
+impl State {
+    pub(super) fn tail(&self) -> Seq {
+        self.records.last().map_or(Seq::START, Record::last)
+    }
+
+    pub(super) fn end(&self) -> Option<&Result<StreamEnd, LogError>> {
+        self.end.as_ref()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn append(&mut self, record: &Record) -> Result<Appended, LogError> {
+        let next = self.tail().next();
+        if record.first() < next {
+            return self.append_overlapping(record, next);
+        }
+        match &self.end {
+            Some(Ok(_)) => return Err(LogError::Sealed),
+            Some(Err(error)) => return Err(error.clone()),
+            None => {}
+        }
+        if record.first() > next {
+            return Err(LogError::Gap {
+                tail: self.tail(),
+                first: record.first(),
+            });
+        }
+        self.push(record.clone());
+        Ok(Appended::New)
+    }
+
+    /// Appends the part of a record that the journal does not contain.
+    fn append_overlapping(&mut self, record: &Record, next: Seq) -> Result<Appended, LogError> {
+        let known = self.events(record.first());
+        let given = record.events().take_while(|(seq, _)| *seq < next);
+        if !known.zip(given).all(|(known, given)| known == given) {
+            return Err(LogError::Fenced {
+                first: record.first(),
+            });
+        }
+        match record.after(next.previous()) {
+            Some(rest) => self.append(&rest),
+            None => Ok(Appended::Duplicate),
+        }
+    }
+
+    /// The events from this number on.
+    fn events(&self, first: Seq) -> impl Iterator<Item = (Seq, Event<'_>)> {
+        let start = self.position(first);
+        let records = self.records.get(start..).unwrap_or_default();
+        let events = records.iter().flat_map(Record::events);
+        events.skip_while(move |(seq, _)| *seq < first)
+    }
+
+    /// The first record that contains this number or a greater one.
+    fn position(&self, seq: Seq) -> usize {
+        self.records.partition_point(|record| record.last() < seq)
+    }
+
+    fn push(&mut self, record: Record) {
+        self.note_splits(&record);
+        let length = record.encoded().len();
+        self.bytes += length;
+        if length >= MERGED_BYTES {
+            self.merge();
+            self.records.push(record);
+            return;
+        }
+        self.records.push(record);
+        self.small += 1;
+        self.small_bytes += length;
+        if self.small_bytes >= MERGED_BYTES || self.small >= MAX_SMALL {
+            self.merge();
+        }
+    }
+
+    /// Remembers which numbers are parts of one event: a reader must not begin between them.
+    fn note_splits(&mut self, record: &Record) {
+        // Only a record of maximum size contains a part, or the event after one.
+        let has_parts = record.encoded().len() >= MERGED_BYTES || self.open_split.is_some();
+        if !has_parts {
+            return;
+        }
+        for (seq, event) in record.events() {
+            match (event, self.open_split) {
+                (Event::Part { .. }, None) => self.open_split = Some(seq),
+                (Event::Part { .. }, Some(_)) | (_, None) => {}
+                (_, Some(first)) => {
+                    self.open_split = None;
+                    self.splits.push((first, seq));
+                }
+            }
+        }
+    }
+
+    /// The number at which a reader begins that wants the events after a cursor.
+    pub(super) fn start_after(&self, after: Seq) -> Seq {
+        let split = self
+            .splits
+            .iter()
+            .find(|(first, last)| *first <= after && after < *last);
+        let open = self.open_split.filter(|first| *first <= after);
+        let open = open.filter(|_| after <= self.tail());
+        split
+            .map(|(first, _)| *first)
+            .or(open)
+            .unwrap_or_else(|| after.next())
+    }
+
+    fn merge(&mut self) {
+        let start = self.records.len() - self.small;
+        let small = self.records.get(start..).unwrap_or_default();
+        if let Some(merged) = Record::merge(small) {
+            self.records.truncate(start);
+            self.records.push(merged);
+        }
+        self.small = 0;
+        self.small_bytes = 0;
+    }
+
+    /// Sets the end, unless there is one.
+    pub(super) fn close(&mut self, end: Result<StreamEnd, LogError>) -> bool {
+        if self.end.is_some() {
+            return false;
+        }
+        self.merge();
+        self.records.shrink_to_fit();
+        self.end = Some(end);
+        true
+    }
+
+    /// Adds the records that contain this number or greater ones, until they have `max` bytes.
+    pub(super) fn read(&self, next: Seq, max: usize, records: &mut Vec<Record>) {
+        let mut bytes = 0;
+        let start = self.position(next);
+        for record in self.records.get(start..).unwrap_or_default() {
+            bytes += record.encoded().len();
+            if bytes > max && !records.is_empty() {
+                return;
+            }
+            records.push(record.clone());
+        }
+    }
+
+    pub(super) fn add_reader(&mut self, waker: Arc<AtomicWaker>) {
+        self.readers.push(waker);
+    }
+
+    pub(super) fn remove_reader(&mut self, waker: &Arc<AtomicWaker>) {
+        self.readers.retain(|other| !Arc::ptr_eq(other, waker));
+    }
+
+    /// The wakers of the readers that wait.
+    pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
+        self.readers
+            .iter()
+            .filter_map(|waker| waker.take())
+            .collect()
+    }
+}

@@ -1,0 +1,292 @@
+//! `MemoryLog`: the log of one process.
+
+mod options;
+mod state;
+mod writer;
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, ready},
+    stream::{self, BoxStream},
+};
+pub use options::MemoryOptions;
+use state::State;
+use tokio::sync::mpsc;
+use writer::MemoryWriter;
+
+use crate::{
+    Claim, ClaimKey, Command, Journal, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
+    StreamId,
+};
+
+/// The log of one process: streams are kept in its memory, and are gone with it.
+///
+/// Above its bound on memory it evicts the streams that ended first; a running stream is never evicted, and nothing that
+/// is appended to it is refused. `Clone` gives another handle of the same log.
+///
+/// It has no task of its own: what has expired is freed by the next call.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use unbraid_log::{LogStatus, LogStore, MemoryLog, MemoryOptions, Meta, StreamId};
+///
+/// # futures::executor::block_on(async {
+/// let log = MemoryLog::new(MemoryOptions::default().with_ttl(Duration::from_secs(60)));
+/// let id = StreamId::random()?;
+/// assert_eq!(log.status(&id).await?, LogStatus::Unknown);
+/// let writer = log.open(&id, &Meta::new("/v1/completions", 1)).await?;
+/// assert!(matches!(log.status(&id).await?, LogStatus::Running { .. }));
+/// assert!(log.journal(&id).is_some());
+/// assert_eq!(log.streams(), 1);
+/// assert!(log.bytes() > 0);
+/// # Ok::<(), unbraid_log::LogError>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct MemoryLog {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: MemoryOptions,
+    state: Mutex<State>,
+    /// The memory of all kept streams. It is counted outside of the lock, because every delta changes it.
+    bytes: AtomicUsize,
+    sender: mpsc::Sender<(StreamId, Command)>,
+    receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<(StreamId, Command)>>>,
+}
+
+/// Commands that no task has taken. A gateway takes them at once, so more than this means that it no longer runs.
+const MAX_COMMANDS: usize = 65_536;
+
+impl MemoryLog {
+    /// An empty log.
+    #[must_use]
+    pub fn new(options: MemoryOptions) -> Self {
+        let (sender, receiver) = mpsc::channel(MAX_COMMANDS);
+        let inner = Inner {
+            options,
+            state: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+            sender,
+            receiver: Arc::new(tokio::sync::Mutex::new(receiver)),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// The journal of a stream that is kept. Readers in this process use it in place of [`read`](LogStore::read), which
+    /// copies nothing either, but boxes a stream.
+    #[must_use]
+    pub fn journal(&self, id: &StreamId) -> Option<Journal> {
+        self.inner.state().journal(id)
+    }
+
+    /// The memory that the kept streams take, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.inner.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The number of streams that are kept, running or ended.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.inner.state().streams()
+    }
+
+    /// Frees what has expired. Every call that opens, seals or claims does this, too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_log::{MemoryLog, MemoryOptions};
+    ///
+    /// MemoryLog::new(MemoryOptions::default()).sweep();
+    /// ```
+    pub fn sweep(&self) {
+        self.inner.sweep();
+    }
+
+    /// Forgets everything, as an engine without persistence does when it restarts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_log::{MemoryLog, MemoryOptions};
+    ///
+    /// let log = MemoryLog::new(MemoryOptions::default());
+    /// log.clear();
+    /// assert_eq!((log.streams(), log.bytes()), (0, 0));
+    /// ```
+    pub fn clear(&self) {
+        let cleared = std::mem::take(&mut *self.inner.state());
+        self.inner.bytes.store(0, Ordering::Relaxed);
+        for journal in cleared.into_journals() {
+            journal.fail(LogError::unavailable("the log was cleared"));
+        }
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is complete before anything that could panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add_bytes(&self, added: usize) -> usize {
+        self.bytes.fetch_add(added, Ordering::Relaxed) + added
+    }
+
+    fn free_bytes(&self, freed: usize) {
+        self.bytes.fetch_sub(freed, Ordering::Relaxed);
+    }
+
+    fn sweep(&self) {
+        let freed = self.state().sweep();
+        self.free_bytes(freed);
+    }
+
+    /// Frees the streams that ended first, until the log has room. Returns whether it has.
+    fn evict(&self) -> bool {
+        let max = self.options.max_bytes;
+        let excess = self.bytes.load(Ordering::Relaxed).saturating_sub(max);
+        if excess > 0 {
+            let freed = self.state().evict(excess);
+            self.free_bytes(freed);
+        }
+        self.bytes.load(Ordering::Relaxed) <= max
+    }
+
+    fn open(self: &Arc<Self>, id: &StreamId, meta: &Meta) -> Result<MemoryWriter, LogError> {
+        self.sweep();
+        if !self.evict() {
+            return Err(LogError::Full);
+        }
+        let meta = Arc::new(meta.clone());
+        let journal = Journal::new();
+        let cost = self.state().open(id, &meta, &journal, self.options.lease)?;
+        self.add_bytes(cost);
+        Ok(MemoryWriter::new(
+            Arc::clone(self),
+            id.clone(),
+            meta,
+            journal,
+        ))
+    }
+
+    fn erase(&self, id: &StreamId) {
+        let erased = self.state().erase(id);
+        if let Some((journal, freed)) = erased {
+            self.free_bytes(freed);
+            journal.fail(LogError::Expired);
+        }
+    }
+
+    fn send_command(&self, id: &StreamId, command: Command) -> Result<(), LogError> {
+        match self.state().status(id) {
+            LogStatus::Unknown => return Err(LogError::Unknown),
+            LogStatus::Ended { .. } | LogStatus::Expired { .. } => return Ok(()),
+            LogStatus::Running { .. } => {}
+        }
+        let sent = self.sender.try_send((id.clone(), command));
+        sent.map_err(|_| LogError::unavailable("too many commands wait for the producer"))
+    }
+}
+
+impl LogStore for MemoryLog {
+    fn open<'a>(
+        &'a self,
+        id: &'a StreamId,
+        meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        let opened = self.inner.open(id, meta);
+        ready(opened.map(|writer| Box::new(writer) as Box<dyn LogWriter>)).boxed()
+    }
+
+    fn read(&self, id: &StreamId, after: Seq) -> BoxStream<'static, Result<Record, LogError>> {
+        let error = match self.journal(id) {
+            Some(journal) => return journal.reader(after).boxed(),
+            None => match self.inner.state().status(id) {
+                LogStatus::Expired { .. } => LogError::Expired,
+                _ => LogError::Unknown,
+            },
+        };
+        stream::iter([Err(error)]).boxed()
+    }
+
+    fn status<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {
+        self.sweep();
+        ready(Ok(self.inner.state().status(id))).boxed()
+    }
+
+    fn seal_lost<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {
+        self.sweep();
+        let mut state = self.inner.state();
+        state.seal_lost(id, self.inner.options.ttl);
+        ready(Ok(state.status(id))).boxed()
+    }
+
+    fn erase<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<(), LogError>> {
+        self.inner.erase(id);
+        ready(Ok(())).boxed()
+    }
+
+    fn claim<'a>(
+        &'a self,
+        key: &'a ClaimKey,
+        id: &'a StreamId,
+    ) -> BoxFuture<'a, Result<Claim, LogError>> {
+        self.sweep();
+        ready(Ok(self.inner.state().claim(key, id))).boxed()
+    }
+
+    fn release<'a>(
+        &'a self,
+        key: &'a ClaimKey,
+        id: &'a StreamId,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
+        self.inner.state().release(key.name(), id);
+        ready(Ok(())).boxed()
+    }
+
+    fn send_command<'a>(
+        &'a self,
+        id: &'a StreamId,
+        command: Command,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
+        ready(self.inner.send_command(id, command)).boxed()
+    }
+
+    fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
+        let receiver = Arc::clone(&self.inner.receiver);
+        stream::unfold(receiver, |receiver| async move {
+            let command = receiver.lock().await.recv().await?;
+            Some((command, receiver))
+        })
+        .boxed()
+    }
+}
+
+impl fmt::Debug for MemoryLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryLog")
+            .field("options", &self.inner.options)
+            .field("streams", &self.streams())
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

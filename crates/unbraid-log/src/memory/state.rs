@@ -1,0 +1,269 @@
+//! What the lock of a log in memory protects: its streams, its claims, and when they expire.
+
+mod claims;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use claims::Claims;
+use tokio::time::Instant;
+
+use crate::{Claim, ClaimKey, End, Journal, LogError, LogStatus, Meta, StreamEnd, StreamId};
+
+/// How long the meta data of a stream outlives its events: the time in which it is reported as expired.
+const EXPIRED_FOR: Duration = Duration::from_secs(24 * 3600);
+
+/// How long a stream is kept that nobody seals.
+const UNSEALED_FOR: Duration = Duration::from_secs(24 * 3600);
+
+/// The meta data of at most this many expired streams is kept. It takes about 40 MiB, and with short streams a day has
+/// more of them than memory has room for.
+const MAX_EXPIRED: usize = 100_000;
+
+/// The memory of a stream beside its records, in bytes.
+const STREAM_COST: usize = 1024;
+
+/// Takes the first value of a queue in the order of time, if its time has come.
+fn pop_due<T>(queue: &mut VecDeque<(Instant, T)>, now: Instant) -> Option<T> {
+    queue.front().filter(|(due, _)| *due <= now)?;
+    queue.pop_front().map(|(_, value)| value)
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    streams: HashMap<StreamId, Stream>,
+    kept: usize,
+    /// Sealed streams in the order of their seals, which is that of their expiry.
+    ended: VecDeque<(Instant, StreamId)>,
+    /// Streams in the order of their opening.
+    opened: VecDeque<(Instant, StreamId)>,
+    expired: VecDeque<(Instant, StreamId)>,
+    claims: Claims,
+}
+
+struct Stream {
+    meta: Arc<Meta>,
+    phase: Phase,
+}
+
+enum Phase {
+    Running {
+        journal: Journal,
+        lease_until: Instant,
+    },
+    Ended {
+        journal: Journal,
+        end: StreamEnd,
+        expires: SystemTime,
+    },
+    Expired,
+}
+
+impl Stream {
+    fn journal(&self) -> Option<&Journal> {
+        match &self.phase {
+            Phase::Running { journal, .. } | Phase::Ended { journal, .. } => Some(journal),
+            Phase::Expired => None,
+        }
+    }
+}
+
+impl State {
+    pub(super) fn streams(&self) -> usize {
+        self.kept
+    }
+
+    pub(super) fn into_journals(self) -> Vec<Journal> {
+        let streams = self.streams.into_values();
+        streams
+            .filter_map(|stream| stream.journal().cloned())
+            .collect()
+    }
+
+    pub(super) fn journal(&self, id: &StreamId) -> Option<Journal> {
+        self.streams.get(id)?.journal().cloned()
+    }
+
+    /// Adds a stream, and returns the memory that it takes.
+    pub(super) fn open(
+        &mut self,
+        id: &StreamId,
+        meta: &Arc<Meta>,
+        journal: &Journal,
+        lease: Duration,
+    ) -> Result<usize, LogError> {
+        if self.streams.contains_key(id) {
+            return Err(LogError::Exists);
+        }
+        let now = Instant::now();
+        if let Some(claim) = &meta.claim {
+            self.claims.keep(claim, id);
+        }
+        let stream = Stream {
+            meta: Arc::clone(meta),
+            phase: Phase::Running {
+                journal: journal.clone(),
+                lease_until: now + lease,
+            },
+        };
+        self.streams.insert(id.clone(), stream);
+        self.kept += 1;
+        self.opened.push_back((now + UNSEALED_FOR, id.clone()));
+        Ok(STREAM_COST + journal.bytes())
+    }
+
+    pub(super) fn status(&self, id: &StreamId) -> LogStatus {
+        let Some(stream) = self.streams.get(id) else {
+            return LogStatus::Unknown;
+        };
+        let meta = Arc::clone(&stream.meta);
+        match &stream.phase {
+            Phase::Running { journal, .. } => LogStatus::Running {
+                meta,
+                tail: journal.tail(),
+            },
+            Phase::Ended {
+                journal,
+                end,
+                expires,
+            } => LogStatus::Ended {
+                meta,
+                tail: journal.tail(),
+                end: end.clone(),
+                expires: *expires,
+            },
+            Phase::Expired => LogStatus::Expired { meta },
+        }
+    }
+
+    /// Extends a lease, or ends it at once with a duration of zero.
+    pub(super) fn renew(&mut self, id: &StreamId, lease: Duration) -> Result<(), LogError> {
+        match self.streams.get_mut(id).map(|stream| &mut stream.phase) {
+            Some(Phase::Running { lease_until, .. }) => {
+                *lease_until = Instant::now() + lease;
+                Ok(())
+            }
+            Some(Phase::Ended { .. }) => Err(LogError::Sealed),
+            Some(Phase::Expired) => Err(LogError::Expired),
+            None => Err(LogError::Unknown),
+        }
+    }
+
+    pub(super) fn seal_lost(&mut self, id: &StreamId, ttl: Duration) {
+        let stream = self.streams.get(id);
+        let is_lost = stream.is_some_and(|stream| match stream.phase {
+            Phase::Running { lease_until, .. } => lease_until <= Instant::now(),
+            Phase::Ended { .. } | Phase::Expired => false,
+        });
+        if is_lost {
+            // It is known to run, so the seal succeeds.
+            let _sealed = self.seal(id, &StreamEnd::new(End::ProducerLost), ttl);
+        }
+    }
+
+    /// Seals a stream, unless it is sealed.
+    pub(super) fn seal(
+        &mut self,
+        id: &StreamId,
+        end: &StreamEnd,
+        ttl: Duration,
+    ) -> Result<(), LogError> {
+        let stream = self.streams.get_mut(id).ok_or(LogError::Unknown)?;
+        let journal = match &stream.phase {
+            Phase::Running { journal, .. } => journal.clone(),
+            Phase::Ended { .. } => return Ok(()),
+            Phase::Expired => return Err(LogError::Expired),
+        };
+        stream.phase = Phase::Ended {
+            journal: journal.clone(),
+            end: end.clone(),
+            expires: SystemTime::now() + ttl,
+        };
+        self.ended.push_back((Instant::now() + ttl, id.clone()));
+        journal.seal(end.clone());
+        Ok(())
+    }
+
+    /// Expires a stream at once. Returns its journal and the memory that it took.
+    pub(super) fn erase(&mut self, id: &StreamId) -> Option<(Journal, usize)> {
+        let stream = self.streams.get_mut(id)?;
+        let journal = stream.journal()?.clone();
+        stream.phase = Phase::Expired;
+        if let Some(claim) = &stream.meta.claim {
+            self.claims.release(claim.name(), id);
+        }
+        self.kept -= 1;
+        self.expired
+            .push_back((Instant::now() + EXPIRED_FOR, id.clone()));
+        while self.expired.len() > MAX_EXPIRED {
+            self.forget_oldest();
+        }
+        let freed = STREAM_COST + journal.bytes();
+        Some((journal, freed))
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((_, id)) = self.expired.pop_front() {
+            self.streams.remove(&id);
+        }
+    }
+
+    /// Frees ended streams, oldest first, until `excess` bytes are free or none is left. Returns how many were freed.
+    ///
+    /// Their readers keep what they read.
+    pub(super) fn evict(&mut self, excess: usize) -> usize {
+        let mut freed = 0;
+        while freed < excess
+            && let Some((_, id)) = self.ended.pop_front()
+        {
+            freed += self.erase(&id).map_or(0, |(_, bytes)| bytes);
+        }
+        freed
+    }
+
+    /// Frees what has expired. Returns the memory that was freed.
+    pub(super) fn sweep(&mut self) -> usize {
+        let now = Instant::now();
+        let mut freed = 0;
+        while let Some(id) = pop_due(&mut self.ended, now) {
+            freed += self.erase(&id).map_or(0, |(_, bytes)| bytes);
+        }
+        while let Some(id) = pop_due(&mut self.opened, now) {
+            freed += self.expire_unsealed(&id, now);
+        }
+        while let Some(id) = pop_due(&mut self.expired, now) {
+            self.streams.remove(&id);
+        }
+        self.claims.sweep(now);
+        freed
+    }
+
+    /// Expires a stream that was opened long ago and never sealed, unless its producer lives.
+    fn expire_unsealed(&mut self, id: &StreamId, now: Instant) -> usize {
+        match self.streams.get(id).map(|stream| &stream.phase) {
+            Some(Phase::Running { lease_until, .. }) if *lease_until > now => {
+                self.opened.push_back((now + UNSEALED_FOR, id.clone()));
+                0
+            }
+            Some(Phase::Running { .. }) => {
+                let Some((journal, freed)) = self.erase(id) else {
+                    return 0;
+                };
+                journal.fail(LogError::Expired);
+                freed
+            }
+            Some(Phase::Ended { .. } | Phase::Expired) | None => 0,
+        }
+    }
+
+    pub(super) fn claim(&mut self, key: &ClaimKey, id: &StreamId) -> Claim {
+        self.claims.claim(key, id)
+    }
+
+    pub(super) fn release(&mut self, name: &str, id: &StreamId) {
+        self.claims.release(name, id);
+    }
+}

@@ -1,0 +1,100 @@
+//! The writer of one stream of a log in memory.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
+
+use super::Inner;
+use crate::{Appended, Journal, LogError, LogWriter, Meta, Record, StreamEnd, StreamId};
+
+pub(super) struct MemoryWriter {
+    log: Arc<Inner>,
+    id: StreamId,
+    meta: Arc<Meta>,
+    journal: Journal,
+}
+
+impl MemoryWriter {
+    pub(super) fn new(log: Arc<Inner>, id: StreamId, meta: Arc<Meta>, journal: Journal) -> Self {
+        Self {
+            log,
+            id,
+            meta,
+            journal,
+        }
+    }
+
+    fn append_now(&mut self, record: &Record) -> Result<Appended, LogError> {
+        let (appended, added) = match self.journal.append_counted(record) {
+            Err(error) if error.is_temporary() => {
+                self.open_again()?;
+                self.journal.append_counted(record)?
+            }
+            result => result?,
+        };
+        if added > 0 {
+            let total = self.log.add_bytes(added);
+            if total > self.log.options.max_bytes {
+                // A running stream is never refused, even if nothing can be evicted.
+                let _has_room = self.log.evict();
+            }
+        }
+        Ok(appended)
+    }
+
+    /// Opens the stream again after the log was cleared, so that its events can be appended again.
+    fn open_again(&mut self) -> Result<(), LogError> {
+        let journal = Journal::new();
+        let lease = self.log.options.lease;
+        let opened = self.log.state().open(&self.id, &self.meta, &journal, lease);
+        self.log.add_bytes(opened?);
+        self.journal = journal;
+        Ok(())
+    }
+
+    fn renew_now(&mut self, lease: Duration) -> Result<(), LogError> {
+        let renewed = self.log.state().renew(&self.id, lease);
+        match renewed {
+            Err(LogError::Unknown) => self.open_again(),
+            result => result,
+        }
+    }
+
+    fn seal_now(&mut self, end: &StreamEnd) -> Result<(), LogError> {
+        self.log.sweep();
+        let ttl = self.log.options.ttl;
+        let sealed = self.log.state().seal(&self.id, end, ttl);
+        match sealed {
+            Err(LogError::Unknown) => {
+                self.open_again()?;
+                self.log.state().seal(&self.id, end, ttl)
+            }
+            result => result,
+        }
+    }
+}
+
+impl LogWriter for MemoryWriter {
+    fn append<'a>(&'a mut self, record: &'a Record) -> BoxFuture<'a, Result<Appended, LogError>> {
+        ready(self.append_now(record)).boxed()
+    }
+
+    fn renew(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        let lease = self.log.options.lease;
+        ready(self.renew_now(lease)).boxed()
+    }
+
+    fn seal<'a>(&'a mut self, end: &'a StreamEnd) -> BoxFuture<'a, Result<(), LogError>> {
+        ready(self.seal_now(end)).boxed()
+    }
+}
+
+impl Drop for MemoryWriter {
+    fn drop(&mut self) {
+        // Nobody else can renew it, so a reader need not wait until the lease has passed.
+        let _ended_before = self.log.state().renew(&self.id, Duration::ZERO);
+    }
+}

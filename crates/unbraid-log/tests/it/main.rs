@@ -1,0 +1,2 @@
+//! Tests of the log.
+#![cfg(test)]
