@@ -1,14 +1,10 @@
 //! The request of a client.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::{HeaderMap, Request, Response, StatusCode, body::Incoming};
+use hyper::{HeaderMap, Request, Response, body::Incoming};
 use serde_json::Value;
 
 use crate::server::{self, Body};
-
-/// The longest request body. It is buffered, and no prompt is longer than this.
-const MAX_REQUEST_BYTES: usize = 64 << 20;
 
 /// The ends of the paths that are served, after any prefix.
 const PATHS: [&str; 2] = ["/chat/completions", "/completions"];
@@ -33,21 +29,7 @@ impl ClientRequest {
             return Err(rejection);
         }
         let (head, body) = request.into_parts();
-        let body = Limited::new(body, MAX_REQUEST_BYTES).collect().await;
-        let bytes = body.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                server::error_response(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long")
-            } else {
-                server::error_response(StatusCode::BAD_REQUEST, "the request body is incomplete")
-            }
-        })?;
-        let bytes = bytes.to_bytes();
-        let Ok(body @ Value::Object(_)) = serde_json::from_slice(&bytes) else {
-            return Err(server::error_response(
-                StatusCode::BAD_REQUEST,
-                "the request is not a JSON object",
-            ));
-        };
+        let (bytes, body) = server::read_object(body).await?;
         let path = head.uri.path();
         let endpoint = PATHS.into_iter().find(|end| path.ends_with(end));
         Ok(Self {
