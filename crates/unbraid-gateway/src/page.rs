@@ -27,7 +27,10 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 /// Serves the page.
 pub(crate) async fn page() -> impl IntoResponse {
     let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
         (CONTENT_SECURITY_POLICY, POLICY.clone()),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         // The address may contain a signed link.
@@ -67,7 +70,9 @@ mod tests {
     fn the_hash_of_an_empty_script_is_known() {
         let empty = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='";
         assert_eq!(source("<script></script>", "script"), empty);
-        assert!(policy("<script></script><style>a{}</style>").contains(&format!("script-src {empty};")));
+        assert!(
+            policy("<script></script><style>a{}</style>").contains(&format!("script-src {empty};"))
+        );
     }
 
     #[test]
@@ -78,15 +83,32 @@ mod tests {
             assert!(POLICY.to_str().unwrap().contains(&source(HTML, tag)));
         }
         // The policy would refuse these, and without a message that a user sees.
-        for refused in [" style=", "javascript:", " onclick=", " onload=", "<link", "<img"] {
+        for refused in [
+            " style=",
+            "javascript:",
+            " onclick=",
+            " onload=",
+            "<link",
+            "<img",
+        ] {
             assert!(!HTML.contains(refused), "{refused}");
         }
     }
 
     #[test]
     fn text_never_becomes_markup_and_nothing_is_loaded() {
-        let markup = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval("];
-        for name in markup.into_iter().chain(["http:", "https:", "url(", "@import", "import("]) {
+        let markup = [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "DOMParser",
+            "eval(",
+        ];
+        for name in markup
+            .into_iter()
+            .chain(["http:", "https:", "url(", "@import", "import("])
+        {
             assert!(!HTML.contains(name), "{name}");
         }
     }
