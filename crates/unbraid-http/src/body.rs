@@ -1,6 +1,6 @@
 //! The body of a response as bytes.
 
-mod encoding;
+pub(crate) mod encoding;
 mod first_byte;
 
 use std::{

@@ -116,3 +116,29 @@ pub use error::{BuildError, Error, HttpError};
 pub use request::{ChoiceStrategy, ReplyPolicy, ReplyReasoning, Request, RequestError};
 pub use response::ResponseExt;
 pub use status::StatusError;
+
+/// The machinery that the gateway shares. **It is not part of the public API.**
+///
+/// Items in this module change in any release, without notice and without a new major version. `unbraid-gateway` therefore
+/// depends on exactly one version of this crate (`=x.y.z`).
+#[doc(hidden)]
+pub mod internal {
+    use bytes::Bytes;
+    use futures::stream::BoxStream;
+    use unbraid::BoxError;
+
+    use crate::{body::encoding, error::BuildError, tls::Backend};
+
+    /// Sets the TLS library of a client, which trusts the system's certificates and the given roots.
+    pub fn configure_tls(
+        http: reqwest::ClientBuilder,
+        roots: &[Vec<u8>],
+    ) -> Result<reqwest::ClientBuilder, BuildError> {
+        Backend::default().configure(http, roots)
+    }
+
+    /// Returns the body of a response, decompressed.
+    pub fn byte_stream(response: reqwest::Response) -> BoxStream<'static, Result<Bytes, BoxError>> {
+        encoding::byte_stream(response)
+    }
+}

@@ -9,7 +9,7 @@ use std::{
     task::Waker,
 };
 
-pub use reader::JournalReader;
+pub use reader::{Batch, JournalReader};
 use state::State;
 
 use crate::{Appended, LogError, Record, Seq, StreamEnd};
@@ -35,7 +35,7 @@ use crate::{Appended, LogError, Record, Seq, StreamEnd};
 /// assert!(journal.bytes() > 0);
 ///
 /// let mut reader = journal.reader(Seq::START);
-/// assert_eq!(reader.read(1024)?[0].last(), Seq(1));
+/// assert_eq!(reader.read(1024)?.records[0].last(), Seq(1));
 ///
 /// assert!(journal.seal(StreamEnd::new(End::Finished)));
 /// assert!(!journal.seal(StreamEnd::new(End::Cancelled)), "the first end is kept");

@@ -68,7 +68,7 @@ pub use end::{End, StreamEnd};
 pub use error::LogError;
 pub use event::{ChoiceSet, Event};
 pub use id::{Seq, StreamId};
-pub use journal::{Journal, JournalReader};
+pub use journal::{Batch, Journal, JournalReader};
 pub use memory::{MemoryLog, MemoryOptions};
 pub use meta::{Claim, ClaimKey, Meta};
 pub use record::{MAX_PAYLOAD_BYTES, Record, RecordBuilder};

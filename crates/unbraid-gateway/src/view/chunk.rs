@@ -1,44 +1,63 @@
-//! Chunks as text: cuts of a choice's entries, and chunks of the gateway's own.
+//! Chunks as text: cuts to a choice's entries, and chunks of the gateway's own.
+//!
+//! Whatever is not cut is passed on byte for byte, so a chunk is never parsed into values and written again.
 
-use unbraid_core::{ChoiceIndex, Metadata};
-use unbraid_log::End;
+mod calls;
+mod cut;
+mod edit;
+mod json;
+mod part;
+mod scan;
+mod synthetic;
 
-/// The chunk with every entry's index set to this one, for the merged chunks of a fan-out. Everything else is unchanged. `None` if it
-/// is not a chunk.
+pub(super) use calls::CallNumbers;
+pub(super) use cut::{Cuts, Rewritten, Selection};
+use edit::Edits;
+pub(crate) use synthetic::SyntheticChunks;
+pub(super) use synthetic::{empty_entry, kind_of, object_of};
+use unbraid_core::ChoiceIndex;
+
+/// The chunk with every entry's index set to this one, for the merged chunks of a fan-out. Everything else is
+/// unchanged. `None` if it has no entry.
 pub(crate) fn set_index(payload: &[u8], index: ChoiceIndex) -> Option<Vec<u8>> {
-    let _ = (payload, index);
-    unimplemented!()
+    let scan = scan::scan(payload, false)?;
+    let mut edits = Edits::default();
+    let mut has_entry = false;
+    for entry in scan.lists.iter().flat_map(|list| &list.entries) {
+        if entry.choice.is_some() {
+            cut::write_index(entry, index.0, &mut edits);
+            has_entry = true;
+        }
+    }
+    has_entry.then(|| edits.apply(payload))
+}
+
+/// The chunk with the entries of one choice only; it may have none. `None` if it is not a chunk.
+pub(super) fn only_choice(payload: &[u8], choice: ChoiceIndex) -> Option<Vec<u8>> {
+    let scan = scan::scan(payload, false)?;
+    let mut edits = Edits::default();
+    for list in &scan.lists {
+        cut::keep_entries(list, |entry| entry.choice == Some(choice.0), &mut edits);
+    }
+    Some(edits.apply(payload))
 }
 
 /// The chunk without the entries of these choices, which were cancelled. `None` if no entry remains, or it is not a
 /// chunk.
 pub(crate) fn without_choices(payload: &[u8], dropped: &[ChoiceIndex]) -> Option<Vec<u8>> {
-    let _ = (payload, dropped);
-    unimplemented!()
+    let scan = scan::scan(payload, false)?;
+    let mut edits = Edits::default();
+    let mut has_entry = false;
+    for list in &scan.lists {
+        let is_kept = |entry: &scan::Entry| {
+            let choice = entry.choice.map(ChoiceIndex);
+            choice.is_none_or(|choice| !dropped.contains(&choice))
+        };
+        has_entry |= list.entries.iter().any(is_kept);
+        cut::keep_entries(list, is_kept, &mut edits);
+    }
+    has_entry.then(|| edits.apply(payload))
 }
 
-/// Builds the last chunks of choices that the gateway ends.
-#[derive(Debug, Clone)]
-pub(crate) struct SyntheticChunks<'a> {
-    metadata: &'a Metadata,
-    endpoint: &'a str,
-}
-
-impl<'a> SyntheticChunks<'a> {
-    /// Chunks with the id, the model and the time of a stream. The endpoint decides their kind while the stream is empty.
-    pub(crate) fn new(metadata: &'a Metadata, endpoint: &'a str) -> Self {
-        Self { metadata, endpoint }
-    }
-
-    /// `"finish_reason":"cancelled"`.
-    pub(crate) fn cancelled(&self, choice: ChoiceIndex) -> String {
-        let _ = choice;
-        unimplemented!()
-    }
-
-    /// `"finish_reason":"error"`, with the end's name as the error's code.
-    pub(crate) fn failed(&self, choice: ChoiceIndex, end: End) -> String {
-        let _ = (choice, end);
-        unimplemented!()
-    }
-}
+#[cfg(test)]
+mod tests;

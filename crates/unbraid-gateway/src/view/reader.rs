@@ -1,28 +1,323 @@
 //! `ViewReader`: one response, as frames of its body.
 
-use std::task::{Context, Poll};
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
-use unbraid_log::{LogError, Seq};
+use unbraid_core::ChoiceIndex;
+use unbraid_log::{Batch, End, Event, JournalReader, LogError, Record, Seq};
+
+use super::{
+    Target,
+    chunk::{CallNumbers, Rewritten, Selection, SyntheticChunks},
+    frame::Frame,
+    shared::{LastFrame, SharedFrame, StreamView},
+    terminal::{self, Terminal},
+};
+
+/// About how many bytes one frame has. A longer event is a frame of its own.
+const FRAME_BYTES: usize = 64 * 1024;
 
 /// The events of one view, from its start. Dropping it frees its place among the stream's readers.
-#[derive(Debug)]
-pub(crate) struct ViewReader {}
+pub(crate) struct ViewReader {
+    view: Arc<StreamView>,
+    target: Target,
+    frames: Arc<SharedFrame>,
+    reader: JournalReader,
+    /// What was read and not shown yet, and the number at which it continues.
+    batch: Batch,
+    next: Seq,
+    /// Events up to this number are not shown.
+    cursor: Seq,
+    last_id: Seq,
+    /// The first event, if it is not of the log.
+    first: Option<Bytes>,
+    is_first: bool,
+    has_ended: bool,
+    /// The parts of an event whose last part has not been read.
+    parts: Vec<u8>,
+    /// The number of the upstream's error event.
+    error: Option<Seq>,
+    calls: CallNumbers,
+}
 
 impl ViewReader {
+    /// A reader of the events after `cursor`, which reads the journal after `start`.
+    pub(super) fn new(
+        view: Arc<StreamView>,
+        target: Target,
+        cursor: Seq,
+        start: Seq,
+        error: Option<Seq>,
+    ) -> Self {
+        // Calls without an index are numbered from the first one.
+        let start = if target.needs_all_events() {
+            Seq::START
+        } else {
+            start
+        };
+        let reader = view.journal().reader(start);
+        Self {
+            frames: view.frames(target),
+            next: reader.next_seq(),
+            reader,
+            batch: Batch::default(),
+            view,
+            target,
+            cursor,
+            last_id: cursor,
+            first: None,
+            is_first: true,
+            has_ended: false,
+            parts: Vec::new(),
+            error,
+            calls: CallNumbers::default(),
+        }
+    }
+
+    /// Begins with an event that is not of the log, at the cursor.
+    pub(super) fn with_first_event(mut self, data: &[u8]) -> Self {
+        let mut frame = Frame::new(true);
+        frame.event(self.cursor, None, data);
+        self.is_first = false;
+        self.first = Some(frame.into_bytes().into());
+        self
+    }
+
+    /// The id of the last event that was returned; before the first one, the cursor of the request.
+    pub(crate) fn cursor(&self) -> Seq {
+        self.last_id
+    }
+
     /// The next frame of the body: everything that is ready, up to about 64 KiB. `None` at the end of the view.
     ///
-    /// An error says that the log failed, not the stream. The connection then ends without a terminal event, so that the client resumes.
+    /// An error says that the log has failed, not the stream. The connection then ends without a terminal event, so that
+    /// the client resumes.
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, LogError>>> {
-        let _ = cx;
-        unimplemented!()
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        while !self.has_ended {
+            if self.batch.is_empty() {
+                match self.reader.poll_batch(cx, FRAME_BYTES) {
+                    Poll::Ready(Ok(batch)) => self.batch = batch,
+                    Poll::Ready(Err(error)) => {
+                        self.has_ended = true;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            let batch = std::mem::take(&mut self.batch);
+            let bytes = self.frame(batch);
+            if !bytes.is_empty() {
+                return Poll::Ready(Some(Ok(bytes)));
+            }
+        }
+        Poll::Ready(None)
     }
 
-    /// The id of the last event that was returned; the cursor of the request before the first.
-    pub(crate) fn cursor(&self) -> Seq {
-        unimplemented!()
+    /// The next frame of a batch. What exceeds the frame is kept for the next one.
+    fn frame(&mut self, batch: Batch) -> Bytes {
+        let (from, to) = (self.next, self.reader.next_seq());
+        let is_shareable = self.has_no_state(from) && batch.end.is_none();
+        if is_shareable && let Some(shared) = self.frames.get(from, to) {
+            self.last_id = shared.last_id;
+            self.next = to;
+            return shared.bytes;
+        }
+        let mut frame = Frame::new(self.is_first);
+        self.events(&batch, &mut frame);
+        let is_complete = self.next == to;
+        if !is_complete {
+            self.batch = batch;
+        } else if let (Some(end), false) = (&batch.end, self.has_ended) {
+            let terminal = self.terminal_of_stream(to, end.end);
+            self.write_terminal(terminal, &mut frame);
+        }
+        self.is_first = frame.is_first();
+        let bytes = Bytes::from(frame.into_bytes());
+        if is_shareable && is_complete && !self.has_ended && self.has_no_state(from) {
+            self.frames.set(LastFrame {
+                from,
+                to,
+                bytes: bytes.clone(),
+                last_id: self.last_id,
+            });
+        }
+        bytes
+    }
+
+    /// Writes the events of a batch until the frame is full, or the view has ended.
+    fn events(&mut self, batch: &Batch, frame: &mut Frame) {
+        let from = self.next;
+        let events = batch.records.iter().flat_map(Record::events);
+        for (seq, event) in events.skip_while(|(seq, _)| *seq < from) {
+            if self.has_ended || frame.len() >= FRAME_BYTES {
+                return;
+            }
+            self.event(seq, &event, frame);
+            self.next = seq.next();
+        }
+    }
+
+    /// Whether a frame that begins at this number depends on nothing but the numbers of its events.
+    fn has_no_state(&self, from: Seq) -> bool {
+        !self.is_first
+            && !self.target.needs_all_events()
+            && self.parts.is_empty()
+            && self.error.is_none()
+            && self.cursor < from
+    }
+
+    fn event(&mut self, seq: Seq, event: &Event<'_>, frame: &mut Frame) {
+        match event {
+            Event::Part { payload } => self.parts.extend_from_slice(payload),
+            Event::ChoiceEnd { choice, end, .. } => self.choice_end(seq, *choice, *end, frame),
+            Event::Error { .. } => {
+                self.parts.clear();
+                self.error = self.error.or(Some(seq));
+                if self.target == Target::Combined {
+                    self.write_terminal(Terminal::UpstreamError(seq), frame);
+                }
+            }
+            event => {
+                let Some(payload) = event.payload() else {
+                    return;
+                };
+                if self.parts.is_empty() {
+                    return self.chunk(seq, event, payload, frame);
+                }
+                let mut whole = std::mem::take(&mut self.parts);
+                whole.extend_from_slice(payload);
+                self.chunk(seq, event, &whole, frame);
+            }
+        }
+    }
+
+    fn chunk(&mut self, seq: Seq, event: &Event<'_>, payload: &[u8], frame: &mut Frame) {
+        let is_new = seq > self.cursor;
+        let Target::Choice {
+            index,
+            keep_index,
+            part,
+        } = self.target
+        else {
+            if is_new {
+                frame.event(seq, event.name(), payload);
+                self.last_id = seq;
+            }
+            return;
+        };
+        let choices = event.choices();
+        if !choices.contains(index) || !(is_new || self.target.needs_all_events()) {
+            return;
+        }
+        let selection = Selection {
+            choice: index.0,
+            keep_index,
+            is_only_choice: choices.iter().all(|choice| choice == index),
+            part,
+        };
+        let cuts = self.view.cuts(seq, payload);
+        let rewritten = cuts.apply(payload, selection, &mut self.calls);
+        if !is_new {
+            return;
+        }
+        match rewritten {
+            Rewritten::LeftOut => return,
+            Rewritten::Unchanged(data) => frame.event(seq, event.name(), data),
+            Rewritten::Changed(data) => frame.event(seq, event.name(), &data),
+            Rewritten::Pieces(before, index, after) => {
+                let pieces = [before, index.as_bytes(), after];
+                frame.event_of_pieces(seq, event.name(), pieces);
+            }
+        }
+        self.last_id = seq;
+    }
+
+    fn choice_end(&mut self, seq: Seq, choice: ChoiceIndex, end: End, frame: &mut Frame) {
+        match self.target {
+            Target::Choice { index, .. } if index == choice => {
+                let terminal = Terminal::of_choice(seq, end, self.error);
+                self.write_terminal(terminal, frame);
+            }
+            Target::Choice { .. } | Target::Combined => {}
+        }
+    }
+
+    fn terminal_of_stream(&self, seq: Seq, end: End) -> Terminal {
+        match self.target {
+            Target::Combined => Terminal::of_stream(seq, end, self.error),
+            Target::Choice { .. } => Terminal::of_open_choice(seq, end, self.error),
+        }
+    }
+
+    /// Writes the last event of the view.
+    fn write_terminal(&mut self, terminal: Terminal, frame: &mut Frame) {
+        let id = terminal.id();
+        match terminal {
+            Terminal::Done(_) => frame.event(id, None, terminal::DONE),
+            Terminal::CancelledAndDone(_) => {
+                frame.event_without_id(self.cancelled_chunk().as_bytes());
+                frame.event(id, None, terminal::DONE);
+            }
+            Terminal::Error(_, end) => frame.event(id, None, terminal::error_event(end).as_bytes()),
+            Terminal::UpstreamError(_) => self.write_upstream_error(id, frame),
+        }
+        self.last_id = id;
+        self.has_ended = true;
+    }
+
+    /// Writes the upstream's error event, which may be a good deal before the end of the choice.
+    fn write_upstream_error(&self, seq: Seq, frame: &mut Frame) {
+        let mut reader = self.view.journal().reader(seq.previous());
+        let from = reader.next_seq();
+        let mut data = Vec::new();
+        while let Ok(batch) = reader.read(FRAME_BYTES)
+            && !batch.records.is_empty()
+        {
+            let events = batch.records.iter().flat_map(Record::events);
+            for (number, event) in events.skip_while(|(number, _)| *number < from) {
+                data.extend_from_slice(event.payload().unwrap_or_default());
+                if number == seq {
+                    return frame.event(seq, event.name(), &data);
+                }
+            }
+        }
+        // The journal contains the event, because its number is from there.
+        frame.event(
+            seq,
+            None,
+            terminal::error_event(End::ServerError).as_bytes(),
+        );
+    }
+
+    /// The last chunk of a choice that was cancelled before it appeared.
+    fn cancelled_chunk(&self) -> String {
+        let index = match self.target {
+            Target::Choice {
+                index, keep_index, ..
+            } if keep_index => index,
+            Target::Choice { .. } | Target::Combined => ChoiceIndex(0),
+        };
+        let metadata = unbraid_core::Metadata::default();
+        SyntheticChunks::new(&metadata, &self.view.meta().endpoint).cancelled(index)
+    }
+}
+
+impl fmt::Debug for ViewReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ViewReader")
+            .field("target", &self.target)
+            .field("last_id", &self.last_id.0)
+            .field("has_ended", &self.has_ended)
+            .finish_non_exhaustive()
     }
 }

@@ -1,17 +1,28 @@
-//! What all readers of a stream share: its journal, its choices, and the cuts of its chunks.
+//! What all readers of a stream share: its journal, its choices, the cuts of its chunks, and the latest frames.
 
-use std::sync::Arc;
+mod cache;
 
-use unbraid_core::ChoiceIndex;
-use unbraid_log::{End, Journal, Meta, Seq, StreamEnd};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use super::{Target, ViewError, ViewReader, ViewRequest};
+use cache::{CutCache, FrameCache};
+pub(super) use cache::{LastFrame, SharedFrame};
+use unbraid_core::{ChoiceIndex, Config};
+use unbraid_log::{End, Journal, Meta, Record, Seq, StreamEnd};
+
+use super::{
+    Start, Target, ViewError, ViewReader, ViewRequest, assemble, chunk::Cuts, track::Track,
+};
 
 /// One stream as this gateway reads it. There is one for each stream; all its readers share it.
-#[derive(Debug)]
 pub(crate) struct StreamView {
     journal: Journal,
     meta: Arc<Meta>,
+    track: Mutex<Track>,
+    cuts: Mutex<CutCache>,
+    frames: Mutex<FrameCache>,
 }
 
 /// The result of opening a view.
@@ -45,9 +56,15 @@ pub(crate) struct ChoiceStatus {
 }
 
 impl StreamView {
-    /// The view of a journal. Whoever fills the journal keeps it in step with the log.
+    /// The view of a journal. The task that fills the journal keeps it in step with the log.
     pub(crate) fn new(journal: Journal, meta: Arc<Meta>) -> Arc<Self> {
-        Arc::new(Self { journal, meta })
+        Arc::new(Self {
+            journal,
+            meta,
+            track: Mutex::default(),
+            cuts: Mutex::default(),
+            frames: Mutex::default(),
+        })
     }
 
     pub(crate) fn journal(&self) -> &Journal {
@@ -58,27 +75,173 @@ impl StreamView {
         &self.meta
     }
 
-    /// Opens a view as events.
-    pub(crate) fn open(self: &Arc<Self>, request: &ViewRequest) -> Result<Opened, ViewError> {
-        let _ = request;
-        unimplemented!()
+    /// How the core reads this stream. The producer has to use the same configuration, so that both agree on which choice
+    /// an entry belongs to.
+    pub(crate) fn core_config(meta: &Meta) -> Config {
+        Config::default().with_expect_choices(meta.n)
     }
 
-    /// The message so far: `chat.completion` or `text_completion`. `with_state` adds the field `unbraid`, which a GET has and
-    /// the answer to a POST has not.
+    /// Whether every index is read as choice 0 (E12).
+    pub(super) fn folds_choices(&self) -> bool {
+        self.meta.n == Some(1)
+    }
+
+    /// Whether a choice exists or is expected.
+    fn has_choice(&self, track: &Track, index: ChoiceIndex) -> bool {
+        index.0 < self.meta.n.unwrap_or(1) || track.choices.contains_key(&index)
+    }
+
+    fn check(&self, track: &Track, target: Target) -> Result<(), ViewError> {
+        match target {
+            Target::Choice { index, .. } if !self.has_choice(track, index) => {
+                Err(ViewError::ChoiceNotFound)
+            }
+            Target::Choice { .. } | Target::Combined => Ok(()),
+        }
+    }
+
+    /// Opens a view as events.
+    ///
+    /// A snapshot decodes all events, which takes milliseconds for an ordinary answer.
+    pub(crate) fn open(self: &Arc<Self>, request: &ViewRequest) -> Result<Opened, ViewError> {
+        let target = request.target;
+        let track = self.track();
+        self.check(&track, target)?;
+        let terminal = track.terminal(target);
+        let tail = track.tail;
+        let error = track.error;
+        drop(track);
+        // A first event that is not of the log precedes the terminal event.
+        let position = terminal.map_or(tail, |terminal| terminal.id().previous().min(tail));
+        let (cursor, first) = match (request.start, terminal) {
+            (Start::After(cursor), Some(terminal)) if cursor == terminal.id() => {
+                return Ok(Opened::Complete);
+            }
+            // Nothing but the terminal event is left.
+            (Start::After(cursor), Some(terminal)) if cursor > terminal.id() => {
+                (terminal.id().previous(), None)
+            }
+            (Start::After(cursor), _) => (cursor, None),
+            (Start::Beginning, _) => (Seq::START, None),
+            (Start::Tail, _) => (position, Some(assemble::position(self, position))),
+            (Start::Snapshot, _) => (position, Some(assemble::snapshot(self, target, position))),
+        };
+        let reader = ViewReader::new(Arc::clone(self), target, cursor, cursor.min(tail), error);
+        Ok(Opened::Events(match first {
+            Some(chunk) => reader.with_first_event(&chunk),
+            None => reader,
+        }))
+    }
+
+    /// The message so far: `chat.completion` or `text_completion`. `with_state` adds the field `unbraid`, which a GET has
+    /// and the answer to a POST has not.
     ///
     /// It decodes all events, which takes milliseconds for an ordinary answer.
     pub(crate) fn json(&self, target: Target, with_state: bool) -> Result<String, ViewError> {
-        let _ = (target, with_state);
-        unimplemented!()
+        let track = self.track();
+        self.check(&track, target)?;
+        let terminal = track.terminal(target);
+        let seq = terminal.map_or(track.tail, |terminal| terminal.id());
+        let tail = track.tail;
+        let end = match target {
+            Target::Combined => track.end.as_ref().map(|end| end.end),
+            Target::Choice { index, .. } => self.choice_end(&track, index),
+        };
+        drop(track);
+        let state = with_state.then_some(assemble::State {
+            seq,
+            is_running: terminal.is_none(),
+            end,
+        });
+        Ok(assemble::response(self, target, tail, state))
     }
 
     /// The usage so far, as JSON text.
     pub(crate) fn usage(&self) -> Option<String> {
-        unimplemented!()
+        let track = self.track();
+        let tail = track.tail;
+        if let Some(usage) = track.end.as_ref().and_then(|end| end.usage.clone()) {
+            return Some(usage);
+        }
+        drop(track);
+        assemble::usage(self, tail)
     }
 
     pub(crate) fn status(&self) -> StreamStatus {
-        unimplemented!()
+        let track = self.track();
+        let mut indices: Vec<ChoiceIndex> = track.choices.keys().copied().collect();
+        // A request body is not trusted with the size of a list.
+        const MAX_LISTED: u32 = 1024;
+        let expected = self.meta.n.unwrap_or(0).min(MAX_LISTED);
+        indices.extend((0..expected).map(ChoiceIndex));
+        indices.sort_unstable();
+        indices.dedup();
+        let choices = indices.into_iter().map(|index| {
+            let choice = track.choices.get(&index);
+            ChoiceStatus {
+                index,
+                seq: choice.map_or(Seq::START, |choice| choice.seq),
+                end: self.choice_end(&track, index),
+                finish_reason: choice.and_then(|choice| choice.finish_reason.clone()),
+            }
+        });
+        let choices = choices.collect();
+        let seq = match &track.end {
+            Some(_) => track.tail.next(),
+            None => track.tail,
+        };
+        StreamStatus {
+            seq,
+            end: track.end.clone(),
+            choices,
+        }
+    }
+
+    fn choice_end(&self, track: &Track, index: ChoiceIndex) -> Option<End> {
+        let choice = track.choices.get(&index);
+        let own = choice.and_then(|choice| choice.end).map(|(_, end)| end);
+        own.or_else(|| track.end.as_ref().map(|end| end.end))
+    }
+
+    /// The choices, after everything in the journal.
+    pub(super) fn track(&self) -> MutexGuard<'_, Track> {
+        let mut track = lock(&self.track);
+        if track.end.is_none() {
+            // The end first: then no event can follow the records that are read after it.
+            let end = self.journal.end().and_then(Result::ok);
+            let records = self.journal.records(track.tail);
+            track.read(&records);
+            track.end = end;
+        }
+        track
+    }
+
+    /// The records up to a number, from the first one.
+    pub(super) fn records(&self) -> Vec<Record> {
+        self.journal.records(Seq::START)
+    }
+
+    /// Where a chunk has to be cut. It is found once for all readers.
+    pub(super) fn cuts(&self, seq: Seq, payload: &[u8]) -> Cuts {
+        let fold = self.folds_choices();
+        lock(&self.cuts).get_or_find(seq, || Cuts::find(payload, fold))
+    }
+
+    /// The frames that the readers of one view share.
+    pub(super) fn frames(&self, target: Target) -> Arc<SharedFrame> {
+        lock(&self.frames).of(target)
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each value is valid after every single change of it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for StreamView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamView")
+            .field("journal", &self.journal)
+            .finish_non_exhaustive()
     }
 }

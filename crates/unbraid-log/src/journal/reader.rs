@@ -10,7 +10,43 @@ use std::{
 use futures::{Stream, future::poll_fn, task::AtomicWaker};
 
 use super::Journal;
-use crate::{LogError, Record, Seq};
+use crate::{LogError, Record, Seq, StreamEnd};
+
+/// What a reader gets at once.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_log::{Batch, End, Journal, Seq, StreamEnd};
+///
+/// let journal = Journal::new();
+/// let mut reader = journal.reader(Seq::START);
+/// assert_eq!(reader.read(65_536)?, Batch::default());
+/// journal.seal(StreamEnd::new(End::Finished));
+/// assert_eq!(reader.read(65_536)?.end, Some(StreamEnd::new(End::Finished)));
+/// # Ok::<(), unbraid_log::LogError>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Consecutive records; the first one of a reader may begin before its cursor.
+    pub records: Vec<Record>,
+    /// The end of the stream, if nothing follows the records.
+    pub end: Option<StreamEnd>,
+}
+
+impl Batch {
+    /// Whether there is nothing new.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(unbraid_log::Batch::default().is_empty());
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.end.is_none()
+    }
+}
 
 /// Reads a journal from a cursor, and follows it. It keeps the journal alive.
 ///
@@ -34,8 +70,8 @@ use crate::{LogError, Record, Seq};
 ///
 /// let mut reader = journal.reader(Seq(1));
 /// assert_eq!(reader.next_seq(), Seq(2));
-/// let records = reader.next(65_536).await?;
-/// assert_eq!(records.last().unwrap().last(), Seq(3));
+/// let batch = reader.next_batch(65_536).await?;
+/// assert_eq!(batch.records.last().unwrap().last(), Seq(3));
 /// assert_eq!(reader.next_seq(), Seq(4));
 /// assert!(reader.read(65_536)?.is_empty(), "nothing new");
 /// # Ok::<(), unbraid_log::LogError>(())
@@ -45,7 +81,7 @@ pub struct JournalReader {
     journal: Journal,
     next: Seq,
     waker: Arc<AtomicWaker>,
-    has_failed: bool,
+    has_ended: bool,
 }
 
 impl JournalReader {
@@ -59,7 +95,7 @@ impl JournalReader {
             journal,
             next,
             waker,
-            has_failed: false,
+            has_ended: false,
         }
     }
 
@@ -83,26 +119,28 @@ impl JournalReader {
         &self.journal
     }
 
-    /// Reads the next records without waiting, up to about `max` bytes; none if there is nothing new.
+    /// Reads the next records without waiting, up to about `max` bytes; an empty batch if there is nothing new. One
+    /// record is read whatever its length is.
     ///
     /// # Errors
     ///
     /// The error of [`Journal::fail`], after all events.
-    pub fn read(&mut self, max: usize) -> Result<Vec<Record>, LogError> {
+    pub fn read(&mut self, max: usize) -> Result<Batch, LogError> {
         let mut records = Vec::new();
         let state = self.journal.state();
         state.read(self.next, max, &mut records);
-        if let (true, Some(Err(error))) = (records.is_empty(), state.end()) {
-            return Err(error.clone());
-        }
+        let next = records.last().map_or(self.next, |last| last.last().next());
+        let end = match state.end() {
+            Some(Err(error)) if records.is_empty() => return Err(error.clone()),
+            Some(Ok(end)) if state.tail() < next => Some(end.clone()),
+            Some(_) | None => None,
+        };
         drop(state);
-        if let Some(last) = records.last() {
-            self.next = last.last().next();
-        }
-        Ok(records)
+        self.next = next;
+        Ok(Batch { records, end })
     }
 
-    /// Reads the next records, up to about `max` bytes, as soon as there are any. None at the end of the stream.
+    /// Reads the next records, up to about `max` bytes, as soon as there are any, or the end of the stream.
     ///
     /// # Errors
     ///
@@ -111,11 +149,11 @@ impl JournalReader {
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
-    pub async fn next(&mut self, max: usize) -> Result<Vec<Record>, LogError> {
-        poll_fn(|cx| self.poll_next_records(cx, max)).await
+    pub async fn next_batch(&mut self, max: usize) -> Result<Batch, LogError> {
+        poll_fn(|cx| self.poll_batch(cx, max)).await
     }
 
-    /// Polls for the next records. Ready without records means that the stream has ended.
+    /// Polls for the next records, as [`next_batch`](Self::next_batch) does.
     ///
     /// # Errors
     ///
@@ -124,38 +162,33 @@ impl JournalReader {
     /// # Examples
     ///
     /// ```
-    /// use std::task::{Context, Poll, Waker};
+    /// use std::task::{Context, Waker};
     /// use unbraid_log::{End, Journal, Seq, StreamEnd};
     ///
     /// let journal = Journal::new();
     /// let mut reader = journal.reader(Seq::START);
     /// let mut cx = Context::from_waker(Waker::noop());
-    /// assert!(reader.poll_next_records(&mut cx, 65_536).is_pending());
+    /// assert!(reader.poll_batch(&mut cx, 65_536).is_pending());
     /// journal.seal(StreamEnd::new(End::Finished));
-    /// assert_eq!(reader.poll_next_records(&mut cx, 65_536), Poll::Ready(Ok(vec![])));
+    /// assert!(reader.poll_batch(&mut cx, 65_536).is_ready());
     /// ```
-    pub fn poll_next_records(
+    pub fn poll_batch(
         &mut self,
         cx: &mut Context<'_>,
         max: usize,
-    ) -> Poll<Result<Vec<Record>, LogError>> {
-        if let Poll::Ready(ready) = self.try_read(max) {
-            return Poll::Ready(ready);
+    ) -> Poll<Result<Batch, LogError>> {
+        let batch = self.read(max)?;
+        if !batch.is_empty() {
+            return Poll::Ready(Ok(batch));
         }
         self.waker.register(cx.waker());
         // Something may have been appended before the waker was registered.
-        self.try_read(max)
-    }
-
-    fn try_read(&mut self, max: usize) -> Poll<Result<Vec<Record>, LogError>> {
-        let records = self.read(max)?;
-        if records.is_empty() && self.journal.end().is_none() {
-            return Poll::Pending;
+        let batch = self.read(max)?;
+        if batch.is_empty() {
+            Poll::Pending
+        } else {
+            Poll::Ready(Ok(batch))
         }
-        if records.is_empty() && self.journal.tail() >= self.next {
-            return self.try_read(max); // appended between the two checks
-        }
-        Poll::Ready(Ok(records))
     }
 }
 
@@ -163,16 +196,14 @@ impl Stream for JournalReader {
     type Item = Result<Record, LogError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.has_failed {
+        if self.has_ended {
             return Poll::Ready(None);
         }
-        // One byte: one record at a time, whatever its length is.
-        self.poll_next_records(cx, 1).map(|records| match records {
-            Ok(records) => records.into_iter().next().map(Ok),
-            Err(error) => {
-                self.has_failed = true;
-                Some(Err(error))
-            }
+        // With a maximum of 0 bytes it is one record at a time.
+        self.poll_batch(cx, 0).map(|batch| {
+            let batch = batch.map(|batch| batch.records.into_iter().next());
+            self.has_ended = !matches!(batch, Ok(Some(_)));
+            batch.transpose()
         })
     }
 }

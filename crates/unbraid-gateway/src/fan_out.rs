@@ -1,0 +1,157 @@
+//! Sends a request for a stream: once, or once for each choice.
+
+pub(crate) mod models;
+mod singles;
+mod whole;
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, Method, header::CONTENT_ENCODING};
+use bytes::Bytes;
+
+pub(crate) use self::whole::{BufferedAnswer, WholeAnswer, as_stream, count_choices, one_read};
+use self::{models::refuses_n, singles::send_singles};
+use crate::{
+    api_error::ApiError,
+    config::FanOut,
+    gateway::Gateway,
+    generation::{PartSource, Singles, Started, StartedPart},
+    routes::create::request::CreateRequest,
+    upstream::{Answer, Outgoing},
+};
+
+/// A request for a stream.
+#[derive(Clone)]
+pub(crate) struct Launch {
+    pub(crate) gateway: Gateway,
+    pub(crate) request: Arc<CreateRequest>,
+    pub(crate) path: &'static str,
+    pub(crate) query: Option<String>,
+    /// The headers for the upstream.
+    pub(crate) headers: HeaderMap,
+    pub(crate) fan_out: FanOut,
+}
+
+/// The upstream's answer to it.
+pub(crate) enum Launched {
+    Stream {
+        /// The headers of the first response.
+        headers: HeaderMap,
+        started: Started,
+    },
+    /// A refusal, or one whole JSON object.
+    Whole(WholeAnswer),
+}
+
+impl Launch {
+    /// Whether the choices are requested one by one, as far as that is known before the request is sent.
+    pub(crate) fn fans_out(&self) -> bool {
+        match self.fan_out {
+            _ if !self.request.has_several_choices() => false,
+            FanOut::Native => false,
+            FanOut::Always => true,
+            FanOut::Auto => self.is_known_single(),
+        }
+    }
+
+    fn is_known_single(&self) -> bool {
+        self.gateway.inner.models.contains(self.request.model())
+    }
+
+    /// Sends the request, and waits until an answer has begun or was refused.
+    pub(crate) async fn send(&self) -> Result<Launched, ApiError> {
+        if self.fans_out() {
+            return send_singles(self).await;
+        }
+        let body = self.request.whole_body();
+        let answer = self.gateway.inner.upstream.send(&self.outgoing(body)).await?;
+        let is_auto = self.fan_out == FanOut::Auto && self.request.has_several_choices();
+        if !answer.status.is_success() {
+            let whole = WholeAnswer::of(answer);
+            if !is_auto {
+                return Ok(Launched::Whole(whole));
+            }
+            let whole = whole.buffered().await?;
+            if is_refusal_of_n(&whole) {
+                self.gateway.inner.models.insert(self.request.model());
+                return send_singles(self).await;
+            }
+            return Ok(Launched::Whole(whole.into()));
+        }
+        self.started(answer, is_auto).await
+    }
+
+    async fn started(&self, answer: Answer, is_auto: bool) -> Result<Launched, ApiError> {
+        let is_stream = answer.is_content_type("text/event-stream");
+        let mut headers = answer.headers.clone();
+        headers.remove(CONTENT_ENCODING);
+        let body = if is_stream {
+            answer.into_decoded()
+        } else {
+            match whole::distinguish(answer).await? {
+                whole::Kind::Json(whole) => return self.json(whole, is_auto).await,
+                whole::Kind::Stream(body) => body,
+            }
+        };
+        // Several prompts give several choices whether or not `n` is supported, so nothing can be concluded from them.
+        let singles = (is_auto && self.request.prompts() < 2).then(|| self.singles());
+        let part = StartedPart {
+            source: PartSource::Open(body),
+            choice: None,
+        };
+        let started = Started {
+            parts: vec![part],
+            singles,
+        };
+        Ok(Launched::Stream { headers, started })
+    }
+
+    /// A whole JSON object. If the client requested one as well, and waits for it as a stream's aggregate, it becomes a
+    /// stream of one chunk.
+    async fn json(&self, whole: WholeAnswer, is_auto: bool) -> Result<Launched, ApiError> {
+        if self.request.is_stream() {
+            return Ok(Launched::Whole(whole));
+        }
+        let whole = whole.buffered().await?;
+        let Some(chunk) = as_stream(&whole.body) else {
+            return Ok(Launched::Whole(whole.into()));
+        };
+        let headers = whole.headers;
+        let part = StartedPart {
+            source: PartSource::Open(one_read(chunk)),
+            choice: None,
+        };
+        let singles = (is_auto && self.request.prompts() < 2).then(|| self.singles());
+        let started = Started {
+            parts: vec![part],
+            singles,
+        };
+        Ok(Launched::Stream { headers, started })
+    }
+
+    /// The requests for the choices that the first answer does not have.
+    pub(crate) fn singles(&self) -> Singles {
+        let (launch, model) = (self.clone(), self.clone());
+        let permits = singles::permits();
+        Singles {
+            n: self.request.choices(),
+            request: Box::new(move |choice| launch.single(choice, &permits)),
+            remember: Box::new(move || model.gateway.inner.models.insert(model.request.model())),
+        }
+    }
+
+    fn outgoing(&self, body: Bytes) -> Outgoing {
+        Outgoing {
+            method: Method::POST,
+            path: self.path.to_owned(),
+            query: self.query.clone(),
+            headers: self.headers.clone(),
+            body,
+        }
+    }
+}
+
+/// Whether a buffered answer refuses `n`.
+pub(crate) fn is_refusal_of_n(answer: &BufferedAnswer) -> bool {
+    refuses_n(answer.status, &answer.body)
+}

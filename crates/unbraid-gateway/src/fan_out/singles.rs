@@ -1,0 +1,155 @@
+//! One request for each choice.
+
+use std::{future::poll_fn, sync::Arc, task::Poll};
+
+use axum::http::{HeaderMap, header::CONTENT_ENCODING};
+use futures::{FutureExt, StreamExt, future::BoxFuture};
+use tokio::sync::Semaphore;
+use unbraid_core::{
+    ChoiceIndex, ServerError, StreamError, TimedOut, Timeout, TransportError,
+};
+
+use super::{BufferedAnswer, Launch, Launched, WholeAnswer};
+use crate::{
+    api_error::ApiError,
+    generation::{PartSource, Started, StartedPart},
+    limits::MAX_FAN_OUT_REQUESTS,
+    upstream::ByteStream,
+};
+
+/// A request of its own for one choice, and why it has no answer.
+type SingleAnswer = Result<(HeaderMap, ByteStream), Refusal>;
+
+enum Refusal {
+    Answer(Box<BufferedAnswer>),
+    Gateway(ApiError),
+}
+
+/// How many requests of one fan-out may run at once.
+pub(super) fn permits() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(MAX_FAN_OUT_REQUESTS))
+}
+
+/// A request that was sent, or its result.
+enum Single {
+    Pending(BoxFuture<'static, SingleAnswer>),
+    Answered(ByteStream),
+    Refused(StreamError),
+}
+
+/// Sends a request for each choice, and waits until one answer has begun or all were refused. Then the first refusal is the
+/// answer.
+pub(super) async fn send_singles(launch: &Launch) -> Result<Launched, ApiError> {
+    let permits = permits();
+    let indices = 0..launch.request.choices();
+    let mut singles: Vec<Single> = indices
+        .map(|index| Single::Pending(launch.send_single(ChoiceIndex(index), &permits).boxed()))
+        .collect();
+    let mut first_refusal = None;
+    let headers = poll_fn(|cx| {
+        let mut is_pending = false;
+        for single in &mut singles {
+            let Single::Pending(answer) = single else {
+                continue;
+            };
+            match answer.as_mut().poll(cx) {
+                Poll::Pending => is_pending = true,
+                Poll::Ready(Ok((headers, body))) => {
+                    *single = Single::Answered(body);
+                    return Poll::Ready(Some(headers));
+                }
+                Poll::Ready(Err(refusal)) => {
+                    *single = Single::Refused(stream_error(&refusal));
+                    first_refusal.get_or_insert(refusal);
+                }
+            }
+        }
+        if is_pending { Poll::Pending } else { Poll::Ready(None) }
+    })
+    .await;
+    let Some(headers) = headers else {
+        return match first_refusal {
+            Some(Refusal::Answer(whole)) => Ok(Launched::Whole((*whole).into())),
+            Some(Refusal::Gateway(error)) => Err(error),
+            None => Err(ApiError::UPSTREAM_INVALID), // no choice was requested
+        };
+    };
+    let parts = singles.into_iter().zip(0..).map(|(single, index)| StartedPart {
+        source: single.into_source(),
+        choice: Some(ChoiceIndex(index)),
+    });
+    let started = Started {
+        parts: parts.collect(),
+        singles: None,
+    };
+    Ok(Launched::Stream { headers, started })
+}
+
+impl Single {
+    fn into_source(self) -> PartSource {
+        match self {
+            Self::Pending(answer) => PartSource::Waiting(body(answer).boxed()),
+            Self::Answered(body) => PartSource::Open(body),
+            Self::Refused(error) => PartSource::Waiting(std::future::ready(Err(error)).boxed()),
+        }
+    }
+}
+
+async fn body(answer: BoxFuture<'static, SingleAnswer>) -> Result<ByteStream, StreamError> {
+    match answer.await {
+        Ok((_, body)) => Ok(body),
+        Err(refusal) => Err(stream_error(&refusal)),
+    }
+}
+
+impl Launch {
+    /// The source of a choice that the first answer did not have.
+    pub(super) fn single(&self, choice: ChoiceIndex, permits: &Arc<Semaphore>) -> PartSource {
+        PartSource::Waiting(body(self.send_single(choice, permits).boxed()).boxed())
+    }
+
+    fn send_single(
+        &self,
+        choice: ChoiceIndex,
+        permits: &Arc<Semaphore>,
+    ) -> impl Future<Output = SingleAnswer> + Send + 'static {
+        let (launch, permits) = (self.clone(), Arc::clone(permits));
+        async move {
+            // The permit is held until the body ends. The semaphore is never closed.
+            let permit = permits.acquire_owned().await;
+            let outgoing = launch.outgoing(launch.request.single_body(choice.0));
+            let answer = launch.gateway.inner.upstream.send(&outgoing).await;
+            let answer = answer.map_err(Refusal::Gateway)?;
+            if !answer.status.is_success() {
+                let whole = WholeAnswer::of(answer).buffered().await;
+                return Err(match whole {
+                    Ok(whole) => Refusal::Answer(Box::new(whole)),
+                    Err(error) => Refusal::Gateway(error),
+                });
+            }
+            let mut headers = answer.headers.clone();
+            headers.remove(CONTENT_ENCODING);
+            let body = answer.into_decoded().map(move |read| {
+                let _held = &permit;
+                read
+            });
+            Ok((headers, body.boxed()))
+        }
+    }
+}
+
+fn stream_error(refusal: &Refusal) -> StreamError {
+    match refusal {
+        Refusal::Answer(whole) => {
+            let body = String::from_utf8_lossy(&whole.body);
+            StreamError::Server(Arc::new(ServerError::new(&body, 0)))
+        }
+        Refusal::Gateway(ApiError::UPSTREAM_TIMEOUT) => StreamError::TimedOut(TimedOut::new(
+            Timeout::FirstByte,
+            std::time::Duration::ZERO,
+        )),
+        Refusal::Gateway(error) => {
+            StreamError::Transport(Arc::new(TransportError::new(error.code)))
+        }
+    }
+}

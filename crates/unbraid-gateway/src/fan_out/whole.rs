@@ -1,0 +1,207 @@
+//! Answers that are not streams: refusals, and one whole JSON object.
+
+use std::fmt;
+
+use axum::{
+    body::Body,
+    http::{
+        HeaderMap, HeaderValue, Response, StatusCode,
+        header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE},
+    },
+};
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use crate::{
+    api_error::ApiError,
+    generation::RefusedError,
+    limits::{MAX_JSON_ANSWER, MAX_REFUSAL_BYTES},
+    upstream::{Answer, ByteStream},
+};
+
+/// An answer that is passed through as it arrives.
+pub(crate) struct WholeAnswer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    body: ByteStream,
+}
+
+/// An answer that was read to its end.
+#[derive(Clone)]
+pub(crate) struct BufferedAnswer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// What a response is that does not say that it is an event stream.
+pub(super) enum Kind {
+    Json(WholeAnswer),
+    Stream(ByteStream),
+}
+
+impl WholeAnswer {
+    /// The answer, decompressed.
+    pub(crate) fn of(answer: Answer) -> Self {
+        let mut headers = answer.headers.clone();
+        headers.remove(CONTENT_LENGTH);
+        headers.remove(CONTENT_ENCODING);
+        Self {
+            status: answer.status,
+            headers,
+            body: answer.into_decoded(),
+        }
+    }
+
+    /// Reads the answer to its end.
+    pub(crate) async fn buffered(mut self) -> Result<BufferedAnswer, ApiError> {
+        let mut bytes = BytesMut::new();
+        while let Some(read) = self.body.next().await {
+            let read = read.map_err(|_| ApiError::UPSTREAM_INVALID)?;
+            if bytes.len() + read.len() > MAX_JSON_ANSWER {
+                return Err(ApiError::UPSTREAM_INVALID);
+            }
+            bytes.extend_from_slice(&read);
+        }
+        Ok(BufferedAnswer {
+            status: self.status,
+            headers: self.headers,
+            body: bytes.freeze(),
+        })
+    }
+
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from_stream(self.body));
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+impl BufferedAnswer {
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+
+    /// The error object of a stream whose request got this answer.
+    pub(crate) fn refused_error(&self) -> RefusedError {
+        let body = self.body.get(..MAX_REFUSAL_BYTES).unwrap_or(&self.body);
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let error = body.get("error").unwrap_or(&body);
+        let field = |name| error.get(name).cloned().unwrap_or(Value::Null);
+        let message = match field("message") {
+            Value::Null if error.is_string() => error.clone(),
+            Value::Null => "the upstream refused the request".into(),
+            message => message,
+        };
+        refused(self.status, &message, &field("type"), &field("param"), &field("code"))
+    }
+}
+
+impl From<BufferedAnswer> for WholeAnswer {
+    fn from(answer: BufferedAnswer) -> Self {
+        Self {
+            status: answer.status,
+            headers: answer.headers,
+            body: one_read(answer.body),
+        }
+    }
+}
+
+impl fmt::Debug for BufferedAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferedAnswer")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<ApiError> for RefusedError {
+    fn from(error: ApiError) -> Self {
+        let body = error.body();
+        let field = |name: &str| body.pointer(&format!("/error/{name}")).cloned().unwrap_or_default();
+        refused(error.status, &field("message"), &field("type"), &field("param"), &field("code"))
+    }
+}
+
+fn refused(
+    status: StatusCode,
+    message: &Value,
+    kind: &Value,
+    param: &Value,
+    code: &Value,
+) -> RefusedError {
+    let error = json!({
+        "status": status.as_u16(), "message": message, "type": kind, "param": param, "code": code,
+    });
+    RefusedError(error.to_string())
+}
+
+/// Decides by its first byte whether a response is an event stream or JSON. Some servers declare one as the other.
+pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
+    let (status, mut headers) = (answer.status, answer.headers.clone());
+    let declared_json = answer.is_content_type("application/json");
+    headers.remove(CONTENT_ENCODING);
+    headers.remove(CONTENT_LENGTH);
+    let mut body = answer.into_decoded();
+    let mut start = Vec::new();
+    let mut is_json = declared_json;
+    while let Some(read) = body.next().await {
+        let bytes = read.map_err(|_| ApiError::UPSTREAM_INVALID)?;
+        let first = bytes.trim_ascii_start().first().copied();
+        start.push(Ok(bytes));
+        if let Some(first) = first {
+            is_json = matches!(first, b'{' | b'[');
+            break;
+        }
+    }
+    let body = stream::iter(start).chain(body).boxed();
+    if !is_json {
+        return Ok(Kind::Stream(body));
+    }
+    if !headers.contains_key(CONTENT_TYPE) {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    Ok(Kind::Json(WholeAnswer {
+        status,
+        headers,
+        body,
+    }))
+}
+
+/// A completion as an event stream of one chunk; `None` if it is not a completion.
+pub(crate) fn as_stream(body: &[u8]) -> Option<Bytes> {
+    let mut completion: Value = serde_json::from_slice(body).ok()?;
+    let object = completion.as_object_mut()?;
+    for choice in object.get_mut("choices")?.as_array_mut()? {
+        let choice = choice.as_object_mut()?;
+        if let Some(mut message) = choice.shift_remove("message") {
+            let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+            for (index, call) in calls.into_iter().flatten().enumerate() {
+                if let Some(call) = call.as_object_mut() {
+                    call.entry("index").or_insert_with(|| index.into());
+                }
+            }
+            choice.insert("delta".into(), message);
+        }
+    }
+    if object.get("object").and_then(Value::as_str) == Some("chat.completion") {
+        object.insert("object".into(), "chat.completion.chunk".into());
+    }
+    Some(format!("data: {completion}\n\ndata: [DONE]\n\n").into())
+}
+
+/// A body that consists of one read.
+pub(crate) fn one_read(bytes: Bytes) -> ByteStream {
+    stream::iter([Ok(bytes)]).boxed()
+}
+
+/// The number of choices of a whole completion, if it is one.
+pub(crate) fn count_choices(body: &[u8]) -> Option<usize> {
+    let completion: Value = serde_json::from_slice(body).ok()?;
+    completion.get("choices")?.as_array().map(Vec::len)
+}

@@ -1,0 +1,299 @@
+//! `Gateway`: everything behind the socket, as a tower service.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{Router, body::Body};
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{Request, Response};
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+use unbraid_log::{LogStore, MemoryLog, MemoryOptions};
+
+use crate::{
+    auth::{Auth, cors::Cors, hosts::AllowedHosts, keys::KeyRing, links::LinkSigner},
+    config::{Config, GatewayBuilder, Options},
+    error::BuildError,
+    fan_out::models::SingleChoiceModels,
+    generation::Supervisor,
+    idempotency::PendingRequests,
+    metrics::Metrics,
+    reader::stalls::Stalls,
+    routes,
+    streams::{StreamLimits, Streams},
+    upstream::Upstream,
+    views::Views,
+};
+
+/// A gateway: it forwards requests to one upstream, and keeps the answers as streams.
+///
+/// It is a tower service ([`service`](Self::service)), which an axum application mounts under its own router, or which
+/// [`Server`](crate::Server) serves on a socket. `Clone` gives another handle of the same gateway. Dropping the last
+/// handle, service and response ends all generations.
+///
+/// # Examples
+///
+/// ```
+/// use axum::Router;
+/// use unbraid_gateway::Gateway;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), unbraid_gateway::BuildError> {
+/// let gateway = Gateway::builder("http://127.0.0.1:8000/v1").public_path("/llm").build()?;
+/// let app: Router = Router::new().nest_service("/llm", gateway.service());
+/// assert!(gateway.metrics().contains("unbraid_streams_running 0"));
+/// gateway.reload_keys()?; // nothing to do without an auth file
+/// gateway.drain(); // new requests get 503
+/// gateway.all_ended().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Gateway {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) options: Options,
+    pub(crate) store: Arc<dyn LogStore>,
+    pub(crate) views: Views,
+    pub(crate) upstream: Upstream,
+    pub(crate) auth: Auth,
+    pub(crate) streams: Streams,
+    pub(crate) stalls: Stalls,
+    pub(crate) models: SingleChoiceModels,
+    pub(crate) pending: PendingRequests,
+    pub(crate) metrics: Metrics,
+    pub(crate) supervisor: Supervisor,
+    /// Cancelled once the gateway drains.
+    pub(crate) drain: CancellationToken,
+    memory: Option<MemoryLog>,
+    /// Ends the task that takes commands.
+    _commands: DropGuard,
+}
+
+/// Ends a task when it is dropped.
+struct DropGuard(tokio::task::AbortHandle);
+
+impl Drop for DropGuard {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Gateway {
+    /// Configures a gateway for an upstream: the base URL to which `chat/completions` is appended.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let builder = unbraid_gateway::Gateway::builder("http://127.0.0.1:8000/v1");
+    /// ```
+    pub fn builder(upstream: impl Into<String>) -> GatewayBuilder {
+        GatewayBuilder::new(upstream.into())
+    }
+
+    pub(crate) fn new(config: Config, hosts: AllowedHosts, cors: Cors) -> Result<Self, BuildError> {
+        let supervisor = Supervisor::start()?;
+        let metrics = Metrics::new();
+        let options = config.options.clone();
+        let keys = options.auth_file.as_deref().map(KeyRing::read).transpose()?;
+        let upstream = Upstream::new(&config, keys.is_some(), metrics.clone())?;
+        let links = LinkSigner::new(&link_secret(&options)?);
+        let (store, memory) = match &options.log {
+            Some(store) => (Arc::clone(store), None),
+            None => {
+                let memory = MemoryLog::new(memory_options(&options));
+                (Arc::new(memory.clone()) as Arc<dyn LogStore>, Some(memory))
+            }
+        };
+        let limits = StreamLimits {
+            streams: options.max_streams,
+            streams_per_principal: options.max_streams_per_principal,
+            readers: options.max_readers,
+        };
+        let streams = Streams::new(limits, metrics.clone());
+        let commands = tokio::spawn(take_commands(Arc::clone(&store), streams.clone()));
+        Ok(Self {
+            inner: Arc::new(Inner {
+                views: Views::new(Arc::clone(&store), memory.clone(), options.lease),
+                store,
+                upstream,
+                auth: Auth { keys, hosts, cors, links },
+                streams,
+                stalls: Stalls::new(options.reader_stall),
+                models: SingleChoiceModels::default(),
+                pending: PendingRequests::default(),
+                metrics,
+                supervisor,
+                drain: CancellationToken::new(),
+                memory,
+                options,
+                _commands: DropGuard(commands.abort_handle()),
+            }),
+        })
+    }
+
+    /// Returns the gateway as a tower service. It is always ready.
+    #[must_use]
+    pub fn service(&self) -> GatewayService {
+        self.service_for(false)
+    }
+
+    pub(crate) fn service_for(&self, metrics_only: bool) -> GatewayService {
+        let router = if metrics_only {
+            routes::metrics_router(self.clone())
+        } else {
+            routes::router(self.clone())
+        };
+        GatewayService { router }
+    }
+
+    /// Returns the metrics in the OpenMetrics text format.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        if let Some(memory) = &self.inner.memory {
+            self.inner.metrics.set_log_bytes(memory.bytes() as u64);
+        }
+        self.inner.metrics.encode()
+    }
+
+    /// Reads the auth file again. If that fails, the keys stay as they were.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::File`] and [`BuildError::AuthFile`].
+    pub fn reload_keys(&self) -> Result<(), BuildError> {
+        self.inner.auth.keys.as_ref().map_or(Ok(()), KeyRing::reload)
+    }
+
+    /// Starts to drain: new POSTs get 503, `/readyz` too, and views close between two events. Generations continue.
+    pub fn drain(&self) {
+        self.inner.drain.cancel();
+    }
+
+    /// Waits until no generation runs.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
+    pub async fn all_ended(&self) {
+        self.inner.streams.all_ended().await;
+    }
+
+    /// Ends every generation as `producer_lost`, and waits for the seals at most for a second.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # async fn example(gateway: unbraid_gateway::Gateway) {
+    /// gateway.drain();
+    /// gateway.end_as_lost().await;
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// The generations end although the future is dropped.
+    pub async fn end_as_lost(&self) {
+        self.inner.streams.end_as_lost();
+        let _timed_out = tokio::time::timeout(Duration::from_secs(1), self.all_ended()).await;
+    }
+
+    pub(crate) fn reader_stall(&self) -> Duration {
+        self.inner.options.reader_stall
+    }
+
+    pub(crate) fn drain_timeout(&self) -> Duration {
+        self.inner.options.drain
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.inner.drain.is_cancelled()
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway")
+            .field("streams", &self.inner.streams)
+            .field("is_draining", &self.is_draining())
+            .finish_non_exhaustive()
+    }
+}
+
+fn memory_options(options: &Options) -> MemoryOptions {
+    MemoryOptions::default()
+        .with_ttl(options.ttl)
+        .with_lease(options.lease)
+        .with_max_bytes(usize::try_from(options.max_memory).unwrap_or(usize::MAX))
+}
+
+fn link_secret(options: &Options) -> Result<Vec<u8>, BuildError> {
+    if let Some(secret) = &options.link_secret {
+        return Ok(secret.clone());
+    }
+    let mut secret = vec![0; 32];
+    SystemRandom::new().fill(&mut secret).map_err(|_| BuildError::Random)?;
+    Ok(secret)
+}
+
+/// Passes the commands that reach this gateway through the log on to the generations.
+async fn take_commands(store: Arc<dyn LogStore>, streams: Streams) {
+    let mut commands = store.commands();
+    while let Some((id, command)) = commands.next().await {
+        if let (Some(live), unbraid_log::Command::Cancel(choice)) = (streams.live(&id), command) {
+            live.send(crate::streams::Command::Cancel(choice, None));
+        }
+    }
+}
+
+/// A [`Gateway`] as a tower service for HTTP requests.
+///
+/// # Examples
+///
+/// ```
+/// use http::{Request, StatusCode};
+/// use tower_service::Service;
+/// use unbraid_gateway::{Gateway, GatewayService};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), unbraid_gateway::BuildError> {
+/// let mut service: GatewayService = Gateway::builder("http://127.0.0.1:8000/v1").build()?.service();
+/// let request = Request::get("http://localhost/healthz").body(axum::body::Body::empty()).unwrap();
+/// let response = service.call(request).await.unwrap();
+/// assert_eq!(response.status(), StatusCode::OK);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct GatewayService {
+    router: Router,
+}
+
+impl<B> Service<Request<B>> for GatewayService
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Box::pin(self.router.call(request.map(Body::new)))
+    }
+}

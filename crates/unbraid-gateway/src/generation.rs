@@ -1,0 +1,346 @@
+//! One generation: its actor owns the upstream's bodies, the core's state of each, and the log.
+//!
+//! Data does not pass through mailboxes: it travels from the body into a record, and from the log to the readers.
+
+mod actor;
+mod clock;
+mod commands;
+mod ends;
+mod keeper;
+mod part;
+mod rewrite;
+mod tracker;
+
+use std::{
+    fmt,
+    future::poll_fn,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+use unbraid_core::{ChoiceIndex, Metadata, StreamError, TimedOut, Timeout};
+use unbraid_log::{End, LogError, LogWriter, StreamId};
+
+pub(crate) use self::{actor::Supervisor, part::PartSource};
+use self::{clock::Clock, keeper::Keeper, part::Part, tracker::{Identity, Role}};
+use crate::{
+    config::Options,
+    limits::READ_BYTES,
+    metrics::Metrics,
+    streams::{Cancelled, Command, Registration},
+};
+
+/// The upstream's answer to a request: what a generation reads.
+pub(crate) struct Started {
+    pub(crate) parts: Vec<StartedPart>,
+    /// Sends the request for one further choice, if the first body turns out to have one choice only.
+    pub(crate) singles: Option<Singles>,
+}
+
+pub(crate) struct StartedPart {
+    pub(crate) source: PartSource,
+    /// The choice of the body; `None` if it has all of them.
+    pub(crate) choice: Option<ChoiceIndex>,
+}
+
+/// Requests for single choices that may become necessary.
+pub(crate) struct Singles {
+    pub(crate) n: u32,
+    pub(crate) request: Box<dyn FnMut(ChoiceIndex) -> PartSource + Send>,
+    /// Called once it is known that the model gives one choice only.
+    pub(crate) remember: Box<dyn FnOnce() + Send>,
+}
+
+/// Why a request has no answer: the error object of the stream's status, as JSON text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RefusedError(pub(crate) String);
+
+/// A request whose answer has not begun.
+pub(crate) type Start = BoxFuture<'static, Result<Started, RefusedError>>;
+
+/// What a generation needs.
+pub(crate) struct GenerationArgs {
+    pub(crate) start: Start,
+    pub(crate) writer: Box<dyn LogWriter>,
+    pub(crate) registration: Registration,
+    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    pub(crate) endpoint: &'static str,
+    /// The number of choices that were requested.
+    pub(crate) expected: u32,
+    pub(crate) orphan_after: Option<Duration>,
+    /// Whether the client asked for usage in the stream.
+    pub(crate) wants_usage: bool,
+    /// Called if the request was refused, before the log is sealed.
+    pub(crate) on_refused: Option<BoxFuture<'static, ()>>,
+    pub(crate) metrics: Metrics,
+}
+
+/// A generation. It is boxed, because ractor moves an actor's arguments through several futures.
+pub(crate) struct Generation {
+    start: Option<Start>,
+    parts: Vec<Part>,
+    singles: Option<Singles>,
+    /// Whether the choices come from several bodies.
+    is_fan_out: bool,
+    expected: u32,
+    max_choices: u32,
+    max_bytes: u64,
+    wants_usage: bool,
+    identity: Identity,
+    keeper: Keeper,
+    commands: mpsc::UnboundedReceiver<Command>,
+    registration: Registration,
+    clock: Clock,
+    /// Choices that were cancelled before the answer began.
+    cancelled_early: Vec<(ChoiceIndex, Option<oneshot::Sender<Cancelled>>)>,
+    /// Choices that were cancelled before they appeared.
+    cancelled_unseen: Vec<ChoiceIndex>,
+    on_refused: Option<BoxFuture<'static, ()>>,
+    refused: Option<RefusedError>,
+    /// The end, if it does not follow from the bodies.
+    end: Option<End>,
+    metrics: Metrics,
+}
+
+/// Why the generation woke up.
+enum Wakeup {
+    Started(Result<Started, RefusedError>),
+    Read,
+    Command(Command),
+    Tick(Tick),
+}
+
+/// A deadline that has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tick {
+    /// Silence ends the choices that have a finish reason.
+    Idle,
+    TimedOut,
+    Orphaned,
+    Renew,
+    /// What has arrived is to be appended now.
+    Linger,
+}
+
+impl Generation {
+    pub(crate) fn new(args: GenerationArgs, options: &Options) -> Box<Self> {
+        let keeper = Keeper::new(args.writer, options.on_log_failure, args.metrics.clone());
+        Box::new(Self {
+            start: Some(args.start),
+            parts: Vec::new(),
+            singles: None,
+            is_fan_out: false,
+            expected: args.expected,
+            max_choices: options.max_n.max(args.expected),
+            max_bytes: options.max_stream_bytes,
+            wants_usage: args.wants_usage,
+            identity: Identity {
+                metadata: Metadata::default(),
+                endpoint: args.endpoint,
+            },
+            keeper,
+            commands: args.commands,
+            registration: args.registration,
+            clock: Clock::new(options, args.orphan_after),
+            cancelled_early: Vec::new(),
+            cancelled_unseen: Vec::new(),
+            on_refused: args.on_refused,
+            refused: None,
+            end: None,
+            metrics: args.metrics,
+        })
+    }
+
+    fn id(&self) -> &StreamId {
+        &self.registration.live.id
+    }
+
+    /// Reads until the generation has ended, and seals its log.
+    async fn run(mut self: Box<Self>) {
+        while self.end.is_none() && !self.has_read_all() {
+            let wakeup = poll_fn(|cx| self.poll(cx)).await;
+            let flushes = !matches!(wakeup, Wakeup::Read) || !self.clock.lingers();
+            self.handle(wakeup).await;
+            if flushes && let Err(error) = self.keeper.flush().await {
+                self.log_failed(&error);
+            }
+            // A body that is always ready must not starve the other tasks.
+            tokio::task::consume_budget().await;
+        }
+        self.close().await;
+    }
+
+    /// Whether every body has ended, and none follows.
+    fn has_read_all(&self) -> bool {
+        self.start.is_none() && self.singles.is_none() && self.parts.iter().all(Part::is_closed)
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
+        // Commands come first: a body that is always ready must not keep a cancel waiting.
+        if let Poll::Ready(Some(command)) = self.commands.poll_recv(cx) {
+            return Poll::Ready(Wakeup::Command(command));
+        }
+        if let Some(start) = &mut self.start
+            && let Poll::Ready(started) = start.as_mut().poll(cx)
+        {
+            self.start = None;
+            return Poll::Ready(Wakeup::Started(started));
+        }
+        if self.poll_parts(cx).is_ready() {
+            return Poll::Ready(Wakeup::Read);
+        }
+        self.poll_clock(cx).map(Wakeup::Tick)
+    }
+
+    fn poll_parts(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Self {
+            parts,
+            identity,
+            keeper,
+            ..
+        } = self;
+        let mut polled = Poll::Pending;
+        for part in parts.iter_mut().filter(|part| !part.is_closed()) {
+            let max = READ_BYTES;
+            if part.poll_read(cx, max, identity, &mut keeper.events).is_ready() {
+                polled = Poll::Ready(());
+            }
+        }
+        if polled.is_ready() {
+            let now = Instant::now();
+            self.clock.touch(now);
+            self.registration.live.set_received(now);
+        }
+        polled
+    }
+
+    fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Tick> {
+        let idle_ends = self.parts.iter().any(|part| part.tracker.has_finished_choices());
+        let reads = self.start.is_none();
+        let has_readers = self.registration.live.has_readers();
+        let has_events = !self.keeper.events.is_empty();
+        self.clock.poll(cx, clock::Conditions { idle_ends, reads, has_readers, has_events })
+    }
+
+    async fn handle(&mut self, wakeup: Wakeup) {
+        match wakeup {
+            Wakeup::Started(Ok(started)) => self.open(started),
+            Wakeup::Started(Err(refused)) => {
+                self.refused = Some(refused);
+                self.end = Some(End::Refused);
+            }
+            Wakeup::Read => self.after_read(),
+            Wakeup::Command(command) => self.handle_command(command),
+            Wakeup::Tick(tick) => self.handle_tick(tick).await,
+        }
+    }
+
+    fn open(&mut self, started: Started) {
+        self.clock.touch(Instant::now());
+        self.singles = started.singles;
+        self.is_fan_out = started.parts.iter().any(|part| part.choice.is_some());
+        for part in started.parts {
+            let role = match part.choice {
+                Some(choice) => Role::Single(choice),
+                None if self.singles.is_some() => Role::MaybeWhole,
+                None => Role::Whole,
+            };
+            self.parts.push(Part::new(part.source, role, self.max_choices));
+        }
+        for (choice, reply) in std::mem::take(&mut self.cancelled_early) {
+            self.cancel_choice(choice, reply);
+        }
+    }
+
+    fn after_read(&mut self) {
+        if self.keeper.bytes() > self.max_bytes {
+            let limit = unbraid_core::Limit::CompletionBytes;
+            let error = unbraid_core::LimitExceeded::new(limit, self.max_bytes);
+            return self.abort(End::LimitExceeded, &StreamError::Limit(error));
+        }
+        self.request_missing();
+        self.close_if_cancelled();
+    }
+
+    /// Requests the choices that the first body did not have, once it has ended with one.
+    fn request_missing(&mut self) {
+        let Some(first) = self.parts.first().filter(|part| part.is_closed()) else {
+            return;
+        };
+        let Some(mut singles) = self.singles.take() else {
+            return;
+        };
+        let seen = first.tracker.choices().iter();
+        let seen = seen.filter(|choice| !self.cancelled_unseen.contains(&choice.index)).count();
+        let is_complete = first.tracker.closed().is_some_and(Result::is_ok);
+        let is_single = is_complete && seen == 1;
+        for part in &mut self.parts {
+            part.tracker.resolve_held(!is_single, &mut self.keeper.events);
+        }
+        if !is_single {
+            return;
+        }
+        (singles.remember)();
+        self.registration.set_fanned_out();
+        self.is_fan_out = true;
+        let missing = (1..singles.n).map(ChoiceIndex);
+        for choice in missing.filter(|choice| !self.cancelled_unseen.contains(choice)) {
+            let source = (singles.request)(choice);
+            self.parts.push(Part::new(source, Role::Single(choice), self.max_choices));
+        }
+    }
+
+    async fn handle_tick(&mut self, tick: Tick) {
+        match tick {
+            Tick::Idle => {
+                for part in &mut self.parts {
+                    part.tracker.handle_idle(&self.identity, &mut self.keeper.events);
+                }
+                self.close_if_cancelled();
+            }
+            Tick::TimedOut => {
+                let timed_out = TimedOut::new(Timeout::Idle, self.clock.idle_timeout());
+                self.abort(End::TimedOut, &StreamError::TimedOut(timed_out));
+            }
+            Tick::Orphaned => {
+                self.cancel_all();
+            }
+            Tick::Renew => {
+                if let Err(error) = self.keeper.renew().await
+                    && !error.is_temporary()
+                {
+                    self.log_failed(&error);
+                }
+            }
+            Tick::Linger => {}
+        }
+    }
+
+    /// Ends every open choice with an error, and closes the upstream.
+    fn abort(&mut self, end: End, error: &StreamError) {
+        self.end = Some(end);
+        self.singles = None;
+        for part in self.parts.iter_mut().filter(|part| !part.is_closed()) {
+            part.fail(Some(error.clone()), &mut self.identity, &mut self.keeper.events);
+        }
+    }
+
+    /// The log refuses events: it was erased, sealed by another gateway, or is not available and the policy is to fail.
+    fn log_failed(&mut self, error: &LogError) {
+        tracing::warn!(%error, "the log of a generation failed");
+        let end = if error.is_temporary() { End::ServerError } else { End::Cancelled };
+        self.abort(end, &StreamError::Lost);
+    }
+}
+
+/// Shows the id, and nothing that a client or an upstream has sent.
+impl fmt::Debug for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generation").field("id", self.id()).finish_non_exhaustive()
+    }
+}

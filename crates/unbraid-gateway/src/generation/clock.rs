@@ -1,0 +1,120 @@
+//! The deadlines of a generation, on one timer that is set only while nothing is ready.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::Tick;
+use crate::{config::Options, limits::IDLE_END};
+
+/// The deadlines.
+#[derive(Debug)]
+pub(super) struct Clock {
+    idle_timeout: Duration,
+    renew_every: Duration,
+    linger: Duration,
+    orphan_after: Option<Duration>,
+    last_byte: Instant,
+    last_renewal: Instant,
+    orphaned_since: Option<Instant>,
+    lingers_since: Option<Instant>,
+    timer: Pin<Box<Sleep>>,
+}
+
+/// What the generation waits for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conditions {
+    /// Whether silence ends a choice.
+    pub(super) idle_ends: bool,
+    /// Whether the upstream has answered. Its head has a timeout of its own.
+    pub(super) reads: bool,
+    pub(super) has_readers: bool,
+    /// Whether events wait to be appended.
+    pub(super) has_events: bool,
+}
+
+impl Clock {
+    pub(super) fn new(options: &Options, orphan_after: Option<Duration>) -> Self {
+        let now = Instant::now();
+        Self {
+            idle_timeout: options.idle_timeout,
+            renew_every: (options.lease / 3).max(Duration::from_millis(1)),
+            linger: options.linger,
+            orphan_after,
+            last_byte: now,
+            last_renewal: now,
+            orphaned_since: None,
+            lingers_since: None,
+            timer: Box::pin(sleep_until(now)),
+        }
+    }
+
+    /// Notes that bytes have arrived.
+    pub(super) fn touch(&mut self, now: Instant) {
+        self.last_byte = now;
+    }
+
+    pub(super) fn idle_timeout(&self) -> Duration {
+        self.idle_timeout
+    }
+
+    /// Whether events wait for more before they are appended.
+    pub(super) fn lingers(&self) -> bool {
+        !self.linger.is_zero()
+    }
+
+    /// Waits for the next deadline.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, conditions: Conditions) -> Poll<Tick> {
+        loop {
+            let (until, tick) = self.next(conditions);
+            // A timer that fires too early is set again. Setting it for each event would cost more than that.
+            if self.timer.deadline() > until || self.timer.is_elapsed() {
+                self.timer.as_mut().reset(until);
+            }
+            std::task::ready!(self.timer.as_mut().poll(cx));
+            if Instant::now() >= until {
+                self.pass(tick);
+                return Poll::Ready(tick);
+            }
+        }
+    }
+
+    fn next(&mut self, conditions: Conditions) -> (Instant, Tick) {
+        let Conditions { idle_ends, reads, has_readers, has_events } = conditions;
+        let now = Instant::now();
+        self.orphaned_since = match self.orphaned_since {
+            _ if has_readers => None,
+            None => Some(now),
+            since => since,
+        };
+        self.lingers_since = match self.lingers_since {
+            _ if !has_events => None,
+            None => Some(now),
+            since => since,
+        };
+        let after = |from: Instant, after: Duration| from.checked_add(after);
+        let orphaned = self.orphan_after.zip(self.orphaned_since);
+        let deadlines = [
+            after(self.last_renewal, self.renew_every).map(|at| (at, Tick::Renew)),
+            after(self.last_byte, IDLE_END).filter(|_| idle_ends).map(|at| (at, Tick::Idle)),
+            after(self.last_byte, self.idle_timeout).filter(|_| reads).map(|at| (at, Tick::TimedOut)),
+            orphaned.and_then(|(wait, since)| after(since, wait)).map(|at| (at, Tick::Orphaned)),
+            self.lingers_since.and_then(|since| after(since, self.linger)).map(|at| (at, Tick::Linger)),
+        ];
+        let next = deadlines.into_iter().flatten().min_by_key(|(at, _)| *at);
+        next.unwrap_or((now + self.renew_every, Tick::Renew))
+    }
+
+    fn pass(&mut self, tick: Tick) {
+        match tick {
+            Tick::Renew => self.last_renewal = Instant::now(),
+            Tick::Linger => self.lingers_since = None,
+            Tick::Idle | Tick::TimedOut | Tick::Orphaned => {}
+        }
+    }
+}

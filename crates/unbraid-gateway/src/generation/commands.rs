@@ -1,0 +1,162 @@
+//! Cancels.
+
+use tokio::sync::oneshot;
+use unbraid_core::{ChoiceIndex, StreamError};
+use unbraid_log::{End, Event};
+
+use super::{Generation, tracker::Role};
+use crate::{
+    metrics::UpstreamState,
+    streams::{Cancelled, Command},
+};
+
+impl Generation {
+    pub(super) fn handle_command(&mut self, command: Command) {
+        match command {
+            Command::Cancel(Some(choice), reply) => self.cancel_choice(choice, reply),
+            Command::Cancel(None, reply) => {
+                let cancelled = self.cancel_all();
+                if let Some(reply) = reply {
+                    // A caller that no longer waits reads the result from the log.
+                    let _left = reply.send(cancelled);
+                }
+            }
+            // The clock checks for readers at its next poll, which follows.
+            Command::ReaderLeft => {}
+            Command::EndAsLost => self.abort(End::ProducerLost, &StreamError::Lost),
+        }
+    }
+
+    pub(super) fn cancel_choice(
+        &mut self,
+        choice: ChoiceIndex,
+        reply: Option<oneshot::Sender<Cancelled>>,
+    ) {
+        if self.parts.is_empty() && self.start.is_some() && self.expected > 1 {
+            // The answer has not begun, so it cannot be confirmed yet.
+            return self.cancelled_early.push((choice, reply));
+        }
+        let cancelled = if self.parts.is_empty() {
+            self.cancel_all()
+        } else {
+            self.cancel_one(choice)
+        };
+        if let Some(reply) = reply {
+            let _left = reply.send(cancelled);
+        }
+    }
+
+    fn cancel_one(&mut self, choice: ChoiceIndex) -> Cancelled {
+        let known = self.choices().find(|known| known.index == choice);
+        let is_unseen = known.is_none();
+        if let Some(end) = known.and_then(|known| known.end) {
+            return Cancelled {
+                end,
+                upstream: self.upstream_state(),
+            };
+        }
+        let part = self.parts.iter_mut();
+        // The body of this choice, or the one that has all of them.
+        let part = part
+            .rev()
+            .find(|part| match part.tracker.role {
+                Role::Single(single) => single == choice,
+                Role::Whole | Role::MaybeWhole => true,
+            });
+        let mut upstream = UpstreamState::continues;
+        if let Some(part) = part {
+            let single = matches!(part.tracker.role, Role::Single(_));
+            if part.tracker.cancel(choice, &self.identity, &mut self.keeper.events) {
+                if is_unseen && !single {
+                    self.cancelled_unseen.push(choice);
+                }
+                if single {
+                    part.close();
+                    upstream = UpstreamState::closed;
+                }
+            } else if is_unseen {
+                // The first body has ended, and the request for this choice was not sent.
+                self.cancelled_unseen.push(choice);
+                self.write_cancelled(choice);
+            }
+        }
+        if self.close_if_cancelled() {
+            upstream = UpstreamState::closed;
+        }
+        self.metrics.choice_cancelled(upstream);
+        let end = self.choices().find(|known| known.index == choice);
+        Cancelled {
+            end: end.and_then(|known| known.end).unwrap_or(End::Cancelled),
+            upstream,
+        }
+    }
+
+    /// Cancels every open choice, also those that have not appeared, and closes the upstream.
+    pub(super) fn cancel_all(&mut self) -> Cancelled {
+        let cancelled = Cancelled {
+            end: End::Cancelled,
+            upstream: UpstreamState::closed,
+        };
+        let open: Vec<ChoiceIndex> = self.open_choices();
+        for choice in open {
+            let identity = &self.identity;
+            let log = &mut self.keeper.events;
+            let mut parts = self.parts.iter_mut().rev();
+            let part = parts.find(|part| match part.tracker.role {
+                Role::Single(single) => single == choice,
+                Role::Whole | Role::MaybeWhole => true,
+            });
+            let is_written = part.is_some_and(|part| part.tracker.cancel(choice, identity, log));
+            if !is_written {
+                self.write_cancelled(choice);
+            }
+            self.metrics.choice_cancelled(UpstreamState::closed);
+        }
+        self.end_as_cancelled();
+        cancelled
+    }
+
+    /// Writes the end of a choice that no body has.
+    fn write_cancelled(&mut self, choice: ChoiceIndex) {
+        let chunk = self.identity.chunks().cancelled(choice);
+        self.keeper.events.push(&Event::Synthetic {
+            choices: (&[choice][..]).into(),
+            payload: chunk.as_bytes(),
+        });
+        self.keeper.events.push(&Event::ChoiceEnd {
+            choice,
+            end: End::Cancelled,
+            finish_reason: None,
+        });
+        if !self.cancelled_unseen.contains(&choice) {
+            self.cancelled_unseen.push(choice);
+        }
+    }
+
+    /// Closes the upstream if a choice was cancelled and no choice is open any more.
+    pub(super) fn close_if_cancelled(&mut self) -> bool {
+        let any_cancelled = self.choices().any(|choice| choice.end == Some(End::Cancelled));
+        let closes = any_cancelled && self.end.is_none() && self.open_choices().is_empty();
+        if closes && !self.has_read_all() {
+            self.end_as_cancelled();
+        }
+        closes
+    }
+
+    fn end_as_cancelled(&mut self) {
+        self.end = Some(End::Cancelled);
+        self.start = None;
+        self.singles = None;
+        for part in &mut self.parts {
+            part.close();
+        }
+    }
+
+    fn upstream_state(&self) -> UpstreamState {
+        if self.has_read_all() || self.end.is_some() {
+            UpstreamState::closed
+        } else {
+            UpstreamState::continues
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! How a generation ends, and what its log is sealed with.
+
+use serde_json::{Value, json};
+use unbraid_core::{ChoiceEnd, ChoiceIndex, StreamError};
+use unbraid_log::{End, Event, StreamEnd};
+
+use super::{
+    Generation, rewrite,
+    tracker::{Role, TrackedChoice},
+};
+
+impl Generation {
+    /// All choices that have appeared.
+    pub(super) fn choices(&self) -> impl Iterator<Item = &TrackedChoice> {
+        self.parts.iter().flat_map(|part| part.tracker.choices())
+    }
+
+    /// The choices that may still grow, by index: those without an end, and those that were requested and have not appeared.
+    pub(super) fn open_choices(&self) -> Vec<ChoiceIndex> {
+        let mut open: Vec<ChoiceIndex> = self
+            .choices()
+            .filter(|choice| choice.end.is_none())
+            .map(|choice| choice.index)
+            .collect();
+        let unseen = (0..self.expected).map(ChoiceIndex).filter(|index| {
+            !self.cancelled_unseen.contains(index)
+                && !self.choices().any(|choice| choice.index == *index)
+        });
+        open.extend(unseen);
+        open.sort_unstable();
+        open
+    }
+
+    /// Writes the last events, and seals the log.
+    pub(super) async fn close(&mut self) {
+        let usage = self.usage();
+        if self.is_fan_out && self.end.is_none() && self.wants_usage && !usage.is_null() {
+            let chunk = rewrite::usage_chunk(&self.identity.metadata, &usage);
+            self.keeper.events.push(&Event::chunk(&[], chunk.as_bytes()));
+        }
+        let end = self.end.unwrap_or_else(|| self.natural_end());
+        self.registration.end = end;
+        let error = match self.refused.take() {
+            Some(error) => Some(error.0),
+            None => end.is_error().then(|| error_object(end).to_string()),
+        };
+        if let (End::Refused, Some(on_refused)) = (end, self.on_refused.take()) {
+            on_refused.await;
+        }
+        let usage = (!usage.is_null()).then(|| usage.to_string());
+        if let Err(error) = self.keeper.flush().await {
+            tracing::warn!(%error, "the last events of a generation could not be appended");
+        }
+        let end = StreamEnd::new(end).with_error(error).with_usage(usage);
+        self.keeper.seal(end).await;
+    }
+
+    /// The usage of all bodies.
+    fn usage(&self) -> Value {
+        let mut sum = Value::Null;
+        for usage in self.parts.iter().filter_map(|part| part.tracker.usage()) {
+            rewrite::sum_usage(&mut sum, &usage);
+        }
+        sum
+    }
+
+    /// The end that follows from the bodies.
+    fn natural_end(&self) -> End {
+        let whole = self
+            .parts
+            .iter()
+            .find(|part| !matches!(part.tracker.role, Role::Single(_)));
+        match whole {
+            Some(part) if !self.is_fan_out => {
+                body_end(part.tracker.closed(), part.tracker.is_done(), part.tracker.choices())
+            }
+            _ => self.merged_end(),
+        }
+    }
+
+    /// A fan-out has failed only if every choice has.
+    fn merged_end(&self) -> End {
+        let ends = || self.choices().filter_map(|choice| choice.end);
+        let best = ends().find(|end| *end == End::Finished);
+        let best = best.or_else(|| ends().find(|end| *end == End::DoneWithoutFinish));
+        best.or_else(|| ends().find(|end| end.is_error()))
+            .or_else(|| ends().next())
+            .unwrap_or(End::Interrupted)
+    }
+}
+
+fn body_end(
+    closed: Option<&Result<(), StreamError>>,
+    is_done: bool,
+    choices: &[TrackedChoice],
+) -> End {
+    let has = |end| choices.iter().any(|choice| choice.end == Some(end));
+    match closed {
+        // The upstream's own end mark: choices beyond the limit are not followed, but their events were passed on.
+        Some(Ok(()) | Err(StreamError::Limit(_))) | None if is_done => {
+            if has(End::DoneWithoutFinish) {
+                End::DoneWithoutFinish
+            } else {
+                End::Finished
+            }
+        }
+        // The end mark came without any chunk.
+        Some(Err(StreamError::Empty { .. })) if is_done => End::DoneWithoutFinish,
+        Some(Ok(())) if !choices.is_empty() && !has(End::Interrupted) => End::Finished,
+        Some(Ok(())) | None => End::Interrupted,
+        Some(Err(error)) => End::from(&ChoiceEnd::from(error)),
+    }
+}
+
+/// The error object of a stream that failed.
+fn error_object(end: End) -> Value {
+    let message = match end {
+        End::Interrupted => "the upstream's answer ended before it was complete",
+        End::ServerError => "the upstream reported an error",
+        End::Transport => "the connection to the upstream failed",
+        End::TimedOut => "the upstream was silent for too long",
+        End::LimitExceeded => "the answer is larger than this gateway allows",
+        End::ProducerLost => "the gateway that read the answer was lost",
+        _ => "the answer was lost",
+    };
+    json!({ "message": message, "type": "stream_error", "param": null, "code": end.as_str() })
+}

@@ -1,0 +1,136 @@
+//! One upstream body of a generation, and the request for it.
+
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::{StreamExt, future::BoxFuture};
+use unbraid_core::{StreamError, TransportError};
+use unbraid_log::RecordBuilder;
+
+use super::tracker::{Identity, Role, Tracker};
+use crate::upstream::ByteStream;
+
+/// How much is read after the end mark, and for how long, so that the connection can be reused.
+const DRAIN_BYTES: usize = 64 * 1024;
+const DRAIN_TIME: Duration = Duration::from_millis(100);
+
+/// Where the bytes of a part come from.
+pub(crate) enum PartSource {
+    /// The request has not been answered.
+    Waiting(BoxFuture<'static, Result<ByteStream, StreamError>>),
+    Open(ByteStream),
+    Closed,
+}
+
+/// One body.
+pub(super) struct Part {
+    source: PartSource,
+    pub(super) tracker: Tracker,
+}
+
+impl Part {
+    pub(super) fn new(source: PartSource, role: Role, max_choices: u32) -> Self {
+        Self {
+            source,
+            tracker: Tracker::new(role, max_choices),
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.source, PartSource::Closed)
+    }
+
+    /// Closes the connection.
+    pub(super) fn close(&mut self) {
+        self.source = PartSource::Closed;
+    }
+
+    /// Reads what is ready, up to a bound. Ready with the number of bytes if anything has happened.
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        identity: &mut Identity,
+        log: &mut RecordBuilder,
+    ) -> Poll<usize> {
+        let mut read = 0;
+        let mut has_changed = false;
+        while read < max {
+            match self.poll_source(cx) {
+                Poll::Ready(Some(Ok(bytes))) => {
+                    has_changed = true;
+                    // An empty read counts, too: a body that is always ready with nothing must not hold the thread.
+                    read += bytes.len().max(64);
+                    self.tracker.feed(&bytes, identity, log);
+                    if self.tracker.closed().is_some() {
+                        self.finish_reading();
+                        return Poll::Ready(read);
+                    }
+                }
+                Poll::Ready(end) => {
+                    self.fail(end.and_then(Result::err), identity, log);
+                    return Poll::Ready(read);
+                }
+                Poll::Pending if has_changed => return Poll::Ready(read),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(read)
+    }
+
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+        loop {
+            match &mut self.source {
+                PartSource::Closed => return Poll::Pending,
+                PartSource::Waiting(answer) => match answer.as_mut().poll(cx) {
+                    Poll::Ready(Ok(body)) => self.source = PartSource::Open(body),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                    Poll::Pending => return Poll::Pending,
+                },
+                PartSource::Open(body) => {
+                    let read = body.poll_next_unpin(cx);
+                    return read.map(|read| {
+                        read.map(|read| {
+                            read.map_err(|error| {
+                                StreamError::Transport(TransportError::new(error).into())
+                            })
+                        })
+                    });
+                }
+            }
+        }
+    }
+
+    /// Ends the body: with its end, or with an error.
+    pub(super) fn fail(
+        &mut self,
+        error: Option<StreamError>,
+        identity: &mut Identity,
+        log: &mut RecordBuilder,
+    ) {
+        self.close();
+        self.tracker.open_single();
+        self.tracker.finish(error, identity, log);
+    }
+
+    /// The stream has closed. Its connection can be reused if the body has ended cleanly.
+    fn finish_reading(&mut self) {
+        let source = std::mem::replace(&mut self.source, PartSource::Closed);
+        if let (PartSource::Open(body), true) = (source, self.tracker.is_done()) {
+            tokio::spawn(tokio::time::timeout(DRAIN_TIME, drain(body)));
+        }
+    }
+}
+
+async fn drain(mut body: ByteStream) {
+    let mut read = 0;
+    while let Some(Ok(bytes)) = body.next().await {
+        read += bytes.len();
+        if read > DRAIN_BYTES {
+            return;
+        }
+    }
+}

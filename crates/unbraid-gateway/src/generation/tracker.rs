@@ -1,0 +1,465 @@
+//! Follows one upstream body with the core's own machinery, and writes its events to the log.
+//!
+//! The core decides which choices an event concerns, and when a choice ends. The data itself is copied once, into the
+//! record, and nothing else parses it.
+
+mod routed;
+
+use serde::de::IgnoredAny;
+use unbraid_core::{
+    ChoiceIndex, Config, EventIndex, Limits, Metadata, StreamError, Update,
+    internal::{Decoder, Frame, FrameError, FrameKind, FrameLimits, Framer, Router},
+};
+use unbraid_log::{End, Event, RecordBuilder};
+
+use self::routed::Routed;
+use super::rewrite;
+use crate::view::{SyntheticChunks, without_choices};
+
+/// Bytes of an event, as in the library.
+const MAX_EVENT_BYTES: usize = unbraid_core::limits::MAX_EVENT_BYTES;
+
+/// How the events of one body are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The body has all choices, and its events are passed on unchanged.
+    Whole,
+    /// The body may turn out to have one choice only: an event with nothing but usage is held back.
+    MaybeWhole,
+    /// The body has this choice only; its chunks are rewritten.
+    Single(ChoiceIndex),
+}
+
+/// A choice that has appeared, or was cancelled before it did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TrackedChoice {
+    pub(crate) index: ChoiceIndex,
+    pub(crate) finish_reason: Option<String>,
+    pub(crate) end: Option<End>,
+}
+
+/// What all chunks of a stream share: the metadata of its first chunk, and the path of its request.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    pub(super) metadata: Metadata,
+    pub(super) endpoint: &'static str,
+}
+
+/// One upstream body.
+pub(super) struct Tracker {
+    pub(super) role: Role,
+    framer: Framer,
+    decoder: Decoder,
+    router: Router,
+    routed: Routed,
+    /// Choices that were cancelled and whose deltas still arrive.
+    discarded: Vec<ChoiceIndex>,
+    /// Events with nothing but usage, while it is not known whether the body has all choices.
+    held: Vec<(Option<String>, Vec<u8>)>,
+    is_done: bool,
+    events: u64,
+}
+
+impl Tracker {
+    pub(super) fn new(role: Role, max_choices: u32) -> Self {
+        let limits = Limits::default()
+            .with_choices(max_choices as usize)
+            // The bytes of the log are limited, and not those of the transcripts, which the gateway does not keep.
+            .with_choice_bytes(u64::MAX)
+            .with_completion_bytes(u64::MAX);
+        let single = matches!(role, Role::Single(_));
+        let config = Config::default()
+            .with_limits(limits)
+            .with_expect_choices(single.then_some(1));
+        Self {
+            role,
+            framer: Framer::new(FrameLimits::new(MAX_EVENT_BYTES, MAX_EVENT_BYTES), false),
+            decoder: Decoder::new(false, config.limits.json_depth).fold_choices(single),
+            router: Router::new(config),
+            routed: Routed::new(match role {
+                Role::Single(index) => Some(index),
+                Role::Whole | Role::MaybeWhole => None,
+            }),
+            discarded: Vec::new(),
+            held: Vec::new(),
+            is_done: false,
+            events: 0,
+        }
+    }
+
+    /// Takes the next bytes of the body.
+    pub(super) fn feed(&mut self, bytes: &[u8], identity: &mut Identity, log: &mut RecordBuilder) {
+        let mut input = bytes;
+        while self.router.closed().is_none() {
+            let Self {
+                framer,
+                decoder,
+                router,
+                routed,
+                discarded,
+                is_done,
+                ..
+            } = self;
+            let Some(frame) = framer.next(&mut input) else {
+                return;
+            };
+            let mut event = Decoded {
+                decoder,
+                router,
+                routed,
+                discarded,
+                is_done,
+            };
+            match frame {
+                Ok(frame) => {
+                    event.decode(&frame);
+                    let entry = Entry::of(&frame, event.router, event.routed);
+                    // The entry borrows the framer only, so the other fields can be used again.
+                    write(
+                        entry,
+                        Written {
+                            role: self.role,
+                            routed: &mut self.routed,
+                            discarded: &self.discarded,
+                            held: &mut self.held,
+                            events: &mut self.events,
+                            metadata: self.router.metadata(),
+                            identity,
+                        },
+                        log,
+                    );
+                }
+                Err(error) => self.router.abort(framing_error(error), &mut self.routed),
+            }
+            self.write_ends(identity, log);
+        }
+    }
+
+    /// Takes the end of the body, or the error that ended it.
+    pub(super) fn finish(
+        &mut self,
+        error: Option<StreamError>,
+        identity: &mut Identity,
+        log: &mut RecordBuilder,
+    ) {
+        if self.router.closed().is_none() {
+            self.finish_frames(identity, log);
+        }
+        match error {
+            Some(error) => self.router.abort(error, &mut self.routed),
+            None => {
+                let seen_field = self.framer.seen_field();
+                self.router
+                    .finish(self.framer.bytes(), seen_field, &mut self.routed);
+            }
+        }
+        self.write_ends(identity, log);
+    }
+
+    /// Takes an event that is complete except for its blank line. An event that was cut off is dropped: its JSON could not
+    /// be parsed by any client.
+    fn finish_frames(&mut self, identity: &mut Identity, log: &mut RecordBuilder) {
+        loop {
+            let rest = match self.framer.finish() {
+                Some(Ok(frame)) => {
+                    let complete = frame.kind != FrameKind::Truncated || is_complete(frame.data);
+                    complete.then(|| {
+                        let name = frame.event.map(<[u8]>::to_vec);
+                        (name, frame.data.to_vec(), frame.kind)
+                    })
+                }
+                Some(Err(error)) => {
+                    self.router.abort(framing_error(error), &mut self.routed);
+                    None
+                }
+                None => return,
+            };
+            let Some((name, data, kind)) = rest else {
+                continue;
+            };
+            if self.router.closed().is_some() {
+                continue;
+            }
+            let mut frame = Frame::of_data(&data, 0);
+            frame.event = name.as_deref();
+            if kind != FrameKind::Truncated {
+                frame.kind = kind;
+            }
+            Decoded {
+                decoder: &mut self.decoder,
+                router: &mut self.router,
+                routed: &mut self.routed,
+                discarded: &self.discarded,
+                is_done: &mut self.is_done,
+            }
+            .decode(&frame);
+            let entry = Entry::of(&frame, &self.router, &self.routed);
+            let written = Written {
+                role: self.role,
+                routed: &mut self.routed,
+                discarded: &self.discarded,
+                held: &mut self.held,
+                events: &mut self.events,
+                metadata: self.router.metadata(),
+                identity,
+            };
+            write(entry, written, log);
+            self.write_ends(identity, log);
+        }
+    }
+
+    /// Writes the events that were held back, because the body has all choices; or drops them, because it has one.
+    pub(super) fn resolve_held(&mut self, is_whole: bool, log: &mut RecordBuilder) {
+        for (name, payload) in std::mem::take(&mut self.held) {
+            if is_whole {
+                log.push(&Event::Chunk {
+                    choices: (&[][..]).into(),
+                    name: name.as_deref(),
+                    payload: &payload,
+                });
+            }
+        }
+    }
+
+    /// No byte arrived for a while: choices with a finish reason end.
+    pub(super) fn handle_idle(&mut self, identity: &Identity, log: &mut RecordBuilder) {
+        self.router.handle_idle(&mut self.routed);
+        self.write_ends(identity, log);
+    }
+
+    /// Writes the ends of choices. The only choice of a body that failed gets a last chunk that says so.
+    fn write_ends(&mut self, identity: &Identity, log: &mut RecordBuilder) {
+        if let Role::Single(index) = self.role
+            && let Some(end) = self.routed.new_failure()
+        {
+            let chunk = identity.chunks().failed(index, end);
+            log.push(&Event::Synthetic {
+                choices: (&[index][..]).into(),
+                payload: chunk.as_bytes(),
+            });
+        }
+        self.routed.write_ends(log);
+    }
+
+    /// Whether silence ends a choice.
+    pub(super) fn has_finished_choices(&self) -> bool {
+        self.router.closed().is_none() && self.router.has_finished_choices()
+    }
+
+    /// Cancels a choice, also one that has not appeared. Returns false if it had ended before.
+    pub(super) fn cancel(
+        &mut self,
+        index: ChoiceIndex,
+        identity: &Identity,
+        log: &mut RecordBuilder,
+    ) -> bool {
+        if self.router.closed().is_some() {
+            return false;
+        }
+        let wire_index = match self.role {
+            Role::Single(_) => ChoiceIndex(0),
+            Role::Whole | Role::MaybeWhole => index,
+        };
+        if self.router.slot(wire_index).is_none() {
+            // It opens with an update that brings nothing, as part of the last event, so that no other choice ends.
+            let last = EventIndex(self.decoder.events().saturating_sub(1));
+            let update = Update::default()
+                .with_event_index(last)
+                .with_choice(wire_index);
+            self.router.update(&update, &mut self.routed);
+            self.routed.clear_touched();
+        }
+        let Some(slot) = self.router.slot(wire_index) else {
+            return false;
+        };
+        if !self.router.cancel(slot, &mut self.routed) {
+            return false;
+        }
+        self.discarded.push(wire_index);
+        if self.routed.finish_reason(index).is_none() {
+            let chunk = identity.chunks().cancelled(index);
+            log.push(&Event::Synthetic {
+                choices: (&[index][..]).into(),
+                payload: chunk.as_bytes(),
+            });
+        }
+        self.write_ends(identity, log);
+        true
+    }
+
+    /// Opens the choice of a single body that failed before its first event.
+    pub(super) fn open_single(&mut self) {
+        if let Role::Single(_) = self.role
+            && self.router.slot(ChoiceIndex(0)).is_none()
+            && self.router.closed().is_none()
+        {
+            let update = Update::default().with_choice(ChoiceIndex(0));
+            self.router.update(&update, &mut self.routed);
+            self.routed.clear_touched();
+        }
+    }
+
+    /// The result of the body, once it has ended.
+    pub(super) fn closed(&self) -> Option<&Result<(), StreamError>> {
+        self.router.closed()
+    }
+
+    /// Whether the body's own end mark has arrived.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Whether any event was written or dropped.
+    pub(super) fn events(&self) -> u64 {
+        self.events
+    }
+
+    pub(super) fn choices(&self) -> &[TrackedChoice] {
+        self.routed.choices()
+    }
+
+    /// The reported usage.
+    pub(super) fn usage(&self) -> Option<serde_json::Value> {
+        let usage = self.router.usage().raw;
+        (!usage.is_null()).then_some(usage)
+    }
+
+    pub(super) fn metadata(&self) -> &Metadata {
+        self.router.metadata()
+    }
+}
+
+/// The parts of a tracker that decode an event.
+struct Decoded<'t> {
+    decoder: &'t mut Decoder,
+    router: &'t mut Router,
+    routed: &'t mut Routed,
+    discarded: &'t [ChoiceIndex],
+    is_done: &'t mut bool,
+}
+
+impl Decoded<'_> {
+    fn decode(&mut self, frame: &Frame<'_>) {
+        self.routed.begin_event();
+        let Self {
+            decoder,
+            router,
+            routed,
+            discarded,
+            is_done,
+        } = self;
+        // Errors are those of strict mode, which is off.
+        let _tolerant = decoder.decode(*frame, &mut |update: &Update<'_>| {
+            **is_done |= update.done;
+            routed.has_usage |= update.usage.is_some();
+            routed.has_dropped |= update
+                .choice
+                .is_some_and(|choice| discarded.contains(&choice));
+            router.update(update, *routed);
+        });
+    }
+}
+
+/// What an event is to the log.
+enum Entry<'f> {
+    Chunk(Option<&'f str>, &'f [u8]),
+    Error(Option<&'f str>, &'f [u8]),
+    /// The end mark, or something that is not an event.
+    Nothing,
+}
+
+impl<'f> Entry<'f> {
+    fn of(frame: &Frame<'f>, router: &Router, routed: &Routed) -> Self {
+        let name = frame.event.and_then(|name| std::str::from_utf8(name).ok());
+        let is_error = matches!(router.closed(), Some(Err(StreamError::Server(_))));
+        match frame.kind {
+            _ if is_error => Self::Error(name, frame.data),
+            FrameKind::BareDone | FrameKind::Garbage | FrameKind::BareJson => Self::Nothing,
+            _ if frame.data.trim_ascii() == b"[DONE]" => Self::Nothing,
+            _ if routed.has_dropped && routed.touched().is_empty() => Self::Nothing,
+            _ => Self::Chunk(name, frame.data),
+        }
+    }
+}
+
+/// The parts of a tracker that write an event.
+struct Written<'t> {
+    role: Role,
+    routed: &'t mut Routed,
+    discarded: &'t [ChoiceIndex],
+    held: &'t mut Vec<(Option<String>, Vec<u8>)>,
+    events: &'t mut u64,
+    metadata: &'t Metadata,
+    identity: &'t mut Identity,
+}
+
+fn write(entry: Entry<'_>, written: Written<'_>, log: &mut RecordBuilder) {
+    *written.events += 1;
+    // The first chunk of all bodies gives the identity.
+    written.identity.absorb(written.metadata);
+    let (name, payload) = match entry {
+        Entry::Nothing => return,
+        Entry::Error(name, payload) => {
+            if !matches!(written.role, Role::Single(_)) {
+                log.push(&Event::Error { name, payload });
+            }
+            return;
+        }
+        Entry::Chunk(name, payload) => (name, payload),
+    };
+    let touched = written.routed.touched();
+    let usage_only = touched.is_empty() && written.routed.has_usage;
+    if let Role::Single(index) = written.role {
+        // The usage of all bodies is summed at the end.
+        if !usage_only && let Some(chunk) = rewrite::merged_chunk(payload, index, &written.identity.metadata) {
+            push(log, touched, name, chunk.as_bytes());
+        }
+        return;
+    }
+    if written.role == Role::MaybeWhole && usage_only {
+        written.held.push((name.map(str::to_owned), payload.to_vec()));
+    } else if written.routed.has_dropped {
+        if let Some(chunk) = without_choices(payload, written.discarded) {
+            push(log, touched, name, &chunk);
+        }
+    } else {
+        push(log, touched, name, payload);
+    }
+}
+
+fn push(log: &mut RecordBuilder, choices: &[ChoiceIndex], name: Option<&str>, payload: &[u8]) {
+    log.push(&Event::Chunk {
+        choices: choices.into(),
+        name,
+        payload,
+    });
+}
+
+impl Identity {
+    fn absorb(&mut self, metadata: &Metadata) {
+        if self.metadata.id.is_none() && metadata.id.is_some() {
+            self.metadata = metadata.clone();
+        }
+    }
+
+    pub(super) fn chunks(&self) -> SyntheticChunks<'_> {
+        SyntheticChunks::new(&self.metadata, self.endpoint)
+    }
+}
+
+fn is_complete(data: &[u8]) -> bool {
+    data.trim_ascii() == b"[DONE]" || serde_json::from_slice::<IgnoredAny>(data).is_ok()
+}
+
+fn framing_error(error: FrameError) -> StreamError {
+    use unbraid_core::{Limit, LimitExceeded};
+
+    let limit = match error {
+        FrameError::LineTooLong { .. } => Limit::Line,
+        _ => Limit::Event,
+    };
+    StreamError::Limit(LimitExceeded::new(limit, MAX_EVENT_BYTES as u64))
+}
+
+#[cfg(test)]
+mod tests;

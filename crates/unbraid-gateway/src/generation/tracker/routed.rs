@@ -1,0 +1,146 @@
+//! Receives the router's decisions: which choices the current event concerns, and which of them end.
+
+use unbraid_core::{
+    ChoiceEnd, ChoiceIndex, CompletionKind, Position, Sequenced, Text, Update,
+    internal::{ChoiceSink, Delta},
+};
+use unbraid_log::{End, Event, RecordBuilder};
+
+use super::TrackedChoice;
+
+#[derive(Debug)]
+pub(super) struct Routed {
+    /// The index that every choice of the body gets, if the body has one choice only.
+    single: Option<ChoiceIndex>,
+    choices: Vec<TrackedChoice>,
+    touched: Vec<ChoiceIndex>,
+    /// Slots that ended with the current event.
+    ended: Vec<usize>,
+    /// Whether the current event contains usage.
+    pub(super) has_usage: bool,
+    /// Whether the current event contains a delta of a cancelled choice.
+    pub(super) has_dropped: bool,
+}
+
+impl Routed {
+    pub(super) fn new(single: Option<ChoiceIndex>) -> Self {
+        Self {
+            single,
+            choices: Vec::new(),
+            touched: Vec::new(),
+            ended: Vec::new(),
+            has_usage: false,
+            has_dropped: false,
+        }
+    }
+
+    pub(super) fn begin_event(&mut self) {
+        self.touched.clear();
+        self.has_usage = false;
+        self.has_dropped = false;
+    }
+
+    pub(super) fn clear_touched(&mut self) {
+        self.touched.clear();
+    }
+
+    /// The choices that the current event concerns, in the order of its entries.
+    pub(super) fn touched(&self) -> &[ChoiceIndex] {
+        &self.touched
+    }
+
+    pub(super) fn choices(&self) -> &[TrackedChoice] {
+        &self.choices
+    }
+
+    pub(super) fn finish_reason(&self, index: ChoiceIndex) -> Option<&str> {
+        let choice = self.choices.iter().find(|choice| choice.index == index)?;
+        choice.finish_reason.as_deref()
+    }
+
+    /// The error with which a choice has just ended.
+    pub(super) fn new_failure(&self) -> Option<End> {
+        let ends = self.ended.iter().filter_map(|slot| self.choices.get(*slot)?.end);
+        ends.into_iter().find(|end| end.is_error())
+    }
+
+    /// Writes the ends that the current event has caused, after the event itself.
+    pub(super) fn write_ends(&mut self, log: &mut RecordBuilder) {
+        for slot in self.ended.drain(..) {
+            if let Some(choice) = self.choices.get(slot)
+                && let Some(end) = choice.end
+            {
+                log.push(&Event::ChoiceEnd {
+                    choice: choice.index,
+                    end,
+                    finish_reason: choice.finish_reason.as_deref(),
+                });
+            }
+        }
+    }
+
+    fn touch(&mut self, slot: usize) {
+        if let Some(choice) = self.choices.get(slot)
+            && !self.touched.contains(&choice.index)
+        {
+            self.touched.push(choice.index);
+        }
+    }
+
+    fn end(&mut self, slot: usize, end: End) {
+        if let Some(choice) = self.choices.get_mut(slot)
+            && choice.end.is_none()
+        {
+            choice.end = Some(end);
+            self.ended.push(slot);
+        }
+    }
+}
+
+impl ChoiceSink for Routed {
+    fn open(&mut self, _slot: usize, index: ChoiceIndex, _kind: CompletionKind) {
+        self.choices.push(TrackedChoice {
+            index: self.single.unwrap_or(index),
+            finish_reason: None,
+            end: None,
+        });
+    }
+
+    fn delta(&mut self, slot: usize, delta: Delta<'_>, _position: Position) {
+        self.touch(slot);
+        if let Delta::Update(update) = delta
+            && let Some(reason) = update.finish_reason.as_deref().filter(|r| !r.is_empty())
+            && let Some(choice) = self.choices.get_mut(slot)
+            && choice.finish_reason.is_none()
+        {
+            choice.finish_reason = Some(reason.to_owned());
+        }
+    }
+
+    fn late_update(&mut self, slot: usize, _update: &Update<'_>, _position: Position) {
+        self.touch(slot);
+    }
+
+    fn finish(&mut self, slot: usize, end: ChoiceEnd, _position: Position) {
+        let has_reason = self
+            .choices
+            .get(slot)
+            .is_some_and(|choice| choice.finish_reason.is_some());
+        let end = if has_reason {
+            End::Finished
+        } else {
+            End::from(&end)
+        };
+        self.end(slot, end);
+    }
+
+    fn finish_with_reason(&mut self, slot: usize, _position: Position) {
+        self.end(slot, End::Finished);
+    }
+
+    fn finish_with_error(&mut self, slot: usize, end: ChoiceEnd, _position: Position) {
+        self.end(slot, End::from(&end));
+    }
+
+    fn stream_event(&mut self, _event: Sequenced<Text>) {}
+}

@@ -1,0 +1,70 @@
+//! The fixed bounds of the gateway, each with its reason. Those that an operator can change are on
+//! [`GatewayBuilder`](crate::GatewayBuilder).
+
+use std::time::Duration;
+
+/// How long the head of a request may take, from its first byte. A head is a few hundred bytes; a client that needs
+/// longer holds a connection and nothing else.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of a request's head. Proxies add headers, but no proxy adds as much.
+pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// How long the body of a request may take.
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a connection may be idle between two requests: longer than the pools of the official SDKs keep one, so that
+/// usually the client closes it.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(120);
+
+/// How long a TLS handshake may take.
+pub(crate) const TLS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes that are written to a reader at once, and the most that is queued for it.
+pub(crate) const MAX_WRITE_BYTES: usize = 64 * 1024;
+
+/// Bytes that are read from the upstream before they are appended to the log.
+pub(crate) const READ_BYTES: usize = 64 * 1024;
+
+/// Connections of one HTTP/2 client that may be open as streams.
+pub(crate) const MAX_H2_STREAMS: u32 = 1024;
+
+/// How often an HTTP/2 connection is probed. A phone that lost its network never closes its connection.
+pub(crate) const H2_PING: Duration = Duration::from_secs(20);
+
+/// How long connecting to the upstream may take. Across an ocean, with a TLS handshake, it takes one second.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The silence that ends a choice whose finish reason has arrived, equal to that of the library.
+pub(crate) const IDLE_END: Duration = Duration::from_millis(250);
+
+/// How long a cancel waits for the producer to confirm it.
+pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The longest lifetime of a signed link.
+pub(crate) const MAX_LINK_SECONDS: u64 = 7 * 24 * 3600;
+
+/// The lifetime of a signed link that asks for none.
+pub(crate) const LINK_SECONDS: u64 = 3600;
+
+/// Bytes of an `Idempotency-Key`.
+pub(crate) const MAX_IDEMPOTENCY_KEY: usize = 255;
+
+/// Bytes of the body of `POST ../links`.
+pub(crate) const MAX_LINK_BODY: usize = 4 * 1024;
+
+/// Bytes of an upstream refusal that are kept for the status of a `respond-async` stream and for those who wait with the
+/// same idempotency key. A gateway's HTML page has about 10 KiB.
+pub(crate) const MAX_REFUSAL_BYTES: usize = 64 * 1024;
+
+/// Bytes of an upstream's whole JSON answer that are held, where a stream was requested.
+pub(crate) const MAX_JSON_ANSWER: usize = 64 * 1024 * 1024;
+
+/// Requests of one fan-out that run at once: providers limit it, and few allow many more.
+pub(crate) const MAX_FAN_OUT_REQUESTS: usize = 16;
+
+/// Models that are remembered as giving one choice only. One that is not remembered costs a request more, and no harm.
+pub(crate) const MAX_KNOWN_MODELS: usize = 256;
+
+/// Bytes of an auth file: hundreds of thousands of keys.
+pub(crate) const MAX_AUTH_FILE: u64 = 16 * 1024 * 1024;

@@ -1,0 +1,116 @@
+//! The numbers of `/metrics`, in the OpenMetrics format. No label contains an id, a key or a model's name.
+
+mod family;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use prometheus_client::{
+    encoding::text::encode,
+    metrics::{counter::Counter, gauge::Gauge},
+    registry::Registry,
+};
+
+use self::family::Families;
+pub(crate) use self::family::{AppendResult, DisconnectReason, UpstreamState, ViewKind};
+
+/// All metrics of one gateway. There is no global registry, so that a process can run several gateways.
+#[derive(Clone)]
+pub(crate) struct Metrics(Arc<Inner>);
+
+struct Inner {
+    registry: Registry,
+    families: Families,
+    streams_running: Gauge,
+    log_degraded: Gauge,
+    log_repairs: Counter,
+    log_bytes: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("unbraid");
+        let families = Families::register(&mut registry);
+        let gauge = |registry: &mut Registry, name: &str, help: &str| {
+            let gauge = Gauge::default();
+            registry.register(name, help, gauge.clone());
+            gauge
+        };
+        let streams_running = gauge(&mut registry, "streams_running", "Running generations");
+        let log_degraded = gauge(
+            &mut registry,
+            "log_degraded",
+            "Running generations that are kept in memory because the log fails",
+        );
+        let log_bytes = gauge(&mut registry, "log_bytes", "Bytes of all streams that the memory log keeps");
+        let log_repairs = Counter::default();
+        registry.register(
+            "log_repairs",
+            "Records that were appended again because the log had lost them",
+            log_repairs.clone(),
+        );
+        Self(Arc::new(Inner {
+            registry,
+            families,
+            streams_running,
+            log_degraded,
+            log_repairs,
+            log_bytes,
+        }))
+    }
+
+    /// The text of all metrics.
+    pub(crate) fn encode(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _infallible: fmt::Result = encode(&mut text, &self.0.registry);
+        text
+    }
+
+    pub(crate) fn stream_started(&self, endpoint: &'static str, fan_out: bool) {
+        self.0.families.started(endpoint, fan_out);
+        self.0.streams_running.inc();
+    }
+
+    pub(crate) fn stream_ended(&self, end: &'static str) {
+        self.0.families.ended(end);
+        self.0.streams_running.dec();
+    }
+
+    pub(crate) fn choice_cancelled(&self, upstream: UpstreamState) {
+        self.0.families.cancelled(upstream);
+    }
+
+    pub(crate) fn reader_connected(&self, view: ViewKind, resumed: bool) {
+        self.0.families.reader_connected(view, resumed);
+    }
+
+    pub(crate) fn reader_left(&self, view: ViewKind, reason: Option<DisconnectReason>) {
+        self.0.families.reader_left(view, reason);
+    }
+
+    pub(crate) fn upstream_request(&self, status: u16) {
+        self.0.families.upstream_request(status);
+    }
+
+    pub(crate) fn first_byte(&self, after: Duration) {
+        self.0.families.first_byte.observe(after.as_secs_f64());
+    }
+
+    pub(crate) fn delivered(&self, after: Duration) {
+        self.0.families.delivery.observe(after.as_secs_f64());
+    }
+
+    pub(crate) fn appended(&self, result: AppendResult, after: Duration) {
+        self.0.families.appended(result, after);
+    }
+
+    pub(crate) fn set_log_bytes(&self, bytes: u64) {
+        self.0.log_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}

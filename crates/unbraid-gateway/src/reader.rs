@@ -1,0 +1,176 @@
+//! The body of a response that follows a stream: a cursor over the log, pings, and the reasons to close it.
+
+pub(crate) mod stalls;
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use unbraid_log::LogError;
+
+use self::stalls::{Progress, Stalls};
+use crate::{
+    metrics::{DisconnectReason, Metrics, ViewKind},
+    streams::ReaderPermit,
+    view::{PING, ViewReader},
+};
+
+/// What a reader needs beside its view.
+pub(crate) struct ReaderArgs {
+    pub(crate) permit: ReaderPermit,
+    pub(crate) kind: ViewKind,
+    /// Whether the reader continues after a cursor.
+    pub(crate) resumed: bool,
+    pub(crate) ping: Duration,
+    /// After how long the view closes; `None` for the body of a POST.
+    pub(crate) max_age: Option<Duration>,
+    pub(crate) drain: CancellationToken,
+    pub(crate) stalls: Stalls,
+    pub(crate) metrics: Metrics,
+}
+
+/// The body of one response. Dropping it disconnects the reader.
+pub(crate) struct ReaderBody {
+    view: ViewReader,
+    permit: ReaderPermit,
+    kind: ViewKind,
+    metrics: Metrics,
+    ping: Duration,
+    last_write: Instant,
+    closes_at: Option<Instant>,
+    /// Ready when the gateway drains; `None` for the body of a POST, which continues.
+    drain: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    timer: Pin<Box<Sleep>>,
+    progress: Arc<Progress>,
+    /// Why the view closes before its end.
+    closed: Option<DisconnectReason>,
+    is_over: bool,
+}
+
+impl ReaderBody {
+    pub(crate) fn new(view: ViewReader, args: ReaderArgs) -> Self {
+        let now = Instant::now();
+        args.metrics.reader_connected(args.kind, args.resumed);
+        let is_post = args.kind == ViewKind::post;
+        Self {
+            view,
+            permit: args.permit,
+            kind: args.kind,
+            metrics: args.metrics,
+            ping: args.ping.max(Duration::from_millis(1)),
+            last_write: now,
+            closes_at: args.max_age.and_then(|age| now.checked_add(age)),
+            drain: (!is_post).then(|| Box::pin(args.drain.cancelled_owned())),
+            timer: Box::pin(sleep_until(now)),
+            progress: args.stalls.register(),
+            closed: None,
+            is_over: false,
+        }
+    }
+
+    fn close(&mut self, reason: DisconnectReason) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
+        self.closed = Some(reason);
+        self.is_over = true;
+        Poll::Ready(None)
+    }
+
+    fn write(&mut self, bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
+        self.last_write = Instant::now();
+        self.progress.has_written(self.last_write);
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+
+    /// Nothing is ready: waits for the next ping and for the view's age.
+    fn poll_timer(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
+        loop {
+            let ping_at = self.last_write.checked_add(self.ping);
+            let next = ping_at.into_iter().chain(self.closes_at).min();
+            let Some(next) = next else {
+                return Poll::Pending;
+            };
+            // A timer that fires too early is set again, which is cheaper than setting it for each frame.
+            if self.timer.deadline() > next || self.timer.is_elapsed() {
+                self.timer.as_mut().reset(next);
+            }
+            std::task::ready!(self.timer.as_mut().poll(cx));
+            let now = Instant::now();
+            if self.closes_at.is_some_and(|at| at <= now) {
+                return self.close(DisconnectReason::age);
+            }
+            if ping_at.is_some_and(|at| at <= now) {
+                return self.write(Bytes::from_static(PING));
+            }
+        }
+    }
+}
+
+impl Body for ReaderBody {
+    type Data = Bytes;
+    type Error = LogError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
+        let this = &mut *self;
+        if this.is_over {
+            return Poll::Ready(None);
+        }
+        if let Some(drain) = &mut this.drain
+            && drain.as_mut().poll(cx).is_ready()
+        {
+            return this.close(DisconnectReason::drain);
+        }
+        match this.view.poll_frame(cx) {
+            Poll::Ready(Some(Ok(bytes))) => {
+                if let Some(since) = this.permit.since_received() {
+                    this.metrics.delivered(since);
+                }
+                // A view that is always ready would otherwise never reach its age.
+                if this.closes_at.is_some_and(|at| at <= Instant::now()) {
+                    this.closes_at = Some(this.last_write);
+                }
+                this.write(bytes)
+            }
+            Poll::Ready(Some(Err(error))) => {
+                this.is_over = true;
+                Poll::Ready(Some(Err(error)))
+            }
+            Poll::Ready(None) => {
+                this.is_over = true;
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                this.progress.waits();
+                this.poll_timer(cx)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over
+    }
+}
+
+impl Drop for ReaderBody {
+    fn drop(&mut self) {
+        let reason = match self.closed {
+            Some(reason) => Some(reason),
+            None if self.is_over => None,
+            None if self.progress.has_stalled() => Some(DisconnectReason::slow),
+            None => Some(DisconnectReason::client),
+        };
+        self.metrics.reader_left(self.kind, reason);
+    }
+}

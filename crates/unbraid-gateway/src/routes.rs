@@ -1,0 +1,106 @@
+//! The paths of the gateway.
+
+mod access;
+mod aggregate;
+mod control;
+pub(crate) mod create;
+mod forward;
+mod guard;
+mod health;
+mod links;
+mod page;
+mod read;
+mod status;
+
+use axum::{
+    Router,
+    body::Body,
+        http::{HeaderMap, HeaderValue, Response, StatusCode, header},
+    middleware,
+    response::IntoResponse,
+    routing::{any, get},
+};
+use tower_http::catch_panic::CatchPanicLayer;
+use unbraid_log::StreamId;
+
+use crate::{api_error::ApiError, gateway::Gateway};
+
+/// Builds the router of all paths.
+pub(crate) fn router(gateway: Gateway) -> Router {
+    let only = |allow: &'static str| any(move || async move { ApiError::method_not_allowed(allow) });
+    let mut router = Router::new()
+        .route("/", only("GET, HEAD").get(page::page))
+        .route("/healthz", only("GET, HEAD").get(health::healthz))
+        .route("/readyz", only("GET, HEAD").get(health::readyz))
+        .route("/v1/chat/completions", only("POST").post(create::chat))
+        .route("/v1/completions", only("POST").post(create::text))
+        .route("/v1/models", only("GET, HEAD").get(forward::models))
+        .route("/v1/models/{*id}", only("GET, HEAD").get(forward::models))
+        .route(
+            "/v1/streams/{id}",
+            only("GET, HEAD, DELETE").get(status::status).delete(control::erase),
+        )
+        .route("/v1/streams/{id}/events", only("GET, HEAD").get(read::combined))
+        .route(
+            "/v1/streams/{id}/choices/{index}",
+            only("GET, HEAD, DELETE").get(read::choice).delete(control::cancel_choice),
+        )
+        .route("/v1/streams/{id}/cancel", only("POST").post(control::cancel_all))
+        .route("/v1/streams/{id}/links", only("POST").post(links::create));
+    if gateway.inner.options.serves_metrics {
+        router = router.route("/metrics", only("GET, HEAD").get(health::metrics));
+    }
+    router
+        .fallback(forward::other)
+        .layer(middleware::from_fn_with_state(gateway.clone(), guard::guard))
+        .layer(CatchPanicLayer::custom(|_| ApiError::INTERNAL.into_response()))
+        .with_state(gateway)
+}
+
+/// Builds the router of a socket that serves only metrics.
+pub(crate) fn metrics_router(gateway: Gateway) -> Router {
+    Router::new()
+        .route("/metrics", get(health::open_metrics))
+        .fallback(|| async { ApiError::NOT_FOUND })
+        .with_state(gateway)
+}
+
+/// What every handler returns.
+type Answer = Result<Response<Body>, ApiError>;
+
+/// A JSON body.
+fn json_response(status: StatusCode, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Adds what identifies a stream: `X-Stream-Id` and `Link`.
+fn add_stream_headers(gateway: &Gateway, id: &StreamId, headers: &mut HeaderMap) {
+    let url = stream_url(gateway, id);
+    let link = format!(
+        "<{url}>; rel=\"monitor\", <{url}/events>; rel=\"alternate\"; type=\"text/event-stream\""
+    );
+    // An id consists of characters that a header can have; the public path may not.
+    if let (Ok(id), Ok(link)) = (HeaderValue::try_from(id.as_str()), HeaderValue::try_from(link)) {
+        headers.insert("x-stream-id", id);
+        headers.insert(header::LINK, link);
+    }
+}
+
+/// Adds what every event stream has.
+fn add_event_stream_headers(headers: &mut HeaderMap) {
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+}
+
+fn stream_url(gateway: &Gateway, id: &StreamId) -> String {
+    format!("{}/v1/streams/{id}", gateway.inner.options.public_path)
+}

@@ -1,0 +1,92 @@
+//! Who may do what with which stream.
+
+use axum::http::request::Parts;
+use unbraid_log::{Meta, StreamId};
+
+use crate::{
+    api_error::ApiError,
+    auth::{
+        keys::Principal,
+        links::{LinkError, Scope},
+    },
+    gateway::Gateway,
+};
+
+/// What a request does with a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Read,
+    Cancel,
+    /// Something that no link permits.
+    Own,
+}
+
+/// A checked permission.
+#[derive(Debug, Clone)]
+pub(super) enum Access {
+    Principal(Principal),
+    /// A link to this stream, whoever owns it.
+    Link,
+}
+
+impl Access {
+    /// Whether the permission concerns this stream.
+    pub(super) fn covers(&self, meta: &Meta) -> bool {
+        match self {
+            Self::Principal(principal) => {
+                meta.owner.as_deref().unwrap_or_default() == principal.name()
+            }
+            Self::Link => true,
+        }
+    }
+}
+
+/// The principal of a request: the one that the application has inserted, or that of the key.
+pub(super) fn principal(gateway: &Gateway, parts: &Parts) -> Result<Principal, ApiError> {
+    match parts.extensions.get::<Principal>() {
+        Some(principal) => Ok(principal.clone()),
+        None => gateway.inner.auth.principal(&parts.headers),
+    }
+}
+
+/// Checks a request that concerns a stream. A link takes the place of a key.
+pub(super) fn stream(
+    gateway: &Gateway,
+    parts: &Parts,
+    id: &str,
+    action: Action,
+) -> Result<(StreamId, Access), ApiError> {
+    let query = parts.uri.query().unwrap_or_default();
+    let access = match parameter(query, "sig") {
+        Some(sig) => {
+            check_link(gateway, query, id, sig, action)?;
+            Access::Link
+        }
+        None => Access::Principal(principal(gateway, parts)?),
+    };
+    let id = id.parse().map_err(|_| ApiError::STREAM_NOT_FOUND)?;
+    Ok((id, access))
+}
+
+fn check_link(
+    gateway: &Gateway,
+    query: &str,
+    id: &str,
+    sig: &str,
+    action: Action,
+) -> Result<(), ApiError> {
+    let (scope, expires) = (parameter(query, "scope"), parameter(query, "exp"));
+    let scope = gateway.inner.auth.links.check(id, scope, expires, sig);
+    match (scope, action) {
+        (Ok(Scope::Read | Scope::Cancel), Action::Read)
+        | (Ok(Scope::Cancel), Action::Cancel) => Ok(()),
+        (Err(LinkError::Expired), _) => Err(ApiError::LINK_EXPIRED),
+        (Ok(_) | Err(LinkError::Invalid), _) => Err(ApiError::LINK_INVALID),
+    }
+}
+
+/// A query parameter of a link. None of its values contains a character that is escaped.
+fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
+}

@@ -1,0 +1,174 @@
+//! Cancelling and erasing.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::{Path, Request, State},
+    http::{Response, StatusCode},
+};
+use futures::StreamExt;
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+use unbraid_core::ChoiceIndex;
+use unbraid_log::{Command, End, LogStatus, Seq, StreamId};
+
+use super::{
+    Answer,
+    access::{self, Action},
+    json_response,
+    read::{no_content, parse_index},
+    status,
+};
+use crate::{
+    api_error::ApiError,
+    gateway::Gateway,
+    limits::CANCEL_TIMEOUT,
+    metrics::UpstreamState,
+    view::StreamView,
+    views::log_error,
+};
+
+/// `DELETE /v1/streams/{id}/choices/{i}`
+pub(super) async fn cancel_choice(
+    State(gateway): State<Gateway>,
+    Path((id, index)): Path<(String, String)>,
+    request: Request,
+) -> Answer {
+    let (parts, _) = request.into_parts();
+    let (id, access) = access::stream(&gateway, &parts, &id, Action::Cancel)?;
+    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
+    let index = parse_index(&index)?;
+    let known = choice_end(&found.view, index)?;
+    let has_ended = found.view.journal().end().is_some();
+    if known.is_some() || has_ended {
+        let upstream = upstream_after(has_ended);
+        return Ok(cancelled_response(index, known.unwrap_or(End::Cancelled), upstream));
+    }
+    let upstream = match request_cancel(&gateway, &id, Some(index)).await? {
+        Some(upstream) => Some(upstream),
+        None => wait_for(&found.view, |view| {
+            matches!(choice_end(view, index), Ok(Some(_))) || view.journal().end().is_some()
+        })
+        .await
+        .then_some(UpstreamState::continues),
+    };
+    let end = choice_end(&found.view, index)?;
+    match (upstream, end) {
+        (Some(upstream), Some(end)) => Ok(cancelled_response(index, end, upstream)),
+        _ => {
+            let body = json!({ "index": index.0, "state": "cancelling", "end": null, "upstream": "continues" });
+            Ok(json_response(StatusCode::ACCEPTED, body.to_string()))
+        }
+    }
+}
+
+/// `POST /v1/streams/{id}/cancel`
+pub(super) async fn cancel_all(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer {
+    let (parts, _) = request.into_parts();
+    let (id, access) = access::stream(&gateway, &parts, &id, Action::Cancel)?;
+    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
+    let mut has_ended = found.view.journal().end().is_some();
+    if !has_ended {
+        request_cancel(&gateway, &id, None).await?;
+        has_ended = wait_for(&found.view, |view| view.journal().end().is_some()).await;
+    }
+    let mut body = status::current(&gateway, &id, &found.view).await;
+    if has_ended {
+        return Ok(json_response(StatusCode::OK, body));
+    }
+    body = body.replacen(r#""state":"running""#, r#""state":"cancelling""#, 1);
+    Ok(json_response(StatusCode::ACCEPTED, body))
+}
+
+/// `DELETE /v1/streams/{id}`
+pub(super) async fn erase(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer {
+    let (parts, _) = request.into_parts();
+    let (id, access) = access::stream(&gateway, &parts, &id, Action::Own)?;
+    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
+    if found.view.journal().end().is_none() {
+        request_cancel(&gateway, &id, None).await?;
+        wait_for(&found.view, |view| view.journal().end().is_some()).await;
+    }
+    gateway.inner.store.erase(&id).await.map_err(log_error)?;
+    Ok(no_content())
+}
+
+/// Sends a cancel to the producer, directly or through the log. Returns what became of the upstream if the producer has
+/// confirmed it.
+async fn request_cancel(
+    gateway: &Gateway,
+    id: &StreamId,
+    choice: Option<ChoiceIndex>,
+) -> Result<Option<UpstreamState>, ApiError> {
+    if let Some(live) = gateway.inner.streams.live(id) {
+        let cancelled = timeout(CANCEL_TIMEOUT, live.cancel(choice)).await;
+        if let Ok(Some(cancelled)) = cancelled {
+            return Ok(Some(cancelled.upstream));
+        }
+        return Ok(None);
+    }
+    let running = gateway.inner.store.status(id).await.map_err(log_error)?;
+    if matches!(running, LogStatus::Running { .. }) {
+        let command = Command::Cancel(choice);
+        gateway.inner.store.send_command(id, command).await.map_err(log_error)?;
+    }
+    Ok(None)
+}
+
+/// How a choice has ended, if it has.
+fn choice_end(view: &Arc<StreamView>, index: ChoiceIndex) -> Result<Option<End>, ApiError> {
+    let status = view.status();
+    let choice = status.choices.iter().find(|choice| choice.index == index);
+    choice.map(|choice| choice.end).ok_or(ApiError::CHOICE_NOT_FOUND)
+}
+
+/// Waits until the log shows something, for at most a second.
+async fn wait_for(view: &Arc<StreamView>, is_met: impl Fn(&Arc<StreamView>) -> bool) -> bool {
+    let deadline = Instant::now() + CANCEL_TIMEOUT;
+    let mut records = view.journal().reader(view.journal().tail());
+    loop {
+        if is_met(view) {
+            return true;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        match timeout(left, StreamExt::next(&mut records)).await {
+            Ok(Some(Ok(_))) => {}
+            Ok(Some(Err(_)) | None) => return is_met(view),
+            Err(_elapsed) if left > Duration::ZERO => return is_met(view),
+            Err(_elapsed) => return false,
+        }
+    }
+}
+
+/// Waits for the end of a stream.
+pub(super) async fn ended(view: &Arc<StreamView>) {
+    // No number is greater, so the reader gets nothing but the end.
+    let mut records = view.journal().reader(Seq::MAX);
+    while let Some(Ok(_)) = StreamExt::next(&mut records).await {}
+}
+
+fn upstream_after(has_ended: bool) -> UpstreamState {
+    if has_ended { UpstreamState::closed } else { UpstreamState::continues }
+}
+
+fn cancelled_response(
+    index: ChoiceIndex,
+    end: End,
+    upstream: UpstreamState,
+) -> Response<Body> {
+    let upstream = match upstream {
+        UpstreamState::closed => "closed",
+        UpstreamState::continues => "continues",
+    };
+    let body = json!({ "index": index.0, "state": "ended", "end": end.as_str(), "upstream": upstream });
+    json_response(StatusCode::OK, body.to_string())
+}

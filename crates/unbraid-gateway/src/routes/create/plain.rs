@@ -1,0 +1,94 @@
+//! Answers that are not kept: `live` streams, and whole answers.
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, Method},
+};
+use bytes::Bytes;
+use futures::StreamExt;
+
+use super::{Create, Passed, is_auto};
+use crate::{
+    api_error::ApiError,
+    fan_out::{self, WholeAnswer},
+    generation::{PartSource, Started, StartedPart},
+    routes::{Answer, forward::pass},
+    upstream::{self, Outgoing},
+};
+
+impl Create {
+    fn outgoing(&self) -> Outgoing {
+        Outgoing {
+            method: Method::POST,
+            path: self.launch.path.to_owned(),
+            query: self.launch.query.clone(),
+            headers: self.launch.headers.clone(),
+            body: self.launch.request.body().clone(),
+        }
+    }
+
+    async fn send_plain(&self) -> Result<upstream::Answer, ApiError> {
+        self.gateway.inner.upstream.send(&self.outgoing()).await
+    }
+
+    /// Nothing is kept: the upstream's bytes as they are. Dropping the response closes the upstream's connection.
+    pub(super) async fn pass_live(self, is_stream: bool) -> Answer {
+        // A stream holds its place among the running ones until its body ends.
+        let permit = is_stream.then(|| self.reserve()).transpose()?;
+        let answer = self.send_plain().await?;
+        let is_success = answer.status.is_success();
+        let mut response: Passed = pass(&self.gateway, answer);
+        if is_stream && is_success {
+            let headers = response.headers_mut();
+            headers.insert("cache-control", HeaderValue::from_static("no-store"));
+            headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        }
+        Ok(response.map(|body| {
+            let held = body.into_data_stream().map(move |read| {
+                let _held = &permit;
+                read
+            });
+            Body::from_stream(held)
+        }))
+    }
+
+    /// The upstream's own answer, byte for byte. If the provider refuses or ignores `n`, the missing choices are requested one
+    /// by one, and the answer is the aggregate.
+    pub(super) async fn answer_whole(self) -> Answer {
+        let answer = self.send_plain().await?;
+        if !is_auto(&self.launch) || self.launch.request.prompts() > 1 {
+            return Ok(pass(&self.gateway, answer));
+        }
+        let whole = WholeAnswer::of(answer).buffered().await?;
+        if !whole.status.is_success() {
+            if !fan_out::is_refusal_of_n(&whole) {
+                return Ok(whole.into_response());
+            }
+            self.gateway.inner.models.insert(self.launch.request.model());
+            return self.answer_kept().await;
+        }
+        let stream = match fan_out::count_choices(&whole.body) {
+            Some(1) => fan_out::as_stream(&whole.body),
+            _ => None,
+        };
+        match stream {
+            None => Ok(whole.into_response()),
+            Some(stream) => self.complete(whole.headers, stream).await,
+        }
+    }
+
+    /// Requests the choices that a whole answer does not have.
+    async fn complete(self, headers: HeaderMap, stream: Bytes) -> Answer {
+        let permit = self.reserve()?;
+        let part = StartedPart {
+            source: PartSource::Open(fan_out::one_read(stream)),
+            choice: None,
+        };
+        let started = Started {
+            parts: vec![part],
+            singles: Some(self.launch.singles()),
+        };
+        let start = Box::pin(std::future::ready(Ok(started)));
+        self.keep(permit, start, headers).await
+    }
+}

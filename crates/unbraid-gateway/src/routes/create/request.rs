@@ -1,0 +1,263 @@
+//! The body of a request for an answer: what the gateway needs to know of it, and its copies with a few fields changed.
+
+use std::{borrow::Cow, fmt};
+
+use bytes::Bytes;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+
+use crate::api_error::ApiError;
+
+/// A request, with the raw text of its fields.
+pub(crate) struct CreateRequest {
+    body: Bytes,
+    fields: Fields,
+    is_stream: bool,
+    n: Option<u32>,
+    model: Option<String>,
+    prompts: Vec<Box<RawValue>>,
+    wants_usage: bool,
+}
+
+/// The fields of an object, in their order. Of a repeated field the last counts, as for most servers.
+struct Fields(Vec<(String, Box<RawValue>)>);
+
+impl CreateRequest {
+    pub(crate) fn parse(body: Bytes) -> Result<Self, ApiError> {
+        let text = std::str::from_utf8(&body).map_err(|_| ApiError::INVALID_JSON)?;
+        let fields: Fields = serde_json::from_str(text).map_err(|_| ApiError::INVALID_JSON)?;
+        let is_stream = fields.get("stream").is_some_and(|raw| raw == "true");
+        let n = fields.value("n").and_then(|n| match n.as_u64() {
+            Some(n) => Some(u32::try_from(n).unwrap_or(u32::MAX)),
+            None => n.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0).map(|n| n as u32),
+        });
+        let model = fields.value("model").and_then(|model| model.as_str().map(str::to_owned));
+        let options = fields.value("stream_options").unwrap_or_default();
+        let wants_usage = options.get("include_usage") == Some(&Value::Bool(true));
+        let prompts = fields.get("prompt").map(split_prompts).unwrap_or_default();
+        Ok(Self {
+            body,
+            fields,
+            is_stream,
+            n,
+            model,
+            prompts,
+            wants_usage,
+        })
+    }
+
+    pub(crate) fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        self.is_stream
+    }
+
+    pub(crate) fn n(&self) -> Option<u32> {
+        self.n
+    }
+
+    pub(crate) fn model(&self) -> &str {
+        self.model.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn model_field(&self) -> Option<String> {
+        self.model.clone()
+    }
+
+    pub(crate) fn wants_usage(&self) -> bool {
+        // The aggregate of a stream has usage, as the upstream's own answer would.
+        self.wants_usage || !self.is_stream
+    }
+
+    /// The number of prompts of a text completion that has a list of them.
+    pub(crate) fn prompts(&self) -> usize {
+        self.prompts.len()
+    }
+
+    /// The number of choices of the answer.
+    pub(crate) fn choices(&self) -> u32 {
+        let prompts = u32::try_from(self.prompts.len().max(1)).unwrap_or(u32::MAX);
+        self.n.unwrap_or(1).max(1).saturating_mul(prompts)
+    }
+
+    /// Whether `n` requests several choices. A request without it is never fanned out.
+    pub(crate) fn has_several_choices(&self) -> bool {
+        self.n.is_some_and(|n| n > 1)
+    }
+
+    /// The body for all choices, as a stream.
+    pub(crate) fn whole_body(&self) -> Bytes {
+        if self.is_stream {
+            return self.body.clone();
+        }
+        self.fields.encode(&self.stream_fields(), &[])
+    }
+
+    /// The body for one choice, as a stream: without `n`, with another seed, and with its prompt.
+    pub(crate) fn single_body(&self, index: u32) -> Bytes {
+        let mut changed = self.stream_fields();
+        if let Some(seed) = self.fields.value("seed").and_then(|seed| seed.as_i64()) {
+            changed.push(("seed", seed.wrapping_add(index.into()).to_string().into()));
+        }
+        let n = self.n.unwrap_or(1).max(1);
+        if let Some(prompt) = self.prompts.get((index / n) as usize) {
+            changed.push(("prompt", prompt.get().into()));
+        }
+        self.fields.encode(&changed, &["n"])
+    }
+
+    fn stream_fields(&self) -> Vec<(&'static str, Cow<'_, str>)> {
+        if self.is_stream {
+            return Vec::new();
+        }
+        let mut changed = vec![("stream", Cow::Borrowed("true"))];
+        if self.fields.get("stream_options").is_none_or(|raw| raw == "null") {
+            changed.push(("stream_options", r#"{"include_usage":true}"#.into()));
+        }
+        changed
+    }
+}
+
+impl fmt::Debug for CreateRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CreateRequest")
+            .field("bytes", &self.body.len())
+            .field("n", &self.n)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The elements of a list of prompts; none if there is one prompt, which may be a list of tokens.
+fn split_prompts(raw: &str) -> Vec<Box<RawValue>> {
+    let prompts: Vec<Box<RawValue>> = serde_json::from_str(raw).unwrap_or_default();
+    let is_list = |prompt: &RawValue| prompt.get().starts_with(['"', '[']);
+    if prompts.iter().all(|prompt| is_list(prompt)) {
+        prompts
+    } else {
+        Vec::new()
+    }
+}
+
+impl Fields {
+    fn get(&self, name: &str) -> Option<&str> {
+        let mut fields = self.0.iter().rev();
+        fields.find(|(known, _)| known == name).map(|(_, raw)| raw.get())
+    }
+
+    fn value(&self, name: &str) -> Option<Value> {
+        serde_json::from_str(self.get(name)?).ok()
+    }
+
+    /// The object with these fields set and those removed. All others keep their text.
+    fn encode(&self, changed: &[(&str, Cow<'_, str>)], removed: &[&str]) -> Bytes {
+        let is_kept = |name: &str| {
+            !removed.contains(&name) && !changed.iter().any(|(changed, _)| *changed == name)
+        };
+        let kept = self.0.iter().filter(|(name, _)| is_kept(name));
+        let kept = kept.map(|(name, raw)| (name.as_str(), raw.get()));
+        let set = changed.iter().map(|(name, raw)| (*name, raw.as_ref()));
+        let mut text = String::with_capacity(self.0.iter().map(|(_, raw)| raw.get().len() + 16).sum());
+        text.push('{');
+        for (name, raw) in kept.chain(set) {
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(&Value::from(name).to_string());
+            text.push(':');
+            text.push_str(raw);
+        }
+        text.push('}');
+        text.into()
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    if fields.len() == MAX_REQUEST_FIELDS {
+                        return Err(A::Error::custom("too many fields"));
+                    }
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+/// Fields of a request. The API has about forty.
+const MAX_REQUEST_FIELDS: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(body: &'static str) -> CreateRequest {
+        CreateRequest::parse(Bytes::from_static(body.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn a_body_that_is_not_an_object_is_refused() {
+        for body in [&b"[]"[..], b"", b"1", b"{\"a\":", b"{\"a\":\"\xff\"}", b"{} {}"] {
+            let error = CreateRequest::parse(Bytes::from_static(body)).unwrap_err();
+            assert_eq!(error, ApiError::INVALID_JSON);
+        }
+    }
+
+    #[test]
+    fn the_fields_that_matter_are_read() {
+        let request = parse(
+            r#"{"model":"m","n":2,"stream":true,"stream_options":{"include_usage":true}}"#,
+        );
+        assert_eq!((request.n(), request.model(), request.choices()), (Some(2), "m", 2));
+        assert!(request.is_stream() && request.wants_usage());
+        assert_eq!(parse(r#"{"n":null}"#).n(), None);
+        assert_eq!(parse(r#"{"n":3e9}"#).n(), Some(3_000_000_000));
+        assert_eq!(parse(r#"{"n":99999999999}"#).n(), Some(u32::MAX));
+        assert!(!parse(r#"{"stream":"true"}"#).is_stream());
+    }
+
+    #[test]
+    fn the_body_for_one_choice_has_no_n_another_seed_and_its_own_prompt() {
+        let request = parse(
+            r#"{"n":2,"seed":5,"x":1.10e5,"big":123456789012345678901,"stream":true,"prompt":["a","b"]}"#,
+        );
+        assert_eq!(request.choices(), 4);
+        let body = request.single_body(3);
+        assert_eq!(
+            std::str::from_utf8(&body).unwrap(),
+            r#"{"x":1.10e5,"big":123456789012345678901,"stream":true,"seed":8,"prompt":"b"}"#
+        );
+        assert_eq!(request.whole_body(), request.body());
+        assert_eq!(parse(r#"{"prompt":[1,2]}"#).prompts(), 0);
+        assert_eq!(parse(r#"{"prompt":[[1],[2]]}"#).prompts(), 2);
+    }
+
+    #[test]
+    fn a_stream_is_requested_where_the_client_wants_the_aggregate() {
+        let request = parse(r#"{"stream":false,"a":1}"#);
+        let body = request.whole_body();
+        assert_eq!(
+            std::str::from_utf8(&body).unwrap(),
+            r#"{"a":1,"stream":true,"stream_options":{"include_usage":true}}"#
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! Requests that are passed through: models, and with `pass_through` every other path below `/v1/`.
+
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, Method, Response, request::Parts},
+};
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use unbraid_core::BoxError;
+
+use super::{Answer, access, create::body::read_body};
+use crate::{
+    api_error::ApiError,
+    gateway::Gateway,
+    upstream::{self, ByteStream, Outgoing},
+};
+
+/// `GET /v1/models` and `GET /v1/models/{id}`.
+pub(super) async fn models(State(gateway): State<Gateway>, request: Request) -> Answer {
+    let (parts, _) = request.into_parts();
+    access::principal(&gateway, &parts)?;
+    forward(&gateway, &parts, Bytes::new()).await
+}
+
+/// Every path that is not the gateway's own.
+pub(super) async fn other(State(gateway): State<Gateway>, request: Request) -> Answer {
+    let (parts, body) = request.into_parts();
+    let is_api = parts.uri.path().starts_with("/v1/");
+    let is_own = parts.uri.path().starts_with("/v1/streams");
+    if !is_api || is_own || !gateway.inner.options.pass_through {
+        return Err(ApiError::NOT_FOUND);
+    }
+    access::principal(&gateway, &parts)?;
+    if gateway.is_draining() && parts.method == Method::POST {
+        return Err(ApiError::DRAINING);
+    }
+    let body = read_body(body, &parts.headers, gateway.inner.options.max_body).await?;
+    forward(&gateway, &parts, body).await
+}
+
+async fn forward(gateway: &Gateway, parts: &Parts, body: Bytes) -> Answer {
+    let path = parts.uri.path().strip_prefix("/v1/").ok_or(ApiError::NOT_FOUND)?;
+    if !stays_below_base(path) {
+        return Err(ApiError::NOT_FOUND);
+    }
+    let outgoing = Outgoing {
+        method: parts.method.clone(),
+        path: path.to_owned(),
+        query: parts.uri.query().map(str::to_owned),
+        headers: gateway.inner.upstream.request_headers(&parts.headers),
+        body,
+    };
+    let answer = gateway.inner.upstream.send(&outgoing).await?;
+    Ok(pass(gateway, answer))
+}
+
+/// Whether a path has no segment that leads out of the base URL, however it is written.
+fn stays_below_base(path: &str) -> bool {
+    let is_dot = |segment: &str| {
+        let segment = segment.to_ascii_lowercase().replace("%2e", ".");
+        matches!(segment.as_str(), "." | "..")
+    };
+    let separators = |c| c == '/' || c == '\\';
+    !path.split(separators).any(is_dot) && !path.to_ascii_lowercase().contains("%2f..")
+}
+
+/// Passes an answer on, byte for byte. Dropping the response closes the upstream's connection.
+pub(super) fn pass(gateway: &Gateway, answer: upstream::Answer) -> Response<Body> {
+    let (status, headers) = (answer.status, answer.headers.clone());
+    let body = with_idle_timeout(answer.into_raw(), gateway.inner.options.idle_timeout);
+    let mut response = Response::new(Body::from_stream(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Fails a body that is silent for too long.
+pub(super) fn with_idle_timeout(
+    body: ByteStream,
+    timeout: Duration,
+) -> impl Stream<Item = Result<Bytes, BoxError>> {
+    futures::stream::unfold(Some(body), move |body| async move {
+        let mut body = body?;
+        match tokio::time::timeout(timeout, body.next()).await {
+            Ok(read) => read.map(|read| (read, Some(body))),
+            Err(elapsed) => Some((Err(elapsed.into()), None)),
+        }
+    })
+}
+
+/// The query and the headers of a request that is sent to the upstream.
+pub(super) fn upstream_parts(gateway: &Gateway, parts: &Parts) -> (Option<String>, HeaderMap) {
+    let query = parts.uri.query().map(str::to_owned);
+    (query, gateway.inner.upstream.request_headers(&parts.headers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stays_below_base;
+
+    #[test]
+    fn no_path_leads_out_of_the_base_url() {
+        for path in ["models", "models/org/name", "files/a..b", "x/...", ""] {
+            assert!(stays_below_base(path), "{path}");
+        }
+        for path in ["../admin", "a/../b", "a/%2e%2E/b", "a/.%2e", "a\\..\\b", ".", "a%2f.."] {
+            assert!(!stays_below_base(path), "{path}");
+        }
+    }
+}

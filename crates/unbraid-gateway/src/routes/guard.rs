@@ -1,0 +1,55 @@
+//! What holds for every path: `Host` and `Origin`, CORS, and headers of every answer.
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{
+        HeaderValue, Method, Response, StatusCode,
+        header::{ACCESS_CONTROL_REQUEST_METHOD, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
+    },
+    middleware::Next,
+    response::IntoResponse,
+};
+
+use crate::{
+    auth::{
+        cors::add_preflight_headers,
+        hosts::origins,
+        keys::Principal,
+    },
+    gateway::Gateway,
+};
+
+/// Checks a request before anything of it is read, and adds headers to its answer.
+pub(super) async fn guard(
+    State(gateway): State<Gateway>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
+    let auth = &gateway.inner.auth;
+    let origin = origins(request.headers()).find_map(|origin| auth.cors.listed(origin)).cloned();
+    let is_preflight = request.method() == Method::OPTIONS
+        && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+        && origin.is_some();
+    let is_authenticated = request.extensions().get::<Principal>().is_some();
+    let checked = match is_authenticated {
+        true => Ok(()),
+        false => auth.check_site(request.uri(), request.headers()),
+    };
+    let mut response = match checked {
+        Err(error) => error.into_response(),
+        Ok(()) if is_preflight => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            add_preflight_headers(request.headers(), response.headers_mut());
+            response
+        }
+        Ok(()) => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    auth.cors.add_headers(origin.as_ref(), headers);
+    // A signed link must not reach another site by way of a page that shows it.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,161 @@
+//! The views of a stream.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::{Path, Request, State},
+    http::{
+        HeaderMap, HeaderName, Method, Response, StatusCode,
+        header::ACCEPT,
+        request::Parts,
+    },
+};
+use unbraid_core::ChoiceIndex;
+use unbraid_log::StreamId;
+
+use super::{
+    Answer,
+    access::{self, Action},
+    add_event_stream_headers, add_stream_headers, json_response,
+};
+use crate::{
+    api_error::ApiError,
+    gateway::Gateway,
+    metrics::ViewKind,
+    reader::{ReaderArgs, ReaderBody},
+    streams::ReaderPermit,
+    view::{
+        Format, Opened, RequestHeaders, Start, StreamView, Target, ViewError, ViewReader,
+        ViewRequest,
+    },
+};
+
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// `GET /v1/streams/{id}/events`
+pub(super) async fn combined(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer {
+    let (parts, _) = request.into_parts();
+    read(&gateway, &parts, &id, None).await
+}
+
+/// `GET /v1/streams/{id}/choices/{i}`
+pub(super) async fn choice(
+    State(gateway): State<Gateway>,
+    Path((id, index)): Path<(String, String)>,
+    request: Request,
+) -> Answer {
+    let (parts, _) = request.into_parts();
+    read(&gateway, &parts, &id, Some(&index)).await
+}
+
+async fn read(gateway: &Gateway, parts: &Parts, id: &str, index: Option<&str>) -> Answer {
+    let (id, access) = access::stream(gateway, parts, id, Action::Read)?;
+    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
+    let choice = index.map(parse_index).transpose()?;
+    let request = ViewRequest::parse(choice, parts.uri.query(), request_headers(&parts.headers))?;
+    match request.format {
+        Format::Json => {
+            let text = json(found.view, request.target, true).await?;
+            let mut response = json_response(StatusCode::OK, text);
+            add_stream_headers(gateway, &id, response.headers_mut());
+            Ok(response)
+        }
+        Format::Events => events(gateway, parts, &id, &found.view, &request),
+    }
+}
+
+fn events(
+    gateway: &Gateway,
+    parts: &Parts,
+    id: &StreamId,
+    view: &Arc<StreamView>,
+    request: &ViewRequest,
+) -> Answer {
+    let reader = match view.open(request)? {
+        Opened::Events(reader) => reader,
+        Opened::Complete => return Ok(no_content()),
+    };
+    let mut response = if parts.method == Method::HEAD {
+        Response::new(Body::empty())
+    } else {
+        let permit = gateway.inner.streams.connect(id)?;
+        let kind = match request.target {
+            Target::Combined => ViewKind::combined,
+            Target::Choice { .. } => ViewKind::choice,
+        };
+        let resumed = matches!(request.start, Start::After(_));
+        Response::new(reader_body(gateway, reader, permit, kind, resumed))
+    };
+    add_event_stream_headers(response.headers_mut());
+    add_stream_headers(gateway, id, response.headers_mut());
+    Ok(response)
+}
+
+/// The body of a reader.
+pub(super) fn reader_body(
+    gateway: &Gateway,
+    reader: ViewReader,
+    permit: ReaderPermit,
+    kind: ViewKind,
+    resumed: bool,
+) -> Body {
+    let options = &gateway.inner.options;
+    let args = ReaderArgs {
+        permit,
+        kind,
+        resumed,
+        ping: options.ping,
+        max_age: options.max_connection_age.filter(|_| kind != ViewKind::post),
+        drain: gateway.inner.drain.clone(),
+        stalls: gateway.inner.stalls.clone(),
+        metrics: gateway.inner.metrics.clone(),
+    };
+    Body::new(ReaderBody::new(reader, args))
+}
+
+/// The view is complete: `EventSource` stops at this.
+pub(super) fn no_content() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// The message so far. It decodes the whole stream, which must not hold up other tasks.
+pub(super) async fn json(
+    view: Arc<StreamView>,
+    target: Target,
+    with_state: bool,
+) -> Result<String, ApiError> {
+    let json = tokio::task::spawn_blocking(move || view.json(target, with_state)).await;
+    Ok(json.map_err(|_| ApiError::INTERNAL)??)
+}
+
+fn request_headers(headers: &HeaderMap) -> RequestHeaders<'_> {
+    RequestHeaders {
+        accept: headers.get(ACCEPT).map(|value| value.as_bytes()),
+        last_event_id: headers.get(LAST_EVENT_ID).map(|value| value.as_bytes()),
+    }
+}
+
+/// An index is a decimal without a sign. Anything else names no choice.
+pub(super) fn parse_index(text: &str) -> Result<ChoiceIndex, ApiError> {
+    let is_decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let index = text.parse().ok().filter(|_| is_decimal);
+    index.map(ChoiceIndex).ok_or(ApiError::CHOICE_NOT_FOUND)
+}
+
+impl From<ViewError> for ApiError {
+    fn from(error: ViewError) -> Self {
+        match error {
+            ViewError::BadCursor => Self::BAD_CURSOR,
+            ViewError::InvalidParameter(_) => Self::INVALID_PARAMETER,
+            ViewError::ChoiceNotFound => Self::CHOICE_NOT_FOUND,
+            ViewError::NotAcceptable => Self::NOT_ACCEPTABLE,
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `GET /v1/streams/{id}`: the status object.
+
+use std::{sync::Arc, time::{SystemTime, UNIX_EPOCH}};
+
+use axum::{
+    extract::{Path, Request, State},
+    http::StatusCode,
+};
+use serde_json::{Value, json, value::RawValue};
+use unbraid_log::{LogStatus, StreamId};
+
+use super::{
+    Answer,
+    access::{self, Action},
+    json_response, stream_url,
+};
+use crate::{gateway::Gateway, view::StreamView, views::Found};
+
+pub(super) async fn status(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer {
+    let (parts, _) = request.into_parts();
+    let (id, access) = access::stream(&gateway, &parts, &id, Action::Read)?;
+    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
+    Ok(json_response(StatusCode::OK, status_object(&gateway, &id, &found)))
+}
+
+/// The status object of a stream as it is now.
+pub(super) async fn current(gateway: &Gateway, id: &StreamId, view: &Arc<StreamView>) -> String {
+    let expires = match gateway.inner.store.status(id).await {
+        Ok(LogStatus::Ended { expires, .. }) => Some(expires),
+        _ => None,
+    };
+    let found = Found {
+        view: Arc::clone(view),
+        expires,
+    };
+    status_object(gateway, id, &found)
+}
+
+fn status_object(gateway: &Gateway, id: &StreamId, found: &Found) -> String {
+    let meta = found.view.meta();
+    let status = found.view.status();
+    let url = stream_url(gateway, id);
+    let state = |has_ended| if has_ended { "ended" } else { "running" };
+    let choices: Vec<Value> = status
+        .choices
+        .iter()
+        .map(|choice| {
+            let index = choice.index.0;
+            json!({
+                "index": index,
+                "state": state(choice.end.is_some()),
+                "end": choice.end.map(|end| end.as_str()),
+                "finish_reason": choice.finish_reason,
+                "seq": choice.seq.0,
+                "url": format!("{url}/choices/{index}"),
+            })
+        })
+        .collect();
+    let end = status.end.as_ref();
+    // Objects of the upstream keep their text.
+    let raw = |text: Option<&str>| {
+        text.and_then(|text| RawValue::from_string(text.to_owned()).ok())
+    };
+    let live_usage = end.is_none().then(|| found.view.usage()).flatten();
+    let usage = raw(end.and_then(|end| end.usage.as_deref()).or(live_usage.as_deref()));
+    let error = raw(end.and_then(|end| end.error.as_deref()));
+    let body = StatusObject {
+        id: id.as_str(),
+        object: "stream",
+        endpoint: &meta.endpoint,
+        model: meta.model.as_deref(),
+        created: meta.created,
+        state: state(end.is_some()),
+        end: end.map(|end| end.end.as_str()),
+        seq: status.seq.0,
+        expires: found.expires.map(unix),
+        durability: "replay",
+        fan_out: meta.fan_out || gateway.inner.streams.has_fanned_out(id),
+        error,
+        usage,
+        url: &url,
+        events_url: format!("{url}/events"),
+        choices,
+    };
+    serde_json::to_string(&body).unwrap_or_default()
+}
+
+#[derive(serde::Serialize)]
+struct StatusObject<'s> {
+    id: &'s str,
+    object: &'s str,
+    endpoint: &'s str,
+    model: Option<&'s str>,
+    created: u64,
+    state: &'s str,
+    end: Option<&'s str>,
+    seq: u64,
+    expires: Option<u64>,
+    durability: &'s str,
+    fan_out: bool,
+    error: Option<Box<RawValue>>,
+    usage: Option<Box<RawValue>>,
+    url: &'s str,
+    events_url: String,
+    choices: Vec<Value>,
+}
+
+fn unix(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}

@@ -1,0 +1,194 @@
+//! One connection, from the handshake to its end.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::{Request, Response, Version, body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    sync::watch,
+    time::timeout,
+};
+use tower_service::Service;
+
+use super::{
+    MaybeTls, Tls,
+    guarded_io::GuardedIo,
+    kill::{StreamExecutor, with_switch},
+};
+use crate::{
+    gateway::GatewayService,
+    limits::{H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES, TLS_TIMEOUT},
+};
+
+/// What a connection needs.
+pub(super) struct Connection {
+    pub(super) service: GatewayService,
+    pub(super) tls: MaybeTls,
+    pub(super) stall: Duration,
+    pub(super) drained: watch::Receiver<bool>,
+}
+
+/// What the socket knows about the requests of its connection.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    /// Requests whose responses have not ended.
+    active: AtomicUsize,
+    /// Requests so far.
+    started: AtomicU64,
+    is_http2: AtomicBool,
+}
+
+impl Activity {
+    pub(super) fn is_active(&self) -> bool {
+        self.active.load(Ordering::Acquire) > 0
+    }
+
+    pub(super) fn started(&self) -> u64 {
+        self.started.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_http2(&self) -> bool {
+        self.is_http2.load(Ordering::Acquire)
+    }
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+struct ActiveRequest(Arc<Activity>);
+
+impl ActiveRequest {
+    fn new(activity: &Arc<Activity>, version: Version) -> Self {
+        if version == Version::HTTP_2 {
+            activity.is_http2.store(true, Ordering::Release);
+        }
+        activity.active.fetch_add(1, Ordering::AcqRel);
+        activity.started.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for ActiveRequest {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Connection {
+    pub(super) async fn serve(mut self, socket: TcpStream) {
+        // Nagle's algorithm would delay each small delta until the previous one is acknowledged.
+        let _slower: std::io::Result<()> = socket.set_nodelay(true);
+        let Some(acceptor) = self.tls.take() else {
+            return self.serve_http(socket).await;
+        };
+        let mut drained = self.drained.clone();
+        let handshake = timeout(TLS_TIMEOUT, acceptor.accept(socket));
+        let stream: Tls = tokio::select! {
+            stream = handshake => match stream {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(_)) | Err(_) => return,
+            },
+            _ = drained.wait_for(|drained| *drained) => return,
+        };
+        self.serve_http(stream).await;
+    }
+
+    async fn serve_http(self, socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        // A connection that is killed or fails has nobody left to report it to.
+        let _ended = with_switch(self.run(socket)).await;
+    }
+
+    async fn run(self, socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let activity = Arc::new(Activity::default());
+        let io = GuardedIo::new(socket, Arc::clone(&activity), self.stall);
+        let Self {
+            service,
+            mut drained,
+            ..
+        } = self;
+        let service = service_fn(move |request: Request<Incoming>| {
+            let active = ActiveRequest::new(&activity, request.version());
+            let mut service = service.clone();
+            async move {
+                let response: Response<Body> = service.call(request.map(Body::new)).await?;
+                Ok::<_, Infallible>(response.map(|body| ActiveBody { body, _active: active }))
+            }
+        });
+        let builder = builder();
+        let connection = builder.serve_connection(TokioIo::new(io), service);
+        let mut connection = std::pin::pin!(connection);
+        let mut is_draining = false;
+        loop {
+            tokio::select! {
+                _closed = connection.as_mut() => return,
+                _ = drained.wait_for(|drained| *drained), if !is_draining => {
+                    is_draining = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+}
+
+fn builder() -> auto::Builder<StreamExecutor> {
+    let mut builder = auto::Builder::new(StreamExecutor);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        // The socket has its own timeout for heads, which does not close idle connections.
+        .header_read_timeout(None)
+        // It bounds the head of a request, and the bytes that are queued for a reader.
+        .max_buf_size(MAX_HEAD_BYTES.max(MAX_WRITE_BYTES))
+        .writev(false);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
+        .max_send_buf_size(MAX_WRITE_BYTES)
+        .max_concurrent_streams(MAX_H2_STREAMS)
+        .keep_alive_interval(H2_PING)
+        .keep_alive_timeout(H2_PING);
+    builder
+}
+
+/// A body that counts as an active request until it is dropped.
+struct ActiveBody {
+    body: Body,
+    _active: ActiveRequest,
+}
+
+impl HttpBody for ActiveBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,360 @@
+//! The running generations of this gateway, and the readers of all streams: what limits and commands need to find.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
+};
+use unbraid_core::ChoiceIndex;
+use unbraid_log::{End, StreamId};
+
+use crate::{
+    api_error::ApiError,
+    auth::keys::Principal,
+    metrics::{Metrics, UpstreamState},
+};
+
+/// What the producer of a generation is asked for.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Cancel one choice, or all, and report what became of it.
+    Cancel(Option<ChoiceIndex>, Option<oneshot::Sender<Cancelled>>),
+    /// A reader left, so that the generation may be orphaned.
+    ReaderLeft,
+    /// End as `producer_lost`, because the gateway exits.
+    EndAsLost,
+}
+
+/// The result of a cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cancelled {
+    /// How the choice ended: `cancelled`, or its earlier end.
+    pub(crate) end: End,
+    pub(crate) upstream: UpstreamState,
+}
+
+/// A running generation, as others see it.
+pub(crate) struct Live {
+    pub(crate) id: StreamId,
+    commands: mpsc::UnboundedSender<Command>,
+    readers: AtomicUsize,
+    /// When the upstream was last read, in nanoseconds since the table was created.
+    received: AtomicU64,
+    base: Instant,
+}
+
+impl Live {
+    pub(crate) fn send(&self, command: Command) -> bool {
+        self.commands.send(command).is_ok()
+    }
+
+    /// Cancels one choice or all; `None` if the generation ended meanwhile.
+    pub(crate) async fn cancel(&self, choice: Option<ChoiceIndex>) -> Option<Cancelled> {
+        let (reply, cancelled) = oneshot::channel();
+        self.send(Command::Cancel(choice, Some(reply)));
+        cancelled.await.ok()
+    }
+
+    pub(crate) fn has_readers(&self) -> bool {
+        self.readers.load(Ordering::Acquire) > 0
+    }
+
+    /// Notes that the upstream was read.
+    pub(crate) fn set_received(&self, now: Instant) {
+        let nanos = now.duration_since(self.base).as_nanos();
+        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
+        self.received.store(nanos, Ordering::Relaxed);
+    }
+
+    /// The time since the upstream was last read.
+    pub(crate) fn since_received(&self) -> Duration {
+        let received = Duration::from_nanos(self.received.load(Ordering::Relaxed));
+        self.base.elapsed().saturating_sub(received)
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// All generations and readers of one gateway.
+#[derive(Clone)]
+pub(crate) struct Streams(Arc<Shared>);
+
+struct Shared {
+    table: Mutex<Table>,
+    running: watch::Sender<usize>,
+    limits: StreamLimits,
+    metrics: Metrics,
+    base: Instant,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamLimits {
+    pub(crate) streams: usize,
+    pub(crate) streams_per_principal: usize,
+    pub(crate) readers: usize,
+}
+
+#[derive(Default)]
+struct Table {
+    live: HashMap<StreamId, Arc<Live>>,
+    readers: HashMap<StreamId, usize>,
+    by_principal: HashMap<Principal, usize>,
+    /// Streams whose provider turned out to ignore `n`.
+    fanned_out: HashSet<StreamId>,
+}
+
+/// How many streams are remembered as fanned out. Those are the most recent ones, and only their status shows it.
+const MAX_FANNED_OUT: usize = 10_000;
+
+/// The right to run one generation.
+#[derive(Debug)]
+pub(crate) struct StreamPermit {
+    streams: Streams,
+    principal: Principal,
+}
+
+/// A running generation's place in the table. Dropping it is its end.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    pub(crate) live: Arc<Live>,
+    pub(crate) end: End,
+    permit: StreamPermit,
+}
+
+impl Registration {
+    /// Notes that the generation is fanned out although its request was sent with `n`.
+    pub(crate) fn set_fanned_out(&self) {
+        self.permit.streams.set_fanned_out(&self.live.id);
+    }
+}
+
+/// A connected reader of a stream.
+#[derive(Debug)]
+pub(crate) struct ReaderPermit {
+    streams: Streams,
+    id: StreamId,
+    live: Option<Arc<Live>>,
+}
+
+impl Streams {
+    pub(crate) fn new(limits: StreamLimits, metrics: Metrics) -> Self {
+        Self(Arc::new(Shared {
+            table: Mutex::default(),
+            running: watch::Sender::new(0),
+            limits,
+            metrics,
+            base: Instant::now(),
+        }))
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reserves a place for a generation.
+    pub(crate) fn reserve(&self, principal: &Principal) -> Result<StreamPermit, ApiError> {
+        let limits = self.0.limits;
+        let mut table = self.table();
+        let own = table.by_principal.get(principal).copied().unwrap_or(0);
+        let all = *self.0.running.borrow();
+        if own >= limits.streams_per_principal || all >= limits.streams {
+            return Err(ApiError::TOO_MANY_STREAMS);
+        }
+        *table.by_principal.entry(principal.clone()).or_default() += 1;
+        self.0.running.send_modify(|running| *running += 1);
+        Ok(StreamPermit {
+            streams: self.clone(),
+            principal: principal.clone(),
+        })
+    }
+
+    /// Finds a running generation.
+    pub(crate) fn live(&self, id: &StreamId) -> Option<Arc<Live>> {
+        self.table().live.get(id).cloned()
+    }
+
+    /// Connects a reader to a stream, running or not.
+    pub(crate) fn connect(&self, id: &StreamId) -> Result<ReaderPermit, ApiError> {
+        let mut table = self.table();
+        let readers = table.readers.entry(id.clone()).or_default();
+        if *readers >= self.0.limits.readers {
+            return Err(ApiError::TOO_MANY_READERS);
+        }
+        *readers += 1;
+        let live = table.live.get(id).cloned();
+        if let Some(live) = &live {
+            live.readers.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(ReaderPermit {
+            streams: self.clone(),
+            id: id.clone(),
+            live,
+        })
+    }
+
+    /// Notes that a stream is fanned out although its request was sent with `n`.
+    pub(crate) fn set_fanned_out(&self, id: &StreamId) {
+        let mut table = self.table();
+        if table.fanned_out.len() >= MAX_FANNED_OUT {
+            table.fanned_out.clear();
+        }
+        table.fanned_out.insert(id.clone());
+    }
+
+    pub(crate) fn has_fanned_out(&self, id: &StreamId) -> bool {
+        self.table().fanned_out.contains(id)
+    }
+
+    /// Waits until no generation runs.
+    pub(crate) async fn all_ended(&self) {
+        let mut running = self.0.running.subscribe();
+        // The sender lives as long as this handle.
+        let _always_open = running.wait_for(|running| *running == 0).await;
+    }
+
+    /// Ends every generation as `producer_lost`.
+    pub(crate) fn end_as_lost(&self) {
+        for live in self.table().live.values() {
+            live.send(Command::EndAsLost);
+        }
+    }
+}
+
+impl fmt::Debug for Streams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams")
+            .field("running", &*self.0.running.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl StreamPermit {
+    /// Enters a generation into the table.
+    pub(crate) fn register(
+        self,
+        id: StreamId,
+        endpoint: &'static str,
+        fan_out: bool,
+    ) -> (Registration, mpsc::UnboundedReceiver<Command>) {
+        let (commands, received) = mpsc::unbounded_channel();
+        let live = Arc::new(Live {
+            id: id.clone(),
+            commands,
+            readers: AtomicUsize::new(0),
+            received: AtomicU64::new(0),
+            base: self.streams.0.base,
+        });
+        self.streams.table().live.insert(id, Arc::clone(&live));
+        self.streams.0.metrics.stream_started(endpoint, fan_out);
+        let registration = Registration {
+            live,
+            end: End::ProducerLost,
+            permit: self,
+        };
+        (registration, received)
+    }
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        let mut table = self.streams.table();
+        if let Some(count) = table.by_principal.get_mut(&self.principal) {
+            *count -= 1;
+            if *count == 0 {
+                table.by_principal.remove(&self.principal);
+            }
+        }
+        drop(table);
+        self.streams.0.running.send_modify(|running| *running -= 1);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let streams = &self.permit.streams;
+        streams.table().live.remove(&self.live.id);
+        streams.0.metrics.stream_ended(self.end.as_str());
+    }
+}
+
+impl ReaderPermit {
+    /// The time since the upstream of the stream was last read, if it is read by this gateway.
+    pub(crate) fn since_received(&self) -> Option<Duration> {
+        self.live.as_ref().map(|live| live.since_received())
+    }
+}
+
+impl Drop for ReaderPermit {
+    fn drop(&mut self) {
+        let mut table = self.streams.table();
+        if let Some(count) = table.readers.get_mut(&self.id) {
+            *count -= 1;
+            if *count == 0 {
+                table.readers.remove(&self.id);
+            }
+        }
+        drop(table);
+        if let Some(live) = &self.live
+            && live.readers.fetch_sub(1, Ordering::AcqRel) == 1
+        {
+            live.send(Command::ReaderLeft);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn streams() -> Streams {
+        let limits = StreamLimits {
+            streams: 3,
+            streams_per_principal: 2,
+            readers: 1,
+        };
+        Streams::new(limits, Metrics::new())
+    }
+
+    #[tokio::test]
+    async fn generations_are_limited_for_each_principal_and_together() {
+        let streams = streams();
+        let (a, b) = (Principal::new("a"), Principal::new("b"));
+        let first = streams.reserve(&a).unwrap();
+        let _second = streams.reserve(&a).unwrap();
+        assert_eq!(streams.reserve(&a).unwrap_err(), ApiError::TOO_MANY_STREAMS);
+        let _third = streams.reserve(&b).unwrap();
+        assert_eq!(streams.reserve(&b).unwrap_err(), ApiError::TOO_MANY_STREAMS);
+        drop(first);
+        streams.reserve(&b).unwrap();
+    }
+
+    #[tokio::test]
+    async fn readers_of_one_stream_are_limited_and_the_last_one_to_leave_is_reported() {
+        let streams = streams();
+        let id = StreamId::random().unwrap();
+        let permit = streams.reserve(&Principal::new("")).unwrap();
+        let (registration, mut commands) = permit.register(id.clone(), "/v1/completions", false);
+        let reader = streams.connect(&id).unwrap();
+        assert!(registration.live.has_readers());
+        assert_eq!(streams.connect(&id).unwrap_err(), ApiError::TOO_MANY_READERS);
+        drop(reader);
+        assert!(matches!(commands.try_recv(), Ok(Command::ReaderLeft)));
+        assert!(!registration.live.has_readers());
+        drop(registration);
+        assert!(streams.live(&id).is_none());
+        streams.all_ended().await;
+    }
+}

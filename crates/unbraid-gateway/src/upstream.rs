@@ -1,0 +1,206 @@
+//! The provider's side: sends a request exactly as the client sent it, and retries nothing unless configured to.
+
+pub(crate) mod headers;
+mod retry;
+
+use std::{fmt, time::Duration};
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::AUTHORIZATION};
+use bytes::Bytes;
+use futures::{StreamExt, stream::BoxStream};
+use reqwest::{Client, Response, Url, redirect::Policy};
+use tokio::time::{Instant, timeout_at};
+use unbraid_core::BoxError;
+
+use self::retry::Retries;
+use crate::{
+    api_error::ApiError, config::Config, error::BuildError, limits::CONNECT_TIMEOUT,
+    metrics::Metrics,
+};
+
+/// The bytes of an upstream's body as they arrive.
+pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, BoxError>>;
+
+/// Sends requests to one upstream.
+#[derive(Clone)]
+pub(crate) struct Upstream {
+    http: Client,
+    base: Url,
+    key: Option<(HeaderName, HeaderValue)>,
+    forwards_authorization: bool,
+    first_byte_timeout: Duration,
+    retries: u32,
+    metrics: Metrics,
+}
+
+/// A request for the upstream.
+#[derive(Debug, Clone)]
+pub(crate) struct Outgoing {
+    pub(crate) method: Method,
+    /// The path below the base URL, without a slash at its start.
+    pub(crate) path: String,
+    pub(crate) query: Option<String>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// A response whose head has arrived.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    /// The headers that a client gets.
+    pub(crate) headers: HeaderMap,
+    response: Response,
+}
+
+impl Upstream {
+    pub(crate) fn new(config: &Config, has_keys: bool, metrics: Metrics) -> Result<Self, BuildError> {
+        let http = Client::builder()
+            // A redirect would carry the prompt, and perhaps the key, to another host.
+            .redirect(Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_nodelay(true)
+            .pool_idle_timeout(Duration::from_secs(60));
+        let tls_error = |error: BoxError| BuildError::Tls {
+            why: error.to_string(),
+        };
+        let http = unbraid_http::internal::configure_tls(http, &config.upstream_roots)
+            .map_err(|error| tls_error(error.into()))?;
+        Ok(Self {
+            http: http.build().map_err(|error| tls_error(error.without_url().into()))?,
+            base: config.upstream.clone(),
+            key: config.upstream_key.clone(),
+            forwards_authorization: config.upstream_key.is_none() && !has_keys,
+            first_byte_timeout: config.options.first_byte_timeout,
+            retries: config.options.retries,
+            metrics,
+        })
+    }
+
+    /// The headers of a client's request that are sent on, and the upstream's key.
+    pub(crate) fn request_headers(&self, client: &HeaderMap) -> HeaderMap {
+        let mut headers = headers::for_upstream(client);
+        if self.forwards_authorization
+            && let Some(value) = client.get(AUTHORIZATION)
+        {
+            headers.insert(AUTHORIZATION, value.clone());
+        }
+        if let Some((name, value)) = &self.key {
+            headers.insert(name.clone(), value.clone());
+        }
+        headers
+    }
+
+    /// Sends a request, and waits for the head of the response. Dropping the future closes the connection.
+    pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {
+        let started = Instant::now();
+        // The timeout bounds all attempts, because a client waits for all of them.
+        let deadline = started + self.first_byte_timeout.min(FAR);
+        let mut retries = Retries::new(self.retries);
+        let result = loop {
+            let sent = timeout_at(deadline, self.attempt(outgoing)).await;
+            let result = match sent {
+                Ok(result) => result,
+                Err(_elapsed) => break Err(ApiError::UPSTREAM_TIMEOUT),
+            };
+            let Some(pause) = retries.next(&result) else {
+                break result;
+            };
+            self.record(&result);
+            drop(result);
+            if timeout_at(deadline, tokio::time::sleep(pause)).await.is_err() {
+                break Err(ApiError::UPSTREAM_TIMEOUT);
+            }
+        };
+        self.record(&result);
+        if result.is_ok() {
+            self.metrics.first_byte(started.elapsed());
+        }
+        result
+    }
+
+    async fn attempt(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {
+        let url = self.url(&outgoing.path, outgoing.query.as_deref());
+        let request = self
+            .http
+            .request(outgoing.method.clone(), url)
+            .headers(outgoing.headers.clone());
+        let request = match outgoing.method {
+            Method::GET | Method::HEAD => request,
+            _ => request.body(outgoing.body.clone()),
+        };
+        match request.send().await {
+            Ok(response) => Ok(Answer {
+                status: response.status(),
+                headers: headers::for_client(response.headers()),
+                response,
+            }),
+            Err(error) => {
+                tracing::debug!(error = %error.without_url(), "the upstream did not answer");
+                Err(ApiError::UPSTREAM_UNREACHABLE)
+            }
+        }
+    }
+
+    fn record(&self, result: &Result<Answer, ApiError>) {
+        let status = match result {
+            Ok(answer) => answer.status.as_u16(),
+            Err(error) => error.status.as_u16(),
+        };
+        self.metrics.upstream_request(status);
+    }
+
+    /// The base URL with a path appended to its own, and its query kept.
+    fn url(&self, path: &str, query: Option<&str>) -> Url {
+        let mut url = self.base.clone();
+        let joined = format!("{}/{path}", self.base.path().trim_end_matches('/'));
+        url.set_path(&joined);
+        if let Some(query) = query {
+            let query = match self.base.query() {
+                Some(base) => format!("{base}&{query}"),
+                None => query.to_owned(),
+            };
+            url.set_query(Some(&query));
+        }
+        url
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").finish_non_exhaustive()
+    }
+}
+
+impl Answer {
+    /// Whether the declared content type is this one, whatever its parameters.
+    pub(crate) fn is_content_type(&self, expected: &str) -> bool {
+        let value = self.response.headers().get(reqwest::header::CONTENT_TYPE);
+        let text = value.and_then(|value| value.to_str().ok()).unwrap_or("");
+        let essence = text.split(';').next().unwrap_or_default().trim();
+        essence.eq_ignore_ascii_case(expected)
+    }
+
+    /// The body as it was sent, compressed if the upstream compressed it.
+    pub(crate) fn into_raw(self) -> ByteStream {
+        self.response
+            .bytes_stream()
+            .map(|read| read.map_err(|error| BoxError::from(error.without_url())))
+            .boxed()
+    }
+
+    /// The body, decompressed.
+    pub(crate) fn into_decoded(self) -> ByteStream {
+        unbraid_http::internal::byte_stream(self.response)
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A century, which can be added to the time.
+const FAR: Duration = Duration::from_secs(3600 * 24 * 36500);

@@ -1,0 +1,144 @@
+//! Which headers pass the gateway, in each direction.
+
+use std::collections::HashSet;
+
+use axum::http::{
+    HeaderMap, HeaderName,
+    header::{
+        ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST,
+        PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING,
+        UPGRADE,
+    },
+};
+
+/// Headers that concern one connection only (RFC 9110, 7.6.1).
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    [
+        CONNECTION,
+        PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ]
+    .contains(name)
+        || matches!(name.as_str(), "keep-alive" | "proxy-connection" | "http2-settings")
+}
+
+/// The gateway's own request headers.
+fn is_own(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-stream-")
+        || matches!(name.as_str(), "prefer" | "idempotency-key" | "last-event-id")
+}
+
+/// The names in `Connection` are hop-by-hop, too.
+fn listed_in_connection(headers: &HeaderMap) -> HashSet<HeaderName> {
+    headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect()
+}
+
+fn copy(headers: &HeaderMap, is_dropped: impl Fn(&HeaderName) -> bool) -> HeaderMap {
+    let listed = listed_in_connection(headers);
+    let mut copied = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        if !is_hop_by_hop(name) && !listed.contains(name) && !is_dropped(name) {
+            copied.append(name.clone(), value.clone());
+        }
+    }
+    copied
+}
+
+/// The headers of a client's request that the upstream gets.
+pub(crate) fn for_upstream(headers: &HeaderMap) -> HeaderMap {
+    copy(headers, |name| {
+        // `Expect` asks the gateway for its consent, which it has given by reading the body.
+        [HOST, AUTHORIZATION, COOKIE, CONTENT_LENGTH, ACCEPT_ENCODING, EXPECT].contains(name)
+            || is_own(name)
+    })
+}
+
+/// The headers of an upstream's response that the client gets.
+///
+/// Cookies and what concerns origins belong to the upstream's site, not to the gateway's.
+pub(crate) fn for_client(headers: &HeaderMap) -> HeaderMap {
+    copy(headers, |name| {
+        [CONTENT_LENGTH, SET_COOKIE].contains(name)
+            || name.as_str().starts_with("access-control-")
+            || name.as_str().starts_with("x-stream-")
+            || matches!(name.as_str(), "alt-svc" | "strict-transport-security" | "idempotent-replayed")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        lines
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn all_headers_are_forwarded_except_those_of_the_connection_and_of_the_gateway() {
+        let client = headers(&[
+            ("host", "localhost"),
+            ("authorization", "Bearer k"),
+            ("cookie", "a=b"),
+            ("content-length", "3"),
+            ("accept-encoding", "br"),
+            ("connection", "keep-alive, X-Hop"),
+            ("x-hop", "1"),
+            ("transfer-encoding", "chunked"),
+            ("x-stream-fan-out", "always"),
+            ("prefer", "respond-async"),
+            ("idempotency-key", "k"),
+            ("last-event-id", "1"),
+            ("accept", "application/json"),
+            ("content-type", "application/json"),
+            ("openai-organization", "o"),
+            ("x-stainless-os", "Linux"),
+        ]);
+        let forwarded = for_upstream(&client);
+        let mut names: Vec<_> = forwarded.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            ["accept", "content-type", "openai-organization", "x-stainless-os"]
+        );
+    }
+
+    #[test]
+    fn a_response_keeps_the_headers_of_the_provider_and_loses_those_of_its_site() {
+        let upstream = headers(&[
+            ("content-length", "3"),
+            ("set-cookie", "a=b"),
+            ("access-control-allow-origin", "*"),
+            ("x-stream-id", "forged"),
+            ("keep-alive", "timeout=5"),
+            ("x-request-id", "r"),
+            ("retry-after", "3"),
+            ("x-ratelimit-remaining-requests", "1"),
+            ("openai-processing-ms", "2"),
+        ]);
+        let kept = for_client(&upstream);
+        let mut names: Vec<_> = kept.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            [
+                "openai-processing-ms",
+                "retry-after",
+                "x-ratelimit-remaining-requests",
+                "x-request-id"
+            ]
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! Finds the view of a stream, of which there is one at a time in this gateway, whatever log keeps it.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::{Duration, SystemTime},
+};
+
+use futures::StreamExt;
+use unbraid_log::{Journal, LogError, LogStatus, LogStore, MemoryLog, Meta, Seq, StreamId};
+
+use crate::{api_error::ApiError, view::StreamView};
+
+/// The views that have readers, and the log behind them.
+#[derive(Clone)]
+pub(crate) struct Views {
+    store: Arc<dyn LogStore>,
+    /// The same log, if it is in this process: its journals are read directly.
+    memory: Option<MemoryLog>,
+    lease: Duration,
+    open: Arc<Mutex<HashMap<StreamId, Weak<StreamView>>>>,
+}
+
+/// A stream that is kept.
+pub(crate) struct Found {
+    pub(crate) view: Arc<StreamView>,
+    /// When it expires, once it has ended.
+    pub(crate) expires: Option<SystemTime>,
+}
+
+impl Views {
+    pub(crate) fn new(
+        store: Arc<dyn LogStore>,
+        memory: Option<MemoryLog>,
+        lease: Duration,
+    ) -> Self {
+        Self {
+            store,
+            memory,
+            lease,
+            open: Arc::default(),
+        }
+    }
+
+    /// Finds a stream that `may_read` accepts. One that it refuses is answered like one that does not exist.
+    pub(crate) async fn find(
+        &self,
+        id: &StreamId,
+        may_read: impl Fn(&Meta) -> bool,
+    ) -> Result<Found, ApiError> {
+        let status = self.store.status(id).await.map_err(log_error)?;
+        if !status.meta().is_some_and(may_read) {
+            return Err(ApiError::STREAM_NOT_FOUND);
+        }
+        let (meta, expires) = match status {
+            LogStatus::Running { meta, .. } => (meta, None),
+            LogStatus::Ended { meta, expires, .. } => (meta, Some(expires)),
+            LogStatus::Expired { .. } => return Err(ApiError::STREAM_EXPIRED),
+            _ => return Err(ApiError::STREAM_NOT_FOUND),
+        };
+        let view = self.view(id, meta)?;
+        Ok(Found { view, expires })
+    }
+
+    fn view(&self, id: &StreamId, meta: Arc<Meta>) -> Result<Arc<StreamView>, ApiError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = open.get(id).and_then(Weak::upgrade) {
+            return Ok(view);
+        }
+        let journal = match &self.memory {
+            // It may have been evicted since its status was read.
+            Some(memory) => memory.journal(id).ok_or(ApiError::STREAM_EXPIRED)?,
+            None => self.follow(id),
+        };
+        let view = StreamView::new(journal, meta);
+        // The table holds what is read now; what was read before is removed as it grows.
+        if open.len() == open.capacity() {
+            open.retain(|_, view| view.strong_count() > 0);
+        }
+        open.insert(id.clone(), Arc::downgrade(&view));
+        Ok(view)
+    }
+
+    /// Copies a stream from another process into a journal.
+    fn follow(&self, id: &StreamId) -> Journal {
+        let journal = Journal::new();
+        tokio::spawn(follow(
+            Arc::clone(&self.store),
+            id.clone(),
+            journal.clone(),
+            self.lease,
+        ));
+        journal
+    }
+}
+
+impl fmt::Debug for Views {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Views").finish_non_exhaustive()
+    }
+}
+
+/// Follows a stream to its end. Once per lease it checks whether the producer is lost.
+async fn follow(store: Arc<dyn LogStore>, id: StreamId, journal: Journal, lease: Duration) {
+    let mut records = store.read(&id, Seq::START);
+    loop {
+        match tokio::time::timeout(lease, records.next()).await {
+            Ok(Some(Ok(record))) => {
+                if let Err(error) = journal.append(&record) {
+                    journal.fail(error);
+                    return;
+                }
+            }
+            Ok(Some(Err(error))) => {
+                journal.fail(error);
+                return;
+            }
+            Ok(None) => break,
+            // A log that cannot be reached now is asked again after the next lease.
+            Err(_elapsed) => drop(store.seal_lost(&id).await),
+        }
+    }
+    match store.status(&id).await {
+        Ok(LogStatus::Ended { end, .. }) => {
+            journal.seal(end);
+        }
+        Ok(_) => {
+            journal.fail(LogError::Expired);
+        }
+        Err(error) => {
+            journal.fail(error);
+        }
+    }
+}
+
+/// The answer if the log refuses.
+pub(crate) fn log_error(error: LogError) -> ApiError {
+    match error {
+        LogError::Full => ApiError::OUT_OF_MEMORY,
+        LogError::Expired => ApiError::STREAM_EXPIRED,
+        LogError::Unknown => ApiError::STREAM_NOT_FOUND,
+        LogError::Gap { .. } => ApiError::LOG_GAP,
+        _ => ApiError::LOG_UNAVAILABLE,
+    }
+}
