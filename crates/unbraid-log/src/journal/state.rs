@@ -108,11 +108,6 @@ impl State {
 
     /// Remembers which numbers are parts of one event: a reader must not begin between them.
     fn note_splits(&mut self, record: &Record) {
-        // Only a record of maximum size contains a part, or the event after one.
-        let has_parts = record.encoded().len() >= MERGED_BYTES || self.open_split.is_some();
-        if !has_parts {
-            return;
-        }
         for (seq, event) in record.events() {
             match (event, self.open_split) {
                 (Event::Part { .. }, None) => self.open_split = Some(seq),
@@ -180,6 +175,11 @@ impl State {
 
     pub(super) fn remove_reader(&mut self, waker: &Arc<AtomicWaker>) {
         self.readers.retain(|other| !Arc::ptr_eq(other, waker));
+    }
+
+    #[cfg(test)]
+    pub(super) fn reader_count(&self) -> usize {
+        self.readers.len()
     }
 
     /// The wakers of the readers that wait.

@@ -1,1 +1,262 @@
+//! What expires, what is evicted, and who holds a claim, under a paused clock.
 
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::time::advance;
+use unbraid_core::ChoiceIndex;
+
+use super::{MemoryLog, MemoryOptions};
+use crate::{
+    Claim, ClaimKey, Command, End, Event, LogError, LogStatus, LogStore, LogWriter, Meta,
+    RecordBuilder, Seq, StreamEnd, StreamId,
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn log() -> MemoryLog {
+    MemoryLog::new(MemoryOptions::default())
+}
+
+async fn open(log: &MemoryLog) -> (StreamId, Box<dyn LogWriter>) {
+    let id = StreamId::random().unwrap();
+    let writer = log
+        .open(&id, &Meta::new("/v1/completions", 1))
+        .await
+        .unwrap();
+    (id, writer)
+}
+
+async fn append(writer: &mut dyn LogWriter, first: u64, bytes: usize) {
+    let mut builder = RecordBuilder::new(Seq(first));
+    builder.push(&Event::chunk(&[ChoiceIndex(0)], &vec![b'x'; bytes]));
+    writer.append(&builder.take().unwrap()).await.unwrap();
+}
+
+async fn seal(writer: &mut dyn LogWriter) {
+    writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+}
+
+async fn state(log: &MemoryLog, id: &StreamId) -> &'static str {
+    match log.status(id).await.unwrap() {
+        LogStatus::Running { .. } => "running",
+        LogStatus::Ended { .. } => "ended",
+        LogStatus::Expired { .. } => "expired",
+        LogStatus::Unknown => "unknown",
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_kept_for_its_ttl_and_is_expired_for_a_day() {
+    let log = log();
+    let (id, mut writer) = open(&log).await;
+    advance(2 * HOUR).await;
+    writer.renew().await.unwrap();
+    assert_eq!(
+        state(&log, &id).await,
+        "running",
+        "the ttl is counted from the seal"
+    );
+    append(&mut *writer, 1, 100).await;
+    seal(&mut *writer).await;
+    advance(HOUR - Duration::from_millis(1)).await;
+    assert_eq!(state(&log, &id).await, "ended");
+    advance(Duration::from_millis(1)).await;
+    assert_eq!(state(&log, &id).await, "expired");
+    assert_eq!((log.bytes(), log.streams()), (0, 0), "its memory is free");
+    advance(24 * HOUR).await;
+    assert_eq!(state(&log, &id).await, "unknown");
+}
+
+/// assistant-ui 3979: a stream expires under its reader.
+#[tokio::test(start_paused = true)]
+async fn a_reader_continues_after_its_stream_has_expired() {
+    let log = log();
+    let (id, mut writer) = open(&log).await;
+    append(&mut *writer, 1, 100).await;
+    let mut reader = log.journal(&id).unwrap().reader(Seq::START);
+    seal(&mut *writer).await;
+    advance(2 * HOUR).await;
+    assert_eq!(state(&log, &id).await, "expired");
+    let batch = reader.next_batch(1000).await.unwrap();
+    assert!(batch.records.len() == 1 && batch.end.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_nobody_seals_expires_after_a_day_unless_its_producer_lives() {
+    let log = log();
+    let (lost, writer) = open(&log).await;
+    drop(writer);
+    let (long, mut writer) = open(&log).await;
+    let mut reader = log.journal(&lost).unwrap().reader(Seq::START);
+    advance(24 * HOUR - Duration::from_secs(1)).await;
+    writer.renew().await.unwrap();
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(
+        (state(&log, &lost).await, state(&log, &long).await),
+        ("expired", "running")
+    );
+    assert_eq!(
+        reader.next_batch(1).await,
+        Err(LogError::Expired),
+        "no reader waits forever"
+    );
+    advance(24 * HOUR).await;
+    assert_eq!(state(&log, &long).await, "expired");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_ended_streams_are_evicted_and_running_ones_never() {
+    let log = MemoryLog::new(MemoryOptions::default().with_max_bytes(100_000));
+    let (running, mut producer) = open(&log).await;
+    let mut ended = Vec::new();
+    for _ in 0..3 {
+        let (id, mut writer) = open(&log).await;
+        append(&mut *writer, 1, 25_000).await;
+        seal(&mut *writer).await;
+        ended.push(id);
+    }
+    append(&mut *producer, 1, 30_000).await;
+    assert!(log.bytes() <= 100_000, "{}", log.bytes());
+    assert_eq!(state(&log, &ended[0]).await, "expired");
+    assert_eq!(
+        (state(&log, &ended[1]).await, state(&log, &ended[2]).await),
+        ("ended", "ended")
+    );
+    append(&mut *producer, 2, 200_000).await;
+    assert_eq!(state(&log, &ended[2]).await, "expired");
+    assert_eq!(state(&log, &running).await, "running");
+    assert!(log.bytes() > 100_000, "a running stream is not refused");
+    let refused = log
+        .open(
+            &StreamId::random().unwrap(),
+            &Meta::new("/v1/completions", 1),
+        )
+        .await;
+    assert_eq!(refused.err(), Some(LogError::Full));
+    seal(&mut *producer).await;
+    open(&log).await;
+    assert_eq!(
+        state(&log, &running).await,
+        "expired",
+        "the new stream needs its memory"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_memory_is_accounted_for() {
+    let log = log();
+    for length in [0, 10, 5000, 700_000] {
+        let (id, mut writer) = open(&log).await;
+        let mut builder = RecordBuilder::new(Seq(1));
+        for _ in 0..100 {
+            builder.push(&Event::chunk(&[ChoiceIndex(0)], &vec![b'x'; length / 100]));
+            let record = builder.take().unwrap();
+            writer.append(&record).await.unwrap();
+            writer.append(&record).await.unwrap();
+        }
+        seal(&mut *writer).await;
+        assert!(log.bytes() >= length);
+        log.erase(&id).await.unwrap();
+        assert_eq!(log.bytes(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_writer_is_lost_at_once_and_a_silent_one_after_its_lease() {
+    let log = log();
+    let (dropped, writer) = open(&log).await;
+    drop(writer);
+    let end = |status| match status {
+        LogStatus::Ended { end, .. } => Some(end.end),
+        _ => None,
+    };
+    assert_eq!(
+        end(log.seal_lost(&dropped).await.unwrap()),
+        Some(End::ProducerLost)
+    );
+    let (silent, mut writer) = open(&log).await;
+    advance(Duration::from_secs(14)).await;
+    assert_eq!(end(log.seal_lost(&silent).await.unwrap()), None);
+    writer.renew().await.unwrap();
+    advance(Duration::from_secs(14)).await;
+    assert_eq!(end(log.seal_lost(&silent).await.unwrap()), None);
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(
+        end(log.seal_lost(&silent).await.unwrap()),
+        Some(End::ProducerLost)
+    );
+    assert_eq!(writer.renew().await, Err(LogError::Sealed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_without_a_stream_expires_after_a_quarter_of_an_hour() {
+    let log = log();
+    let key = ClaimKey::new("a", "/v1/completions", "k", [0; 32]);
+    let (one, other) = (StreamId::random().unwrap(), StreamId::random().unwrap());
+    assert_eq!(log.claim(&key, &one).await, Ok(Claim::Acquired));
+    advance(Duration::from_secs(899)).await;
+    assert!(matches!(
+        log.claim(&key, &other).await,
+        Ok(Claim::Held { .. })
+    ));
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(log.claim(&key, &other).await, Ok(Claim::Acquired));
+    // The claim that expired first does not take the second one with it.
+    advance(Duration::from_secs(10)).await;
+    assert!(matches!(
+        log.claim(&key, &one).await,
+        Ok(Claim::Held { .. })
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_kept_as_long_as_its_stream() {
+    let log = log();
+    let key = ClaimKey::new("a", "/v1/completions", "k", [0; 32]);
+    let (id, other) = (StreamId::random().unwrap(), StreamId::random().unwrap());
+    log.claim(&key, &id).await.unwrap();
+    let meta = Meta::new("/v1/completions", 1).with_claim(key.clone());
+    let mut writer = log.open(&id, &meta).await.unwrap();
+    advance(HOUR).await;
+    writer.renew().await.unwrap();
+    seal(&mut *writer).await;
+    advance(HOUR - Duration::from_secs(1)).await;
+    assert!(matches!(
+        log.claim(&key, &other).await,
+        Ok(Claim::Held { .. })
+    ));
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(log.claim(&key, &other).await, Ok(Claim::Acquired));
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_that_nobody_takes_are_bounded() {
+    let log = log();
+    let (id, _writer) = open(&log).await;
+    for _ in 0..super::MAX_COMMANDS {
+        log.send_command(&id, Command::Cancel(None)).await.unwrap();
+    }
+    let refused = log
+        .send_command(&id, Command::Cancel(None))
+        .await
+        .unwrap_err();
+    assert!(refused.is_temporary());
+}
+
+#[test]
+fn it_works_without_a_runtime() {
+    let log = log();
+    let (id, mut writer) = open(&log).now_or_never().unwrap();
+    append(&mut *writer, 1, 10).now_or_never().unwrap();
+    assert_eq!(state(&log, &id).now_or_never(), Some("running"));
+}
+
+#[test]
+fn its_types_are_sent_between_threads() {
+    fn check<T: Send + Sync + std::fmt::Debug + 'static>() {}
+    check::<MemoryLog>();
+    check::<crate::Journal>();
+    check::<crate::JournalReader>();
+    check::<crate::Record>();
+}

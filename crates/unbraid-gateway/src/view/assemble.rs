@@ -1,0 +1,171 @@
+//! The message so far, by the core's own assembly: as a response without streaming, and as one chunk.
+
+mod snapshot;
+
+use serde_json::{Map, Value, json};
+use unbraid_core::{ChoiceIndex, Demux, aggregate_json};
+use unbraid_log::{End, Event, Record, Seq};
+
+pub(super) use snapshot::snapshot;
+
+use super::{
+    Target,
+    chunk::{CallNumbers, Rewritten, Selection, empty_entry, kind_of, object_of},
+    frame::Frame,
+    shared::StreamView,
+};
+
+/// The field `unbraid` of a response.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct State {
+    pub(super) seq: Seq,
+    pub(super) is_running: bool,
+    pub(super) end: Option<End>,
+}
+
+/// The response without streaming, from the events up to a number.
+pub(super) fn response(
+    view: &StreamView,
+    target: Target,
+    upto: Seq,
+    state: Option<State>,
+) -> String {
+    let demux = assemble(view, target, upto);
+    let mut metadata = demux.metadata().clone();
+    // An answer without a choice does not show its kind.
+    metadata
+        .kind
+        .get_or_insert_with(|| kind_of(&view.meta().endpoint));
+    let mut response = aggregate_json(&metadata, &demux.usage(), demux.choices());
+    if let Some(state) = state
+        && response.pop() == Some('}')
+    {
+        let name = if state.is_running { "running" } else { "ended" };
+        let state = json!({ "seq": state.seq, "state": name, "end": state.end.map(End::as_str) });
+        response.push_str(&format!(",\"unbraid\":{state}}}"));
+    }
+    response
+}
+
+/// The reported usage, as JSON text.
+pub(super) fn usage(view: &StreamView, upto: Seq) -> Option<String> {
+    let usage = assemble(view, Target::Combined, upto).usage();
+    let text = serde_json::to_string(&usage).ok()?;
+    let is_reported = serde_json::from_str::<Map<String, Value>>(&text)
+        .is_ok_and(|fields| fields.values().any(|value| !value.is_null()));
+    is_reported.then_some(text)
+}
+
+/// The chunk that reports a position, and nothing else.
+pub(super) fn position(view: &StreamView, seq: Seq) -> Vec<u8> {
+    let object = object_of(kind_of(&view.meta().endpoint));
+    let chunk = json!({
+        "id": "",
+        "object": object,
+        "created": view.meta().created,
+        "model": view.meta().model.as_deref().unwrap_or_default(),
+        "choices": [],
+        "unbraid": { "position": seq },
+    });
+    chunk.to_string().into_bytes()
+}
+
+/// The core's state after the events of a view up to a number.
+fn assemble(view: &StreamView, target: Target, upto: Seq) -> Demux {
+    let mut assembly = Assembly {
+        demux: Demux::new(StreamView::core_config(view.meta())),
+        view,
+        target,
+        calls: CallNumbers::default(),
+    };
+    assembly.open_choice();
+    let mut parts = Vec::new();
+    let records = view.records();
+    for (seq, event) in records.iter().flat_map(Record::events) {
+        if seq > upto {
+            break;
+        }
+        let payload = match event {
+            Event::Part { payload } => {
+                parts.extend_from_slice(payload);
+                continue;
+            }
+            Event::Chunk { payload, .. } | Event::Synthetic { payload, .. } => payload,
+            _ => continue,
+        };
+        if parts.is_empty() {
+            assembly.feed(seq, &event, payload);
+        } else {
+            parts.extend_from_slice(payload);
+            assembly.feed(seq, &event, &std::mem::take(&mut parts));
+        }
+    }
+    assembly.demux
+}
+
+struct Assembly<'v> {
+    demux: Demux,
+    view: &'v StreamView,
+    target: Target,
+    calls: CallNumbers,
+}
+
+impl Assembly<'_> {
+    /// A choice that was requested exists, even if it has not appeared.
+    fn open_choice(&mut self) {
+        if let Some(index) = self.index() {
+            let entry = empty_entry(kind_of(&self.view.meta().endpoint), index);
+            self.write(json!({ "choices": [entry] }).to_string().as_bytes());
+        }
+    }
+
+    /// The index that the choice of the view has in it.
+    fn index(&self) -> Option<ChoiceIndex> {
+        match self.target {
+            Target::Combined => None,
+            Target::Choice {
+                index, keep_index, ..
+            } => Some(if keep_index { index } else { ChoiceIndex(0) }),
+        }
+    }
+
+    fn feed(&mut self, seq: Seq, event: &Event<'_>, payload: &[u8]) {
+        let Target::Choice {
+            index,
+            keep_index,
+            part,
+        } = self.target
+        else {
+            return self.write(payload);
+        };
+        let choices = event.choices();
+        if choices.is_empty() && self.view.meta().n.unwrap_or(1) == 1 {
+            // Usage and the like belong to the only choice.
+            return self.write(payload);
+        }
+        if !choices.contains(index) {
+            return;
+        }
+        let selection = Selection {
+            choice: index.0,
+            keep_index,
+            is_only_choice: choices.iter().all(|choice| choice == index),
+            part,
+        };
+        let cuts = self.view.cuts(seq, payload);
+        match cuts.apply(payload, selection, &mut self.calls) {
+            Rewritten::LeftOut => {}
+            Rewritten::Unchanged(data) => self.write(data),
+            Rewritten::Changed(data) => self.write(&data),
+            Rewritten::Pieces(before, index, after) => {
+                self.write(&[before, index.as_bytes(), after].concat());
+            }
+        }
+    }
+
+    fn write(&mut self, data: &[u8]) {
+        let mut frame = Frame::new(false);
+        frame.event_without_id(data);
+        self.demux.feed(&frame.into_bytes());
+    }
+}

@@ -1,0 +1,163 @@
+//! A snapshot: everything so far as one valid chunk, which a reader puts in place of what it shows.
+
+use serde_json::{Value, json, value::RawValue};
+use unbraid_core::{CallKind, Message, ReasoningSource, Transcript, internal::choice_json};
+use unbraid_log::Seq;
+
+use super::assemble;
+use crate::view::{
+    Target,
+    chunk::{CallNumbers, Cuts, Rewritten, Selection, kind_of, object_of, only_choice},
+    shared::StreamView,
+};
+
+/// The members of an object in their order, each as it was written.
+type Members = Vec<(String, Box<RawValue>)>;
+
+/// The chunk of everything up to a number, as a view contains it.
+pub(in crate::view) fn snapshot(view: &StreamView, target: Target, upto: Seq) -> Vec<u8> {
+    let demux = assemble(view, Target::Combined, upto);
+    let metadata = demux.metadata();
+    let kind = metadata
+        .kind
+        .unwrap_or_else(|| kind_of(&view.meta().endpoint));
+    let object = object_of(kind);
+    let mut transcripts: Vec<&Transcript> = demux.choices().collect();
+    transcripts.sort_by_key(|transcript| transcript.index());
+    let choices: Vec<String> = transcripts.into_iter().filter_map(choice).collect();
+    let chunk = object_text([
+        (
+            "id",
+            json!(metadata.id.as_deref().unwrap_or_default()).to_string(),
+        ),
+        ("object", json!(object).to_string()),
+        (
+            "created",
+            json!(metadata.created.unwrap_or(view.meta().created)).to_string(),
+        ),
+        (
+            "model",
+            json!(metadata.model.as_deref().or(view.meta().model.as_deref())).to_string(),
+        ),
+        ("choices", format!("[{}]", choices.join(","))),
+        (
+            "unbraid",
+            json!({ "snapshot": true, "seq": upto }).to_string(),
+        ),
+    ]);
+    select(chunk, target)
+}
+
+/// Cuts the snapshot as any other chunk, except that it is never left out.
+fn select(chunk: String, target: Target) -> Vec<u8> {
+    let Target::Choice {
+        index,
+        keep_index,
+        part,
+    } = target
+    else {
+        return chunk.into_bytes();
+    };
+    let selection = Selection {
+        choice: index.0,
+        keep_index,
+        is_only_choice: false,
+        part,
+    };
+    let chunk = chunk.into_bytes();
+    let chunk = only_choice(&chunk, index).unwrap_or(chunk);
+    let cuts = Cuts::find(&chunk, false);
+    let mut calls = CallNumbers::default();
+    match cuts.apply(&chunk, selection, &mut calls) {
+        Rewritten::Changed(data) => data,
+        Rewritten::Pieces(before, index, after) => [before, index.as_bytes(), after].concat(),
+        Rewritten::Unchanged(_) | Rewritten::LeftOut => chunk,
+    }
+}
+
+/// One choice as an entry of a chunk.
+fn choice(transcript: &Transcript) -> Option<String> {
+    let message = transcript.message();
+    let choice: Members = members(&choice_json(transcript))?;
+    let fields = choice.into_iter().filter_map(|(name, value)| {
+        let is_null = value.get() == "null";
+        Some(match name.as_str() {
+            "message" => ("delta".to_owned(), delta(&message, value.get())?),
+            // A chunk of a running choice has a reason, too.
+            "finish_reason" => (name, value.get().to_owned()),
+            _ if is_null => return None,
+            _ => (name, value.get().to_owned()),
+        })
+    });
+    Some(object_text(fields))
+}
+
+/// The message as a delta: calls get their index, and reasoning has the name that the server gives it.
+fn delta(message: &Message, raw: &str) -> Option<String> {
+    let fields = members(raw)?.into_iter().filter_map(|(name, value)| {
+        let raw = value.get();
+        Some(match name.as_str() {
+            _ if raw == "null" => return None,
+            "reasoning" => (reasoning_key(message), raw.to_owned()),
+            "tool_calls" => (name, calls(message, raw)?),
+            _ => (name, raw.to_owned()),
+        })
+    });
+    Some(object_text(fields))
+}
+
+fn reasoning_key(message: &Message) -> String {
+    match &message.reasoning_source {
+        Some(ReasoningSource::Field(name)) => name.to_string(),
+        _ => "reasoning_content".to_owned(),
+    }
+}
+
+fn calls(message: &Message, raw: &str) -> Option<String> {
+    let entries: Vec<Box<RawValue>> = serde_json::from_str(raw).ok()?;
+    let calls = message
+        .tool_calls
+        .iter()
+        .filter(|call| call.kind != CallKind::LegacyFunction);
+    let entries = entries.iter().zip(calls).filter_map(|(entry, call)| {
+        let index = call.wire_index.unwrap_or_else(|| call.call_index.0.into());
+        let index = ("index".to_owned(), index.to_string());
+        let rest = members(entry.get())?;
+        let rest = rest
+            .into_iter()
+            .map(|(name, value)| (name, value.get().to_owned()));
+        Some(object_text(std::iter::once(index).chain(rest)))
+    });
+    Some(format!("[{}]", entries.collect::<Vec<_>>().join(",")))
+}
+
+/// The members of an object; `None` for another value.
+fn members(raw: &str) -> Option<Members> {
+    struct Visitor;
+    impl<'de> serde::de::Visitor<'de> for Visitor {
+        type Value = Members;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<M: serde::de::MapAccess<'de>>(self, mut map: M) -> Result<Members, M::Error> {
+            let mut members = Members::new();
+            while let Some(member) = map.next_entry()? {
+                members.push(member);
+            }
+            Ok(members)
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(raw);
+    serde::Deserializer::deserialize_map(&mut deserializer, Visitor).ok()
+}
+
+/// An object of members that are JSON text.
+fn object_text<N: AsRef<str>>(members: impl IntoIterator<Item = (N, String)>) -> String {
+    let members = members.into_iter().map(|(name, value)| {
+        let name = Value::from(name.as_ref());
+        format!("{name}:{value}")
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}

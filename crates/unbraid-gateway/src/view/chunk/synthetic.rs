@@ -1,0 +1,75 @@
+//! Chunks that the gateway adds to a stream.
+
+use serde_json::{Value, json};
+use unbraid_core::{ChoiceIndex, CompletionKind, Metadata};
+use unbraid_log::End;
+
+use crate::view::terminal;
+
+/// Builds the last chunks of choices that the gateway ends.
+#[derive(Debug, Clone)]
+pub(crate) struct SyntheticChunks<'a> {
+    metadata: &'a Metadata,
+    kind: CompletionKind,
+}
+
+/// The kind of the answers of an endpoint.
+pub(in crate::view) fn kind_of(endpoint: &str) -> CompletionKind {
+    if endpoint.ends_with("/chat/completions") {
+        CompletionKind::Chat
+    } else {
+        CompletionKind::Text
+    }
+}
+
+/// The name of the objects of a stream.
+pub(in crate::view) fn object_of(kind: CompletionKind) -> &'static str {
+    if kind == CompletionKind::Text {
+        "text_completion"
+    } else {
+        "chat.completion.chunk"
+    }
+}
+
+/// An entry of `choices` without a message.
+pub(in crate::view) fn empty_entry(kind: CompletionKind, choice: ChoiceIndex) -> Value {
+    if kind == CompletionKind::Text {
+        json!({ "index": choice.0, "text": "" })
+    } else {
+        json!({ "index": choice.0, "delta": {} })
+    }
+}
+
+impl<'a> SyntheticChunks<'a> {
+    /// Chunks with the id, the model and the time of a stream. While it is empty, the endpoint decides their kind.
+    pub(crate) fn new(metadata: &'a Metadata, endpoint: &str) -> Self {
+        let kind = metadata.kind.unwrap_or_else(|| kind_of(endpoint));
+        Self { metadata, kind }
+    }
+
+    /// The last chunk of a cancelled choice.
+    pub(crate) fn cancelled(&self, choice: ChoiceIndex) -> String {
+        self.chunk(choice, "cancelled", None)
+    }
+
+    /// The last chunk of one choice of a fan-out whose request has failed, while the others continue.
+    pub(crate) fn failed(&self, choice: ChoiceIndex, end: End) -> String {
+        self.chunk(choice, "error", Some(terminal::error_object(end)))
+    }
+
+    fn chunk(&self, choice: ChoiceIndex, reason: &str, error: Option<Value>) -> String {
+        let mut entry = empty_entry(self.kind, choice);
+        if let Some(entry) = entry.as_object_mut() {
+            entry.insert("finish_reason".to_owned(), reason.into());
+            entry.extend(error.map(|error| ("error".to_owned(), error)));
+        }
+        json!({
+            "id": self.metadata.id.as_deref().unwrap_or_default(),
+            "object": object_of(self.kind),
+            "created": self.metadata.created.unwrap_or_default(),
+            "model": self.metadata.model.as_deref().unwrap_or_default(),
+            "choices": [entry],
+        })
+        .to_string()
+    }
+}

@@ -1,0 +1,132 @@
+//! The message so far as JSON.
+
+use serde_json::{Value, json};
+use unbraid_log::{End, Meta};
+
+use super::script::{Script, choice, kept, part};
+use crate::view::{Part, Target};
+
+fn get(script: &Script, target: Target) -> Value {
+    let text = script.view.json(target, true).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn the_message_so_far_is_an_ordinary_completion_with_a_state() {
+    let mut script = Script::new(2);
+    script.text(0, "Hel");
+    script.text(1, "x");
+    script.text(0, "lo");
+    let json = get(&script, choice(0));
+    assert_eq!(json["object"], "chat.completion");
+    assert_eq!(json["choices"][0]["message"]["content"], "Hello");
+    assert_eq!(json["choices"][0]["index"], 0);
+    assert_eq!(json["choices"][0]["finish_reason"], Value::Null);
+    assert_eq!(json["choices"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        json["unbraid"],
+        json!({ "seq": 3, "state": "running", "end": null })
+    );
+    let both = get(&script, Target::Combined);
+    assert_eq!(both["choices"][1]["message"]["content"], "x");
+    assert_eq!(get(&script, choice(1))["choices"][0]["index"], 0);
+    assert_eq!(get(&script, kept(1))["choices"][0]["index"], 1);
+    script.choice_end(1, End::Finished);
+    assert_eq!(
+        get(&script, choice(1))["unbraid"],
+        json!({ "seq": 4, "state": "ended", "end": "finished" })
+    );
+    assert_eq!(get(&script, choice(0))["unbraid"]["state"], "running");
+    script.seal(End::ProducerLost);
+    assert_eq!(
+        get(&script, choice(0))["unbraid"],
+        json!({ "seq": 5, "state": "ended", "end": "producer_lost" })
+    );
+    assert_eq!(
+        get(&script, Target::Combined)["unbraid"]["end"],
+        "producer_lost"
+    );
+    let body = script.view.json(Target::Combined, false).unwrap();
+    assert!(!body.contains("unbraid"), "the answer to a POST: {body}");
+}
+
+#[test]
+fn a_choice_that_has_not_appeared_is_an_empty_message() {
+    let json = get(&Script::new(2), choice(1));
+    assert_eq!(json["choices"][0]["message"]["content"], Value::Null);
+    assert_eq!(
+        json["unbraid"],
+        json!({ "seq": 0, "state": "running", "end": null })
+    );
+    let text = get(&Script::of(Meta::new("/v1/completions", 7)), choice(0));
+    assert_eq!(
+        (&text["object"], &text["choices"][0]["text"]),
+        (&json!("text_completion"), &json!(""))
+    );
+    let empty = get(
+        &Script::of(Meta::new("/v1/completions", 7)),
+        Target::Combined,
+    );
+    assert_eq!(empty["object"], "text_completion");
+}
+
+#[test]
+fn a_part_is_all_that_the_message_contains() {
+    let mut script = Script::new(1);
+    script.chunk(
+        &[0],
+        r#"{"choices":[{"index":0,"delta":{"reasoning":"r","content":"c"}}]}"#,
+    );
+    let json = get(&script, part(0, Part::Reasoning));
+    assert_eq!(json["choices"][0]["message"]["reasoning"], "r");
+    assert_eq!(json["choices"][0]["message"]["content"], Value::Null);
+}
+
+#[test]
+fn usage_belongs_to_the_stream_and_to_its_only_choice() {
+    let usage =
+        r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}"#;
+    let mut one = Script::new(1);
+    one.text(0, "a");
+    assert_eq!(one.view.usage(), None);
+    one.chunk(&[], usage);
+    assert_eq!(get(&one, choice(0))["usage"]["total_tokens"], 3);
+    assert!(one.view.usage().unwrap().contains(r#""total_tokens":3"#));
+    let mut two = Script::new(2);
+    two.text(0, "a");
+    two.chunk(&[], usage);
+    assert_eq!(get(&two, choice(0))["usage"], Value::Null);
+    assert_eq!(get(&two, Target::Combined)["usage"]["total_tokens"], 3);
+}
+
+#[test]
+fn numbers_and_calls_are_kept_as_they_were_sent() {
+    let mut script = Script::new(1);
+    script.chunk(
+        &[0],
+        r#"{"seed":12345678901234567890123,"choices":[{"index":0,"delta":{"tool_calls":[{"index":3,"id":"x","type":"function","function":{"name":"f","arguments":"{\"a\":1"}}]}}]}"#,
+    );
+    let text = script.view.json(Target::Combined, true).unwrap();
+    assert!(text.contains("12345678901234567890123"), "{text}");
+    let (snapshot, _) = script.read(Target::Combined, crate::view::Start::Snapshot);
+    assert!(
+        snapshot.contains(r#""tool_calls":[{"index":3,"id":"x","type":"function","function":{"name":"f","arguments":"{\"a\":1"}}]"#),
+        "{snapshot}"
+    );
+}
+
+#[test]
+fn a_snapshot_names_reasoning_as_the_server_does() {
+    for name in ["reasoning", "reasoning_content"] {
+        let mut script = Script::new(1);
+        script.chunk(
+            &[0],
+            &format!(r#"{{"choices":[{{"index":0,"delta":{{"{name}":"r"}}}}]}}"#),
+        );
+        let (snapshot, _) = script.read(choice(0), crate::view::Start::Snapshot);
+        assert!(
+            snapshot.contains(&format!("\"{name}\":\"r\"")),
+            "{snapshot}"
+        );
+    }
+}

@@ -1,0 +1,555 @@
+//! Cursors, starts, ids and frames.
+
+use std::task::Poll;
+
+use unbraid_core::ChoiceIndex;
+use unbraid_log::{End, Event, LogError, Meta, Seq};
+
+use super::script::{Script, choice, drain, frame, kept, part};
+use crate::view::{Opened, Part, Start, StreamView, Target, ViewError, ViewRequest};
+
+fn two_choices() -> Script {
+    let mut script = Script::new(2);
+    script.text(0, "a");
+    script.text(1, "b");
+    script.text(0, "c");
+    script
+}
+
+fn data(index: u32, text: &str) -> String {
+    format!(
+        "data: {{\"id\":\"c\",\"choices\":[{{\"index\":{index},\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n"
+    )
+}
+
+#[test]
+fn retry_is_part_of_the_first_event_and_every_event_has_an_id() {
+    let (a, b, c) = (data(0, "a"), data(1, "b"), data(0, "c"));
+    two_choices().check(
+        Target::Combined,
+        Start::Beginning,
+        &format!("retry: 1000\nid: 1\n{a}id: 2\n{b}id: 3\n{c}.."),
+    );
+}
+
+#[test]
+fn one_choice_has_its_own_events_as_index_0() {
+    let script = two_choices();
+    let b = data(0, "b");
+    script.check(
+        choice(1),
+        Start::Beginning,
+        &format!("retry: 1000\nid: 2\n{b}.."),
+    );
+    let kept_b = data(1, "b");
+    script.check(
+        kept(1),
+        Start::Beginning,
+        &format!("retry: 1000\nid: 2\n{kept_b}.."),
+    );
+}
+
+#[test]
+fn a_cursor_of_one_view_is_valid_in_every_other() {
+    let script = two_choices();
+    let c = data(0, "c");
+    for target in [Target::Combined, choice(0)] {
+        script.check(
+            target,
+            Start::After(Seq(2)),
+            &format!("retry: 1000\nid: 3\n{c}.."),
+        );
+    }
+    script.check(choice(1), Start::After(Seq(2)), "..");
+}
+
+/// MCP SDK 2499: a cursor that is lost when the resumed stream drops before its first event.
+#[test]
+fn a_reader_without_events_keeps_the_cursor_of_its_request() {
+    let script = two_choices();
+    assert_eq!(
+        script.reader(choice(1), Start::After(Seq(2))).cursor(),
+        Seq(2)
+    );
+    let mut reader = script.reader(Target::Combined, Start::After(Seq(1)));
+    assert_eq!(reader.cursor(), Seq(1));
+    drain(&mut reader);
+    assert_eq!(reader.cursor(), Seq(3));
+}
+
+#[test]
+fn a_cursor_at_the_last_id_is_complete_and_a_higher_one_gets_only_the_terminal_event() {
+    let mut script = two_choices();
+    script.choice_end(0, End::Finished);
+    let done = "retry: 1000\nid: 4\ndata: [DONE]\n\n";
+    assert!(matches!(
+        script.open(choice(0), Start::After(Seq(4))),
+        Opened::Complete
+    ));
+    script.check(choice(0), Start::After(Seq(3)), done);
+    script.check(choice(0), Start::After(Seq(9)), done);
+    script.check(choice(1), Start::After(Seq(9)), "..");
+    script.choice_end(1, End::Finished);
+    script.seal(End::Finished);
+    let done = "retry: 1000\nid: 6\ndata: [DONE]\n\n";
+    assert!(matches!(
+        script.open(Target::Combined, Start::After(Seq(6))),
+        Opened::Complete
+    ));
+    script.check(Target::Combined, Start::After(Seq(5)), done);
+    script.check(Target::Combined, Start::After(Seq::MAX), done);
+    script.check(
+        choice(1),
+        Start::After(Seq(6)),
+        "retry: 1000\nid: 5\ndata: [DONE]\n\n",
+    );
+}
+
+#[test]
+fn a_cursor_beyond_a_running_stream_waits_for_greater_numbers_and_still_ends() {
+    let mut script = two_choices();
+    let mut reader = script.reader(Target::Combined, Start::After(Seq(4)));
+    assert_eq!(drain(&mut reader), (String::new(), false));
+    script.text(0, "d");
+    assert_eq!(
+        drain(&mut reader),
+        (String::new(), false),
+        "4 was seen before"
+    );
+    script.text(0, "e");
+    assert_eq!(
+        drain(&mut reader).0,
+        format!("retry: 1000\nid: 5\n{}", data(0, "e"))
+    );
+    let mut far = script.reader(Target::Combined, Start::After(Seq(1000)));
+    script.seal(End::Finished);
+    assert_eq!(
+        drain(&mut far),
+        ("retry: 1000\nid: 6\ndata: [DONE]\n\n".to_owned(), true)
+    );
+}
+
+#[test]
+fn an_unknown_choice_is_not_found_and_an_expected_one_is_waited_for() {
+    let mut script = Script::new(2);
+    let open = |script: &Script, index| {
+        let request = ViewRequest {
+            target: choice(index),
+            ..ViewRequest::of_post(None)
+        };
+        script.view.open(&request).map(drop)
+    };
+    assert_eq!(open(&script, 1), Ok(()));
+    assert_eq!(open(&script, 2), Err(ViewError::ChoiceNotFound));
+    assert_eq!(
+        script.view.json(choice(2), true),
+        Err(ViewError::ChoiceNotFound)
+    );
+    script.text(7, "a");
+    assert_eq!(open(&script, 7), Ok(()));
+    let mut waiting = script.reader(choice(1), Start::Beginning);
+    assert_eq!(drain(&mut waiting), (String::new(), false));
+    script.text(1, "b");
+    assert!(drain(&mut waiting).0.starts_with("retry: 1000\nid: 2\n"));
+}
+
+#[test]
+fn a_request_without_n_expects_one_choice() {
+    let script = Script::of(Meta::new("/v1/chat/completions", 7));
+    let open = |index| {
+        let request = ViewRequest {
+            target: choice(index),
+            ..ViewRequest::of_post(None)
+        };
+        script.view.open(&request).map(drop)
+    };
+    assert_eq!((open(0), open(1)), (Ok(()), Err(ViewError::ChoiceNotFound)));
+}
+
+/// upstash/realtime 23, agentscope 2123, scale-agentex 241: events between history and live reading.
+#[test]
+fn tail_begins_with_its_position_and_loses_nothing_after_it() {
+    let mut script = two_choices();
+    let mut reader = script.reader(Target::Combined, Start::Tail);
+    script.text(1, "d"); // before the first poll
+    let (text, _) = drain(&mut reader);
+    assert!(text.starts_with("retry: 1000\nid: 3\ndata: {"), "{text}");
+    assert!(
+        text.contains(r#""choices":[],"unbraid":{"position":3}}"#),
+        "{text}"
+    );
+    assert!(
+        text.ends_with(&format!("\n\nid: 4\n{}", data(1, "d"))),
+        "{text}"
+    );
+}
+
+#[test]
+fn tail_and_snapshot_of_an_ended_view_are_followed_by_its_terminal_event() {
+    let mut script = two_choices();
+    script.choice_end(1, End::Finished);
+    script.text(0, "d");
+    script.choice_end(0, End::Finished);
+    script.seal(End::Finished);
+    for start in [Start::Tail, Start::Snapshot] {
+        for (target, position, end) in [(choice(1), 3, 4), (Target::Combined, 6, 7)] {
+            let (text, has_ended) = script.read(target, start);
+            assert!(
+                has_ended && text.starts_with(&format!("retry: 1000\nid: {position}\n")),
+                "{text}"
+            );
+            assert!(
+                text.ends_with(&format!("\n\nid: {end}\ndata: [DONE]\n\n")),
+                "{text}"
+            );
+            assert_eq!(text.matches("\n\n").count(), 2, "{text}");
+        }
+    }
+}
+
+/// vercel/ai 18457, cloudflare/agents 1951: a replay that is shown beside what was displayed.
+#[test]
+fn a_snapshot_holds_everything_so_far_and_is_followed_by_the_rest() {
+    let mut script = two_choices();
+    let mut reader = script.reader(choice(0), Start::Snapshot);
+    script.text(0, "d");
+    let (text, _) = drain(&mut reader);
+    let (snapshot, rest) = text.split_once("\n\n").unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(snapshot.split_once("data: ").unwrap().1).unwrap();
+    assert!(snapshot.starts_with("retry: 1000\nid: 3\n"));
+    assert_eq!(
+        json["unbraid"],
+        serde_json::json!({ "snapshot": true, "seq": 3 })
+    );
+    assert_eq!(json["choices"].as_array().map(Vec::len), Some(1));
+    assert_eq!(json["choices"][0]["index"], 0);
+    assert_eq!(json["choices"][0]["delta"]["content"], "ac");
+    assert_eq!(json["choices"][0]["finish_reason"], serde_json::Value::Null);
+    assert_eq!(json["object"], "chat.completion.chunk");
+    assert_eq!(rest, format!("id: 4\n{}", data(0, "d")));
+}
+
+#[test]
+fn an_event_of_several_parts_is_one_event_with_the_number_of_its_last_part() {
+    let mut script = Script::new(1);
+    script.text(0, "a");
+    let long = "x".repeat(1_300_000);
+    assert_eq!(script.text(0, &long), Seq(4));
+    script.text(0, "b");
+    let expected = format!(
+        "retry: 1000\nid: 4\n{}id: 5\n{}..",
+        data(0, &long),
+        data(0, "b")
+    );
+    // A cursor between the parts gets the complete event.
+    for after in 1..=3 {
+        for target in [Target::Combined, choice(0)] {
+            script.check(target, Start::After(Seq(after)), &expected);
+        }
+    }
+    assert!(
+        script
+            .view
+            .json(Target::Combined, true)
+            .unwrap()
+            .contains(&long)
+    );
+}
+
+#[test]
+fn a_reader_between_the_parts_of_a_live_event_gets_it_complete() {
+    let mut script = Script::new(1);
+    let payload = r#"{"choices":[{"index":0,"delta":{"content":"ab"}}]}"#;
+    let (first, rest) = payload.split_at(20);
+    script.push(&Event::Part {
+        payload: first.as_bytes(),
+    });
+    let mut readers: Vec<_> = [Start::Beginning, Start::After(Seq(1)), Start::Tail]
+        .into_iter()
+        .map(|start| script.reader(Target::Combined, start))
+        .collect();
+    script.push(&Event::chunk(&[ChoiceIndex(0)], rest.as_bytes()));
+    for reader in &mut readers {
+        let (text, _) = drain(reader);
+        assert!(
+            text.ends_with(&format!("id: 2\ndata: {payload}\n\n")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn one_frame_holds_everything_that_is_ready_and_has_about_64_kib() {
+    let mut script = Script::new(1);
+    let text = "x".repeat(1000);
+    for _ in 0..200 {
+        script.text(0, &text);
+    }
+    script.seal(End::Finished);
+    let mut reader = script.reader(Target::Combined, Start::Beginning);
+    let mut lengths = Vec::new();
+    while let Poll::Ready(Some(Ok(frame))) = frame(&mut reader) {
+        lengths.push(frame.len());
+    }
+    assert!(
+        lengths.iter().all(|length| *length < 66 * 1024),
+        "{lengths:?}"
+    );
+    assert!(lengths.len() <= 5, "{lengths:?}");
+}
+
+#[test]
+fn a_large_record_is_divided_into_frames() {
+    let mut builder = unbraid_log::RecordBuilder::new(Seq(1));
+    let text = format!(
+        r#"{{"choices":[{{"index":0,"delta":{{"content":"{}"}}}}]}}"#,
+        "x".repeat(1000)
+    );
+    for _ in 0..400 {
+        builder.push(&Event::chunk(&[ChoiceIndex(0)], text.as_bytes()));
+    }
+    let script = Script::new(1);
+    script
+        .view
+        .journal()
+        .append(&builder.take().unwrap())
+        .unwrap();
+    for target in [Target::Combined, choice(0)] {
+        let mut reader = script.reader(target, Start::Beginning);
+        let mut lengths = Vec::new();
+        while let Poll::Ready(Some(Ok(frame))) = frame(&mut reader) {
+            lengths.push(frame.len());
+        }
+        assert!(
+            lengths.iter().all(|length| *length < 66 * 1024),
+            "{lengths:?}"
+        );
+        assert_eq!(reader.cursor(), Seq(400));
+    }
+}
+
+#[test]
+fn readers_at_the_same_position_share_one_frame() {
+    let mut script = Script::new(1);
+    let mut readers: Vec<_> = (0..64)
+        .map(|_| script.reader(choice(0), Start::Beginning))
+        .collect();
+    script.text(0, "a");
+    for reader in &mut readers {
+        drain(reader);
+    }
+    script.text(0, "b");
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let frames: Vec<_> = readers
+        .iter_mut()
+        .map(|reader| match reader.poll_frame(&mut cx) {
+            Poll::Ready(Some(Ok(frame))) => frame,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(
+        frames
+            .iter()
+            .all(|frame| frame.as_ptr() == frames[0].as_ptr())
+    );
+    assert!(readers.iter().all(|reader| reader.cursor() == Seq(2)));
+}
+
+#[test]
+fn a_failed_log_ends_the_view_with_an_error_and_no_event() {
+    let script = two_choices();
+    let mut reader = script.reader(Target::Combined, Start::After(Seq(3)));
+    assert!(frame(&mut reader).is_pending());
+    script.view.journal().fail(LogError::Expired);
+    assert_eq!(
+        frame(&mut reader),
+        Poll::Ready(Some(Err(LogError::Expired)))
+    );
+    assert_eq!(frame(&mut reader), Poll::Ready(None));
+}
+
+#[test]
+fn names_and_data_that_is_not_a_chunk_pass_through_the_combined_view() {
+    let mut script = Script::new(1);
+    script.push(&Event::Chunk {
+        choices: (&[][..]).into(),
+        name: Some("ping"),
+        payload: b"{\"type\": \"ping\"}",
+    });
+    script.chunk(&[], "not JSON");
+    script.chunk(&[], r#"{"choices":[],"usage":{"total_tokens":3}}"#);
+    script.check(
+        Target::Combined,
+        Start::Beginning,
+        "retry: 1000\nid: 1\nevent: ping\ndata: {\"type\": \"ping\"}\n\nid: 2\ndata: not JSON\n\nid: 3\ndata: {\"choices\":[],\"usage\":{\"total_tokens\":3}}\n\n..",
+    );
+    script.check(choice(0), Start::Beginning, "..");
+}
+
+#[test]
+fn an_id_adds_at_most_12_bytes_to_an_event() {
+    let mut frame = crate::view::frame::Frame::new(false);
+    frame.event(Seq(9_999_999), None, b"{}");
+    assert!(frame.len() - b"data: {}\n\n".len() <= 12);
+}
+
+#[test]
+fn a_part_keeps_the_role_and_itself_and_the_finish_chunk() {
+    let mut script = Script::new(1);
+    let delta = |delta: &str, finish: &str| {
+        format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":{finish}}}],"x":1}}"#)
+    };
+    for (given, finish) in [
+        (
+            r#"{"role":"assistant","content":"","reasoning_content":null}"#,
+            "null",
+        ),
+        (r#"{"reasoning_content":"r", "content":""}"#, "null"),
+        (r#"{"content":"a","annotations":[]}"#, "null"),
+        (r#"{"refusal":"no"}"#, "null"),
+        (
+            r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"f"}},{"index":1,"id":"y","function":{"name":"g"}}]}"#,
+            "null",
+        ),
+        (
+            r#"{"tool_calls":[{"index":1,"function":{"arguments":"{}"}}]}"#,
+            "null",
+        ),
+        ("{}", r#""stop""#),
+    ] {
+        script.chunk(&[0], &delta(given, finish));
+    }
+    let shown = |kind: Part| {
+        let (text, _) = script.read(part(0, kind), Start::Beginning);
+        let events = text
+            .split("\n\n")
+            .filter_map(|event| event.split_once("data: "));
+        events.map(|(_, data)| data.to_owned()).collect::<Vec<_>>()
+    };
+    let finish = delta("{}", r#""stop""#);
+    assert_eq!(
+        shown(Part::Content),
+        [
+            delta(r#"{"role":"assistant","content":""}"#, "null"),
+            delta(r#"{"content":"a"}"#, "null"),
+            finish.clone()
+        ]
+    );
+    assert_eq!(
+        shown(Part::Reasoning),
+        [
+            delta(r#"{"role":"assistant","reasoning_content":null}"#, "null"),
+            delta(r#"{"reasoning_content":"r"}"#, "null"),
+            finish.clone()
+        ]
+    );
+    assert_eq!(
+        shown(Part::Refusal),
+        [
+            delta(r#"{"role":"assistant"}"#, "null"),
+            delta(r#"{"refusal":"no"}"#, "null"),
+            finish.clone()
+        ]
+    );
+    assert_eq!(
+        shown(Part::ToolCall(1)),
+        [
+            delta(r#"{"role":"assistant"}"#, "null"),
+            delta(
+                r#"{"tool_calls":[{"index":1,"id":"y","function":{"name":"g"}}]}"#,
+                "null"
+            ),
+            delta(
+                r#"{"tool_calls":[{"index":1,"function":{"arguments":"{}"}}]}"#,
+                "null"
+            ),
+            finish
+        ]
+    );
+}
+
+#[test]
+fn calls_without_an_index_are_numbered_by_their_order_from_any_cursor() {
+    let mut script = Script::new(1);
+    for call in [
+        r#"{"id":"x","function":{"name":"f"}}"#,
+        r#"{"function":{"arguments":"1"}}"#,
+        r#"{"id":"y","function":{"name":"g"}}"#,
+        r#"{"function":{"arguments":"2"}}"#,
+        r#"{"id":"x","function":{"arguments":"3"}}"#,
+    ] {
+        script.chunk(
+            &[0],
+            &format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{call}]}}}}]}}"#),
+        );
+    }
+    let ids = |call, after| {
+        let (text, _) = script.read(part(0, Part::ToolCall(call)), Start::After(Seq(after)));
+        let ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
+        ids.map(|id| id.parse::<u64>().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((ids(0, 0), ids(1, 0)), (vec![1, 2, 5], vec![3, 4]));
+    assert_eq!((ids(0, 3), ids(1, 3)), (vec![5], vec![4]));
+}
+
+#[test]
+fn parts_of_text_completions_are_their_text() {
+    let mut script = Script::of(Meta::new("/v1/completions", 7));
+    script.chunk(
+        &[0],
+        r#"{"choices":[{"index":0,"text":"a","finish_reason":null}]}"#,
+    );
+    script.chunk(
+        &[0],
+        r#"{"choices":[{"index":0,"text":"b","finish_reason":"stop"}]}"#,
+    );
+    let (content, _) = script.read(part(0, Part::Content), Start::Beginning);
+    assert_eq!(content.matches("id: ").count(), 2);
+    let (reasoning, _) = script.read(part(0, Part::Reasoning), Start::Beginning);
+    assert!(
+        reasoning.contains(r#"{"choices":[{"index":0,"text":"","finish_reason":"stop"}]}"#),
+        "{reasoning}"
+    );
+    assert_eq!(reasoning.matches("id: ").count(), 1);
+}
+
+#[test]
+fn the_status_lists_all_requested_choices() {
+    let mut script = two_choices();
+    script.choice_end(1, End::Cancelled);
+    let status = script.view.status();
+    assert_eq!((status.seq, status.end), (Seq(4), None));
+    let choices: Vec<_> = status
+        .choices
+        .iter()
+        .map(|choice| (choice.index.0, choice.seq.0, choice.end))
+        .collect();
+    assert_eq!(choices, [(0, 3, None), (1, 4, Some(End::Cancelled))]);
+    script.choice_end(0, End::Finished);
+    script.seal(End::Finished);
+    let status = script.view.status();
+    assert_eq!(status.seq, Seq(6), "the end has a number, too");
+    assert_eq!(status.choices[0].finish_reason.as_deref(), Some("stop"));
+    assert_eq!(status.end.map(|end| end.end), Some(End::Finished));
+    let empty = Script::new(3).view.status();
+    assert!(
+        empty.choices.len() == 3 && empty.choices.iter().all(|choice| choice.seq == Seq::START)
+    );
+}
+
+#[test]
+fn the_producer_and_the_views_read_with_one_configuration() {
+    let folded = Meta::new("/v1/chat/completions", 7).with_n(1);
+    assert_eq!(StreamView::core_config(&folded).expect_choices, Some(1));
+    let open = Meta::new("/v1/chat/completions", 7);
+    assert_eq!(StreamView::core_config(&open).expect_choices, None);
+}
+
+#[test]
+fn views_are_sent_between_threads() {
+    fn check<T: Send + 'static>() {}
+    check::<crate::view::ViewReader>();
+    fn check_shared<T: Send + Sync + 'static>() {}
+    check_shared::<StreamView>();
+}

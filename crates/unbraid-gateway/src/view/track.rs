@@ -1,0 +1,92 @@
+//! Which choices a stream has, and which of them have ended.
+
+use std::collections::BTreeMap;
+
+use unbraid_core::ChoiceIndex;
+use unbraid_log::{End, Event, Record, Seq, StreamEnd};
+
+use super::{Target, terminal::Terminal};
+
+/// The choices of a stream, as far as its log was read.
+#[derive(Debug, Default)]
+pub(super) struct Track {
+    /// The last event that was read.
+    pub(super) tail: Seq,
+    pub(super) choices: BTreeMap<ChoiceIndex, ChoiceTrack>,
+    /// The upstream's error event.
+    pub(super) error: Option<Seq>,
+    pub(super) end: Option<StreamEnd>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ChoiceTrack {
+    /// Its last event.
+    pub(super) seq: Seq,
+    pub(super) end: Option<(Seq, End)>,
+    pub(super) finish_reason: Option<String>,
+}
+
+impl Track {
+    /// Reads the next records.
+    pub(super) fn read(&mut self, records: &[Record]) {
+        for (seq, event) in records.iter().flat_map(Record::events) {
+            if seq > self.tail {
+                self.event(seq, &event);
+                self.tail = seq;
+            }
+        }
+    }
+
+    fn event(&mut self, seq: Seq, event: &Event<'_>) {
+        match event {
+            Event::ChoiceEnd {
+                choice,
+                end,
+                finish_reason,
+            } => {
+                let track = self.choices.entry(*choice).or_default();
+                if track.end.is_none() {
+                    track.seq = seq;
+                    track.end = Some((seq, *end));
+                    track.finish_reason = finish_reason.map(str::to_owned);
+                }
+            }
+            Event::Error { .. } => self.error = self.error.or(Some(seq)),
+            event => {
+                for choice in event.choices().iter() {
+                    let track = self.choices.entry(choice).or_default();
+                    if track.end.is_none() {
+                        track.seq = seq;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The number of the stream's end.
+    fn end_seq(&self) -> Seq {
+        self.tail.next()
+    }
+
+    /// The last event of a view, if the view has ended.
+    pub(super) fn terminal(&self, target: Target) -> Option<Terminal> {
+        let stream_end = self.end.as_ref().map(|end| end.end);
+        match target {
+            Target::Combined => match self.error {
+                Some(error) => Some(Terminal::UpstreamError(error)),
+                None => Some(Terminal::of_stream(self.end_seq(), stream_end?, None)),
+            },
+            Target::Choice { index, .. } => {
+                let choice = self.choices.get(&index);
+                match choice.and_then(|choice| choice.end) {
+                    Some((seq, end)) => Some(Terminal::of_choice(seq, end, self.error)),
+                    None => Some(Terminal::of_open_choice(
+                        self.end_seq(),
+                        stream_end?,
+                        self.error,
+                    )),
+                }
+            }
+        }
+    }
+}
