@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use unbraid_core::{
-    Config, Demux,
+    ChoiceIndex, Config, Demux,
     internal::{FrameLimits, Framer},
 };
+use unbraid_log::{End, Event, Meta, RecordBuilder, Seq, StreamEnd};
 use unbraid_testkit::{cut::Rng, fixture::Fixture};
 
 /// Larger fixtures would only slow fuzzing down.
@@ -67,6 +68,33 @@ pub fn json() -> Vec<Vec<u8>> {
     texts.extend(ALMOST_JSON.iter().map(|text| text.as_bytes().to_vec()));
     let with_header = |text: Vec<u8>| concat(&[&[9], &text]);
     texts.into_iter().map(with_header).collect()
+}
+
+/// The events of each body as one record, and seals.
+pub fn records() -> Vec<Vec<u8>> {
+    let choices = [ChoiceIndex(0), ChoiceIndex(200)];
+    let mut inputs = Vec::new();
+    for bytes in small() {
+        let mut builder = RecordBuilder::new(Seq(1));
+        for event in events(&bytes) {
+            builder.push(&Event::chunk(&choices[..1], &event));
+            builder.push(&Event::Error {
+                name: Some("error"),
+                payload: &event,
+            });
+        }
+        builder.push(&Event::ChoiceEnd {
+            choice: choices[1],
+            end: End::Finished,
+            finish_reason: Some("stop"),
+        });
+        let records = std::iter::from_fn(|| builder.take());
+        inputs.extend(records.map(|record| record.encoded().to_vec()));
+    }
+    let end = StreamEnd::new(End::Refused).with_error("{}".to_owned());
+    inputs.push(end.encode());
+    inputs.push(Meta::new("/v1/completions", 1).with_n(2).encode());
+    inputs
 }
 
 const ALMOST_JSON: &[&str] = &[

@@ -5,12 +5,14 @@ mod demux;
 mod dialects;
 mod framing;
 mod json;
+mod records;
 
 pub use decode::{Hits, compare, decode};
 pub use demux::demux;
 pub use dialects::dialects;
 pub use framing::framing;
 pub use json::json;
+pub use records::records;
 
 use crate::seeds;
 
@@ -28,7 +30,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     Target {
         name: "framing",
         run: framing,
@@ -59,6 +61,12 @@ pub const TARGETS: [Target; 5] = [
         seeds: seeds::json,
         words: JSON,
     },
+    Target {
+        name: "records",
+        run: records,
+        seeds: seeds::records,
+        words: RECORDS,
+    },
 ];
 
 const LINES: &[&str] = &[
@@ -88,6 +96,23 @@ const LINES: &[&str] = &[
     "\\",
     " ",
     "\t",
+];
+
+const RECORDS: &[&str] = &[
+    "\u{1}\u{1}\u{1}",
+    "\u{1}\u{0}\u{2}{}",
+    "\u{2}\u{1}\u{0}\u{4}note\u{2}{}",
+    "\u{3}\u{0}\u{1}",
+    "\u{4}\u{0}\u{1}\u{4}stop",
+    "\u{5}\u{1}\u{0}\u{2}{}",
+    "\u{6}\u{2}{}",
+    "\u{7}\u{5}error\u{2}{}",
+    "\u{8}\u{1}x",
+    "\u{0}",
+    "\u{7f}",
+    "\u{80}",
+    "\n",
+    "{\"endpoint\":\"/v1/completions\",\"created\":1}",
 ];
 
 const PROVIDERS: &[&str] = &[

@@ -54,6 +54,11 @@ fn every_dialect_reads_any_bytes() {
 }
 
 #[test]
+fn records_are_refused_or_kept_as_they_are() {
+    check("records");
+}
+
+#[test]
 fn arguments_agree_with_serde_json() {
     check("json");
 }

@@ -6,6 +6,8 @@ mod demo;
 mod events;
 mod generate;
 mod replay;
+#[cfg(feature = "serve")]
+mod serve;
 mod split;
 mod stats;
 mod watch;
@@ -58,6 +60,10 @@ enum Command {
     /// Serve recorded streams over HTTP, as their provider did, or record them from a provider first
     #[command(after_help = replay::EXAMPLES)]
     Replay(Box<ReplayArgs>),
+    /// Serve an upstream to any OpenAI client, with a resumable, cancellable stream for each choice
+    #[cfg(feature = "serve")]
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(Box<serve::ServeArgs>),
     /// Print the man page, or the completion script for a shell
     // The first version had `completions SHELL`.
     #[command(alias = "completions", after_help = generate::EXAMPLES)]
@@ -76,6 +82,8 @@ impl Cli {
             Command::Demo(args) => demo::run(args, stream),
             Command::Stats(args) => stats::run(args, stream),
             Command::Replay(args) => replay::run(args, stream),
+            #[cfg(feature = "serve")]
+            Command::Serve(args) => serve::run(args),
             Command::Generate(args) => generate::run(args, Self::command()),
         }
     }

@@ -42,7 +42,7 @@
 //! - [`Record`] is the format that all engines store; [`RecordBuilder`] forms records, [`Event`] is an entry.
 //! - [`Journal`] keeps one stream in memory, for any number of readers ([`JournalReader`]).
 //! - [`MemoryLog`] is the log of one process.
-//! - The feature `contract` contains the tests that every log has to pass.
+//! - The module `contract`, behind the feature of the same name, contains the tests that every log has to pass.
 //!
 //! # Rules
 //!
@@ -53,6 +53,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
+#[cfg(feature = "contract")]
+#[cfg_attr(docsrs, doc(cfg(feature = "contract")))]
+pub mod contract;
 mod end;
 mod error;
 mod event;

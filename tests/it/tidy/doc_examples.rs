@@ -15,7 +15,7 @@ use syn::{Attribute, Expr, ImplItem, Item, Lit, Meta, Type, UseTree, Visibility}
 use unbraid_testkit::fixture::workspace_root;
 
 /// The published libraries.
-const LIBRARIES: [&str; 3] = ["unbraid-core", "unbraid", "unbraid-http"];
+const LIBRARIES: [&str; 4] = ["unbraid-core", "unbraid", "unbraid-http", "unbraid-log"];
 
 /// A module file or an inline module.
 struct Module {

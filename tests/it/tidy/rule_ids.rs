@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use super::source::{File, SpanKind, files, spans};
 
 /// The packages whose documentation users read.
-const PUBLISHED: [&str; 4] = [
+const PUBLISHED: [&str; 5] = [
     "crates/unbraid-core/src",
     "crates/unbraid/src",
     "crates/unbraid-http/src",
+    "crates/unbraid-log/src",
     "crates/unbraid-cli/src",
 ];
 

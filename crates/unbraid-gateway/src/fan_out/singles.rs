@@ -149,7 +149,7 @@ fn stream_error(refusal: &Refusal) -> StreamError {
             std::time::Duration::ZERO,
         )),
         Refusal::Gateway(error) => {
-            StreamError::Transport(Arc::new(TransportError::new(error.code)))
+            StreamError::Transport(Arc::new(TransportError::new(0, error.code)))
         }
     }
 }

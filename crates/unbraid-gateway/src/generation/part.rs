@@ -91,14 +91,12 @@ impl Part {
                     Poll::Pending => return Poll::Pending,
                 },
                 PartSource::Open(body) => {
+                    let offset = self.tracker.bytes();
+                    let transport = |error| {
+                        StreamError::Transport(TransportError::new(offset, error).into())
+                    };
                     let read = body.poll_next_unpin(cx);
-                    return read.map(|read| {
-                        read.map(|read| {
-                            read.map_err(|error| {
-                                StreamError::Transport(TransportError::new(error).into())
-                            })
-                        })
-                    });
+                    return read.map(|read| read.map(|read| read.map_err(transport)));
                 }
             }
         }

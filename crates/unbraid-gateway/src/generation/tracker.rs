@@ -314,6 +314,11 @@ impl Tracker {
         self.events
     }
 
+    /// The bytes of the body so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.framer.bytes()
+    }
+
     pub(super) fn choices(&self) -> &[TrackedChoice] {
         self.routed.choices()
     }

@@ -42,7 +42,9 @@ pub(super) fn response(
     {
         let name = if state.is_running { "running" } else { "ended" };
         let state = json!({ "seq": state.seq, "state": name, "end": state.end.map(End::as_str) });
-        response.push_str(&format!(",\"unbraid\":{state}}}"));
+        for part in [",\"unbraid\":", &state.to_string(), "}"] {
+            response.push_str(part);
+        }
     }
     response
 }

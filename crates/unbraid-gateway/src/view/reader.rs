@@ -31,7 +31,7 @@ pub(crate) struct ViewReader {
     batch: Batch,
     next: Seq,
     /// Events up to this number are not shown.
-    cursor: Seq,
+    after: Seq,
     last_id: Seq,
     /// The first event, if it is not of the log.
     first: Option<Bytes>,
@@ -45,11 +45,11 @@ pub(crate) struct ViewReader {
 }
 
 impl ViewReader {
-    /// A reader of the events after `cursor`, which reads the journal after `start`.
+    /// A reader of the events after a cursor, which reads the journal from `start` on.
     pub(super) fn new(
         view: Arc<StreamView>,
         target: Target,
-        cursor: Seq,
+        after: Seq,
         start: Seq,
         error: Option<Seq>,
     ) -> Self {
@@ -67,8 +67,8 @@ impl ViewReader {
             batch: Batch::default(),
             view,
             target,
-            cursor,
-            last_id: cursor,
+            after,
+            last_id: after,
             first: None,
             is_first: true,
             has_ended: false,
@@ -81,7 +81,7 @@ impl ViewReader {
     /// Begins with an event that is not of the log, at the cursor.
     pub(super) fn with_first_event(mut self, data: &[u8]) -> Self {
         let mut frame = Frame::new(true);
-        frame.event(self.cursor, None, data);
+        frame.event(self.after, None, data);
         self.is_first = false;
         self.first = Some(frame.into_bytes().into());
         self
@@ -173,7 +173,7 @@ impl ViewReader {
             && !self.target.needs_all_events()
             && self.parts.is_empty()
             && self.error.is_none()
-            && self.cursor < from
+            && self.after < from
     }
 
     fn event(&mut self, seq: Seq, event: &Event<'_>, frame: &mut Frame) {
@@ -202,7 +202,7 @@ impl ViewReader {
     }
 
     fn chunk(&mut self, seq: Seq, event: &Event<'_>, payload: &[u8], frame: &mut Frame) {
-        let is_new = seq > self.cursor;
+        let is_new = seq > self.after;
         let Target::Choice {
             index,
             keep_index,

@@ -27,6 +27,10 @@ pub(crate) struct StreamView {
 
 /// The result of opening a view.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is moved into a response at once, and a box would cost an allocation for each reader"
+)]
 pub(crate) enum Opened {
     /// 200: the events.
     Events(ViewReader),

@@ -1,6 +1,6 @@
 //! Reads the parts of a record. No bytes make it panic or allocate.
 
-use unbraid_core::ChoiceIndex;
+use unbraid_core::{ChoiceIndex, limits::MAX_ENTRIES};
 
 use crate::{ChoiceSet, End, Event, LogError, varint};
 
@@ -89,6 +89,9 @@ impl<'a> Input<'a> {
 
     fn choices(&mut self) -> Result<ChoiceSet<'a>, LogError> {
         let count = self.number("the choices")?;
+        if count > MAX_ENTRIES as u64 {
+            return Err(self.error("the choices"));
+        }
         let start = self.rest;
         for _ in 0..count {
             self.choice()?;

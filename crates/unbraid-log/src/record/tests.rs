@@ -169,6 +169,20 @@ fn a_name_that_an_event_stream_cannot_carry_is_left_out() {
 }
 
 #[test]
+fn of_more_choices_than_an_event_can_have_the_first_are_kept() {
+    let choices: Vec<ChoiceIndex> = (0..1025).map(ChoiceIndex).collect();
+    let record = record_of(1, &[Event::chunk(&choices, b"{}")]);
+    assert_eq!(
+        record.events().next().unwrap().1,
+        Event::chunk(&choices[..1024], b"{}")
+    );
+    let mut bytes = vec![1, 1, 1, 1];
+    crate::varint::write(1025, &mut bytes);
+    bytes.extend([0; 1026]);
+    check_refused(&bytes, "invalid record: the choices at byte 6");
+}
+
+#[test]
 fn a_payload_at_the_limit_is_one_event_and_one_past_it_is_two() {
     for (length, count) in [
         (MAX_PAYLOAD_BYTES, 1),

@@ -1,2 +1,5 @@
-//! Tests of the log.
+//! The contract of a log, with the log in memory.
 #![cfg(test)]
+
+mod contract;
+mod interruptible;

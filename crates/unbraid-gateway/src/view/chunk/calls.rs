@@ -37,7 +37,7 @@ impl CallNumbers {
         if (is_new || self.ids.is_empty()) && self.ids.len() < MAX_TOOL_CALLS {
             self.ids.push(id.map(|id| id.into_owned()));
         }
-        let position = known.unwrap_or(self.ids.len().saturating_sub(1));
+        let position = known.unwrap_or_else(|| self.ids.len().saturating_sub(1));
         u32::try_from(position).ok()
     }
 }

@@ -33,7 +33,7 @@ fn parse(range: &str) -> Option<((u16, u8), Format)> {
         "*/*" => (0, Format::Events),
         _ => return None,
     };
-    let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+    let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
     let weight = weight.map_or(Some(1.0), |weight| weight.parse::<f32>().ok())?;
     // RFC 9110 12.4.2: three decimals at most, and 0 means not acceptable.
     let weight = (weight.clamp(0.0, 1.0) * 1000.0) as u16;

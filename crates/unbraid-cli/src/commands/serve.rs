@@ -1,0 +1,164 @@
+//! `unbraid serve`: the gateway, as a server of its own.
+
+mod args;
+mod signals;
+mod values;
+
+use std::{
+    fs, io,
+    net::{SocketAddr, ToSocketAddrs},
+    path::Path,
+};
+
+use tokio::{net::TcpListener, runtime::Builder};
+use tracing::Level;
+use unbraid_gateway::{BuildError, Gateway, GatewayBuilder, NewKey, Server};
+
+pub(super) use self::args::ServeArgs;
+use self::signals::Signals;
+use crate::{
+    exit::{Failure, Status},
+    output::{print_error, print_line},
+    printable::printable,
+};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  unbraid serve --upstream http://127.0.0.1:8000/v1
+  UNBRAID_UPSTREAM_KEY=.. unbraid serve --upstream https://api.openai.com/v1
+  unbraid serve --new-key alice >> keys
+  unbraid serve --upstream http://gpu:8000/v1 --listen 0.0.0.0:8080 --auth-file keys
+
+Exit codes:
+  0  a clean shutdown
+  1  the address cannot be listened on, or a file cannot be read
+  2  the command line was invalid";
+
+pub(super) fn run(args: &ServeArgs) -> Result<Status, Failure> {
+    if let Some(name) = &args.new_key {
+        return print_new_key(name);
+    }
+    let address = args.listen_address()?;
+    args.check_authentication(address)?;
+    let builder = builder(args, address)?;
+    tracing_subscriber::fmt()
+        .with_max_level(Level::INFO)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .init();
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(Failure::Runtime)?;
+    runtime.block_on(serve(args, address, builder))
+}
+
+async fn serve(
+    args: &ServeArgs,
+    address: SocketAddr,
+    builder: GatewayBuilder,
+) -> Result<Status, Failure> {
+    let gateway = builder.build().map_err(failure)?;
+    let mut server = Server::new(gateway.clone());
+    let mut scheme = "http";
+    if let Some((certificate, key)) = args.tls() {
+        server = server.tls(certificate, key).map_err(failure)?;
+        scheme = "https";
+    }
+    let listener = listen(address).await?;
+    let _metrics = match args.metrics_address()? {
+        Some(address) => Some(serve_metrics(&gateway, address).await?),
+        None => None,
+    };
+    // The handlers are installed before the address is printed, because a caller may send a signal as soon as it has read
+    // the address.
+    let signals = Signals::install().map_err(Failure::Runtime)?;
+    let local = listener.local_addr().map_err(Failure::Output)?;
+    print_line(format_args!("{scheme}://{local}/")).map_err(Failure::Output)?;
+    let stopped = signals.wait(gateway);
+    server.serve(listener, stopped).await.map_err(Failure::Runtime)?;
+    Ok(Status::Finished)
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|error| Failure::Request(format!("{address}: {error}")))
+}
+
+/// Serves the metrics on a socket of their own, until the handle is dropped.
+async fn serve_metrics(gateway: &Gateway, address: SocketAddr) -> Result<AbortOnDrop, Failure> {
+    let listener = listen(address).await?;
+    let server = Server::new(gateway.clone()).metrics_only();
+    let served = tokio::spawn(server.serve(listener, std::future::pending()));
+    Ok(AbortOnDrop(served.abort_handle()))
+}
+
+#[derive(Debug)]
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn builder(args: &ServeArgs, address: SocketAddr) -> Result<GatewayBuilder, Failure> {
+    let Some(upstream) = &args.upstream else {
+        return Err(Failure::Usage("serve needs --upstream".into()));
+    };
+    let mut builder = args.configure(Gateway::builder(upstream));
+    if !address.ip().is_loopback() {
+        builder = builder.any_address();
+    }
+    let secret = |file: Option<&Path>, variable| match file {
+        Some(path) => read_secret(path).map(Some),
+        None => Ok(std::env::var(variable).ok().filter(|text| !text.trim().is_empty())),
+    };
+    if let Some(key) = secret(args.upstream_key_file.as_deref(), "UNBRAID_UPSTREAM_KEY")? {
+        builder = builder.upstream_key(key);
+    }
+    if let Some(secret) = secret(args.link_secret_file.as_deref(), "UNBRAID_LINK_SECRET")? {
+        builder = builder.link_secret(secret.trim());
+    }
+    Ok(builder)
+}
+
+fn read_secret(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| Failure::File {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+fn print_new_key(name: &str) -> Result<Status, Failure> {
+    let key = NewKey::generate(name).map_err(failure)?;
+    // Standard output has only the line, so that it can be appended to the file. The key is for a person to copy.
+    print_line(format_args!("# key of {}: {}", printable(name), key.key())).map_err(Failure::Output)?;
+    print_line(format_args!("{}", key.line())).map_err(Failure::Output)?;
+    Ok(Status::Finished)
+}
+
+/// An invalid option is an error of the command line; a file that cannot be read is not.
+fn failure(error: BuildError) -> Failure {
+    match error {
+        BuildError::File { path, error } => Failure::File { path, error },
+        BuildError::AuthFile { .. } | BuildError::Tls { .. } | BuildError::Random => {
+            Failure::Request(printable(&error.to_string()).to_string())
+        }
+        error => Failure::Usage(printable(&error.to_string()).to_string()),
+    }
+}
+
+/// Resolves `host:port`.
+fn resolve(text: &str) -> Result<SocketAddr, Failure> {
+    let addresses = text.to_socket_addrs().map_err(|error| {
+        Failure::Usage(format!("{} is not an address: {error}", printable(text)))
+    });
+    let mut addresses = addresses?;
+    addresses
+        .next()
+        .ok_or_else(|| Failure::Usage(format!("{} has no address", printable(text))))
+}
+
+/// Reports a problem that does not end the server.
+fn warn(message: &str) {
+    print_error(format_args!("unbraid: {message}"));
+}

@@ -1,0 +1,158 @@
+//! Section 7: hostile clients. Each costs one connection, and nothing else.
+
+use std::{io, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::support::{
+    Step, TestGateway, Upstream, chunk, eventually, send, sse, soon, start, start_with, stream_of,
+};
+
+async fn raw(gateway: &TestGateway, bytes: &[u8]) -> TcpStream {
+    let mut socket = TcpStream::connect(gateway.address).await.unwrap();
+    socket.write_all(bytes).await.unwrap();
+    socket
+}
+
+/// Everything until the connection is closed.
+async fn answer(mut socket: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let read: io::Result<usize> = soon(socket.read_to_end(&mut bytes)).await.expect("it is not closed");
+    drop(read);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_closes_the_connection_after_10_seconds() {
+    let upstream = Upstream::steps(Vec::new()).await;
+    let gateway = start(&upstream).await;
+    let sockets = [
+        raw(&gateway, b"").await,
+        raw(&gateway, b"P").await,
+        raw(&gateway, b"PRI * HTTP/2.0\r\n\r\nSM").await,
+        raw(&gateway, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ").await,
+        raw(&gateway, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /hea").await,
+    ];
+    let started = tokio::time::Instant::now();
+    let answers = futures::future::join_all(sockets.map(answer)).await;
+    assert!(started.elapsed() < Duration::from_secs(13), "{:?}", started.elapsed());
+    assert!(started.elapsed() > Duration::from_secs(8));
+    assert!(answers[4].starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_head_of_more_than_64_kib_is_refused() {
+    let upstream = Upstream::steps(Vec::new()).await;
+    let gateway = start(&upstream).await;
+    let mut head = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ".to_vec();
+    head.extend(std::iter::repeat_n(b'x', 100_000));
+    let mut socket = TcpStream::connect(gateway.address).await.unwrap();
+    let _refused = socket.write_all(&head).await;
+    assert!(answer(socket).await.starts_with("HTTP/1.1 431"));
+}
+
+#[tokio::test]
+async fn a_body_that_is_declared_too_long_is_not_read() {
+    let upstream = Upstream::steps(Vec::new()).await;
+    let gateway = start(&upstream).await;
+    let head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99999999999\r\n\r\n{";
+    let mut socket = raw(&gateway, head).await;
+    let mut bytes = [0; 64];
+    let read = soon(socket.read(&mut bytes)).await.unwrap().unwrap();
+    assert!(bytes[..read].starts_with(b"HTTP/1.1 413"));
+}
+
+#[tokio::test]
+async fn a_reader_that_does_not_read_is_disconnected_and_delays_nobody() {
+    let mut steps = vec![sse()];
+    let part = Step::Send(format!("data: {}\n\n", chunk(0, &"x".repeat(60_000))));
+    steps.extend(std::iter::repeat_n(part, 400));
+    steps.push(Step::Send("data: [DONE]\n\n".into()));
+    steps.push(Step::End);
+    let upstream = Upstream::steps(steps).await;
+    let stall = Duration::from_millis(500);
+    let gateway = start_with(&upstream, |builder| builder.reader_stall(stall)).await;
+    let (id, mut post) = gateway.create(1).await;
+    let request = format!("GET /v1/streams/{id}/events HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let stalled = raw(&gateway, request.as_bytes()).await;
+    assert_eq!(post.rest().await.len(), 401);
+    eventually("it is disconnected", async || {
+        gateway.metric("unbraid_reader_disconnects_total{reason=\"slow\"}") == 1.0
+    })
+    .await;
+    let got = answer(stalled).await;
+    assert!(got.len() > 1000 && got.len() < 20_000_000, "{}", got.len());
+    let rest = gateway.view(&format!("/v1/streams/{id}/events?after=399")).await.rest().await;
+    assert_eq!(rest.last().unwrap().data, "[DONE]");
+}
+
+#[tokio::test]
+async fn an_http2_stream_that_does_not_read_is_reset_and_its_connection_is_not() {
+    let mut steps = vec![sse()];
+    let part = Step::Send(format!("data: {}\n\n", chunk(0, &"x".repeat(60_000))));
+    steps.extend(std::iter::repeat_n(part, 10));
+    steps.push(Step::Hang);
+    let upstream = Upstream::steps(steps).await;
+    let stall = Duration::from_millis(500);
+    let gateway = start_with(&upstream, |builder| builder.reader_stall(stall)).await;
+    let (id, mut post) = gateway.create(1).await;
+    post.until(r#"id: 10"#).await;
+    let socket = TcpStream::connect(gateway.address).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    tokio::spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let get = |path: &str| {
+        http::Request::get(format!("http://localhost{path}")).body(()).unwrap()
+    };
+    let (response, _) = client.send_request(get(&format!("/v1/streams/{id}/events")), true).unwrap();
+    let response = soon(response).await.unwrap().unwrap();
+    assert_eq!(response.version(), http::Version::HTTP_2);
+    let mut body = response.into_body();
+    // Nothing is released, so the window of this stream is used up.
+    let mut got = 0;
+    let reset = loop {
+        match soon(body.data()).await.expect("the stream is reset") {
+            Some(Ok(bytes)) => got += bytes.len(),
+            end => break end,
+        }
+    };
+    assert!(got <= 65_535, "{got}");
+    assert!(matches!(reset, Some(Err(error)) if error.is_reset()));
+    eventually("it counts as slow", async || {
+        gateway.metric("unbraid_reader_disconnects_total{reason=\"slow\"}") == 1.0
+    })
+    .await;
+    let mut client = client.ready().await.unwrap();
+    let (response, _) = client.send_request(get("/healthz"), true).unwrap();
+    assert_eq!(soon(response).await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn client_input_never_reaches_a_header_or_another_path() {
+    let upstream = Upstream::steps(stream_of(&["[DONE]"])).await;
+    let gateway = start_with(&upstream, |builder| builder.pass_through(true)).await;
+    for target in ["/v1/models/../../admin", "/v1/models/%2e%2e/%2e%2e/admin", "/v1/..%2fadmin"] {
+        let request = format!("GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let answer = answer(raw(&gateway, request.as_bytes()).await).await;
+        assert!(answer.starts_with("HTTP/1.1 404"), "{target}: {answer}");
+    }
+    let path = "/v1/streams/AAAAAAAAAAAAAAAAAAAAAA%0d%0ax-evil:1/events";
+    let response = send(gateway.get(path)).await;
+    assert_eq!(response.status(), 404);
+    assert!(!response.headers().contains_key("x-evil"));
+    assert_eq!(upstream.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_http_close_the_connection() {
+    let upstream = Upstream::steps(Vec::new()).await;
+    let gateway = start(&upstream).await;
+    for bytes in [&b"\x16\x03\x01\x02\x00\x01"[..], b"\0\0\0\0\0\0\0\0", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"] {
+        let answer = answer(raw(&gateway, bytes).await).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+    }
+    assert_eq!(send(gateway.get("/healthz")).await.status(), 200);
+}

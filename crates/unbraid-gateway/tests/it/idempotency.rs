@@ -1,0 +1,142 @@
+//! Section 3: `Idempotency-Key`.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::{
+    create::error_code,
+    support::{
+        Json, Reader, Step, Upstream, chunk, eventually, finish, json_body, request, send, start,
+        stream_of,
+    },
+};
+
+fn answer() -> Vec<Step> {
+    stream_of(&[chunk(0, "a"), finish(0), "[DONE]".into()])
+}
+
+#[tokio::test]
+async fn twenty_requests_with_one_key_are_one_upstream_request() {
+    let upstream = Upstream::script(|_, _| {
+        let mut steps = vec![Step::Sleep(Duration::from_millis(200))];
+        steps.extend(answer());
+        steps
+    })
+    .await;
+    let gateway = Arc::new(start(&upstream).await);
+    let tasks: Vec<_> = (0..20)
+        .map(|_| {
+            let gateway = Arc::clone(&gateway);
+            tokio::spawn(async move {
+                let post = gateway.post(request(1)).header("idempotency-key", "order-1");
+                let mut reader = Reader::new(send(post).await);
+                reader.rest().await;
+                (reader.header("x-stream-id").unwrap().to_owned(), reader.header("idempotent-replayed").is_some(), reader.text)
+            })
+        })
+        .collect();
+    let mut results = Vec::new();
+    for task in tasks {
+        results.push(task.await.unwrap());
+    }
+    assert_eq!(upstream.seen().len(), 1);
+    assert_eq!(results.iter().filter(|(_, replayed, _)| !replayed).count(), 1);
+    assert!(results.iter().all(|(id, _, text)| *id == results[0].0 && *text == results[0].2));
+}
+
+#[tokio::test]
+async fn a_key_attaches_in_every_form_and_after_a_cursor() {
+    let upstream = Upstream::script(|_, _| answer()).await;
+    let gateway = start(&upstream).await;
+    let keyed = || gateway.post(request(1)).header("idempotency-key", "k");
+    let all = Reader::new(send(keyed()).await).rest().await;
+    let resumed = send(keyed().header("last-event-id", "1")).await;
+    assert_eq!(resumed.headers()["idempotent-replayed"], "true");
+    assert_eq!(Reader::new(resumed).rest().await, all[1..]);
+    let accepted = send(keyed().header("prefer", "respond-async")).await;
+    assert_eq!(accepted.status(), 202);
+    let response = send(gateway.post(request(2)).header("idempotency-key", "k")).await;
+    assert_eq!(response.status(), 422);
+    assert_eq!(error_code(response).await, "idempotency_key_reused");
+    assert_eq!(upstream.seen().len(), 1);
+    // Another path is another scope.
+    send(gateway.post_to("/v1/completions", request(1)).header("idempotency-key", "k")).await;
+    assert_eq!(upstream.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_json_request_with_a_key_is_answered_with_the_aggregate_each_time() {
+    let upstream = Upstream::script(|_, _| answer()).await;
+    let gateway = start(&upstream).await;
+    for replayed in [false, true] {
+        let post = gateway.post(r#"{"model":"m"}"#).header("idempotency-key", "k");
+        let response = send(post).await;
+        assert_eq!(response.headers().contains_key("idempotent-replayed"), replayed);
+        let body: Value = response.value().await;
+        assert_eq!(body["choices"][0]["message"]["content"], "a");
+    }
+    assert_eq!(upstream.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_request_frees_its_key() {
+    let upstream = Upstream::script(|_, ordinal| match ordinal {
+        0 => json_body(429, r#"{"error":{"message":"later"}}"#),
+        _ => answer(),
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    for status in [429, 200] {
+        let response = send(gateway.post(request(1)).header("idempotency-key", "k")).await;
+        assert_eq!(response.status(), status);
+    }
+    assert_eq!(upstream.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn the_request_continues_when_its_client_leaves_before_the_head() {
+    let gate = Arc::new(Semaphore::new(0));
+    let held = Arc::clone(&gate);
+    let upstream = Upstream::script(move |_, _| {
+        let mut steps = vec![Step::Gate(Arc::clone(&held))];
+        steps.extend(answer());
+        steps
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    let keyed = || gateway.post(request(1)).header("idempotency-key", "k");
+    let left = tokio::time::timeout(Duration::from_millis(200), keyed().send()).await;
+    assert!(left.is_err());
+    gate.add_permits(1);
+    let mut reader = Reader::new(send(keyed()).await);
+    assert_eq!(reader.rest().await.last().unwrap().data, "[DONE]");
+    assert_eq!((upstream.seen().len(), upstream.closed()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_request_without_a_key_is_closed_when_its_client_leaves_before_the_head() {
+    let upstream = Upstream::steps(vec![Step::Hang]).await;
+    let gateway = start(&upstream).await;
+    for body in [request(1), r#"{"model":"m"}"#.to_owned()] {
+        let before = upstream.closed();
+        let left = tokio::time::timeout(Duration::from_millis(200), gateway.post(body).send()).await;
+        assert!(left.is_err());
+        eventually("the upstream is closed", async || upstream.closed() == before + 1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_visible_ascii_of_at_most_255_characters() {
+    let upstream = Upstream::script(|_, _| answer()).await;
+    let gateway = start(&upstream).await;
+    let key = "k".repeat(255);
+    let response = send(gateway.post(request(1)).header("idempotency-key", &key)).await;
+    assert_eq!(response.status(), 200);
+    for key in ["k".repeat(256), "two words".into(), String::new()] {
+        let response = send(gateway.post(request(1)).header("idempotency-key", &key)).await;
+        assert_eq!(response.status(), 400, "{key}");
+        assert_eq!(error_code(response).await, "bad_idempotency_key");
+    }
+}

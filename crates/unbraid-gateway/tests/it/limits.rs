@@ -1,0 +1,130 @@
+//! Section 2: limits.
+
+use std::time::Duration;
+
+use crate::{
+    create::error_code,
+    support::{Step, Upstream, chunk, eventually, finish, request, send, sse, start_with, stream_of},
+};
+
+async fn silent() -> Upstream {
+    Upstream::steps(vec![sse(), Step::Send(format!("data: {}\n\n", chunk(0, "a"))), Step::Hang]).await
+}
+
+#[tokio::test]
+async fn beyond_the_limit_on_streams_a_request_gets_429() {
+    let upstream = silent().await;
+    let gateway = start_with(&upstream, |builder| builder.max_streams(1)).await;
+    let (id, _post) = gateway.create(1).await;
+    let response = send(gateway.post(request(1))).await;
+    assert_eq!(response.status(), 429);
+    assert_eq!(response.headers()["retry-after"], "1");
+    assert_eq!(error_code(response).await, "too_many_streams");
+    let path = format!("/v1/streams/{id}/cancel");
+    send(gateway.method("POST".parse().unwrap(), &path)).await;
+    eventually("the place is free", async || send(gateway.post(request(1))).await.status() == 200).await;
+    assert_eq!(upstream.seen().len(), 2, "a refused request is not sent");
+}
+
+#[tokio::test]
+async fn beyond_the_limit_on_readers_a_view_gets_429_and_the_post_counts() {
+    let upstream = silent().await;
+    let gateway = start_with(&upstream, |builder| builder.max_readers(2)).await;
+    let (id, post) = gateway.create(1).await;
+    let path = format!("/v1/streams/{id}/events");
+    let _view = gateway.view(&path).await;
+    let response = send(gateway.get(&path)).await;
+    assert_eq!(response.status(), 429);
+    assert_eq!(response.headers()["retry-after"], "1");
+    assert_eq!(error_code(response).await, "too_many_readers");
+    drop(post);
+    eventually("the place is free", async || send(gateway.get(&path)).await.status() == 200).await;
+}
+
+#[tokio::test]
+async fn above_the_limit_on_memory_old_streams_are_evicted_and_then_requests_refused() {
+    let long = "x".repeat(40_000);
+    let events = [chunk(0, &long), finish(0), "[DONE]".to_owned()];
+    let upstream = Upstream::script(move |_, ordinal| match ordinal {
+        0..=2 => stream_of(&events),
+        _ => {
+            let mut steps = stream_of(&events[..1]);
+            steps.pop();
+            steps.push(Step::Hang);
+            steps
+        }
+    })
+    .await;
+    let gateway = start_with(&upstream, |builder| builder.max_memory(100_000)).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let (id, mut post) = gateway.create(1).await;
+        post.rest().await;
+        gateway.ended(&id).await;
+        ids.push(id);
+    }
+    let mut running = Vec::new();
+    for _ in 0..3 {
+        let (_, mut post) = gateway.create(1).await;
+        post.until("\n\n").await;
+        running.push(post);
+    }
+    for id in &ids {
+        let response = send(gateway.get(&format!("/v1/streams/{id}"))).await;
+        assert_eq!(response.status(), 410, "the oldest ended streams go first");
+    }
+    let response = send(gateway.post(request(1))).await;
+    assert_eq!(response.status(), 503);
+    assert_eq!(response.headers()["retry-after"], "1");
+}
+
+#[tokio::test]
+async fn a_generation_without_a_reader_is_cancelled_if_configured() {
+    let upstream = silent().await;
+    let gateway = start_with(&upstream, |builder| builder.orphan_after(Some(Duration::ZERO))).await;
+    let (id, mut post) = gateway.create(1).await;
+    post.until("\"a\"").await;
+    let view = gateway.view(&format!("/v1/streams/{id}/events")).await;
+    drop(post);
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    assert_eq!(upstream.closed(), 0, "a view is a reader, too");
+    drop(view);
+    eventually("the upstream is closed", async || upstream.closed() == 1).await;
+    assert_eq!(gateway.ended(&id).await["end"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_reader_that_returns_in_time_keeps_the_generation() {
+    let upstream = silent().await;
+    let gateway = start_with(&upstream, |builder| builder).await;
+    let post = gateway.post(request(1)).header("x-stream-orphan-after", "0.4");
+    let response = send(post).await;
+    let id = response.headers()["x-stream-id"].to_str().unwrap().to_owned();
+    drop(response);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let view = gateway.view(&format!("/v1/streams/{id}/events")).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(upstream.closed(), 0);
+    drop(view);
+    eventually("it is orphaned", async || upstream.closed() == 1).await;
+}
+
+#[tokio::test]
+async fn respond_async_is_never_orphaned() {
+    let upstream = silent().await;
+    let gateway = start_with(&upstream, |builder| builder.orphan_after(Some(Duration::ZERO))).await;
+    let response = send(gateway.post(request(1)).header("prefer", "respond-async")).await;
+    assert_eq!(response.status(), 202);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!((upstream.seen().len(), upstream.closed()), (1, 0));
+}
+
+#[tokio::test]
+async fn retries_are_off_unless_configured() {
+    for (retries, requests) in [(0, 1), (2, 3)] {
+        let upstream = Upstream::steps(crate::support::json_body(503, "{}")).await;
+        let gateway = start_with(&upstream, |builder| builder.retries(retries)).await;
+        assert_eq!(send(gateway.post(request(1))).await.status(), 503);
+        assert_eq!(upstream.seen().len(), requests);
+    }
+}

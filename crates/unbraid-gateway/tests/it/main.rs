@@ -1,0 +1,16 @@
+//! Black-box tests: a gateway on a free port, in front of an upstream that follows a script.
+#![cfg(test)]
+
+mod access;
+mod control;
+mod create;
+mod fan_out;
+mod faults;
+mod hostile;
+mod idempotency;
+mod limits;
+mod mounted;
+mod operations;
+mod read;
+mod reports;
+mod support;

@@ -1,0 +1,109 @@
+//! An engine that stops, starts again, or forgets.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::{
+    Engine,
+    fixture::{Follower, Opened, open, record, status},
+};
+use crate::{Appended, End, LogError, LogStatus, Record, Seq, StreamEnd};
+
+/// How long a call may wait for an engine that is gone, on a busy machine.
+const ANSWER: Duration = Duration::from_secs(8);
+
+/// Repeats the append of one record until the engine answers, as a producer does.
+async fn append_until_answered(stream: &mut Opened, record: &Record) -> Result<Appended, LogError> {
+    loop {
+        match stream.writer.append(record).await {
+            Err(error) if error.is_temporary() => sleep(Duration::from_millis(100)).await,
+            result => return result,
+        }
+    }
+}
+
+pub(super) async fn a_stopped_engine_is_unavailable_and_loses_nothing(engine: &dyn Engine) {
+    let mut stream = open(engine).await;
+    stream.append(1, 3).await;
+    engine.stop().await;
+    let next = record(4, 5);
+    let asked = Instant::now();
+    let refused = stream
+        .writer
+        .append(&next)
+        .await
+        .expect_err("the engine is stopped");
+    assert!(refused.is_temporary(), "{refused}");
+    let status = stream
+        .log
+        .status(&stream.id)
+        .await
+        .expect_err("the engine is stopped");
+    assert!(status.is_temporary(), "{status}");
+    assert!(asked.elapsed() < 2 * ANSWER, "{:?}", asked.elapsed());
+    engine.start().await;
+    // The append may have arrived or not: repeated, the record is there once.
+    assert!(append_until_answered(&mut stream, &next).await.is_ok());
+    assert_eq!(stream.writer.append(&record(6, 6)).await, Ok(Appended::New));
+    assert_eq!(stream.writer.renew().await, Ok(()));
+    stream.seal(End::Finished).await;
+    assert_eq!(stream.read(0).await.len(), 6);
+}
+
+pub(super) async fn a_reader_resumes_after_the_engine_was_stopped(engine: &dyn Engine) {
+    let mut stream = open(engine).await;
+    let other = engine.gateway().await;
+    stream.append(1, 3).await;
+    let mut reader = Follower::new(&*other, &stream.id, 0);
+    reader.reach(3).await;
+    engine.stop().await;
+    sleep(Duration::from_millis(200)).await;
+    engine.start().await;
+    assert!(
+        append_until_answered(&mut stream, &record(4, 4))
+            .await
+            .is_ok()
+    );
+    // A reader may survive the interruption, or fail with a temporary error; then it is opened again at its cursor.
+    while reader.seq < 4 {
+        match reader.next().await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                assert!(error.is_temporary(), "{error}");
+                sleep(Duration::from_millis(100)).await;
+                reader = Follower::new(&*other, &stream.id, reader.seq);
+            }
+            None => panic!("the stream is not sealed"),
+        }
+    }
+    stream.seal(End::Finished).await;
+    assert_eq!(reader.next().await, None);
+}
+
+pub(super) async fn what_an_emptied_engine_has_lost_is_appended_again(engine: &dyn Engine) {
+    let mut stream = open(engine).await;
+    stream.append(1, 5).await;
+    engine.empty().await;
+    let lost = append_until_answered(&mut stream, &record(6, 6)).await;
+    let gap = LogError::Gap {
+        tail: Seq::START,
+        first: Seq(6),
+    };
+    assert_eq!(lost, Err(gap), "the engine has lost 5 events");
+    // The boundaries of the records may differ: the producer has merged them.
+    for repaired in [record(1, 4), record(5, 5), record(6, 6)] {
+        let appended = append_until_answered(&mut stream, &repaired).await;
+        assert_eq!(appended, Ok(Appended::New));
+    }
+    let running = status(&*stream.log, &stream.id).await;
+    assert!(
+        matches!(running, LogStatus::Running { tail: Seq(6), .. }),
+        "{running:?}"
+    );
+    assert_eq!(
+        stream.writer.seal(&StreamEnd::new(End::Finished)).await,
+        Ok(())
+    );
+    assert_eq!(stream.read(0).await.len(), 6);
+}
