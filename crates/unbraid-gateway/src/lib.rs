@@ -73,6 +73,7 @@ mod auth;
 mod config;
 mod error;
 mod fan_out;
+mod fields;
 mod gateway;
 mod generation;
 mod idempotency;

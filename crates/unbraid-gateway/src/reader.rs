@@ -171,6 +171,7 @@ impl Drop for ReaderBody {
             None if self.progress.has_stalled() => Some(DisconnectReason::slow),
             None => Some(DisconnectReason::client),
         };
+        tracing::debug!(cursor = self.view.cursor().0, ?reason, "a reader left");
         self.metrics.reader_left(self.kind, reason);
     }
 }

@@ -15,7 +15,7 @@ mod track;
 pub(crate) use chunk::{SyntheticChunks, set_index, without_choices};
 pub(crate) use reader::ViewReader;
 pub(crate) use request::{Format, Part, RequestHeaders, Start, Target, ViewError, ViewRequest};
-pub(crate) use shared::{ChoiceStatus, Opened, StreamStatus, StreamView};
+pub(crate) use shared::{Opened, StreamView};
 
 /// What is written after a silence: a comment of one line. A blank line after it would be an event without data, on
 /// which openai-python fails.

@@ -80,6 +80,15 @@ pub trait Engine: Send + Sync {
 }
 
 /// One check of the suite.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_log::contract::{CHECKS, Check};
+///
+/// let first: &Check = &CHECKS[0];
+/// assert_eq!(first.name, "a_reader_gets_what_was_appended");
+/// ```
 #[derive(Clone, Copy)]
 pub struct Check {
     /// Its name, a sentence.
@@ -156,7 +165,7 @@ checks! {
     leases::gateways_that_seal_at_once_agree,
     faults::a_stopped_engine_is_unavailable_and_loses_nothing,
     faults::a_reader_resumes_after_the_engine_was_stopped,
-    faults::what_an_emptied_engine_has_lost_is_appended_again,
+    faults::the_producer_appends_again_everything_that_an_emptied_engine_has_lost,
 }
 
 /// Runs all checks.

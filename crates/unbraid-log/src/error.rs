@@ -75,6 +75,15 @@ pub enum LogError {
 
 impl LogError {
     /// The error of an engine that cannot be reached.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_log::LogError;
+    ///
+    /// let error = LogError::unavailable("connection refused");
+    /// assert_eq!(error.to_string(), "the log is not available: connection refused");
+    /// ```
     #[must_use]
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::Unavailable {

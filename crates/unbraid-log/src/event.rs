@@ -16,7 +16,8 @@ use crate::{End, varint};
 /// ```
 /// use unbraid_log::Event;
 ///
-/// let event = Event::chunk(&[1.into()], br#"{"choices":[{"index":1,"delta":{}}]}"#);
+/// let choices = [1.into()];
+/// let event = Event::chunk(&choices, br#"{"choices":[{"index":1,"delta":{}}]}"#);
 /// assert!(event.choices().contains(1.into()));
 /// assert_eq!(event.payload().map(<[u8]>::len), Some(36));
 /// assert!(!format!("{event:?}").contains("delta"), "no payload in debug output");
@@ -154,7 +155,8 @@ impl fmt::Debug for Event<'_> {
 /// ```
 /// use unbraid_log::ChoiceSet;
 ///
-/// let choices = ChoiceSet::from(&[0.into(), 4.into()][..]);
+/// let list = [0.into(), 4.into()];
+/// let choices = ChoiceSet::from(&list[..]);
 /// assert_eq!(choices.iter().map(|choice| choice.0).collect::<Vec<_>>(), [0, 4]);
 /// assert!(choices.contains(4.into()) && !choices.contains(1.into()));
 /// assert!(!choices.is_empty());

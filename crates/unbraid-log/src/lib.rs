@@ -10,7 +10,7 @@
 //! use futures::StreamExt;
 //! use unbraid_log::{End, Event, LogStore, MemoryLog, MemoryOptions, Meta, RecordBuilder, Seq, StreamEnd, StreamId};
 //!
-//! # futures::executor::block_on(async {
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 //! let log = MemoryLog::new(MemoryOptions::default());
 //! let id = StreamId::random()?;
 //! let mut writer = log.open(&id, &Meta::new("/v1/chat/completions", 1_790_000_000)).await?;

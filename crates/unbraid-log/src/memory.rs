@@ -40,7 +40,7 @@ use crate::{
 /// use std::time::Duration;
 /// use unbraid_log::{LogStatus, LogStore, MemoryLog, MemoryOptions, Meta, StreamId};
 ///
-/// # futures::executor::block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let log = MemoryLog::new(MemoryOptions::default().with_ttl(Duration::from_secs(60)));
 /// let id = StreamId::random()?;
 /// assert_eq!(log.status(&id).await?, LogStatus::Unknown);

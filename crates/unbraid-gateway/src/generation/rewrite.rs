@@ -3,6 +3,8 @@
 use serde_json::{Map, Value, json};
 use unbraid_core::{ChoiceIndex, CompletionKind, Metadata};
 
+use crate::{fields::Fields, view::set_index};
+
 /// The last chunk of a fan-out, with the sum of all usage.
 pub(super) fn usage_chunk(first: &Metadata, usage: &Value) -> String {
     let mut chunk = envelope(first);
@@ -25,32 +27,24 @@ fn envelope(metadata: &Metadata) -> Map<String, Value> {
 }
 
 /// A chunk of one body of a fan-out, with the index of its choice and the identity of the first body. Usage is removed, and
-/// so is a chunk that is not JSON.
+/// everything else keeps its text. `None` if it is not a JSON object.
 pub(super) fn merged_chunk(
     payload: &[u8],
     index: ChoiceIndex,
     first: &Metadata,
 ) -> Option<String> {
-    let mut chunk: Value = serde_json::from_slice(payload).ok()?;
-    let object = chunk.as_object_mut()?;
-    if object.get("id").is_some() && first.id.is_some() {
-        object.insert("id".into(), first.id.as_deref().into());
+    let indexed = set_index(payload, index);
+    let fields: Fields = serde_json::from_slice(indexed.as_deref().unwrap_or(payload)).ok()?;
+    let mut changed = Vec::new();
+    if let (Some(id), Some(_)) = (&first.id, fields.get("id")) {
+        changed.push(("id", Value::from(&**id).to_string().into()));
     }
-    if object.get("created").is_some()
-        && let Some(created) = first.created
-    {
-        object.insert("created".into(), created.into());
+    if let (Some(created), Some(_)) = (first.created, fields.get("created")) {
+        changed.push(("created", created.to_string().into()));
     }
     // `null` announces that usage follows, and it does.
-    if object.get("usage").is_some_and(|usage| !usage.is_null()) {
-        object.shift_remove("usage");
-    }
-    for choice in object.get_mut("choices").and_then(Value::as_array_mut).into_iter().flatten() {
-        if let Some(choice) = choice.as_object_mut() {
-            choice.insert("index".into(), index.0.into());
-        }
-    }
-    Some(chunk.to_string())
+    let has_usage = fields.get("usage").is_some_and(|usage| usage != "null");
+    Some(fields.encode(&changed, if has_usage { &["usage"] } else { &[] }))
 }
 
 /// Adds up usage: numbers are summed, objects field by field.
@@ -88,7 +82,7 @@ mod tests {
         let payload = br#"{"id":"b","object":"o","created":9,"x":1.10,"choices":[{"index":0,"delta":{"content":"Hi"},"y":[]}],"usage":{"total_tokens":3}}"#;
         assert_eq!(
             merged_chunk(payload, ChoiceIndex(2), &first()).unwrap(),
-            r#"{"id":"first","object":"o","created":7,"x":1.1,"choices":[{"index":2,"delta":{"content":"Hi"},"y":[]}]}"#
+            r#"{"id":"first","object":"o","created":7,"x":1.10,"choices":[{"index":2,"delta":{"content":"Hi"},"y":[]}]}"#
         );
         assert_eq!(merged_chunk(b"nonsense", ChoiceIndex(2), &first()), None);
     }

@@ -3,6 +3,7 @@
 //! The core decides which choices an event concerns, and when a choice ends. The data itself is copied once, into the
 //! record, and nothing else parses it.
 
+mod event;
 mod routed;
 
 use serde::de::IgnoredAny;
@@ -12,9 +13,11 @@ use unbraid_core::{
 };
 use unbraid_log::{End, Event, RecordBuilder};
 
-use self::routed::Routed;
-use super::rewrite;
-use crate::view::{SyntheticChunks, without_choices};
+use self::{
+    event::{Decoded, Entry, Written, write},
+    routed::Routed,
+};
+use crate::view::SyntheticChunks;
 
 /// Bytes of an event, as in the library.
 const MAX_EVENT_BYTES: usize = unbraid_core::limits::MAX_EVENT_BYTES;
@@ -57,7 +60,6 @@ pub(super) struct Tracker {
     /// Events with nothing but usage, while it is not known whether the body has all choices.
     held: Vec<(Option<String>, Vec<u8>)>,
     is_done: bool,
-    events: u64,
 }
 
 impl Tracker {
@@ -83,7 +85,6 @@ impl Tracker {
             discarded: Vec::new(),
             held: Vec::new(),
             is_done: false,
-            events: 0,
         }
     }
 
@@ -122,7 +123,6 @@ impl Tracker {
                             routed: &mut self.routed,
                             discarded: &self.discarded,
                             held: &mut self.held,
-                            events: &mut self.events,
                             metadata: self.router.metadata(),
                             identity,
                         },
@@ -199,7 +199,6 @@ impl Tracker {
                 routed: &mut self.routed,
                 discarded: &self.discarded,
                 held: &mut self.held,
-                events: &mut self.events,
                 metadata: self.router.metadata(),
                 identity,
             };
@@ -309,11 +308,6 @@ impl Tracker {
         self.is_done
     }
 
-    /// Whether any event was written or dropped.
-    pub(super) fn events(&self) -> u64 {
-        self.events
-    }
-
     /// The bytes of the body so far.
     pub(super) fn bytes(&self) -> u64 {
         self.framer.bytes()
@@ -328,116 +322,6 @@ impl Tracker {
         let usage = self.router.usage().raw;
         (!usage.is_null()).then_some(usage)
     }
-
-    pub(super) fn metadata(&self) -> &Metadata {
-        self.router.metadata()
-    }
-}
-
-/// The parts of a tracker that decode an event.
-struct Decoded<'t> {
-    decoder: &'t mut Decoder,
-    router: &'t mut Router,
-    routed: &'t mut Routed,
-    discarded: &'t [ChoiceIndex],
-    is_done: &'t mut bool,
-}
-
-impl Decoded<'_> {
-    fn decode(&mut self, frame: &Frame<'_>) {
-        self.routed.begin_event();
-        let Self {
-            decoder,
-            router,
-            routed,
-            discarded,
-            is_done,
-        } = self;
-        // Errors are those of strict mode, which is off.
-        let _tolerant = decoder.decode(*frame, &mut |update: &Update<'_>| {
-            **is_done |= update.done;
-            routed.has_usage |= update.usage.is_some();
-            routed.has_dropped |= update
-                .choice
-                .is_some_and(|choice| discarded.contains(&choice));
-            router.update(update, *routed);
-        });
-    }
-}
-
-/// What an event is to the log.
-enum Entry<'f> {
-    Chunk(Option<&'f str>, &'f [u8]),
-    Error(Option<&'f str>, &'f [u8]),
-    /// The end mark, or something that is not an event.
-    Nothing,
-}
-
-impl<'f> Entry<'f> {
-    fn of(frame: &Frame<'f>, router: &Router, routed: &Routed) -> Self {
-        let name = frame.event.and_then(|name| std::str::from_utf8(name).ok());
-        let is_error = matches!(router.closed(), Some(Err(StreamError::Server(_))));
-        match frame.kind {
-            _ if is_error => Self::Error(name, frame.data),
-            FrameKind::BareDone | FrameKind::Garbage | FrameKind::BareJson => Self::Nothing,
-            _ if frame.data.trim_ascii() == b"[DONE]" => Self::Nothing,
-            _ if routed.has_dropped && routed.touched().is_empty() => Self::Nothing,
-            _ => Self::Chunk(name, frame.data),
-        }
-    }
-}
-
-/// The parts of a tracker that write an event.
-struct Written<'t> {
-    role: Role,
-    routed: &'t mut Routed,
-    discarded: &'t [ChoiceIndex],
-    held: &'t mut Vec<(Option<String>, Vec<u8>)>,
-    events: &'t mut u64,
-    metadata: &'t Metadata,
-    identity: &'t mut Identity,
-}
-
-fn write(entry: Entry<'_>, written: Written<'_>, log: &mut RecordBuilder) {
-    *written.events += 1;
-    // The first chunk of all bodies gives the identity.
-    written.identity.absorb(written.metadata);
-    let (name, payload) = match entry {
-        Entry::Nothing => return,
-        Entry::Error(name, payload) => {
-            if !matches!(written.role, Role::Single(_)) {
-                log.push(&Event::Error { name, payload });
-            }
-            return;
-        }
-        Entry::Chunk(name, payload) => (name, payload),
-    };
-    let touched = written.routed.touched();
-    let usage_only = touched.is_empty() && written.routed.has_usage;
-    if let Role::Single(index) = written.role {
-        // The usage of all bodies is summed at the end.
-        if !usage_only && let Some(chunk) = rewrite::merged_chunk(payload, index, &written.identity.metadata) {
-            push(log, touched, name, chunk.as_bytes());
-        }
-        return;
-    }
-    if written.role == Role::MaybeWhole && usage_only {
-        written.held.push((name.map(str::to_owned), payload.to_vec()));
-    } else if written.routed.has_dropped {
-        if let Some(chunk) = without_choices(payload, written.discarded) {
-            push(log, touched, name, &chunk);
-        }
-    } else {
-        push(log, touched, name, payload);
-    }
-}
-
-fn push(log: &mut RecordBuilder, choices: &[ChoiceIndex], name: Option<&str>, payload: &[u8]) {
-    log.push(&Event::Chunk {
-        choices: choices.into(),
-        name,
-        payload,
-    });
 }
 
 impl Identity {

@@ -59,12 +59,10 @@ async fn forward(gateway: &Gateway, parts: &Parts, body: Bytes) -> Answer {
 
 /// Whether a path has no segment that leads out of the base URL, however it is written.
 fn stays_below_base(path: &str) -> bool {
-    let is_dot = |segment: &str| {
-        let segment = segment.to_ascii_lowercase().replace("%2e", ".");
-        matches!(segment.as_str(), "." | "..")
-    };
-    let separators = |c| c == '/' || c == '\\';
-    !path.split(separators).any(is_dot) && !path.to_ascii_lowercase().contains("%2f..")
+    let path = path.to_ascii_lowercase();
+    let path = path.replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+    let mut segments = path.split(['/', '\\']);
+    segments.all(|segment| !matches!(segment, "." | ".."))
 }
 
 /// Passes an answer on, byte for byte. Dropping the response closes the upstream's connection.
@@ -106,7 +104,7 @@ mod tests {
         for path in ["models", "models/org/name", "files/a..b", "x/...", ""] {
             assert!(stays_below_base(path), "{path}");
         }
-        for path in ["../admin", "a/../b", "a/%2e%2E/b", "a/.%2e", "a\\..\\b", ".", "a%2f.."] {
+        for path in ["../admin", "a/../b", "a/%2e%2E/b", "a/.%2e", "a\\..\\b", ".", "a%2f..", "..%2fa", "a%5C..%5c"] {
             assert!(!stays_below_base(path), "{path}");
         }
     }

@@ -3,7 +3,7 @@
 mod snapshot;
 
 use serde_json::{Map, Value, json};
-use unbraid_core::{ChoiceIndex, Demux, aggregate_json};
+use unbraid_core::{ChoiceIndex, Config, Demux, aggregate_json};
 use unbraid_log::{End, Event, Record, Seq};
 
 pub(super) use snapshot::snapshot;
@@ -72,17 +72,32 @@ pub(super) fn position(view: &StreamView, seq: Seq) -> Vec<u8> {
     chunk.to_string().into_bytes()
 }
 
+/// The core's state after the events up to a number.
+pub(super) fn combined(view: &StreamView, upto: Seq) -> Demux {
+    assemble(view, Target::Combined, upto)
+}
+
 /// The core's state after the events of a view up to a number.
 fn assemble(view: &StreamView, target: Target, upto: Seq) -> Demux {
+    let records = view.records();
+    let config = if view.folds_choices(
+        records
+            .iter()
+            .flat_map(Record::events)
+            .map(|(_, event)| event),
+    ) {
+        StreamView::core_config(view.meta())
+    } else {
+        Config::default()
+    };
     let mut assembly = Assembly {
-        demux: Demux::new(StreamView::core_config(view.meta())),
+        demux: Demux::new(config),
         view,
         target,
         calls: CallNumbers::default(),
     };
     assembly.open_choice();
     let mut parts = Vec::new();
-    let records = view.records();
     for (seq, event) in records.iter().flat_map(Record::events) {
         if seq > upto {
             break;
@@ -154,7 +169,7 @@ impl Assembly<'_> {
             is_only_choice: choices.iter().all(|choice| choice == index),
             part,
         };
-        let cuts = self.view.cuts(seq, payload);
+        let cuts = self.view.cuts(seq, event, payload);
         match cuts.apply(payload, selection, &mut self.calls) {
             Rewritten::LeftOut => {}
             Rewritten::Unchanged(data) => self.write(data),

@@ -26,14 +26,15 @@ impl Frame {
 
     /// Writes an event.
     pub(super) fn event(&mut self, id: Seq, name: Option<&str>, data: &[u8]) {
-        self.head(Some(id), name);
+        self.head(Some(id), name, data.len());
         self.data(data);
         self.bytes.push(b'\n');
     }
 
     /// Writes an event of one line of data, in pieces.
     pub(super) fn event_of_pieces(&mut self, id: Seq, name: Option<&str>, pieces: [&[u8]; 3]) {
-        self.head(Some(id), name);
+        let length = pieces.iter().map(|piece| piece.len()).sum();
+        self.head(Some(id), name, length);
         self.bytes.extend_from_slice(b"data: ");
         for piece in pieces {
             self.bytes.extend_from_slice(piece);
@@ -43,12 +44,15 @@ impl Frame {
 
     /// Writes an event that does not move the client's cursor.
     pub(super) fn event_without_id(&mut self, data: &[u8]) {
-        self.head(None, None);
+        self.head(None, None, data.len());
         self.data(data);
         self.bytes.push(b'\n');
     }
 
-    fn head(&mut self, id: Option<Seq>, name: Option<&str>) {
+    fn head(&mut self, id: Option<Seq>, name: Option<&str>, data: usize) {
+        // One allocation for most frames, which are one event.
+        const HEAD: usize = 64;
+        self.bytes.reserve(HEAD + data);
         if std::mem::take(&mut self.is_first) {
             self.bytes.extend_from_slice(b"retry: 1000\n");
         }

@@ -138,7 +138,9 @@ impl ViewReader {
         if !is_complete {
             self.batch = batch;
         } else if let (Some(end), false) = (&batch.end, self.has_ended) {
-            let terminal = self.terminal_of_stream(to, end.end);
+            let known = self.view.track().terminal(self.target);
+            // The journal is sealed, so the terminal event of every view is known.
+            let terminal = known.unwrap_or(Terminal::Error(to, end.end));
             self.write_terminal(terminal, &mut frame);
         }
         self.is_first = frame.is_first();
@@ -225,7 +227,7 @@ impl ViewReader {
             is_only_choice: choices.iter().all(|choice| choice == index),
             part,
         };
-        let cuts = self.view.cuts(seq, payload);
+        let cuts = self.view.cuts(seq, event, payload);
         let rewritten = cuts.apply(payload, selection, &mut self.calls);
         if !is_new {
             return;
@@ -249,13 +251,6 @@ impl ViewReader {
                 self.write_terminal(terminal, frame);
             }
             Target::Choice { .. } | Target::Combined => {}
-        }
-    }
-
-    fn terminal_of_stream(&self, seq: Seq, end: End) -> Terminal {
-        match self.target {
-            Target::Combined => Terminal::of_stream(seq, end, self.error),
-            Target::Choice { .. } => Terminal::of_open_choice(seq, end, self.error),
         }
     }
 

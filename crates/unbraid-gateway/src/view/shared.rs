@@ -10,7 +10,7 @@ use std::{
 use cache::{CutCache, FrameCache};
 pub(super) use cache::{LastFrame, SharedFrame};
 use unbraid_core::{ChoiceIndex, Config};
-use unbraid_log::{End, Journal, Meta, Record, Seq, StreamEnd};
+use unbraid_log::{End, Event, Journal, Meta, Record, Seq, StreamEnd};
 
 use super::{
     Start, Target, ViewError, ViewReader, ViewRequest, assemble, chunk::Cuts, track::Track,
@@ -79,15 +79,17 @@ impl StreamView {
         &self.meta
     }
 
-    /// How the core reads this stream. The producer has to use the same configuration, so that both agree on which choice
-    /// an entry belongs to.
+    /// How the core should read this stream: of a request for one choice, every index is read as 0 (E12).
+    ///
+    /// The views follow what the producer has logged, whether or not it uses this.
     pub(crate) fn core_config(meta: &Meta) -> Config {
         Config::default().with_expect_choices(meta.n)
     }
 
-    /// Whether every index is read as choice 0 (E12).
-    pub(super) fn folds_choices(&self) -> bool {
+    /// Whether every index in these events is read as choice 0, because the producer has done so.
+    pub(super) fn folds_choices<'e>(&self, mut events: impl Iterator<Item = Event<'e>>) -> bool {
         self.meta.n == Some(1)
+            && events.all(|event| event.choices().iter().all(|choice| choice.0 == 0))
     }
 
     /// Whether a choice exists or is expected.
@@ -149,7 +151,7 @@ impl StreamView {
         let tail = track.tail;
         let end = match target {
             Target::Combined => track.end.as_ref().map(|end| end.end),
-            Target::Choice { index, .. } => self.choice_end(&track, index),
+            Target::Choice { index, .. } => track.choice_end(index),
         };
         drop(track);
         let state = with_state.then_some(assemble::State {
@@ -185,7 +187,7 @@ impl StreamView {
             ChoiceStatus {
                 index,
                 seq: choice.map_or(Seq::START, |choice| choice.seq),
-                end: self.choice_end(&track, index),
+                end: track.choice_end(index),
                 finish_reason: choice.and_then(|choice| choice.finish_reason.clone()),
             }
         });
@@ -201,12 +203,6 @@ impl StreamView {
         }
     }
 
-    fn choice_end(&self, track: &Track, index: ChoiceIndex) -> Option<End> {
-        let choice = track.choices.get(&index);
-        let own = choice.and_then(|choice| choice.end).map(|(_, end)| end);
-        own.or_else(|| track.end.as_ref().map(|end| end.end))
-    }
-
     /// The choices, after everything in the journal.
     pub(super) fn track(&self) -> MutexGuard<'_, Track> {
         let mut track = lock(&self.track);
@@ -216,8 +212,23 @@ impl StreamView {
             let records = self.journal.records(track.tail);
             track.read(&records);
             track.end = end;
+            if track.lacks_ends() {
+                self.find_finish_reasons(&mut track);
+            }
         }
         track
+    }
+
+    /// Decodes the events to find the finish reasons of choices whose end is not in the log.
+    fn find_finish_reasons(&self, track: &mut Track) {
+        let demux = assemble::combined(self, track.tail);
+        for (index, choice) in &mut track.choices {
+            if choice.end.is_none() {
+                let transcript = demux.choice(*index);
+                let reason = transcript.and_then(|transcript| transcript.finish_reason());
+                choice.finish_reason = reason.map(|reason| reason.as_str().to_owned());
+            }
+        }
     }
 
     /// The records up to a number, from the first one.
@@ -226,8 +237,8 @@ impl StreamView {
     }
 
     /// Where a chunk has to be cut. It is found once for all readers.
-    pub(super) fn cuts(&self, seq: Seq, payload: &[u8]) -> Cuts {
-        let fold = self.folds_choices();
+    pub(super) fn cuts(&self, seq: Seq, event: &Event<'_>, payload: &[u8]) -> Cuts {
+        let fold = self.folds_choices(std::iter::once(*event));
         lock(&self.cuts).get_or_find(seq, || Cuts::find(payload, fold))
     }
 

@@ -22,7 +22,9 @@ pub(super) struct Track {
 pub(super) struct ChoiceTrack {
     /// Its last event.
     pub(super) seq: Seq,
+    /// Its end in the log.
     pub(super) end: Option<(Seq, End)>,
+    /// Known once it has ended, or the stream has.
     pub(super) finish_reason: Option<String>,
 }
 
@@ -78,15 +80,36 @@ impl Track {
             },
             Target::Choice { index, .. } => {
                 let choice = self.choices.get(&index);
-                match choice.and_then(|choice| choice.end) {
-                    Some((seq, end)) => Some(Terminal::of_choice(seq, end, self.error)),
-                    None => Some(Terminal::of_open_choice(
-                        self.end_seq(),
-                        stream_end?,
-                        self.error,
-                    )),
+                if let Some((seq, end)) = choice.and_then(|choice| choice.end) {
+                    return Some(Terminal::of_choice(seq, end, self.error));
                 }
+                let (seq, end) = (self.end_seq(), stream_end?);
+                if choice.is_some_and(|choice| choice.finish_reason.is_some()) {
+                    return Some(Terminal::Done(seq));
+                }
+                Some(Terminal::of_open_choice(seq, end, self.error))
             }
         }
+    }
+
+    /// Whether the stream has ended without the end of a choice, because another gateway has sealed its log.
+    pub(super) fn lacks_ends(&self) -> bool {
+        self.end.is_some() && self.choices.values().any(|choice| choice.end.is_none())
+    }
+
+    /// How a choice has ended. One that is open at the end of the stream ends with it, unless it has a finish reason: that
+    /// stays, whatever happens to the stream.
+    pub(super) fn choice_end(&self, index: ChoiceIndex) -> Option<End> {
+        let choice = self.choices.get(&index);
+        if let Some((_, end)) = choice.and_then(|choice| choice.end) {
+            return Some(end);
+        }
+        let stream_end = self.end.as_ref().map(|end| end.end)?;
+        let has_reason = choice.is_some_and(|choice| choice.finish_reason.is_some());
+        Some(if has_reason {
+            End::Finished
+        } else {
+            stream_end
+        })
     }
 }

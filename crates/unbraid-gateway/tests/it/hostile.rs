@@ -17,6 +17,16 @@ async fn raw(gateway: &TestGateway, bytes: &[u8]) -> TcpStream {
     socket
 }
 
+/// A connection that has had one answer, and then sends a part of a head.
+async fn second_head(gateway: &TestGateway) -> TcpStream {
+    let mut socket = raw(gateway, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    let mut bytes = vec![0; 4096];
+    let read = soon(socket.read(&mut bytes)).await.unwrap().unwrap();
+    assert!(bytes[..read].starts_with(b"HTTP/1.1 200"));
+    socket.write_all(b"GET /hea").await.unwrap();
+    socket
+}
+
 /// Everything until the connection is closed.
 async fn answer(mut socket: TcpStream) -> String {
     let mut bytes = Vec::new();
@@ -34,13 +44,12 @@ async fn a_head_that_never_ends_closes_the_connection_after_10_seconds() {
         raw(&gateway, b"P").await,
         raw(&gateway, b"PRI * HTTP/2.0\r\n\r\nSM").await,
         raw(&gateway, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ").await,
-        raw(&gateway, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /hea").await,
+        second_head(&gateway).await,
     ];
     let started = tokio::time::Instant::now();
-    let answers = futures::future::join_all(sockets.map(answer)).await;
+    futures::future::join_all(sockets.map(answer)).await;
     assert!(started.elapsed() < Duration::from_secs(13), "{:?}", started.elapsed());
     assert!(started.elapsed() > Duration::from_secs(8));
-    assert!(answers[4].starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test]

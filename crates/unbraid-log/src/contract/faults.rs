@@ -81,7 +81,9 @@ pub(super) async fn a_reader_resumes_after_the_engine_was_stopped(engine: &dyn E
     assert_eq!(reader.next().await, None);
 }
 
-pub(super) async fn what_an_emptied_engine_has_lost_is_appended_again(engine: &dyn Engine) {
+pub(super) async fn the_producer_appends_again_everything_that_an_emptied_engine_has_lost(
+    engine: &dyn Engine,
+) {
     let mut stream = open(engine).await;
     stream.append(1, 5).await;
     engine.empty().await;

@@ -60,7 +60,7 @@ impl Batch {
 /// ```
 /// use unbraid_log::{Event, Journal, RecordBuilder, Seq};
 ///
-/// # futures::executor::block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let journal = Journal::new();
 /// let mut builder = RecordBuilder::new(Seq(1));
 /// for _ in 0..3 {

@@ -26,7 +26,7 @@ const MAX_EXPIRED: usize = 100_000;
 /// The memory of a stream beside its records, in bytes.
 const STREAM_COST: usize = 1024;
 
-/// Takes the first value of a queue in the order of time, if its time has come.
+/// Takes the first value of a queue, if it is due.
 fn pop_due<T>(queue: &mut VecDeque<(Instant, T)>, now: Instant) -> Option<T> {
     queue.front().filter(|(due, _)| *due <= now)?;
     queue.pop_front().map(|(_, value)| value)

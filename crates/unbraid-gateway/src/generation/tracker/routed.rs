@@ -88,6 +88,8 @@ impl Routed {
     }
 
     fn end(&mut self, slot: usize, end: End) {
+        // The only task that can be lost here is the producer.
+        let end = if end == End::Lost { End::ProducerLost } else { end };
         if let Some(choice) = self.choices.get_mut(slot)
             && choice.end.is_none()
         {

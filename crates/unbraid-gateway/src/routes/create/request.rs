@@ -3,13 +3,9 @@
 use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, MapAccess, Visitor},
-};
 use serde_json::{Value, value::RawValue};
 
-use crate::api_error::ApiError;
+use crate::{api_error::ApiError, fields::Fields};
 
 /// A request, with the raw text of its fields.
 pub(crate) struct CreateRequest {
@@ -21,9 +17,6 @@ pub(crate) struct CreateRequest {
     prompts: Vec<Box<RawValue>>,
     wants_usage: bool,
 }
-
-/// The fields of an object, in their order. Of a repeated field the last counts, as for most servers.
-struct Fields(Vec<(String, Box<RawValue>)>);
 
 impl CreateRequest {
     pub(crate) fn parse(body: Bytes) -> Result<Self, ApiError> {
@@ -95,7 +88,7 @@ impl CreateRequest {
         if self.is_stream {
             return self.body.clone();
         }
-        self.fields.encode(&self.stream_fields(), &[])
+        self.fields.encode(&self.stream_fields(), &[]).into()
     }
 
     /// The body for one choice, as a stream: without `n`, with another seed, and with its prompt.
@@ -108,7 +101,7 @@ impl CreateRequest {
         if let Some(prompt) = self.prompts.get((index / n) as usize) {
             changed.push(("prompt", prompt.get().into()));
         }
-        self.fields.encode(&changed, &["n"])
+        self.fields.encode(&changed, &["n"]).into()
     }
 
     fn stream_fields(&self) -> Vec<(&'static str, Cow<'_, str>)> {
@@ -142,69 +135,6 @@ fn split_prompts(raw: &str) -> Vec<Box<RawValue>> {
         Vec::new()
     }
 }
-
-impl Fields {
-    fn get(&self, name: &str) -> Option<&str> {
-        let mut fields = self.0.iter().rev();
-        fields.find(|(known, _)| known == name).map(|(_, raw)| raw.get())
-    }
-
-    fn value(&self, name: &str) -> Option<Value> {
-        serde_json::from_str(self.get(name)?).ok()
-    }
-
-    /// The object with these fields set and those removed. All others keep their text.
-    fn encode(&self, changed: &[(&str, Cow<'_, str>)], removed: &[&str]) -> Bytes {
-        let is_kept = |name: &str| {
-            !removed.contains(&name) && !changed.iter().any(|(changed, _)| *changed == name)
-        };
-        let kept = self.0.iter().filter(|(name, _)| is_kept(name));
-        let kept = kept.map(|(name, raw)| (name.as_str(), raw.get()));
-        let set = changed.iter().map(|(name, raw)| (*name, raw.as_ref()));
-        let mut text = String::with_capacity(self.0.iter().map(|(_, raw)| raw.get().len() + 16).sum());
-        text.push('{');
-        for (name, raw) in kept.chain(set) {
-            if text.len() > 1 {
-                text.push(',');
-            }
-            text.push_str(&Value::from(name).to_string());
-            text.push(':');
-            text.push_str(raw);
-        }
-        text.push('}');
-        text.into()
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    if fields.len() == MAX_REQUEST_FIELDS {
-                        return Err(A::Error::custom("too many fields"));
-                    }
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
-
-/// Fields of a request. The API has about forty.
-const MAX_REQUEST_FIELDS: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -244,7 +174,7 @@ mod tests {
         let body = request.single_body(3);
         assert_eq!(
             std::str::from_utf8(&body).unwrap(),
-            r#"{"x":1.10e5,"big":123456789012345678901,"stream":true,"seed":8,"prompt":"b"}"#
+            r#"{"seed":8,"x":1.10e5,"big":123456789012345678901,"stream":true,"prompt":"b"}"#
         );
         assert_eq!(request.whole_body(), request.body());
         assert_eq!(parse(r#"{"prompt":[1,2]}"#).prompts(), 0);
@@ -257,7 +187,7 @@ mod tests {
         let body = request.whole_body();
         assert_eq!(
             std::str::from_utf8(&body).unwrap(),
-            r#"{"a":1,"stream":true,"stream_options":{"include_usage":true}}"#
+            r#"{"stream":true,"a":1,"stream_options":{"include_usage":true}}"#
         );
     }
 }

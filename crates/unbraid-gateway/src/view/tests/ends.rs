@@ -208,6 +208,32 @@ fn a_choice_that_never_appeared_ends_with_its_stream() {
     );
 }
 
+#[test]
+fn a_finish_reason_stays_if_the_producer_is_lost_before_the_end_of_its_choice() {
+    let mut script = Script::new(2);
+    script.text(1, "b");
+    let finish = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    script.chunk(&[0], finish);
+    let mut live = script.reader(choice(0), Start::After(Seq(2)));
+    assert!(!super::script::drain(&mut live).1);
+    script.seal(End::ProducerLost);
+    assert_eq!(
+        super::script::drain(&mut live).0,
+        "retry: 1000\nid: 3\ndata: [DONE]\n\n"
+    );
+    check(&last(&script, choice(0)), "id: 3\ndata: [DONE]");
+    check(&last(&script, choice(1)), &error(3, "producer_lost"));
+    check(&last(&script, Target::Combined), &error(3, "producer_lost"));
+    let ends: Vec<_> = script
+        .view
+        .status()
+        .choices
+        .iter()
+        .map(|choice| choice.end)
+        .collect();
+    assert_eq!(ends, [Some(End::Finished), Some(End::ProducerLost)]);
+}
+
 /// deer-flow 3932, resumable-stream 47: a reader that waits forever.
 #[test]
 fn every_waiting_view_ends_when_the_log_is_sealed() {

@@ -225,6 +225,25 @@ fn damaged_json_passes_unchanged() {
     }
 }
 
+/// A producer that does not fold indices has logged the choices as they were sent.
+#[test]
+fn e12_indices_that_were_not_folded_stay_apart() {
+    let mut script = Script::of(Meta::new("/v1/chat/completions", 7).with_n(1));
+    let both =
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{"content":"b"}}]}"#;
+    script.chunk(&[0, 1], both);
+    for (index, text) in [(0, "a"), (1, "b")] {
+        let demux = read(&script, choice(index));
+        assert_eq!(
+            demux.choice(ChoiceIndex(0)).unwrap().message().content,
+            text
+        );
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&script.view.json(Target::Combined, false).unwrap()).unwrap();
+    assert_eq!(json["choices"][1]["message"]["content"], "b");
+}
+
 /// E12: the core has read every index as 0.
 #[test]
 fn e12_folded_indices_belong_to_the_only_choice() {

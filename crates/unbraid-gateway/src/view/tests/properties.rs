@@ -265,6 +265,7 @@ fn value(data: &str) -> Value {
 fn projection(producer: &Producer, target: Target) -> Vec<Shown> {
     let mut shown: Vec<Shown> = Vec::new();
     let mut error = None;
+    let mut has_reason = false;
     let last = |seq: Seq, end: End, error: &Option<(Seq, String)>| -> Shown {
         match (end, error) {
             (End::ServerError, Some((seq, payload))) => (seq.0, None, value(payload)),
@@ -287,6 +288,7 @@ fn projection(producer: &Producer, target: Target) -> Vec<Shown> {
                     let mut chunk = value(data);
                     let entries = chunk["choices"].as_array_mut().unwrap();
                     entries.retain(|entry| entry["index"] == index.0);
+                    has_reason |= !entries[0]["finish_reason"].is_null();
                     if !keep_index {
                         entries[0]["index"] = json!(0);
                     }
@@ -310,6 +312,8 @@ fn projection(producer: &Producer, target: Target) -> Vec<Shown> {
         }
     }
     if let Some((seq, end)) = producer.end {
+        // A finish reason stays, even if the log does not contain the end of its choice.
+        let end = if has_reason { End::Finished } else { end };
         shown.push(last(seq, end, &error));
     }
     shown

@@ -105,6 +105,30 @@ fn a_cursor_at_the_last_id_is_complete_and_a_higher_one_gets_only_the_terminal_e
     );
 }
 
+/// resumable-stream 44, 42 and 45: a late resume needs neither the producer nor a handshake with it.
+#[test]
+fn an_ended_stream_is_read_from_every_cursor_without_its_producer() {
+    let mut script = two_choices();
+    script.choice_end(0, End::Finished);
+    script.seal(End::ProducerLost);
+    let view = StreamView::new(script.view.journal().clone(), script.view.meta().clone());
+    drop(script);
+    for after in 0..4 {
+        let request = ViewRequest::of_post(Some(Seq(after)));
+        let Ok(Opened::Events(mut reader)) = view.open(&request) else {
+            panic!("the stream is kept");
+        };
+        let (text, has_ended) = drain(&mut reader);
+        assert!(has_ended);
+        let events = 3_usize.saturating_sub(after as usize) + 1;
+        assert_eq!(
+            text.matches("\nid: ").count(),
+            events,
+            "after {after}: {text}"
+        );
+    }
+}
+
 #[test]
 fn a_cursor_beyond_a_running_stream_waits_for_greater_numbers_and_still_ends() {
     let mut script = two_choices();
@@ -539,11 +563,22 @@ fn the_status_lists_all_requested_choices() {
 }
 
 #[test]
-fn the_producer_and_the_views_read_with_one_configuration() {
+fn a_producer_folds_the_choices_of_a_request_for_one() {
     let folded = Meta::new("/v1/chat/completions", 7).with_n(1);
     assert_eq!(StreamView::core_config(&folded).expect_choices, Some(1));
     let open = Meta::new("/v1/chat/completions", 7);
     assert_eq!(StreamView::core_config(&open).expect_choices, None);
+}
+
+#[test]
+fn the_cuts_of_an_ordinary_chunk_take_16_bytes() {
+    assert!(size_of::<Option<crate::view::chunk::Cuts>>() <= 16);
+    let ordinary = br#"{"choices":[{"index":10,"delta":{"content":"a"}}]}"#;
+    let cuts = crate::view::chunk::Cuts::find(ordinary, false);
+    assert!(
+        matches!(cuts, crate::view::chunk::Cuts::Index { at: 21, len: 2 }),
+        "{cuts:?}"
+    );
 }
 
 #[test]

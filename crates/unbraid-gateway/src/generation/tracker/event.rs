@@ -1,0 +1,114 @@
+//! One event: what the core makes of it, and what the log gets of it.
+
+use unbraid_core::{
+    ChoiceIndex, Metadata, StreamError, Update,
+    internal::{Decoder, Frame, FrameKind, Router},
+};
+use unbraid_log::{Event, RecordBuilder};
+
+use super::{Identity, Role, routed::Routed};
+use crate::{generation::rewrite, view::without_choices};
+
+/// The parts of a tracker that decode an event.
+pub(super) struct Decoded<'t> {
+    pub(super) decoder: &'t mut Decoder,
+    pub(super) router: &'t mut Router,
+    pub(super) routed: &'t mut Routed,
+    pub(super) discarded: &'t [ChoiceIndex],
+    pub(super) is_done: &'t mut bool,
+}
+
+impl Decoded<'_> {
+    pub(super) fn decode(&mut self, frame: &Frame<'_>) {
+        self.routed.begin_event();
+        let Self {
+            decoder,
+            router,
+            routed,
+            discarded,
+            is_done,
+        } = self;
+        // Errors are those of strict mode, which is off.
+        let _tolerant = decoder.decode(*frame, &mut |update: &Update<'_>| {
+            **is_done |= update.done;
+            routed.has_usage |= update.usage.is_some();
+            routed.has_dropped |= update
+                .choice
+                .is_some_and(|choice| discarded.contains(&choice));
+            router.update(update, *routed);
+        });
+    }
+}
+
+/// What an event is to the log.
+pub(super) enum Entry<'f> {
+    Chunk(Option<&'f str>, &'f [u8]),
+    Error(Option<&'f str>, &'f [u8]),
+    /// The end mark, or something that is not an event.
+    Nothing,
+}
+
+impl<'f> Entry<'f> {
+    pub(super) fn of(frame: &Frame<'f>, router: &Router, routed: &Routed) -> Self {
+        let name = frame.event.and_then(|name| std::str::from_utf8(name).ok());
+        let is_error = matches!(router.closed(), Some(Err(StreamError::Server(_))));
+        match frame.kind {
+            _ if is_error => Self::Error(name, frame.data),
+            FrameKind::BareDone | FrameKind::Garbage | FrameKind::BareJson => Self::Nothing,
+            _ if frame.data.trim_ascii() == b"[DONE]" => Self::Nothing,
+            _ if routed.has_dropped && routed.touched().is_empty() => Self::Nothing,
+            _ => Self::Chunk(name, frame.data),
+        }
+    }
+}
+
+/// The parts of a tracker that write an event.
+pub(super) struct Written<'t> {
+    pub(super) role: Role,
+    pub(super) routed: &'t mut Routed,
+    pub(super) discarded: &'t [ChoiceIndex],
+    pub(super) held: &'t mut Vec<(Option<String>, Vec<u8>)>,
+    pub(super) metadata: &'t Metadata,
+    pub(super) identity: &'t mut Identity,
+}
+
+pub(super) fn write(entry: Entry<'_>, written: Written<'_>, log: &mut RecordBuilder) {
+    // The first chunk of all bodies gives the identity.
+    written.identity.absorb(written.metadata);
+    let (name, payload) = match entry {
+        Entry::Nothing => return,
+        Entry::Error(name, payload) => {
+            if !matches!(written.role, Role::Single(_)) {
+                log.push(&Event::Error { name, payload });
+            }
+            return;
+        }
+        Entry::Chunk(name, payload) => (name, payload),
+    };
+    let touched = written.routed.touched();
+    let usage_only = touched.is_empty() && written.routed.has_usage;
+    if let Role::Single(index) = written.role {
+        // The usage of all bodies is summed at the end.
+        if !usage_only && let Some(chunk) = rewrite::merged_chunk(payload, index, &written.identity.metadata) {
+            push(log, touched, name, chunk.as_bytes());
+        }
+        return;
+    }
+    if written.role == Role::MaybeWhole && usage_only {
+        written.held.push((name.map(str::to_owned), payload.to_vec()));
+    } else if written.routed.has_dropped {
+        if let Some(chunk) = without_choices(payload, written.discarded) {
+            push(log, touched, name, &chunk);
+        }
+    } else {
+        push(log, touched, name, payload);
+    }
+}
+
+fn push(log: &mut RecordBuilder, choices: &[ChoiceIndex], name: Option<&str>, payload: &[u8]) {
+    log.push(&Event::Chunk {
+        choices: choices.into(),
+        name,
+        payload,
+    });
+}
