@@ -217,7 +217,11 @@ fn open(contender: Contender, runtime: &Runtime, connection: &Arc<Connection>) {
         Contender::Today => {
             drop(runtime.spawn(async move { today::read(stream, consumer).await }));
         }
-        Contender::Source | Contender::SseCore | Contender::Demux | Contender::Memchr => {
+        Contender::Source
+        | Contender::TodayOf(_)
+        | Contender::SseCore
+        | Contender::Demux
+        | Contender::Memchr => {
             drop(runtime.spawn(async move {
                 while let Some(Ok(read)) = stream.next().await {
                     black_box(&read);

@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::UnsyncBoxBody};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::Incoming,
@@ -22,7 +22,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
@@ -137,6 +137,28 @@ pub(crate) fn json_error(status: StatusCode, error: &serde_json::Value) -> Respo
     response
 }
 
+/// The longest request body. It is buffered, and no prompt is longer than this.
+const MAX_REQUEST_BYTES: usize = 64 << 20;
+
+/// Reads a request body that is a JSON object, or returns the status and the message of the error for another one.
+pub(crate) async fn read_object(
+    body: Incoming,
+) -> Result<(Bytes, Value), (StatusCode, &'static str)> {
+    let body = Limited::new(body, MAX_REQUEST_BYTES).collect().await;
+    let bytes = body.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            (StatusCode::PAYLOAD_TOO_LARGE, "the request is too long")
+        } else {
+            (StatusCode::BAD_REQUEST, "the request body is incomplete")
+        }
+    })?;
+    let bytes = bytes.to_bytes();
+    match serde_json::from_slice(&bytes) {
+        Ok(body @ Value::Object(_)) => Ok((bytes, body)),
+        _ => Err((StatusCode::BAD_REQUEST, "the request is not a JSON object")),
+    }
+}
+
 /// Returns an error response for a request with a wrong path or method.
 pub(crate) fn reject_invalid<B>(request: &Request<B>, suffixes: &[&str]) -> Option<Response<Body>> {
     let path = request.uri().path();
@@ -155,8 +177,13 @@ pub(crate) fn reject_invalid<B>(request: &Request<B>, suffixes: &[&str]) -> Opti
     None
 }
 
-fn json_response(value: &serde_json::Value) -> Response<Body> {
-    response("application/json", full_body(value.to_string()))
+fn json_response(value: &Value) -> Response<Body> {
+    json_text_response(value.to_string())
+}
+
+/// A successful response with this JSON text.
+pub(crate) fn json_text_response(text: String) -> Response<Body> {
+    response("application/json", full_body(text))
 }
 
 pub(crate) fn response(content_type: &'static str, body: Body) -> Response<Body> {

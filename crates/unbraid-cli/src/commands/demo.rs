@@ -92,7 +92,7 @@ pub(super) fn run(args: &DemoArgs, stream: &StreamArgs) -> Result<Status, Failur
 fn write_picture(file: &Path, speed: f64, stream: &StreamArgs) -> Result<Status, Failure> {
     let mut demux = Demux::new(stream.config());
     let mut picture = Picture::new(scenario::QUESTION);
-    for event in scenario::events() {
+    for event in scenario::events(scenario::CHOICES) {
         demux.feed(event.data.as_bytes());
         picture.add_events(&mut demux, |_| event.time.div_f64(speed));
     }

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 /// The path at which the server answers.
 pub(super) const PATH: &str = "/v1/chat/completions";
 
+/// The path at which it lists its model.
+pub(super) const MODELS_PATH: &str = "/v1/models";
+
 pub(super) const MODEL: &str = "demo-1";
 
 pub(super) const CHOICES: u32 = 4;
@@ -25,8 +28,10 @@ pub(super) const MIN_SPEED: f64 = 0.1;
 
 const PROMPT_TOKENS: u64 = 24;
 
-/// The tokens of all answers, as the command counts them, so that its figures for the choices add up to this one.
-const COMPLETION_TOKENS: u64 = 326;
+const CREATED: u64 = 1_767_225_600;
+
+/// The most choices of one request. Beyond four, the answers repeat, each at another pace.
+pub(super) const MAX_CHOICES: u32 = 128;
 
 /// The request that an application would send.
 pub(super) fn request() -> Value {
@@ -53,15 +58,29 @@ pub(super) struct TimedEvent {
     pub(super) data: String,
 }
 
-/// All events, in the order in which they are sent.
-pub(super) fn events() -> Vec<TimedEvent> {
-    let mut chunks: Vec<(u64, Value)> = ANSWERS.iter().flat_map(Answer::chunks).collect();
+/// The response to a request for the list of models. The page of the gateway begins with the question.
+pub(super) fn models() -> Value {
+    let model = json!({
+        "id": MODEL,
+        "object": "model",
+        "created": CREATED,
+        "owned_by": "unbraid",
+        "unbraid": { "prompt": QUESTION },
+    });
+    json!({ "object": "list", "data": [model] })
+}
+
+/// The events of an answer with this many choices, in the order in which they are sent.
+pub(super) fn events(choices: u32) -> Vec<TimedEvent> {
+    let answers: Vec<Answer> = (0..choices.clamp(1, MAX_CHOICES)).map(answer).collect();
+    let mut chunks: Vec<(u64, Value)> = answers.iter().flat_map(Answer::chunks).collect();
     chunks.sort_by_key(|(millis, _)| *millis);
     let last = chunks.last().map_or(0, |(millis, _)| *millis);
+    let completion_tokens: u64 = answers.iter().map(|answer| answer.tokens).sum();
     let usage = json!({
         "prompt_tokens": PROMPT_TOKENS,
-        "completion_tokens": COMPLETION_TOKENS,
-        "total_tokens": PROMPT_TOKENS + COMPLETION_TOKENS,
+        "completion_tokens": completion_tokens,
+        "total_tokens": PROMPT_TOKENS + completion_tokens,
     });
     chunks.push((last + 20, chunk(&json!([]), &usage)));
     let mut events: Vec<TimedEvent> = chunks
@@ -79,13 +98,28 @@ fn event(millis: u64, data: &str) -> TimedEvent {
     }
 }
 
+/// The answer of a choice.
+fn answer(index: u32) -> Answer {
+    let (round, position) = (index / CHOICES, index % CHOICES);
+    let first = ANSWERS[position as usize];
+    Answer {
+        index,
+        start: first.start + 190 * u64::from(round),
+        pace: first.pace + 3 * u64::from(round % 8),
+        ..first
+    }
+}
+
 /// One choice: its text, its calls and its pace.
+#[derive(Clone, Copy)]
 struct Answer {
     index: u32,
     /// When the choice appears, in milliseconds.
     start: u64,
     /// The milliseconds that each delta takes, before the time that its length adds.
     pace: u64,
+    /// Its tokens, as the command counts them, so that its figures for the choices add up to the reported usage.
+    tokens: u64,
     text: &'static str,
     calls: &'static [Call],
 }
@@ -163,7 +197,7 @@ fn chunk(choices: &Value, usage: &Value) -> Value {
     json!({
         "id": "chatcmpl-7Qd2mUOJw4demo",
         "object": "chat.completion.chunk",
-        "created": 1_767_225_600,
+        "created": CREATED,
         "model": MODEL,
         "service_tier": "default",
         "system_fingerprint": "fp_demo",
@@ -190,6 +224,7 @@ const ANSWERS: [Answer; CHOICES as usize] = [
         index: 0,
         start: 420,
         pace: 34,
+        tokens: 73,
         text: "\
 Start on Bygdøy with the polar ship Fram: you walk through the real thing, deck by deck, and nobody gets wet.
 
@@ -203,6 +238,7 @@ Keep the roof of the opera house for another day. In the rain it is a slide.",
         index: 1,
         start: 1300,
         pace: 46,
+        tokens: 93,
         text: "\
 A plan that needs no umbrella:
 
@@ -218,6 +254,7 @@ Pack dry socks.",
         index: 2,
         start: 260,
         pace: 31,
+        tokens: 94,
         text: "\
 Rain is no reason to stay in. Dress them in wool and rubber and walk along the river Akerselva from the top down: \
 today its waterfalls are at their best, and from each bridge you can race sticks to the next.
@@ -231,6 +268,7 @@ them all",
         index: 3,
         start: 700,
         pace: 38,
+        tokens: 66,
         text: "Let me look at the forecast by the hour, and at what is open for children that day.",
         calls: &[
             Call {

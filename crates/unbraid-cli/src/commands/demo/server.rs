@@ -1,19 +1,20 @@
-//! The demo's server: it streams the scenario at its pace.
+//! The demo's server: the invented model, which answers every question with the scenario.
 
-use std::{iter::Peekable, sync::Arc, time::Duration, vec};
+use std::{convert::identity, iter::Peekable, sync::Arc, time::Duration, vec};
 
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture, stream};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::{
-    Request, Response,
+    Method, Request, Response,
     body::{Frame, Incoming},
     header::{CACHE_CONTROL, HeaderValue},
 };
 
-use unbraid_core::BoxError;
+use serde_json::Value;
+use unbraid_core::{BoxError, Config, Demux};
 
-use super::scenario::{self, PATH, TimedEvent};
+use super::scenario::{self, MAX_CHOICES, MODELS_PATH, PATH, TimedEvent};
 use crate::{
     input::Playback,
     server::{self, Body, RequestHandler},
@@ -30,17 +31,34 @@ pub(super) struct DemoHandler {
 
 impl RequestHandler for DemoHandler {
     fn handle(self: Arc<Self>, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
-        let rejection = server::reject_invalid(&request, &[PATH]);
-        async move { rejection.unwrap_or_else(|| self.stream()) }.boxed()
+        async move { self.answer(request).await.unwrap_or_else(identity) }.boxed()
     }
 }
 
 impl DemoHandler {
-    fn stream(&self) -> Response<Body> {
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Response<Body>> {
+        if request.method() == Method::GET && request.uri().path() == MODELS_PATH {
+            return Ok(server::json_text_response(scenario::models().to_string()));
+        }
+        if let Some(rejection) = server::reject_invalid(&request, &[PATH]) {
+            return Err(rejection);
+        }
+        let (_, request) = server::read_object(request.into_body())
+            .await
+            .map_err(|(status, message)| error_response(status, message))?;
+        let choices = request.get("n").and_then(Value::as_u64).unwrap_or(1);
+        let choices = u32::try_from(choices).unwrap_or(MAX_CHOICES);
+        Ok(match request.get("stream") {
+            Some(Value::Bool(true)) => self.stream(choices),
+            _ => whole(choices),
+        })
+    }
+
+    fn stream(&self, choices: u32) -> Response<Body> {
         let player = Player {
             start: self.playback.now(),
             playback: self.playback.clone(),
-            events: scenario::events().into_iter().peekable(),
+            events: scenario::events(choices).into_iter().peekable(),
         };
         let body = stream::unfold(player, Player::next);
         let body = BodyExt::boxed_unsync(StreamBody::new(body));
@@ -49,6 +67,16 @@ impl DemoHandler {
         response.headers_mut().insert(CACHE_CONTROL, no_cache);
         response
     }
+}
+
+/// The response to a request that does not ask for a stream.
+fn whole(choices: u32) -> Response<Body> {
+    let mut demux = Demux::new(Config::default());
+    for event in scenario::events(choices) {
+        demux.feed(event.data.as_bytes());
+    }
+    demux.finish();
+    server::json_text_response(demux.aggregate_json())
 }
 
 /// The events that one request has not received yet.

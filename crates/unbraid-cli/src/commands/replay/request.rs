@@ -1,15 +1,11 @@
 //! The request of a client.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{HeaderMap, Request, Response, StatusCode, body::Incoming};
 use serde_json::Value;
 
 use super::endpoint::{Api, Endpoint};
 use crate::server::{self, Body};
-
-/// The longest request body. It is buffered, and no prompt is longer than this.
-const MAX_REQUEST_BYTES: usize = 64 << 20;
 
 /// A valid request.
 #[derive(Debug)]
@@ -35,21 +31,9 @@ impl ClientRequest {
         };
         let refused = |status, message: &str| error_response(endpoint, status, message);
         let (head, body) = request.into_parts();
-        let body = Limited::new(body, MAX_REQUEST_BYTES).collect().await;
-        let bytes = body.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                refused(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long")
-            } else {
-                refused(StatusCode::BAD_REQUEST, "the request body is incomplete")
-            }
-        })?;
-        let bytes = bytes.to_bytes();
-        let Ok(body @ Value::Object(_)) = serde_json::from_slice(&bytes) else {
-            return Err(refused(
-                StatusCode::BAD_REQUEST,
-                "the request is not a JSON object",
-            ));
-        };
+        let (bytes, body) = server::read_object(body)
+            .await
+            .map_err(|(status, message)| refused(status, message))?;
         Ok(Self {
             path: head.uri.path().to_owned(),
             endpoint,

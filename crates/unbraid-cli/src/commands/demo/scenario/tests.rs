@@ -3,14 +3,18 @@ use std::time::Duration;
 use unbraid::tokens::Counter;
 use unbraid_core::{CallStatus, ChoiceOutcome, Config, Demux, Prompt};
 
-use super::{ANSWERS, MAX_TOKENS, MIN_SPEED, PROMPT_TOKENS, events, words};
+use super::{ANSWERS, CHOICES, MAX_TOKENS, MIN_SPEED, PROMPT_TOKENS, events, words};
 use crate::commands::demo::client::TIMEOUT;
 
 /// Reads the scenario strictly, and returns the outcomes in order of appearance.
 fn read() -> (Demux, Vec<ChoiceOutcome>) {
+    read_choices(CHOICES)
+}
+
+fn read_choices(choices: u32) -> (Demux, Vec<ChoiceOutcome>) {
     let config = Config::default().with_strict(true);
     let mut demux = Demux::new(config);
-    for event in events() {
+    for event in events(choices) {
         demux.feed(event.data.as_bytes());
     }
     let indices: Vec<_> = demux.choices().map(|choice| choice.index()).collect();
@@ -85,7 +89,7 @@ fn the_counts_of_the_choices_add_up_to_the_usage() {
 
 #[test]
 fn the_stream_takes_seconds_without_long_pauses_and_one_choice_ends_late() {
-    let times: Vec<Duration> = events().iter().map(|event| event.time).collect();
+    let times: Vec<Duration> = events(CHOICES).iter().map(|event| event.time).collect();
     assert!(times.is_sorted());
     let last = times.last().unwrap().as_secs_f64();
     assert!((4.0..6.0).contains(&last), "{last}");
@@ -100,6 +104,22 @@ fn the_stream_takes_seconds_without_long_pauses_and_one_choice_ends_late() {
         .map(|answer| answer.chunks().last().unwrap().0);
     let late = ends.nth(1).unwrap();
     assert!(ends.all(|end| end + 700 < late), "{late}");
+}
+
+#[test]
+fn a_request_may_ask_for_any_number_of_choices() {
+    for choices in [1, 3, 9] {
+        let (demux, outcomes) = read_choices(choices);
+        let mut indices: Vec<u32> = outcomes.iter().map(|outcome| outcome.choice.0).collect();
+        indices.sort_unstable();
+        assert!(indices.into_iter().eq(0..choices));
+        assert_eq!(demux.warnings(), []);
+        let tokens: u64 = (0..choices).map(|index| super::answer(index).tokens).sum();
+        let reported = demux.usage().completion_tokens;
+        assert_eq!(reported, Some(tokens));
+    }
+    assert_eq!(read_choices(0).1.len(), 1);
+    assert_eq!(read_choices(u32::MAX).1.len(), 128);
 }
 
 #[test]
