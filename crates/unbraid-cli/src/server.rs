@@ -131,7 +131,7 @@ pub(crate) fn error_response(status: StatusCode, message: &str) -> Response<Body
 }
 
 /// An error response with this body.
-pub(crate) fn json_error(status: StatusCode, error: &serde_json::Value) -> Response<Body> {
+pub(crate) fn json_error(status: StatusCode, error: &Value) -> Response<Body> {
     let mut response = json_response(error);
     *response.status_mut() = status;
     response

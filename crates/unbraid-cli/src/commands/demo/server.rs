@@ -45,7 +45,7 @@ impl DemoHandler {
         }
         let (_, request) = server::read_object(request.into_body())
             .await
-            .map_err(|(status, message)| error_response(status, message))?;
+            .map_err(|(status, message)| server::error_response(status, message))?;
         let choices = request.get("n").and_then(Value::as_u64).unwrap_or(1);
         let choices = u32::try_from(choices).unwrap_or(MAX_CHOICES);
         Ok(match request.get("stream") {
