@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Fields of the API itself, beside those that chat completions have.
-const OWN: [&str; 9] = [
+const OWN: [&str; 12] = [
     "thinking",
     "top_k",
     "service_tier",
@@ -27,6 +27,9 @@ const OWN: [&str; 9] = [
     "cache_control",
     "inference_geo",
     "speed",
+    "diagnostics",
+    "user_profile_id",
+    "workspace_id",
 ];
 
 pub(super) fn body(
