@@ -1,4 +1,4 @@
-//! The providers whose interfaces a client speaks, and what distinguishes their requests.
+//! The providers whose interfaces a client supports, and what distinguishes their requests.
 
 use std::{env, fmt, str::FromStr};
 

@@ -23,7 +23,7 @@ pub(crate) const OTHERS: [Provider; 5] = [
     Provider::Cohere,
 ];
 
-/// A client for a server that speaks the interface of this provider.
+/// A client for a server with the interface of this provider.
 fn builder(provider: Provider, server: &Server) -> ClientBuilder {
     Client::builder_for(provider)
         .base_url(format!("http://{}", server.address()))

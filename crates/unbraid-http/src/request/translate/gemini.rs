@@ -16,7 +16,13 @@ use crate::request::{RequestError, wire::Choices};
 pub(super) use self::parts::is_own_part;
 
 /// Fields of the API itself.
-const OWN: [&str; 3] = ["safetySettings", "cachedContent", "labels"];
+const OWN: [&str; 5] = [
+    "safetySettings",
+    "cachedContent",
+    "labels",
+    "serviceTier",
+    "modelArmorConfig",
+];
 
 pub(super) fn body(
     request: &mut Reader<'_>,
@@ -166,7 +172,7 @@ fn generation_config(request: &mut Reader<'_>, choices: Choices) -> Result<Body,
     }
     match request.text("reasoning_effort")? {
         None => {}
-        Some(level @ ("minimal" | "low" | "medium" | "high")) => {
+        Some(level @ ("minimal" | "low" | "medium" | "high" | "xhigh")) => {
             let thinking = json!({ "thinkingLevel": level });
             config.add(request, "reasoning_effort", "thinkingConfig", thinking)?;
         }

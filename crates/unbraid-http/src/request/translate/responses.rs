@@ -16,7 +16,7 @@ use crate::request::{RequestError, wire::Choices};
 pub(super) use self::items::is_own_part;
 
 /// Fields of the API itself, and those that chat completions have under the same name.
-const OWN: [&str; 21] = [
+const OWN: [&str; 25] = [
     "temperature",
     "top_p",
     "top_logprobs",
@@ -26,6 +26,7 @@ const OWN: [&str; 21] = [
     "safety_identifier",
     "prompt_cache_key",
     "prompt_cache_retention",
+    "prompt_cache_options",
     "service_tier",
     "instructions",
     "previous_response_id",
@@ -35,6 +36,9 @@ const OWN: [&str; 21] = [
     "context_management",
     "max_tool_calls",
     "background",
+    "background_options",
+    "access_programs",
+    "image",
     "moderation",
     "include",
     "stream_options",

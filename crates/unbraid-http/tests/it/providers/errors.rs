@@ -1,8 +1,9 @@
 //! The errors of each provider, and which of them are sent again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use unbraid::{ChoiceEnd, StreamError};
 use unbraid_http::Provider;
 

@@ -204,7 +204,7 @@ async fn a_chat_completion_is_translated() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_translated_is_not_sent() {
+async fn a_field_that_cannot_be_translated_is_not_sent() {
     for provider in OTHERS {
         let server = Server::start(move |_| answer(provider, "Hi")).await;
         let client = client(provider, &server);

@@ -7,7 +7,7 @@ use super::{answer, client, recorded};
 use crate::server::{Reply, Server, full};
 
 fn tools() -> Value {
-    json!([{ "type": "function", "function": { "name": "weather", "description": "Tells the weather." } }])
+    json!([{ "type": "function", "function": { "name": "weather", "description": "Returns the weather." } }])
 }
 
 fn first() -> Request {
@@ -134,7 +134,7 @@ async fn encrypted_reasoning_returns_to_responses() {
         json!([
             { "role": "user", "content": "Is it warm?" },
             reasoning,
-            { "role": "assistant", "content": "Wait.", "phase": "commentary" },
+            { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Wait." }], "phase": "commentary" },
             { "type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{\"city\":\"Oslo\"}" },
             { "type": "function_call_output", "call_id": "call_1", "output": "21 C by weather" },
         ])
@@ -146,11 +146,11 @@ async fn thought_signatures_return_to_gemini() {
     let chunk = |parts: Value| json!({ "candidates": [{ "content": { "role": "model", "parts": parts } }] });
     let call = |name: &str| json!({ "name": name, "args": { "city": "Oslo" } });
     let signed = json!({ "functionCall": call("weather"), "thoughtSignature": "c2ln" });
-    let plain = json!({ "functionCall": call("now") });
+    let unsigned = json!({ "functionCall": call("now") });
     let stream = [
         chunk(json!([{ "text": "Hm.", "thought": true }])),
         chunk(json!([{ "text": "Wait." }])),
-        chunk(json!([signed, plain])),
+        chunk(json!([signed, unsigned])),
         chunk(json!([{ "text": "", "thoughtSignature": "bGFzdA==" }])),
         json!({ "candidates": [{ "finishReason": "STOP" }] }),
     ];
@@ -166,7 +166,7 @@ async fn thought_signatures_return_to_gemini() {
                 { "text": "Wait." },
                 { "text": "", "thoughtSignature": "bGFzdA==" },
                 signed,
-                plain,
+                unsigned,
             ] },
             { "role": "user", "parts": [response("weather"), response("now")] },
         ])
