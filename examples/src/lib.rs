@@ -41,6 +41,9 @@ pub const EVENTS: &str = include_str!("../streams/events.sse");
 /// The answer of choice 1 of [`EVENTS`] (`n=1`), complete.
 pub const EVENT: &str = include_str!("../streams/event.sse");
 
+/// An answer of Amazon Bedrock as binary messages: a text, and one call of the tool `high_water`.
+pub const CONVERSE: &[u8] = include_bytes!("../streams/converse.bin");
+
 /// The time between two reads.
 const PAUSE: Duration = Duration::from_millis(2);
 

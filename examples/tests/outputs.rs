@@ -66,6 +66,11 @@ fn documented(name: &str) -> String {
 }
 
 #[test]
+fn bedrock() {
+    check("bedrock");
+}
+
+#[test]
 fn best_of_n() {
     check("best_of_n");
 }

@@ -133,7 +133,8 @@ impl Client {
     /// # Errors
     ///
     /// [`HttpError`] if there is no response, if its status is not a success, or if it is a web page. Any other problem with
-    /// the body of a success is reported by the handles. [`HttpError::TooManyChoices`] if a fan-out would need more requests
+    /// the body of a success is reported by the handles. [`HttpError::Request`] if the client's provider has nothing that
+    /// means the same as a field of the request. [`HttpError::TooManyChoices`] if a fan-out would need more requests
     /// than [`MAX_FAN_OUT`](crate::limits::MAX_FAN_OUT).
     ///
     /// # Cancel safety

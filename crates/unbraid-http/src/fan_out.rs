@@ -69,7 +69,6 @@ impl FanOut {
         // indices of each response into one, which only the caller's own configuration may ask for.
         let config = self.sender.config_for(request);
         let config = with_total_timeout(config, self.sender.timeouts.total);
-        let config = config.expected_dialect(self.sender.provider().dialect());
         let requests = SingleChoiceRequests::new(self, request, n, 0..requests)?;
         let (completions, source_set) = config.source_set();
         let (reports, first_response) = first_response::channel();

@@ -2,7 +2,7 @@
 //!
 //! # Five minutes
 //!
-//! A [`Client`] sends a [`Request`] to any endpoint in the OpenAI format, and returns
+//! A [`Client`] sends a [`Request`] to any endpoint in the OpenAI format, or to [another provider](Client::builder_for), and returns
 //! [`Completions`](unbraid::Completions) as soon as the answer begins.
 //!
 //! ```no_run
@@ -39,6 +39,10 @@
 //! - A [`Client`] is an address, a key and a connection pool. Create one with [`Client::builder`] and clone it.
 //! - A [`Request`] has methods for the usual fields, passes any other field through ([`Request::field`]), and accepts the request types
 //!   of other crates ([`Request::from_serialize`]).
+//! - [`Client::anthropic`], [`gemini`](Client::gemini), [`ollama`](Client::ollama), [`cohere`](Client::cohere) and
+//!   [`responses`](Client::responses) create clients for other [providers](Provider). They translate a request
+//!   ([`Request::body_for`]), or send the provider's own JSON ([`Request::native`]). What cannot be translated is an error before
+//!   anything is sent.
 //! - [`ChoiceStrategy`] decides how `n` choices are requested: by the provider's `n`, by one request per choice, or by
 //!   whichever works. [`Client::fan_out`] always sends one request per choice.
 //! - [`Client::open`] returns the [`Body`] instead, as bytes to be recorded or forwarded.
@@ -80,7 +84,7 @@
 //! # Guides
 //!
 //! [Requests](https://github.com/unbraid/unbraid/blob/main/docs/requests.md) describes every setting and response;
-//! the [cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md) has twelve jobs of 10 to 30 lines.
+//! the [cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md) has fourteen jobs of 10 to 30 lines.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The programs of these pages are doc tests here, because this crate depends on all libraries.

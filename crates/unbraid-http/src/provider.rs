@@ -1,4 +1,4 @@
-//! The providers whose interfaces a client speaks, and what distinguishes their requests.
+//! The providers whose interfaces a client supports, and what distinguishes their requests.
 
 use std::{env, fmt, str::FromStr};
 
@@ -71,8 +71,9 @@ impl Provider {
         }
     }
 
-    /// Returns the dialect of its answers. `None` for OpenAI: the stream shows whether it is a chat or a text completion, and
-    /// many servers and gateways are compatible with it only in part.
+    /// Returns the dialect of its answers, `None` for OpenAI, which has one for chat and one for text completions.
+    ///
+    /// A client recognizes the dialect by the body: a gateway may answer in another one.
     ///
     /// # Examples
     ///

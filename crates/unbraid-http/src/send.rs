@@ -57,7 +57,7 @@ impl Sender {
         let started = Instant::now();
         let answer = self.send(&outgoing).await?;
         let config = with_total_timeout(config, self.rest_of_total(started));
-        let config = answer.configure(config, self.provider());
+        let config = answer.configure(config);
         Ok(Body::new(answer.bytes, config, self.secrets.redaction()))
     }
 
@@ -145,13 +145,10 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Sets the dialect of the body, unless the caller did: that of its content type, else that of the provider (D05).
-    pub(crate) fn configure(
-        &self,
-        config: CompletionsBuilder,
-        provider: Provider,
-    ) -> CompletionsBuilder {
-        config.expected_dialect(self.dialect.or(provider.dialect()))
+    /// Sets the dialect that the content type identifies, unless the caller set one (D05). Any other is recognized by the body:
+    /// gateways answer in another dialect than that of the address.
+    pub(crate) fn configure(&self, config: CompletionsBuilder) -> CompletionsBuilder {
+        config.expected_dialect(self.dialect)
     }
 }
 

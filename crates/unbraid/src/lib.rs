@@ -169,7 +169,7 @@
 //!
 //! # Guides
 //!
-//! - [Cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md): twelve jobs of 10 to 30 lines, among them best of
+//! - [Cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md): fourteen jobs of 10 to 30 lines, among them best of
 //!   n, majority vote, an agent loop, and a proxy.
 //! - [Function calls](https://github.com/unbraid/unbraid/blob/main/docs/function-calls.md): how fragments are assigned to calls, and every status.
 //! - [Usage](https://github.com/unbraid/unbraid/blob/main/docs/usage.md): what is reported, and what is counted.

@@ -36,7 +36,7 @@ pub enum HttpError {
     /// The client cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The value is not a request.
+    /// The value is not a request, or the provider has nothing that means the same as one of its fields. Nothing was sent.
     #[error(transparent)]
     Request(#[from] RequestError),
     /// No async runtime runs on this thread, so nothing can be sent.

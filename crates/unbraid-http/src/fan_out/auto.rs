@@ -31,7 +31,7 @@ impl FanOut {
             response => response?,
         };
         let config = with_total_timeout(config, self.sender.rest_of_total(started));
-        let config = response.configure(config, self.sender.provider());
+        let config = response.configure(config);
         let (completions, source_set) = config.source_set();
         let expected = request
             .expected_choices(self.sender.provider())

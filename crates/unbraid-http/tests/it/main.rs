@@ -13,6 +13,7 @@ mod multiline_json;
 #[cfg(feature = "native-tls")]
 mod native_tls;
 mod other_clients;
+mod providers;
 mod proxies;
 mod replies;
 mod requests;

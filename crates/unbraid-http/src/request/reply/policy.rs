@@ -61,7 +61,7 @@ impl ReplyPolicy {
 ///
 /// Its text goes where the server sent it, because that is the only place that the same server is sure to accept: the field
 /// of the same name, a part of the content, or `<think>` tags. The lists `reasoning_details` and `thinking_blocks`, which hold
-/// signatures, are sent with every answer, unless this is [`Never`](Self::Never).
+/// signatures, and the other state of a provider are sent with every answer, unless this is [`Never`](Self::Never).
 ///
 /// # Examples
 ///

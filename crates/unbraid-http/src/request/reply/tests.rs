@@ -338,3 +338,46 @@ fn the_state_of_the_provider_is_not_sent_to_another_one() {
         json!({ "role": "assistant", "content": "Hi" })
     );
 }
+
+#[test]
+fn whole_blocks_of_other_dialects_are_not_joined() {
+    let entries = [
+        json!({ "type": "thinking", "thinking": "", "signature": "a" }),
+        json!({ "type": "thinking", "thinking": "", "signature": "b" }),
+        json!({ "type": "redacted_thinking", "data": "c" }),
+        json!({ "type": "reasoning", "summary": [], "encrypted_content": "d" }),
+        json!({ "type": "reasoning", "summary": [], "encrypted_content": "e" }),
+        json!({ "text": "f", "thoughtSignature": "g" }),
+        json!({ "text": "", "thoughtSignature": "h" }),
+    ];
+    let deltas = entries
+        .clone()
+        .map(|entry| json!({ "reasoning_details": [entry] }));
+    let reply = reply(&deltas, ReplyPolicy::default());
+    assert_eq!(reply["reasoning_details"], json!(entries));
+    // A signature that is repeated, or empty, begins no block.
+    let deltas = ["s", "", "s"].map(
+        |signature| json!({ "reasoning_details": [{ "type": "reasoning.text", "text": "", "signature": signature }] }),
+    );
+    let reply = self::reply(&deltas, ReplyPolicy::default());
+    let joined = json!([{ "type": "reasoning.text", "text": "", "signature": "s" }]);
+    assert_eq!(reply["reasoning_details"], joined);
+}
+
+#[test]
+fn parts_that_a_provider_needs_back_are_kept() {
+    let own = json!({ "type": "server_tool_use", "id": "s1", "name": "web_search", "input": {} });
+    let other = json!({ "type": "reference", "reference_ids": [1] });
+    let deltas = [json!({ "content": "Hi", "content_parts": [own, other], "tool_plan": "I ask." })];
+    assert_eq!(
+        reply(&deltas, ReplyPolicy::default()),
+        json!({ "role": "assistant", "content": "Hi", "content_parts": [own], "tool_plan": "I ask." })
+    );
+    let never = ReplyPolicy::default().with_reasoning(ReplyReasoning::Never);
+    let without_state = json!({ "role": "assistant", "content": "Hi" });
+    assert_eq!(reply(&deltas, never.clone()), without_state);
+    let named = never.with_fields(["content_parts"]);
+    assert_eq!(reply(&deltas, named)["content_parts"], json!([own, other]));
+    let only_other = [json!({ "content": "Hi", "content_parts": [other] })];
+    assert_eq!(reply(&only_other, ReplyPolicy::default()), without_state);
+}

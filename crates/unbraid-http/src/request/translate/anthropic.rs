@@ -157,27 +157,30 @@ fn tool_result(mut result: CallResult<'_>) -> Result<Value, RequestError> {
 fn assistant(mut answer: Assistant<'_>) -> Result<Value, RequestError> {
     answer.check_state(is_thinking, is_own_part)?;
     answer.check_refusal()?;
+    let mut blocks: Vec<Value> = answer
+        .details
+        .iter()
+        .map(|block| (*block).clone())
+        .collect();
     if !answer.reasoning.is_empty() && answer.details.is_empty() {
-        const WHY: &str =
-            "it accepts reasoning only with its signature; reply with ReplyReasoning::Never";
-        return Err(answer.rest.refuse("reasoning_content", WHY));
+        // Compatible servers do not sign their thinking. Anthropic itself refuses an empty signature.
+        let thinking = std::mem::take(&mut answer.reasoning);
+        blocks.push(json!({ "type": "thinking", "thinking": thinking, "signature": "" }));
     }
-    let text = |text: &&str| json!({ "type": "text", "text": *text });
-    let is_plain = answer.details.is_empty() && answer.parts.is_empty() && answer.calls.is_empty();
-    let calls = std::mem::take(&mut answer.calls);
-    let details = answer.details.iter().map(|block| (*block).clone());
-    let parts = answer.parts.iter().map(|block| (*block).clone());
-    let mut blocks: Vec<Value> = details.chain(parts).collect();
-    blocks.extend(answer.texts.iter().map(text));
-    let only_text = answer.text();
-    answer.finish()?;
-    if is_plain {
-        return Ok(only_text.into());
-    }
-    for call in calls {
+    blocks.extend(answer.parts.iter().map(|block| (*block).clone()));
+    let is_only_text = blocks.is_empty() && answer.calls.is_empty();
+    let text = answer.text();
+    let texts = answer.texts.iter();
+    blocks.extend(texts.map(|text| json!({ "type": "text", "text": text })));
+    for call in std::mem::take(&mut answer.calls) {
         blocks.push(tool_use(call)?);
     }
-    Ok(blocks.into())
+    answer.finish()?;
+    Ok(if is_only_text {
+        text.into()
+    } else {
+        blocks.into()
+    })
 }
 
 fn tool_use(mut call: Call<'_>) -> Result<Value, RequestError> {

@@ -30,6 +30,7 @@ pub(super) fn skip_defaults(request: &mut Reader<'_>) {
     request.skip_if("top_logprobs", |number| number.as_u64() == Some(0));
     request.skip_if("parallel_tool_calls", |flag| flag == &Value::Bool(true));
     request.skip_if("logit_bias", |bias| bias == &json!({}));
+    request.skip_if("stop", |stop| stop == &json!([]));
     request.skip_if("modalities", |modalities| modalities == &json!(["text"]));
     // Every provider reports its usage in the stream.
     let reports_usage = |options: &Value| {

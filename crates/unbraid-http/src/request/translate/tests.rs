@@ -99,6 +99,7 @@ fn defaults_of_chat_completions_ask_for_nothing() {
         "logprobs": false,
         "top_logprobs": 0,
         "logit_bias": {},
+        "stop": [],
         "modalities": ["text"],
         "parallel_tool_calls": true,
         "store": false,
@@ -107,7 +108,7 @@ fn defaults_of_chat_completions_ask_for_nothing() {
         "tools": [],
         "response_format": { "type": "text" },
     });
-    let plain = Request::from_value(json!({ "model": "m", "messages": [] })).unwrap();
+    let minimal = Request::from_value(json!({ "model": "m", "messages": [] })).unwrap();
     for provider in Provider::ALL
         .into_iter()
         .filter(|other| *other != Provider::OpenAi)
@@ -115,7 +116,7 @@ fn defaults_of_chat_completions_ask_for_nothing() {
         check(
             provider,
             defaults.clone(),
-            plain.body_for(provider).unwrap(),
+            minimal.body_for(provider).unwrap(),
         );
     }
 }

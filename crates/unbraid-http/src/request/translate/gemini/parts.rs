@@ -97,31 +97,37 @@ pub(super) fn answer(mut answer: Assistant<'_>) -> Result<Vec<Value>, RequestErr
         parts.push(function_call(call)?);
     }
     answer.finish()?;
+    if parts.is_empty() {
+        parts.push(json!({ "text": "" })); // a content without parts is refused
+    }
     Ok(parts)
 }
 
 /// The text with its signed parts where they were: the list of an answer repeats each of them with its text.
 fn signed_text(text: &str, signed: &[&Value]) -> Vec<Value> {
-    let plain = |text: &str| (!text.is_empty()).then(|| json!({ "text": text }));
+    let text_part = |text: &str| (!text.is_empty()).then(|| json!({ "text": text }));
     let mut parts = Vec::new();
     let mut rest = text;
+    let mut is_found = true;
     for (position, part) in signed.iter().enumerate() {
         let own = part.get("text").and_then(Value::as_str).unwrap_or_default();
         let is_last = position + 1 == signed.len();
-        // A signature without a text usually follows the last one.
         let at = match own {
+            // A signature without a text usually follows the last one.
             _ if is_last && rest.ends_with(own) => Some(rest.len() - own.len()),
             "" => Some(0),
-            own => rest.find(own),
+            // After one that the text does not have, the others are not searched for: each search may read the whole text.
+            own if is_found => rest.find(own),
+            _ => None,
         };
-        let (before, after) = at
-            .and_then(|at| Some((rest.get(..at)?, rest.get(at + own.len()..)?)))
-            .unwrap_or(("", rest));
-        parts.extend(plain(before));
+        let split = at.and_then(|at| Some((rest.get(..at)?, rest.get(at + own.len()..)?)));
+        is_found &= split.is_some();
+        let (before, after) = split.unwrap_or(("", rest));
+        parts.extend(text_part(before));
         parts.push((*part).clone());
         rest = after;
     }
-    parts.extend(plain(rest));
+    parts.extend(text_part(rest));
     parts
 }
 

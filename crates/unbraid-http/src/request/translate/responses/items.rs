@@ -90,8 +90,10 @@ fn assistant(mut answer: Assistant<'_>, items: &mut Vec<Value>) -> Result<(), Re
     items.extend(others.into_iter().cloned());
     // The texts of several messages arrive as one, which is that of the last of them.
     let phase = phases.last().and_then(|part| part.get("phase"));
-    if let Some(content) = message_content(&answer) {
+    let content = message_content(&answer);
+    if !content.is_empty() {
         let mut message = Body::default();
+        message.set("type", "message");
         message.set("role", "assistant");
         message.set("content", content);
         message.set_some("phase", phase.cloned());
@@ -103,24 +105,13 @@ fn assistant(mut answer: Assistant<'_>, items: &mut Vec<Value>) -> Result<(), Re
     answer.finish()
 }
 
-fn message_content(answer: &Assistant<'_>) -> Option<Value> {
+/// The text and the refusal. It is a list also of one text, because llama.cpp reads nothing else from an assistant.
+fn message_content(answer: &Assistant<'_>) -> Vec<Value> {
     let text = answer.text();
-    let part = |kind: &str, text: &str| json!({ "type": kind, kind_field(kind): text });
-    match answer.refusal {
-        Some(refusal) if text.is_empty() => Some(json!([part("refusal", refusal)])),
-        Some(refusal) => Some(json!([
-            part("output_text", &text),
-            part("refusal", refusal)
-        ])),
-        None => (!text.is_empty()).then(|| text.into()),
-    }
-}
-
-fn kind_field(kind: &str) -> &str {
-    match kind {
-        "refusal" => kind,
-        _ => "text",
-    }
+    let text = (!text.is_empty()).then(|| json!({ "type": "output_text", "text": text }));
+    let refusal = answer.refusal;
+    let refusal = refusal.map(|refusal| json!({ "type": "refusal", "refusal": refusal }));
+    text.into_iter().chain(refusal).collect()
 }
 
 fn call_item(mut call: Call<'_>) -> Result<Value, RequestError> {

@@ -147,6 +147,18 @@ fn thinking_and_server_tools_are_in_front_of_the_calls() {
 }
 
 #[test]
+fn thinking_without_a_signature_returns_to_compatible_servers() {
+    check_messages(
+        Anthropic,
+        json!([answer(json!({ "reasoning_content": "Hm." }))]),
+        json!([{ "role": "assistant", "content": [
+            { "type": "thinking", "thinking": "Hm.", "signature": "" },
+            { "type": "tool_use", "id": "c1", "name": "now", "input": {} },
+        ] }]),
+    );
+}
+
+#[test]
 fn state_of_the_own_calls_returns_and_that_of_others_does_not() {
     let call = |extra: (&str, serde_json::Value)| {
         let mut message = answer(json!({}));

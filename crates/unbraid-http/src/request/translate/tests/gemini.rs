@@ -170,7 +170,7 @@ fn signatures_of_calls_return_from_both_interfaces() {
 fn g13_signatures_of_texts_stand_where_they_were() {
     let signed = |text: &str| json!({ "text": text, "thoughtSignature": "s" });
     let thought = json!({ "text": "Hm.", "thought": true, "thoughtSignature": "t" });
-    let plain = |text: &str| json!({ "text": text });
+    let text_part = |text: &str| json!({ "text": text });
     let check = |content: &str, details: Vec<Value>, expected: Vec<Value>| {
         check_messages(
             Gemini,
@@ -178,30 +178,40 @@ fn g13_signatures_of_texts_stand_where_they_were() {
             json!([{ "role": "model", "parts": expected }]),
         );
     };
-    check("Hello", vec![signed("")], vec![plain("Hello"), signed("")]);
+    check(
+        "Hello",
+        vec![signed("")],
+        vec![text_part("Hello"), signed("")],
+    );
     check(
         "Hello",
         vec![signed("lo")],
-        vec![plain("Hel"), signed("lo")],
+        vec![text_part("Hel"), signed("lo")],
     );
     check("Hello", vec![signed("Hello")], vec![signed("Hello")]);
     check(
         "abcabc",
         vec![signed("b"), signed("bc")],
-        vec![plain("a"), signed("b"), plain("ca"), signed("bc")],
+        vec![text_part("a"), signed("b"), text_part("ca"), signed("bc")],
     );
     check(
         "Hello",
         vec![thought.clone(), signed("")],
-        vec![thought, plain("Hello"), signed("")],
+        vec![thought, text_part("Hello"), signed("")],
     );
     // A text that the answer does not have is kept beside it.
     check(
         "Hello",
         vec![signed("x")],
-        vec![signed("x"), plain("Hello")],
+        vec![signed("x"), text_part("Hello")],
     );
     check("", vec![signed("")], vec![signed("")]);
+    check(
+        "ab",
+        vec![signed("x"), signed("a"), signed("")],
+        vec![signed("x"), signed("a"), text_part("ab"), signed("")],
+    );
+    check("", vec![], vec![text_part("")]);
 }
 
 #[test]

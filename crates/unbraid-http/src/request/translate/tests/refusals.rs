@@ -307,18 +307,13 @@ fn the_state_of_another_provider() {
 }
 
 #[test]
-fn reasoning_without_a_signature_is_refused_by_anthropic() {
-    let messages = json!([answer(json!({ "reasoning_content": "Hm." }))]);
-    check(
-        json!({ "messages": messages }),
-        "messages[0].reasoning_content",
-        &[Anthropic],
-    );
+fn the_plan_of_cohere() {
     let messages = json!([answer(json!({ "tool_plan": "Hm." }))]);
+    let others = [Responses, Anthropic, Gemini, Ollama];
     check(
         json!({ "messages": messages }),
         "messages[0].tool_plan",
-        &[Responses, Anthropic, Gemini, Ollama],
+        &others,
     );
 }
 

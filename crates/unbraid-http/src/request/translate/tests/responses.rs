@@ -16,7 +16,7 @@ fn the_common_part() {
                     { "type": "input_text", "text": "Where is this?" },
                     { "type": "input_image", "image_url": "data:image/png;base64,iVBORw0=", "detail": "auto" },
                 ] },
-                { "role": "assistant", "content": "Let me ask." },
+                { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Let me ask." }] },
                 { "type": "function_call", "call_id": "c1", "name": "locate", "arguments": "{\"zoom\":2}" },
                 { "type": "function_call", "call_id": "c2", "name": "now", "arguments": "{}" },
                 { "type": "function_call_output", "call_id": "c2", "output": "12:00" },
@@ -129,7 +129,7 @@ fn reasoning_and_items_are_in_front_of_the_message() {
         json!([
             reasoning,
             search,
-            { "role": "assistant", "content": "Now.", "phase": "commentary" },
+            { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Now." }], "phase": "commentary" },
             { "type": "function_call", "call_id": "c1", "name": "now", "arguments": "{}" },
         ]),
     );
@@ -162,11 +162,10 @@ fn reasoning_without_state_and_refusals_are_items() {
         json!([
             { "type": "reasoning", "summary": [], "content": [{ "type": "reasoning_text", "text": "Hm." }] },
             { "type": "function_call", "call_id": "c1", "name": "now", "arguments": "{}" },
-            { "role": "assistant", "content": [
-                { "type": "output_text", "text": "a" },
+            { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "a" },
                 { "type": "refusal", "refusal": "b" },
             ] },
-            { "role": "assistant", "content": [{ "type": "refusal", "refusal": "c" }] },
+            { "type": "message", "role": "assistant", "content": [{ "type": "refusal", "refusal": "c" }] },
         ]),
     );
 }
