@@ -105,7 +105,10 @@ impl From<FanOut> for ChoiceStrategy {
 pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failure> {
     args.check_several()?;
     let target = args.to.first();
-    let provider = target.map_or(args.provider.unwrap_or_default(), |target| target.provider);
+    let provider = match target {
+        Some(target) => target.provider,
+        None => args.provider.unwrap_or_default(),
+    };
     let model = target.map(|target| target.model.as_str());
     let request = args.question.request(provider, model)?;
     args.check_take(&request)?;

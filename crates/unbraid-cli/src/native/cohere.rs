@@ -4,7 +4,7 @@ use unbraid_core::{Event, Transcript};
 
 use super::{
     Answer,
-    blocks::{Block, BlockRules, blocks},
+    blocks::{Block, BlockRules, List, blocks},
     json::{self, Object},
 };
 
@@ -80,9 +80,10 @@ fn contents(choice: &Transcript, plan: &str) -> Vec<String> {
                     contents.push(content.text("thinking", &thinking).finish());
                 }
             }
-            Block::Object { json, list } if list == super::blocks::List::Parts => {
-                contents.push(json);
-            }
+            Block::Object {
+                json,
+                list: List::Parts,
+            } => contents.push(json),
             Block::Object { .. } | Block::Call(_) => {}
         }
     }

@@ -196,7 +196,10 @@ fn bytes_as_sent(fixture: &Fixture) -> &[u8] {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         bytes = bytes.get(end.map_or(bytes.len(), |end| end + 1)..).unwrap();
     }
-    while let Some(rest) = bytes.strip_prefix(b"\r\n").or(bytes.strip_prefix(b"\n")) {
+    while let Some(rest) = bytes
+        .strip_prefix(b"\r\n")
+        .or_else(|| bytes.strip_prefix(b"\n"))
+    {
         bytes = rest;
     }
     bytes

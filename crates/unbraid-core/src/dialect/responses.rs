@@ -22,6 +22,8 @@ const CHOICE: u32 = 0;
 #[derive(Default)]
 pub(crate) struct Responses {
     has_started: bool,
+    /// Whether the start named the model, which some servers do only at the end.
+    has_model: bool,
     items: Vec<Item>,
     calls: Calls,
     /// Which kinds of output have arrived before the final one.
@@ -105,6 +107,7 @@ impl Responses {
         let update = output.choice(CHOICE);
         update.id = text(response, "id");
         update.model = text(response, "model");
+        self.has_model = update.model.is_some();
         update.created = created
             .and_then(Node::as_f64_lenient)
             .filter(|seconds| *seconds >= 0.0)

@@ -68,7 +68,7 @@ impl QuestionArgs {
             Some(input) => read_request(input)?,
             None => self.new_body(provider, model)?,
         };
-        if let Some(model) = model.or(self.model.explicit()) {
+        if let Some(model) = model.or_else(|| self.model.explicit()) {
             body.insert("model".into(), json!(model));
         }
         self.add_messages(&mut body)?;

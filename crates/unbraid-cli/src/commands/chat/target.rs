@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use serde_json::{Value, json};
+use unbraid_core::limits::MAX_CHOICES;
 use unbraid_http::{Provider, Request};
 
 use super::question;
@@ -10,6 +11,9 @@ use crate::{
     exit::Failure,
     labels::{Label, Labels},
 };
+
+/// The most choices of one completion.
+const MAX: u32 = MAX_CHOICES as u32;
 
 /// A provider and one of its models, as `--to` names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +68,13 @@ pub(super) fn requests(
     request: &Request,
 ) -> Result<(Vec<TargetRequest>, Labels), Failure> {
     let n = question::requested_choices(&request.body());
+    let all = n.saturating_mul(u32::try_from(targets.len()).unwrap_or(u32::MAX));
+    if targets.len() > 1 && all > MAX {
+        return Err(Failure::Usage(format!(
+            "{all} answers are too many: at most {MAX} are read"
+        )));
+    }
+    let n = n.min(MAX);
     let (mut requests, mut labels) = (Vec::new(), Vec::new());
     for target in targets {
         let provider = target.provider;
@@ -142,6 +153,16 @@ mod tests {
         let (requests, _) = super::requests(&targets, &seeded).unwrap();
         let seeds = requests.iter().map(|one| one.request.get("seed").cloned());
         assert_eq!(seeds.collect::<Vec<_>>(), [Some(json!(7)), Some(json!(8))]);
+    }
+
+    #[test]
+    fn more_answers_than_are_read_are_refused() {
+        let targets = ["openai:a", "anthropic:b"].map(|text| target(text).unwrap());
+        let request = Request::chat("").user("Hello?");
+        let many = request.field("n", u32::MAX);
+        assert!(requests(&targets, &many).is_err());
+        let (one, _) = requests(&targets[1..], &many).unwrap();
+        assert_eq!(one.len(), 128);
     }
 
     #[test]

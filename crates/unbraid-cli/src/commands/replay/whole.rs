@@ -85,7 +85,7 @@ fn payloads(bytes: &[u8]) -> impl Iterator<Item = Value> {
 pub(super) fn reframed(recording: &[Bytes], as_events: bool) -> Option<Vec<Bytes>> {
     let bytes = recording.concat();
     let is_array = bytes.trim_ascii_start().first() == Some(&b'[');
-    if is_array == !as_events {
+    if is_array != as_events {
         return None;
     }
     if is_array {

@@ -28,7 +28,7 @@ fn replay(options: &str) -> Replay {
         BEDROCK,
         CHAT_FIXTURE,
     ];
-    let files = names.map(|name| path(name));
+    let files = names.map(path);
     Replay::of_files(&files, options)
 }
 

@@ -21,6 +21,9 @@ impl Responses {
             self.last_item(arrived, position, item, output);
         }
         output.usage(response.get("usage"));
+        if !self.has_model {
+            output.first().model = text(response, "model");
+        }
         let status = text(response, "status").unwrap_or_else(|| kind.to_owned().into());
         if let Some(error) = failure(response, &status) {
             output.stream().error = Some(error);
@@ -136,5 +139,29 @@ fn failure<'a>(response: &Node<'a>, status: &str) -> Option<std::borrow::Cow<'a,
     match error {
         Some(error) => Some(raw(error)),
         None => (status == "failed").then(|| raw(response)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Demux};
+
+    #[test]
+    fn a_model_that_only_the_last_event_names_is_taken() {
+        let model = |start: &str, end: &str| {
+            let events = format!(
+                "data: {{\"type\":\"response.created\",\"response\":{{\"id\":\"r\"{start}}}}}\n\n\
+                 data: {{\"type\":\"response.completed\",\"response\":{{\"id\":\"r\",\"status\":\"completed\"{end}}}}}\n\n"
+            );
+            let mut demux = Demux::new(Config::default());
+            demux.feed(events.as_bytes());
+            demux.finish();
+            demux.metadata().model.clone()
+        };
+        let (one, other) = (",\"model\":\"one\"", ",\"model\":\"other\"");
+        assert_eq!(model("", other).as_deref(), Some("other"));
+        assert_eq!(model(one, other).as_deref(), Some("one"));
+        assert_eq!(model(one, "").as_deref(), Some("one"));
+        assert_eq!(model("", ""), None);
     }
 }
