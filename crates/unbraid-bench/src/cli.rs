@@ -7,10 +7,10 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::Instant,
 };
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::table::{median, rounded};
 
@@ -48,7 +48,7 @@ const CASES: [Case; 6] = [
         args: &["--text"],
     },
     Case {
-        name: "one choice with log probabilities",
+        name: "four choices with log probabilities",
         stream: streams::LOGPROBS,
         args: &[],
     },

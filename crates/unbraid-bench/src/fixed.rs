@@ -1,7 +1,7 @@
 //! What a completion costs apart from its deltas: it is opened, has one event, and ends.
 //!
 //! The event has a delta and the finish reason of each choice, and `[DONE]` arrives in the next read, so that every choice is
-//! open in between. The peers are today's way, and the actors alone that such a completion consists of.
+//! open in between. The peers are `today`, and the actors alone that such a completion consists of.
 
 mod actors_alone;
 
@@ -26,21 +26,21 @@ const CHOICES: [usize; 4] = [1, 2, 4, 8];
 
 /// What is compared, after the source alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Subject {
     Of(Contender),
     /// The same number of actors, which do nothing.
     Ractor,
 }
 
-const WAYS: [Way; 5] = [
-    Way::Of(Contender::Source),
-    Way::Of(Contender::Today),
-    Way::Of(Contender::Demux),
-    Way::Of(Contender::Actors),
-    Way::Ractor,
+const COMPARED: [Subject; 5] = [
+    Subject::Of(Contender::Source),
+    Subject::Of(Contender::Today),
+    Subject::Of(Contender::Demux),
+    Subject::Of(Contender::Actors),
+    Subject::Ractor,
 ];
 
-impl Way {
+impl Subject {
     fn name(self) -> &'static str {
         match self {
             Self::Of(contender) => contender.name(),
@@ -99,23 +99,23 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
     let mut rows = Vec::new();
     for choices in CHOICES {
         let reads = reads(choices);
-        let mut all: [Vec<f64>; WAYS.len()] = Default::default();
+        let mut all: [Vec<f64>; COMPARED.len()] = Default::default();
         for round in 0..=rounds {
-            for turn in 0..WAYS.len() {
-                let index = (turn + round) % WAYS.len();
-                if let (Some(way), Some(all)) = (WAYS.get(index), all.get_mut(index)) {
-                    let time = way.time(&runtime, &reads, choices, times);
+            for turn in 0..COMPARED.len() {
+                let index = (turn + round) % COMPARED.len();
+                if let (Some(subject), Some(all)) = (COMPARED.get(index), all.get_mut(index)) {
+                    let time = subject.time(&runtime, &reads, choices, times);
                     all.extend((round > 0).then_some(time)); // the first round warms up
                 }
             }
         }
         let source = median(all[0].iter().copied());
-        for (way, times) in WAYS.iter().zip(&all).skip(1) {
+        for (subject, times) in COMPARED.iter().zip(&all).skip(1) {
             let counted = allocations.as_ref().ok();
-            let counted = counted.and_then(|all| all.get(choices.to_string())?.get(way.name()));
+            let counted = counted.and_then(|all| all.get(choices.to_string())?.get(subject.name()));
             let row = json!({
                 "choices": choices,
-                "contender": way.name(),
+                "contender": subject.name(),
                 "us": rounded(median(times.iter().copied()) - source),
                 "allocations": counted.map(|counted| &counted["allocations"]),
                 "heap_bytes_while_open": counted.map(|counted| &counted["heap"]),
@@ -132,15 +132,15 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
     print(&rows, out)
 }
 
-/// Runs one way long enough for a profiler.
-pub(crate) fn profile(way: &str, choices: &str, out: &mut impl Write) -> io::Result<()> {
+/// Runs one subject long enough for a profiler.
+pub(crate) fn profile(subject: &str, choices: &str, out: &mut impl Write) -> io::Result<()> {
     const TIMES: u32 = 1_000;
     let unknown = || io::Error::other("no such contender");
-    let way = WAYS.into_iter().find(|known| known.name() == way);
-    let way = way.ok_or_else(unknown)?;
+    let subject = COMPARED.into_iter().find(|known| known.name() == subject);
+    let subject = subject.ok_or_else(unknown)?;
     let choices = choices.parse().map_err(io::Error::other)?;
     let runtime = runtime("current_thread")?;
-    let time = way.time(&runtime, &reads(choices), choices, TIMES);
+    let time = subject.time(&runtime, &reads(choices), choices, TIMES);
     writeln!(
         out,
         "{time:.2} us for each of {TIMES}, including the source"
@@ -179,32 +179,32 @@ fn allocations_of_child() -> io::Result<Value> {
 /// The argument of the command `memory`.
 pub(crate) const COMMAND: &str = "fixed";
 
-/// The allocations of each way for each number of choices, and the bytes on the heap while the stream is open, as JSON.
+/// The allocations of each subject for each number of choices, and the bytes on the heap while the stream is open, as JSON.
 pub(crate) fn allocations(measure: Measure) -> io::Result<Value> {
     let runtime = runtime("current_thread")?;
     let mut all = json!({});
     for choices in CHOICES {
         let reads = reads(choices);
-        let counted = |way: Way| {
+        let counted = |subject: Subject| {
             const TIMES: u32 = 100;
-            way.repeat(&runtime, &reads, choices, 1); // what is allocated once for the thread
-            let counted = measure(&mut || way.repeat(&runtime, &reads, choices, TIMES));
+            subject.repeat(&runtime, &reads, choices, 1); // what is allocated once for the thread
+            let counted = measure(&mut || subject.repeat(&runtime, &reads, choices, TIMES));
             counted.allocations as f64 / f64::from(TIMES)
         };
-        let source = counted(Way::Of(Contender::Source));
-        let mut ways = json!({});
-        for way in WAYS.into_iter().skip(1) {
-            let heap = match way {
-                Way::Of(Contender::Actors) => Some(crate::memory::held(measure, choices, 100)?),
-                Way::Ractor => Some(actors_alone::held(&runtime, measure, choices)),
-                Way::Of(_) => None,
+        let source = counted(Subject::Of(Contender::Source));
+        let mut subjects = json!({});
+        for subject in COMPARED.into_iter().skip(1) {
+            let heap = match subject {
+                Subject::Of(Contender::Actors) => Some(crate::memory::held(measure, choices, 100)?),
+                Subject::Ractor => Some(actors_alone::held(&runtime, measure, choices)),
+                Subject::Of(_) => None,
             };
-            ways[way.name()] = json!({
-                "allocations": rounded((counted(way) - source).max(0.0)),
+            subjects[subject.name()] = json!({
+                "allocations": rounded((counted(subject) - source).max(0.0)),
                 "heap": heap.map(f64::round),
             });
         }
-        all[choices.to_string()] = ways;
+        all[choices.to_string()] = subjects;
     }
     Ok(all)
 }

@@ -183,12 +183,13 @@ pub(crate) fn measure(contender: &str, quick: bool, out: &mut impl Write) -> io:
         open(contender, &runtime, connection);
     }
     network.open()?;
-    let after = Resident::now();
     let counted = counters.read();
     let started = ProcessTime::now();
     let of_network = network.play()?;
     let spent = started.elapsed().saturating_sub(of_network);
     let counts = counters.read();
+    // Every choice has received something: some contenders allocate only then.
+    let after = Resident::now();
     let events = (effort.events() * effort.completions) as f64;
     let per_event = |read: fn(&crate::counters::Counts) -> u64| {
         let (before, after) = (read(counted.as_ref()?), read(counts.as_ref()?));

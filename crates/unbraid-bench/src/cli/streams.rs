@@ -26,7 +26,7 @@ pub(super) fn write(dir: &Path, bytes: usize) -> io::Result<()> {
         text(WORDS[random.below(WORDS.len())])
     })?;
     let mut random = Random::new(5);
-    write_stream(&dir.join(LOGPROBS), 1, bytes, |_| {
+    write_stream(&dir.join(LOGPROBS), 4, bytes, |_| {
         with_logprobs(WORDS[random.below(WORDS.len())], &mut random)
     })
 }

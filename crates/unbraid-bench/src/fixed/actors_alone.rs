@@ -31,6 +31,10 @@ async fn start(choices: usize) -> Vec<Started> {
 }
 
 /// Starts the actors, stops them, and waits until they have stopped.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nobody sends them messages, so none can be dropped"
+)]
 pub(super) async fn start_and_stop(choices: usize) {
     let actors = start(choices).await;
     for (actor, _) in actors.iter().rev() {

@@ -13,12 +13,13 @@ use std::{
     },
     task::{Context, Poll},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use cpu_time::ThreadTime;
 use futures::{Stream, task::AtomicWaker};
+use tokio::time::Instant;
 
 use crate::body::{BRAIDED, Shape, numbered};
 

@@ -20,7 +20,8 @@ impl<W: Write> Write for TerminalSafe<W> {
     }
 
     fn write_all(&mut self, json: &[u8]) -> io::Result<()> {
-        if json.iter().all(|byte| *byte < DEL) {
+        // Two passes, each of which examines many bytes at once.
+        if json.is_ascii() && memchr::memchr(DEL, json).is_none() {
             return self.0.write_all(json);
         }
         let text = std::str::from_utf8(json).map_err(io::Error::other)?;

@@ -11,6 +11,10 @@ use unbraid_core::Transcript;
 /// The transcript of a log. It is written under the log's lock. A reader that runs foreign code must not hold that lock,
 /// because the foreign code may read the same log; it takes a snapshot instead.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every log has the large variant"
+)]
 pub(crate) enum SharedTranscript {
     /// No snapshot was taken, as of nearly all logs. The transcript is then part of the log: an `Arc` would cost each write
     /// two atomic operations and a cache line.
