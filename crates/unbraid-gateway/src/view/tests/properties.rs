@@ -374,6 +374,9 @@ impl Client {
 
     /// Drops the connection, and resumes after the last event that arrived.
     fn reconnect(&mut self, script: &Script) {
+        // As the standard says, an event that is incomplete at the end of a connection is discarded.
+        let complete = self.text.rfind("\n\n").map_or(0, |end| end + 2);
+        self.text.truncate(complete);
         let cursor = parse(&self.text).last().map_or(0, |(id, ..)| *id);
         self.reader = match script.open(self.target, Start::After(Seq(cursor))) {
             Opened::Events(reader) => Some(reader),
