@@ -21,6 +21,10 @@ use super::{
 /// About how many bytes one frame has. A much longer event is divided.
 const FRAME_BYTES: usize = 64 * 1024;
 
+/// The longest frame that is kept for other readers: live readers share short frames, and an idle stream must not keep
+/// the long one with which a reader has caught up.
+const MAX_SHARED_BYTES: usize = 4 * 1024;
+
 /// The events of one view, from its start. Dropping it frees its place among the stream's readers.
 pub(crate) struct ViewReader {
     view: Arc<StreamView>,
@@ -143,7 +147,8 @@ impl ViewReader {
     /// The next frame of a batch. What exceeds the frame is kept for the next one.
     fn frame(&mut self, batch: Batch) -> Bytes {
         let (from, to) = (self.next, self.reader.next_seq());
-        let is_shareable = self.has_no_state(from) && batch.end.is_none();
+        let has_siblings = Arc::strong_count(&self.frames) > 1;
+        let is_shareable = has_siblings && self.has_no_state(from) && batch.end.is_none();
         if is_shareable && let Some(shared) = self.frames.get(from, to) {
             self.last_id = shared.last_id;
             self.next = to;
@@ -162,7 +167,8 @@ impl ViewReader {
         }
         self.is_first = frame.is_first();
         let bytes = Bytes::from(frame.into_bytes());
-        if is_shareable && is_complete && !self.has_ended && self.has_no_state(from) {
+        let is_small = bytes.len() <= MAX_SHARED_BYTES;
+        if is_shareable && is_complete && is_small && !self.has_ended && self.has_no_state(from) {
             self.frames.set(LastFrame {
                 from,
                 to,
