@@ -91,12 +91,6 @@ impl ViewReader {
         self
     }
 
-    /// Whether the frame that was returned last ends with an event. A frame does not if its last event is too long for
-    /// one write.
-    pub(crate) fn is_between_events(&self) -> bool {
-        self.rest.is_empty()
-    }
-
     /// The id of the last event that was returned, if only in part; before the first one, the cursor of the request.
     pub(crate) fn cursor(&self) -> Seq {
         self.last_id
