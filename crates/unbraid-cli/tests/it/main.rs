@@ -19,6 +19,7 @@ mod live;
 mod native;
 mod pipes;
 mod replay;
+mod serve;
 mod split;
 mod split_think;
 mod stats;

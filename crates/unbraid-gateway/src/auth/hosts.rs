@@ -34,7 +34,7 @@ impl AllowedHosts {
         };
         let name = name.to_ascii_lowercase();
         matches!(name.as_str(), "localhost" | "127.0.0.1" | "[::1]")
-            || self.names.iter().any(|allowed| *allowed == name)
+            || self.names.contains(&name)
             || (self.any_address && is_address(&name))
     }
 }
