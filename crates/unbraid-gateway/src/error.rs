@@ -1,6 +1,9 @@
 //! Why a gateway could not be built or served.
 
-use std::{io, path::{Path, PathBuf}};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 /// Why a [`Gateway`](crate::Gateway) could not be built.
 ///

@@ -64,7 +64,12 @@ impl Launch {
             return send_singles(self).await;
         }
         let body = self.request.whole_body();
-        let answer = self.gateway.inner.upstream.send(&self.outgoing(body)).await?;
+        let answer = self
+            .gateway
+            .inner
+            .upstream
+            .send(&self.outgoing(body))
+            .await?;
         let is_auto = self.fan_out == FanOut::Auto && self.request.has_several_choices();
         if !answer.status.is_success() {
             let whole = WholeAnswer::of(answer);

@@ -18,7 +18,9 @@ impl Fields {
     /// The text of a field.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut fields = self.0.iter().rev();
-        fields.find(|(known, _)| known == name).map(|(_, raw)| raw.get())
+        fields
+            .find(|(known, _)| known == name)
+            .map(|(_, raw)| raw.get())
     }
 
     /// The value of a field.
@@ -30,14 +32,21 @@ impl Fields {
     pub(crate) fn encode(&self, changed: &[(&str, Cow<'_, str>)], removed: &[&str]) -> String {
         let change_of = |name: &str| changed.iter().find(|(changed, _)| *changed == name);
         let is_new = |name: &str| self.get(name).is_none();
-        let kept = self.0.iter().filter(|(name, _)| !removed.contains(&name.as_str()));
+        let kept = self
+            .0
+            .iter()
+            .filter(|(name, _)| !removed.contains(&name.as_str()));
         let kept = kept.map(|(name, raw)| match change_of(name) {
             Some((_, raw)) => (name.as_str(), raw.as_ref()),
             None => (name.as_str(), raw.get()),
         });
         let new = changed.iter().filter(|(name, _)| is_new(name));
         let new = new.map(|(name, raw)| (*name, raw.as_ref()));
-        let length = self.0.iter().map(|(name, raw)| name.len() + raw.get().len() + 4).sum();
+        let length = self
+            .0
+            .iter()
+            .map(|(name, raw)| name.len() + raw.get().len() + 4)
+            .sum();
         let mut text = String::with_capacity(length);
         text.push('{');
         for (name, raw) in kept.chain(new) {

@@ -106,7 +106,11 @@ impl Gateway {
         let supervisor = Supervisor::start()?;
         let metrics = Metrics::new();
         let options = config.options.clone();
-        let keys = options.auth_file.as_deref().map(KeyRing::read).transpose()?;
+        let keys = options
+            .auth_file
+            .as_deref()
+            .map(KeyRing::read)
+            .transpose()?;
         let upstream = Upstream::new(&config, keys.is_some(), metrics.clone())?;
         let links = LinkSigner::new(&link_secret(&options)?);
         let (store, memory) = match &options.log {
@@ -128,7 +132,12 @@ impl Gateway {
                 views: Views::new(Arc::clone(&store), memory.clone(), options.lease),
                 store,
                 upstream,
-                auth: Auth { keys, hosts, cors, links },
+                auth: Auth {
+                    keys,
+                    hosts,
+                    cors,
+                    links,
+                },
                 streams,
                 stalls: Stalls::new(options.reader_stall),
                 models: SingleChoiceModels::default(),
@@ -173,7 +182,11 @@ impl Gateway {
     ///
     /// [`BuildError::File`] and [`BuildError::AuthFile`].
     pub fn reload_keys(&self) -> Result<(), BuildError> {
-        self.inner.auth.keys.as_ref().map_or(Ok(()), KeyRing::reload)
+        self.inner
+            .auth
+            .keys
+            .as_ref()
+            .map_or(Ok(()), KeyRing::reload)
     }
 
     /// Starts to drain: new POSTs get 503, `/readyz` too, and views close between two events. Generations continue.
@@ -243,7 +256,9 @@ fn link_secret(options: &Options) -> Result<Vec<u8>, BuildError> {
         return Ok(secret.clone());
     }
     let mut secret = vec![0; 32];
-    SystemRandom::new().fill(&mut secret).map_err(|_| BuildError::Random)?;
+    SystemRandom::new()
+        .fill(&mut secret)
+        .map_err(|_| BuildError::Random)?;
     Ok(secret)
 }
 

@@ -27,7 +27,12 @@ use unbraid_core::{ChoiceIndex, Metadata, StreamError, TimedOut, Timeout};
 use unbraid_log::{End, LogError, LogWriter, StreamId};
 
 pub(crate) use self::{actor::Supervisor, part::PartSource};
-use self::{clock::Clock, keeper::Keeper, part::Part, tracker::{Identity, Role}};
+use self::{
+    clock::Clock,
+    keeper::Keeper,
+    part::Part,
+    tracker::{Identity, Role},
+};
 use crate::{
     config::Options,
     limits::READ_BYTES,
@@ -207,7 +212,10 @@ impl Generation {
         let mut polled = Poll::Pending;
         for part in parts.iter_mut().filter(|part| !part.is_closed()) {
             let max = READ_BYTES;
-            if part.poll_read(cx, max, identity, &mut keeper.events).is_ready() {
+            if part
+                .poll_read(cx, max, identity, &mut keeper.events)
+                .is_ready()
+            {
                 polled = Poll::Ready(());
             }
         }
@@ -220,11 +228,22 @@ impl Generation {
     }
 
     fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Tick> {
-        let idle_ends = self.parts.iter().any(|part| part.tracker.has_finished_choices());
+        let idle_ends = self
+            .parts
+            .iter()
+            .any(|part| part.tracker.has_finished_choices());
         let reads = self.start.is_none();
         let has_readers = self.registration.live.has_readers();
         let has_events = !self.keeper.events.is_empty();
-        self.clock.poll(cx, clock::Conditions { idle_ends, reads, has_readers, has_events })
+        self.clock.poll(
+            cx,
+            clock::Conditions {
+                idle_ends,
+                reads,
+                has_readers,
+                has_events,
+            },
+        )
     }
 
     async fn handle(&mut self, wakeup: Wakeup) {
@@ -250,7 +269,8 @@ impl Generation {
                 None if self.singles.is_some() => Role::MaybeWhole,
                 None => Role::Whole,
             };
-            self.parts.push(Part::new(part.source, role, self.max_choices));
+            self.parts
+                .push(Part::new(part.source, role, self.max_choices));
         }
         for (choice, reply) in std::mem::take(&mut self.cancelled_early) {
             self.cancel_choice(choice, reply);
@@ -276,11 +296,14 @@ impl Generation {
             return;
         };
         let seen = first.tracker.choices().iter();
-        let seen = seen.filter(|choice| !self.cancelled_unseen.contains(&choice.index)).count();
+        let seen = seen
+            .filter(|choice| !self.cancelled_unseen.contains(&choice.index))
+            .count();
         let is_complete = first.tracker.closed().is_some_and(Result::is_ok);
         let is_single = is_complete && seen == 1;
         for part in &mut self.parts {
-            part.tracker.resolve_held(!is_single, &mut self.keeper.events);
+            part.tracker
+                .resolve_held(!is_single, &mut self.keeper.events);
         }
         if !is_single {
             return;
@@ -291,7 +314,8 @@ impl Generation {
         let missing = (1..singles.n).map(ChoiceIndex);
         for choice in missing.filter(|choice| !self.cancelled_unseen.contains(choice)) {
             let source = (singles.request)(choice);
-            self.parts.push(Part::new(source, Role::Single(choice), self.max_choices));
+            self.parts
+                .push(Part::new(source, Role::Single(choice), self.max_choices));
         }
     }
 
@@ -299,7 +323,8 @@ impl Generation {
         match tick {
             Tick::Idle => {
                 for part in &mut self.parts {
-                    part.tracker.handle_idle(&self.identity, &mut self.keeper.events);
+                    part.tracker
+                        .handle_idle(&self.identity, &mut self.keeper.events);
                 }
                 self.close_if_cancelled();
             }
@@ -326,14 +351,22 @@ impl Generation {
         self.end = Some(end);
         self.singles = None;
         for part in self.parts.iter_mut().filter(|part| !part.is_closed()) {
-            part.fail(Some(error.clone()), &mut self.identity, &mut self.keeper.events);
+            part.fail(
+                Some(error.clone()),
+                &mut self.identity,
+                &mut self.keeper.events,
+            );
         }
     }
 
     /// The log refuses events: it was erased, sealed by another gateway, or is not available and the policy is to fail.
     fn log_failed(&mut self, error: &LogError) {
         tracing::warn!(%error, "the log of a generation failed");
-        let end = if error.is_temporary() { End::ServerError } else { End::Cancelled };
+        let end = if error.is_temporary() {
+            End::ServerError
+        } else {
+            End::Cancelled
+        };
         self.abort(end, &StreamError::Lost);
     }
 }
@@ -341,6 +374,8 @@ impl Generation {
 /// Shows the id, and nothing that a client or an upstream has sent.
 impl fmt::Debug for Generation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Generation").field("id", self.id()).finish_non_exhaustive()
+        f.debug_struct("Generation")
+            .field("id", self.id())
+            .finish_non_exhaustive()
     }
 }

@@ -52,7 +52,9 @@ impl PendingRequests {
         let mut receiver = self.table().get(id).cloned()?;
         let result = receiver.wait_for(Option::is_some).await;
         Some(match result {
-            Ok(outcome) => outcome.clone().unwrap_or(Outcome::Failed(ApiError::INTERNAL)),
+            Ok(outcome) => outcome
+                .clone()
+                .unwrap_or(Outcome::Failed(ApiError::INTERNAL)),
             Err(_) => Outcome::Failed(ApiError::INTERNAL),
         })
     }

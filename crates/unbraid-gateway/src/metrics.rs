@@ -39,7 +39,11 @@ impl Metrics {
             "log_degraded",
             "Running generations that are kept in memory because the log fails",
         );
-        let log_bytes = gauge(&mut registry, "log_bytes", "Bytes of all streams that the memory log keeps");
+        let log_bytes = gauge(
+            &mut registry,
+            "log_bytes",
+            "Bytes of all streams that the memory log keeps",
+        );
         // The memory log neither degrades nor loses records; the names are those of every log.
         registry.register(
             "log_repairs",
@@ -101,7 +105,9 @@ impl Metrics {
     }
 
     pub(crate) fn set_log_bytes(&self, bytes: u64) {
-        self.0.log_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.0
+            .log_bytes
+            .set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 }
 

@@ -89,10 +89,7 @@ impl ReaderBody {
     }
 
     /// Nothing is ready: waits for the next ping and for the view's age.
-    fn poll_timer(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
         loop {
             let ping_at = self.last_write.checked_add(self.ping);
             let next = ping_at.into_iter().chain(self.closes_at).min();

@@ -15,7 +15,7 @@ mod status;
 use axum::{
     Router,
     body::Body,
-        http::{HeaderMap, HeaderValue, Response, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Response, StatusCode, header},
     middleware,
     response::IntoResponse,
     routing::{any, get},
@@ -27,7 +27,8 @@ use crate::{api_error::ApiError, gateway::Gateway};
 
 /// Builds the router of all paths.
 pub(crate) fn router(gateway: Gateway) -> Router {
-    let only = |allow: &'static str| any(move || async move { ApiError::method_not_allowed(allow) });
+    let only =
+        |allow: &'static str| any(move || async move { ApiError::method_not_allowed(allow) });
     let mut router = Router::new()
         .route("/", only("GET, HEAD").get(page::page))
         .route("/healthz", only("GET, HEAD").get(health::healthz))
@@ -38,22 +39,37 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .route("/v1/models/{*id}", only("GET, HEAD").get(forward::models))
         .route(
             "/v1/streams/{id}",
-            only("GET, HEAD, DELETE").get(status::status).delete(control::erase),
+            only("GET, HEAD, DELETE")
+                .get(status::status)
+                .delete(control::erase),
         )
-        .route("/v1/streams/{id}/events", only("GET, HEAD").get(read::combined))
+        .route(
+            "/v1/streams/{id}/events",
+            only("GET, HEAD").get(read::combined),
+        )
         .route(
             "/v1/streams/{id}/choices/{index}",
-            only("GET, HEAD, DELETE").get(read::choice).delete(control::cancel_choice),
+            only("GET, HEAD, DELETE")
+                .get(read::choice)
+                .delete(control::cancel_choice),
         )
-        .route("/v1/streams/{id}/cancel", only("POST").post(control::cancel_all))
+        .route(
+            "/v1/streams/{id}/cancel",
+            only("POST").post(control::cancel_all),
+        )
         .route("/v1/streams/{id}/links", only("POST").post(links::create));
     if gateway.inner.options.serves_metrics {
         router = router.route("/metrics", only("GET, HEAD").get(health::metrics));
     }
     router
         .fallback(forward::other)
-        .layer(middleware::from_fn_with_state(gateway.clone(), guard::guard))
-        .layer(CatchPanicLayer::custom(|_| ApiError::INTERNAL.into_response()))
+        .layer(middleware::from_fn_with_state(
+            gateway.clone(),
+            guard::guard,
+        ))
+        .layer(CatchPanicLayer::custom(|_| {
+            ApiError::INTERNAL.into_response()
+        }))
         .with_state(gateway)
 }
 
@@ -73,7 +89,10 @@ fn json_response(status: StatusCode, body: String) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -85,7 +104,10 @@ fn add_stream_headers(gateway: &Gateway, id: &StreamId, headers: &mut HeaderMap)
         "<{url}>; rel=\"monitor\", <{url}/events>; rel=\"alternate\"; type=\"text/event-stream\""
     );
     // An id consists of characters that a header can have; the public path may not.
-    if let (Ok(id), Ok(link)) = (HeaderValue::try_from(id.as_str()), HeaderValue::try_from(link)) {
+    if let (Ok(id), Ok(link)) = (
+        HeaderValue::try_from(id.as_str()),
+        HeaderValue::try_from(link),
+    ) {
         headers.insert("x-stream-id", id);
         headers.insert(header::LINK, link);
     }

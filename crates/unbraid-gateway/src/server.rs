@@ -11,12 +11,15 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinSet,
-    time::{sleep, sleep_until, Instant},
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_rustls::TlsAcceptor;
 
 use self::connection::Connection;
-use crate::{error::BuildError, gateway::{Gateway, GatewayService}};
+use crate::{
+    error::BuildError,
+    gateway::{Gateway, GatewayService},
+};
 
 /// How long the last events may take to reach readers after the drain's deadline.
 const LAST_EVENTS: Duration = Duration::from_secs(1);

@@ -84,7 +84,9 @@ impl Live {
 
 impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Live")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -349,7 +351,10 @@ mod tests {
         let (registration, mut commands) = permit.register(id.clone(), "/v1/completions", false);
         let reader = streams.connect(&id).unwrap();
         assert!(registration.live.has_readers());
-        assert_eq!(streams.connect(&id).unwrap_err(), ApiError::TOO_MANY_READERS);
+        assert_eq!(
+            streams.connect(&id).unwrap_err(),
+            ApiError::TOO_MANY_READERS
+        );
         drop(reader);
         assert!(matches!(commands.try_recv(), Ok(Command::ReaderLeft)));
         assert!(!registration.live.has_readers());

@@ -53,7 +53,11 @@ pub(crate) struct Answer {
 }
 
 impl Upstream {
-    pub(crate) fn new(config: &Config, has_keys: bool, metrics: Metrics) -> Result<Self, BuildError> {
+    pub(crate) fn new(
+        config: &Config,
+        has_keys: bool,
+        metrics: Metrics,
+    ) -> Result<Self, BuildError> {
         let http = Client::builder()
             // A redirect would carry the prompt, and perhaps the key, to another host.
             .redirect(Policy::none())
@@ -70,7 +74,9 @@ impl Upstream {
         let http = unbraid_http::internal::configure_tls(http, &config.upstream_roots)
             .map_err(|error| tls_error(error.into()))?;
         Ok(Self {
-            http: http.build().map_err(|error| tls_error(error.without_url().into()))?,
+            http: http
+                .build()
+                .map_err(|error| tls_error(error.without_url().into()))?,
             base: config.upstream.clone(),
             key: config.upstream_key.clone(),
             forwards_authorization: config.upstream_key.is_none() && !has_keys,
@@ -111,7 +117,10 @@ impl Upstream {
             };
             self.record(&result);
             drop(result);
-            if timeout_at(deadline, tokio::time::sleep(pause)).await.is_err() {
+            if timeout_at(deadline, tokio::time::sleep(pause))
+                .await
+                .is_err()
+            {
                 break Err(ApiError::UPSTREAM_TIMEOUT);
             }
         };

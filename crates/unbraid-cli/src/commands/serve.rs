@@ -74,7 +74,10 @@ async fn serve(
     let local = listener.local_addr().map_err(Failure::Output)?;
     print_line(format_args!("{scheme}://{local}/")).map_err(Failure::Output)?;
     let stopped = signals.wait(gateway);
-    server.serve(listener, stopped).await.map_err(Failure::Runtime)?;
+    server
+        .serve(listener, stopped)
+        .await
+        .map_err(Failure::Runtime)?;
     Ok(Status::Finished)
 }
 
@@ -110,7 +113,9 @@ fn builder(args: &ServeArgs, address: SocketAddr) -> Result<GatewayBuilder, Fail
     }
     let secret = |file: Option<&Path>, variable| match file {
         Some(path) => read_secret(path).map(Some),
-        None => Ok(std::env::var(variable).ok().filter(|text| !text.trim().is_empty())),
+        None => Ok(std::env::var(variable)
+            .ok()
+            .filter(|text| !text.trim().is_empty())),
     };
     if let Some(key) = secret(args.upstream_key_file.as_deref(), "UNBRAID_UPSTREAM_KEY")? {
         builder = builder.upstream_key(key);
@@ -131,7 +136,8 @@ fn read_secret(path: &Path) -> Result<String, Failure> {
 fn print_new_key(name: &str) -> Result<Status, Failure> {
     let key = NewKey::generate(name).map_err(failure)?;
     // Standard output has only the line, so that it can be appended to the file. The key is for a person to copy.
-    print_line(format_args!("# key of {}: {}", printable(name), key.key())).map_err(Failure::Output)?;
+    print_line(format_args!("# key of {}: {}", printable(name), key.key()))
+        .map_err(Failure::Output)?;
     print_line(format_args!("{}", key.line())).map_err(Failure::Output)?;
     Ok(Status::Finished)
 }
@@ -149,9 +155,9 @@ fn failure(error: BuildError) -> Failure {
 
 /// Resolves `host:port`.
 fn resolve(text: &str) -> Result<SocketAddr, Failure> {
-    let addresses = text.to_socket_addrs().map_err(|error| {
-        Failure::Usage(format!("{} is not an address: {error}", printable(text)))
-    });
+    let addresses = text
+        .to_socket_addrs()
+        .map_err(|error| Failure::Usage(format!("{} is not an address: {error}", printable(text))));
     let mut addresses = addresses?;
     addresses
         .next()

@@ -18,6 +18,7 @@ mod gzip;
 mod live;
 mod pipes;
 mod replay;
+mod serve;
 mod split;
 mod split_think;
 mod stats;

@@ -10,8 +10,7 @@ use axum::http::{
 };
 
 const METHODS: &str = "GET, POST, DELETE";
-const EXPOSED: &str =
-    "x-stream-id, link, location, retry-after, x-request-id, idempotent-replayed";
+const EXPOSED: &str = "x-stream-id, link, location, retry-after, x-request-id, idempotent-replayed";
 const HEADERS: [&str; 5] = [
     "authorization",
     "content-type",
@@ -80,7 +79,10 @@ pub(crate) fn add_preflight_headers(request: &HeaderMap, response: &mut HeaderMa
 }
 
 fn is_allowed(name: &str) -> bool {
-    HEADERS.contains(&name) || HEADER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    HEADERS.contains(&name)
+        || HEADER_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ impl AllowedHosts {
         };
         let name = name.to_ascii_lowercase();
         matches!(name.as_str(), "localhost" | "127.0.0.1" | "[::1]")
-            || self.names.iter().any(|allowed| *allowed == name)
+            || self.names.contains(&name)
             || (self.any_address && is_address(&name))
     }
 }
@@ -94,7 +94,11 @@ mod tests {
         };
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().unwrap());
-        assert_eq!(allowed.allow(&Uri::from_static("/"), &headers), expected, "{host}");
+        assert_eq!(
+            allowed.allow(&Uri::from_static("/"), &headers),
+            expected,
+            "{host}"
+        );
     }
 
     #[test]
@@ -158,7 +162,12 @@ mod tests {
         headers.insert(HOST, "localhost:8080".parse().unwrap());
         let uri = Uri::from_static("/");
         assert!(is_own_origin("http://localhost:8080", &uri, &headers));
-        for origin in ["http://localhost", "null", "http://localhost:8080.evil", "ftp://localhost:8080"] {
+        for origin in [
+            "http://localhost",
+            "null",
+            "http://localhost:8080.evil",
+            "ftp://localhost:8080",
+        ] {
             assert!(!is_own_origin(origin, &uri, &headers), "{origin}");
         }
     }

@@ -251,7 +251,7 @@ mod tests {
             assert_eq!(ring.find(key.key().as_bytes()).unwrap().name(), name);
         }
         assert_eq!(ring.find(b""), None);
-        assert_eq!(ring.find(bob.key()[1..].as_bytes()), None);
+        assert_eq!(ring.find(&bob.key().as_bytes()[1..]), None);
     }
 
     #[test]

@@ -119,7 +119,10 @@ mod tests {
         let sig = signer.sign("id", Scope::Read, past);
         let past = past.to_string();
         assert_eq!(check("id", "read", &past, &sig), Err(LinkError::Expired));
-        assert_eq!(signer.check("id", None, None, &sig), Err(LinkError::Invalid));
+        assert_eq!(
+            signer.check("id", None, None, &sig),
+            Err(LinkError::Invalid)
+        );
     }
 
     #[test]

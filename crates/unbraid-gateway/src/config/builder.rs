@@ -222,7 +222,8 @@ impl GatewayBuilder {
     /// Sets the path below which the gateway is mounted, for the addresses in its answers: empty unless set.
     pub fn public_path(mut self, path: impl Into<String>) -> Self {
         let path: String = path.into();
-        path.trim_end_matches('/').clone_into(&mut self.options.public_path);
+        path.trim_end_matches('/')
+            .clone_into(&mut self.options.public_path);
         self
     }
 
@@ -259,7 +260,8 @@ impl GatewayBuilder {
         };
         let (name, value) = match &self.upstream_key_header {
             Some(name) => {
-                let name = HeaderName::try_from(name.trim()).map_err(|_| BuildError::UpstreamKey)?;
+                let name =
+                    HeaderName::try_from(name.trim()).map_err(|_| BuildError::UpstreamKey)?;
                 (name, key.to_owned())
             }
             None => (AUTHORIZATION, format!("Bearer {key}")),

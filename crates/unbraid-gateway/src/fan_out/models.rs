@@ -52,7 +52,10 @@ pub(super) fn refuses_n(status: StatusCode, body: &[u8]) -> bool {
 fn is_problem_of_n(problem: &Value) -> bool {
     let location = problem.get("loc").and_then(Value::as_array);
     let at_n = location.is_some_and(|path| path.last().and_then(Value::as_str) == Some("n"));
-    at_n || problem.get("msg").and_then(Value::as_str).is_some_and(mentions_n)
+    at_n || problem
+        .get("msg")
+        .and_then(Value::as_str)
+        .is_some_and(mentions_n)
 }
 
 /// Providers write ``Only `n=1` is supported``, `'n' : number must be at most 1`, `n_cmpl cannot be greater than ..`.
@@ -75,11 +78,27 @@ mod tests {
     #[test]
     fn a_refusal_of_n_names_it() {
         check(400, r#"{"error":{"message":"no","param":"n"}}"#, true);
-        check(400, r#"{"error":{"message":"Only `n=1` is supported"}}"#, true);
-        check(422, r#"{"detail":[{"loc":["body","n"],"msg":"Input should be 1"}]}"#, true);
-        check(400, r#"{"object":"error","message":"'n' : number must be at most 1"}"#, true);
+        check(
+            400,
+            r#"{"error":{"message":"Only `n=1` is supported"}}"#,
+            true,
+        );
+        check(
+            422,
+            r#"{"detail":[{"loc":["body","n"],"msg":"Input should be 1"}]}"#,
+            true,
+        );
+        check(
+            400,
+            r#"{"object":"error","message":"'n' : number must be at most 1"}"#,
+            true,
+        );
         check(400, r#"{"error":"best_of must be 1"}"#, true);
-        check(400, r#"{"error":{"message":"The model `nn` does not exist"}}"#, false);
+        check(
+            400,
+            r#"{"error":{"message":"The model `nn` does not exist"}}"#,
+            false,
+        );
         check(401, r#"{"error":{"message":"n","param":"n"}}"#, false);
         check(400, "<html>", false);
     }

@@ -5,9 +5,7 @@ use std::{future::poll_fn, sync::Arc, task::Poll};
 use axum::http::{HeaderMap, header::CONTENT_ENCODING};
 use futures::{FutureExt, StreamExt, future::BoxFuture};
 use tokio::sync::Semaphore;
-use unbraid_core::{
-    ChoiceIndex, ServerError, StreamError, TimedOut, Timeout, TransportError,
-};
+use unbraid_core::{ChoiceIndex, ServerError, StreamError, TimedOut, Timeout, TransportError};
 
 use super::{BufferedAnswer, Launch, Launched, WholeAnswer};
 use crate::{
@@ -64,7 +62,11 @@ pub(super) async fn send_singles(launch: &Launch) -> Result<Launched, ApiError> 
                 }
             }
         }
-        if is_pending { Poll::Pending } else { Poll::Ready(None) }
+        if is_pending {
+            Poll::Pending
+        } else {
+            Poll::Ready(None)
+        }
     })
     .await;
     let Some(headers) = headers else {
@@ -74,10 +76,13 @@ pub(super) async fn send_singles(launch: &Launch) -> Result<Launched, ApiError> 
             None => Err(ApiError::UPSTREAM_INVALID), // no choice was requested
         };
     };
-    let parts = singles.into_iter().zip(0..).map(|(single, index)| StartedPart {
-        source: single.into_source(),
-        choice: Some(ChoiceIndex(index)),
-    });
+    let parts = singles
+        .into_iter()
+        .zip(0..)
+        .map(|(single, index)| StartedPart {
+            source: single.into_source(),
+            choice: Some(ChoiceIndex(index)),
+        });
     let started = Started {
         parts: parts.collect(),
         singles: None,
@@ -144,10 +149,9 @@ fn stream_error(refusal: &Refusal) -> StreamError {
             let body = String::from_utf8_lossy(&whole.body);
             StreamError::Server(Arc::new(ServerError::new(&body, 0)))
         }
-        Refusal::Gateway(ApiError::UPSTREAM_TIMEOUT) => StreamError::TimedOut(TimedOut::new(
-            Timeout::FirstByte,
-            std::time::Duration::ZERO,
-        )),
+        Refusal::Gateway(ApiError::UPSTREAM_TIMEOUT) => {
+            StreamError::TimedOut(TimedOut::new(Timeout::FirstByte, std::time::Duration::ZERO))
+        }
         Refusal::Gateway(error) => {
             StreamError::Transport(Arc::new(TransportError::new(0, error.code)))
         }

@@ -98,7 +98,13 @@ impl BufferedAnswer {
             Value::Null => "the upstream refused the request".into(),
             message => message,
         };
-        refused(self.status, &message, &field("type"), &field("param"), &field("code"))
+        refused(
+            self.status,
+            &message,
+            &field("type"),
+            &field("param"),
+            &field("code"),
+        )
     }
 }
 
@@ -123,8 +129,18 @@ impl fmt::Debug for BufferedAnswer {
 impl From<ApiError> for RefusedError {
     fn from(error: ApiError) -> Self {
         let body = error.body();
-        let field = |name: &str| body.pointer(&format!("/error/{name}")).cloned().unwrap_or_default();
-        refused(error.status, &field("message"), &field("type"), &field("param"), &field("code"))
+        let field = |name: &str| {
+            body.pointer(&format!("/error/{name}"))
+                .cloned()
+                .unwrap_or_default()
+        };
+        refused(
+            error.status,
+            &field("message"),
+            &field("type"),
+            &field("param"),
+            &field("code"),
+        )
     }
 }
 

@@ -85,7 +85,12 @@ impl Clock {
     }
 
     fn next(&mut self, conditions: Conditions) -> (Instant, Tick) {
-        let Conditions { idle_ends, reads, has_readers, has_events } = conditions;
+        let Conditions {
+            idle_ends,
+            reads,
+            has_readers,
+            has_events,
+        } = conditions;
         let now = Instant::now();
         self.orphaned_since = match self.orphaned_since {
             _ if has_readers => None,
@@ -101,10 +106,18 @@ impl Clock {
         let orphaned = self.orphan_after.zip(self.orphaned_since);
         let deadlines = [
             after(self.last_renewal, self.renew_every).map(|at| (at, Tick::Renew)),
-            after(self.last_byte, IDLE_END).filter(|_| idle_ends).map(|at| (at, Tick::Idle)),
-            after(self.last_byte, self.idle_timeout).filter(|_| reads).map(|at| (at, Tick::TimedOut)),
-            orphaned.and_then(|(wait, since)| after(since, wait)).map(|at| (at, Tick::Orphaned)),
-            self.lingers_since.and_then(|since| after(since, self.linger)).map(|at| (at, Tick::Linger)),
+            after(self.last_byte, IDLE_END)
+                .filter(|_| idle_ends)
+                .map(|at| (at, Tick::Idle)),
+            after(self.last_byte, self.idle_timeout)
+                .filter(|_| reads)
+                .map(|at| (at, Tick::TimedOut)),
+            orphaned
+                .and_then(|(wait, since)| after(since, wait))
+                .map(|at| (at, Tick::Orphaned)),
+            self.lingers_since
+                .and_then(|since| after(since, self.linger))
+                .map(|at| (at, Tick::Linger)),
         ];
         let next = deadlines.into_iter().flatten().min_by_key(|(at, _)| *at);
         next.unwrap_or((now + self.renew_every, Tick::Renew))

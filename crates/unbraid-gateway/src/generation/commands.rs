@@ -57,16 +57,17 @@ impl Generation {
         }
         let part = self.parts.iter_mut();
         // The body of this choice, or the one that has all of them.
-        let part = part
-            .rev()
-            .find(|part| match part.tracker.role {
-                Role::Single(single) => single == choice,
-                Role::Whole | Role::MaybeWhole => true,
-            });
+        let part = part.rev().find(|part| match part.tracker.role {
+            Role::Single(single) => single == choice,
+            Role::Whole | Role::MaybeWhole => true,
+        });
         let mut upstream = UpstreamState::continues;
         if let Some(part) = part {
             let single = matches!(part.tracker.role, Role::Single(_));
-            if part.tracker.cancel(choice, &self.identity, &mut self.keeper.events) {
+            if part
+                .tracker
+                .cancel(choice, &self.identity, &mut self.keeper.events)
+            {
                 if is_unseen && !single {
                     self.cancelled_unseen.push(choice);
                 }
@@ -135,7 +136,9 @@ impl Generation {
 
     /// Closes the upstream if a choice was cancelled and no choice is open any more.
     pub(super) fn close_if_cancelled(&mut self) -> bool {
-        let any_cancelled = self.choices().any(|choice| choice.end == Some(End::Cancelled));
+        let any_cancelled = self
+            .choices()
+            .any(|choice| choice.end == Some(End::Cancelled));
         let closes = any_cancelled && self.end.is_none() && self.open_choices().is_empty();
         if closes && !self.has_read_all() {
             self.end_as_cancelled();

@@ -36,7 +36,9 @@ impl Generation {
         let usage = self.usage();
         if self.is_fan_out && self.end.is_none() && self.wants_usage && !usage.is_null() {
             let chunk = rewrite::usage_chunk(&self.identity.metadata, &usage);
-            self.keeper.events.push(&Event::chunk(&[], chunk.as_bytes()));
+            self.keeper
+                .events
+                .push(&Event::chunk(&[], chunk.as_bytes()));
         }
         let end = self.end.unwrap_or_else(|| self.natural_end());
         self.registration.end = end;
@@ -71,9 +73,11 @@ impl Generation {
             .iter()
             .find(|part| !matches!(part.tracker.role, Role::Single(_)));
         match whole {
-            Some(part) if !self.is_fan_out => {
-                body_end(part.tracker.closed(), part.tracker.is_done(), part.tracker.choices())
-            }
+            Some(part) if !self.is_fan_out => body_end(
+                part.tracker.closed(),
+                part.tracker.is_done(),
+                part.tracker.choices(),
+            ),
             _ => self.merged_end(),
         }
     }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::{runtime::Handle, time::{Instant, sleep}};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
 use unbraid_log::{Appended, End, LogError, LogWriter, RecordBuilder, Seq, StreamEnd};
 
 use crate::{

@@ -92,9 +92,8 @@ impl Part {
                 },
                 PartSource::Open(body) => {
                     let offset = self.tracker.bytes();
-                    let transport = |error| {
-                        StreamError::Transport(TransportError::new(offset, error).into())
-                    };
+                    let transport =
+                        |error| StreamError::Transport(TransportError::new(offset, error).into());
                     let read = body.poll_next_unpin(cx);
                     return read.map(|read| read.map(|read| read.map_err(transport)));
                 }

@@ -19,20 +19,22 @@ fn envelope(metadata: &Metadata) -> Map<String, Value> {
         _ => "text_completion",
     };
     let mut chunk = Map::new();
-    chunk.insert("id".into(), metadata.id.as_deref().unwrap_or_default().into());
+    chunk.insert(
+        "id".into(),
+        metadata.id.as_deref().unwrap_or_default().into(),
+    );
     chunk.insert("object".into(), object.into());
     chunk.insert("created".into(), metadata.created.unwrap_or(0).into());
-    chunk.insert("model".into(), metadata.model.as_deref().unwrap_or_default().into());
+    chunk.insert(
+        "model".into(),
+        metadata.model.as_deref().unwrap_or_default().into(),
+    );
     chunk
 }
 
 /// A chunk of one body of a fan-out, with the index of its choice and the identity of the first body. Usage is removed, and
 /// everything else keeps its text. `None` if it is not a JSON object.
-pub(super) fn merged_chunk(
-    payload: &[u8],
-    index: ChoiceIndex,
-    first: &Metadata,
-) -> Option<String> {
+pub(super) fn merged_chunk(payload: &[u8], index: ChoiceIndex, first: &Metadata) -> Option<String> {
     let indexed = set_index(payload, index);
     let fields: Fields = serde_json::from_slice(indexed.as_deref().unwrap_or(payload)).ok()?;
     let mut changed = Vec::new();
@@ -91,7 +93,8 @@ mod tests {
     fn usage_is_summed_field_by_field() {
         let mut sum = Value::Null;
         for _ in 0..2 {
-            let usage = json!({"total_tokens": 3, "details": {"cached": 1}, "service": "x", "none": null});
+            let usage =
+                json!({"total_tokens": 3, "details": {"cached": 1}, "service": "x", "none": null});
             sum_usage(&mut sum, &usage);
         }
         assert_eq!(

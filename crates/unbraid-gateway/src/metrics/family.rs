@@ -99,11 +99,23 @@ impl Families {
             append: Histogram::new(exponential_buckets(0.000_001, 4.0, 12)),
         };
         let f = &families;
-        registry.register("streams_started", "Generations that started", f.started.clone());
+        registry.register(
+            "streams_started",
+            "Generations that started",
+            f.started.clone(),
+        );
         registry.register("streams_ended", "Generations that ended", f.ended.clone());
-        registry.register("choices_cancelled", "Choices that were cancelled", f.cancelled.clone());
+        registry.register(
+            "choices_cancelled",
+            "Choices that were cancelled",
+            f.cancelled.clone(),
+        );
         registry.register("readers", "Connected readers", f.readers.clone());
-        registry.register("resumes", "Readers that continued after a cursor", f.resumes.clone());
+        registry.register(
+            "resumes",
+            "Readers that continued after a cursor",
+            f.resumes.clone(),
+        );
         registry.register(
             "reader_disconnects",
             "Readers that left before the end of their view",
@@ -125,13 +137,19 @@ impl Families {
             "From a read of the upstream to the write to a reader",
             f.delivery.clone(),
         );
-        registry.register("log_append_seconds", "The duration of an append", f.append.clone());
+        registry.register(
+            "log_append_seconds",
+            "The duration of an append",
+            f.append.clone(),
+        );
         families
     }
 
     pub(super) fn started(&self, endpoint: &'static str, fan_out: bool) {
         let fan_out = if fan_out { "true" } else { "false" };
-        self.started.get_or_create(&Started { endpoint, fan_out }).inc();
+        self.started
+            .get_or_create(&Started { endpoint, fan_out })
+            .inc();
     }
 
     pub(super) fn ended(&self, end: &'static str) {
@@ -152,17 +170,23 @@ impl Families {
     pub(super) fn reader_left(&self, view: ViewKind, reason: Option<DisconnectReason>) {
         self.readers.get_or_create(&Readers { view }).dec();
         if let Some(reason) = reason {
-            self.disconnects.get_or_create(&Disconnected { reason }).inc();
+            self.disconnects
+                .get_or_create(&Disconnected { reason })
+                .inc();
         }
     }
 
     pub(super) fn upstream_request(&self, status: u16) {
-        self.upstream_requests.get_or_create(&Status { status }).inc();
+        self.upstream_requests
+            .get_or_create(&Status { status })
+            .inc();
     }
 
     pub(super) fn appended(&self, result: AppendResult, after: Duration) {
         let backend = "memory";
-        self.appends.get_or_create(&Appended { backend, result }).inc();
+        self.appends
+            .get_or_create(&Appended { backend, result })
+            .inc();
         self.append.observe(after.as_secs_f64());
     }
 }

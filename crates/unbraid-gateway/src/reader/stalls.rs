@@ -65,7 +65,11 @@ impl Stalls {
             stall: self.0.stall,
             switch: kill::current(),
         });
-        let mut readers = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = self
+            .0
+            .readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         readers.list.push(Arc::downgrade(&progress));
         if !readers.is_watched {
             readers.is_watched = true;
@@ -76,7 +80,11 @@ impl Stalls {
 
     /// Disconnects the readers that have stalled; false if there are no readers.
     fn check(&self) -> bool {
-        let mut readers = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = self
+            .0
+            .readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         readers.list.retain(|reader| {
             let Some(reader) = reader.upgrade() else {
                 return false;
@@ -121,12 +129,16 @@ impl Progress {
         if written == WAITING {
             return false;
         }
-        let since = self.base.elapsed().saturating_sub(Duration::from_millis(written));
+        let since = self
+            .base
+            .elapsed()
+            .saturating_sub(Duration::from_millis(written));
         since >= self.stall
     }
 
     fn check(&self) {
-        if self.is_stalling() && !self.has_stalled.swap(true, Ordering::Relaxed)
+        if self.is_stalling()
+            && !self.has_stalled.swap(true, Ordering::Relaxed)
             && let Some(switch) = &self.switch
         {
             switch.cancel();

@@ -78,8 +78,9 @@ fn check_link(
     let (scope, expires) = (parameter(query, "scope"), parameter(query, "exp"));
     let scope = gateway.inner.auth.links.check(id, scope, expires, sig);
     match (scope, action) {
-        (Ok(Scope::Read | Scope::Cancel), Action::Read)
-        | (Ok(Scope::Cancel), Action::Cancel) => Ok(()),
+        (Ok(Scope::Read | Scope::Cancel), Action::Read) | (Ok(Scope::Cancel), Action::Cancel) => {
+            Ok(())
+        }
         (Err(LinkError::Expired), _) => Err(ApiError::LINK_EXPIRED),
         (Ok(_) | Err(LinkError::Invalid), _) => Err(ApiError::LINK_INVALID),
     }
@@ -88,5 +89,7 @@ fn check_link(
 /// A query parameter of a link. None of its values contains a character that is escaped.
 fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
+    pairs
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| value)
 }

@@ -21,12 +21,8 @@ use super::{
     status,
 };
 use crate::{
-    api_error::ApiError,
-    gateway::Gateway,
-    limits::CANCEL_TIMEOUT,
-    metrics::UpstreamState,
-    view::StreamView,
-    views::log_error,
+    api_error::ApiError, gateway::Gateway, limits::CANCEL_TIMEOUT, metrics::UpstreamState,
+    view::StreamView, views::log_error,
 };
 
 /// `DELETE /v1/streams/{id}/choices/{i}`
@@ -37,13 +33,21 @@ pub(super) async fn cancel_choice(
 ) -> Answer {
     let (parts, _) = request.into_parts();
     let (id, access) = access::stream(&gateway, &parts, &id, Action::Cancel)?;
-    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
+    let found = gateway
+        .inner
+        .views
+        .find(&id, |meta| access.covers(meta))
+        .await?;
     let index = parse_index(&index)?;
     let known = choice_end(&found.view, index)?;
     let has_ended = found.view.journal().end().is_some();
     if known.is_some() || has_ended {
         let upstream = upstream_after(has_ended);
-        return Ok(cancelled_response(index, known.unwrap_or(End::Cancelled), upstream));
+        return Ok(cancelled_response(
+            index,
+            known.unwrap_or(End::Cancelled),
+            upstream,
+        ));
     }
     let upstream = match request_cancel(&gateway, &id, Some(index)).await? {
         Some(upstream) => Some(upstream),
@@ -71,7 +75,11 @@ pub(super) async fn cancel_all(
 ) -> Answer {
     let (parts, _) = request.into_parts();
     let (id, access) = access::stream(&gateway, &parts, &id, Action::Cancel)?;
-    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
+    let found = gateway
+        .inner
+        .views
+        .find(&id, |meta| access.covers(meta))
+        .await?;
     let mut has_ended = found.view.journal().end().is_some();
     if !has_ended {
         request_cancel(&gateway, &id, None).await?;
@@ -93,7 +101,11 @@ pub(super) async fn erase(
 ) -> Answer {
     let (parts, _) = request.into_parts();
     let (id, access) = access::stream(&gateway, &parts, &id, Action::Own)?;
-    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
+    let found = gateway
+        .inner
+        .views
+        .find(&id, |meta| access.covers(meta))
+        .await?;
     if found.view.journal().end().is_none() {
         request_cancel(&gateway, &id, None).await?;
         wait_for(&found.view, |view| view.journal().end().is_some()).await;
@@ -119,7 +131,12 @@ async fn request_cancel(
     let running = gateway.inner.store.status(id).await.map_err(log_error)?;
     if matches!(running, LogStatus::Running { .. }) {
         let command = Command::Cancel(choice);
-        gateway.inner.store.send_command(id, command).await.map_err(log_error)?;
+        gateway
+            .inner
+            .store
+            .send_command(id, command)
+            .await
+            .map_err(log_error)?;
     }
     Ok(None)
 }
@@ -128,7 +145,9 @@ async fn request_cancel(
 fn choice_end(view: &Arc<StreamView>, index: ChoiceIndex) -> Result<Option<End>, ApiError> {
     let status = view.status();
     let choice = status.choices.iter().find(|choice| choice.index == index);
-    choice.map(|choice| choice.end).ok_or(ApiError::CHOICE_NOT_FOUND)
+    choice
+        .map(|choice| choice.end)
+        .ok_or(ApiError::CHOICE_NOT_FOUND)
 }
 
 /// Waits until the log shows something, for at most a second.
@@ -157,18 +176,19 @@ pub(super) async fn ended(view: &Arc<StreamView>) {
 }
 
 fn upstream_after(has_ended: bool) -> UpstreamState {
-    if has_ended { UpstreamState::closed } else { UpstreamState::continues }
+    if has_ended {
+        UpstreamState::closed
+    } else {
+        UpstreamState::continues
+    }
 }
 
-fn cancelled_response(
-    index: ChoiceIndex,
-    end: End,
-    upstream: UpstreamState,
-) -> Response<Body> {
+fn cancelled_response(index: ChoiceIndex, end: End, upstream: UpstreamState) -> Response<Body> {
     let upstream = match upstream {
         UpstreamState::closed => "closed",
         UpstreamState::continues => "continues",
     };
-    let body = json!({ "index": index.0, "state": "ended", "end": end.as_str(), "upstream": upstream });
+    let body =
+        json!({ "index": index.0, "state": "ended", "end": end.as_str(), "upstream": upstream });
     json_response(StatusCode::OK, body.to_string())
 }

@@ -151,7 +151,9 @@ impl Create {
         if self.options.responds_async {
             None
         } else if has_id {
-            self.options.orphan_after.or(self.gateway.inner.options.orphan_after)
+            self.options
+                .orphan_after
+                .or(self.gateway.inner.options.orphan_after)
         } else {
             // Nobody learns the id before the whole answer, so without its client the generation is of no use.
             Some(Duration::ZERO)
@@ -177,7 +179,10 @@ impl Create {
         headers: HeaderMap,
     ) -> Answer {
         let id = new_id()?;
-        let reader = self.opening(id.clone(), permit).open(&self.gateway, start).await?;
+        let reader = self
+            .opening(id.clone(), permit)
+            .open(&self.gateway, start)
+            .await?;
         let form = match self.form() {
             // A cursor of another stream means nothing to a new one.
             Form::Events(_) => Form::Events(None),

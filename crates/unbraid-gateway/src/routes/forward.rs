@@ -42,7 +42,11 @@ pub(super) async fn other(State(gateway): State<Gateway>, request: Request) -> A
 }
 
 async fn forward(gateway: &Gateway, parts: &Parts, body: Bytes) -> Answer {
-    let path = parts.uri.path().strip_prefix("/v1/").ok_or(ApiError::NOT_FOUND)?;
+    let path = parts
+        .uri
+        .path()
+        .strip_prefix("/v1/")
+        .ok_or(ApiError::NOT_FOUND)?;
     if !stays_below_base(path) {
         return Err(ApiError::NOT_FOUND);
     }
@@ -60,7 +64,10 @@ async fn forward(gateway: &Gateway, parts: &Parts, body: Bytes) -> Answer {
 /// Whether a path has no segment that leads out of the base URL, however it is written.
 fn stays_below_base(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
-    let path = path.replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+    let path = path
+        .replace("%2e", ".")
+        .replace("%2f", "/")
+        .replace("%5c", "/");
     let mut segments = path.split(['/', '\\']);
     segments.all(|segment| !matches!(segment, "." | ".."))
 }
@@ -92,7 +99,10 @@ pub(super) fn with_idle_timeout(
 /// The query and the headers of a request that is sent to the upstream.
 pub(super) fn upstream_parts(gateway: &Gateway, parts: &Parts) -> (Option<String>, HeaderMap) {
     let query = parts.uri.query().map(str::to_owned);
-    (query, gateway.inner.upstream.request_headers(&parts.headers))
+    (
+        query,
+        gateway.inner.upstream.request_headers(&parts.headers),
+    )
 }
 
 #[cfg(test)]
@@ -104,7 +114,17 @@ mod tests {
         for path in ["models", "models/org/name", "files/a..b", "x/...", ""] {
             assert!(stays_below_base(path), "{path}");
         }
-        for path in ["../admin", "a/../b", "a/%2e%2E/b", "a/.%2e", "a\\..\\b", ".", "a%2f..", "..%2fa", "a%5C..%5c"] {
+        for path in [
+            "../admin",
+            "a/../b",
+            "a/%2e%2E/b",
+            "a/.%2e",
+            "a\\..\\b",
+            ".",
+            "a%2f..",
+            "..%2fa",
+            "a%5C..%5c",
+        ] {
             assert!(!stays_below_base(path), "{path}");
         }
     }

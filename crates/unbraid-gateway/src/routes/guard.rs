@@ -12,11 +12,7 @@ use axum::{
 };
 
 use crate::{
-    auth::{
-        cors::add_preflight_headers,
-        hosts::origins,
-        keys::Principal,
-    },
+    auth::{cors::add_preflight_headers, hosts::origins, keys::Principal},
     gateway::Gateway,
 };
 
@@ -27,9 +23,13 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response<Body> {
     let auth = &gateway.inner.auth;
-    let origin = origins(request.headers()).find_map(|origin| auth.cors.listed(origin)).cloned();
+    let origin = origins(request.headers())
+        .find_map(|origin| auth.cors.listed(origin))
+        .cloned();
     let is_preflight = request.method() == Method::OPTIONS
-        && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+        && request
+            .headers()
+            .contains_key(ACCESS_CONTROL_REQUEST_METHOD)
         && origin.is_some();
     let is_authenticated = request.extensions().get::<Principal>().is_some();
     let checked = match is_authenticated {

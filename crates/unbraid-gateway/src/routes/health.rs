@@ -25,7 +25,12 @@ pub(super) async fn readyz(State(gateway): State<Gateway>) -> Answer {
     if gateway.inner.options.on_log_failure == OnLogFailure::Fail {
         // Any id shows whether the log can be read.
         let id = unbraid_log::StreamId::random().map_err(|_| ApiError::INTERNAL)?;
-        gateway.inner.store.status(&id).await.map_err(|_| ApiError::LOG_UNAVAILABLE)?;
+        gateway
+            .inner
+            .store
+            .status(&id)
+            .await
+            .map_err(|_| ApiError::LOG_UNAVAILABLE)?;
     }
     Ok(json_response(StatusCode::OK, OK.to_owned()))
 }

@@ -26,7 +26,11 @@ pub(super) async fn create(
 ) -> Answer {
     let (parts, body) = request.into_parts();
     let (id, access) = access::stream(&gateway, &parts, &id, Action::Own)?;
-    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
+    let found = gateway
+        .inner
+        .views
+        .find(&id, |meta| access.covers(meta))
+        .await?;
     let body = read_body(body, &parts.headers, MAX_LINK_BODY).await?;
     let (scope, seconds) = parse(&body)?;
     let expires = unix_now() + seconds;
@@ -84,7 +88,11 @@ mod tests {
             r#"{"expires_in":"60"}"#,
             r#"{"scope":null}"#,
         ] {
-            assert_eq!(parse(body.as_bytes()).unwrap_err(), ApiError::BAD_LINK_REQUEST, "{body}");
+            assert_eq!(
+                parse(body.as_bytes()).unwrap_err(),
+                ApiError::BAD_LINK_REQUEST,
+                "{body}"
+            );
         }
         assert_eq!(parse(b"[]").unwrap_err(), ApiError::INVALID_JSON);
     }

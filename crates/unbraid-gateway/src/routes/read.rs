@@ -5,11 +5,7 @@ use std::sync::Arc;
 use axum::{
     body::Body,
     extract::{Path, Request, State},
-    http::{
-        HeaderMap, HeaderName, Method, Response, StatusCode,
-        header::ACCEPT,
-        request::Parts,
-    },
+    http::{HeaderMap, HeaderName, Method, Response, StatusCode, header::ACCEPT, request::Parts},
 };
 use unbraid_core::ChoiceIndex;
 use unbraid_log::StreamId;
@@ -55,7 +51,11 @@ pub(super) async fn choice(
 
 async fn read(gateway: &Gateway, parts: &Parts, id: &str, index: Option<&str>) -> Answer {
     let (id, access) = access::stream(gateway, parts, id, Action::Read)?;
-    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
+    let found = gateway
+        .inner
+        .views
+        .find(&id, |meta| access.covers(meta))
+        .await?;
     let choice = index.map(parse_index).transpose()?;
     let request = ViewRequest::parse(choice, parts.uri.query(), request_headers(&parts.headers))?;
     match request.format {
@@ -110,7 +110,9 @@ pub(super) fn reader_body(
         kind,
         resumed,
         ping: options.ping,
-        max_age: options.max_connection_age.filter(|_| kind != ViewKind::post),
+        max_age: options
+            .max_connection_age
+            .filter(|_| kind != ViewKind::post),
         drain: gateway.inner.drain.clone(),
         stalls: gateway.inner.stalls.clone(),
         metrics: gateway.inner.metrics.clone(),

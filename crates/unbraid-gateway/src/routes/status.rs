@@ -1,6 +1,9 @@
 //! `GET /v1/streams/{id}`: the status object.
 
-use std::{sync::Arc, time::{SystemTime, UNIX_EPOCH}};
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use axum::{
     extract::{Path, Request, State},
@@ -23,8 +26,15 @@ pub(super) async fn status(
 ) -> Answer {
     let (parts, _) = request.into_parts();
     let (id, access) = access::stream(&gateway, &parts, &id, Action::Read)?;
-    let found = gateway.inner.views.find(&id, |meta| access.covers(meta)).await?;
-    Ok(json_response(StatusCode::OK, status_object(&gateway, &id, &found)))
+    let found = gateway
+        .inner
+        .views
+        .find(&id, |meta| access.covers(meta))
+        .await?;
+    Ok(json_response(
+        StatusCode::OK,
+        status_object(&gateway, &id, &found),
+    ))
 }
 
 /// The status object of a stream as it is now.
@@ -62,11 +72,12 @@ fn status_object(gateway: &Gateway, id: &StreamId, found: &Found) -> String {
         .collect();
     let end = status.end.as_ref();
     // Objects of the upstream keep their text.
-    let raw = |text: Option<&str>| {
-        text.and_then(|text| RawValue::from_string(text.to_owned()).ok())
-    };
+    let raw =
+        |text: Option<&str>| text.and_then(|text| RawValue::from_string(text.to_owned()).ok());
     let live_usage = end.is_none().then(|| found.view.usage()).flatten();
-    let usage = raw(end.and_then(|end| end.usage.as_deref()).or(live_usage.as_deref()));
+    let usage = raw(end
+        .and_then(|end| end.usage.as_deref())
+        .or(live_usage.as_deref()));
     let error = raw(end.and_then(|end| end.error.as_deref()));
     let body = StatusObject {
         id: id.as_str(),
@@ -110,5 +121,6 @@ struct StatusObject<'s> {
 }
 
 fn unix(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+    time.duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
 }

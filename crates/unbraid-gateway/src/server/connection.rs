@@ -127,7 +127,10 @@ impl Connection {
             let mut service = service.clone();
             async move {
                 let response: Response<Body> = service.call(request.map(Body::new)).await?;
-                Ok::<_, Infallible>(response.map(|body| ActiveBody { body, _active: active }))
+                Ok::<_, Infallible>(response.map(|body| ActiveBody {
+                    body,
+                    _active: active,
+                }))
             }
         });
         let builder = builder();

@@ -88,7 +88,11 @@ impl<S> GuardedIo<S> {
             self.epoch = Some(started);
             self.in_head = false;
             // The first head is due from the start of the connection.
-            self.read.set(if started == 0 { HEAD_TIMEOUT } else { KEEP_ALIVE });
+            self.read.set(if started == 0 {
+                HEAD_TIMEOUT
+            } else {
+                KEEP_ALIVE
+            });
         }
     }
 

@@ -23,13 +23,19 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
         UPGRADE,
     ]
     .contains(name)
-        || matches!(name.as_str(), "keep-alive" | "proxy-connection" | "http2-settings")
+        || matches!(
+            name.as_str(),
+            "keep-alive" | "proxy-connection" | "http2-settings"
+        )
 }
 
 /// The gateway's own request headers.
 fn is_own(name: &HeaderName) -> bool {
     name.as_str().starts_with("x-stream-")
-        || matches!(name.as_str(), "prefer" | "idempotency-key" | "last-event-id")
+        || matches!(
+            name.as_str(),
+            "prefer" | "idempotency-key" | "last-event-id"
+        )
 }
 
 /// The names in `Connection` are hop-by-hop, too.
@@ -58,7 +64,15 @@ fn copy(headers: &HeaderMap, is_dropped: impl Fn(&HeaderName) -> bool) -> Header
 pub(crate) fn for_upstream(headers: &HeaderMap) -> HeaderMap {
     copy(headers, |name| {
         // `Expect` asks the gateway for its consent, which it has given by reading the body.
-        [HOST, AUTHORIZATION, COOKIE, CONTENT_LENGTH, ACCEPT_ENCODING, EXPECT].contains(name)
+        [
+            HOST,
+            AUTHORIZATION,
+            COOKIE,
+            CONTENT_LENGTH,
+            ACCEPT_ENCODING,
+            EXPECT,
+        ]
+        .contains(name)
             || is_own(name)
     })
 }
@@ -71,7 +85,10 @@ pub(crate) fn for_client(headers: &HeaderMap) -> HeaderMap {
         [CONTENT_LENGTH, SET_COOKIE].contains(name)
             || name.as_str().starts_with("access-control-")
             || name.as_str().starts_with("x-stream-")
-            || matches!(name.as_str(), "alt-svc" | "strict-transport-security" | "idempotent-replayed")
+            || matches!(
+                name.as_str(),
+                "alt-svc" | "strict-transport-security" | "idempotent-replayed"
+            )
     })
 }
 
@@ -111,7 +128,12 @@ mod tests {
         names.sort_unstable();
         assert_eq!(
             names,
-            ["accept", "content-type", "openai-organization", "x-stainless-os"]
+            [
+                "accept",
+                "content-type",
+                "openai-organization",
+                "x-stainless-os"
+            ]
         );
     }
 

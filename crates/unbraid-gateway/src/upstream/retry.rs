@@ -71,10 +71,16 @@ mod tests {
     #[test]
     fn a_refusal_of_the_request_itself_is_final() {
         for status in [400, 401, 403, 404, 413, 422] {
-            assert!(!is_temporary(StatusCode::from_u16(status).unwrap()), "{status}");
+            assert!(
+                !is_temporary(StatusCode::from_u16(status).unwrap()),
+                "{status}"
+            );
         }
         for status in [408, 409, 429, 500, 502, 503, 504] {
-            assert!(is_temporary(StatusCode::from_u16(status).unwrap()), "{status}");
+            assert!(
+                is_temporary(StatusCode::from_u16(status).unwrap()),
+                "{status}"
+            );
         }
     }
 }

@@ -9,8 +9,8 @@ use unbraid_gateway::NewKey;
 use crate::{
     create::error_code,
     support::{
-        Json, Reader, TestGateway, Upstream, chunk, finish, json_body, request, send, start, start_with,
-        stream_of,
+        Json, Reader, TestGateway, Upstream, chunk, finish, json_body, request, send, start,
+        start_with, stream_of,
     },
 };
 
@@ -26,7 +26,10 @@ struct Keys {
 
 impl Keys {
     fn new() -> Self {
-        let (alice, bob) = (NewKey::generate("alice").unwrap(), NewKey::generate("bob").unwrap());
+        let (alice, bob) = (
+            NewKey::generate("alice").unwrap(),
+            NewKey::generate("bob").unwrap(),
+        );
         let mut file = NamedTempFile::new().unwrap();
         writeln!(file, "{}\n{}", alice.line(), bob.line()).unwrap();
         Self { file, alice, bob }
@@ -41,7 +44,10 @@ async fn with_keys(upstream: &Upstream, keys: &Keys) -> TestGateway {
 async fn create(gateway: &TestGateway, key: &NewKey) -> String {
     let response = send(gateway.post(request(1)).bearer_auth(key.key())).await;
     assert_eq!(response.status(), 200);
-    let id = response.headers()["x-stream-id"].to_str().unwrap().to_owned();
+    let id = response.headers()["x-stream-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     Reader::new(response).rest().await;
     id
 }
@@ -53,7 +59,9 @@ async fn a_key_is_required_except_where_nothing_is_protected() {
     for request in [
         gateway.post(request(1)),
         gateway.post(request(1)).bearer_auth("wrong"),
-        gateway.post(request(1)).header("authorization", keys.alice.key()),
+        gateway
+            .post(request(1))
+            .header("authorization", keys.alice.key()),
         gateway.get("/v1/models"),
         gateway.get("/metrics"),
         gateway.get("/v1/streams/AAAAAAAAAAAAAAAAAAAAAA"),
@@ -67,9 +75,17 @@ async fn a_key_is_required_except_where_nothing_is_protected() {
         let response = send(gateway.get(path)).await;
         assert_eq!(response.value().await, json!({"status": "ok"}));
     }
-    assert_eq!(send(gateway.get("/metrics").bearer_auth(keys.alice.key())).await.status(), 200);
+    assert_eq!(
+        send(gateway.get("/metrics").bearer_auth(keys.alice.key()))
+            .await
+            .status(),
+        200
+    );
     create(&gateway, &keys.alice).await;
-    assert!(!upstream.seen()[0].headers.contains_key("authorization"), "the key is the gateway's");
+    assert!(
+        !upstream.seen()[0].headers.contains_key("authorization"),
+        "the key is the gateway's"
+    );
 }
 
 #[tokio::test]
@@ -79,7 +95,9 @@ async fn a_stream_of_another_owner_is_answered_like_an_unknown_one() {
     let id = create(&gateway, &keys.alice).await;
     for path in ["", "/events", "/choices/0"] {
         let answer = async |id: &str, key: &NewKey| {
-            let get = gateway.get(&format!("/v1/streams/{id}{path}")).bearer_auth(key.key());
+            let get = gateway
+                .get(&format!("/v1/streams/{id}{path}"))
+                .bearer_auth(key.key());
             let response = send(get).await;
             (response.status().as_u16(), response.text().await.unwrap())
         };
@@ -88,9 +106,16 @@ async fn a_stream_of_another_owner_is_answered_like_an_unknown_one() {
         assert_eq!(other.0, 404);
         assert_eq!(answer(&id, &keys.alice).await.0, 200);
     }
-    for (method, path) in [("DELETE", ""), ("DELETE", "/choices/0"), ("POST", "/cancel"), ("POST", "/links")] {
+    for (method, path) in [
+        ("DELETE", ""),
+        ("DELETE", "/choices/0"),
+        ("POST", "/cancel"),
+        ("POST", "/links"),
+    ] {
         let path = format!("/v1/streams/{id}{path}");
-        let request = gateway.method(method.parse().unwrap(), &path).bearer_auth(keys.bob.key());
+        let request = gateway
+            .method(method.parse().unwrap(), &path)
+            .bearer_auth(keys.bob.key());
         assert_eq!(send(request).await.status(), 404, "{method} {path}");
     }
     assert_eq!(create(&gateway, &keys.alice).await.len(), 22);
@@ -103,15 +128,27 @@ async fn the_auth_file_is_read_again() {
     let carol = NewKey::generate("carol").unwrap();
     std::fs::write(keys.file.path(), carol.line()).unwrap();
     gateway.gateway.reload_keys().unwrap();
-    assert_eq!(send(gateway.get("/metrics").bearer_auth(keys.alice.key())).await.status(), 401);
-    assert_eq!(send(gateway.get("/metrics").bearer_auth(carol.key())).await.status(), 200);
+    assert_eq!(
+        send(gateway.get("/metrics").bearer_auth(keys.alice.key()))
+            .await
+            .status(),
+        401
+    );
+    assert_eq!(
+        send(gateway.get("/metrics").bearer_auth(carol.key()))
+            .await
+            .status(),
+        200
+    );
 }
 
 #[tokio::test]
 async fn without_keys_only_loopback_hosts_and_known_origins_are_served() {
     let upstream = upstream().await;
     let gateway = start_with(&upstream, |builder| {
-        builder.allow_host("gateway.lan").cors_origin("https://app.example")
+        builder
+            .allow_host("gateway.lan")
+            .cors_origin("https://app.example")
     })
     .await;
     let own = format!("http://{}", gateway.address);
@@ -139,38 +176,59 @@ async fn a_listed_origin_gets_cors_headers_and_another_none() {
         let mut steps = json_body(200, "{}");
         steps[0] = crate::support::Step::Head(
             200,
-            vec![("content-type", "application/json".into()), ("access-control-allow-origin", "*".into())],
+            vec![
+                ("content-type", "application/json".into()),
+                ("access-control-allow-origin", "*".into()),
+            ],
         );
         steps
     })
     .await;
     let keys = Keys::new();
     let gateway = start_with(&upstream, |builder| {
-        builder.auth_file(keys.file.path()).cors_origin("https://app.example")
+        builder
+            .auth_file(keys.file.path())
+            .cors_origin("https://app.example")
     })
     .await;
     let preflight = gateway
         .method("OPTIONS".parse().unwrap(), "/v1/streams/x/events")
         .header("origin", "https://app.example")
         .header("access-control-request-method", "GET")
-        .header("access-control-request-headers", "Last-Event-ID,x-stainless-os,x-evil");
+        .header(
+            "access-control-request-headers",
+            "Last-Event-ID,x-stainless-os,x-evil",
+        );
     let response = send(preflight).await;
     assert_eq!(response.status(), 204);
     let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
     assert_eq!(header("access-control-allow-origin"), "https://app.example");
     assert_eq!(header("access-control-allow-methods"), "GET, POST, DELETE");
-    assert_eq!(header("access-control-allow-headers"), "last-event-id, x-stainless-os");
+    assert_eq!(
+        header("access-control-allow-headers"),
+        "last-event-id, x-stainless-os"
+    );
     assert_eq!(header("access-control-max-age"), "600");
     assert_eq!(header("vary"), "Origin");
-    for (origin, expected) in [("https://app.example", Some("https://app.example")), ("https://evil.com", None)] {
-        let get = gateway.get("/v1/models").bearer_auth(keys.alice.key()).header("origin", origin);
+    for (origin, expected) in [
+        ("https://app.example", Some("https://app.example")),
+        ("https://evil.com", None),
+    ] {
+        let get = gateway
+            .get("/v1/models")
+            .bearer_auth(keys.alice.key())
+            .header("origin", origin);
         let response = send(get).await;
         assert_eq!(response.status(), 200);
         let allowed = response.headers().get("access-control-allow-origin");
         assert_eq!(allowed.map(|value| value.to_str().unwrap()), expected);
         let exposed = response.headers().get("access-control-expose-headers");
         assert_eq!(exposed.is_some(), expected.is_some());
-        assert!(!response.headers().contains_key("access-control-allow-credentials"));
+        assert!(
+            !response
+                .headers()
+                .contains_key("access-control-allow-credentials")
+        );
     }
 }
 
@@ -187,14 +245,26 @@ async fn a_link_permits_reading_one_stream_without_a_key() {
     let gateway = with_keys(&upstream, &keys).await;
     let id = create(&gateway, &keys.alice).await;
     let other = create(&gateway, &keys.alice).await;
-    let made = links(&gateway, &id, &keys.alice, r#"{"scope":"read","expires_in":60}"#).await;
+    let made = links(
+        &gateway,
+        &id,
+        &keys.alice,
+        r#"{"scope":"read","expires_in":60}"#,
+    )
+    .await;
     assert!(made["expires"].is_u64());
     for url in [&made["status"], &made["events"], &made["choices"][0]] {
         let response = send(gateway.get(url.as_str().unwrap())).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["referrer-policy"], "no-referrer");
     }
-    let query = made["status"].as_str().unwrap().split_once('?').unwrap().1.to_owned();
+    let query = made["status"]
+        .as_str()
+        .unwrap()
+        .split_once('?')
+        .unwrap()
+        .1
+        .to_owned();
     for (method, path) in [
         ("GET", format!("/v1/streams/{other}")),
         ("DELETE", format!("/v1/streams/{id}")),
@@ -208,7 +278,12 @@ async fn a_link_permits_reading_one_stream_without_a_key() {
         assert_eq!(error_code(response).await, "link_invalid");
     }
     let longer = query.replace("exp=", "exp=9");
-    assert_eq!(send(gateway.get(&format!("/v1/streams/{id}?{longer}"))).await.status(), 403);
+    assert_eq!(
+        send(gateway.get(&format!("/v1/streams/{id}?{longer}")))
+            .await
+            .status(),
+        403
+    );
 }
 
 #[tokio::test]
@@ -216,11 +291,32 @@ async fn a_link_with_the_scope_cancel_also_cancels_and_a_link_expires() {
     let (upstream, keys) = (upstream().await, Keys::new());
     let gateway = with_keys(&upstream, &keys).await;
     let id = create(&gateway, &keys.alice).await;
-    let made = links(&gateway, &id, &keys.alice, r#"{"scope":"cancel","expires_in":1}"#).await;
-    let query = made["status"].as_str().unwrap().split_once('?').unwrap().1.to_owned();
-    for (method, path) in [("DELETE", "/choices/0"), ("POST", "/cancel"), ("GET", "/events")] {
+    let made = links(
+        &gateway,
+        &id,
+        &keys.alice,
+        r#"{"scope":"cancel","expires_in":1}"#,
+    )
+    .await;
+    let query = made["status"]
+        .as_str()
+        .unwrap()
+        .split_once('?')
+        .unwrap()
+        .1
+        .to_owned();
+    for (method, path) in [
+        ("DELETE", "/choices/0"),
+        ("POST", "/cancel"),
+        ("GET", "/events"),
+    ] {
         let path = format!("/v1/streams/{id}{path}?{query}");
-        assert_eq!(send(gateway.method(method.parse().unwrap(), &path)).await.status(), 200);
+        assert_eq!(
+            send(gateway.method(method.parse().unwrap(), &path))
+                .await
+                .status(),
+            200
+        );
     }
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     let response = send(gateway.get(&format!("/v1/streams/{id}?{query}"))).await;
@@ -236,7 +332,17 @@ async fn links_of_gateways_with_the_same_secret_are_the_same() {
     post.rest().await;
     let response = send(gateway.post_to(&format!("/v1/streams/{id}/links"), "{}")).await;
     let made: Value = response.value().await;
-    assert_eq!(send(gateway.get(made["events"].as_str().unwrap())).await.status(), 200);
+    assert_eq!(
+        send(gateway.get(made["events"].as_str().unwrap()))
+            .await
+            .status(),
+        200
+    );
     let gateway = start(&upstream).await;
-    assert_eq!(send(gateway.get(made["events"].as_str().unwrap())).await.status(), 403);
+    assert_eq!(
+        send(gateway.get(made["events"].as_str().unwrap()))
+            .await
+            .status(),
+        403
+    );
 }

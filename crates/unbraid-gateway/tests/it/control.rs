@@ -12,7 +12,11 @@ use crate::{
 /// An upstream that sends these events and then nothing.
 async fn silent_after(events: &[String]) -> Upstream {
     let mut steps = vec![sse()];
-    steps.extend(events.iter().map(|event| Step::Send(format!("data: {event}\n\n"))));
+    steps.extend(
+        events
+            .iter()
+            .map(|event| Step::Send(format!("data: {event}\n\n"))),
+    );
     steps.push(Step::Hang);
     Upstream::steps(steps).await
 }
@@ -56,7 +60,10 @@ async fn the_status_object_says_everything() {
             "seq": status["choices"][0]["seq"], "url": format!("{url}/choices/0")})
     );
     let second = &status["choices"][1];
-    assert_eq!((&second["end"], &second["finish_reason"]), (&json!("done_without_finish"), &Value::Null));
+    assert_eq!(
+        (&second["end"], &second["finish_reason"]),
+        (&json!("done_without_finish"), &Value::Null)
+    );
 }
 
 #[tokio::test]
@@ -65,12 +72,20 @@ async fn one_choice_is_cancelled_and_the_others_continue() {
     let gateway = start(&upstream).await;
     let (id, mut post) = gateway.create(2).await;
     post.until("\"x\"").await;
-    let expected = json!({"index": 1, "state": "ended", "end": "cancelled", "upstream": "continues"});
+    let expected =
+        json!({"index": 1, "state": "ended", "end": "cancelled", "upstream": "continues"});
     assert_eq!(cancel(&gateway, &id, 1).await, expected);
     assert_eq!(cancel(&gateway, &id, 1).await, expected, "nothing changes");
-    let events = gateway.view(&format!("/v1/streams/{id}/choices/1")).await.rest().await;
+    let events = gateway
+        .view(&format!("/v1/streams/{id}/choices/1"))
+        .await
+        .rest()
+        .await;
     let chunk = events[1].json();
-    assert_eq!(chunk["choices"], json!([{"index": 0, "delta": {}, "finish_reason": "cancelled"}]));
+    assert_eq!(
+        chunk["choices"],
+        json!([{"index": 0, "delta": {}, "finish_reason": "cancelled"}])
+    );
     assert_eq!(chunk["id"], "c1");
     assert_eq!(events[2].data, "[DONE]");
     assert_eq!(upstream.closed(), 0);
@@ -81,13 +96,17 @@ async fn one_choice_is_cancelled_and_the_others_continue() {
     let events = post.rest().await;
     assert_eq!(events.last().unwrap().data, "[DONE]");
     assert_eq!(gateway.ended(&id).await["end"], "cancelled");
-    assert_eq!(gateway.metric("unbraid_choices_cancelled_total{upstream=\"closed\"}"), 1.0);
+    assert_eq!(
+        gateway.metric("unbraid_choices_cancelled_total{upstream=\"closed\"}"),
+        1.0
+    );
 }
 
 #[tokio::test]
 async fn the_later_deltas_of_a_cancelled_choice_are_dropped() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
-    let both = r#"{"choices":[{"index":0,"delta":{"content":"b"}},{"index":1,"delta":{"content":"y"}}]}"#;
+    let both =
+        r#"{"choices":[{"index":0,"delta":{"content":"b"}},{"index":1,"delta":{"content":"y"}}]}"#;
     let send_event = |event: &str| Step::Send(format!("data: {event}\n\n"));
     let upstream = Upstream::steps(vec![
         sse(),
@@ -107,8 +126,15 @@ async fn the_later_deltas_of_a_cancelled_choice_are_dropped() {
     cancel(&gateway, &id, 1).await;
     gate.add_permits(1);
     let events = post.rest().await;
-    assert!(!post.text.contains("dropped") && !post.text.contains("\"y\""), "{}", post.text);
-    assert!(post.text.contains(r#"{"choices":[{"index":0,"delta":{"content":"b"}}]}"#));
+    assert!(
+        !post.text.contains("dropped") && !post.text.contains("\"y\""),
+        "{}",
+        post.text
+    );
+    assert!(
+        post.text
+            .contains(r#"{"choices":[{"index":0,"delta":{"content":"b"}}]}"#)
+    );
     assert_eq!(events.last().unwrap().data, "[DONE]");
     assert_eq!(gateway.ended(&id).await["end"], "finished");
 }
@@ -138,15 +164,25 @@ async fn all_choices_are_cancelled_at_once_also_those_that_have_not_appeared() {
         let response = send(gateway.method("POST".parse().unwrap(), &path)).await;
         assert_eq!(response.status(), 200);
         let status: Value = response.value().await;
-        assert_eq!((&status["state"], &status["end"]), (&json!("ended"), &json!("cancelled")));
+        assert_eq!(
+            (&status["state"], &status["end"]),
+            (&json!("ended"), &json!("cancelled"))
+        );
     }
     eventually("the upstream is closed", async || upstream.closed() == 1).await;
     let events = post.rest().await;
-    let cancelled: Vec<_> = events[1..4].iter().map(|event| event.json()["choices"][0].clone()).collect();
+    let cancelled: Vec<_> = events[1..4]
+        .iter()
+        .map(|event| event.json()["choices"][0].clone())
+        .collect();
     let expected = |index| json!({"index": index, "delta": {}, "finish_reason": "cancelled"});
     assert_eq!(cancelled, [expected(0), expected(1), expected(2)]);
     assert_eq!(events[4].data, "[DONE]");
-    let choice = gateway.view(&format!("/v1/streams/{id}/choices/2")).await.rest().await;
+    let choice = gateway
+        .view(&format!("/v1/streams/{id}/choices/2"))
+        .await
+        .rest()
+        .await;
     assert_eq!(choice.len(), 2);
 }
 
@@ -154,7 +190,9 @@ async fn all_choices_are_cancelled_at_once_also_those_that_have_not_appeared() {
 async fn a_cancel_reaches_a_request_whose_answer_has_not_begun() {
     let upstream = Upstream::steps(vec![Step::Hang]).await;
     let gateway = start(&upstream).await;
-    let post = gateway.post(crate::support::request(2)).header("prefer", "respond-async");
+    let post = gateway
+        .post(crate::support::request(2))
+        .header("prefer", "respond-async");
     let status: Value = send(post).await.value().await;
     let id = status["id"].as_str().unwrap().to_owned();
     eventually("the request is sent", async || upstream.open() == 1).await;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Json, Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse, start,
-    start_with, stream_of,
+    Json, Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse,
+    start, start_with, stream_of,
 };
 
 fn two_choices() -> Vec<Step> {
@@ -24,13 +24,23 @@ async fn a_stream_has_the_upstreams_data_unchanged_with_ids_that_increase() {
     let upstream = Upstream::steps(two_choices()).await;
     let gateway = start(&upstream).await;
     let (id, mut post) = gateway.create(2).await;
-    assert!(id.len() >= 22 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)));
-    assert_eq!(post.header("content-type"), Some("text/event-stream; charset=utf-8"));
+    assert!(
+        id.len() >= 22
+            && id
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
+    );
+    assert_eq!(
+        post.header("content-type"),
+        Some("text/event-stream; charset=utf-8")
+    );
     assert_eq!(post.header("cache-control"), Some("no-store"));
     assert_eq!(post.header("x-accel-buffering"), Some("no"));
     assert_eq!(
         post.header("link").unwrap(),
-        format!("</v1/streams/{id}>; rel=\"monitor\", </v1/streams/{id}/events>; rel=\"alternate\"; type=\"text/event-stream\"")
+        format!(
+            "</v1/streams/{id}>; rel=\"monitor\", </v1/streams/{id}/events>; rel=\"alternate\"; type=\"text/event-stream\""
+        )
     );
     let events = post.rest().await;
     let data: Vec<_> = events.iter().map(|event| event.data.clone()).collect();
@@ -48,7 +58,11 @@ async fn a_stream_has_the_upstreams_data_unchanged_with_ids_that_increase() {
     );
     let ids: Vec<_> = events.iter().map(|event| event.id.unwrap()).collect();
     assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
-    assert!(post.text.starts_with("retry: 1000\nid: 1\ndata: {"), "{}", post.text);
+    assert!(
+        post.text.starts_with("retry: 1000\nid: 1\ndata: {"),
+        "{}",
+        post.text
+    );
     assert_eq!(post.text.matches("retry").count(), 1);
 }
 
@@ -67,7 +81,10 @@ async fn the_body_and_the_headers_reach_the_upstream_as_the_client_sent_them() {
         .header("accept-encoding", "gzip");
     Reader::new(send(post).await).rest().await;
     let seen: Seen = upstream.seen().remove(0);
-    assert_eq!((seen.method.as_str(), seen.target.as_str()), ("POST", "/v1/chat/completions?api-version=1"));
+    assert_eq!(
+        (seen.method.as_str(), seen.target.as_str()),
+        ("POST", "/v1/chat/completions?api-version=1")
+    );
     assert_eq!(seen.body, body.as_bytes());
     assert_eq!(seen.headers["authorization"], "Bearer mine");
     assert_eq!(seen.headers["x-stainless-os"], "Linux");
@@ -82,7 +99,9 @@ async fn the_body_and_the_headers_reach_the_upstream_as_the_client_sent_them() {
 async fn the_upstreams_key_takes_the_place_of_the_clients() {
     let upstream = Upstream::steps(two_choices()).await;
     let gateway = start_with(&upstream, |builder| builder.upstream_key("theirs\n")).await;
-    let post = gateway.post(request(2)).header("authorization", "Bearer mine");
+    let post = gateway
+        .post(request(2))
+        .header("authorization", "Bearer mine");
     Reader::new(send(post).await).rest().await;
     assert_eq!(upstream.seen()[0].headers["authorization"], "Bearer theirs");
 }
@@ -99,7 +118,9 @@ async fn a_refusal_is_passed_through_and_creates_no_stream() {
             ("openai-version", "v"),
             ("set-cookie", "a=b"),
         ];
-        let headers = headers.map(|(name, value)| (name, value.to_owned())).to_vec();
+        let headers = headers
+            .map(|(name, value)| (name, value.to_owned()))
+            .to_vec();
         vec![Step::Head(429, headers), Step::Send(body.into()), Step::End]
     })
     .await;
@@ -183,7 +204,10 @@ async fn replay_without_stream_answers_with_the_aggregate_of_a_stream() {
         .header("x-stream-durability", "replay");
     let response = send(post).await;
     assert_eq!(response.status(), 200);
-    let id = response.headers()["x-stream-id"].to_str().unwrap().to_owned();
+    let id = response.headers()["x-stream-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     let answer: Value = response.value().await;
     assert_eq!(answer["object"], "chat.completion");
     assert_eq!(answer["choices"][1]["message"]["content"], "Hello");
@@ -196,10 +220,14 @@ async fn replay_without_stream_answers_with_the_aggregate_of_a_stream() {
 #[tokio::test]
 async fn a_live_stream_is_the_upstreams_bytes_and_nothing_is_kept() {
     let raw = ": comment\nevent: x\nid: up\ndata: {\"a\":1}\n\ndata: [DONE]\n\n";
-    let upstream =
-        Upstream::steps(vec![sse(), Step::Send(raw.into()), Step::End]).await;
+    let upstream = Upstream::steps(vec![sse(), Step::Send(raw.into()), Step::End]).await;
     let gateway = start(&upstream).await;
-    let response = send(gateway.post(request(1)).header("x-stream-durability", "live")).await;
+    let response = send(
+        gateway
+            .post(request(1))
+            .header("x-stream-durability", "live"),
+    )
+    .await;
     assert!(!response.headers().contains_key("x-stream-id"));
     assert_eq!(response.text().await.unwrap(), raw);
 }
@@ -213,7 +241,12 @@ async fn a_live_stream_closes_the_upstream_when_its_client_leaves() {
     ])
     .await;
     let gateway = start(&upstream).await;
-    let response = send(gateway.post(request(1)).header("x-stream-durability", "live")).await;
+    let response = send(
+        gateway
+            .post(request(1))
+            .header("x-stream-durability", "live"),
+    )
+    .await;
     let mut reader = Reader::new(response);
     reader.until("\"a\"").await;
     drop(reader);
@@ -238,14 +271,24 @@ async fn respond_async_answers_at_once_and_reports_a_refusal_in_the_status() {
     let location = response.headers()["location"].to_str().unwrap().to_owned();
     let status: Value = response.value().await;
     assert_eq!(location, status["url"].as_str().unwrap());
-    assert_eq!((&status["state"], &status["object"]), (&json!("running"), &json!("stream")));
-    let events = gateway.view(&format!("{location}/events")).await.rest().await;
+    assert_eq!(
+        (&status["state"], &status["object"]),
+        (&json!("running"), &json!("stream"))
+    );
+    let events = gateway
+        .view(&format!("{location}/events"))
+        .await
+        .rest()
+        .await;
     assert_eq!(events.last().unwrap().data, "[DONE]");
     let response = send(gateway.post(request(1)).header("prefer", "respond-async")).await;
     let refused: Value = response.value().await;
     let refused = gateway.ended(refused["id"].as_str().unwrap()).await;
     assert_eq!(refused["end"], "refused");
-    assert_eq!((&refused["error"]["status"], &refused["error"]["code"]), (&json!(429), &json!("rate")));
+    assert_eq!(
+        (&refused["error"]["status"], &refused["error"]["code"]),
+        (&json!(429), &json!("rate"))
+    );
 }
 
 #[tokio::test]
@@ -253,7 +296,10 @@ async fn text_completions_are_streams_too() {
     let event = r#"{"object":"text_completion","choices":[{"index":0,"text":"Hi","finish_reason":"stop"}]}"#;
     let upstream = Upstream::steps(stream_of(&[event, "[DONE]"])).await;
     let gateway = start(&upstream).await;
-    let post = gateway.post_to("/v1/completions", r#"{"model":"m","prompt":"a","stream":true}"#);
+    let post = gateway.post_to(
+        "/v1/completions",
+        r#"{"model":"m","prompt":"a","stream":true}"#,
+    );
     let mut reader = Reader::new(send(post).await);
     assert_eq!(reader.rest().await[0].data, event);
     assert_eq!(upstream.seen()[0].target, "/v1/completions");
@@ -261,12 +307,16 @@ async fn text_completions_are_streams_too() {
         .post_to("/v1/completions", r#"{"model":"m","prompt":"a"}"#)
         .header("x-stream-durability", "replay");
     let answer: Value = send(post).await.value().await;
-    assert_eq!((&answer["object"], &answer["choices"][0]["text"]), (&json!("text_completion"), &json!("Hi")));
+    assert_eq!(
+        (&answer["object"], &answer["choices"][0]["text"]),
+        (&json!("text_completion"), &json!("Hi"))
+    );
 }
 
 #[tokio::test]
 async fn event_names_are_passed_on_and_comments_and_ids_are_not() {
-    let raw = ": hello\n\nevent: custom\nid: 99\nretry: 5\ndata: {\"a\":\ndata: 1}\n\ndata: [DONE]\n\n";
+    let raw =
+        ": hello\n\nevent: custom\nid: 99\nretry: 5\ndata: {\"a\":\ndata: 1}\n\ndata: [DONE]\n\n";
     let upstream = Upstream::steps(vec![sse(), Step::Send(raw.into()), Step::End]).await;
     let gateway = start(&upstream).await;
     let (_, mut post) = gateway.create(1).await;
@@ -283,7 +333,10 @@ async fn a_compressed_stream_is_decompressed() {
 
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     write!(encoder, "data: {}\n\ndata: [DONE]\n\n", chunk(0, "Hi")).unwrap();
-    let headers = vec![("content-type", "text/event-stream".into()), ("content-encoding", "gzip".into())];
+    let headers = vec![
+        ("content-type", "text/event-stream".into()),
+        ("content-encoding", "gzip".into()),
+    ];
     let upstream = Upstream::steps(vec![
         Step::Head(200, headers),
         Step::Bytes(encoder.finish().unwrap()),
@@ -313,7 +366,10 @@ async fn errors_before_anything_is_sent_have_a_code() {
         assert_eq!(error_code(response).await, code);
     }
     for content_type in ["text/plain", "application/jsonx", ""] {
-        let plain = gateway.http.post(gateway.url("/v1/chat/completions")).body("{}");
+        let plain = gateway
+            .http
+            .post(gateway.url("/v1/chat/completions"))
+            .body("{}");
         let response = send(plain.header("content-type", content_type)).await;
         assert_eq!(response.status(), 415, "{content_type}");
     }
@@ -326,7 +382,12 @@ async fn get_and_delete_never_start_a_generation() {
     let gateway = start(&upstream).await;
     for method in ["GET", "HEAD", "DELETE", "PUT"] {
         let method = method.parse().unwrap();
-        let response = send(gateway.method(method, "/v1/chat/completions").body(request(1))).await;
+        let response = send(
+            gateway
+                .method(method, "/v1/chat/completions")
+                .body(request(1)),
+        )
+        .await;
         assert_eq!(response.status(), 405);
         assert_eq!(response.headers()["allow"], "POST");
     }
@@ -338,14 +399,28 @@ async fn models_are_passed_through_and_other_paths_only_if_configured() {
     let upstream = Upstream::steps(json_body(200, r#"{"data":[]}"#)).await;
     let gateway = start(&upstream).await;
     for path in ["/v1/models", "/v1/models/org/name?x=1"] {
-        assert_eq!(send(gateway.get(path)).await.text().await.unwrap(), r#"{"data":[]}"#);
+        assert_eq!(
+            send(gateway.get(path)).await.text().await.unwrap(),
+            r#"{"data":[]}"#
+        );
     }
     assert_eq!(upstream.seen()[1].target, "/v1/models/org/name?x=1");
-    assert_eq!(send(gateway.post_to("/v1/embeddings", "{}")).await.status(), 404);
+    assert_eq!(
+        send(gateway.post_to("/v1/embeddings", "{}")).await.status(),
+        404
+    );
     let gateway = start_with(&upstream, |builder| builder.pass_through(true)).await;
-    assert_eq!(send(gateway.post_to("/v1/embeddings", "{ }")).await.status(), 200);
+    assert_eq!(
+        send(gateway.post_to("/v1/embeddings", "{ }"))
+            .await
+            .status(),
+        200
+    );
     let seen = upstream.seen().pop().unwrap();
-    assert_eq!((seen.target.as_str(), seen.body.as_slice()), ("/v1/embeddings", &b"{ }"[..]));
+    assert_eq!(
+        (seen.target.as_str(), seen.body.as_slice()),
+        ("/v1/embeddings", &b"{ }"[..])
+    );
     for path in ["/v2/x", "/x", "/v1/streams/x/y"] {
         assert_eq!(send(gateway.get(path)).await.status(), 404, "{path}");
     }
@@ -354,6 +429,9 @@ async fn models_are_passed_through_and_other_paths_only_if_configured() {
 pub(crate) async fn error_code(response: reqwest::Response) -> String {
     let body: Value = response.value().await;
     let error = &body["error"];
-    assert!(error["message"].is_string() && error["type"].is_string(), "{body}");
+    assert!(
+        error["message"].is_string() && error["type"].is_string(),
+        "{body}"
+    );
     error["code"].as_str().unwrap().to_owned()
 }

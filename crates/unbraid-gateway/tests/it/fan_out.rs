@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Json, Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse, start,
-    start_with, stream_of,
+    Json, Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse,
+    start, start_with, stream_of,
 };
 
 const REFUSED: &str = r#"{"error":{"message":"Only `n=1` is supported","param":"n"}}"#;
@@ -32,14 +32,20 @@ fn refuses_n(seen: &Seen, ordinal: usize) -> Vec<Step> {
     one_choice(seen, ordinal)
 }
 
-const BODY: &str = r#"{"model":"m","n":3,"seed":5,"stream":true,"stream_options":{"include_usage":true}}"#;
+const BODY: &str =
+    r#"{"model":"m","n":3,"seed":5,"stream":true,"stream_options":{"include_usage":true}}"#;
 
 /// The texts by index, and the other events.
 fn by_choice(events: &[crate::support::Event]) -> Vec<(u64, String)> {
     let mut texts: Vec<_> = events
         .iter()
         .filter(|event| !event.text().is_empty())
-        .map(|event| (event.json()["choices"][0]["index"].as_u64().unwrap(), event.text()))
+        .map(|event| {
+            (
+                event.json()["choices"][0]["index"].as_u64().unwrap(),
+                event.text(),
+            )
+        })
         .collect();
     texts.sort();
     texts
@@ -54,23 +60,40 @@ async fn always_sends_one_request_for_each_choice() {
     let events = reader.rest().await;
     let seen = upstream.seen();
     assert_eq!(seen.len(), 3);
-    let mut seeds: Vec<_> = seen.iter().map(|seen| seen.json()["seed"].as_u64().unwrap()).collect();
+    let mut seeds: Vec<_> = seen
+        .iter()
+        .map(|seen| seen.json()["seed"].as_u64().unwrap())
+        .collect();
     seeds.sort_unstable();
     assert_eq!(seeds, [5, 6, 7]);
     assert!(seen.iter().all(|seen| seen.json().get("n").is_none()));
-    let expected = [(0, "a5".to_owned()), (1, "a6".to_owned()), (2, "a7".to_owned())];
+    let expected = [
+        (0, "a5".to_owned()),
+        (1, "a6".to_owned()),
+        (2, "a7".to_owned()),
+    ];
     assert_eq!(by_choice(&events), expected);
-    let ids: std::collections::BTreeSet<_> =
-        events.iter().filter(|event| !event.text().is_empty()).map(|event| event.json()["id"].to_string()).collect();
+    let ids: std::collections::BTreeSet<_> = events
+        .iter()
+        .filter(|event| !event.text().is_empty())
+        .map(|event| event.json()["id"].to_string())
+        .collect();
     assert_eq!(ids.len(), 1, "the id of the first");
     let last = &events[events.len() - 2];
     assert_eq!(last.json()["choices"], json!([]));
-    assert_eq!(last.json()["usage"], json!({"prompt_tokens": 6, "total_tokens": 9}));
+    assert_eq!(
+        last.json()["usage"],
+        json!({"prompt_tokens": 6, "total_tokens": 9})
+    );
     assert_eq!(events.last().unwrap().data, "[DONE]");
     assert_eq!(reader.text.matches("usage").count(), 1);
     let id = reader.header("x-stream-id").unwrap().to_owned();
     assert_eq!(gateway.ended(&id).await["fan_out"], true);
-    let choice = gateway.view(&format!("/v1/streams/{id}/choices/2")).await.rest().await;
+    let choice = gateway
+        .view(&format!("/v1/streams/{id}/choices/2"))
+        .await
+        .rest()
+        .await;
     assert_eq!(choice[0].text(), "a7");
 }
 
@@ -79,7 +102,8 @@ async fn usage_is_added_only_if_the_client_asked_for_it() {
     let upstream = Upstream::script(one_choice).await;
     let gateway = start(&upstream).await;
     let body = r#"{"model":"m","n":2,"stream":true}"#;
-    let mut reader = Reader::new(send(gateway.post(body).header("x-stream-fan-out", "always")).await);
+    let mut reader =
+        Reader::new(send(gateway.post(body).header("x-stream-fan-out", "always")).await);
     reader.rest().await;
     assert!(!reader.text.contains("usage"), "{}", reader.text);
 }
@@ -91,9 +115,17 @@ async fn auto_falls_back_if_the_provider_refuses_n_and_remembers_the_model() {
     for requests in [4, 7] {
         let mut reader = Reader::new(send(gateway.post(BODY)).await);
         assert_eq!(by_choice(&reader.rest().await).len(), 3);
-        assert_eq!(upstream.seen().len(), requests, "the second time n is not tried");
+        assert_eq!(
+            upstream.seen().len(),
+            requests,
+            "the second time n is not tried"
+        );
     }
-    assert!(gateway.metric("unbraid_streams_started_total{endpoint=\"/v1/chat/completions\",fan_out=\"true\"}") > 0.0);
+    assert!(
+        gateway.metric(
+            "unbraid_streams_started_total{endpoint=\"/v1/chat/completions\",fan_out=\"true\"}"
+        ) > 0.0
+    );
 }
 
 #[tokio::test]
@@ -103,20 +135,39 @@ async fn auto_completes_the_answer_if_the_provider_ignores_n() {
     let mut reader = Reader::new(send(gateway.post(BODY)).await);
     let events = reader.rest().await;
     assert_eq!(by_choice(&events).len(), 3);
-    assert_eq!(events.iter().filter(|event| event.data == "[DONE]").count(), 1);
+    assert_eq!(
+        events.iter().filter(|event| event.data == "[DONE]").count(),
+        1
+    );
     assert_eq!(reader.text.matches("usage").count(), 1, "{}", reader.text);
-    assert_eq!(upstream.seen()[0].body, BODY.as_bytes(), "first the request itself");
+    assert_eq!(
+        upstream.seen()[0].body,
+        BODY.as_bytes(),
+        "first the request itself"
+    );
     let id = reader.header("x-stream-id").unwrap().to_owned();
     assert_eq!(gateway.ended(&id).await["fan_out"], true);
 }
 
 #[tokio::test]
 async fn auto_leaves_the_answer_alone_if_the_provider_supports_n() {
-    let events = [chunk(0, "a"), chunk(1, "b"), finish(0), finish(1), r#"{"choices":[],"usage":{"total_tokens":1}}"#.into(), "[DONE]".into()];
+    let events = [
+        chunk(0, "a"),
+        chunk(1, "b"),
+        finish(0),
+        finish(1),
+        r#"{"choices":[],"usage":{"total_tokens":1}}"#.into(),
+        "[DONE]".into(),
+    ];
     let upstream = Upstream::steps(stream_of(&events)).await;
     let gateway = start(&upstream).await;
     let (_, mut post) = gateway.create(2).await;
-    let data: Vec<_> = post.rest().await.into_iter().map(|event| event.data).collect();
+    let data: Vec<_> = post
+        .rest()
+        .await
+        .into_iter()
+        .map(|event| event.data)
+        .collect();
     assert_eq!(data, events);
     assert_eq!(upstream.seen().len(), 1);
 }
@@ -136,7 +187,11 @@ async fn native_and_n_of_1_are_never_fanned_out() {
 #[tokio::test]
 async fn without_stream_the_answer_of_a_fan_out_is_the_aggregate() {
     let upstream = Upstream::script(|seen, ordinal| {
-        if seen.json().get("n").is_some() { json_body(400, REFUSED) } else { one_choice(seen, ordinal) }
+        if seen.json().get("n").is_some() {
+            json_body(400, REFUSED)
+        } else {
+            one_choice(seen, ordinal)
+        }
     })
     .await;
     let gateway = start(&upstream).await;
@@ -151,11 +206,18 @@ async fn without_stream_the_answer_of_a_fan_out_is_the_aggregate() {
 async fn a_whole_answer_with_too_few_choices_is_completed() {
     let whole = r#"{"id":"w","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"first"},"finish_reason":"stop"}],"usage":{"total_tokens":1}}"#;
     let upstream = Upstream::script(move |seen, ordinal| {
-        if seen.json().get("n").is_some() { json_body(200, whole) } else { one_choice(seen, ordinal) }
+        if seen.json().get("n").is_some() {
+            json_body(200, whole)
+        } else {
+            one_choice(seen, ordinal)
+        }
     })
     .await;
     let gateway = start(&upstream).await;
-    let body: Value = send(gateway.post(r#"{"model":"m","n":2,"seed":1}"#)).await.value().await;
+    let body: Value = send(gateway.post(r#"{"model":"m","n":2,"seed":1}"#))
+        .await
+        .value()
+        .await;
     assert_eq!(body["choices"][0]["message"]["content"], "first");
     assert_eq!(body["choices"][1]["message"]["content"], "a2");
     assert_eq!(body["usage"]["total_tokens"], 4);
@@ -165,7 +227,11 @@ async fn a_whole_answer_with_too_few_choices_is_completed() {
 async fn a_failing_choice_does_not_disturb_the_others() {
     let upstream = Upstream::script(|seen, ordinal| match seen.json()["seed"].as_u64() {
         Some(6) => json_body(500, r#"{"error":{"message":"no"}}"#),
-        Some(7) => vec![sse(), Step::Send(format!("data: {}\n\n", chunk(0, "cut"))), Step::Cut],
+        Some(7) => vec![
+            sse(),
+            Step::Send(format!("data: {}\n\n", chunk(0, "cut"))),
+            Step::Cut,
+        ],
         _ => {
             let mut steps = vec![Step::Sleep(Duration::from_millis(100))];
             steps.extend(one_choice(seen, ordinal));
@@ -173,7 +239,10 @@ async fn a_failing_choice_does_not_disturb_the_others() {
         }
     })
     .await;
-    let gateway = start_with(&upstream, |builder| builder.fan_out(unbraid_gateway::FanOut::Always)).await;
+    let gateway = start_with(&upstream, |builder| {
+        builder.fan_out(unbraid_gateway::FanOut::Always)
+    })
+    .await;
     let mut reader = Reader::new(send(gateway.post(BODY)).await);
     let events = reader.rest().await;
     assert_eq!(events.last().unwrap().data, "[DONE]");
@@ -184,13 +253,28 @@ async fn a_failing_choice_does_not_disturb_the_others() {
             let choice = json["choices"].get(0)?.clone();
             (choice["finish_reason"] == "error").then_some(choice)
         })
-        .map(|choice| (choice["index"].as_u64().unwrap(), choice["error"]["code"].as_str().unwrap().to_owned()))
+        .map(|choice| {
+            (
+                choice["index"].as_u64().unwrap(),
+                choice["error"]["code"].as_str().unwrap().to_owned(),
+            )
+        })
         .collect();
-    assert_eq!(failed, [(1, "server_error".to_owned()), (2, "transport".to_owned())]);
+    assert_eq!(
+        failed,
+        [(1, "server_error".to_owned()), (2, "transport".to_owned())]
+    );
     let id = reader.header("x-stream-id").unwrap().to_owned();
     assert_eq!(gateway.ended(&id).await["end"], "finished");
-    let choice = gateway.view(&format!("/v1/streams/{id}/choices/1")).await.rest().await;
-    assert_eq!(choice.last().unwrap().json()["error"]["code"], "server_error");
+    let choice = gateway
+        .view(&format!("/v1/streams/{id}/choices/1"))
+        .await
+        .rest()
+        .await;
+    assert_eq!(
+        choice.last().unwrap().json()["error"]["code"],
+        "server_error"
+    );
 }
 
 #[tokio::test]
@@ -199,24 +283,42 @@ async fn if_every_request_is_refused_the_first_refusal_is_the_answer() {
     let gateway = start(&upstream).await;
     let response = send(gateway.post(BODY).header("x-stream-fan-out", "always")).await;
     assert_eq!(response.status(), 401);
-    assert_eq!(response.text().await.unwrap(), r#"{"error":{"message":"key"}}"#);
+    assert_eq!(
+        response.text().await.unwrap(),
+        r#"{"error":{"message":"key"}}"#
+    );
 }
 
 #[tokio::test]
 async fn cancelling_a_choice_closes_its_connection() {
     let upstream = Upstream::script(|_, _| {
-        vec![sse(), Step::Send(format!("data: {}\n\n", chunk(0, "a"))), Step::Hang]
+        vec![
+            sse(),
+            Step::Send(format!("data: {}\n\n", chunk(0, "a"))),
+            Step::Hang,
+        ]
     })
     .await;
     let gateway = start(&upstream).await;
-    let response = send(gateway.post(request(2)).header("x-stream-fan-out", "always")).await;
-    let id = response.headers()["x-stream-id"].to_str().unwrap().to_owned();
+    let response = send(
+        gateway
+            .post(request(2))
+            .header("x-stream-fan-out", "always"),
+    )
+    .await;
+    let id = response.headers()["x-stream-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     let mut post = Reader::new(response);
     post.until("\"index\":1").await.until("\"index\":0").await;
     let path = format!("/v1/streams/{id}/choices/1");
     let response = send(gateway.method("DELETE".parse().unwrap(), &path)).await;
     let body: Value = response.value().await;
-    assert_eq!((&body["end"], &body["upstream"]), (&json!("cancelled"), &json!("closed")));
+    assert_eq!(
+        (&body["end"], &body["upstream"]),
+        (&json!("cancelled"), &json!("closed"))
+    );
     eventually("its connection is closed", async || upstream.closed() == 1).await;
     assert_eq!(gateway.status(&id).await["state"], "running");
 }

@@ -27,7 +27,11 @@ async fn ends_as(
     assert!(!post.has_failed);
     let status = gateway.ended(&id).await;
     assert_eq!(status["end"], end);
-    let again = gateway.view(&format!("/v1/streams/{id}/events")).await.rest().await;
+    let again = gateway
+        .view(&format!("/v1/streams/{id}/events"))
+        .await
+        .rest()
+        .await;
     assert_eq!(again, events);
     let last = events.last().unwrap();
     let path = format!("/v1/streams/{id}/events");
@@ -48,20 +52,39 @@ fn assert_error(events: &[Event], code: &str) {
 
 #[tokio::test]
 async fn an_upstream_that_is_cut_never_ends_with_a_clean_done() {
-    let steps = vec![sse(), event(&chunk(0, "a")), event(&chunk(1, "x")), event(&finish(1)), Step::Cut];
+    let steps = vec![
+        sse(),
+        event(&chunk(0, "a")),
+        event(&chunk(1, "x")),
+        event(&finish(1)),
+        Step::Cut,
+    ];
     let (gateway, id, events) = ends_as(steps, "transport", |builder| builder).await;
     assert_error(&events, "transport");
     assert_eq!(events.len(), 4);
-    let cut = gateway.view(&format!("/v1/streams/{id}/choices/0")).await.rest().await;
+    let cut = gateway
+        .view(&format!("/v1/streams/{id}/choices/0"))
+        .await
+        .rest()
+        .await;
     assert_error(&cut, "transport");
     // The other choice had its finish reason.
-    let complete = gateway.view(&format!("/v1/streams/{id}/choices/1")).await.rest().await;
+    let complete = gateway
+        .view(&format!("/v1/streams/{id}/choices/1"))
+        .await
+        .rest()
+        .await;
     assert_eq!(complete.last().unwrap().data, "[DONE]");
 }
 
 #[tokio::test]
 async fn an_upstream_that_ends_without_done_is_interrupted() {
-    let steps = vec![sse(), event(&chunk(0, "a")), event(&chunk(1, "x")), Step::End];
+    let steps = vec![
+        sse(),
+        event(&chunk(0, "a")),
+        event(&chunk(1, "x")),
+        Step::End,
+    ];
     let (_gateway, _, events) = ends_as(steps, "interrupted", |builder| builder).await;
     assert_error(&events, "interrupted");
 }
@@ -100,17 +123,34 @@ async fn an_upstream_that_is_silent_after_its_head_times_out() {
 #[tokio::test]
 async fn an_error_event_of_the_upstream_is_passed_on_unchanged_and_is_the_last_event() {
     let error = r#"{"error":{"message":"overloaded","code":503}}"#;
-    let steps = vec![sse(), event(&chunk(0, "a")), event(error), event(&chunk(0, "b")), event("[DONE]"), Step::End];
+    let steps = vec![
+        sse(),
+        event(&chunk(0, "a")),
+        event(error),
+        event(&chunk(0, "b")),
+        event("[DONE]"),
+        Step::End,
+    ];
     let (gateway, id, events) = ends_as(steps, "server_error", |builder| builder).await;
     assert_eq!(events.len(), 2);
     assert_eq!(events[1].data, error);
-    let choice = gateway.view(&format!("/v1/streams/{id}/choices/0")).await.rest().await;
+    let choice = gateway
+        .view(&format!("/v1/streams/{id}/choices/0"))
+        .await
+        .rest()
+        .await;
     assert!(choice.last().unwrap().json()["error"].is_object());
 }
 
 #[tokio::test]
 async fn done_without_a_finish_reason_is_done() {
-    let steps = vec![sse(), event(&chunk(0, "a")), event(&chunk(1, "a")), event("[DONE]"), Step::End];
+    let steps = vec![
+        sse(),
+        event(&chunk(0, "a")),
+        event(&chunk(1, "a")),
+        event("[DONE]"),
+        Step::End,
+    ];
     let (_gateway, _, events) = ends_as(steps, "done_without_finish", |builder| builder).await;
     assert_eq!(events.last().unwrap().data, "[DONE]");
 }
@@ -130,7 +170,8 @@ async fn a_stream_of_a_gibibyte_ends_at_its_limit() {
     let mut steps = vec![sse()];
     steps.extend(std::iter::repeat_n(part, 200));
     steps.push(Step::Hang);
-    let (gateway, _, events) = ends_as(steps, "limit_exceeded", |b| b.max_stream_bytes(1 << 20)).await;
+    let (gateway, _, events) =
+        ends_as(steps, "limit_exceeded", |b| b.max_stream_bytes(1 << 20)).await;
     assert_error(&events, "limit_exceeded");
     assert!(events.len() < 40, "{}", events.len());
     assert!(gateway.metric("unbraid_log_bytes") < 4e6);
@@ -138,7 +179,12 @@ async fn a_stream_of_a_gibibyte_ends_at_its_limit() {
 
 #[tokio::test]
 async fn one_event_of_40_mib_ends_the_stream_at_its_limit() {
-    let mut steps = vec![sse(), event(&chunk(0, "a")), event(&chunk(1, "b")), Step::Send("data: {\"a\":\"".into())];
+    let mut steps = vec![
+        sse(),
+        event(&chunk(0, "a")),
+        event(&chunk(1, "b")),
+        Step::Send("data: {\"a\":\"".into()),
+    ];
     steps.extend(std::iter::repeat_n(Step::Bytes(vec![b'x'; 1 << 20]), 40));
     steps.push(Step::Send("\"}\n\n".into()));
     steps.push(Step::End);
@@ -150,10 +196,21 @@ async fn one_event_of_40_mib_ends_the_stream_at_its_limit() {
 #[tokio::test]
 async fn an_event_of_several_mib_arrives_whole() {
     let long = chunk(0, &"y".repeat(3 << 20));
-    let steps = vec![sse(), event(&long), event(&finish(0)), event(&chunk(1, "b")), event("[DONE]"), Step::End];
+    let steps = vec![
+        sse(),
+        event(&long),
+        event(&finish(0)),
+        event(&chunk(1, "b")),
+        event("[DONE]"),
+        Step::End,
+    ];
     let (gateway, id, events) = ends_as(steps, "done_without_finish", |builder| builder).await;
     assert_eq!(events[0].data, long);
-    let choice = gateway.view(&format!("/v1/streams/{id}/choices/0")).await.rest().await;
+    let choice = gateway
+        .view(&format!("/v1/streams/{id}/choices/0"))
+        .await
+        .rest()
+        .await;
     assert_eq!(choice[0].data, long);
 }
 
@@ -161,7 +218,9 @@ async fn an_event_of_several_mib_arrives_whole() {
 async fn an_aggregate_of_an_answer_that_was_cut_is_an_error() {
     let upstream = Upstream::steps(vec![sse(), event(&chunk(0, "a")), Step::Cut]).await;
     let gateway = start_with(&upstream, |builder| builder).await;
-    let post = gateway.post(r#"{"model":"m"}"#).header("x-stream-durability", "replay");
+    let post = gateway
+        .post(r#"{"model":"m"}"#)
+        .header("x-stream-durability", "replay");
     let response = send(post).await;
     assert_eq!(response.status(), 502);
     assert_eq!(crate::create::error_code(response).await, "transport");
@@ -179,7 +238,12 @@ async fn a_plain_answer_that_was_cut_is_cut() {
     let response = send(gateway.post(r#"{"model":"m"}"#)).await;
     assert!(response.bytes().await.is_err());
     let mut live = Reader::new(
-        send(gateway.post(request(1)).header("x-stream-durability", "live")).await,
+        send(
+            gateway
+                .post(request(1))
+                .header("x-stream-durability", "live"),
+        )
+        .await,
     );
     while !live.is_over {
         live.rest_or_cut().await;

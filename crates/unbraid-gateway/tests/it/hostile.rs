@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use crate::support::{
-    Step, TestGateway, Upstream, chunk, eventually, send, sse, soon, start, start_with, stream_of,
+    Step, TestGateway, Upstream, chunk, eventually, send, soon, sse, start, start_with, stream_of,
 };
 
 async fn raw(gateway: &TestGateway, bytes: &[u8]) -> TcpStream {
@@ -30,7 +30,9 @@ async fn second_head(gateway: &TestGateway) -> TcpStream {
 /// Everything until the connection is closed.
 async fn answer(mut socket: TcpStream) -> String {
     let mut bytes = Vec::new();
-    let read: io::Result<usize> = soon(socket.read_to_end(&mut bytes)).await.expect("it is not closed");
+    let read: io::Result<usize> = soon(socket.read_to_end(&mut bytes))
+        .await
+        .expect("it is not closed");
     drop(read);
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -48,7 +50,11 @@ async fn a_head_that_never_ends_closes_the_connection_after_10_seconds() {
     ];
     let started = tokio::time::Instant::now();
     futures::future::join_all(sockets.map(answer)).await;
-    assert!(started.elapsed() < Duration::from_secs(13), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(13),
+        "{:?}",
+        started.elapsed()
+    );
     assert!(started.elapsed() > Duration::from_secs(8));
 }
 
@@ -94,7 +100,11 @@ async fn a_reader_that_does_not_read_is_disconnected_and_delays_nobody() {
     .await;
     let got = answer(stalled).await;
     assert!(got.len() > 1000 && got.len() < 20_000_000, "{}", got.len());
-    let rest = gateway.view(&format!("/v1/streams/{id}/events?after=399")).await.rest().await;
+    let rest = gateway
+        .view(&format!("/v1/streams/{id}/events?after=399"))
+        .await
+        .rest()
+        .await;
     assert_eq!(rest.last().unwrap().data, "[DONE]");
 }
 
@@ -114,9 +124,13 @@ async fn an_http2_stream_that_does_not_read_is_reset_and_its_connection_is_not()
     tokio::spawn(connection);
     let mut client = client.ready().await.unwrap();
     let get = |path: &str| {
-        http::Request::get(format!("http://localhost{path}")).body(()).unwrap()
+        http::Request::get(format!("http://localhost{path}"))
+            .body(())
+            .unwrap()
     };
-    let (response, _) = client.send_request(get(&format!("/v1/streams/{id}/events")), true).unwrap();
+    let (response, _) = client
+        .send_request(get(&format!("/v1/streams/{id}/events")), true)
+        .unwrap();
     let response = soon(response).await.unwrap().unwrap();
     assert_eq!(response.version(), http::Version::HTTP_2);
     let mut body = response.into_body();
@@ -143,8 +157,13 @@ async fn an_http2_stream_that_does_not_read_is_reset_and_its_connection_is_not()
 async fn client_input_never_reaches_a_header_or_another_path() {
     let upstream = Upstream::steps(stream_of(&["[DONE]"])).await;
     let gateway = start_with(&upstream, |builder| builder.pass_through(true)).await;
-    for target in ["/v1/models/../../admin", "/v1/models/%2e%2e/%2e%2e/admin", "/v1/..%2fadmin"] {
-        let request = format!("GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    for target in [
+        "/v1/models/../../admin",
+        "/v1/models/%2e%2e/%2e%2e/admin",
+        "/v1/..%2fadmin",
+    ] {
+        let request =
+            format!("GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         let answer = answer(raw(&gateway, request.as_bytes()).await).await;
         assert!(answer.starts_with("HTTP/1.1 404"), "{target}: {answer}");
     }
@@ -159,9 +178,17 @@ async fn client_input_never_reaches_a_header_or_another_path() {
 async fn bytes_that_are_not_http_close_the_connection() {
     let upstream = Upstream::steps(Vec::new()).await;
     let gateway = start(&upstream).await;
-    for bytes in [&b"\x16\x03\x01\x02\x00\x01"[..], b"\0\0\0\0\0\0\0\0", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"] {
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01"[..],
+        b"\0\0\0\0\0\0\0\0",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+    ] {
         let answer = answer(raw(&gateway, bytes).await).await;
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 400"),
+            "{answer}"
+        );
     }
     assert_eq!(send(gateway.get("/healthz")).await.status(), 200);
 }

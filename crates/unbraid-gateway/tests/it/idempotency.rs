@@ -30,10 +30,16 @@ async fn twenty_requests_with_one_key_are_one_upstream_request() {
         .map(|_| {
             let gateway = Arc::clone(&gateway);
             tokio::spawn(async move {
-                let post = gateway.post(request(1)).header("idempotency-key", "order-1");
+                let post = gateway
+                    .post(request(1))
+                    .header("idempotency-key", "order-1");
                 let mut reader = Reader::new(send(post).await);
                 reader.rest().await;
-                (reader.header("x-stream-id").unwrap().to_owned(), reader.header("idempotent-replayed").is_some(), reader.text)
+                (
+                    reader.header("x-stream-id").unwrap().to_owned(),
+                    reader.header("idempotent-replayed").is_some(),
+                    reader.text,
+                )
             })
         })
         .collect();
@@ -42,8 +48,15 @@ async fn twenty_requests_with_one_key_are_one_upstream_request() {
         results.push(task.await.unwrap());
     }
     assert_eq!(upstream.seen().len(), 1);
-    assert_eq!(results.iter().filter(|(_, replayed, _)| !replayed).count(), 1);
-    assert!(results.iter().all(|(id, _, text)| *id == results[0].0 && *text == results[0].2));
+    assert_eq!(
+        results.iter().filter(|(_, replayed, _)| !replayed).count(),
+        1
+    );
+    assert!(
+        results
+            .iter()
+            .all(|(id, _, text)| *id == results[0].0 && *text == results[0].2)
+    );
 }
 
 #[tokio::test]
@@ -62,7 +75,12 @@ async fn a_key_attaches_in_every_form_and_after_a_cursor() {
     assert_eq!(error_code(response).await, "idempotency_key_reused");
     assert_eq!(upstream.seen().len(), 1);
     // Another path is another scope.
-    send(gateway.post_to("/v1/completions", request(1)).header("idempotency-key", "k")).await;
+    send(
+        gateway
+            .post_to("/v1/completions", request(1))
+            .header("idempotency-key", "k"),
+    )
+    .await;
     assert_eq!(upstream.seen().len(), 2);
 }
 
@@ -71,9 +89,14 @@ async fn a_json_request_with_a_key_is_answered_with_the_aggregate_each_time() {
     let upstream = Upstream::script(|_, _| answer()).await;
     let gateway = start(&upstream).await;
     for replayed in [false, true] {
-        let post = gateway.post(r#"{"model":"m"}"#).header("idempotency-key", "k");
+        let post = gateway
+            .post(r#"{"model":"m"}"#)
+            .header("idempotency-key", "k");
         let response = send(post).await;
-        assert_eq!(response.headers().contains_key("idempotent-replayed"), replayed);
+        assert_eq!(
+            response.headers().contains_key("idempotent-replayed"),
+            replayed
+        );
         let body: Value = response.value().await;
         assert_eq!(body["choices"][0]["message"]["content"], "a");
     }
@@ -121,9 +144,13 @@ async fn a_request_without_a_key_is_closed_when_its_client_leaves_before_the_hea
     let gateway = start(&upstream).await;
     for body in [request(1), r#"{"model":"m"}"#.to_owned()] {
         let before = upstream.closed();
-        let left = tokio::time::timeout(Duration::from_millis(200), gateway.post(body).send()).await;
+        let left =
+            tokio::time::timeout(Duration::from_millis(200), gateway.post(body).send()).await;
         assert!(left.is_err());
-        eventually("the upstream is closed", async || upstream.closed() == before + 1).await;
+        eventually("the upstream is closed", async || {
+            upstream.closed() == before + 1
+        })
+        .await;
     }
 }
 

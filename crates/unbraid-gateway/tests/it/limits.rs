@@ -4,11 +4,18 @@ use std::time::Duration;
 
 use crate::{
     create::error_code,
-    support::{Step, Upstream, chunk, eventually, finish, request, send, sse, start_with, stream_of},
+    support::{
+        Step, Upstream, chunk, eventually, finish, request, send, sse, start_with, stream_of,
+    },
 };
 
 async fn silent() -> Upstream {
-    Upstream::steps(vec![sse(), Step::Send(format!("data: {}\n\n", chunk(0, "a"))), Step::Hang]).await
+    Upstream::steps(vec![
+        sse(),
+        Step::Send(format!("data: {}\n\n", chunk(0, "a"))),
+        Step::Hang,
+    ])
+    .await
 }
 
 #[tokio::test]
@@ -22,7 +29,10 @@ async fn beyond_the_limit_on_streams_a_request_gets_429() {
     assert_eq!(error_code(response).await, "too_many_streams");
     let path = format!("/v1/streams/{id}/cancel");
     send(gateway.method("POST".parse().unwrap(), &path)).await;
-    eventually("the place is free", async || send(gateway.post(request(1))).await.status() == 200).await;
+    eventually("the place is free", async || {
+        send(gateway.post(request(1))).await.status() == 200
+    })
+    .await;
     assert_eq!(upstream.seen().len(), 2, "a refused request is not sent");
 }
 
@@ -38,7 +48,10 @@ async fn beyond_the_limit_on_readers_a_view_gets_429_and_the_post_counts() {
     assert_eq!(response.headers()["retry-after"], "1");
     assert_eq!(error_code(response).await, "too_many_readers");
     drop(post);
-    eventually("the place is free", async || send(gateway.get(&path)).await.status() == 200).await;
+    eventually("the place is free", async || {
+        send(gateway.get(&path)).await.status() == 200
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -81,7 +94,10 @@ async fn above_the_limit_on_memory_old_streams_are_evicted_and_then_requests_ref
 #[tokio::test]
 async fn a_generation_without_a_reader_is_cancelled_if_configured() {
     let upstream = silent().await;
-    let gateway = start_with(&upstream, |builder| builder.orphan_after(Some(Duration::ZERO))).await;
+    let gateway = start_with(&upstream, |builder| {
+        builder.orphan_after(Some(Duration::ZERO))
+    })
+    .await;
     let (id, mut post) = gateway.create(1).await;
     post.until("\"a\"").await;
     let view = gateway.view(&format!("/v1/streams/{id}/events")).await;
@@ -97,9 +113,14 @@ async fn a_generation_without_a_reader_is_cancelled_if_configured() {
 async fn a_reader_that_returns_in_time_keeps_the_generation() {
     let upstream = silent().await;
     let gateway = start_with(&upstream, |builder| builder).await;
-    let post = gateway.post(request(1)).header("x-stream-orphan-after", "0.4");
+    let post = gateway
+        .post(request(1))
+        .header("x-stream-orphan-after", "0.4");
     let response = send(post).await;
-    let id = response.headers()["x-stream-id"].to_str().unwrap().to_owned();
+    let id = response.headers()["x-stream-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     drop(response);
     tokio::time::sleep(Duration::from_millis(100)).await;
     let view = gateway.view(&format!("/v1/streams/{id}/events")).await;
@@ -112,7 +133,10 @@ async fn a_reader_that_returns_in_time_keeps_the_generation() {
 #[tokio::test]
 async fn respond_async_is_never_orphaned() {
     let upstream = silent().await;
-    let gateway = start_with(&upstream, |builder| builder.orphan_after(Some(Duration::ZERO))).await;
+    let gateway = start_with(&upstream, |builder| {
+        builder.orphan_after(Some(Duration::ZERO))
+    })
+    .await;
     let response = send(gateway.post(request(1)).header("prefer", "respond-async")).await;
     assert_eq!(response.status(), 202);
     tokio::time::sleep(Duration::from_millis(300)).await;

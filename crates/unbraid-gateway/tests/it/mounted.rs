@@ -14,7 +14,13 @@ async fn authenticate(mut request: Request, next: middleware::Next) -> Response 
     next.run(request).await
 }
 
-fn call(app: &Router, method: &str, path: &str, user: &str, body: String) -> impl Future<Output = Response> {
+fn call(
+    app: &Router,
+    method: &str,
+    path: &str,
+    user: &str,
+    body: String,
+) -> impl Future<Output = Response> {
     let request = http::Request::builder()
         .method(method)
         .uri(path)
@@ -29,23 +35,40 @@ fn call(app: &Router, method: &str, path: &str, user: &str, body: String) -> imp
 }
 
 async fn text(response: Response) -> String {
-    let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let bytes = axum::body::to_bytes(response.into_body(), usize::MAX)
+        .await
+        .unwrap();
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 #[tokio::test]
 async fn an_application_mounts_the_gateway_under_its_own_authentication() {
-    let upstream =
-        Upstream::steps(stream_of(&[chunk(0, "a"), finish(0), "[DONE]".into()])).await;
-    let gateway = Gateway::builder(upstream.url()).public_path("/llm/").build().unwrap();
+    let upstream = Upstream::steps(stream_of(&[chunk(0, "a"), finish(0), "[DONE]".into()])).await;
+    let gateway = Gateway::builder(upstream.url())
+        .public_path("/llm/")
+        .build()
+        .unwrap();
     let app = Router::new()
         .nest_service("/llm", gateway.service())
         .layer(middleware::from_fn(authenticate));
-    let response = call(&app, "POST", "/llm/v1/chat/completions", "alice", request(1)).await;
+    let response = call(
+        &app,
+        "POST",
+        "/llm/v1/chat/completions",
+        "alice",
+        request(1),
+    )
+    .await;
     assert_eq!(response.status(), 200);
-    let id = response.headers()["x-stream-id"].to_str().unwrap().to_owned();
+    let id = response.headers()["x-stream-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     let link = response.headers()["link"].to_str().unwrap().to_owned();
-    assert!(link.starts_with(&format!("</llm/v1/streams/{id}>")), "{link}");
+    assert!(
+        link.starts_with(&format!("</llm/v1/streams/{id}>")),
+        "{link}"
+    );
     let events = parse_events(&text(response).await);
     assert_eq!(events.last().unwrap().data, "[DONE]");
     let path = format!("/llm/v1/streams/{id}");
@@ -59,6 +82,8 @@ async fn an_application_mounts_the_gateway_under_its_own_authentication() {
 
 #[test]
 fn a_gateway_without_a_runtime_is_an_error() {
-    let error = Gateway::builder("http://127.0.0.1:1/v1").build().unwrap_err();
+    let error = Gateway::builder("http://127.0.0.1:1/v1")
+        .build()
+        .unwrap_err();
     assert!(matches!(error, unbraid_gateway::BuildError::NoRuntime));
 }

@@ -7,7 +7,7 @@ use tokio::{net::TcpStream, sync::Semaphore};
 use crate::{
     create::error_code,
     support::{
-        Step, Upstream, chunk, eventually, finish, request, send, sse, soon, start, start_with,
+        Step, Upstream, chunk, eventually, finish, request, send, soon, sse, start, start_with,
         stream_of,
     },
 };
@@ -49,11 +49,17 @@ async fn http2_with_prior_knowledge_shares_the_port() {
     let mut text = Vec::new();
     while let Some(bytes) = soon(response.body_mut().data()).await.unwrap() {
         let bytes = bytes.unwrap();
-        response.body_mut().flow_control().release_capacity(bytes.len()).unwrap();
+        response
+            .body_mut()
+            .flow_control()
+            .release_capacity(bytes.len())
+            .unwrap();
         text.extend_from_slice(&bytes);
     }
     assert!(text.ends_with(b"data: [DONE]\n\n"));
-    let evil = http::Request::get("http://evil.com/healthz").body(()).unwrap();
+    let evil = http::Request::get("http://evil.com/healthz")
+        .body(())
+        .unwrap();
     let mut client = client.ready().await.unwrap();
     let (response, _) = client.send_request(evil, true).unwrap();
     assert_eq!(soon(response).await.unwrap().unwrap().status(), 403);
@@ -73,9 +79,19 @@ async fn a_drain_lets_generations_finish_and_closes_everything_else() {
     let mut service = gateway.gateway.service();
     gateway.drain();
     view.rest().await;
-    assert!(!view.has_failed && !view.text.contains("DONE"), "it resumes elsewhere: {}", view.text);
-    assert_eq!(gateway.metric("unbraid_reader_disconnects_total{reason=\"drain\"}"), 1.0);
-    eventually("new connections are refused", async || TcpStream::connect(gateway.address).await.is_err()).await;
+    assert!(
+        !view.has_failed && !view.text.contains("DONE"),
+        "it resumes elsewhere: {}",
+        view.text
+    );
+    assert_eq!(
+        gateway.metric("unbraid_reader_disconnects_total{reason=\"drain\"}"),
+        1.0
+    );
+    eventually("new connections are refused", async || {
+        TcpStream::connect(gateway.address).await.is_err()
+    })
+    .await;
     for (method, path) in [("POST", "/v1/chat/completions"), ("GET", "/readyz")] {
         use tower_service::Service;
 
@@ -105,10 +121,16 @@ async fn what_runs_longer_than_the_drain_is_sealed_as_producer_lost() {
     post.until("\"a\"").await;
     gateway.drain();
     let events = post.rest().await;
-    assert_eq!(events.last().unwrap().json()["error"]["code"], "producer_lost");
+    assert_eq!(
+        events.last().unwrap().json()["error"]["code"],
+        "producer_lost"
+    );
     eventually("the server stops", async || gateway.has_stopped()).await;
     assert_eq!(upstream.closed(), 1);
-    assert_eq!(gateway.metric("unbraid_streams_ended_total{end=\"producer_lost\"}"), 1.0);
+    assert_eq!(
+        gateway.metric("unbraid_streams_ended_total{end=\"producer_lost\"}"),
+        1.0
+    );
 }
 
 #[tokio::test]
@@ -120,7 +142,11 @@ async fn a_drain_without_work_ends_at_once_although_connections_are_idle() {
     gateway.drain();
     let started = tokio::time::Instant::now();
     eventually("the server stops", async || gateway.has_stopped()).await;
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -130,11 +156,24 @@ async fn metrics_count_what_happens_and_contain_no_ids() {
     let (id, mut post) = gateway.create(1).await;
     post.rest().await;
     gateway.ended(&id).await;
-    gateway.view(&format!("/v1/streams/{id}/choices/0?after=1")).await.rest().await;
-    eventually("the readers have left", async || gateway.metric("unbraid_readers{view=\"choice\"}") == 0.0).await;
+    gateway
+        .view(&format!("/v1/streams/{id}/choices/0?after=1"))
+        .await
+        .rest()
+        .await;
+    eventually("the readers have left", async || {
+        gateway.metric("unbraid_readers{view=\"choice\"}") == 0.0
+    })
+    .await;
     let response = send(gateway.get("/metrics")).await;
-    let content_type = response.headers()["content-type"].to_str().unwrap().to_owned();
-    assert!(content_type.starts_with("application/openmetrics-text"), "{content_type}");
+    let content_type = response.headers()["content-type"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        content_type.starts_with("application/openmetrics-text"),
+        "{content_type}"
+    );
     let text = response.text().await.unwrap();
     for line in [
         "unbraid_streams_started_total{endpoint=\"/v1/chat/completions\",fan_out=\"false\"} 1",
@@ -148,7 +187,11 @@ async fn metrics_count_what_happens_and_contain_no_ids() {
     ] {
         assert!(text.lines().any(|known| known == line), "{line}: {text}");
     }
-    for name in ["unbraid_log_appends_total{backend=\"memory\",result=\"new\"}", "unbraid_delivery_seconds_count", "unbraid_log_append_seconds_count"] {
+    for name in [
+        "unbraid_log_appends_total{backend=\"memory\",result=\"new\"}",
+        "unbraid_delivery_seconds_count",
+        "unbraid_log_append_seconds_count",
+    ] {
         assert!(gateway.metric(name) >= 1.0, "{name}");
     }
     assert!(gateway.metric("unbraid_log_bytes") > 0.0);

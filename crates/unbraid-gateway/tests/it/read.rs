@@ -66,7 +66,11 @@ async fn a_choice_is_an_ordinary_stream_of_one_choice() {
     let first = chunk(1, "x").replace("\"index\":1", "\"index\":0");
     let last = finish(1).replace("\"index\":1", "\"index\":0");
     assert_eq!(data, [first, last, "[DONE]".to_owned()]);
-    let keep = gateway.view(&format!("/v1/streams/{id}/choices/1?index=keep")).await.rest().await;
+    let keep = gateway
+        .view(&format!("/v1/streams/{id}/choices/1?index=keep"))
+        .await
+        .rest()
+        .await;
     assert_eq!(keep[0].data, chunk(1, "x"));
 }
 
@@ -108,14 +112,27 @@ async fn a_cursor_continues_in_every_view_without_a_gap_or_a_repetition() {
     post.until("\"b\"").await;
     let cursor = post.events().last().unwrap().id.unwrap();
     let path = format!("/v1/streams/{id}/events?after=0");
-    let resumed = gateway.get(&path).header("last-event-id", cursor.to_string());
+    let resumed = gateway
+        .get(&path)
+        .header("last-event-id", cursor.to_string());
     let mut resumed = Reader::new(send(resumed).await);
-    let mut choice = gateway.view(&format!("/v1/streams/{id}/choices/0?after={cursor}")).await;
+    let mut choice = gateway
+        .view(&format!("/v1/streams/{id}/choices/0?after={cursor}"))
+        .await;
     gate.add_permits(9);
     let all = post.rest().await;
-    let rest: Vec<_> = all.iter().filter(|event| event.id.unwrap() > cursor).cloned().collect();
+    let rest: Vec<_> = all
+        .iter()
+        .filter(|event| event.id.unwrap() > cursor)
+        .cloned()
+        .collect();
     assert_eq!(resumed.rest().await, rest);
-    let texts: Vec<_> = choice.rest().await.iter().map(|event| event.text()).collect();
+    let texts: Vec<_> = choice
+        .rest()
+        .await
+        .iter()
+        .map(|event| event.text())
+        .collect();
     assert_eq!(texts, ["c", "", ""]);
     assert!(gateway.metric("unbraid_resumes_total{view=\"combined\"}") >= 1.0);
 }
@@ -130,9 +147,17 @@ async fn a_reconnect_after_the_last_event_gets_204() {
         let response = send(gateway.get(&path).header("last-event-id", last.to_string())).await;
         assert_eq!(response.status(), 204, "{view}");
         let before = events[events.len() - 2].id.unwrap();
-        let rest = gateway.view(&format!("{path}?after={before}")).await.rest().await;
+        let rest = gateway
+            .view(&format!("{path}?after={before}"))
+            .await
+            .rest()
+            .await;
         assert_eq!(rest, events[events.len() - 1..]);
-        let higher = gateway.view(&format!("{path}?after={}", last + 1000)).await.rest().await;
+        let higher = gateway
+            .view(&format!("{path}?after={}", last + 1000))
+            .await
+            .rest()
+            .await;
         assert_eq!(higher.len(), 1, "only the terminal event: {higher:?}");
         assert_eq!(higher[0].data, "[DONE]");
     }
@@ -147,7 +172,12 @@ async fn a_cursor_is_a_decimal_below_2_to_the_63() {
         assert_eq!(response.status(), 400, "{cursor}");
         assert_eq!(error_code(response).await, "bad_cursor");
     }
-    let response = send(gateway.get(&path).header("last-event-id", "9223372036854775807")).await;
+    let response = send(
+        gateway
+            .get(&path)
+            .header("last-event-id", "9223372036854775807"),
+    )
+    .await;
     assert_eq!(response.status(), 200);
 }
 
@@ -158,17 +188,27 @@ async fn a_snapshot_holds_everything_so_far_and_the_tail_nothing() {
     let (id, mut post) = gateway.create(2).await;
     gate.add_permits(3);
     post.until("\"b\"").await;
-    let mut snapshot = gateway.view(&format!("/v1/streams/{id}/events?from=snapshot")).await;
-    let mut tail = gateway.view(&format!("/v1/streams/{id}/events?from=tail")).await;
+    let mut snapshot = gateway
+        .view(&format!("/v1/streams/{id}/events?from=snapshot"))
+        .await;
+    let mut tail = gateway
+        .view(&format!("/v1/streams/{id}/events?from=tail"))
+        .await;
     snapshot.until("\n\n").await;
     tail.until("\n\n").await;
     let first = snapshot.events().remove(0);
-    assert_eq!(first.json()["unbraid"], json!({"snapshot": true, "seq": first.id.unwrap()}));
+    assert_eq!(
+        first.json()["unbraid"],
+        json!({"snapshot": true, "seq": first.id.unwrap()})
+    );
     let text = |index: usize| first.json()["choices"][index]["delta"]["content"].clone();
     assert_eq!((text(0), text(1)), (json!("ab"), json!("x")));
     let position = tail.events().remove(0);
     assert_eq!(position.json()["choices"], json!([]));
-    assert_eq!(position.json()["unbraid"]["position"], json!(position.id.unwrap()));
+    assert_eq!(
+        position.json()["unbraid"]["position"],
+        json!(position.id.unwrap())
+    );
     gate.add_permits(9);
     assert_eq!(snapshot.rest().await[1].data, finish(1));
     assert_eq!(tail.rest().await[1].data, finish(1));
@@ -181,8 +221,14 @@ async fn the_message_so_far_is_json() {
     let (id, mut post) = gateway.create(2).await;
     gate.add_permits(3);
     post.until("\"b\"").await;
-    for (path, key) in [("events", "accept"), ("events?stream=false", "x"), ("choices/0", "accept")] {
-        let get = gateway.get(&format!("/v1/streams/{id}/{path}")).header(key, "application/json");
+    for (path, key) in [
+        ("events", "accept"),
+        ("events?stream=false", "x"),
+        ("choices/0", "accept"),
+    ] {
+        let get = gateway
+            .get(&format!("/v1/streams/{id}/{path}"))
+            .header(key, "application/json");
         let response = send(get).await;
         assert_eq!(response.headers()["content-type"], "application/json");
         let body: Value = response.value().await;
@@ -193,9 +239,17 @@ async fn the_message_so_far_is_json() {
     }
     gate.add_permits(9);
     post.rest().await;
-    let get = gateway.get(&format!("/v1/streams/{id}/choices/1")).header("accept", "application/json");
+    let get = gateway
+        .get(&format!("/v1/streams/{id}/choices/1"))
+        .header("accept", "application/json");
     let body: Value = send(get).await.value().await;
-    assert_eq!((&body["choices"][0]["finish_reason"], &body["unbraid"]["end"]), (&json!("stop"), &json!("finished")));
+    assert_eq!(
+        (
+            &body["choices"][0]["finish_reason"],
+            &body["unbraid"]["end"]
+        ),
+        (&json!("stop"), &json!("finished"))
+    );
     assert_eq!(body["choices"].as_array().unwrap().len(), 1);
 }
 
@@ -207,11 +261,24 @@ async fn accept_selects_the_form_and_stream_overrides_it() {
         ("*/*", "", "text/event-stream; charset=utf-8"),
         ("text/event-stream", "", "text/event-stream; charset=utf-8"),
         ("application/json", "", "application/json"),
-        ("application/json", "?stream=true", "text/event-stream; charset=utf-8"),
+        (
+            "application/json",
+            "?stream=true",
+            "text/event-stream; charset=utf-8",
+        ),
         ("text/event-stream", "?stream=false", "application/json"),
     ] {
-        let response = send(gateway.get(&format!("{path}{query}")).header("accept", accept)).await;
-        assert_eq!(response.headers()["content-type"], expected, "{accept} {query}");
+        let response = send(
+            gateway
+                .get(&format!("{path}{query}"))
+                .header("accept", accept),
+        )
+        .await;
+        assert_eq!(
+            response.headers()["content-type"],
+            expected,
+            "{accept} {query}"
+        );
     }
     let response = send(gateway.get(&path).header("accept", "text/html")).await;
     assert_eq!(response.status(), 406);
@@ -225,7 +292,10 @@ async fn head_has_the_headers_of_get_and_no_body() {
         let head = send(gateway.method("HEAD".parse().unwrap(), &path)).await;
         let get = send(gateway.get(&path)).await;
         assert_eq!(head.status(), 200);
-        assert_eq!(head.headers()["content-type"], get.headers()["content-type"]);
+        assert_eq!(
+            head.headers()["content-type"],
+            get.headers()["content-type"]
+        );
         assert!(head.bytes().await.unwrap().is_empty());
     }
     assert_eq!(gateway.metric("unbraid_readers{view=\"combined\"}"), 0.0);
@@ -234,7 +304,12 @@ async fn head_has_the_headers_of_get_and_no_body() {
 #[tokio::test]
 async fn unknown_streams_and_choices_are_404() {
     let (_upstream, gateway, id) = finished().await;
-    for path in ["choices/2", "choices/x", "choices/-1", "choices/99999999999"] {
+    for path in [
+        "choices/2",
+        "choices/x",
+        "choices/-1",
+        "choices/99999999999",
+    ] {
         let response = send(gateway.get(&format!("/v1/streams/{id}/{path}"))).await;
         assert_eq!(response.status(), 404, "{path}");
         assert_eq!(error_code(response).await, "choice_not_found");
@@ -280,7 +355,11 @@ async fn pings_are_one_line_and_come_only_after_silence() {
     let gateway = start_with(&upstream, |builder| builder.ping(ping)).await;
     let (id, mut post) = gateway.create(2).await;
     post.until(": ping\n").await;
-    assert_eq!(post.text.replace(": ping\n", ""), "", "also before the first event");
+    assert_eq!(
+        post.text.replace(": ping\n", ""),
+        "",
+        "also before the first event"
+    );
     gate.add_permits(9);
     let events = post.rest().await;
     assert_eq!(events.last().unwrap().data, "[DONE]");
@@ -299,12 +378,22 @@ async fn a_view_closes_after_its_age_and_a_post_does_not() {
     gate.add_permits(1);
     let mut view = gateway.view(&format!("/v1/streams/{id}/events")).await;
     let events = view.rest().await;
-    assert!(!view.has_failed, "the body ends cleanly, between two events");
+    assert!(
+        !view.has_failed,
+        "the body ends cleanly, between two events"
+    );
     assert_eq!(events.len(), 1);
-    assert_eq!(gateway.metric("unbraid_reader_disconnects_total{reason=\"age\"}"), 1.0);
+    assert_eq!(
+        gateway.metric("unbraid_reader_disconnects_total{reason=\"age\"}"),
+        1.0
+    );
     gate.add_permits(9);
     assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
-    let rest = gateway.view(&format!("/v1/streams/{id}/events?after=1")).await.rest().await;
+    let rest = gateway
+        .view(&format!("/v1/streams/{id}/events?after=1"))
+        .await
+        .rest()
+        .await;
     assert_eq!(rest.last().unwrap().data, "[DONE]");
 }
 
@@ -321,7 +410,11 @@ async fn the_generation_continues_when_its_client_disconnects() {
     })
     .await;
     gate.add_permits(9);
-    let events = gateway.view(&format!("/v1/streams/{id}/events?after=1")).await.rest().await;
+    let events = gateway
+        .view(&format!("/v1/streams/{id}/events?after=1"))
+        .await
+        .rest()
+        .await;
     assert_eq!(events.last().unwrap().data, "[DONE]");
     assert_eq!((upstream.seen().len(), upstream.closed()), (1, 0));
 }

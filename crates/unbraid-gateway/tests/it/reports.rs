@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 
-use crate::support::{Reader, Step, Upstream, chunk, eventually, finish, request, send, sse, start, start_with};
+use crate::support::{
+    Reader, Step, Upstream, chunk, eventually, finish, request, send, sse, start, start_with,
+};
 
 fn event(data: &str) -> Step {
     Step::Send(format!("data: {data}\n\n"))
@@ -58,7 +60,9 @@ async fn a_late_reader_gets_everything_at_once() {
     let all = post.rest().await;
     assert_eq!(all.len(), 4002);
     let started = tokio::time::Instant::now();
-    let mut view = gateway.view(&format!("/v1/streams/{id}/events?after=3000")).await;
+    let mut view = gateway
+        .view(&format!("/v1/streams/{id}/events?after=3000"))
+        .await;
     view.until("data").await;
     let elapsed = started.elapsed();
     assert!(elapsed < Duration::from_secs(1), "{elapsed:?}");
@@ -73,7 +77,12 @@ async fn readers_that_reconnect_at_every_event_lose_and_repeat_nothing() {
         steps.push(event(&chunk(index % 2, &format!("t{index}"))));
         steps.push(Step::Sleep(Duration::from_millis(3)));
     }
-    steps.extend([event(&finish(0)), event(&finish(1)), event("[DONE]"), Step::End]);
+    steps.extend([
+        event(&finish(0)),
+        event(&finish(1)),
+        event("[DONE]"),
+        Step::End,
+    ]);
     let upstream = Upstream::steps(steps).await;
     let gateway = start(&upstream).await;
     let (id, mut post) = gateway.create(2).await;
@@ -81,7 +90,9 @@ async fn readers_that_reconnect_at_every_event_lose_and_repeat_nothing() {
         let path = format!("/v1/streams/{id}/{path}");
         let (mut cursor, mut seen) = (0, Vec::new());
         loop {
-            let request = gateway.get(&path).header("last-event-id", cursor.to_string());
+            let request = gateway
+                .get(&path)
+                .header("last-event-id", cursor.to_string());
             let response = send(request).await;
             if response.status() == 204 {
                 break;
@@ -105,16 +116,31 @@ async fn a_hundred_clients_that_leave_disturb_nobody() {
     let gate = Arc::new(Semaphore::new(0));
     let held = Arc::clone(&gate);
     let upstream = Upstream::script(move |_, _| {
-        vec![sse(), event(&chunk(0, "a")), Step::Gate(Arc::clone(&held)), event(&finish(0)), event("[DONE]"), Step::End]
+        vec![
+            sse(),
+            event(&chunk(0, "a")),
+            Step::Gate(Arc::clone(&held)),
+            event(&finish(0)),
+            event("[DONE]"),
+            Step::End,
+        ]
     })
     .await;
     let gateway = start_with(&upstream, |builder| builder.max_streams_per_principal(200)).await;
     let mut ids = Vec::new();
     for _ in 0..100 {
         let response = send(gateway.post(request(1))).await;
-        ids.push(response.headers()["x-stream-id"].to_str().unwrap().to_owned());
+        ids.push(
+            response.headers()["x-stream-id"]
+                .to_str()
+                .unwrap()
+                .to_owned(),
+        );
     }
-    eventually("all clients have left", async || gateway.metric("unbraid_readers{view=\"post\"}") == 0.0).await;
+    eventually("all clients have left", async || {
+        gateway.metric("unbraid_readers{view=\"post\"}") == 0.0
+    })
+    .await;
     gate.add_permits(100);
     for id in ids {
         assert_eq!(gateway.ended(&id).await["end"], "finished");
@@ -131,9 +157,15 @@ async fn a_cursor_survives_a_connection_that_brought_nothing() {
     let gateway = start_with(&upstream, |builder| builder.max_connection_age(Some(age))).await;
     let (id, mut post) = gateway.create(1).await;
     post.until("\"a\"").await;
-    let mut view = gateway.view(&format!("/v1/streams/{id}/events?after=1")).await;
+    let mut view = gateway
+        .view(&format!("/v1/streams/{id}/events?after=1"))
+        .await;
     view.rest().await;
-    assert!(!view.text.contains("id:") && !view.text.contains("data:"), "{}", view.text);
+    assert!(
+        !view.text.contains("id:") && !view.text.contains("data:"),
+        "{}",
+        view.text
+    );
 }
 
 /// `onyx` 12436: chunks of an empty kind without end pin a worker.

@@ -43,5 +43,7 @@ impl Json for reqwest::Response {
 
 /// A request for a streamed answer with `n` choices.
 pub(crate) fn request(n: u32) -> String {
-    format!(r#"{{"model":"m","n":{n},"stream":true,"messages":[{{"role":"user","content":"Hi"}}]}}"#)
+    format!(
+        r#"{{"model":"m","n":{n},"stream":true,"messages":[{{"role":"user","content":"Hi"}}]}}"#
+    )
 }

@@ -28,7 +28,12 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(long, env = "UNBRAID_UPSTREAM_KEY_HEADER", value_name = "NAME")]
     upstream_key_header: Option<String>,
     /// The address to listen on; port 0 picks a free port
-    #[arg(long, env = "UNBRAID_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    #[arg(
+        long,
+        env = "UNBRAID_LISTEN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:8080"
+    )]
     listen: String,
     /// The certificate chain, in PEM
     #[arg(long, env = "UNBRAID_TLS_CERT", value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
@@ -43,10 +48,20 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(long, env = "UNBRAID_LOG", value_name = "LOG", default_value = "memory", value_parser = log)]
     log: LogKind,
     /// What separates deployments in a shared log. The memory log has no use for it
-    #[arg(long, env = "UNBRAID_LOG_PREFIX", value_name = "PREFIX", default_value = "unbraid")]
+    #[arg(
+        long,
+        env = "UNBRAID_LOG_PREFIX",
+        value_name = "PREFIX",
+        default_value = "unbraid"
+    )]
     log_prefix: String,
     /// How many replicas of a shared log confirm an append. The memory log has none
-    #[arg(long, env = "UNBRAID_LOG_REPLICAS", value_name = "N", default_value_t = 0)]
+    #[arg(
+        long,
+        env = "UNBRAID_LOG_REPLICAS",
+        value_name = "N",
+        default_value_t = 0
+    )]
     log_replicas: u32,
     /// What happens if the log fails: answers continue from memory, or end
     #[arg(long, env = "UNBRAID_ON_LOG_FAILURE", value_name = "degrade|fail", default_value = "degrade", value_parser = on_log_failure)]
@@ -73,10 +88,20 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(long, env = "UNBRAID_LINK_SECRET_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) link_secret_file: Option<PathBuf>,
     /// Let the pages of this origin read answers; repeatable
-    #[arg(long, env = "UNBRAID_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    #[arg(
+        long,
+        env = "UNBRAID_CORS_ORIGIN",
+        value_name = "ORIGIN",
+        value_delimiter = ','
+    )]
     cors_origin: Vec<String>,
     /// Accept this `Host` where no key is required; repeatable
-    #[arg(long, env = "UNBRAID_ALLOW_HOST", value_name = "NAME", value_delimiter = ',')]
+    #[arg(
+        long,
+        env = "UNBRAID_ALLOW_HOST",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
     allow_host: Vec<String>,
     /// The largest `n` of a request
     #[arg(long, env = "UNBRAID_MAX_N", value_name = "N", default_value_t = 128)]
@@ -91,13 +116,28 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(long, env = "UNBRAID_MAX_MEMORY", value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     max_memory: u64,
     /// How many generations may run at once
-    #[arg(long, env = "UNBRAID_MAX_STREAMS", value_name = "N", default_value_t = 2000)]
+    #[arg(
+        long,
+        env = "UNBRAID_MAX_STREAMS",
+        value_name = "N",
+        default_value_t = 2000
+    )]
     max_streams: usize,
     /// How many generations of one key may run at once
-    #[arg(long, env = "UNBRAID_MAX_STREAMS_PER_KEY", value_name = "N", default_value_t = 256)]
+    #[arg(
+        long,
+        env = "UNBRAID_MAX_STREAMS_PER_KEY",
+        value_name = "N",
+        default_value_t = 256
+    )]
     max_streams_per_key: usize,
     /// How many readers one stream may have at once
-    #[arg(long, env = "UNBRAID_MAX_READERS", value_name = "N", default_value_t = 64)]
+    #[arg(
+        long,
+        env = "UNBRAID_MAX_READERS",
+        value_name = "N",
+        default_value_t = 64
+    )]
     max_readers: usize,
     /// Disconnect a reader that accepts no data for this long
     #[arg(long, env = "UNBRAID_READER_STALL", value_name = "DURATION", default_value = "30s", value_parser = duration)]

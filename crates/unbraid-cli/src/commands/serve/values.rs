@@ -65,7 +65,9 @@ pub(super) fn log(text: &str) -> Result<LogKind, String> {
 }
 
 fn split(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
@@ -78,12 +80,29 @@ mod tests {
 
     #[test]
     fn durations_have_a_unit() {
-        for (text, milliseconds) in
-            [("0", 0), ("500ms", 500), ("15s", 15_000), ("5m", 300_000), ("1h", 3_600_000)]
-        {
-            assert_eq!(duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        for (text, milliseconds) in [
+            ("0", 0),
+            ("500ms", 500),
+            ("15s", 15_000),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+        ] {
+            assert_eq!(
+                duration(text),
+                Ok(Duration::from_millis(milliseconds)),
+                "{text}"
+            );
         }
-        for text in ["", "15", "s", "1.5s", "-1s", "1 s", "1S", "99999999999999999999s"] {
+        for text in [
+            "",
+            "15",
+            "s",
+            "1.5s",
+            "-1s",
+            "1 s",
+            "1S",
+            "99999999999999999999s",
+        ] {
             assert!(duration(text).is_err(), "{text}");
         }
         assert_eq!(duration_or_never("never"), Ok(OrNever(None)));
@@ -92,7 +111,12 @@ mod tests {
 
     #[test]
     fn sizes_have_binary_units() {
-        for (text, bytes) in [("64KiB", 65_536), ("32MiB", 32 << 20), ("1GiB", 1 << 30), ("7", 7)] {
+        for (text, bytes) in [
+            ("64KiB", 65_536),
+            ("32MiB", 32 << 20),
+            ("1GiB", 1 << 30),
+            ("7", 7),
+        ] {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
         for text in ["", "1KB", "1kib", "-1", "99999999999GiB"] {

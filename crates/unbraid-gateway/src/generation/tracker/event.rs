@@ -89,13 +89,17 @@ pub(super) fn write(entry: Entry<'_>, written: Written<'_>, log: &mut RecordBuil
     let usage_only = touched.is_empty() && written.routed.has_usage;
     if let Role::Single(index) = written.role {
         // The usage of all bodies is summed at the end.
-        if !usage_only && let Some(chunk) = rewrite::merged_chunk(payload, index, &written.identity.metadata) {
+        if !usage_only
+            && let Some(chunk) = rewrite::merged_chunk(payload, index, &written.identity.metadata)
+        {
             push(log, touched, name, chunk.as_bytes());
         }
         return;
     }
     if written.role == Role::MaybeWhole && usage_only {
-        written.held.push((name.map(str::to_owned), payload.to_vec()));
+        written
+            .held
+            .push((name.map(str::to_owned), payload.to_vec()));
     } else if written.routed.has_dropped {
         if let Some(chunk) = without_choices(payload, written.discarded) {
             push(log, touched, name, &chunk);

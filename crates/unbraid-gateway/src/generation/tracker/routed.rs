@@ -60,7 +60,10 @@ impl Routed {
 
     /// The error with which a choice has just ended.
     pub(super) fn new_failure(&self) -> Option<End> {
-        let ends = self.ended.iter().filter_map(|slot| self.choices.get(*slot)?.end);
+        let ends = self
+            .ended
+            .iter()
+            .filter_map(|slot| self.choices.get(*slot)?.end);
         ends.into_iter().find(|end| end.is_error())
     }
 
@@ -89,7 +92,11 @@ impl Routed {
 
     fn end(&mut self, slot: usize, end: End) {
         // The only task that can be lost here is the producer.
-        let end = if end == End::Lost { End::ProducerLost } else { end };
+        let end = if end == End::Lost {
+            End::ProducerLost
+        } else {
+            end
+        };
         if let Some(choice) = self.choices.get_mut(slot)
             && choice.end.is_none()
         {

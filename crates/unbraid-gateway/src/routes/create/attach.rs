@@ -82,7 +82,10 @@ impl Attach<'_> {
                 let (status, body) = aggregate::wait(&found.view).await?;
                 let mut response = json_response(status, body);
                 for (name, value) in &without_body_headers(headers) {
-                    response.headers_mut().entry(name).or_insert_with(|| value.clone());
+                    response
+                        .headers_mut()
+                        .entry(name)
+                        .or_insert_with(|| value.clone());
                 }
                 response
             }
@@ -90,7 +93,10 @@ impl Attach<'_> {
                 let body = status::current(gateway, &id, &found.view).await;
                 let mut response = json_response(StatusCode::ACCEPTED, body);
                 let headers = response.headers_mut();
-                headers.insert(PREFERENCE_APPLIED, HeaderValue::from_static("respond-async"));
+                headers.insert(
+                    PREFERENCE_APPLIED,
+                    HeaderValue::from_static("respond-async"),
+                );
                 if let Ok(url) = HeaderValue::try_from(stream_url(gateway, &id)) {
                     headers.insert(LOCATION, url);
                 }

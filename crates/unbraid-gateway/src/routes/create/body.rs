@@ -14,8 +14,14 @@ use tokio::time::timeout;
 use crate::{api_error::ApiError, limits::BODY_TIMEOUT};
 
 /// Reads a body of at most `max` bytes. One that declares to be longer is not read at all.
-pub(crate) async fn read_body(body: Body, headers: &HeaderMap, max: usize) -> Result<Bytes, ApiError> {
-    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+pub(crate) async fn read_body(
+    body: Body,
+    headers: &HeaderMap,
+    max: usize,
+) -> Result<Bytes, ApiError> {
+    let declared = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok());
     let declared = declared.and_then(|value| value.parse::<u64>().ok());
     if declared.is_some_and(|length| length > max as u64) {
         return Err(ApiError::REQUEST_TOO_LARGE);
@@ -30,7 +36,11 @@ pub(crate) async fn read_body(body: Body, headers: &HeaderMap, max: usize) -> Re
 
 /// Whether the body is declared as JSON, whatever its parameters.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default();
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let essence = value
+        .and_then(|value| value.split(';').next())
+        .unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/json")
 }

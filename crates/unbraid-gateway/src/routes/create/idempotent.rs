@@ -40,7 +40,13 @@ impl Create {
             // The request is entered before its claim can be found by another.
             let id = new_id()?;
             let pending = self.gateway.inner.pending.enter(&id);
-            let claimed = self.gateway.inner.store.claim(&claim, &id).await.map_err(log_error)?;
+            let claimed = self
+                .gateway
+                .inner
+                .store
+                .claim(&claim, &id)
+                .await
+                .map_err(log_error)?;
             let held = match claimed {
                 Claim::Acquired => return self.lead(id, claim, pending).await,
                 Claim::Held { fingerprint, .. } if fingerprint != claim.fingerprint => {
@@ -140,7 +146,11 @@ struct Leader {
 
 impl Leader {
     /// The result, and the first reader's place if the client still waits for it.
-    async fn run(self, opening: Opening, pending: PendingRequest) -> (Outcome, Option<ReaderPermit>) {
+    async fn run(
+        self,
+        opening: Opening,
+        pending: PendingRequest,
+    ) -> (Outcome, Option<ReaderPermit>) {
         let (outcome, reader) = match self.work(opening).await {
             Ok((outcome, reader)) => (outcome, reader),
             Err(error) => (Outcome::Failed(error), None),

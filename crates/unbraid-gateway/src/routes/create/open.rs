@@ -32,7 +32,11 @@ pub(super) struct Opening {
 
 impl Opening {
     /// Opens the log, and starts the generation. The permit counts as its first reader until it is dropped.
-    pub(super) async fn open(self, gateway: &Gateway, start: Start) -> Result<ReaderPermit, ApiError> {
+    pub(super) async fn open(
+        self,
+        gateway: &Gateway,
+        start: Start,
+    ) -> Result<ReaderPermit, ApiError> {
         let inner = &gateway.inner;
         let request = &self.launch.request;
         let choices = request.choices();
@@ -49,9 +53,12 @@ impl Opening {
         let opened = opened.unwrap_or_else(|_| Err(LogError::unavailable("opening took too long")));
         let writer = opened.map_err(log_error)?;
         let (registration, commands) =
-            self.permit.register(self.id.clone(), self.endpoint, fan_out);
+            self.permit
+                .register(self.id.clone(), self.endpoint, fan_out);
         let reader = inner.streams.connect(&self.id)?;
-        let on_refused = self.claim.map(|claim| release(gateway.clone(), claim, self.id));
+        let on_refused = self
+            .claim
+            .map(|claim| release(gateway.clone(), claim, self.id));
         let args = GenerationArgs {
             start,
             writer,
@@ -64,17 +71,15 @@ impl Opening {
             on_refused,
             metrics: inner.metrics.clone(),
         };
-        inner.supervisor.spawn(Generation::new(args, &inner.options));
+        inner
+            .supervisor
+            .spawn(Generation::new(args, &inner.options));
         Ok(reader)
     }
 }
 
 /// Frees the key of a request that was refused.
-pub(super) fn release(
-    gateway: Gateway,
-    claim: ClaimKey,
-    id: StreamId,
-) -> BoxFuture<'static, ()> {
+pub(super) fn release(gateway: Gateway, claim: ClaimKey, id: StreamId) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         if let Err(error) = gateway.inner.store.release(&claim, &id).await {
             tracing::warn!(%error, "the idempotency key of a refused request could not be freed");

@@ -6,10 +6,7 @@ use axum::http::HeaderMap;
 use unbraid_log::Seq;
 
 use crate::{
-    api_error::ApiError,
-    config::FanOut,
-    limits::MAX_IDEMPOTENCY_KEY,
-    routes::read::LAST_EVENT_ID,
+    api_error::ApiError, config::FanOut, limits::MAX_IDEMPOTENCY_KEY, routes::read::LAST_EVENT_ID,
     view::ViewRequest,
 };
 
@@ -39,7 +36,9 @@ impl RequestOptions {
             Some("replay") => Some(Durability::Replay),
             Some(_) => return Err(ApiError::INVALID_HEADER),
         };
-        let fan_out = text(headers, "x-stream-fan-out")?.map(str::parse).transpose();
+        let fan_out = text(headers, "x-stream-fan-out")?
+            .map(str::parse)
+            .transpose();
         let orphan_after = match text(headers, "x-stream-orphan-after")? {
             None => None,
             Some(seconds) => Some(parse_seconds(seconds).ok_or(ApiError::INVALID_HEADER)?),
@@ -105,7 +104,10 @@ mod tests {
 
     fn parse(lines: &[(&'static str, &'static str)]) -> Result<RequestOptions, ApiError> {
         let headers = lines.iter().map(|(name, value)| {
-            (HeaderName::from_static(name), HeaderValue::from_static(value))
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
         });
         RequestOptions::parse(&headers.collect())
     }
@@ -134,7 +136,10 @@ mod tests {
             ("x-stream-orphan-after", "never"),
             ("x-stream-orphan-after", "-1"),
         ] {
-            assert_eq!(parse(&[(name, value)]).unwrap_err(), ApiError::INVALID_HEADER);
+            assert_eq!(
+                parse(&[(name, value)]).unwrap_err(),
+                ApiError::INVALID_HEADER
+            );
         }
         for key in ["", "two words", "tab\there"] {
             let error = parse(&[("idempotency-key", key)]).unwrap_err();

@@ -64,7 +64,10 @@ impl Create {
             if !fan_out::is_refusal_of_n(&whole) {
                 return Ok(whole.into_response());
             }
-            self.gateway.inner.models.insert(self.launch.request.model());
+            self.gateway
+                .inner
+                .models
+                .insert(self.launch.request.model());
             return self.answer_kept().await;
         }
         let stream = match fan_out::count_choices(&whole.body) {

@@ -25,9 +25,14 @@ impl CreateRequest {
         let is_stream = fields.get("stream").is_some_and(|raw| raw == "true");
         let n = fields.value("n").and_then(|n| match n.as_u64() {
             Some(n) => Some(u32::try_from(n).unwrap_or(u32::MAX)),
-            None => n.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0).map(|n| n as u32),
+            None => n
+                .as_f64()
+                .filter(|n| n.fract() == 0.0 && *n >= 0.0)
+                .map(|n| n as u32),
         });
-        let model = fields.value("model").and_then(|model| model.as_str().map(str::to_owned));
+        let model = fields
+            .value("model")
+            .and_then(|model| model.as_str().map(str::to_owned));
         let options = fields.value("stream_options").unwrap_or_default();
         let wants_usage = options.get("include_usage") == Some(&Value::Bool(true));
         let prompts = fields.get("prompt").map(split_prompts).unwrap_or_default();
@@ -109,7 +114,11 @@ impl CreateRequest {
             return Vec::new();
         }
         let mut changed = vec![("stream", Cow::Borrowed("true"))];
-        if self.fields.get("stream_options").is_none_or(|raw| raw == "null") {
+        if self
+            .fields
+            .get("stream_options")
+            .is_none_or(|raw| raw == "null")
+        {
             changed.push(("stream_options", r#"{"include_usage":true}"#.into()));
         }
         changed
@@ -146,7 +155,14 @@ mod tests {
 
     #[test]
     fn a_body_that_is_not_an_object_is_refused() {
-        for body in [&b"[]"[..], b"", b"1", b"{\"a\":", b"{\"a\":\"\xff\"}", b"{} {}"] {
+        for body in [
+            &b"[]"[..],
+            b"",
+            b"1",
+            b"{\"a\":",
+            b"{\"a\":\"\xff\"}",
+            b"{} {}",
+        ] {
             let error = CreateRequest::parse(Bytes::from_static(body)).unwrap_err();
             assert_eq!(error, ApiError::INVALID_JSON);
         }
@@ -154,10 +170,12 @@ mod tests {
 
     #[test]
     fn the_fields_that_matter_are_read() {
-        let request = parse(
-            r#"{"model":"m","n":2,"stream":true,"stream_options":{"include_usage":true}}"#,
+        let request =
+            parse(r#"{"model":"m","n":2,"stream":true,"stream_options":{"include_usage":true}}"#);
+        assert_eq!(
+            (request.n(), request.model(), request.choices()),
+            (Some(2), "m", 2)
         );
-        assert_eq!((request.n(), request.model(), request.choices()), (Some(2), "m", 2));
         assert!(request.is_stream() && request.wants_usage());
         assert_eq!(parse(r#"{"n":null}"#).n(), None);
         assert_eq!(parse(r#"{"n":3e9}"#).n(), Some(3_000_000_000));

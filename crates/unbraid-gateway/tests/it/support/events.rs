@@ -20,21 +20,29 @@ impl Event {
     /// The text of the only choice's delta.
     pub(crate) fn text(&self) -> String {
         let json: Value = serde_json::from_str(&self.data).unwrap_or_default();
-        json["choices"][0]["delta"]["content"].as_str().unwrap_or_default().to_owned()
+        json["choices"][0]["delta"]["content"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
 /// Parses complete events. A blank line that does not follow data fails the test: openai-python cannot read it.
 pub(crate) fn parse_events(text: &str) -> Vec<Event> {
     let mut events = Vec::new();
-    let (mut id, mut name, mut data): (Option<u64>, Option<String>, Vec<&str>) = (None, None, Vec::new());
+    let (mut id, mut name, mut data): (Option<u64>, Option<String>, Vec<&str>) =
+        (None, None, Vec::new());
     for line in text.split('\n') {
         match line.split_once(": ").unwrap_or((line, "")) {
             ("", "") if line.is_empty() => {
                 if data.is_empty() {
                     continue;
                 }
-                events.push(Event { id: id.take(), name: name.take(), data: data.join("\n") });
+                events.push(Event {
+                    id: id.take(),
+                    name: name.take(),
+                    data: data.join("\n"),
+                });
                 data.clear();
             }
             ("data", value) => data.push(value),
@@ -60,17 +68,29 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn new(response: reqwest::Response) -> Self {
-        Self { response, text: String::new(), is_over: false, has_failed: false }
+        Self {
+            response,
+            text: String::new(),
+            is_over: false,
+            has_failed: false,
+        }
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.response.headers().get(name).map(|value| value.to_str().unwrap())
+        self.response
+            .headers()
+            .get(name)
+            .map(|value| value.to_str().unwrap())
     }
 
     /// Reads until the text contains something.
     pub(crate) async fn until(&mut self, part: &str) -> &mut Self {
         while !self.text.contains(part) {
-            assert!(!self.is_over, "the stream ended without {part:?}: {}", self.text);
+            assert!(
+                !self.is_over,
+                "the stream ended without {part:?}: {}",
+                self.text
+            );
             self.read().await;
         }
         self

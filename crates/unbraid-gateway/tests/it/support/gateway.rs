@@ -40,7 +40,10 @@ pub(crate) async fn start_with(
     let (stop, stopped) = oneshot::channel::<()>();
     let server = Server::new(gateway.clone());
     let server = tokio::spawn(async move {
-        server.serve(listener, async { drop(stopped.await) }).await.unwrap();
+        server
+            .serve(listener, async { drop(stopped.await) })
+            .await
+            .unwrap();
     });
     TestGateway {
         address,
@@ -48,7 +51,8 @@ pub(crate) async fn start_with(
         http: reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-           .build().unwrap(),
+            .build()
+            .unwrap(),
         stop: Some(stop),
         server,
     }
@@ -83,7 +87,10 @@ impl TestGateway {
     pub(crate) async fn create(&self, n: u32) -> (String, Reader) {
         let response = send(self.post(request(n))).await;
         assert_eq!(response.status(), 200);
-        let id = response.headers()["x-stream-id"].to_str().unwrap().to_owned();
+        let id = response.headers()["x-stream-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
         (id, Reader::new(response))
     }
 
@@ -102,7 +109,10 @@ impl TestGateway {
 
     /// Waits until a stream has ended, and returns its status.
     pub(crate) async fn ended(&self, id: &str) -> Value {
-        super::eventually("the stream ends", async || self.status(id).await["state"] == "ended").await;
+        super::eventually("the stream ends", async || {
+            self.status(id).await["state"] == "ended"
+        })
+        .await;
         self.status(id).await
     }
 
@@ -119,12 +129,17 @@ impl TestGateway {
 
     pub(crate) fn metric(&self, line: &str) -> f64 {
         let text = self.gateway.metrics();
-        let value = text.lines().find_map(|known| known.strip_prefix(line)?.strip_prefix(' '));
+        let value = text
+            .lines()
+            .find_map(|known| known.strip_prefix(line)?.strip_prefix(' '));
         value.map_or(0.0, |value| value.parse().unwrap())
     }
 }
 
 /// Sends a request that must be answered.
 pub(crate) async fn send(request: RequestBuilder) -> Response {
-    soon(request.send()).await.expect("the gateway does not answer").unwrap()
+    soon(request.send())
+        .await
+        .expect("the gateway does not answer")
+        .unwrap()
 }

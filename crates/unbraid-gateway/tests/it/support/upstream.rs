@@ -163,14 +163,21 @@ async fn read_request(socket: &mut TcpStream) -> Option<Seen> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+    let length = headers
+        .get("content-length")
+        .map_or(0, |length| length.parse().unwrap());
     let mut body = bytes.split_off(head + 4);
     while body.len() < length {
         if socket.read_buf(&mut body).await.ok()? == 0 {
             return None;
         }
     }
-    Some(Seen { method, target, headers, body })
+    Some(Seen {
+        method,
+        target,
+        headers,
+        body,
+    })
 }
 
 /// Follows the steps. Returns whether the client closed the connection first.
@@ -213,7 +220,8 @@ async fn until_closed(socket: &mut TcpStream, future: impl Future<Output = ()>) 
 }
 
 fn head(status: u16, headers: &[(&'static str, String)]) -> String {
-    let mut head = format!("HTTP/1.1 {status} X\r\ntransfer-encoding: chunked\r\nconnection: close\r\n");
+    let mut head =
+        format!("HTTP/1.1 {status} X\r\ntransfer-encoding: chunked\r\nconnection: close\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -258,7 +266,11 @@ pub(crate) fn finish(index: u32) -> String {
 /// A whole stream of these events.
 pub(crate) fn stream_of<T: AsRef<str>>(events: &[T]) -> Vec<Step> {
     let mut steps = vec![sse()];
-    steps.extend(events.iter().map(|event| Step::Send(format!("data: {}\n\n", event.as_ref()))));
+    steps.extend(
+        events
+            .iter()
+            .map(|event| Step::Send(format!("data: {}\n\n", event.as_ref()))),
+    );
     steps.push(Step::End);
     steps
 }
