@@ -13,17 +13,15 @@ const [url, file, scheme = "light"] = process.argv.slice(2);
 const browser = await launch(directory, JSON.parse(readFileSync(join(directory, "ready.json"), "utf8")));
 try {
   const page = await browser.newPage();
-  await page.setViewport({ width: 1200, height: 660, deviceScaleFactor: 1.5 });
+  await page.setViewport({ width: 1120, height: 560, deviceScaleFactor: 1.5 });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
   await page.goto(url, { waitUntil: "load" });
   await page.waitForFunction(() => document.querySelector("#model").value && document.querySelector("#prompt").value);
   await page.focus("#send");
   await page.keyboard.press("Enter");
-  // In the middle of the answers: the first choice has ended, and the calls are being written.
-  await page.waitForFunction(() => {
-    const call = document.querySelector('[data-choice="3"] [data-part="tool_calls.1"]')?.textContent ?? "";
-    return document.querySelector('[data-choice="0"]')?.dataset.state === "ended" && call.includes('"indoors"');
-  }, { polling: "mutation", timeout: 30_000 });
+  // Towards the end: one choice is still being written.
+  await page.waitForFunction(() => document.querySelector('[data-choice="2"]')?.dataset.state === "ended", { polling: "mutation", timeout: 30_000 });
+  await page.waitForFunction(() => document.querySelector('[data-choice="2"] .rate').textContent.includes("tokens/s"));
   await page.evaluate(() => document.activeElement.blur());
   await page.screenshot({ path: file });
 } finally {

@@ -64,6 +64,10 @@ impl Upstream {
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_nodelay(true)
             .pool_idle_timeout(Duration::from_secs(60));
+        let http = match config.options.proxy_from_env {
+            true => http,
+            false => http.no_proxy(),
+        };
         let tls_error = |error: BoxError| BuildError::Tls {
             why: error.to_string(),
         };

@@ -3,6 +3,8 @@
 mod client;
 mod scenario;
 mod server;
+#[cfg(feature = "serve")]
+mod web;
 
 use std::{
     io::{self, Write},
@@ -31,13 +33,18 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   unbraid demo
   unbraid demo --speed 0.5
-  unbraid demo --svg braid.svg";
+  unbraid demo --svg braid.svg
+  unbraid demo --web";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DemoArgs {
     /// Run this many times as fast
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: f64,
+    /// Show the answers in a browser: serve a page that asks for them, and print its address
+    #[cfg(feature = "serve")]
+    #[arg(long, conflicts_with_all = ["plain", "stay", "svg"])]
+    web: bool,
     #[command(flatten)]
     display: DisplayArgs,
     #[command(flatten)]
@@ -55,6 +62,10 @@ fn speed(text: &str) -> Result<f64, String> {
 pub(super) fn run(args: &DemoArgs, stream: &StreamArgs) -> Result<Status, Failure> {
     if let Some(file) = args.picture.file() {
         return write_picture(file, args.speed, stream);
+    }
+    #[cfg(feature = "serve")]
+    if args.web {
+        return web::run(args.speed);
     }
     block_on(async {
         let playback = Playback::new(args.speed);

@@ -1,5 +1,8 @@
 //! `unbraid demo`: four answers over a real socket.
 
+#[cfg(feature = "serve")]
+mod web;
+
 use std::{
     env, fs,
     io::{BufRead, BufReader, Read},

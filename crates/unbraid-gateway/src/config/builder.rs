@@ -42,6 +42,7 @@ use crate::{auth::cors::Cors, auth::hosts::AllowedHosts, error::BuildError, gate
 ///     .first_byte_timeout(Duration::from_secs(60))
 ///     .idle_timeout(Duration::from_secs(30))
 ///     .retries(0)
+///     .proxy_from_env(false)
 ///     .ping(Duration::from_secs(15))
 ///     .max_connection_age(None)
 ///     .drain_timeout(Duration::from_secs(5))
@@ -135,6 +136,8 @@ options! {
     /// Sets how often a request is sent again if no answer can have begun: 0 unless set, because clients retry, and two
     /// layers of retries multiply.
     retries(retries: u32): retries;
+    /// Sets whether the upstream is reached through the proxy that `HTTP_PROXY` and the like name: true unless set.
+    proxy_from_env(enabled: bool): proxy_from_env;
     /// Sets the silence after which a view sends a ping: 15 s unless set.
     ping(ping: Duration): ping;
     /// Sets after how long a view closes, so that its client resumes: 300 s unless set; `None` for never.
