@@ -1,4 +1,4 @@
-//! One engine in three dialects: llama.cpp's server also speaks Anthropic's Messages API and OpenAI's Responses API.
+//! One engine in three dialects: llama.cpp's server also has Anthropic's Messages API and OpenAI's Responses API.
 
 use std::io::{self, Write};
 
@@ -133,7 +133,7 @@ const QUESTIONS: [&str; 4] = [
 #[test]
 fn a_question_has_one_answer_in_three_dialects() {
     let Some(base_url) = base_url() else { return };
-    let plain = Options {
+    let short = Options {
         max_tokens: 160,
         reasons: false,
         calls: false,
@@ -141,17 +141,17 @@ fn a_question_has_one_answer_in_three_dialects() {
     let options = [
         Options {
             reasons: true,
-            ..plain
+            ..short
         },
         Options {
             calls: true,
-            ..plain
+            ..short
         },
         Options {
             max_tokens: 2,
-            ..plain
+            ..short
         },
-        plain,
+        short,
     ];
     let mut distinct = std::collections::BTreeSet::new();
     for (text, options) in QUESTIONS.iter().zip(options.iter().cycle()) {

@@ -224,7 +224,7 @@ fn each_provider_gives_the_requested_number_of_answers() {
 }
 
 #[test]
-fn what_cannot_be_combined_is_refused_before_anything_is_sent() {
+fn options_that_contradict_each_other_are_refused_before_anything_is_sent() {
     let server = replying(|| Reply::new(500, "text/plain", b""));
     let url = server.base_url();
     let two = ["--to", "openai:a", "--to", "anthropic:b"];
