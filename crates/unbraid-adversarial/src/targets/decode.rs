@@ -132,6 +132,12 @@ fn check(update: &Update<'_>, envelope: Option<&Update<'_>>, data: &[u8]) {
         Err(error) if error.to_string().starts_with("number out of range") => return,
         Err(error) => panic!("matched a template, but serde_json fails with {error}: {display}"),
     };
+    let is_of_other_dialect = ["type", "candidates", "response"]
+        .iter()
+        .any(|key| chunk.get(key).is_some());
+    if is_of_other_dialect && chunk.get("choices").is_none() {
+        return; // it was compared with the parser; the target `dialects` does so with names
+    }
     let [choice] = chunk["choices"].as_array().map_or(&[][..], Vec::as_slice) else {
         panic!("matched a template, but does not have exactly one choice: {display}");
     };

@@ -20,14 +20,13 @@ use super::{
 };
 use crate::{Update, chunk::Pairs, limits::MAX_VALUES, text_delta::DeltaKind};
 pub(super) use build::Learned;
-pub(super) use provider::Event as ProviderEvent;
-pub(super) use provider::Provided;
+pub(super) use provider::{Event as ProviderEvent, Provided};
 use site::{Site, Slot};
 
 /// How many holes of a template may contain values that a match keeps, beside the index, the text and the time of creation.
 const MAX_VALUE_HOLES: usize = 8;
 
-/// An ordinary chunk of one choice and one text, with holes in it.
+/// An ordinary chunk of one choice and at most one text, or an event of another dialect, with holes in it.
 #[derive(Debug)]
 pub(super) struct Template {
     /// The chunk that it was learned from.
@@ -47,7 +46,9 @@ pub(super) struct Template {
     is_text_only: bool,
     /// Whether a match keeps no value but the text, the index and the time of creation, and there is no usage.
     is_constant: bool,
+    /// Whether an unknown field of the choice or of its delta is a hole.
     has_field_holes: bool,
+    /// Whether an unknown field of the envelope is a hole.
     has_extra_holes: bool,
     /// The limit on nesting.
     depth: usize,

@@ -57,17 +57,17 @@ impl Slot {
 
     /// The length of a value that needs no scanner after all: a name, an integer, or a string without escapes.
     pub(super) fn narrow_value(self, rest: &[u8]) -> Option<usize> {
-        let plain = |inside: &[u8]| {
+        let unescaped = |inside: &[u8]| {
             let (length, escapes) = string(inside)?;
             let is_text = str::from_utf8(inside.get(..length)?).is_ok();
             (is_text && !escapes).then_some(length)
         };
         match (self, rest) {
             (Self::Id | Self::Model | Self::UnusedText, _) => {
-                plain(rest).filter(|length| *length <= MAX_NAME_BYTES)
+                unescaped(rest).filter(|length| *length <= MAX_NAME_BYTES)
             }
             (Self::Logprobs | Self::Usage, _) => None,
-            (_, [b'"', inside @ ..]) => Some(plain(inside)? + 2),
+            (_, [b'"', inside @ ..]) => Some(unescaped(inside)? + 2),
             (_, [b'0'..=b'9', ..]) => {
                 let (_, length) = integer(rest)?;
                 let is_end = matches!(rest.get(length)?, b',' | b'}');
