@@ -50,7 +50,10 @@ async fn a_restarted_gateway_that_has_lost_the_stream_is_reported() {
     for (index, section) in (0..).zip(report.sections()) {
         let text = str_of(&section["text"]);
         let sent = format!("It is easy. {}", words(index));
-        assert!(!text.is_empty() && sent.starts_with(text), "what arrived stays");
+        assert!(
+            !text.is_empty() && sent.starts_with(text),
+            "what arrived stays"
+        );
         assert_eq!(
             (&section["state"], &section["end"]),
             (&"ended".into(), &"lost".into())
