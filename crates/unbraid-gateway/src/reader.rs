@@ -129,14 +129,14 @@ impl Body for ReaderBody {
         {
             return this.close(DisconnectReason::drain);
         }
+        // Also for a view that is always ready, and never reaches its timer.
+        if this.closes_at.is_some_and(|at| at <= Instant::now()) {
+            return this.close(DisconnectReason::age);
+        }
         match this.view.poll_frame(cx) {
             Poll::Ready(Some(Ok(bytes))) => {
                 if let Some(since) = this.permit.since_received() {
                     this.metrics.delivered(since);
-                }
-                // A view that is always ready would otherwise never reach its age.
-                if this.closes_at.is_some_and(|at| at <= Instant::now()) {
-                    this.closes_at = Some(this.last_write);
                 }
                 this.write(bytes)
             }

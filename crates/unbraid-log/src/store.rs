@@ -57,8 +57,9 @@ pub trait LogStore: Send + Sync + 'static {
     /// Reads the records that contain events after a cursor, and then those that are appended. The stream ends only
     /// after the seal.
     ///
-    /// The first record may begin before the cursor. Each further one begins where its predecessor ended. The cursor may be
-    /// greater than the log's last event: then the stream waits for greater numbers, or ends if the log is sealed.
+    /// The first record may begin before the cursor, and if the cursor is between the parts of one event
+    /// ([`Event::Part`](crate::Event::Part)), a log may begin with the record of its first part. Each further record begins
+    /// where its predecessor ended. The cursor may be greater than the log's last event: then the stream waits for greater numbers, or ends if the log is sealed.
     ///
     /// # Errors
     ///

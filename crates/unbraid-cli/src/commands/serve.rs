@@ -25,9 +25,9 @@ use crate::{
 pub(super) const EXAMPLES: &str = "\
 Examples:
   unbraid serve --upstream http://127.0.0.1:8000/v1
-  UNBRAID_UPSTREAM_KEY=.. unbraid serve --upstream https://api.openai.com/v1
+  unbraid serve --upstream https://api.openai.com/v1 --upstream-key-file key.txt
   unbraid serve --new-key alice >> keys
-  unbraid serve --upstream http://gpu:8000/v1 --listen 0.0.0.0:8080 --auth-file keys
+  unbraid serve --upstream http://127.0.0.1:8000/v1 --auth-file keys --listen 0.0.0.0:8080
 
 Exit codes:
   0  a clean shutdown

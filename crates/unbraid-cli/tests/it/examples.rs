@@ -25,6 +25,9 @@ use crate::{
 /// A recording with text and a call, short enough for `--speed 20`.
 const FIXTURE: &str = "openai_chat/glm-c12-text-and-call-in-one-delta";
 
+/// The start of an example that serves.
+const SERVE: &str = "unbraid serve --upstream";
+
 /// A provider that sends as many choices as the request asks for. Each has a call, unless the request has its result.
 fn provider() -> Server {
     Server::start(|_, request| {
@@ -61,6 +64,8 @@ fn sandbox() -> TempDir {
     write("request.json", request.to_string().as_bytes());
     let tool = json!({ "type": "function", "function": { "name": "now" } });
     write("tools.json", json!([tool]).to_string().as_bytes());
+    write("key.txt", b"a key\n");
+    write("keys", b"# no keys\n");
     write("now.sh", b"#!/bin/sh\ndate\n");
     executable(&dir.path().join("now.sh"));
     let bin = dir.path().join("bin");
@@ -104,6 +109,10 @@ fn adapted(line: &str, url: &str) -> String {
     let line = line.replace("http://localhost:8000/v1", url);
     let line = line.replace("https://api.openai.com/v1", url);
     let line = line.replace("--port 8080", "--port 0");
+    let line = line.replace(" --listen 0.0.0.0:8080", "");
+    if line.starts_with(SERVE) {
+        return format!("{line} --listen 127.0.0.1:0");
+    }
     match line.strip_prefix("unbraid demo") {
         Some(options) if !options.contains("--svg") => "unbraid demo --speed 200".to_owned(),
         Some(_) | None => line,
@@ -166,7 +175,7 @@ fn check(examples: &[String]) {
         let dir = sandbox();
         let line = adapted(example, &url);
         // An example that serves must be the process that is killed.
-        if line.starts_with("unbraid replay") {
+        if line.starts_with("unbraid replay") || line.starts_with(SERVE) {
             check_replay(example, shell(dir.path(), &url, &format!("exec {line}")));
         } else {
             let output = shell(dir.path(), &url, &line).output().unwrap();

@@ -25,7 +25,7 @@ pub(super) enum Action {
 #[derive(Debug, Clone)]
 pub(super) enum Access {
     Principal(Principal),
-    /// A link to this stream, whoever owns it.
+    /// A link to this stream, which permits it whatever its owner.
     Link,
 }
 

@@ -18,8 +18,12 @@ use super::{
     terminal::{self, Terminal},
 };
 
-/// About how many bytes one frame has. A longer event is a frame of its own.
+/// About how many bytes one frame has. A much longer event is divided.
 const FRAME_BYTES: usize = 64 * 1024;
+
+/// The longest frame that is kept for other readers: live readers share short frames, and an idle stream must not keep
+/// the long one with which a reader has caught up.
+const MAX_SHARED_BYTES: usize = 4 * 1024;
 
 /// The events of one view, from its start. Dropping it frees its place among the stream's readers.
 pub(crate) struct ViewReader {
@@ -33,8 +37,8 @@ pub(crate) struct ViewReader {
     /// Events up to this number are not shown.
     after: Seq,
     last_id: Seq,
-    /// The first event, if it is not of the log.
-    first: Option<Bytes>,
+    /// The rest of a frame that is too long for one write.
+    rest: Bytes,
     is_first: bool,
     has_ended: bool,
     /// The parts of an event whose last part has not been read.
@@ -69,7 +73,7 @@ impl ViewReader {
             target,
             after,
             last_id: after,
-            first: None,
+            rest: Bytes::new(),
             is_first: true,
             has_ended: false,
             parts: Vec::new(),
@@ -83,16 +87,17 @@ impl ViewReader {
         let mut frame = Frame::new(true);
         frame.event(self.after, None, data);
         self.is_first = false;
-        self.first = Some(frame.into_bytes().into());
+        self.rest = frame.into_bytes().into();
         self
     }
 
-    /// The id of the last event that was returned; before the first one, the cursor of the request.
+    /// The id of the last event that was returned, if only in part; before the first one, the cursor of the request.
     pub(crate) fn cursor(&self) -> Seq {
         self.last_id
     }
 
-    /// The next frame of the body: everything that is ready, up to about 64 KiB. `None` at the end of the view.
+    /// The next frame of the body: everything that is ready, up to about 64 KiB, or a part of a longer event. `None` at the
+    /// end of the view.
     ///
     /// An error says that the log has failed, not the stream. The connection then ends without a terminal event, so that
     /// the client resumes.
@@ -100,8 +105,8 @@ impl ViewReader {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, LogError>>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(Ok(first)));
+        if !self.rest.is_empty() {
+            return Poll::Ready(Some(Ok(self.next_write())));
         }
         while !self.has_ended {
             if self.batch.is_empty() {
@@ -117,16 +122,27 @@ impl ViewReader {
             let batch = std::mem::take(&mut self.batch);
             let bytes = self.frame(batch);
             if !bytes.is_empty() {
-                return Poll::Ready(Some(Ok(bytes)));
+                self.rest = bytes;
+                return Poll::Ready(Some(Ok(self.next_write())));
             }
         }
         Poll::Ready(None)
     }
 
+    /// What one write takes of the rest: all of it, unless it is a very long event. A client that reads it slowly makes
+    /// progress with each write, and is not mistaken for one that has stopped reading.
+    fn next_write(&mut self) -> Bytes {
+        if self.rest.len() <= 2 * FRAME_BYTES {
+            return std::mem::take(&mut self.rest);
+        }
+        self.rest.split_to(FRAME_BYTES)
+    }
+
     /// The next frame of a batch. What exceeds the frame is kept for the next one.
     fn frame(&mut self, batch: Batch) -> Bytes {
         let (from, to) = (self.next, self.reader.next_seq());
-        let is_shareable = self.has_no_state(from) && batch.end.is_none();
+        let has_siblings = Arc::strong_count(&self.frames) > 1;
+        let is_shareable = has_siblings && self.has_no_state(from) && batch.end.is_none();
         if is_shareable && let Some(shared) = self.frames.get(from, to) {
             self.last_id = shared.last_id;
             self.next = to;
@@ -145,7 +161,8 @@ impl ViewReader {
         }
         self.is_first = frame.is_first();
         let bytes = Bytes::from(frame.into_bytes());
-        if is_shareable && is_complete && !self.has_ended && self.has_no_state(from) {
+        let is_small = bytes.len() <= MAX_SHARED_BYTES;
+        if is_shareable && is_complete && is_small && !self.has_ended && self.has_no_state(from) {
             self.frames.set(LastFrame {
                 from,
                 to,

@@ -156,7 +156,7 @@ impl StreamView {
         drop(track);
         let state = with_state.then_some(assemble::State {
             seq,
-            is_running: terminal.is_none(),
+            is_running: end.is_none(),
             end,
         });
         Ok(assemble::response(self, target, tail, state))

@@ -18,39 +18,46 @@ use crate::exit::Failure;
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct ServeArgs {
     /// The base URL of the upstream, to which `chat/completions` is appended
-    #[arg(long, env = "UNBRAID_UPSTREAM", value_name = "URL", value_hint = ValueHint::Url, hide_env_values = true)]
+    #[arg(long, env = "UNBRAID_UPSTREAM", hide_env_values = true, value_name = "URL", value_hint = ValueHint::Url)]
     #[arg(required_unless_present = "new_key")]
     pub(super) upstream: Option<String>,
     /// A file with the provider's key; otherwise the key is read from the variable UNBRAID_UPSTREAM_KEY
-    #[arg(long, env = "UNBRAID_UPSTREAM_KEY_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "UNBRAID_UPSTREAM_KEY_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) upstream_key_file: Option<PathBuf>,
     /// The header that carries the bare key, in place of `Authorization`
-    #[arg(long, env = "UNBRAID_UPSTREAM_KEY_HEADER", value_name = "NAME")]
+    #[arg(
+        long,
+        env = "UNBRAID_UPSTREAM_KEY_HEADER",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
     upstream_key_header: Option<String>,
     /// The address to listen on; port 0 picks a free port
     #[arg(
         long,
         env = "UNBRAID_LISTEN",
+        hide_env_values = true,
         value_name = "ADDR",
         default_value = "127.0.0.1:8080"
     )]
     listen: String,
     /// The certificate chain, in PEM
-    #[arg(long, env = "UNBRAID_TLS_CERT", value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "UNBRAID_TLS_CERT", hide_env_values = true, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
     tls_cert: Option<PathBuf>,
     /// The certificate's private key, in PEM
-    #[arg(long, env = "UNBRAID_TLS_KEY", value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "UNBRAID_TLS_KEY", hide_env_values = true, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     tls_key: Option<PathBuf>,
     /// How `n` choices are requested: by `n`, by one request for each (the prompt is billed n times), or by what works
-    #[arg(long, env = "UNBRAID_FAN_OUT", value_name = "native|auto|always", default_value = "auto", value_parser = fan_out)]
+    #[arg(long, env = "UNBRAID_FAN_OUT", hide_env_values = true, value_name = "native|auto|always", default_value = "auto", value_parser = fan_out)]
     fan_out: FanOut,
     /// Where streams are kept. This version has `memory`: they are gone with the process
-    #[arg(long, env = "UNBRAID_LOG", value_name = "LOG", default_value = "memory", value_parser = log)]
+    #[arg(long, env = "UNBRAID_LOG", hide_env_values = true, value_name = "LOG", default_value = "memory", value_parser = log)]
     log: LogKind,
     /// What separates deployments in a shared log. The memory log has no use for it
     #[arg(
         long,
         env = "UNBRAID_LOG_PREFIX",
+        hide_env_values = true,
         value_name = "PREFIX",
         default_value = "unbraid"
     )]
@@ -59,38 +66,40 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(
         long,
         env = "UNBRAID_LOG_REPLICAS",
+        hide_env_values = true,
         value_name = "N",
         default_value_t = 0
     )]
     log_replicas: u32,
     /// What happens if the log fails: answers continue from memory, or end
-    #[arg(long, env = "UNBRAID_ON_LOG_FAILURE", value_name = "degrade|fail", default_value = "degrade", value_parser = on_log_failure)]
+    #[arg(long, env = "UNBRAID_ON_LOG_FAILURE", hide_env_values = true, value_name = "degrade|fail", default_value = "degrade", value_parser = on_log_failure)]
     on_log_failure: OnLogFailure,
     /// How long to wait for more events before an append
-    #[arg(long, env = "UNBRAID_LINGER", value_name = "DURATION", default_value = "0", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_LINGER", hide_env_values = true, value_name = "DURATION", default_value = "0", value_parser = duration)]
     linger: Duration,
     /// How long a stream is kept after its end
-    #[arg(long, env = "UNBRAID_TTL", value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_TTL", hide_env_values = true, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     ttl: Duration,
     /// How long a producer may be out of contact with the log before it is declared lost
-    #[arg(long, env = "UNBRAID_LEASE", value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_LEASE", hide_env_values = true, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     lease: Duration,
     /// Cancel a generation that has had no reader for this long
-    #[arg(long, env = "UNBRAID_ORPHAN_AFTER", value_name = "DURATION|never", default_value = "never", value_parser = duration_or_never)]
+    #[arg(long, env = "UNBRAID_ORPHAN_AFTER", hide_env_values = true, value_name = "DURATION|never", default_value = "never", value_parser = duration_or_never)]
     orphan_after: OrNever,
     /// Require a key of this file: `name sha256:<64 hex>` on each line. It is read again on SIGHUP
-    #[arg(long, env = "UNBRAID_AUTH_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "UNBRAID_AUTH_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     auth_file: Option<PathBuf>,
     /// Listen on other addresses than loopback although no key is required
-    #[arg(long, env = "UNBRAID_INSECURE_NO_AUTH")]
+    #[arg(long, env = "UNBRAID_INSECURE_NO_AUTH", hide_env_values = true)]
     insecure_no_auth: bool,
     /// A file with the secret that signs links; otherwise it is read from UNBRAID_LINK_SECRET, or random
-    #[arg(long, env = "UNBRAID_LINK_SECRET_FILE", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, env = "UNBRAID_LINK_SECRET_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) link_secret_file: Option<PathBuf>,
     /// Let the pages of this origin read answers; repeatable
     #[arg(
         long,
         env = "UNBRAID_CORS_ORIGIN",
+        hide_env_values = true,
         value_name = "ORIGIN",
         value_delimiter = ','
     )]
@@ -99,26 +108,34 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(
         long,
         env = "UNBRAID_ALLOW_HOST",
+        hide_env_values = true,
         value_name = "NAME",
         value_delimiter = ','
     )]
     allow_host: Vec<String>,
     /// The largest `n` of a request
-    #[arg(long, env = "UNBRAID_MAX_N", value_name = "N", default_value_t = 128)]
+    #[arg(
+        long,
+        env = "UNBRAID_MAX_N",
+        hide_env_values = true,
+        value_name = "N",
+        default_value_t = 128
+    )]
     max_n: u32,
     /// The largest body of a request
-    #[arg(long, env = "UNBRAID_MAX_BODY", value_name = "SIZE", default_value = "32MiB", value_parser = size)]
+    #[arg(long, env = "UNBRAID_MAX_BODY", hide_env_values = true, value_name = "SIZE", default_value = "32MiB", value_parser = size)]
     max_body: u64,
     /// How much of one stream is kept before it ends as limit_exceeded
-    #[arg(long, env = "UNBRAID_MAX_STREAM_BYTES", value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    #[arg(long, env = "UNBRAID_MAX_STREAM_BYTES", hide_env_values = true, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     max_stream_bytes: u64,
     /// How much all streams may take; above it the oldest ended streams are evicted, then new requests get 503
-    #[arg(long, env = "UNBRAID_MAX_MEMORY", value_name = "SIZE", default_value = "1GiB", value_parser = size)]
+    #[arg(long, env = "UNBRAID_MAX_MEMORY", hide_env_values = true, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     max_memory: u64,
     /// How many generations may run at once
     #[arg(
         long,
         env = "UNBRAID_MAX_STREAMS",
+        hide_env_values = true,
         value_name = "N",
         default_value_t = 2000
     )]
@@ -127,6 +144,7 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(
         long,
         env = "UNBRAID_MAX_STREAMS_PER_KEY",
+        hide_env_values = true,
         value_name = "N",
         default_value_t = 256
     )]
@@ -135,36 +153,48 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(
         long,
         env = "UNBRAID_MAX_READERS",
+        hide_env_values = true,
         value_name = "N",
         default_value_t = 64
     )]
     max_readers: usize,
     /// Disconnect a reader that accepts no data for this long
-    #[arg(long, env = "UNBRAID_READER_STALL", value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_READER_STALL", hide_env_values = true, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     reader_stall: Duration,
     /// How long the head of the upstream's response may take
-    #[arg(long, env = "UNBRAID_FIRST_BYTE_TIMEOUT", value_name = "DURATION", default_value = "600s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_FIRST_BYTE_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "600s", value_parser = duration)]
     first_byte_timeout: Duration,
     /// How long the upstream may be silent
-    #[arg(long, env = "UNBRAID_IDLE_TIMEOUT", value_name = "DURATION", default_value = "300s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_IDLE_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "300s", value_parser = duration)]
     idle_timeout: Duration,
     /// How often a request is sent again if no answer can have begun
-    #[arg(long, env = "UNBRAID_RETRIES", value_name = "N", default_value_t = 0)]
+    #[arg(
+        long,
+        env = "UNBRAID_RETRIES",
+        hide_env_values = true,
+        value_name = "N",
+        default_value_t = 0
+    )]
     retries: u32,
     /// The silence after which a view sends a ping
-    #[arg(long, env = "UNBRAID_PING", value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_PING", hide_env_values = true, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     ping: Duration,
     /// After how long a view closes, so that its client resumes; 0 for never
-    #[arg(long, env = "UNBRAID_MAX_CONNECTION_AGE", value_name = "DURATION", default_value = "300s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_MAX_CONNECTION_AGE", hide_env_values = true, value_name = "DURATION", default_value = "300s", value_parser = duration)]
     max_connection_age: Duration,
     /// How long running generations may continue after SIGTERM
-    #[arg(long, env = "UNBRAID_DRAIN", value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_DRAIN", hide_env_values = true, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     drain: Duration,
     /// Serve /metrics on this address, without a key, in place of the main one
-    #[arg(long, env = "UNBRAID_METRICS_LISTEN", value_name = "ADDR")]
+    #[arg(
+        long,
+        env = "UNBRAID_METRICS_LISTEN",
+        hide_env_values = true,
+        value_name = "ADDR"
+    )]
     metrics_listen: Option<String>,
     /// Forward every other path below /v1/ unchanged
-    #[arg(long, env = "UNBRAID_PASS_THROUGH")]
+    #[arg(long, env = "UNBRAID_PASS_THROUGH", hide_env_values = true)]
     pass_through: bool,
     /// Print a new key and its line for the auth file, then exit
     #[arg(long, value_name = "NAME")]

@@ -1,1 +1,114 @@
+use unbraid_core::{ChoiceIndex, Metadata};
+use unbraid_log::{End, Event, RecordBuilder, Seq};
 
+use super::{Identity, Role, Tracker};
+
+fn identity() -> Identity {
+    Identity {
+        metadata: Metadata::default(),
+        endpoint: "/v1/chat/completions",
+    }
+}
+
+/// What the log gets of a body that is cut like this: one line for each event.
+fn trace<'b>(role: Role, reads: impl IntoIterator<Item = &'b [u8]>) -> Vec<String> {
+    let (mut tracker, mut identity) = (Tracker::new(role, 8), identity());
+    let mut log = RecordBuilder::new(Seq(1));
+    for read in reads {
+        tracker.feed(read, &mut identity, &mut log);
+    }
+    tracker.finish(None, &mut identity, &mut log);
+    entries(log)
+}
+
+fn entries(mut log: RecordBuilder) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Some(record) = log.take() {
+        for (_, event) in record.events() {
+            let choices: Vec<u32> = event.choices().iter().map(|choice| choice.0).collect();
+            let payload = String::from_utf8_lossy(event.payload().unwrap_or_default()).into_owned();
+            lines.push(match event {
+                Event::ChoiceEnd {
+                    choice,
+                    end,
+                    finish_reason,
+                } => {
+                    format!("end {} {end} {finish_reason:?}", choice.0)
+                }
+                Event::Error { .. } => format!("error {payload}"),
+                Event::Synthetic { .. } => format!("synthetic {choices:?}"),
+                _ => format!("{choices:?} {payload}"),
+            });
+        }
+    }
+    lines
+}
+
+const BODY: &str = concat!(
+    ": comment\n\n",
+    "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"a\"}}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{}},{\"index\":1,\"delta\":{},\"finish_reason\":\"stop\"}]}\r\n\r\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}\n\n",
+    "data: {\"choices\":[],\"usage\":{}}\n\n",
+    "data: [DONE]\n\n",
+    "data: {\"late\":1}\n\n",
+);
+
+fn expected() -> [&'static str; 6] {
+    [
+        "[1] {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"a\"}}]}",
+        "[0, 1] {\"choices\":[{\"index\":0,\"delta\":{}},{\"index\":1,\"delta\":{},\"finish_reason\":\"stop\"}]}",
+        "[0] {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}",
+        "end 1 finished Some(\"stop\")",
+        "[] {\"choices\":[],\"usage\":{}}",
+        "end 0 done_without_finish None",
+    ]
+}
+
+#[test]
+fn a_choice_ends_with_the_first_event_that_brings_nothing_for_it() {
+    assert_eq!(trace(Role::Whole, [BODY.as_bytes()]), expected());
+}
+
+#[test]
+fn the_log_is_the_same_at_every_cut() {
+    for cut in 0..BODY.len() {
+        let (first, second) = BODY.as_bytes().split_at(cut);
+        assert_eq!(trace(Role::Whole, [first, second]), expected(), "{cut}");
+    }
+    assert_eq!(trace(Role::Whole, BODY.as_bytes().chunks(1)), expected());
+}
+
+#[test]
+fn an_event_without_its_blank_line_counts_if_its_json_is_complete() {
+    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{}}]}";
+    assert_eq!(trace(Role::Whole, [body.as_bytes()]).len(), 2);
+    let half = body.as_bytes().get(..30).unwrap();
+    assert_eq!(trace(Role::Whole, [half]), Vec::<String>::new());
+}
+
+#[test]
+fn a_body_of_a_fan_out_gives_its_own_choice_and_says_that_it_failed() {
+    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{}}]}\n\n";
+    assert_eq!(
+        trace(Role::Single(ChoiceIndex(3)), [body.as_bytes()]),
+        [
+            "[3] {\"choices\":[{\"index\":3,\"delta\":{}}]}",
+            "synthetic [3]",
+            "end 3 interrupted None"
+        ]
+    );
+}
+
+#[test]
+fn a_cancelled_choice_that_has_not_appeared_ends_and_stays_ended() {
+    let (mut tracker, mut identity) = (Tracker::new(Role::Whole, 8), identity());
+    let mut log = RecordBuilder::new(Seq(1));
+    assert!(tracker.cancel(ChoiceIndex(1), &identity, &mut log));
+    assert!(!tracker.cancel(ChoiceIndex(1), &identity, &mut log));
+    tracker.feed(BODY.as_bytes(), &mut identity, &mut log);
+    let lines = entries(log);
+    assert_eq!(lines[..2], ["synthetic [1]", "end 1 cancelled None"]);
+    assert_eq!(lines[2], "[0] {\"choices\":[{\"index\":0,\"delta\":{}}]}");
+    assert_eq!(tracker.choices()[0].end, Some(End::Cancelled));
+}

@@ -60,8 +60,10 @@ pub(super) fn values(text: &[u8]) -> Option<Vec<Span>> {
 
 /// The object at a span; `None` if it is another value, or damaged.
 pub(super) fn object(text: &[u8], span: &Span) -> Option<Object> {
+    /// A chunk has about ten members.
+    const MEMBERS: usize = 12;
     let mut reader = Reader::new(text, span);
-    let mut members = Vec::new();
+    let mut members = Vec::with_capacity(MEMBERS);
     reader.expect(b'{')?;
     let start = reader.at;
     let end = reader.list(b'}', |reader| {
@@ -107,7 +109,11 @@ pub(super) fn string<'a>(text: &'a [u8], span: &Span) -> Option<Cow<'a, str>> {
 
 /// Whether a key, which may be written with escapes, has this name.
 pub(super) fn is_key(text: &[u8], key: &Span, name: &str) -> bool {
-    string(text, key).is_some_and(|key| key == name)
+    let raw = bytes(text, key);
+    let inside = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+    inside == name.as_bytes()
+        || (memchr::memchr(b'\\', inside).is_some()
+            && string(text, key).is_some_and(|key| key == name))
 }
 
 /// The last value of a key, which is the one that counts.

@@ -71,6 +71,24 @@ fn a_choice_that_has_not_appeared_is_an_empty_message() {
 }
 
 #[test]
+fn a_stream_with_an_upstream_error_runs_until_its_log_is_sealed() {
+    let mut script = Script::new(1);
+    script.text(0, "a");
+    script.error(None, r#"{"error":{}}"#);
+    let state = |script: &Script| get(script, Target::Combined)["unbraid"].clone();
+    assert_eq!(
+        state(&script),
+        json!({ "seq": 2, "state": "running", "end": null })
+    );
+    script.choice_end(0, End::ServerError);
+    script.seal(End::ServerError);
+    assert_eq!(
+        state(&script),
+        json!({ "seq": 2, "state": "ended", "end": "server_error" })
+    );
+}
+
+#[test]
 fn a_part_is_all_that_the_message_contains() {
     let mut script = Script::new(1);
     script.chunk(

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use unbraid_core::{ChoiceIndex, Config, Demux, Event as CoreEvent};
 use unbraid_log::{End, Event, Seq};
 
-use super::script::{Script, choice, drain, frame, kept};
-use crate::view::{Opened, Start, StreamView, Target, ViewReader};
+use super::script::{Script, choice, drain, frame, kept, part};
+use crate::view::{Opened, Part, Start, StreamView, Target, ViewReader};
 
 /// What an upstream sends.
 #[derive(Debug, Clone)]
@@ -66,8 +66,8 @@ fn close() -> impl Strategy<Value = Close> {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => Just(Step::Produce),
-        3 => (0..5_usize).prop_map(Step::Poll),
-        2 => (0..5_usize).prop_map(Step::Reconnect),
+        3 => (0..6_usize).prop_map(Step::Poll),
+        2 => (0..6_usize).prop_map(Step::Reconnect),
     ];
     prop::collection::vec(step, 0..80)
 }
@@ -261,6 +261,26 @@ fn value(data: &str) -> Value {
     serde_json::from_str(data).unwrap_or_else(|_| data.into())
 }
 
+/// Keeps the role and one part of an entry. Returns whether a view of the part shows it.
+fn keep_part(entry: &mut Value, part: Part) -> bool {
+    let has_reason = !entry["finish_reason"].is_null();
+    let name = match part {
+        Part::Content => "content",
+        Part::Reasoning => "reasoning_content",
+        Part::Refusal => "refusal",
+        Part::ToolCall(_) => "tool_calls",
+    };
+    let delta = entry["delta"].as_object_mut().unwrap();
+    delta.retain(|key, _| key == "role" || key == name);
+    if let (Part::ToolCall(call), Some(Value::Array(calls))) = (part, delta.get_mut(name)) {
+        calls.retain(|entry| entry["index"] == call);
+        if calls.is_empty() {
+            delta.remove(name);
+        }
+    }
+    has_reason || !delta.is_empty()
+}
+
 /// The events of a view, written without the code under test.
 fn projection(producer: &Producer, target: Target) -> Vec<Shown> {
     let mut shown: Vec<Shown> = Vec::new();
@@ -281,7 +301,9 @@ fn projection(producer: &Producer, target: Target) -> Vec<Shown> {
             (
                 Logged::Data(seq, _, data),
                 Target::Choice {
-                    index, keep_index, ..
+                    index,
+                    keep_index,
+                    part,
                 },
             ) => {
                 if indices(data).contains(&index.0) {
@@ -292,7 +314,9 @@ fn projection(producer: &Producer, target: Target) -> Vec<Shown> {
                     if !keep_index {
                         entries[0]["index"] = json!(0);
                     }
-                    shown.push((seq.0, None, chunk));
+                    if part.is_none_or(|part| keep_part(&mut entries[0], part)) {
+                        shown.push((seq.0, None, chunk));
+                    }
                 }
             }
             (Logged::Error(seq, payload), Target::Combined) => {
@@ -374,6 +398,9 @@ impl Client {
 
     /// Drops the connection, and resumes after the last event that arrived.
     fn reconnect(&mut self, script: &Script) {
+        // As the standard says, an event that is incomplete at the end of a connection is discarded.
+        let complete = self.text.rfind("\n\n").map_or(0, |end| end + 2);
+        self.text.truncate(complete);
         let cursor = parse(&self.text).last().map_or(0, |(id, ..)| *id);
         self.reader = match script.open(self.target, Start::After(Seq(cursor))) {
             Opened::Events(reader) => Some(reader),
@@ -404,7 +431,7 @@ proptest! {
     ) {
         let mut producer = Producer::new(n, items, close);
         let last = n - 1;
-        let targets = [Target::Combined, choice(0), choice(last), kept(last), Target::Combined];
+        let targets = [Target::Combined, choice(0), choice(last), kept(last), part(last, Part::Content), part(0, Part::ToolCall(1))];
         let mut clients: Vec<_> = targets.map(|target| Client::new(&producer.script, target)).into();
         for step in steps {
             match step {

@@ -354,6 +354,27 @@ fn a_large_record_is_divided_into_frames() {
 }
 
 #[test]
+fn a_long_event_is_divided_into_writes() {
+    let mut script = Script::new(1);
+    let text = "x".repeat(1_000_000);
+    script.text(0, &text);
+    script.choice_end(0, End::Finished);
+    script.seal(End::Finished);
+    for target in [Target::Combined, choice(0)] {
+        let mut reader = script.reader(target, Start::Beginning);
+        let mut whole = String::new();
+        let mut divided = 0;
+        while let Poll::Ready(Some(Ok(part))) = frame(&mut reader) {
+            assert!(part.len() <= 2 * 64 * 1024);
+            whole += &part;
+            divided += u32::from(!whole.ends_with("\n\n"));
+        }
+        assert!(divided > 10 && whole.contains(&text));
+        assert!(whole.ends_with("data: [DONE]\n\n"));
+    }
+}
+
+#[test]
 fn readers_at_the_same_position_share_one_frame() {
     let mut script = Script::new(1);
     let mut readers: Vec<_> = (0..64)
