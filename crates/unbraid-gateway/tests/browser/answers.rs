@@ -188,7 +188,7 @@ async fn markup_in_an_answer_is_shown_as_text() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_is_no_success() {
+async fn an_answer_that_is_cut_is_not_a_success() {
     let Some(report) = run("answer", "cut", 2).await else {
         return;
     };

@@ -88,7 +88,7 @@ impl Browser {
     pub(crate) async fn report(mut self) -> Report {
         let report = Report(self.line().await);
         assert!(self.child.wait().await.unwrap().success());
-        report.check_manners();
+        report.check_invariants();
         report
     }
 }
@@ -121,7 +121,7 @@ impl Report {
     }
 
     /// No page logs an error, opens a dialog, or loads anything from elsewhere, and no text becomes markup.
-    fn check_manners(&self) {
+    fn check_invariants(&self) {
         assert_eq!(list(&self.0["problems"]), [] as [Value; 0]);
         let urls: Vec<&str> = list(&self.0["urls"]).iter().map(str_of).collect();
         let origin = |url: &str| url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");

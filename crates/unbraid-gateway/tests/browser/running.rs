@@ -41,7 +41,8 @@ impl Running {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let gateway = configure(Gateway::builder(&upstream).proxy_from_env(false))
-            .build().unwrap();
+            .build()
+            .unwrap();
         let task = tokio::spawn(async move {
             Server::new(gateway)
                 .serve(listener, std::future::pending())
