@@ -31,6 +31,13 @@ const SERVE: &str = "unbraid serve --upstream";
 /// A provider that sends as many choices as the request asks for. Each has a call, unless the request has its result.
 fn provider() -> Server {
     Server::start(|_, request| {
+        let recorded = |name: &str, kind| Reply::new(200, kind, &Fixture::named(name).bytes);
+        if request.head.contains("/messages ") {
+            return recorded("anthropic/anthropic-a22-citations", "text/event-stream");
+        }
+        if request.head.contains("/api/chat ") {
+            return recorded("ollama/ollama-o03-o15-chat", "application/x-ndjson");
+        }
         let n = request.body["n"].as_u64().unwrap_or(1);
         let name = request.body.pointer("/tools/0/function/name");
         let name = name.and_then(Value::as_str).unwrap_or("f");
@@ -95,6 +102,8 @@ fn shell(dir: &Path, url: &str, line: &str) -> Command {
         .env("PATH", format!("{}/bin:{path}", dir.display()))
         .env("HOME", dir)
         .env("OPENAI_BASE_URL", url)
+        .env("ANTHROPIC_BASE_URL", url)
+        .env("OLLAMA_HOST", url.trim_end_matches("/v1"))
         .env_remove("OPENAI_API_KEY")
         .stdin(Stdio::null());
     command
