@@ -82,11 +82,15 @@ impl ProviderServer {
                 _ => self.delta(place, rng),
             };
             let is_corrupted = rng.chance(corruption);
-            let data = if is_corrupted {
+            let mut data = if is_corrupted {
                 self.corrupted(fields, rng)
             } else {
                 self.object(&fields).into_bytes()
             };
+            if self.has(5) && data.ends_with(b"}") {
+                data.pop();
+                data.extend([&b"      "[rng.below(6)..], b"}"].concat()); // as Anthropic pads its events
+            }
             stream.push(self.framed(&data, is_corrupted));
         }
         stream

@@ -311,6 +311,7 @@ impl<'t> TemplateMatch<'t> {
                 let (_, length) = integer(rest)?;
                 Some(length)
             }
+            Slot::Space => Some(rest.iter().take_while(|byte| **byte == b' ').count()),
             Slot::UsageStart => {
                 self.usage = rest;
                 Some(0)

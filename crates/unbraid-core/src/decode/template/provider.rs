@@ -224,6 +224,14 @@ impl Event<'_, '_, '_> {
                 sites.push(site(Slot::Number, raw, true)?);
             }
         }
+        if let Some(fields) = self.text.strip_suffix('}') {
+            sites.push(Site {
+                slot: Slot::Space,
+                start: fields.trim_end_matches(' ').len(),
+                end: fields.len(),
+                is_hole: true,
+            });
+        }
         sites.sort_by_key(|site| site.start);
         let is_disjoint = sites
             .windows(2)

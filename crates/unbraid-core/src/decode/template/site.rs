@@ -18,6 +18,8 @@ pub(super) enum Slot {
     Created,
     /// An integer that is not read, or that is part of the usage.
     Number,
+    /// Spaces before the last brace: Anthropic pads its events with them.
+    Space,
     /// The place before a usage of which the integers are holes.
     UsageStart,
     /// The place after it.
@@ -51,7 +53,7 @@ impl Slot {
         !self.is_always_hole()
             && !matches!(
                 self,
-                Self::Created | Self::Number | Self::UsageStart | Self::UsageEnd
+                Self::Created | Self::Number | Self::Space | Self::UsageStart | Self::UsageEnd
             )
     }
 
@@ -95,6 +97,7 @@ impl Slot {
             | Self::UnusedText => CHOICE,
             Self::Created
             | Self::Number
+            | Self::Space
             | Self::UsageStart
             | Self::UsageEnd
             | Self::Id

@@ -72,6 +72,18 @@ fn a01_a_delta_of_a_block_makes_a_template() {
 }
 
 #[test]
+fn a01_spaces_before_the_last_brace_are_padding() {
+    let padded = |padding: &str| {
+        block_delta(1, "text_delta", "text", "a").replace("}\n\n", &format!("{padding}}}\n\n"))
+    };
+    let events = ["", "   ", " ", "", "\t", "x"].map(padded);
+    assert_eq!(
+        hits(MESSAGE, &events),
+        [false, true, true, true, false, false]
+    );
+}
+
+#[test]
 fn a09_a_delta_that_its_block_does_not_expect_is_parsed() {
     let text = |index| block_delta(index, "text_delta", "text", "a");
     assert_eq!(hits(MESSAGE, &[text(2), text(2)]), [false, false]);
