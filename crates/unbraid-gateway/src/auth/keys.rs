@@ -48,7 +48,7 @@ impl Principal {
 
 /// A new key, and the line of the auth file that admits it.
 ///
-/// The key has 256 random bits, so its plain hash in the file cannot be reversed.
+/// The key has 256 random bits, so its hash in the file cannot be reversed, without any salt.
 ///
 /// # Examples
 ///

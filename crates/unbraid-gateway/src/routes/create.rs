@@ -5,8 +5,8 @@ pub(crate) mod body;
 mod idempotent;
 mod open;
 mod options;
-mod plain;
 pub(crate) mod request;
+mod unkept;
 
 use std::{sync::Arc, time::Duration};
 

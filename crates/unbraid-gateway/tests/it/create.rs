@@ -366,11 +366,11 @@ async fn errors_before_anything_is_sent_have_a_code() {
         assert_eq!(error_code(response).await, code);
     }
     for content_type in ["text/plain", "application/jsonx", ""] {
-        let plain = gateway
+        let other = gateway
             .http
             .post(gateway.url("/v1/chat/completions"))
             .body("{}");
-        let response = send(plain.header("content-type", content_type)).await;
+        let response = send(other.header("content-type", content_type)).await;
         assert_eq!(response.status(), 415, "{content_type}");
     }
     assert_eq!(upstream.seen().len(), 0);

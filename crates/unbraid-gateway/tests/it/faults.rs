@@ -227,7 +227,7 @@ async fn an_aggregate_of_an_answer_that_was_cut_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_plain_answer_that_was_cut_is_cut() {
+async fn an_unkept_answer_that_was_cut_is_cut() {
     let upstream = Upstream::steps(vec![
         Step::Head(200, vec![("content-type", "application/json".into())]),
         Step::Send("{\"choices\":".into()),

@@ -27,7 +27,7 @@ impl Create {
         }
     }
 
-    async fn send_plain(&self) -> Result<upstream::Answer, ApiError> {
+    async fn send_unchanged(&self) -> Result<upstream::Answer, ApiError> {
         self.gateway.inner.upstream.send(&self.outgoing()).await
     }
 
@@ -35,7 +35,7 @@ impl Create {
     pub(super) async fn pass_live(self, is_stream: bool) -> Answer {
         // A stream holds its place among the running ones until its body ends.
         let permit = is_stream.then(|| self.reserve()).transpose()?;
-        let answer = self.send_plain().await?;
+        let answer = self.send_unchanged().await?;
         let is_success = answer.status.is_success();
         let mut response: Passed = pass(&self.gateway, answer);
         if is_stream && is_success {
@@ -55,7 +55,7 @@ impl Create {
     /// The upstream's own answer, byte for byte. If the provider refuses or ignores `n`, the missing choices are requested one
     /// by one, and the answer is the aggregate.
     pub(super) async fn answer_whole(self) -> Answer {
-        let answer = self.send_plain().await?;
+        let answer = self.send_unchanged().await?;
         if !is_auto(&self.launch) || self.launch.request.prompts() > 1 {
             return Ok(pass(&self.gateway, answer));
         }
