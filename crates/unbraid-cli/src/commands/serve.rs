@@ -147,9 +147,9 @@ fn failure(error: BuildError) -> Failure {
     match error {
         BuildError::File { path, error } => Failure::File { path, error },
         BuildError::AuthFile { .. } | BuildError::Tls { .. } | BuildError::Random => {
-            Failure::Request(printable(&error.to_string()).to_string())
+            Failure::Request(printable(&error.to_string()))
         }
-        error => Failure::Usage(printable(&error.to_string()).to_string()),
+        error => Failure::Usage(printable(&error.to_string())),
     }
 }
 

@@ -60,13 +60,13 @@ use crate::{auth::cors::Cors, auth::hosts::AllowedHosts, error::BuildError, gate
 /// ```no_run
 /// use std::sync::Arc;
 /// use unbraid_gateway::Gateway;
-/// use unbraid_log::MemoryLog;
+/// use unbraid_log::{MemoryLog, MemoryOptions};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let gateway = Gateway::builder("https://llm.internal/v1")
 ///     .auth_file("/etc/unbraid/keys")
-///     .log(Arc::new(MemoryLog::default()))
+///     .log(Arc::new(MemoryLog::new(MemoryOptions::default())))
 ///     .upstream_root(std::fs::read("/etc/ssl/internal.pem")?)
 ///     .any_address()
 ///     .build()?;

@@ -220,12 +220,12 @@ async fn until_closed(socket: &mut TcpStream, future: impl Future<Output = ()>) 
 }
 
 fn head(status: u16, headers: &[(&'static str, String)]) -> String {
-    let mut head =
+    let start =
         format!("HTTP/1.1 {status} X\r\ntransfer-encoding: chunked\r\nconnection: close\r\n");
-    for (name, value) in headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    head + "\r\n"
+    let lines = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"));
+    start + &lines.collect::<String>() + "\r\n"
 }
 
 fn chunked(bytes: &[u8]) -> Vec<u8> {
