@@ -170,6 +170,7 @@ pub mod internal {
         dialect::rfc3339,
         frame::{Frame, FrameError, FrameKind, FrameLimits, Framer, Mode},
         json_text::parsed,
+        node::compact,
         pipeline::{Pipeline, UpdateReader},
         route::{ChoiceSink, Router},
         text_delta::{Delta, DeltaKind, Extras, TextDelta},

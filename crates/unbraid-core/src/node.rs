@@ -22,7 +22,7 @@ mod string;
 mod unique;
 mod write;
 
-pub(crate) use compact::compact;
+pub use compact::compact;
 pub(crate) use raw::{is_doubtful, may_overflow};
 
 #[cfg(test)]

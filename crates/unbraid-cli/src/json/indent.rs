@@ -133,8 +133,12 @@ impl<W: Write> Indenter<W> {
         rest
     }
 
-    /// As [`keep`](Self::keep), but a long string is not buffered.
+    /// As [`keep`](Self::keep), but a long string is not buffered, however many escapes it has.
     fn keep_string<'t>(&mut self, text: &'t [u8], length: usize) -> io::Result<&'t [u8]> {
+        // What was kept last ends with a quote or an escape, so with a whole character.
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.write_buffer()?;
+        }
         if length < BUFFER_BYTES {
             return Ok(self.keep(text, length));
         }
@@ -190,6 +194,15 @@ mod tests {
 
     fn indented(json: &str) -> String {
         indented_parts([json].into_iter())
+    }
+
+    #[test]
+    fn a_long_string_with_escapes_is_written_while_it_is_read() {
+        let text = format!("\"{}\"", "0123456789é\\n".repeat(50_000));
+        let mut indenter = Indenter::new(Vec::new());
+        indenter.push(&text).unwrap();
+        assert!(indenter.buffer.len() < 2 * BUFFER_BYTES);
+        assert_eq!(indenter.finish().unwrap(), text.as_bytes());
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub(super) fn response(answer: Answer<'_>) -> Result<String, NativeError> {
     let (choice, metadata) = (answer.choice, answer.demux.metadata());
     let rules = BlockRules {
         text_of: |json| text_field(json, "thinking"),
+        is_reasoning: |_| true,
         cites_text: true,
     };
     let calls = choice.message().tool_calls;

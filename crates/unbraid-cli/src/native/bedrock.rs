@@ -10,6 +10,7 @@ pub(super) fn response(answer: Answer<'_>) -> Result<String, NativeError> {
     let choice = answer.choice;
     let rules = BlockRules {
         text_of: reasoning_text,
+        is_reasoning: |_| true,
         cites_text: true,
     };
     let calls = choice.message().tool_calls;

@@ -1,6 +1,6 @@
 //! The parts of an answer in the order in which they arrived: texts, reasoning, calls, and the provider's own objects.
 
-use unbraid_core::{Event, ToolCall, Transcript};
+use unbraid_core::{Event, ToolCall, Transcript, internal::compact};
 
 use super::{NativeError, json};
 
@@ -47,6 +47,8 @@ impl List {
 pub(super) struct BlockRules {
     /// The text that an object repeats, which the stream had as text or as reasoning.
     pub(super) text_of: fn(&str) -> Option<String>,
+    /// Whether that text is reasoning.
+    pub(super) is_reasoning: fn(&str) -> bool,
     /// Whether a citation belongs to the text before it; otherwise it is an object.
     pub(super) cites_text: bool,
 }
@@ -103,9 +105,12 @@ fn push_object(blocks: &mut Vec<Block>, list: List, entry: String, rules: &Block
         (Block::Object { json, .. }, List::Reasoning) => (rules.text_of)(json),
         _ => None,
     };
-    match repeated.filter(|text| !text.is_empty()) {
-        Some(text) => replace_text(blocks, &text, block),
-        None => blocks.push(block),
+    match (repeated.filter(|text| !text.is_empty()), &block) {
+        (Some(text), Block::Object { json, .. }) => {
+            let is_reasoning = (rules.is_reasoning)(json);
+            replace_text(blocks, &text, is_reasoning, block);
+        }
+        _ => blocks.push(block),
     }
 }
 
@@ -125,9 +130,10 @@ fn push_citation(blocks: &mut Vec<Block>, entry: String) {
 }
 
 /// Puts an object in the place of the text that it repeats: the end of a text or of reasoning, of which the rest stays.
-fn replace_text(blocks: &mut Vec<Block>, repeated: &str, object: Block) {
+fn replace_text(blocks: &mut Vec<Block>, repeated: &str, is_reasoning: bool, object: Block) {
     let ends_with = |block: &Block| match block {
-        Block::Text { text, .. } | Block::Reasoning(text) => text.ends_with(repeated),
+        Block::Text { text, .. } => !is_reasoning && text.ends_with(repeated),
+        Block::Reasoning(text) => is_reasoning && text.ends_with(repeated),
         Block::Call(_) | Block::Object { .. } => false,
     };
     let Some(at) = blocks.iter().rposition(ends_with) else {
@@ -155,7 +161,8 @@ pub(super) fn arguments(
         arguments => arguments,
     };
     match serde_json::from_str::<serde::de::IgnoredAny>(arguments) {
-        Ok(_) => Ok(arguments.to_owned()),
+        // The output is indented anew.
+        Ok(_) => Ok(compact(arguments).into_owned()),
         Err(_) => Err(NativeError::Arguments {
             choice: choice.index(),
             call: position,
@@ -181,11 +188,16 @@ mod tests {
             json: "{}".to_owned(),
         };
         let mut blocks = vec![text("ab"), Block::Call(0)];
-        replace_text(&mut blocks, "b", object());
+        replace_text(&mut blocks, "b", false, object());
         assert_eq!(blocks, [text("a"), object(), Block::Call(0)]);
-        replace_text(&mut blocks, "a", object());
+        replace_text(&mut blocks, "a", false, object());
         assert_eq!(blocks, [object(), object(), Block::Call(0)]);
-        replace_text(&mut blocks, "unknown", object());
+        replace_text(&mut blocks, "unknown", false, object());
         assert_eq!(blocks.len(), 4);
+
+        // The text after reasoning may end with the same words.
+        let mut blocks = vec![Block::Reasoning("Yes".to_owned()), text("I say: Yes")];
+        replace_text(&mut blocks, "Yes", true, object());
+        assert_eq!(blocks, [object(), text("I say: Yes")]);
     }
 }

@@ -63,6 +63,7 @@ pub(super) fn response(answer: Answer<'_>) -> String {
 fn contents(choice: &Transcript, plan: &str) -> Vec<String> {
     let rules = BlockRules {
         text_of: |_| None,
+        is_reasoning: |_| true,
         cites_text: false,
     };
     let mut plan = plan;

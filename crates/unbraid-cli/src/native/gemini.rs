@@ -26,9 +26,17 @@ pub(super) fn response(demux: &Demux, choices: &[&Transcript]) -> Result<String,
         .finish())
 }
 
+/// Whether a part is a thought.
+fn is_thought(part: &str) -> bool {
+    json::fields(part)
+        .iter()
+        .any(|(name, value)| name == "thought" && value == "true")
+}
+
 fn candidate(choice: &Transcript) -> Result<String, NativeError> {
     let rules = BlockRules {
         text_of: |json| text_field(json, "text"),
+        is_reasoning: is_thought,
         cites_text: false,
     };
     let calls = choice.message().tool_calls;

@@ -137,12 +137,13 @@ impl Decoder {
         let continuation = (self.path == DecodePath::All)
             .then(|| reader.continuation(event))
             .flatten();
-        let (Some(continuation), Some(updates)) = (continuation, output.few_updates()) else {
+        // In this order: most events of a stream that matches no template are declined before anything is allocated for them.
+        let Some(continuation) = continuation.filter(|_| self.templates.should_learn(text)) else {
             return;
         };
-        if !self.templates.should_learn(text) {
+        let Some(updates) = output.few_updates() else {
             return;
-        }
+        };
         let template = Template::of_event(&ProviderEvent {
             text,
             name,

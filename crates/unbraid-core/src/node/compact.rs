@@ -6,7 +6,7 @@ use memchr::memchr2;
 
 /// The text without white space outside strings. Everything else stays: escapes, the notation of numbers, the order of
 /// keys, and duplicate keys.
-pub(crate) fn compact(text: &str) -> Cow<'_, str> {
+pub fn compact(text: &str) -> Cow<'_, str> {
     let mut compact = String::new();
     // The text before `from` is in `compact` already, if white space was removed before.
     let (mut from, mut pos) = (0, 0);

@@ -49,6 +49,7 @@ impl<'a> Update<'a> {
             call.wire_index.is_some()
                 && call.id.is_none()
                 && call.name.is_none()
+                && !call.without_id
                 && call.kind.as_deref().is_none_or(|kind| kind == "function")
         })
     }

@@ -14,8 +14,8 @@ impl Client {
     /// the [`HttpError`](crate::HttpError) as their cause ([`HttpError::find_in`](crate::HttpError::find_in)), and those of the
     /// other sources go on. Dropping the source, or cancelling its choices, closes the connection.
     ///
-    /// The source has the dialect of the provider, and as many choices as the request asks for in one response. It is one request
-    /// with any [`ChoiceStrategy`](crate::ChoiceStrategy). The timeouts of the stream are those of the merge, not those of the
+    /// The dialect is recognized by the response, because a gateway may answer in another one than that of its address;
+    /// [`Source::dialect`] sets it. The source has as many choices as the request asks for in one response. It is one request with any [`ChoiceStrategy`](crate::ChoiceStrategy). The timeouts of the stream are those of the merge, not those of the
     /// client's [`stream_config`](crate::ClientBuilder::stream_config).
     ///
     /// # Examples
@@ -49,11 +49,7 @@ impl Client {
             opened.map_err(BoxError::from)
         };
         let source = Source::from_byte_stream(stream::once(body).try_flatten());
-        let source = source.expect_choices(choices).redact(self.redact());
-        match provider.dialect() {
-            Some(dialect) => source.dialect(dialect),
-            None => source,
-        }
+        source.expect_choices(choices).redact(self.redact())
     }
 
     /// Returns the function that replaces this client's secrets in text, for errors that are reported elsewhere.

@@ -49,9 +49,9 @@ enum Work {
         assistant: bool,
         end: usize,
     },
-    /// An update without calls. Its parts are in the batch's text, too.
+    /// A piece of text or of arguments with unknown fields or log probabilities. They are in the batch's text, too.
     Fields(FieldsEntry),
-    /// Another update without calls. Its parts are in the batch's text, too.
+    /// An update without calls that is more than a piece of text. Its parts are in the batch's text, too.
     Parts(UpdateEntry),
     Update(Box<Update<'static>>),
     Late(Box<Update<'static>>),
@@ -243,7 +243,7 @@ impl Batch {
         self.part_ends.extend(part_ends);
         self.entries
             .extend(other.entries.drain(..).map(|mut entry| {
-                // `Fields` finds its parts by `part_ends`, and all other work owns what it needs.
+                // `Fields` and `Parts` find their parts by `part_ends`, and all other work owns what it needs.
                 if let Work::Text { end, .. } = &mut entry.work {
                     *end += offset;
                 }

@@ -43,9 +43,13 @@ impl Responses {
             }
             _ => return None,
         };
+        let has_id = text(node, "item_id").is_some();
+        if !has_id && node.get("item_id").is_some() {
+            return None; // an empty id, in whose place a template would accept another one
+        }
         let place = Place::Item(ItemPlace {
             index,
-            has_id: text(node, "item_id").is_some(),
+            has_id,
             lane,
         });
         let continuation = Continuation::new(place, node.get("delta")?);

@@ -189,7 +189,7 @@ impl<'r> Call<'r> {
     pub(super) fn object(&self) -> Result<Value, RequestError> {
         self.check_function()?;
         super::messages::as_object(self.text()).ok_or_else(|| {
-            let why = "they are not a JSON object";
+            let why = "they are not a JSON object, or have an integer of more than 64 bits";
             self.rest.refuse("function.arguments", why)
         })
     }

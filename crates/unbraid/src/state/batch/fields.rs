@@ -1,7 +1,7 @@
-//! What nearly all updates bring beside a piece of text alone: the role, the finish reason, unknown fields, or log
-//! probabilities.
+//! A piece of text or of arguments that arrived with unknown fields or log probabilities, which some servers send in each
+//! chunk.
 //!
-//! An owned copy of such an update would take an allocation for each of its parts. Here all parts are appended to the text
+//! An owned copy of such a delta would take an allocation for each of its parts. Here all parts are appended to the text
 //! of the batch, and borrowed from it when the batch is applied.
 
 use std::borrow::Cow;
