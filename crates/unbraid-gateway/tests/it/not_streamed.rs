@@ -18,8 +18,8 @@ async fn respond_async_keeps_a_whole_answer_as_a_stream() {
     let response = send(gateway.post(request(2)).header("prefer", "respond-async")).await;
     let status: Value = response.value().await;
     let id = status["id"].as_str().unwrap();
-    let view = gateway.view(&format!("/v1/streams/{id}/choices/1")).await;
-    let events = { view }.rest().await;
+    let mut view = gateway.view(&format!("/v1/streams/{id}/choices/1")).await;
+    let events = view.rest().await;
     assert_eq!(events[0].text(), "answer 1");
     assert_eq!(events.last().unwrap().data, "[DONE]");
     assert_eq!(gateway.ended(id).await["end"], "finished");
@@ -27,7 +27,7 @@ async fn respond_async_keeps_a_whole_answer_as_a_stream() {
 }
 
 #[tokio::test]
-async fn respond_async_reports_json_that_is_no_completion_as_a_refusal() {
+async fn respond_async_reports_json_without_choices_as_a_refusal() {
     let upstream = Upstream::steps(json_body(200, r#"{"error":{"code":"quota"}}"#)).await;
     let gateway = start(&upstream).await;
     let response = send(gateway.post(request(2)).header("prefer", "respond-async")).await;
