@@ -23,8 +23,8 @@ pub(super) fn switch_off() {
 }
 
 /// Runs a future with a switch that ends it. The switch of a connection also ends its streams.
-pub(super) async fn with_switch<F: Future>(future: F) -> Option<F::Output> {
-    with_token(CancellationToken::new(), future).await
+pub(super) fn with_switch<F: Future>(future: F) -> impl Future<Output = Option<F::Output>> {
+    with_token(CancellationToken::new(), future)
 }
 
 async fn with_token<F: Future>(token: CancellationToken, future: F) -> Option<F::Output> {
