@@ -23,6 +23,7 @@ class Skip(Exception):
 def main() -> None:
     skipped = ENGINE / "skipped"
     ENGINE.mkdir(parents=True, exist_ok=True)
+    install_node_packages()
     try:
         python = installed()
     except Skip as reason:
@@ -57,9 +58,31 @@ def installed() -> pathlib.Path:
     return python
 
 
-def run(failure: str, command: list) -> None:
+def install_node_packages() -> None:
+    """Installs the libraries for JavaScript. Without them, only their tests skip."""
+    node, files = ENGINE / "node", ["package.json", "package-lock.json"]
+    ready, skipped = node / "installed", node / "skipped"
+    wanted = "".join((HERE / "node" / name).read_text() for name in files)
+    if ready.is_file() and ready.read_text() == wanted:
+        return
+    node.mkdir(exist_ok=True)
+    ready.unlink(missing_ok=True)
+    for name in files:
+        shutil.copy(HERE / "node" / name, node / name)
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+        run("npm cannot install the packages", [shutil.which("npm") or "npm", "ci", *options], cwd=node)
+    except Skip as reason:
+        skipped.write_text(f"{reason}\n")
+        print(f"skipped: {reason}; the tests of openai-node will skip as well")
+        return
+    ready.write_text(wanted)
+    skipped.unlink(missing_ok=True)
+
+
+def run(failure: str, command: list, cwd: pathlib.Path | None = None) -> None:
+    try:
+        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Skip(f"{failure}: {error}") from error
     if done.returncode != 0:

@@ -83,10 +83,10 @@ impl Launch {
             }
             return Ok(Launched::Whole(whole.into()));
         }
-        self.started(answer, is_auto).await
+        self.started(answer).await
     }
 
-    async fn started(&self, answer: Answer, is_auto: bool) -> Result<Launched, ApiError> {
+    async fn started(&self, answer: Answer) -> Result<Launched, ApiError> {
         let is_stream = answer.is_content_type("text/event-stream");
         let mut headers = answer.headers.clone();
         headers.remove(CONTENT_ENCODING);
@@ -94,44 +94,56 @@ impl Launch {
             answer.into_decoded()
         } else {
             match whole::distinguish(answer).await? {
-                whole::Kind::Json(whole) => return self.json(whole, is_auto).await,
+                whole::Kind::Json(whole) => return self.json(whole).await,
                 whole::Kind::Stream(body) => body,
             }
         };
-        // Several prompts give several choices whether or not `n` is supported, so nothing can be concluded from them.
-        let singles = (is_auto && self.request.prompts() < 2).then(|| self.singles());
         let part = StartedPart {
             source: PartSource::Open(body),
             choice: None,
         };
         let started = Started {
             parts: vec![part],
-            singles,
+            singles: self.later_singles(),
         };
         Ok(Launched::Stream { headers, started })
     }
 
     /// A whole JSON object. If the client requested one as well, and waits for it as a stream's aggregate, it becomes a
     /// stream of one chunk.
-    async fn json(&self, whole: WholeAnswer, is_auto: bool) -> Result<Launched, ApiError> {
+    async fn json(&self, whole: WholeAnswer) -> Result<Launched, ApiError> {
         if self.request.is_stream() {
             return Ok(Launched::Whole(whole));
         }
         let whole = whole.buffered().await?;
-        let Some(chunk) = as_stream(&whole.body) else {
-            return Ok(Launched::Whole(whole.into()));
-        };
-        let headers = whole.headers;
+        Ok(match self.completion(&whole) {
+            Some(started) => Launched::Stream {
+                headers: whole.headers,
+                started,
+            },
+            None => Launched::Whole(whole.into()),
+        })
+    }
+
+    /// A whole completion as a stream of one chunk; `None` if the answer is something else.
+    pub(crate) fn completion(&self, whole: &BufferedAnswer) -> Option<Started> {
+        let chunk = as_stream(&whole.body).filter(|_| whole.status.is_success())?;
         let part = StartedPart {
             source: PartSource::Open(one_read(chunk)),
             choice: None,
         };
-        let singles = (is_auto && self.request.prompts() < 2).then(|| self.singles());
-        let started = Started {
+        Some(Started {
             parts: vec![part],
-            singles,
-        };
-        Ok(Launched::Stream { headers, started })
+            singles: self.later_singles(),
+        })
+    }
+
+    /// The requests that follow if the answer turns out to have one choice.
+    ///
+    /// Several prompts give several choices whether or not `n` is supported, so nothing can be concluded from them.
+    fn later_singles(&self) -> Option<Singles> {
+        let is_auto = self.fan_out == FanOut::Auto && self.request.has_several_choices();
+        (is_auto && self.request.prompts() < 2).then(|| self.singles())
     }
 
     /// The requests for the choices that the first answer does not have.

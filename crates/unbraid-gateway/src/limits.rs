@@ -35,6 +35,10 @@ pub(crate) const H2_PING: Duration = Duration::from_secs(20);
 /// How long connecting to the upstream may take. Across an ocean, with a TLS handshake, it takes one second.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a connection to the upstream is kept for the next request. uvicorn, Node.js and llama.cpp close theirs after 5 s
+/// without notice, and a request that meets the close would fail.
+pub(crate) const UPSTREAM_KEEP_ALIVE: Duration = Duration::from_secs(4);
+
 /// The silence that ends a choice whose finish reason has arrived, equal to that of the library.
 pub(crate) const IDLE_END: Duration = Duration::from_millis(250);
 

@@ -14,7 +14,10 @@ use unbraid_core::BoxError;
 
 use self::retry::Retries;
 use crate::{
-    api_error::ApiError, config::Config, error::BuildError, limits::CONNECT_TIMEOUT,
+    api_error::ApiError,
+    config::Config,
+    error::BuildError,
+    limits::{CONNECT_TIMEOUT, UPSTREAM_KEEP_ALIVE},
     metrics::Metrics,
 };
 
@@ -63,7 +66,7 @@ impl Upstream {
             .redirect(Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_nodelay(true)
-            .pool_idle_timeout(Duration::from_secs(60));
+            .pool_idle_timeout(UPSTREAM_KEEP_ALIVE);
         let http = match config.options.proxy_from_env {
             true => http,
             false => http.no_proxy(),

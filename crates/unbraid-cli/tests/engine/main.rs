@@ -7,6 +7,8 @@ mod case;
 mod check;
 mod dialects;
 mod engine;
+#[cfg(feature = "serve")]
+mod gateway_sdks;
 mod http;
 mod killed;
 mod openai_sdk;

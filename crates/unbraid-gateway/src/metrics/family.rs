@@ -142,7 +142,27 @@ impl Families {
             "The duration of an append",
             f.append.clone(),
         );
+        families.start_at_zero();
         families
+    }
+
+    /// A counter that appears with its first event hides that event from `rate` and `increase`.
+    fn start_at_zero(&self) {
+        for view in [ViewKind::post, ViewKind::combined, ViewKind::choice] {
+            drop(self.readers.get_or_create(&Readers { view }));
+            drop(self.resumes.get_or_create(&Readers { view }));
+        }
+        for upstream in [UpstreamState::closed, UpstreamState::continues] {
+            drop(self.cancelled.get_or_create(&Cancelled { upstream }));
+        }
+        for reason in [
+            DisconnectReason::client,
+            DisconnectReason::slow,
+            DisconnectReason::age,
+            DisconnectReason::drain,
+        ] {
+            drop(self.disconnects.get_or_create(&Disconnected { reason }));
+        }
     }
 
     pub(super) fn started(&self, endpoint: &'static str, fan_out: bool) {

@@ -121,7 +121,10 @@ impl Progress {
 
     /// Whether the connection has accepted nothing for too long.
     pub(crate) fn has_stalled(&self) -> bool {
-        self.has_stalled.load(Ordering::Relaxed) || self.is_stalling()
+        // A body that has nothing to write is not polled again while the socket still holds its last frame. Then only the
+        // socket notices.
+        let is_switched_off = self.switch.as_ref().is_some_and(|s| s.is_cancelled());
+        is_switched_off || self.has_stalled.load(Ordering::Relaxed) || self.is_stalling()
     }
 
     fn is_stalling(&self) -> bool {
@@ -143,5 +146,25 @@ impl Progress {
         {
             switch.cancel();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_whose_socket_stalls_while_its_body_waits_has_stalled() {
+        let switch = CancellationToken::new();
+        let progress = Progress {
+            written: AtomicU64::new(WAITING),
+            has_stalled: AtomicBool::new(false),
+            base: Instant::now(),
+            stall: Duration::from_secs(1),
+            switch: Some(switch.clone()),
+        };
+        assert!(!progress.has_stalled());
+        switch.cancel();
+        assert!(progress.has_stalled());
     }
 }

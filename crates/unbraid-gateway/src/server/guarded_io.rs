@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-use super::connection::Activity;
+use super::{connection::Activity, kill};
 use crate::limits::{HEAD_TIMEOUT, KEEP_ALIVE};
 
 /// The deadlines of a socket. hyper's own timeout for heads also closes a connection that is idle between two requests.
@@ -119,6 +119,8 @@ impl<S> GuardedIo<S> {
             self.write.set(self.stall);
         }
         let error = ready!(self.write.check(cx));
+        // The bodies of this connection see by the switch that their reader was slow, and did not leave.
+        kill::switch_off();
         Poll::Ready(Err(error))
     }
 }
@@ -159,5 +161,25 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedIo<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.socket).poll_shutdown(cx);
         self.guard_write(cx, polled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::{super::kill::with_switch, *};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_stalls_switches_its_connection_off() {
+        let (socket, peer) = tokio::io::duplex(1);
+        let stall = Duration::from_secs(1);
+        let mut io = GuardedIo::new(socket, Arc::default(), stall);
+        let stalled = with_switch(async {
+            let error = io.write_all(b"long").await.unwrap_err();
+            (error.kind(), kill::current().unwrap().is_cancelled())
+        });
+        assert_eq!(stalled.await, Some((io::ErrorKind::TimedOut, true)));
+        drop(peer);
     }
 }

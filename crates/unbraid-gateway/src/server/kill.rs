@@ -15,9 +15,19 @@ pub(crate) fn current() -> Option<CancellationToken> {
     KILL.try_with(CancellationToken::clone).ok()
 }
 
-/// Runs a future with a switch that ends it.
-pub(super) async fn with_switch<F: Future>(future: F) -> Option<F::Output> {
-    let token = CancellationToken::new();
+/// Ends the connection that runs this task, and its HTTP/2 streams.
+pub(super) fn switch_off() {
+    if let Some(switch) = current() {
+        switch.cancel();
+    }
+}
+
+/// Runs a future with a switch that ends it. The switch of a connection also ends its streams.
+pub(super) fn with_switch<F: Future>(future: F) -> impl Future<Output = Option<F::Output>> {
+    with_token(CancellationToken::new(), future)
+}
+
+async fn with_token<F: Future>(token: CancellationToken, future: F) -> Option<F::Output> {
     let killed = token.clone();
     KILL.scope(token, async move {
         tokio::select! {
@@ -39,6 +49,7 @@ where
 {
     fn execute(&self, future: F) {
         // Dropping a stream's future resets the stream, if its response has not ended.
-        tokio::spawn(with_switch(future));
+        let token = current().map_or_else(CancellationToken::new, |switch| switch.child_token());
+        tokio::spawn(with_token(token, future));
     }
 }

@@ -10,6 +10,7 @@ mod hostile;
 mod idempotency;
 mod limits;
 mod mounted;
+mod not_streamed;
 mod openapi;
 mod operations;
 mod read;

@@ -184,6 +184,10 @@ async fn metrics_count_what_happens_and_contain_no_ids() {
         "unbraid_upstream_first_byte_seconds_count 1",
         "unbraid_log_degraded 0",
         "unbraid_log_repairs_total 0",
+        // Counters start at 0, so that their first event counts.
+        "unbraid_choices_cancelled_total{upstream=\"closed\"} 0",
+        "unbraid_reader_disconnects_total{reason=\"slow\"} 0",
+        "unbraid_resumes_total{view=\"combined\"} 0",
     ] {
         assert!(text.lines().any(|known| known == line), "{line}: {text}");
     }

@@ -92,15 +92,14 @@ pub(super) fn start_later(launch: Launch) -> Start {
     Box::pin(async move {
         match launch.send().await {
             Ok(Launched::Stream { started, .. }) => Ok(started),
-            Ok(Launched::Whole(whole)) => Err(refusal(whole).await),
+            // Nobody waits for the answer as it is, so a provider that does not stream is read as well.
+            Ok(Launched::Whole(whole)) => {
+                let whole = whole.buffered().await.map_err(RefusedError::from)?;
+                launch
+                    .completion(&whole)
+                    .ok_or_else(|| whole.refused_error())
+            }
             Err(error) => Err(error.into()),
         }
     })
-}
-
-async fn refusal(whole: crate::fan_out::WholeAnswer) -> RefusedError {
-    match whole.buffered().await {
-        Ok(whole) => whole.refused_error(),
-        Err(error) => error.into(),
-    }
 }

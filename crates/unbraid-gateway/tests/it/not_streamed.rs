@@ -1,0 +1,38 @@
+//! Providers that answer a request for a stream with one JSON object.
+
+use serde_json::{Value, json};
+
+use crate::support::{Json, Upstream, json_body, request, send, start};
+
+#[tokio::test]
+async fn respond_async_keeps_a_whole_answer_as_a_stream() {
+    let choice = |index: u32| {
+        let message = json!({"role": "assistant", "content": format!("answer {index}")});
+        json!({"index": index, "message": message, "finish_reason": "stop"})
+    };
+    let body = json!({
+        "id": "c1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice(0), choice(1)],
+    });
+    let upstream = Upstream::steps(json_body(200, &body.to_string())).await;
+    let gateway = start(&upstream).await;
+    let response = send(gateway.post(request(2)).header("prefer", "respond-async")).await;
+    let status: Value = response.value().await;
+    let id = status["id"].as_str().unwrap();
+    let mut view = gateway.view(&format!("/v1/streams/{id}/choices/1")).await;
+    let events = view.rest().await;
+    assert_eq!(events[0].text(), "answer 1");
+    assert_eq!(events.last().unwrap().data, "[DONE]");
+    assert_eq!(gateway.ended(id).await["end"], "finished");
+    assert_eq!(upstream.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn respond_async_reports_json_without_choices_as_a_refusal() {
+    let upstream = Upstream::steps(json_body(200, r#"{"error":{"code":"quota"}}"#)).await;
+    let gateway = start(&upstream).await;
+    let response = send(gateway.post(request(2)).header("prefer", "respond-async")).await;
+    let status: Value = response.value().await;
+    let ended = gateway.ended(status["id"].as_str().unwrap()).await;
+    assert_eq!(ended["end"], "refused");
+    assert_eq!(ended["error"]["code"], "quota");
+}
