@@ -230,6 +230,11 @@ impl Gateway {
         self.inner.options.drain
     }
 
+    /// Whether the memory log has room for a stream, once it has freed what it can. A log of another kind decides itself.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.inner.memory.as_ref().is_none_or(MemoryLog::make_room)
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.inner.drain.is_cancelled()
     }

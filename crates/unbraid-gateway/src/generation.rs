@@ -12,6 +12,7 @@ mod rewrite;
 mod tracker;
 
 use std::{
+    collections::BTreeSet,
     fmt,
     future::poll_fn,
     task::{Context, Poll},
@@ -104,7 +105,7 @@ pub(crate) struct Generation {
     /// Choices that were cancelled before the answer began.
     cancelled_early: Vec<(ChoiceIndex, Option<oneshot::Sender<Cancelled>>)>,
     /// Choices that were cancelled before they appeared.
-    cancelled_unseen: Vec<ChoiceIndex>,
+    cancelled_unseen: BTreeSet<ChoiceIndex>,
     on_refused: Option<BoxFuture<'static, ()>>,
     refused: Option<RefusedError>,
     /// The end, if it does not follow from the bodies.
@@ -153,7 +154,7 @@ impl Generation {
             registration: args.registration,
             clock: Clock::new(options, args.orphan_after),
             cancelled_early: Vec::new(),
-            cancelled_unseen: Vec::new(),
+            cancelled_unseen: BTreeSet::new(),
             on_refused: args.on_refused,
             refused: None,
             end: None,

@@ -143,11 +143,7 @@ async fn request_cancel(
 
 /// How a choice has ended, if it has.
 fn choice_end(view: &Arc<StreamView>, index: ChoiceIndex) -> Result<Option<End>, ApiError> {
-    let status = view.status();
-    let choice = status.choices.iter().find(|choice| choice.index == index);
-    choice
-        .map(|choice| choice.end)
-        .ok_or(ApiError::CHOICE_NOT_FOUND)
+    Ok(view.choice_end(index)?)
 }
 
 /// Waits until the log shows something, for at most a second.

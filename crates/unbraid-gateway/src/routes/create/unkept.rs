@@ -82,7 +82,7 @@ impl Create {
 
     /// Requests the choices that a whole answer does not have.
     async fn complete(self, headers: HeaderMap, stream: Bytes) -> Answer {
-        let permit = self.reserve()?;
+        let permit = self.reserve_kept()?;
         let part = StartedPart {
             source: PartSource::Open(fan_out::one_read(stream)),
             choice: None,
