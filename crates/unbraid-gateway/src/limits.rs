@@ -47,6 +47,9 @@ pub(crate) const MAX_LINK_SECONDS: u64 = 7 * 24 * 3600;
 /// The lifetime of a signed link that asks for none.
 pub(crate) const LINK_SECONDS: u64 = 3600;
 
+/// Bytes of the secret that signs links. The holder of a link can try secrets on it, so a short one protects nothing.
+pub(crate) const MIN_LINK_SECRET: usize = 16;
+
 /// Bytes of an `Idempotency-Key`.
 pub(crate) const MAX_IDEMPOTENCY_KEY: usize = 255;
 

@@ -264,7 +264,12 @@ impl LogStore for MemoryLog {
         id: &'a StreamId,
     ) -> BoxFuture<'a, Result<Claim, LogError>> {
         self.sweep();
-        ready(Ok(self.inner.state().claim(key, id))).boxed()
+        ready(Ok(self.inner.state().claim(
+            key,
+            id,
+            self.inner.options.claim_pending,
+        )))
+        .boxed()
     }
 
     fn release<'a>(

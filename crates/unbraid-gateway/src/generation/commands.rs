@@ -154,7 +154,7 @@ impl Generation {
     }
 
     fn upstream_state(&self) -> UpstreamState {
-        if self.has_read_all() || self.end.is_some() {
+        if self.has_read_all() || self.end.is_some() || self.is_fan_out {
             UpstreamState::closed
         } else {
             UpstreamState::continues

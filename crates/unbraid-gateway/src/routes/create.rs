@@ -173,7 +173,12 @@ impl Create {
     /// Waits for the answer to begin, and then keeps it as a stream.
     async fn answer_kept(self) -> Answer {
         let permit = self.reserve_kept()?;
-        match self.launch.send().await? {
+        let launched = self.launch.send().await?;
+        self.keep_launched(permit, launched).await
+    }
+
+    async fn keep_launched(self, permit: StreamPermit, launched: Launched) -> Answer {
+        match launched {
             Launched::Whole(whole) => Ok(whole.into_response()),
             Launched::Stream { headers, started } => {
                 let start = Box::pin(std::future::ready(Ok(started)));

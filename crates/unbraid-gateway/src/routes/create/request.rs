@@ -105,6 +105,10 @@ impl CreateRequest {
         self.n.unwrap_or(1).max(1).saturating_mul(prompts)
     }
 
+    pub(crate) fn has_best_of(&self) -> bool {
+        self.fields.get("best_of").is_some_and(|raw| raw != "null")
+    }
+
     /// Whether `n` requests several choices. A request without it is never fanned out.
     pub(crate) fn has_several_choices(&self) -> bool {
         self.n.is_some_and(|n| n > 1)
