@@ -55,7 +55,7 @@ errors! {
     INVALID_JSON = BAD_REQUEST, "invalid_request_error", "invalid_json",
         "the body is not a JSON object in UTF-8";
     N_TOO_LARGE = BAD_REQUEST, "invalid_request_error", "n_too_large",
-        "n is larger than this gateway allows", param "n";
+        "the request asks for more choices than this gateway allows", param "n";
     INVALID_HEADER = BAD_REQUEST, "invalid_request_error", "invalid_header",
         "the value of an X-Stream header is not valid";
     BAD_IDEMPOTENCY_KEY = BAD_REQUEST, "invalid_request_error", "bad_idempotency_key",

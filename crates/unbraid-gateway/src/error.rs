@@ -27,6 +27,9 @@ pub enum BuildError {
     /// The key of the upstream, or the name of its header, cannot be sent.
     #[error("the upstream key or the name of its header is not a valid header")]
     UpstreamKey,
+    /// The secret of [`link_secret`](crate::GatewayBuilder::link_secret) can be guessed.
+    #[error("the secret of links must have 16 bytes or more")]
+    LinkSecret,
     /// An origin of [`cors_origin`](crate::GatewayBuilder::cors_origin) is not `scheme://host[:port]`.
     #[error("a CORS origin must be like https://app.example, without a path")]
     Origin,

@@ -78,12 +78,21 @@ impl Launch {
             }
             let whole = whole.buffered().await?;
             if is_refusal_of_n(&whole) {
-                self.gateway.inner.models.insert(self.request.model());
-                return send_singles(self).await;
+                return self.send_refused().await;
             }
             return Ok(Launched::Whole(whole.into()));
         }
         self.started(answer).await
+    }
+
+    /// Sends a request for each choice, because the provider has refused `n`. If that helps, the model is remembered.
+    pub(crate) async fn send_refused(&self) -> Result<Launched, ApiError> {
+        let launched = send_singles(self).await?;
+        // The value of `best_of` limits that of `n`, whatever the provider supports.
+        if matches!(launched, Launched::Stream { .. }) && !self.request.has_best_of() {
+            self.gateway.inner.models.insert(self.request.model());
+        }
+        Ok(launched)
     }
 
     async fn started(&self, answer: Answer) -> Result<Launched, ApiError> {

@@ -26,6 +26,7 @@ use crate::{
     fan_out::models::SingleChoiceModels,
     generation::Supervisor,
     idempotency::PendingRequests,
+    limits::MIN_LINK_SECRET,
     metrics::Metrics,
     reader::stalls::Stalls,
     routes,
@@ -230,6 +231,11 @@ impl Gateway {
         self.inner.options.drain
     }
 
+    /// Whether the memory log has room for a stream, once it has freed what it can. A log of another kind decides itself.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.inner.memory.as_ref().is_none_or(MemoryLog::make_room)
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.inner.drain.is_cancelled()
     }
@@ -245,7 +251,10 @@ impl fmt::Debug for Gateway {
 }
 
 fn memory_options(options: &Options) -> MemoryOptions {
+    // A request whose `n` is refused is sent a second time, and each head may take this long.
+    let head = options.first_byte_timeout.saturating_mul(2);
     MemoryOptions::default()
+        .with_claim_pending(head.saturating_add(Duration::from_secs(60)))
         .with_ttl(options.ttl)
         .with_lease(options.lease)
         .with_max_bytes(usize::try_from(options.max_memory).unwrap_or(usize::MAX))
@@ -253,7 +262,10 @@ fn memory_options(options: &Options) -> MemoryOptions {
 
 fn link_secret(options: &Options) -> Result<Vec<u8>, BuildError> {
     if let Some(secret) = &options.link_secret {
-        return Ok(secret.clone());
+        return match secret.len() {
+            0..MIN_LINK_SECRET => Err(BuildError::LinkSecret),
+            _ => Ok(secret.clone()),
+        };
     }
     let mut secret = vec![0; 32];
     SystemRandom::new()

@@ -12,6 +12,7 @@ mod rewrite;
 mod tracker;
 
 use std::{
+    collections::BTreeSet,
     fmt,
     future::poll_fn,
     task::{Context, Poll},
@@ -104,7 +105,7 @@ pub(crate) struct Generation {
     /// Choices that were cancelled before the answer began.
     cancelled_early: Vec<(ChoiceIndex, Option<oneshot::Sender<Cancelled>>)>,
     /// Choices that were cancelled before they appeared.
-    cancelled_unseen: Vec<ChoiceIndex>,
+    cancelled_unseen: BTreeSet<ChoiceIndex>,
     on_refused: Option<BoxFuture<'static, ()>>,
     refused: Option<RefusedError>,
     /// The end, if it does not follow from the bodies.
@@ -153,7 +154,7 @@ impl Generation {
             registration: args.registration,
             clock: Clock::new(options, args.orphan_after),
             cancelled_early: Vec::new(),
-            cancelled_unseen: Vec::new(),
+            cancelled_unseen: BTreeSet::new(),
             on_refused: args.on_refused,
             refused: None,
             end: None,
@@ -263,6 +264,10 @@ impl Generation {
         self.clock.touch(Instant::now());
         self.singles = started.singles;
         self.is_fan_out = started.parts.iter().any(|part| part.choice.is_some());
+        if self.is_fan_out {
+            // A refusal of `n` may have caused it after the stream was opened.
+            self.registration.set_fanned_out();
+        }
         for part in started.parts {
             let role = match part.choice {
                 Some(choice) => Role::Single(choice),
@@ -295,12 +300,19 @@ impl Generation {
         let Some(mut singles) = self.singles.take() else {
             return;
         };
-        let seen = first.tracker.choices().iter();
+        let known = first.tracker.choices();
+        let missing: Vec<ChoiceIndex> = (1..singles.n)
+            .map(ChoiceIndex)
+            .filter(|choice| !self.cancelled_unseen.contains(choice))
+            .filter(|choice| !known.iter().any(|known| known.index == *choice))
+            .collect();
+        let seen = known.iter();
         let seen = seen
             .filter(|choice| !self.cancelled_unseen.contains(&choice.index))
             .count();
         let is_complete = first.tracker.closed().is_some_and(Result::is_ok);
-        let is_single = is_complete && seen == 1;
+        // If every other choice was cancelled before it appeared, nothing can be concluded.
+        let is_single = is_complete && seen == 1 && !missing.is_empty();
         for part in &mut self.parts {
             part.tracker
                 .resolve_held(!is_single, &mut self.keeper.events);
@@ -311,8 +323,7 @@ impl Generation {
         (singles.remember)();
         self.registration.set_fanned_out();
         self.is_fan_out = true;
-        let missing = (1..singles.n).map(ChoiceIndex);
-        for choice in missing.filter(|choice| !self.cancelled_unseen.contains(choice)) {
+        for choice in missing {
             let source = (singles.request)(choice);
             self.parts
                 .push(Part::new(source, Role::Single(choice), self.max_choices));

@@ -51,6 +51,9 @@ pub(crate) const MAX_LINK_SECONDS: u64 = 7 * 24 * 3600;
 /// The lifetime of a signed link that asks for none.
 pub(crate) const LINK_SECONDS: u64 = 3600;
 
+/// Bytes of the secret that signs links. The holder of a link can try secrets on it, so a short one protects nothing.
+pub(crate) const MIN_LINK_SECRET: usize = 16;
+
 /// Bytes of an `Idempotency-Key`.
 pub(crate) const MAX_IDEMPOTENCY_KEY: usize = 255;
 
@@ -66,6 +69,13 @@ pub(crate) const MAX_JSON_ANSWER: usize = 64 * 1024 * 1024;
 
 /// Requests of one fan-out that run at once: providers limit it, and few allow many more.
 pub(crate) const MAX_FAN_OUT_REQUESTS: usize = 16;
+
+/// Prompts of one request for text completions, and the least number of choices of one answer that is always allowed:
+/// OpenAI's own limit on prompts. Each choice costs memory here, and with fan-out a request.
+pub(crate) const MAX_PROMPTS: usize = 2048;
+
+/// Bytes of a model's name that are kept. The longest names in use are paths of files, of about a hundred bytes.
+pub(crate) const MAX_MODEL_NAME: usize = 256;
 
 /// Models that are remembered as giving one choice only. One that is not remembered costs a request more, and no harm.
 pub(crate) const MAX_KNOWN_MODELS: usize = 256;

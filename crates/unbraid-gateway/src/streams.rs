@@ -172,7 +172,9 @@ impl Streams {
         let mut table = self.table();
         let own = table.by_principal.get(principal).copied().unwrap_or(0);
         let all = *self.0.running.borrow();
-        if own >= limits.streams_per_principal || all >= limits.streams {
+        // Without keys, every request belongs to one principal without a name.
+        let is_limited = !principal.name().is_empty();
+        if (is_limited && own >= limits.streams_per_principal) || all >= limits.streams {
             return Err(ApiError::TOO_MANY_STREAMS);
         }
         *table.by_principal.entry(principal.clone()).or_default() += 1;
@@ -341,6 +343,16 @@ mod tests {
         assert_eq!(streams.reserve(&b).unwrap_err(), ApiError::TOO_MANY_STREAMS);
         drop(first);
         streams.reserve(&b).unwrap();
+    }
+
+    #[tokio::test]
+    async fn without_keys_only_the_limit_for_all_generations_applies() {
+        let (streams, anyone) = (streams(), Principal::new(""));
+        let _permits = [(); 3].map(|()| streams.reserve(&anyone).unwrap());
+        assert_eq!(
+            streams.reserve(&anyone).unwrap_err(),
+            ApiError::TOO_MANY_STREAMS
+        );
     }
 
     #[tokio::test]

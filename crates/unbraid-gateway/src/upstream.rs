@@ -90,9 +90,13 @@ impl Upstream {
     }
 
     /// The headers of a client's request that are sent on, and the upstream's key.
-    pub(crate) fn request_headers(&self, client: &HeaderMap) -> HeaderMap {
+    ///
+    /// A client that an application has authenticated did so with the application's credential, which the upstream must
+    /// not see.
+    pub(crate) fn request_headers(&self, client: &HeaderMap, is_authenticated: bool) -> HeaderMap {
         let mut headers = headers::for_upstream(client);
         if self.forwards_authorization
+            && !is_authenticated
             && let Some(value) = client.get(AUTHORIZATION)
         {
             headers.insert(AUTHORIZATION, value.clone());

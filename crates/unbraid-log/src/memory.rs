@@ -118,6 +118,22 @@ impl MemoryLog {
         self.inner.sweep();
     }
 
+    /// Frees what has expired and, above the bound on memory, the streams that ended first. Returns whether a stream can be
+    /// opened now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_log::{MemoryLog, MemoryOptions};
+    ///
+    /// assert!(MemoryLog::new(MemoryOptions::default()).make_room());
+    /// ```
+    #[must_use]
+    pub fn make_room(&self) -> bool {
+        self.inner.sweep();
+        self.inner.evict()
+    }
+
     /// Forgets everything, as an engine without persistence does when it restarts.
     ///
     /// # Examples
@@ -248,7 +264,12 @@ impl LogStore for MemoryLog {
         id: &'a StreamId,
     ) -> BoxFuture<'a, Result<Claim, LogError>> {
         self.sweep();
-        ready(Ok(self.inner.state().claim(key, id))).boxed()
+        ready(Ok(self.inner.state().claim(
+            key,
+            id,
+            self.inner.options.claim_pending,
+        )))
+        .boxed()
     }
 
     fn release<'a>(

@@ -127,10 +127,17 @@ fn builder(args: &ServeArgs, address: SocketAddr) -> Result<GatewayBuilder, Fail
 }
 
 fn read_secret(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure::File {
+    let failure = |error| Failure::File {
         path: path.to_owned(),
         error,
-    })
+    };
+    let text = fs::read_to_string(path).map_err(failure)?;
+    if text.trim().is_empty() {
+        // Perhaps a mount or a template has failed. Without the secret, the gateway would do something else.
+        let error = io::Error::new(io::ErrorKind::InvalidData, "the file is empty");
+        return Err(failure(error));
+    }
+    Ok(text)
 }
 
 fn print_new_key(name: &str) -> Result<Status, Failure> {

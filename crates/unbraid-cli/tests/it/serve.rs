@@ -120,6 +120,10 @@ fn an_address_in_use_or_a_file_that_cannot_be_read_exits_with_1() {
         let args = with_upstream(&["--listen", "127.0.0.1:0", option, "/does/not/exist"]);
         check(&args, 1, "/does/not/exist");
     }
+    for option in ["--upstream-key-file", "--link-secret-file"] {
+        let args = with_upstream(&["--listen", "127.0.0.1:0", option, "/dev/null"]);
+        check(&args, 1, "the file is empty");
+    }
 }
 
 #[test]

@@ -194,9 +194,10 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the secret that signs links: a random one unless set. Gateways that share a log need the same.
+    /// Sets the secret that signs links, of 16 bytes or more without the white space around it: a random one unless set.
+    /// Gateways that share a log need the same.
     pub fn link_secret(mut self, secret: impl AsRef<[u8]>) -> Self {
-        self.options.link_secret = Some(secret.as_ref().to_vec());
+        self.options.link_secret = Some(secret.as_ref().trim_ascii().to_vec());
         self
     }
 

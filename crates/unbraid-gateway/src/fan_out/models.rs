@@ -8,7 +8,7 @@ use std::{
 use axum::http::StatusCode;
 use serde_json::Value;
 
-use crate::limits::MAX_KNOWN_MODELS;
+use crate::limits::{MAX_KNOWN_MODELS, MAX_MODEL_NAME};
 
 /// The models for which the provider refused or ignored `n`.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl SingleChoiceModels {
 
     pub(crate) fn insert(&self, model: &str) {
         let mut models = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if models.len() < MAX_KNOWN_MODELS {
+        if models.len() < MAX_KNOWN_MODELS && model.len() <= MAX_MODEL_NAME {
             models.insert(model.to_owned());
         }
     }
@@ -106,6 +106,9 @@ mod tests {
     #[test]
     fn the_number_of_remembered_models_is_bounded() {
         let models = SingleChoiceModels::default();
+        let long = "m".repeat(MAX_MODEL_NAME + 1);
+        models.insert(&long);
+        assert!(!models.contains(&long), "a client chooses the name");
         for index in 0..=MAX_KNOWN_MODELS {
             models.insert(&index.to_string());
         }

@@ -69,7 +69,7 @@ impl Generation {
                 .cancel(choice, &self.identity, &mut self.keeper.events)
             {
                 if is_unseen && !single {
-                    self.cancelled_unseen.push(choice);
+                    self.cancelled_unseen.insert(choice);
                 }
                 if single {
                     part.close();
@@ -77,7 +77,7 @@ impl Generation {
                 }
             } else if is_unseen {
                 // The first body has ended, and the request for this choice was not sent.
-                self.cancelled_unseen.push(choice);
+                self.cancelled_unseen.insert(choice);
                 self.write_cancelled(choice);
             }
         }
@@ -129,9 +129,7 @@ impl Generation {
             end: End::Cancelled,
             finish_reason: None,
         });
-        if !self.cancelled_unseen.contains(&choice) {
-            self.cancelled_unseen.push(choice);
-        }
+        self.cancelled_unseen.insert(choice);
     }
 
     /// Closes the upstream if a choice was cancelled and no choice is open any more.
@@ -156,7 +154,7 @@ impl Generation {
     }
 
     fn upstream_state(&self) -> UpstreamState {
-        if self.has_read_all() || self.end.is_some() {
+        if self.has_read_all() || self.end.is_some() || self.is_fan_out {
             UpstreamState::closed
         } else {
             UpstreamState::continues

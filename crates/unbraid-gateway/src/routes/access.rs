@@ -1,6 +1,11 @@
 //! Who may do what with which stream.
 
-use axum::http::request::Parts;
+use std::convert::Infallible;
+
+use axum::{
+    extract::{FromRequestParts, Path},
+    http::request::Parts,
+};
 use unbraid_log::{Meta, StreamId};
 
 use crate::{
@@ -11,6 +16,48 @@ use crate::{
     },
     gateway::Gateway,
 };
+
+/// The id in a path, unchecked. A segment that is not UTF-8 is taken as it is written: it names no stream, like every
+/// other invalid id, and that is answered only once the request is authenticated.
+pub(super) struct IdPath(pub(super) String);
+
+/// The id and the index in a path, unchecked.
+pub(super) struct ChoicePath(pub(super) String, pub(super) String);
+
+/// The segments after `/v1/streams/`, as they are written.
+fn raw_segments(parts: &Parts) -> impl Iterator<Item = String> + '_ {
+    let path = parts.uri.path();
+    let path = path.strip_prefix("/v1/streams/").unwrap_or_default();
+    path.split('/').map(str::to_owned)
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for IdPath {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        Ok(match path {
+            Ok(Path(id)) => Self(id),
+            Err(_) => Self(raw_segments(parts).next().unwrap_or_default()),
+        })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ChoicePath {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        Ok(match path {
+            Ok(Path((id, index))) => Self(id, index),
+            Err(_) => {
+                let mut segments = raw_segments(parts);
+                let id = segments.next().unwrap_or_default();
+                Self(id, segments.nth(1).unwrap_or_default())
+            }
+        })
+    }
+}
 
 /// What a request does with a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{Response, StatusCode},
 };
 use futures::StreamExt;
@@ -15,7 +15,7 @@ use unbraid_log::{Command, End, LogStatus, Seq, StreamId};
 
 use super::{
     Answer,
-    access::{self, Action},
+    access::{self, Action, ChoicePath, IdPath},
     json_response,
     read::{no_content, parse_index},
     status,
@@ -28,7 +28,7 @@ use crate::{
 /// `DELETE /v1/streams/{id}/choices/{i}`
 pub(super) async fn cancel_choice(
     State(gateway): State<Gateway>,
-    Path((id, index)): Path<(String, String)>,
+    ChoicePath(id, index): ChoicePath,
     request: Request,
 ) -> Answer {
     let (parts, _) = request.into_parts();
@@ -42,7 +42,9 @@ pub(super) async fn cancel_choice(
     let known = choice_end(&found.view, index)?;
     let has_ended = found.view.journal().end().is_some();
     if known.is_some() || has_ended {
-        let upstream = upstream_after(has_ended);
+        // Each choice of a fan-out has an upstream of its own, which ends with it.
+        let is_fan_out = found.view.meta().fan_out || gateway.inner.streams.has_fanned_out(&id);
+        let upstream = upstream_after(has_ended || is_fan_out);
         return Ok(cancelled_response(
             index,
             known.unwrap_or(End::Cancelled),
@@ -70,7 +72,7 @@ pub(super) async fn cancel_choice(
 /// `POST /v1/streams/{id}/cancel`
 pub(super) async fn cancel_all(
     State(gateway): State<Gateway>,
-    Path(id): Path<String>,
+    IdPath(id): IdPath,
     request: Request,
 ) -> Answer {
     let (parts, _) = request.into_parts();
@@ -96,7 +98,7 @@ pub(super) async fn cancel_all(
 /// `DELETE /v1/streams/{id}`
 pub(super) async fn erase(
     State(gateway): State<Gateway>,
-    Path(id): Path<String>,
+    IdPath(id): IdPath,
     request: Request,
 ) -> Answer {
     let (parts, _) = request.into_parts();
@@ -143,11 +145,7 @@ async fn request_cancel(
 
 /// How a choice has ended, if it has.
 fn choice_end(view: &Arc<StreamView>, index: ChoiceIndex) -> Result<Option<End>, ApiError> {
-    let status = view.status();
-    let choice = status.choices.iter().find(|choice| choice.index == index);
-    choice
-        .map(|choice| choice.end)
-        .ok_or(ApiError::CHOICE_NOT_FOUND)
+    Ok(view.choice_end(index)?)
 }
 
 /// Waits until the log shows something, for at most a second.

@@ -34,12 +34,15 @@ use crate::{
     streams::StreamPermit,
 };
 
+/// The path of text completions.
+const TEXT: &str = "/v1/completions";
+
 pub(super) async fn chat(State(gateway): State<Gateway>, request: Request) -> Answer {
     create(gateway, "/v1/chat/completions", request).await
 }
 
 pub(super) async fn text(State(gateway): State<Gateway>, request: Request) -> Answer {
-    create(gateway, "/v1/completions", request).await
+    create(gateway, TEXT, request).await
 }
 
 /// A request that was read and checked.
@@ -74,10 +77,8 @@ impl Create {
         }
         let options = RequestOptions::parse(&parts.headers)?;
         let body = read_body(body, &parts.headers, gateway.inner.options.max_body).await?;
-        let request = CreateRequest::parse(body)?;
-        if request.n().is_some_and(|n| n > gateway.inner.options.max_n) {
-            return Err(ApiError::N_TOO_LARGE);
-        }
+        let request = CreateRequest::parse(body, endpoint == TEXT)?;
+        request.check_choices(gateway.inner.options.max_n)?;
         // A body may take a minute, and the drain may have begun meanwhile.
         if gateway.is_draining() {
             return Err(ApiError::DRAINING);
@@ -123,6 +124,15 @@ impl Create {
         self.gateway.inner.streams.reserve(&self.principal)
     }
 
+    /// A place for a generation that is kept, or 429 or 503. The upstream bills what it is sent, so this comes first.
+    fn reserve_kept(&self) -> Result<StreamPermit, ApiError> {
+        let permit = self.reserve()?;
+        if !self.gateway.has_memory() {
+            return Err(ApiError::OUT_OF_MEMORY);
+        }
+        Ok(permit)
+    }
+
     fn form(&self) -> Form {
         match self.launch.request.is_stream() {
             _ if self.options.responds_async => Form::Async,
@@ -162,8 +172,13 @@ impl Create {
 
     /// Waits for the answer to begin, and then keeps it as a stream.
     async fn answer_kept(self) -> Answer {
-        let permit = self.reserve()?;
-        match self.launch.send().await? {
+        let permit = self.reserve_kept()?;
+        let launched = self.launch.send().await?;
+        self.keep_launched(permit, launched).await
+    }
+
+    async fn keep_launched(self, permit: StreamPermit, launched: Launched) -> Answer {
+        match launched {
             Launched::Whole(whole) => Ok(whole.into_response()),
             Launched::Stream { headers, started } => {
                 let start = Box::pin(std::future::ready(Ok(started)));
@@ -201,7 +216,7 @@ impl Create {
 
     /// 202 at once; the request is sent meanwhile.
     async fn answer_async(self) -> Answer {
-        let permit = self.reserve()?;
+        let permit = self.reserve_kept()?;
         let start = start_later(self.launch.clone());
         self.keep(permit, start, HeaderMap::new()).await
     }

@@ -14,6 +14,7 @@ use unbraid_core::BoxError;
 use super::{Answer, access, create::body::read_body};
 use crate::{
     api_error::ApiError,
+    auth::keys::Principal,
     gateway::Gateway,
     upstream::{self, ByteStream, Outgoing},
 };
@@ -54,7 +55,7 @@ async fn forward(gateway: &Gateway, parts: &Parts, body: Bytes) -> Answer {
         method: parts.method.clone(),
         path: path.to_owned(),
         query: parts.uri.query().map(str::to_owned),
-        headers: gateway.inner.upstream.request_headers(&parts.headers),
+        headers: upstream_headers(gateway, parts),
         body,
     };
     let answer = gateway.inner.upstream.send(&outgoing).await?;
@@ -99,10 +100,13 @@ pub(super) fn with_idle_timeout(
 /// The query and the headers of a request that is sent to the upstream.
 pub(super) fn upstream_parts(gateway: &Gateway, parts: &Parts) -> (Option<String>, HeaderMap) {
     let query = parts.uri.query().map(str::to_owned);
-    (
-        query,
-        gateway.inner.upstream.request_headers(&parts.headers),
-    )
+    (query, upstream_headers(gateway, parts))
+}
+
+fn upstream_headers(gateway: &Gateway, parts: &Parts) -> HeaderMap {
+    let is_authenticated = parts.extensions.get::<Principal>().is_some();
+    let upstream = &gateway.inner.upstream;
+    upstream.request_headers(&parts.headers, is_authenticated)
 }
 
 #[cfg(test)]

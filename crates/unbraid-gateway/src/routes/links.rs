@@ -1,14 +1,14 @@
 //! `POST /v1/streams/{id}/links`
 
 use axum::{
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::StatusCode,
 };
 use serde_json::{Value, json};
 
 use super::{
     Answer,
-    access::{self, Action},
+    access::{self, Action, IdPath},
     create::body::read_body,
     json_response, stream_url,
 };
@@ -21,7 +21,7 @@ use crate::{
 
 pub(super) async fn create(
     State(gateway): State<Gateway>,
-    Path(id): Path<String>,
+    IdPath(id): IdPath,
     request: Request,
 ) -> Answer {
     let (parts, body) = request.into_parts();

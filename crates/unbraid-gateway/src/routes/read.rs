@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     body::Body,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, HeaderName, Method, Response, StatusCode, header::ACCEPT, request::Parts},
 };
 use unbraid_core::ChoiceIndex;
@@ -12,7 +12,7 @@ use unbraid_log::StreamId;
 
 use super::{
     Answer,
-    access::{self, Action},
+    access::{self, Action, ChoicePath, IdPath},
     add_event_stream_headers, add_stream_headers, json_response,
 };
 use crate::{
@@ -32,7 +32,7 @@ pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event
 /// `GET /v1/streams/{id}/events`
 pub(super) async fn combined(
     State(gateway): State<Gateway>,
-    Path(id): Path<String>,
+    IdPath(id): IdPath,
     request: Request,
 ) -> Answer {
     let (parts, _) = request.into_parts();
@@ -42,7 +42,7 @@ pub(super) async fn combined(
 /// `GET /v1/streams/{id}/choices/{i}`
 pub(super) async fn choice(
     State(gateway): State<Gateway>,
-    Path((id, index)): Path<(String, String)>,
+    ChoicePath(id, index): ChoicePath,
     request: Request,
 ) -> Answer {
     let (parts, _) = request.into_parts();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::{
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::StatusCode,
 };
 use serde_json::{Value, json, value::RawValue};
@@ -14,14 +14,14 @@ use unbraid_log::{LogStatus, StreamId};
 
 use super::{
     Answer,
-    access::{self, Action},
+    access::{self, Action, IdPath},
     json_response, stream_url,
 };
 use crate::{gateway::Gateway, view::StreamView, views::Found};
 
 pub(super) async fn status(
     State(gateway): State<Gateway>,
-    Path(id): Path<String>,
+    IdPath(id): IdPath,
     request: Request,
 ) -> Answer {
     let (parts, _) = request.into_parts();

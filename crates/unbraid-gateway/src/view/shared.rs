@@ -97,6 +97,15 @@ impl StreamView {
         index.0 < self.meta.n.unwrap_or(1) || track.choices.contains_key(&index)
     }
 
+    /// How a choice has ended, if it has.
+    pub(crate) fn choice_end(&self, index: ChoiceIndex) -> Result<Option<End>, ViewError> {
+        let track = self.track();
+        if !self.has_choice(&track, index) {
+            return Err(ViewError::ChoiceNotFound);
+        }
+        Ok(track.choice_end(index))
+    }
+
     fn check(&self, track: &Track, target: Target) -> Result<(), ViewError> {
         match target {
             Target::Choice { index, .. } if !self.has_choice(track, index) => {

@@ -327,7 +327,7 @@ async fn a_link_with_the_scope_cancel_also_cancels_and_a_link_expires() {
 #[tokio::test]
 async fn links_of_gateways_with_the_same_secret_are_the_same() {
     let upstream = upstream().await;
-    let gateway = start_with(&upstream, |builder| builder.link_secret("s")).await;
+    let gateway = start_with(&upstream, |builder| builder.link_secret("a secret of 16 b")).await;
     let (id, mut post) = gateway.create(1).await;
     post.rest().await;
     let response = send(gateway.post_to(&format!("/v1/streams/{id}/links"), "{}")).await;
@@ -345,4 +345,71 @@ async fn links_of_gateways_with_the_same_secret_are_the_same() {
             .status(),
         403
     );
+}
+
+#[tokio::test]
+async fn a_short_link_secret_is_refused() {
+    for (secret, is_long_enough) in [
+        ("", false),
+        ("  \n", false),
+        ("fifteen bytes..  ", false),
+        ("sixteen bytes...", true),
+    ] {
+        let builder = unbraid_gateway::Gateway::builder("http://127.0.0.1:1/v1");
+        match builder.link_secret(secret).build() {
+            Ok(_) => assert!(is_long_enough, "{secret:?}"),
+            Err(error) => assert!(
+                !is_long_enough && matches!(error, unbraid_gateway::BuildError::LinkSecret),
+                "{error}"
+            ),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_utf_8_names_no_stream_and_needs_a_key() {
+    let (upstream, keys) = (upstream().await, Keys::new());
+    let gateway = with_keys(&upstream, &keys).await;
+    let id = create(&gateway, &keys.alice).await;
+    for (method, path, code) in [
+        ("GET", "/v1/streams/%FF".to_owned(), "stream_not_found"),
+        ("DELETE", "/v1/streams/%FF".to_owned(), "stream_not_found"),
+        (
+            "GET",
+            "/v1/streams/%FF/events".to_owned(),
+            "stream_not_found",
+        ),
+        (
+            "POST",
+            "/v1/streams/%FF/cancel".to_owned(),
+            "stream_not_found",
+        ),
+        (
+            "POST",
+            "/v1/streams/%FF/links".to_owned(),
+            "stream_not_found",
+        ),
+        (
+            "GET",
+            "/v1/streams/%FF/choices/0".to_owned(),
+            "stream_not_found",
+        ),
+        (
+            "GET",
+            format!("/v1/streams/{id}/choices/%FF"),
+            "choice_not_found",
+        ),
+        (
+            "DELETE",
+            format!("/v1/streams/{id}/choices/%FF"),
+            "choice_not_found",
+        ),
+    ] {
+        let request = || gateway.method(method.parse().unwrap(), &path);
+        let response = send(request()).await;
+        assert_eq!(response.status(), 401, "{method} {path}");
+        let response = send(request().bearer_auth(keys.alice.key())).await;
+        assert_eq!(response.status(), 404, "{method} {path}");
+        assert_eq!(error_code(response).await, code, "{method} {path}");
+    }
 }

@@ -237,3 +237,20 @@ async fn a_wrong_method_is_405_with_allow() {
         assert_eq!(error_code(response).await, "method_not_allowed");
     }
 }
+
+#[tokio::test]
+async fn a_choice_is_cancelled_before_its_first_event_although_the_request_has_no_n() {
+    let upstream = silent_after(&[]).await;
+    let gateway = start(&upstream).await;
+    let response = send(gateway.post(r#"{"model":"m","stream":true}"#)).await;
+    let id = response.headers()["x-stream-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let path = format!("/v1/streams/{id}/choices/1");
+    let other = send(gateway.method("DELETE".parse().unwrap(), &path)).await;
+    assert_eq!(other.status(), 404);
+    let expected = json!({"index": 0, "state": "ended", "end": "cancelled", "upstream": "closed"});
+    assert_eq!(cancel(&gateway, &id, 0).await, expected);
+    eventually("the upstream is closed", async || upstream.closed() == 1).await;
+}

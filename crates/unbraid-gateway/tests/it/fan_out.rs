@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Json, Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse,
-    start, start_with, stream_of,
+    Json, Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, soon,
+    sse, start, start_with, stream_of,
 };
 
 const REFUSED: &str = r#"{"error":{"message":"Only `n=1` is supported","param":"n"}}"#;
@@ -319,6 +319,72 @@ async fn cancelling_a_choice_closes_its_connection() {
         (&body["end"], &body["upstream"]),
         (&json!("cancelled"), &json!("closed"))
     );
+    let response = send(gateway.method("DELETE".parse().unwrap(), &path)).await;
+    assert_eq!(response.value().await, body, "nothing changes");
     eventually("its connection is closed", async || upstream.closed() == 1).await;
     assert_eq!(gateway.status(&id).await["state"], "running");
+}
+
+#[tokio::test]
+async fn a_choice_that_was_cancelled_before_it_appeared_is_no_evidence_about_the_model() {
+    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let held = std::sync::Arc::clone(&gate);
+    let data = |event: &str| Step::Send(format!("data: {event}\n\n"));
+    let upstream = Upstream::script(move |_, _| {
+        let mut steps = vec![sse(), data(&chunk(0, "a")), Step::Gate(held.clone())];
+        steps.extend([chunk(1, "x"), finish(0), finish(1), "[DONE]".into()].map(|e| data(&e)));
+        steps.push(Step::End);
+        steps
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    for (cancelled, requests) in [(true, 1), (false, 2)] {
+        let (id, mut post) = gateway.create(2).await;
+        post.until("\"a\"").await;
+        if cancelled {
+            let path = format!("/v1/streams/{id}/choices/1");
+            let response = send(gateway.method("DELETE".parse().unwrap(), &path)).await;
+            assert_eq!(response.status(), 200);
+        }
+        gate.add_permits(1);
+        assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
+        assert_eq!(gateway.ended(&id).await["fan_out"], false);
+        assert_eq!(upstream.seen().len(), requests, "one request for each");
+    }
+    assert!(upstream.seen().iter().all(|seen| seen.json()["n"] == 2));
+}
+
+#[tokio::test]
+async fn a_model_is_remembered_only_if_single_requests_succeed() {
+    for stream in [true, false] {
+        let upstream = Upstream::script(|seen, ordinal| match ordinal {
+            0..4 => json_body(400, r#"{"error":{"message":"a field beside n is wrong"}}"#),
+            _ => refuses_n(seen, ordinal),
+        })
+        .await;
+        let gateway = start(&upstream).await;
+        let body = format!(r#"{{"model":"m","n":3,"seed":5,"stream":{stream}}}"#);
+        assert_eq!(send(gateway.post(body.clone())).await.status(), 400);
+        assert_eq!(upstream.seen().len(), 4);
+        for requests in [8, 11] {
+            let response = send(gateway.post(body.clone())).await;
+            assert_eq!(response.status(), 200);
+            soon(response.bytes()).await.unwrap().unwrap();
+            assert_eq!(upstream.seen().len(), requests, "it is remembered now");
+        }
+        assert_eq!(upstream.seen()[4].json()["n"], 3, "n was tried again");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_of_n_after_202_shows_in_the_status() {
+    let upstream = Upstream::script(refuses_n).await;
+    let gateway = start(&upstream).await;
+    let response = send(gateway.post(BODY).header("prefer", "respond-async")).await;
+    let status: Value = response.value().await;
+    let status = gateway.ended(status["id"].as_str().unwrap()).await;
+    assert_eq!(
+        (&status["end"], &status["fan_out"]),
+        (&json!("finished"), &json!(true))
+    );
 }

@@ -68,6 +68,12 @@ async fn a_key_attaches_in_every_form_and_after_a_cursor() {
     let resumed = send(keyed().header("last-event-id", "1")).await;
     assert_eq!(resumed.headers()["idempotent-replayed"], "true");
     assert_eq!(Reader::new(resumed).rest().await, all[1..]);
+    let last = all.last().unwrap().id.unwrap().to_string();
+    let complete = send(keyed().header("last-event-id", last)).await;
+    assert_eq!(complete.status(), 204);
+    assert_eq!(complete.headers()["idempotent-replayed"], "true");
+    assert!(complete.headers().contains_key("x-stream-id"));
+    assert!(complete.headers().contains_key("link"));
     let accepted = send(keyed().header("prefer", "respond-async")).await;
     assert_eq!(accepted.status(), 202);
     let response = send(gateway.post(request(2)).header("idempotency-key", "k")).await;

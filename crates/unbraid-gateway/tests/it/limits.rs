@@ -86,9 +86,43 @@ async fn above_the_limit_on_memory_old_streams_are_evicted_and_then_requests_ref
         let response = send(gateway.get(&format!("/v1/streams/{id}"))).await;
         assert_eq!(response.status(), 410, "the oldest ended streams go first");
     }
-    let response = send(gateway.post(request(1))).await;
-    assert_eq!(response.status(), 503);
-    assert_eq!(response.headers()["retry-after"], "1");
+    let sent = upstream.seen().len();
+    let keyed = gateway.post(request(1)).header("idempotency-key", "k");
+    for post in [gateway.post(request(1)), keyed] {
+        let response = send(post).await;
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()["retry-after"], "1");
+        assert_eq!(error_code(response).await, "out_of_memory");
+    }
+    assert_eq!(
+        upstream.seen().len(),
+        sent,
+        "the upstream bills what it is sent"
+    );
+    // What is not kept needs no room.
+    let live = gateway
+        .post(request(1))
+        .header("x-stream-durability", "live");
+    assert_eq!(send(live).await.status(), 200);
+}
+
+#[tokio::test]
+async fn more_choices_than_the_limit_are_refused_whatever_makes_them_several() {
+    let upstream = Upstream::script(|_, _| stream_of(&["[DONE]"])).await;
+    let gateway = start_with(&upstream, |builder| builder).await;
+    let body = |n: u32, prompts: usize| {
+        let prompts = vec![r#""p""#; prompts].join(",");
+        format!(r#"{{"model":"m","stream":true,"n":{n},"prompt":[{prompts}]}}"#)
+    };
+    for body in [body(2, 1025), body(1, 1_000_000), body(129, 1)] {
+        let post = gateway.post_to("/v1/completions", body);
+        let response = send(post.header("x-stream-fan-out", "always")).await;
+        assert_eq!(response.status(), 400);
+        assert_eq!(error_code(response).await, "n_too_large");
+    }
+    assert!(upstream.seen().is_empty());
+    let post = gateway.post_to("/v1/completions", body(2, 100));
+    assert_eq!(send(post).await.status(), 200);
 }
 
 #[tokio::test]

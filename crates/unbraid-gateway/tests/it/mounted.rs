@@ -80,6 +80,35 @@ async fn an_application_mounts_the_gateway_under_its_own_authentication() {
     assert_eq!(response.status(), 404);
 }
 
+#[tokio::test]
+async fn the_credential_of_an_application_is_not_sent_upstream() {
+    let upstream = Upstream::steps(stream_of(&["[DONE]"])).await;
+    let gateway = Gateway::builder(upstream.url()).build().unwrap();
+    let send = async |principal: Option<Principal>, method, path: &str| {
+        let mut request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost")
+            .header("authorization", "Bearer credential")
+            .header("content-type", "application/json")
+            .body(axum::body::Body::from(request(1)))
+            .unwrap();
+        if let Some(principal) = principal {
+            request.extensions_mut().insert(principal);
+        }
+        let response = gateway.service().call(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        upstream.seen().pop().unwrap()
+    };
+    for (method, path) in [("POST", "/v1/chat/completions"), ("GET", "/v1/models")] {
+        let seen = send(Some(Principal::new("alice")), method, path).await;
+        assert!(!seen.headers.contains_key("authorization"), "{path}");
+        // Without such an application, and without keys, it is the provider's key.
+        let seen = send(None, method, path).await;
+        assert_eq!(seen.headers["authorization"], "Bearer credential", "{path}");
+    }
+}
+
 #[test]
 fn a_gateway_without_a_runtime_is_an_error() {
     let error = Gateway::builder("http://127.0.0.1:1/v1")

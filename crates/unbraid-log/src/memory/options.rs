@@ -26,6 +26,8 @@ pub struct MemoryOptions {
     pub lease: Duration,
     /// The memory above which ended streams are evicted, and then no stream is opened. One GiB by default.
     pub max_bytes: usize,
+    /// How long a claim is kept whose stream is not opened; at most a day. 15 minutes by default.
+    pub claim_pending: Duration,
 }
 
 impl MemoryOptions {
@@ -43,6 +45,24 @@ impl MemoryOptions {
         self
     }
 
+    /// Sets how long a claim is kept whose stream is not opened: longer than any request waits for its answer to begin, or
+    /// the same request is sent twice. More than a day has the effect of a day.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use unbraid_log::MemoryOptions;
+    ///
+    /// let options = MemoryOptions::default().with_claim_pending(Duration::from_secs(3660));
+    /// assert_eq!(options.claim_pending.as_secs(), 3660);
+    /// ```
+    #[must_use]
+    pub fn with_claim_pending(mut self, pending: Duration) -> Self {
+        self.claim_pending = pending;
+        self
+    }
+
     /// Sets the bound on memory, in bytes.
     #[must_use]
     pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
@@ -57,6 +77,7 @@ impl Default for MemoryOptions {
             ttl: Duration::from_secs(3600),
             lease: Duration::from_secs(15),
             max_bytes: 1024 * 1024 * 1024,
+            claim_pending: Duration::from_secs(15 * 60),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the lock of a log in memory protects: its streams, its claims, and when they expire.
 
 mod claims;
+mod prune;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,6 +10,7 @@ use std::{
 };
 
 use claims::Claims;
+use prune::Pruner;
 use tokio::time::Instant;
 
 use crate::{Claim, ClaimKey, End, Journal, LogError, LogStatus, Meta, StreamEnd, StreamId};
@@ -23,7 +25,7 @@ const UNSEALED_FOR: Duration = Duration::from_secs(24 * 3600);
 /// more of them than memory has room for.
 const MAX_EXPIRED: usize = 100_000;
 
-/// The memory of a stream beside its records, in bytes.
+/// The memory of a stream beside its records and its texts, in bytes.
 const STREAM_COST: usize = 1024;
 
 /// Takes the first value of a queue, if it is due.
@@ -40,12 +42,15 @@ pub(super) struct State {
     ended: VecDeque<(Instant, StreamId)>,
     /// Streams in the order of their opening.
     opened: VecDeque<(Instant, StreamId)>,
+    opened_pruner: Pruner,
     expired: VecDeque<(Instant, StreamId)>,
     claims: Claims,
 }
 
 struct Stream {
     meta: Arc<Meta>,
+    /// The memory that it takes beside its records, in bytes.
+    cost: usize,
     phase: Phase,
 }
 
@@ -76,6 +81,12 @@ impl State {
         self.kept
     }
 
+    /// The lengths of the queues that streams and claims leave before they are due.
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> (usize, usize) {
+        (self.opened.len(), self.claims.pending())
+    }
+
     pub(super) fn into_journals(self) -> Vec<Journal> {
         let streams = self.streams.into_values();
         streams
@@ -102,8 +113,11 @@ impl State {
         if let Some(claim) = &meta.claim {
             self.claims.keep(claim, id);
         }
+        // The client chooses some of the texts, the upstream others: neither may have a size that does not count.
+        let cost = STREAM_COST + meta.encode().len();
         let stream = Stream {
             meta: Arc::clone(meta),
+            cost,
             phase: Phase::Running {
                 journal: journal.clone(),
                 lease_until: now + lease,
@@ -111,8 +125,13 @@ impl State {
         };
         self.streams.insert(id.clone(), stream);
         self.kept += 1;
+        let streams = &self.streams;
+        self.opened_pruner.prune(&mut self.opened, |(_, id)| {
+            let stream = streams.get(id);
+            stream.is_some_and(|stream| matches!(stream.phase, Phase::Running { .. }))
+        });
         self.opened.push_back((now + UNSEALED_FOR, id.clone()));
-        Ok(STREAM_COST + journal.bytes())
+        Ok(cost + journal.bytes())
     }
 
     pub(super) fn status(&self, id: &StreamId) -> LogStatus {
@@ -159,24 +178,28 @@ impl State {
             Phase::Ended { .. } | Phase::Expired => false,
         });
         if is_lost {
-            // It is known to run, so the seal succeeds.
+            // It is known to run, so the seal succeeds; and this end has no text.
             let _sealed = self.seal(id, &StreamEnd::new(End::ProducerLost), ttl);
         }
     }
 
-    /// Seals a stream, unless it is sealed.
+    /// Seals a stream, unless it is sealed. Returns the memory that its end takes.
     pub(super) fn seal(
         &mut self,
         id: &StreamId,
         end: &StreamEnd,
         ttl: Duration,
-    ) -> Result<(), LogError> {
+    ) -> Result<usize, LogError> {
         let stream = self.streams.get_mut(id).ok_or(LogError::Unknown)?;
         let journal = match &stream.phase {
             Phase::Running { journal, .. } => journal.clone(),
-            Phase::Ended { .. } => return Ok(()),
+            Phase::Ended { .. } => return Ok(0),
             Phase::Expired => return Err(LogError::Expired),
         };
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        // The stream has one copy, and its journal another.
+        let added = 2 * (text(&end.error) + text(&end.usage));
+        stream.cost += added;
         stream.phase = Phase::Ended {
             journal: journal.clone(),
             end: end.clone(),
@@ -184,7 +207,7 @@ impl State {
         };
         self.ended.push_back((Instant::now() + ttl, id.clone()));
         journal.seal(end.clone());
-        Ok(())
+        Ok(added)
     }
 
     /// Expires a stream at once. Returns its journal and the memory that it took.
@@ -192,6 +215,7 @@ impl State {
         let stream = self.streams.get_mut(id)?;
         let journal = stream.journal()?.clone();
         stream.phase = Phase::Expired;
+        let freed = stream.cost + journal.bytes();
         if let Some(claim) = &stream.meta.claim {
             self.claims.release(claim.name(), id);
         }
@@ -201,7 +225,6 @@ impl State {
         while self.expired.len() > MAX_EXPIRED {
             self.forget_oldest();
         }
-        let freed = STREAM_COST + journal.bytes();
         Some((journal, freed))
     }
 
@@ -259,8 +282,8 @@ impl State {
         }
     }
 
-    pub(super) fn claim(&mut self, key: &ClaimKey, id: &StreamId) -> Claim {
-        self.claims.claim(key, id)
+    pub(super) fn claim(&mut self, key: &ClaimKey, id: &StreamId, pending: Duration) -> Claim {
+        self.claims.claim(key, id, pending)
     }
 
     pub(super) fn release(&mut self, name: &str, id: &StreamId) {

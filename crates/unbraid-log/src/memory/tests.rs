@@ -211,6 +211,60 @@ async fn a_claim_without_a_stream_expires_after_a_quarter_of_an_hour() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_claim_waits_for_its_stream_as_long_as_configured_and_a_day_at_most() {
+    for (pending, kept_for) in [(HOUR, HOUR), (Duration::MAX, 24 * HOUR)] {
+        let log = MemoryLog::new(MemoryOptions::default().with_claim_pending(pending));
+        let key = ClaimKey::new("a", "/v1/completions", "k", [0; 32]);
+        let (one, other) = (StreamId::random().unwrap(), StreamId::random().unwrap());
+        assert_eq!(log.claim(&key, &one).await, Ok(Claim::Acquired));
+        advance(kept_for - Duration::from_secs(1)).await;
+        assert!(matches!(
+            log.claim(&key, &other).await,
+            Ok(Claim::Held { .. })
+        ));
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(log.claim(&key, &other).await, Ok(Claim::Acquired));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_texts_of_a_stream_count_and_are_freed_with_it() {
+    let log = log();
+    let id = StreamId::random().unwrap();
+    let meta = Meta::new("/v1/completions", 1).with_model("m".repeat(10_000));
+    let mut writer = log.open(&id, &meta).await.unwrap();
+    let opened = log.bytes();
+    assert!(opened >= 11_000, "{opened}");
+    let end = StreamEnd::new(End::Refused)
+        .with_error("e".repeat(20_000))
+        .with_usage("u".repeat(3_000));
+    for _ in 0..2 {
+        writer.seal(&end).await.unwrap();
+        assert_eq!(log.bytes(), opened + 46_000, "counted once");
+    }
+    log.erase(&id).await.unwrap();
+    assert_eq!(log.bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_streams_and_released_claims_leave_no_queue_behind() {
+    let log = log();
+    let (_running, _writer) = open(&log).await;
+    for index in 0..10_000 {
+        let key = ClaimKey::new("a", "/v1/completions", &index.to_string(), [0; 32]);
+        let (id, mut writer) = open(&log).await;
+        log.claim(&key, &id).await.unwrap();
+        log.release(&key, &id).await.unwrap();
+        seal(&mut *writer).await;
+        if index % 1000 == 0 {
+            advance(2 * HOUR).await;
+        }
+    }
+    let (opened, pending) = log.inner.state().queued();
+    assert!(opened < 1100 && pending < 1100, "{opened} {pending}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claim_is_kept_as_long_as_its_stream() {
     let log = log();
     let key = ClaimKey::new("a", "/v1/completions", "k", [0; 32]);

@@ -67,13 +67,15 @@ impl MemoryWriter {
         self.log.sweep();
         let ttl = self.log.options.ttl;
         let sealed = self.log.state().seal(&self.id, end, ttl);
-        match sealed {
+        let added = match sealed {
             Err(LogError::Unknown) => {
                 self.open_again()?;
                 self.log.state().seal(&self.id, end, ttl)
             }
             result => result,
-        }
+        };
+        self.log.add_bytes(added?);
+        Ok(())
     }
 }
 

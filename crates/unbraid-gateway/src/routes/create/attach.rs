@@ -63,19 +63,18 @@ impl Attach<'_> {
         let found = gateway.inner.views.find(&id, |_| true).await?;
         let connect = || gateway.inner.streams.connect(&id);
         let mut response = match form {
-            Form::Events(after) => {
-                let events = match found.view.open(&ViewRequest::of_post(after))? {
-                    Opened::Events(events) => events,
-                    Opened::Complete => return Ok(no_content()),
-                };
-                let permit = reader.map_or_else(connect, Ok)?;
-                let resumed = after.is_some();
-                let body = reader_body(gateway, events, permit, ViewKind::post, resumed);
-                let mut response = Response::new(body);
-                *response.headers_mut() = without_body_headers(headers);
-                add_event_stream_headers(response.headers_mut());
-                response
-            }
+            Form::Events(after) => match found.view.open(&ViewRequest::of_post(after))? {
+                Opened::Complete => no_content(),
+                Opened::Events(events) => {
+                    let permit = reader.map_or_else(connect, Ok)?;
+                    let resumed = after.is_some();
+                    let body = reader_body(gateway, events, permit, ViewKind::post, resumed);
+                    let mut response = Response::new(body);
+                    *response.headers_mut() = without_body_headers(headers);
+                    add_event_stream_headers(response.headers_mut());
+                    response
+                }
+            },
             Form::Json => {
                 // The client that waits counts as a reader.
                 let _reader = reader.map_or_else(connect, Ok)?;

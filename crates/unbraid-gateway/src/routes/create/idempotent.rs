@@ -95,7 +95,7 @@ impl Create {
 
     /// Does the work. It continues if the client leaves, because others may wait for it, and the client may come back.
     async fn lead(self, id: StreamId, claim: ClaimKey, pending: PendingRequest) -> Answer {
-        let permit = match self.reserve() {
+        let permit = match self.reserve_kept() {
             Ok(permit) => permit,
             Err(error) => {
                 release(self.gateway.clone(), claim, id).await;

@@ -1,11 +1,18 @@
 //! The body of a request for an answer: what the gateway needs to know of it, and its copies with a few fields changed.
 
+mod prompts;
+
 use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use serde_json::{Value, value::RawValue};
 
-use crate::{api_error::ApiError, fields::Fields};
+use self::prompts::Prompts;
+use crate::{
+    api_error::ApiError,
+    fields::Fields,
+    limits::{MAX_MODEL_NAME, MAX_PROMPTS},
+};
 
 /// A request, with the raw text of its fields.
 pub(crate) struct CreateRequest {
@@ -19,7 +26,8 @@ pub(crate) struct CreateRequest {
 }
 
 impl CreateRequest {
-    pub(crate) fn parse(body: Bytes) -> Result<Self, ApiError> {
+    /// Only a request for `text` has prompts.
+    pub(crate) fn parse(body: Bytes, is_text: bool) -> Result<Self, ApiError> {
         let text = std::str::from_utf8(&body).map_err(|_| ApiError::INVALID_JSON)?;
         let fields: Fields = serde_json::from_str(text).map_err(|_| ApiError::INVALID_JSON)?;
         let is_stream = fields.get("stream").is_some_and(|raw| raw == "true");
@@ -35,7 +43,11 @@ impl CreateRequest {
             .and_then(|model| model.as_str().map(str::to_owned));
         let options = fields.value("stream_options").unwrap_or_default();
         let wants_usage = options.get("include_usage") == Some(&Value::Bool(true));
-        let prompts = fields.get("prompt").map(split_prompts).unwrap_or_default();
+        let prompts = match fields.get("prompt").filter(|_| is_text).map(Prompts::split) {
+            Some(Prompts::List(prompts)) => prompts,
+            Some(Prompts::TooMany) => return Err(ApiError::N_TOO_LARGE),
+            None => Vec::new(),
+        };
         Ok(Self {
             body,
             fields,
@@ -59,12 +71,22 @@ impl CreateRequest {
         self.n
     }
 
+    /// Checks the number of choices: `n`, and its product with the number of prompts.
+    pub(crate) fn check_choices(&self, max_n: u32) -> Result<(), ApiError> {
+        let max_choices = max_n.max(u32::try_from(MAX_PROMPTS).unwrap_or(u32::MAX));
+        let is_allowed = self.n.is_none_or(|n| n <= max_n) && self.choices() <= max_choices;
+        is_allowed.then_some(()).ok_or(ApiError::N_TOO_LARGE)
+    }
+
     pub(crate) fn model(&self) -> &str {
         self.model.as_deref().unwrap_or_default()
     }
 
+    /// The model as it is kept. A name of any length is sent upstream, but only one of a usual length is kept.
     pub(crate) fn model_field(&self) -> Option<String> {
-        self.model.clone()
+        self.model
+            .clone()
+            .filter(|model| model.len() <= MAX_MODEL_NAME)
     }
 
     pub(crate) fn wants_usage(&self) -> bool {
@@ -81,6 +103,10 @@ impl CreateRequest {
     pub(crate) fn choices(&self) -> u32 {
         let prompts = u32::try_from(self.prompts.len().max(1)).unwrap_or(u32::MAX);
         self.n.unwrap_or(1).max(1).saturating_mul(prompts)
+    }
+
+    pub(crate) fn has_best_of(&self) -> bool {
+        self.fields.get("best_of").is_some_and(|raw| raw != "null")
     }
 
     /// Whether `n` requests several choices. A request without it is never fanned out.
@@ -134,23 +160,12 @@ impl fmt::Debug for CreateRequest {
     }
 }
 
-/// The elements of a list of prompts; none if there is one prompt, which may be a list of tokens.
-fn split_prompts(raw: &str) -> Vec<Box<RawValue>> {
-    let prompts: Vec<Box<RawValue>> = serde_json::from_str(raw).unwrap_or_default();
-    let is_list = |prompt: &RawValue| prompt.get().starts_with(['"', '[']);
-    if prompts.iter().all(|prompt| is_list(prompt)) {
-        prompts
-    } else {
-        Vec::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn parse(body: &'static str) -> CreateRequest {
-        CreateRequest::parse(Bytes::from_static(body.as_bytes())).unwrap()
+        CreateRequest::parse(Bytes::from_static(body.as_bytes()), true).unwrap()
     }
 
     #[test]
@@ -163,7 +178,7 @@ mod tests {
             b"{\"a\":\"\xff\"}",
             b"{} {}",
         ] {
-            let error = CreateRequest::parse(Bytes::from_static(body)).unwrap_err();
+            let error = CreateRequest::parse(Bytes::from_static(body), false).unwrap_err();
             assert_eq!(error, ApiError::INVALID_JSON);
         }
     }
@@ -197,6 +212,36 @@ mod tests {
         assert_eq!(request.whole_body(), request.body());
         assert_eq!(parse(r#"{"prompt":[1,2]}"#).prompts(), 0);
         assert_eq!(parse(r#"{"prompt":[[1],[2]]}"#).prompts(), 2);
+    }
+
+    #[test]
+    fn the_number_of_choices_of_all_prompts_is_bounded() {
+        let check = |n: u32, prompts: usize, is_text, is_allowed| {
+            let prompts = vec![r#""p""#; prompts].join(",");
+            let body = format!(r#"{{"n":{n},"prompt":[{prompts}]}}"#);
+            let request = CreateRequest::parse(body.into(), is_text);
+            let checked = request.and_then(|request| request.check_choices(128));
+            assert_eq!(checked.is_ok(), is_allowed, "{n} {checked:?}");
+        };
+        check(128, 16, true, true);
+        check(1, 2048, true, true);
+        check(2, 1025, true, false);
+        check(1, 2049, true, false);
+        check(129, 1, true, false);
+        // A chat completion has no prompts, whatever the client calls one of its fields.
+        check(128, 3000, false, true);
+    }
+
+    #[test]
+    fn a_model_of_unusual_length_is_not_kept() {
+        let model = |length: usize| {
+            let body = format!(r#"{{"model":"{}"}}"#, "m".repeat(length));
+            let request = CreateRequest::parse(body.into(), false).unwrap();
+            assert_eq!(request.model().len(), length);
+            request.model_field()
+        };
+        assert_eq!(model(256).unwrap().len(), 256);
+        assert_eq!(model(257), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use futures::StreamExt;
 use super::{Create, Passed, is_auto};
 use crate::{
     api_error::ApiError,
+    config::FanOut,
     fan_out::{self, WholeAnswer},
     generation::{PartSource, Started, StartedPart},
     routes::{Answer, forward::pass},
@@ -54,7 +55,7 @@ impl Create {
 
     /// The upstream's own answer, byte for byte. If the provider refuses or ignores `n`, the missing choices are requested one
     /// by one, and the answer is the aggregate.
-    pub(super) async fn answer_whole(self) -> Answer {
+    pub(super) async fn answer_whole(mut self) -> Answer {
         let answer = self.send_unchanged().await?;
         if !is_auto(&self.launch) || self.launch.request.prompts() > 1 {
             return Ok(pass(&self.gateway, answer));
@@ -64,11 +65,10 @@ impl Create {
             if !fan_out::is_refusal_of_n(&whole) {
                 return Ok(whole.into_response());
             }
-            self.gateway
-                .inner
-                .models
-                .insert(self.launch.request.model());
-            return self.answer_kept().await;
+            let permit = self.reserve_kept()?;
+            self.launch.fan_out = FanOut::Always;
+            let launched = self.launch.send_refused().await?;
+            return self.keep_launched(permit, launched).await;
         }
         let stream = match fan_out::count_choices(&whole.body) {
             Some(1) => fan_out::as_stream(&whole.body),
@@ -82,7 +82,7 @@ impl Create {
 
     /// Requests the choices that a whole answer does not have.
     async fn complete(self, headers: HeaderMap, stream: Bytes) -> Answer {
-        let permit = self.reserve()?;
+        let permit = self.reserve_kept()?;
         let part = StartedPart {
             source: PartSource::Open(fan_out::one_read(stream)),
             choice: None,

@@ -7,16 +7,18 @@ use std::{
 
 use tokio::time::Instant;
 
+use super::prune::Pruner;
 use crate::{Claim, ClaimKey, StreamId};
 
-/// How long a claim is kept whose stream is never opened. A request waits ten minutes at most for its response head.
-const PENDING_FOR: Duration = Duration::from_secs(15 * 60);
+/// A claim whose stream is never opened is not kept longer than this.
+const MAX_PENDING: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Default)]
 pub(super) struct Claims {
     held: HashMap<String, Held>,
     /// The claims whose stream had not been opened, in the order in which they expire.
     pending: VecDeque<(Instant, String)>,
+    pruner: Pruner,
 }
 
 struct Held {
@@ -27,7 +29,8 @@ struct Held {
 }
 
 impl Claims {
-    pub(super) fn claim(&mut self, key: &ClaimKey, id: &StreamId) -> Claim {
+    /// Claims a key for a stream that is opened later, within the time `pending`, which is the same for all claims.
+    pub(super) fn claim(&mut self, key: &ClaimKey, id: &StreamId, pending: Duration) -> Claim {
         if let Some(held) = self.held.get(key.name()).filter(|held| held.id != *id) {
             return Claim::Held {
                 id: held.id.clone(),
@@ -35,7 +38,12 @@ impl Claims {
             };
         }
         if !self.held.contains_key(key.name()) {
-            let until = Instant::now() + PENDING_FOR;
+            let until = Instant::now() + pending.min(MAX_PENDING);
+            let held = &self.held;
+            self.pruner.prune(&mut self.pending, |(until, name)| {
+                let held = held.get(name);
+                held.is_some_and(|held| held.pending_until == Some(*until))
+            });
             self.insert(key, id, Some(until));
             self.pending.push_back((until, key.name().to_owned()));
         }
@@ -57,6 +65,11 @@ impl Claims {
         if is_free_or_own {
             self.insert(key, id, None);
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn pending(&self) -> usize {
+        self.pending.len()
     }
 
     pub(super) fn release(&mut self, name: &str, id: &StreamId) {
