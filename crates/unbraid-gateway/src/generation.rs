@@ -9,6 +9,8 @@ mod ends;
 mod keeper;
 mod part;
 mod rewrite;
+#[cfg(test)]
+mod tests;
 mod tracker;
 
 use std::{
@@ -130,7 +132,7 @@ enum Tick {
     TimedOut,
     Orphaned,
     Renew,
-    /// What has arrived is to be appended now.
+    /// What has arrived is to be appended now, or again.
     Linger,
 }
 
@@ -178,7 +180,7 @@ impl Generation {
                 self.log_failed(&error);
             }
             // The end of the stream belongs to the result, too.
-            if self.end.is_none() && !self.has_read_all() {
+            if self.keeper.is_flushed() && self.end.is_none() && !self.has_read_all() {
                 self.send_replies();
             }
             // A body that is always ready must not starve the other tasks.
@@ -239,7 +241,9 @@ impl Generation {
         let finished_since = parts().filter_map(Part::finished_since).min();
         let silent_since = parts().filter_map(Part::silent_since).min();
         let has_readers = self.registration.live.has_readers();
-        let has_events = !self.keeper.events.is_empty();
+        let retry_at = self.keeper.retry_at();
+        // While the log is not available, nothing can be appended before the next attempt.
+        let has_events = retry_at.is_none() && !self.keeper.events.is_empty();
         self.clock.poll(
             cx,
             clock::Conditions {
@@ -247,6 +251,7 @@ impl Generation {
                 silent_since,
                 has_readers,
                 has_events,
+                retry_at,
             },
         )
     }
@@ -390,12 +395,7 @@ impl Generation {
     /// The log refuses events: it was erased, sealed by another gateway, or is not available and the policy is to fail.
     fn log_failed(&mut self, error: &LogError) {
         tracing::warn!(%error, "the log of a generation failed");
-        let end = if error.is_temporary() {
-            End::ServerError
-        } else {
-            End::Cancelled
-        };
-        self.abort(end, &StreamError::Lost);
+        self.abort(ends::end_of_log(error), &StreamError::Lost);
     }
 }
 

@@ -418,3 +418,21 @@ async fn the_generation_continues_when_its_client_disconnects() {
     assert_eq!(events.last().unwrap().data, "[DONE]");
     assert_eq!((upstream.seen().len(), upstream.closed()), (1, 0));
 }
+
+/// Opens a view of one event of 300 KiB without a connection, and reads its first frame.
+async fn half_an_event(gateway: &TestGateway) -> (axum::body::Body, Vec<u8>) {
+    use tower_service::Service;
+
+    let (id, mut post) = gateway.create(1).await;
+    post.until("xx").await;
+    eventually("the event is kept", async || gateway.status(&id).await["seq"] == 1).await;
+    let request = http::Request::get(format!("/v1/streams/{id}/events"))
+        .header("host", "localhost")
+        .body(axum::body::Body::empty())
+        .unwrap();
+    let response = gateway.gateway.service().call(request).await.unwrap();
+    let mut body = response.into_body();
+    let first = soon(body.frame()).await.unwrap().unwrap().unwrap();
+    assert_eq!(first.into_data().unwrap().len(), 64 * 1024);
+    (body, Vec::new())
+}
