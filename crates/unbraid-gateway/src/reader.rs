@@ -133,8 +133,7 @@ impl Body for ReaderBody {
             return this.close(DisconnectReason::drain);
         }
         // Also for a view that is always ready, and never reaches its timer.
-        if closes
-            && this.closes_at.is_some_and(|at| at <= Instant::now()) {
+        if closes && this.closes_at.is_some_and(|at| at <= Instant::now()) {
             return this.close(DisconnectReason::age);
         }
         match this.view.poll_frame(cx) {

@@ -86,7 +86,10 @@ impl Keeper {
         loop {
             if self.in_flight.is_none() {
                 self.in_flight = self.events.take();
-                let bytes = self.in_flight.as_ref().map_or(0, |record| record.encoded().len());
+                let bytes = self
+                    .in_flight
+                    .as_ref()
+                    .map_or(0, |record| record.encoded().len());
                 self.appended_bytes += bytes as u64;
             }
             let Some(record) = &self.in_flight else {

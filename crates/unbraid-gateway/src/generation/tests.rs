@@ -133,7 +133,9 @@ impl Running {
             for (seq, event) in record.events() {
                 assert_eq!(seq, next);
                 next = seq.next();
-                text.push_str(&String::from_utf8_lossy(event.payload().unwrap_or_default()));
+                text.push_str(&String::from_utf8_lossy(
+                    event.payload().unwrap_or_default(),
+                ));
             }
         }
         (*self.kept.end.lock().unwrap(), text)
@@ -157,7 +159,13 @@ fn events(events: &[String]) -> ByteStream {
 }
 
 fn complete() -> ByteStream {
-    events(&[chunk(0, "a"), chunk(1, "b"), finish(0), finish(1), "[DONE]".into()])
+    events(&[
+        chunk(0, "a"),
+        chunk(1, "b"),
+        finish(0),
+        finish(1),
+        "[DONE]".into(),
+    ])
 }
 
 /// Two events, and then nothing. The sender notices when the body is dropped.
@@ -189,7 +197,14 @@ async fn a_cancel_is_confirmed_once_the_log_has_it() {
         assert_eq!(cancelled.end, End::Cancelled);
         let is_sealed = running.kept.end.lock().unwrap().is_some();
         assert_eq!(is_sealed, choice.is_none(), "{choice:?}");
-        let last = running.kept.records.lock().unwrap().last().cloned().unwrap();
+        let last = running
+            .kept
+            .records
+            .lock()
+            .unwrap()
+            .last()
+            .cloned()
+            .unwrap();
         let ends = last.events().map(|(_, event)| format!("{event:?}"));
         assert!(ends.last().unwrap().contains("Cancelled"));
         running.task.abort();
@@ -204,7 +219,9 @@ async fn while_the_log_is_down_a_cancel_closes_the_upstream_and_nothing_is_lost(
     assert_eq!(open.receiver_count(), 1, "the answer continues");
     let live = Arc::clone(&running.live);
     tokio::spawn(async move { live.cancel(None).await });
-    timeout(Duration::from_secs(1), open.closed()).await.unwrap();
+    timeout(Duration::from_secs(1), open.closed())
+        .await
+        .unwrap();
     running.mode.send(Mode::Open).unwrap();
     let (end, text) = running.ended().await;
     assert_eq!(end, Some(End::Cancelled));

@@ -8,8 +8,8 @@ use tokio::sync::Semaphore;
 use crate::{
     create::error_code,
     support::{
-        Json, Reader, Step, TestGateway, Upstream, chunk, eventually, finish, send, sse, start,
-        start_with, stream_of,
+        Json, Reader, Step, TestGateway, Upstream, chunk, eventually, finish, send, soon, sse,
+        start, start_with, stream_of,
     },
 };
 
@@ -419,20 +419,82 @@ async fn the_generation_continues_when_its_client_disconnects() {
     assert_eq!((upstream.seen().len(), upstream.closed()), (1, 0));
 }
 
-/// Opens a view of one event of 300 KiB without a connection, and reads its first frame.
-async fn half_an_event(gateway: &TestGateway) -> (axum::body::Body, Vec<u8>) {
+/// Answers a request without a connection.
+async fn call(gateway: &TestGateway, path: &str) -> axum::response::Response {
     use tower_service::Service;
 
-    let (id, mut post) = gateway.create(1).await;
-    post.until("xx").await;
-    eventually("the event is kept", async || gateway.status(&id).await["seq"] == 1).await;
-    let request = http::Request::get(format!("/v1/streams/{id}/events"))
+    let request = http::Request::get(path)
         .header("host", "localhost")
         .body(axum::body::Body::empty())
         .unwrap();
-    let response = gateway.gateway.service().call(request).await.unwrap();
-    let mut body = response.into_body();
-    let first = soon(body.frame()).await.unwrap().unwrap().unwrap();
-    assert_eq!(first.into_data().unwrap().len(), 64 * 1024);
-    (body, Vec::new())
+    gateway.gateway.service().call(request).await.unwrap()
+}
+
+/// Reads a body to its end.
+async fn text(mut body: axum::body::Body) -> String {
+    use http_body_util::BodyExt;
+
+    let mut bytes = Vec::new();
+    while let Some(frame) = soon(body.frame()).await.unwrap() {
+        let data = frame.unwrap().into_data().unwrap();
+        assert!(data.len() <= 64 * 1024, "{}", data.len());
+        bytes.extend_from_slice(&data);
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn neither_age_nor_drain_ends_a_view_within_a_long_event() {
+    use http_body_util::BodyExt;
+
+    let long = chunk(0, &"x".repeat(300 * 1024));
+    for drains in [false, true] {
+        let (upstream, gate) = gated(vec![long.clone(), chunk(0, "next")]).await;
+        let age = Duration::from_millis(300);
+        let mut gateway = start_with(&upstream, |builder| {
+            builder.max_connection_age((!drains).then_some(age))
+        })
+        .await;
+        let (id, mut post) = gateway.create(1).await;
+        gate.add_permits(1);
+        post.until("\n\n").await;
+        let mut body = call(&gateway, &format!("/v1/streams/{id}/events"))
+            .await
+            .into_body();
+        let first = soon(body.frame()).await.unwrap().unwrap().unwrap();
+        let first = String::from_utf8(first.into_data().unwrap().to_vec()).unwrap();
+        assert_eq!(first.len(), 64 * 1024);
+        if drains {
+            gateway.drain();
+        }
+        tokio::time::sleep(age * 2).await;
+        gate.add_permits(1);
+        post.until("next").await;
+        let events = crate::support::parse_events(&(first + &text(body).await));
+        assert_eq!(events.len(), 1, "the view closes after the event");
+        assert_eq!(events[0].data, long);
+    }
+}
+
+#[tokio::test]
+async fn what_decodes_a_stream_does_not_run_on_the_threads_of_the_connections() {
+    use futures::FutureExt;
+
+    let (upstream, gate) = gated(events()).await;
+    let gateway = start(&upstream).await;
+    let (id, mut post) = gateway.create(2).await;
+    gate.add_permits(1);
+    post.until("\"a\"").await;
+    let ready = call(&gateway, "/healthz").now_or_never();
+    assert!(ready.is_some(), "the service itself waits for nothing");
+    let events = format!("/v1/streams/{id}/events");
+    assert!(call(&gateway, &events).now_or_never().is_some());
+    for path in [
+        format!("/v1/streams/{id}"),
+        format!("{events}?from=snapshot"),
+        format!("{events}?stream=false"),
+    ] {
+        assert!(call(&gateway, &path).now_or_never().is_none(), "{path}");
+        assert_eq!(call(&gateway, &path).await.status(), 200, "{path}");
+    }
 }

@@ -637,7 +637,10 @@ fn a_long_stream_without_events_of_a_view_is_read_in_several_polls() {
             Poll::Ready(frame) => break frame.unwrap().unwrap(),
         }
         let woken = woken.0.load(std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(woken, polls, "a reader that has more to read is polled again");
+        assert_eq!(
+            woken, polls,
+            "a reader that has more to read is polled again"
+        );
     };
     assert!((4..=8).contains(&polls), "{polls}");
     assert!(frame.ends_with(data(0, "b").as_bytes()));
