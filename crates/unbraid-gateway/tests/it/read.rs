@@ -498,3 +498,21 @@ async fn what_decodes_a_stream_does_not_run_on_the_threads_of_the_connections() 
         assert_eq!(call(&gateway, &path).await.status(), 200, "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_log_that_the_builder_got_is_read_completely() {
+    let mut all = events();
+    all.extend([finish(0), finish(1), "[DONE]".to_owned()]);
+    let upstream = Upstream::steps(stream_of(&all)).await;
+    let log = unbraid_log::MemoryLog::new(unbraid_log::MemoryOptions::default());
+    let gateway = start_with(&upstream, |builder| builder.log(Arc::new(log))).await;
+    let (id, mut post) = gateway.create(2).await;
+    let last = post.rest().await.last().unwrap().id.unwrap();
+    let status = gateway.status(&id).await;
+    assert_eq!(
+        (&status["state"], &status["seq"]),
+        (&json!("ended"), &json!(last))
+    );
+    let path = format!("/v1/streams/{id}/events?after={last}");
+    assert_eq!(send(gateway.get(&path)).await.status(), 204);
+}
