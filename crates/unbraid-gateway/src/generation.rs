@@ -9,6 +9,8 @@ mod ends;
 mod keeper;
 mod part;
 mod rewrite;
+#[cfg(test)]
+mod tests;
 mod tracker;
 
 use std::{
@@ -36,7 +38,7 @@ use self::{
 };
 use crate::{
     config::Options,
-    limits::READ_BYTES,
+    limits::{IDLE_END, READ_BYTES},
     metrics::Metrics,
     streams::{Cancelled, Command, Registration},
 };
@@ -106,6 +108,8 @@ pub(crate) struct Generation {
     cancelled_early: Vec<(ChoiceIndex, Option<oneshot::Sender<Cancelled>>)>,
     /// Choices that were cancelled before they appeared.
     cancelled_unseen: BTreeSet<ChoiceIndex>,
+    /// Results of commands that are reported once the log has them.
+    replies: Vec<(oneshot::Sender<Cancelled>, Cancelled)>,
     on_refused: Option<BoxFuture<'static, ()>>,
     refused: Option<RefusedError>,
     /// The end, if it does not follow from the bodies.
@@ -129,7 +133,7 @@ enum Tick {
     TimedOut,
     Orphaned,
     Renew,
-    /// What has arrived is to be appended now.
+    /// What has arrived is to be appended now, or again.
     Linger,
 }
 
@@ -155,6 +159,7 @@ impl Generation {
             clock: Clock::new(options, args.orphan_after),
             cancelled_early: Vec::new(),
             cancelled_unseen: BTreeSet::new(),
+            replies: Vec::new(),
             on_refused: args.on_refused,
             refused: None,
             end: None,
@@ -175,10 +180,15 @@ impl Generation {
             if flushes && let Err(error) = self.keeper.flush().await {
                 self.log_failed(&error);
             }
+            // The end of the stream belongs to the result, too.
+            if self.keeper.is_flushed() && self.end.is_none() && !self.has_read_all() {
+                self.send_replies();
+            }
             // A body that is always ready must not starve the other tasks.
             tokio::task::consume_budget().await;
         }
         self.close().await;
+        self.send_replies();
     }
 
     /// Whether every body has ended, and none follows.
@@ -210,39 +220,39 @@ impl Generation {
             keeper,
             ..
         } = self;
-        let mut polled = Poll::Pending;
+        let mut now = None;
         for part in parts.iter_mut().filter(|part| !part.is_closed()) {
             let max = READ_BYTES;
             if part
                 .poll_read(cx, max, identity, &mut keeper.events)
                 .is_ready()
             {
-                polled = Poll::Ready(());
+                part.touch(*now.get_or_insert_with(Instant::now));
             }
         }
-        if polled.is_ready() {
-            let now = Instant::now();
-            self.clock.touch(now);
-            self.registration.live.set_received(now);
-        }
-        polled
+        let Some(now) = now else {
+            return Poll::Pending;
+        };
+        self.registration.live.set_received(now);
+        Poll::Ready(())
     }
 
     fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Tick> {
-        let idle_ends = self
-            .parts
-            .iter()
-            .any(|part| part.tracker.has_finished_choices());
-        let reads = self.start.is_none();
+        let parts = || self.parts.iter();
+        let finished_since = parts().filter_map(Part::finished_since).min();
+        let silent_since = parts().filter_map(Part::silent_since).min();
         let has_readers = self.registration.live.has_readers();
-        let has_events = !self.keeper.events.is_empty();
+        let retry_at = self.keeper.retry_at();
+        // While the log is not available, nothing can be appended before the next attempt.
+        let has_events = retry_at.is_none() && !self.keeper.events.is_empty();
         self.clock.poll(
             cx,
             clock::Conditions {
-                idle_ends,
-                reads,
+                finished_since,
+                silent_since,
                 has_readers,
                 has_events,
+                retry_at,
             },
         )
     }
@@ -261,7 +271,6 @@ impl Generation {
     }
 
     fn open(&mut self, started: Started) {
-        self.clock.touch(Instant::now());
         self.singles = started.singles;
         self.is_fan_out = started.parts.iter().any(|part| part.choice.is_some());
         if self.is_fan_out {
@@ -332,17 +341,8 @@ impl Generation {
 
     async fn handle_tick(&mut self, tick: Tick) {
         match tick {
-            Tick::Idle => {
-                for part in &mut self.parts {
-                    part.tracker
-                        .handle_idle(&self.identity, &mut self.keeper.events);
-                }
-                self.close_if_cancelled();
-            }
-            Tick::TimedOut => {
-                let timed_out = TimedOut::new(Timeout::Idle, self.clock.idle_timeout());
-                self.abort(End::TimedOut, &StreamError::TimedOut(timed_out));
-            }
+            Tick::Idle => self.end_finished(),
+            Tick::TimedOut => self.time_out(),
             Tick::Orphaned => {
                 self.cancel_all();
             }
@@ -355,6 +355,39 @@ impl Generation {
             }
             Tick::Linger => {}
         }
+    }
+
+    /// Ends the choices that have a finish reason in the bodies that are silent.
+    fn end_finished(&mut self) {
+        let now = Instant::now();
+        let is_silent = |since: Instant| now.duration_since(since) >= IDLE_END;
+        for part in &mut self.parts {
+            if part.finished_since().is_some_and(is_silent) {
+                part.tracker
+                    .handle_idle(&self.identity, &mut self.keeper.events);
+            }
+        }
+        self.close_if_cancelled();
+    }
+
+    /// Ends the bodies that are silent for too long. The other choices of a fan-out continue.
+    fn time_out(&mut self) {
+        let now = Instant::now();
+        let idle = self.clock.idle_timeout();
+        let is_silent = |since: Instant| now.duration_since(since) >= idle;
+        let error = StreamError::TimedOut(TimedOut::new(Timeout::Idle, idle));
+        let silent = |part: &&mut Part| part.silent_since().is_some_and(is_silent);
+        for part in self.parts.iter_mut().filter(silent) {
+            if !matches!(part.tracker.role, Role::Single(_)) {
+                return self.abort(End::TimedOut, &error);
+            }
+            part.fail(
+                Some(error.clone()),
+                &mut self.identity,
+                &mut self.keeper.events,
+            );
+        }
+        self.close_if_cancelled();
     }
 
     /// Ends every open choice with an error, and closes the upstream.
@@ -373,12 +406,7 @@ impl Generation {
     /// The log refuses events: it was erased, sealed by another gateway, or is not available and the policy is to fail.
     fn log_failed(&mut self, error: &LogError) {
         tracing::warn!(%error, "the log of a generation failed");
-        let end = if error.is_temporary() {
-            End::ServerError
-        } else {
-            End::Cancelled
-        };
-        self.abort(end, &StreamError::Lost);
+        self.abort(ends::end_of_log(error), &StreamError::Lost);
     }
 }
 

@@ -82,3 +82,6 @@ pub(crate) const MAX_KNOWN_MODELS: usize = 256;
 
 /// Bytes of an auth file: hundreds of thousands of keys.
 pub(crate) const MAX_AUTH_FILE: u64 = 16 * 1024 * 1024;
+
+/// How long a request waits for a log in another process, before it gets 503.
+pub(crate) const LOG_TIMEOUT: Duration = Duration::from_secs(5);

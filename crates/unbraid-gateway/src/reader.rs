@@ -124,13 +124,16 @@ impl Body for ReaderBody {
         if this.is_over {
             return Poll::Ready(None);
         }
+        // A client that resumes gets a whole event again, so half of one would be sent for nothing.
+        let closes = this.view.is_between_events();
         if let Some(drain) = &mut this.drain
+            && closes
             && drain.as_mut().poll(cx).is_ready()
         {
             return this.close(DisconnectReason::drain);
         }
         // Also for a view that is always ready, and never reaches its timer.
-        if this.closes_at.is_some_and(|at| at <= Instant::now()) {
+        if closes && this.closes_at.is_some_and(|at| at <= Instant::now()) {
             return this.close(DisconnectReason::age);
         }
         match this.view.poll_frame(cx) {

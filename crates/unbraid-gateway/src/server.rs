@@ -2,6 +2,7 @@
 
 mod connection;
 mod guarded_io;
+mod guarded_writes;
 pub(crate) mod kill;
 mod tls;
 
@@ -15,7 +16,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use self::connection::Connection;
+use self::{connection::Connection, guarded_writes::GuardedWrites};
 use crate::{
     error::BuildError,
     gateway::{Gateway, GatewayService},
@@ -148,6 +149,7 @@ impl Server {
             service: service.clone(),
             tls: self.tls.as_ref().map(tls::Acceptor::acceptor),
             stall: self.gateway.reader_stall(),
+            stalls: self.gateway.inner.stalls.clone(),
             drained,
         }
     }
@@ -171,5 +173,5 @@ impl Server {
 }
 
 /// A socket, with or without TLS.
-type Tls = tokio_rustls::server::TlsStream<TcpStream>;
+type Tls = tokio_rustls::server::TlsStream<GuardedWrites<TcpStream>>;
 type MaybeTls = Option<TlsAcceptor>;

@@ -1,6 +1,7 @@
 //! The provider's side: sends a request exactly as the client sent it, and retries nothing unless configured to.
 
 pub(crate) mod headers;
+mod idle;
 mod retry;
 
 use std::{fmt, time::Duration};
@@ -12,6 +13,7 @@ use reqwest::{Client, Response, Url, redirect::Policy};
 use tokio::time::{Instant, timeout_at};
 use unbraid_core::BoxError;
 
+pub(crate) use self::idle::{read_error, with_idle_timeout};
 use self::retry::Retries;
 use crate::{
     api_error::ApiError,
@@ -32,6 +34,7 @@ pub(crate) struct Upstream {
     key: Option<(HeaderName, HeaderValue)>,
     forwards_authorization: bool,
     first_byte_timeout: Duration,
+    idle_timeout: Duration,
     retries: u32,
     metrics: Metrics,
 }
@@ -52,6 +55,8 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     /// The headers that a client gets.
     pub(crate) headers: HeaderMap,
+    /// How long its body may be silent.
+    pub(crate) idle_timeout: Duration,
     response: Response,
 }
 
@@ -84,6 +89,7 @@ impl Upstream {
             key: config.upstream_key.clone(),
             forwards_authorization: config.upstream_key.is_none() && !has_keys,
             first_byte_timeout: config.options.first_byte_timeout,
+            idle_timeout: config.options.idle_timeout,
             retries: config.options.retries,
             metrics,
         })
@@ -152,6 +158,7 @@ impl Upstream {
             Ok(response) => Ok(Answer {
                 status: response.status(),
                 headers: headers::for_client(response.headers()),
+                idle_timeout: self.idle_timeout,
                 response,
             }),
             Err(error) => {
@@ -200,15 +207,23 @@ impl Answer {
         essence.eq_ignore_ascii_case(expected)
     }
 
-    /// The body as it was sent, compressed if the upstream compressed it.
+    /// The body as it was sent, compressed if the upstream compressed it. It fails if it is silent for too long.
     pub(crate) fn into_raw(self) -> ByteStream {
-        self.response
+        let body = self
+            .response
             .bytes_stream()
             .map(|read| read.map_err(|error| BoxError::from(error.without_url())))
-            .boxed()
+            .boxed();
+        with_idle_timeout(body, self.idle_timeout).boxed()
     }
 
-    /// The body, decompressed.
+    /// The body, decompressed. It fails if it is silent for too long.
+    pub(crate) fn into_bounded(self) -> ByteStream {
+        let idle = self.idle_timeout;
+        with_idle_timeout(self.into_decoded(), idle).boxed()
+    }
+
+    /// The body, decompressed, for a generation, whose clock ends a silent one.
     pub(crate) fn into_decoded(self) -> ByteStream {
         unbraid_http::internal::byte_stream(self.response)
     }

@@ -10,7 +10,7 @@ use std::{
 use futures::StreamExt;
 use unbraid_log::{Journal, LogError, LogStatus, LogStore, MemoryLog, Meta, Seq, StreamId};
 
-use crate::{api_error::ApiError, view::StreamView};
+use crate::{api_error::ApiError, limits::LOG_TIMEOUT, view::StreamView};
 
 /// The views that have readers, and the log behind them.
 #[derive(Clone)]
@@ -53,13 +53,23 @@ impl Views {
         if !status.meta().is_some_and(may_read) {
             return Err(ApiError::STREAM_NOT_FOUND);
         }
-        let (meta, expires) = match status {
-            LogStatus::Running { meta, .. } => (meta, None),
-            LogStatus::Ended { meta, expires, .. } => (meta, Some(expires)),
+        let (meta, tail, expires) = match status {
+            LogStatus::Running { meta, tail, .. } => (meta, tail, None),
+            LogStatus::Ended {
+                meta,
+                tail,
+                expires,
+                ..
+            } => (meta, tail, Some(expires)),
             LogStatus::Expired { .. } => return Err(ApiError::STREAM_EXPIRED),
             _ => return Err(ApiError::STREAM_NOT_FOUND),
         };
         let view = self.view(id, meta)?;
+        if self.memory.is_none() {
+            let caught_up = catch_up(view.journal(), tail, expires.is_some());
+            let caught_up = tokio::time::timeout(LOG_TIMEOUT, caught_up).await;
+            caught_up.map_err(|_elapsed| ApiError::LOG_UNAVAILABLE)??;
+        }
         Ok(Found { view, expires })
     }
 
@@ -68,12 +78,14 @@ impl Views {
         if let Some(view) = open.get(id).and_then(Weak::upgrade) {
             return Ok(view);
         }
-        let journal = match &self.memory {
-            // It may have been evicted since its status was read.
-            Some(memory) => memory.journal(id).ok_or(ApiError::STREAM_EXPIRED)?,
-            None => self.follow(id),
+        let view = match &self.memory {
+            Some(memory) => {
+                // It may have been evicted since its status was read.
+                let journal = memory.journal(id).ok_or(ApiError::STREAM_EXPIRED)?;
+                StreamView::new(journal, meta)
+            }
+            None => self.follow(id, meta),
         };
-        let view = StreamView::new(journal, meta);
         // The table holds what is read now; what was read before is removed as it grows.
         if open.len() == open.capacity() {
             open.retain(|_, view| view.strong_count() > 0);
@@ -83,21 +95,37 @@ impl Views {
     }
 
     /// Copies a stream from another process into a journal.
-    fn follow(&self, id: &StreamId) -> Journal {
+    fn follow(&self, id: &StreamId, meta: Arc<Meta>) -> Arc<StreamView> {
         let journal = Journal::new();
-        tokio::spawn(follow(
+        let follower = tokio::spawn(follow(
             Arc::clone(&self.store),
             id.clone(),
             journal.clone(),
             self.lease,
         ));
-        journal
+        StreamView::with_follower(journal, meta, Some(follower.abort_handle()))
     }
 }
 
 impl fmt::Debug for Views {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Views").finish_non_exhaustive()
+    }
+}
+
+/// Waits until a copy has what the log had when its status was read.
+async fn catch_up(journal: &Journal, tail: Seq, has_ended: bool) -> Result<(), ApiError> {
+    let mut records = journal.reader(journal.tail());
+    loop {
+        match journal.end() {
+            Some(Err(error)) => return Err(log_error(error)),
+            Some(Ok(_)) => return Ok(()),
+            None if journal.tail() >= tail && !has_ended => return Ok(()),
+            None => {}
+        }
+        if let Some(Err(error)) = records.next().await {
+            return Err(log_error(error));
+        }
     }
 }
 
@@ -142,5 +170,40 @@ pub(crate) fn log_error(error: LogError) -> ApiError {
         LogError::Unknown => ApiError::STREAM_NOT_FOUND,
         LogError::Gap { .. } => ApiError::LOG_GAP,
         _ => ApiError::LOG_UNAVAILABLE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use unbraid_log::{End, Event, MemoryOptions, RecordBuilder, StreamEnd};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_copy_is_complete_when_it_is_found_and_ends_with_its_view() {
+        let store: Arc<dyn LogStore> = Arc::new(MemoryLog::new(MemoryOptions::default()));
+        let views = Views::new(Arc::clone(&store), None, Duration::from_secs(15));
+        let id = StreamId::random().unwrap();
+        let meta = Meta::new("/v1/chat/completions", 7);
+        let mut writer = store.open(&id, &meta).await.unwrap();
+        let mut builder = RecordBuilder::new(Seq(1));
+        let mut seqs = Vec::new();
+        let mut journals = Vec::new();
+        for _ in 0..3 {
+            builder.push(&Event::chunk(&[], b"{}"));
+            let record = builder.take().unwrap();
+            writer.append(&record).await.unwrap();
+            let found = views.find(&id, |_| true).await.unwrap();
+            seqs.push(found.view.status().seq);
+            journals.push(found.view.journal().clone());
+        }
+        assert_eq!(seqs, [Seq(1), Seq(2), Seq(3)]);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let tails: Vec<_> = journals.iter().map(Journal::tail).collect();
+        assert_eq!(tails, seqs, "nothing follows the stream without a view");
+        writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+        let found = views.find(&id, |_| true).await.unwrap();
+        assert_eq!(found.view.status().seq, Seq(4));
+        assert!(found.expires.is_some() && found.view.journal().end().is_some());
     }
 }

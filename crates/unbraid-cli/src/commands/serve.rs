@@ -48,7 +48,10 @@ pub(super) fn run(args: &ServeArgs) -> Result<Status, Failure> {
         .init();
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::Runtime)?;
-    runtime.block_on(serve(args, address, builder))
+    let served = runtime.block_on(serve(args, address, builder));
+    // The drain has ended, and what still decodes an answer for a reader must not outlast it.
+    runtime.shutdown_background();
+    served
 }
 
 async fn serve(

@@ -12,12 +12,13 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::{
     api_error::ApiError,
     generation::RefusedError,
     limits::{MAX_JSON_ANSWER, MAX_REFUSAL_BYTES},
-    upstream::{Answer, ByteStream},
+    upstream::{Answer, ByteStream, read_error, with_idle_timeout},
 };
 
 /// An answer that is passed through as it arrives.
@@ -50,7 +51,7 @@ impl WholeAnswer {
         Self {
             status: answer.status,
             headers,
-            body: answer.into_decoded(),
+            body: answer.into_bounded(),
         }
     }
 
@@ -58,7 +59,7 @@ impl WholeAnswer {
     pub(crate) async fn buffered(mut self) -> Result<BufferedAnswer, ApiError> {
         let mut bytes = BytesMut::new();
         while let Some(read) = self.body.next().await {
-            let read = read.map_err(|_| ApiError::UPSTREAM_INVALID)?;
+            let read = read.map_err(|error| read_error(&error))?;
             if bytes.len() + read.len() > MAX_JSON_ANSWER {
                 return Err(ApiError::UPSTREAM_INVALID);
             }
@@ -163,11 +164,16 @@ pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
     let declared_json = answer.is_content_type("application/json");
     headers.remove(CONTENT_ENCODING);
     headers.remove(CONTENT_LENGTH);
+    let idle = answer.idle_timeout;
     let mut body = answer.into_decoded();
     let mut start = Vec::new();
     let mut is_json = declared_json;
-    while let Some(read) = body.next().await {
-        let bytes = read.map_err(|_| ApiError::UPSTREAM_INVALID)?;
+    // The timeout is not part of the body: if it is an event stream, the generation ends it as `timed_out`.
+    while let Some(read) = timeout(idle, body.next())
+        .await
+        .map_err(|_elapsed| ApiError::UPSTREAM_TIMEOUT)?
+    {
+        let bytes = read.map_err(|error| read_error(&error))?;
         let first = bytes.trim_ascii_start().first().copied();
         start.push(Ok(bytes));
         if let Some(first) = first {
@@ -185,7 +191,7 @@ pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
     Ok(Kind::Json(WholeAnswer {
         status,
         headers,
-        body,
+        body: with_idle_timeout(body, idle).boxed(),
     }))
 }
 

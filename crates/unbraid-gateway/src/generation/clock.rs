@@ -19,7 +19,6 @@ pub(super) struct Clock {
     renew_every: Duration,
     linger: Duration,
     orphan_after: Option<Duration>,
-    last_byte: Instant,
     last_renewal: Instant,
     orphaned_since: Option<Instant>,
     lingers_since: Option<Instant>,
@@ -29,13 +28,15 @@ pub(super) struct Clock {
 /// What the generation waits for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Conditions {
-    /// Whether silence ends a choice.
-    pub(super) idle_ends: bool,
-    /// Whether the upstream has answered. Its head has a timeout of its own.
-    pub(super) reads: bool,
+    /// Since when the body is silent whose choices end by silence first; `None` if there is none.
+    pub(super) finished_since: Option<Instant>,
+    /// Since when the body is silent that times out first; `None` if none is read.
+    pub(super) silent_since: Option<Instant>,
     pub(super) has_readers: bool,
     /// Whether events wait to be appended.
     pub(super) has_events: bool,
+    /// When an append is repeated.
+    pub(super) retry_at: Option<Instant>,
 }
 
 impl Clock {
@@ -46,17 +47,11 @@ impl Clock {
             renew_every: (options.lease / 3).max(Duration::from_millis(1)),
             linger: options.linger,
             orphan_after,
-            last_byte: now,
             last_renewal: now,
             orphaned_since: None,
             lingers_since: None,
             timer: Box::pin(sleep_until(now)),
         }
-    }
-
-    /// Notes that bytes have arrived.
-    pub(super) fn touch(&mut self, now: Instant) {
-        self.last_byte = now;
     }
 
     pub(super) fn idle_timeout(&self) -> Duration {
@@ -86,10 +81,11 @@ impl Clock {
 
     fn next(&mut self, conditions: Conditions) -> (Instant, Tick) {
         let Conditions {
-            idle_ends,
-            reads,
+            finished_since,
+            silent_since,
             has_readers,
             has_events,
+            retry_at,
         } = conditions;
         let now = Instant::now();
         self.orphaned_since = match self.orphaned_since {
@@ -106,11 +102,11 @@ impl Clock {
         let orphaned = self.orphan_after.zip(self.orphaned_since);
         let deadlines = [
             after(self.last_renewal, self.renew_every).map(|at| (at, Tick::Renew)),
-            after(self.last_byte, IDLE_END)
-                .filter(|_| idle_ends)
+            finished_since
+                .and_then(|since| after(since, IDLE_END))
                 .map(|at| (at, Tick::Idle)),
-            after(self.last_byte, self.idle_timeout)
-                .filter(|_| reads)
+            silent_since
+                .and_then(|since| after(since, self.idle_timeout))
                 .map(|at| (at, Tick::TimedOut)),
             orphaned
                 .and_then(|(wait, since)| after(since, wait))
@@ -118,6 +114,7 @@ impl Clock {
             self.lingers_since
                 .and_then(|since| after(since, self.linger))
                 .map(|at| (at, Tick::Linger)),
+            retry_at.map(|at| (at, Tick::Linger)),
         ];
         let next = deadlines.into_iter().flatten().min_by_key(|(at, _)| *at);
         next.unwrap_or((now + self.renew_every, Tick::Renew))

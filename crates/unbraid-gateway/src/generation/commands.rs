@@ -16,10 +16,7 @@ impl Generation {
             Command::Cancel(Some(choice), reply) => self.cancel_choice(choice, reply),
             Command::Cancel(None, reply) => {
                 let cancelled = self.cancel_all();
-                if let Some(reply) = reply {
-                    // A caller that no longer waits reads the result from the log.
-                    let _left = reply.send(cancelled);
-                }
+                self.replies.extend(reply.map(|reply| (reply, cancelled)));
             }
             // The clock checks for readers at its next poll, which follows.
             Command::ReaderLeft => {}
@@ -41,7 +38,13 @@ impl Generation {
         } else {
             self.cancel_one(choice)
         };
-        if let Some(reply) = reply {
+        self.replies.extend(reply.map(|reply| (reply, cancelled)));
+    }
+
+    /// Reports what was done, once the log has it: a caller reads the log next.
+    pub(super) fn send_replies(&mut self) {
+        for (reply, cancelled) in self.replies.drain(..) {
+            // A caller that no longer waits reads the result from the log.
             let _left = reply.send(cancelled);
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use unbraid_core::{ChoiceEnd, ChoiceIndex, StreamError};
-use unbraid_log::{End, Event, StreamEnd};
+use unbraid_log::{End, Event, LogError, StreamEnd};
 
 use super::{
     Generation, rewrite,
@@ -40,19 +40,23 @@ impl Generation {
                 .events
                 .push(&Event::chunk(&[], chunk.as_bytes()));
         }
-        let end = self.end.unwrap_or_else(|| self.natural_end());
+        let mut end = self.end.unwrap_or_else(|| self.natural_end());
+        if let (End::Refused, Some(on_refused)) = (end, self.on_refused.take()) {
+            on_refused.await;
+        }
+        if let Err(error) = self.keeper.flush_all().await {
+            tracing::warn!(%error, "the last events of a generation could not be appended");
+            // What the log has is cut, and must not end like an answer that is complete.
+            if !end.is_error() {
+                end = end_of_log(&error);
+            }
+        }
         self.registration.end = end;
         let error = match self.refused.take() {
             Some(error) => Some(error.0),
             None => end.is_error().then(|| error_object(end).to_string()),
         };
-        if let (End::Refused, Some(on_refused)) = (end, self.on_refused.take()) {
-            on_refused.await;
-        }
         let usage = (!usage.is_null()).then(|| usage.to_string());
-        if let Err(error) = self.keeper.flush().await {
-            tracing::warn!(%error, "the last events of a generation could not be appended");
-        }
         let end = StreamEnd::new(end).with_error(error).with_usage(usage);
         self.keeper.seal(end).await;
     }
@@ -113,6 +117,17 @@ fn body_end(
         Some(Ok(())) if !choices.is_empty() && !has(End::Interrupted) => End::Finished,
         Some(Ok(())) | None => End::Interrupted,
         Some(Err(error)) => End::from(&ChoiceEnd::from(error)),
+    }
+}
+
+/// The end of a generation whose log refuses its events.
+pub(super) fn end_of_log(error: &LogError) -> End {
+    match error {
+        // Another gateway has declared this one lost.
+        LogError::Sealed | LogError::Fenced { .. } => End::ProducerLost,
+        // It was erased, and nobody can read its end.
+        LogError::Expired | LogError::Unknown => End::Cancelled,
+        _ => End::ServerError,
     }
 }
 

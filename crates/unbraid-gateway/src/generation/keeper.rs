@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::{
     runtime::Handle,
-    time::{Instant, sleep},
+    time::{Instant, sleep, sleep_until},
 };
-use unbraid_log::{Appended, End, LogError, LogWriter, RecordBuilder, Seq, StreamEnd};
+use unbraid_log::{Appended, End, LogError, LogWriter, Record, RecordBuilder, Seq, StreamEnd};
 
 use crate::{
     config::OnLogFailure,
@@ -22,6 +22,11 @@ pub(super) struct Keeper {
     writer: Option<Box<dyn LogWriter>>,
     /// Events that were not appended yet.
     pub(super) events: RecordBuilder,
+    /// A record that the log has not acknowledged. It does not change until then.
+    in_flight: Option<Record>,
+    /// When it is sent again, and the pause that follows if that fails, too.
+    retry_at: Option<Instant>,
+    pause: Duration,
     appended_bytes: u64,
     policy: OnLogFailure,
     metrics: Metrics,
@@ -33,6 +38,9 @@ impl Keeper {
         Self {
             writer: Some(writer),
             events: RecordBuilder::new(Seq(1)),
+            in_flight: None,
+            retry_at: None,
+            pause: FIRST_PAUSE,
             appended_bytes: 0,
             policy,
             metrics,
@@ -45,34 +53,70 @@ impl Keeper {
         self.appended_bytes + self.events.bytes() as u64
     }
 
-    /// Appends what has arrived. An append that fails is repeated with the same record.
+    /// When an append is to be repeated. Until then new events wait.
+    pub(super) fn retry_at(&self) -> Option<Instant> {
+        self.retry_at
+    }
+
+    /// Whether the log has everything.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.in_flight.is_none() && self.events.is_empty()
+    }
+
+    /// Appends everything, however long the log is not available.
+    pub(super) async fn flush_all(&mut self) -> Result<(), LogError> {
+        loop {
+            self.flush().await?;
+            match self.retry_at {
+                Some(at) => sleep_until(at).await,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Appends what has arrived. An append that fails is repeated later with the same record, so that the generation
+    /// handles its commands meanwhile.
     pub(super) async fn flush(&mut self) -> Result<(), LogError> {
         let Some(writer) = &mut self.writer else {
             return Err(LogError::Sealed);
         };
-        while let Some(record) = self.events.take() {
-            self.appended_bytes += record.encoded().len() as u64;
-            let mut pause = FIRST_PAUSE;
-            loop {
-                let started = Instant::now();
-                let result = writer.append(&record).await;
-                let kind = match &result {
-                    Ok(Appended::New) => AppendResult::new,
-                    Ok(Appended::Duplicate) => AppendResult::duplicate,
-                    Err(_) => AppendResult::error,
-                };
-                self.metrics.appended(kind, started.elapsed());
-                match result {
-                    Ok(_) => break,
-                    Err(error) if error.is_temporary() && self.policy == OnLogFailure::Degrade => {
-                        sleep(pause).await;
-                        pause = (pause * 2).min(MAX_PAUSE);
-                    }
-                    Err(error) => return Err(error),
+        if self.retry_at.is_some_and(|at| at > Instant::now()) {
+            return Ok(());
+        }
+        loop {
+            if self.in_flight.is_none() {
+                self.in_flight = self.events.take();
+                let bytes = self
+                    .in_flight
+                    .as_ref()
+                    .map_or(0, |record| record.encoded().len());
+                self.appended_bytes += bytes as u64;
+            }
+            let Some(record) = &self.in_flight else {
+                return Ok(());
+            };
+            let started = Instant::now();
+            let result = writer.append(record).await;
+            let kind = match &result {
+                Ok(Appended::New) => AppendResult::new,
+                Ok(Appended::Duplicate) => AppendResult::duplicate,
+                Err(_) => AppendResult::error,
+            };
+            self.metrics.appended(kind, started.elapsed());
+            match result {
+                Ok(_) => {
+                    self.in_flight = None;
+                    self.retry_at = None;
+                    self.pause = FIRST_PAUSE;
                 }
+                Err(error) if error.is_temporary() && self.policy == OnLogFailure::Degrade => {
+                    self.retry_at = Some(Instant::now() + self.pause);
+                    self.pause = (self.pause * 2).min(MAX_PAUSE);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
             }
         }
-        Ok(())
     }
 
     /// Extends the lease. A lease that cannot be extended ends at the next append.

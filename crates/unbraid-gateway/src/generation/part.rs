@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{StreamExt, future::BoxFuture};
+use tokio::time::Instant;
 use unbraid_core::{StreamError, TransportError};
 use unbraid_log::RecordBuilder;
 
@@ -29,6 +30,8 @@ pub(crate) enum PartSource {
 pub(super) struct Part {
     source: PartSource,
     pub(super) tracker: Tracker,
+    /// When the body was last read, or its head arrived.
+    last_byte: Instant,
 }
 
 impl Part {
@@ -36,11 +39,30 @@ impl Part {
         Self {
             source,
             tracker: Tracker::new(role, max_choices),
+            last_byte: Instant::now(),
         }
     }
 
     pub(super) fn is_closed(&self) -> bool {
         matches!(self.source, PartSource::Closed)
+    }
+
+    /// Notes that bytes have arrived.
+    pub(super) fn touch(&mut self, now: Instant) {
+        self.last_byte = now;
+    }
+
+    /// Since when the body is silent; `None` if it has ended or its request was not answered. Heads have a timeout of their
+    /// own, and a request that waits for its turn is not silent.
+    pub(super) fn silent_since(&self) -> Option<Instant> {
+        matches!(self.source, PartSource::Open(_)).then_some(self.last_byte)
+    }
+
+    /// Since when a silence may end the choices of the body.
+    pub(super) fn finished_since(&self) -> Option<Instant> {
+        self.tracker
+            .has_finished_choices()
+            .then_some(self.last_byte)
     }
 
     /// Closes the connection.
@@ -86,7 +108,10 @@ impl Part {
             match &mut self.source {
                 PartSource::Closed => return Poll::Pending,
                 PartSource::Waiting(answer) => match answer.as_mut().poll(cx) {
-                    Poll::Ready(Ok(body)) => self.source = PartSource::Open(body),
+                    Poll::Ready(Ok(body)) => {
+                        self.source = PartSource::Open(body);
+                        self.last_byte = Instant::now();
+                    }
                     Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
                     Poll::Pending => return Poll::Pending,
                 },

@@ -1,22 +1,18 @@
 //! Requests that are passed through: models, and with `pass_through` every other path below `/v1/`.
 
-use std::time::Duration;
-
 use axum::{
     body::Body,
     extract::{Request, State},
     http::{HeaderMap, Method, Response, request::Parts},
 };
 use bytes::Bytes;
-use futures::{Stream, StreamExt};
-use unbraid_core::BoxError;
 
 use super::{Answer, access, create::body::read_body};
 use crate::{
     api_error::ApiError,
     auth::keys::Principal,
     gateway::Gateway,
-    upstream::{self, ByteStream, Outgoing},
+    upstream::{self, Outgoing},
 };
 
 /// `GET /v1/models` and `GET /v1/models/{id}`.
@@ -59,7 +55,7 @@ async fn forward(gateway: &Gateway, parts: &Parts, body: Bytes) -> Answer {
         body,
     };
     let answer = gateway.inner.upstream.send(&outgoing).await?;
-    Ok(pass(gateway, answer))
+    Ok(pass(answer))
 }
 
 /// Whether a path has no segment that leads out of the base URL, however it is written.
@@ -74,27 +70,12 @@ fn stays_below_base(path: &str) -> bool {
 }
 
 /// Passes an answer on, byte for byte. Dropping the response closes the upstream's connection.
-pub(super) fn pass(gateway: &Gateway, answer: upstream::Answer) -> Response<Body> {
+pub(super) fn pass(answer: upstream::Answer) -> Response<Body> {
     let (status, headers) = (answer.status, answer.headers.clone());
-    let body = with_idle_timeout(answer.into_raw(), gateway.inner.options.idle_timeout);
-    let mut response = Response::new(Body::from_stream(body));
+    let mut response = Response::new(Body::from_stream(answer.into_raw()));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
-}
-
-/// Fails a body that is silent for too long.
-pub(super) fn with_idle_timeout(
-    body: ByteStream,
-    timeout: Duration,
-) -> impl Stream<Item = Result<Bytes, BoxError>> {
-    futures::stream::unfold(Some(body), move |body| async move {
-        let mut body = body?;
-        match tokio::time::timeout(timeout, body.next()).await {
-            Ok(read) => read.map(|read| (read, Some(body))),
-            Err(elapsed) => Some((Err(elapsed.into()), None)),
-        }
-    })
 }
 
 /// The query and the headers of a request that is sent to the upstream.

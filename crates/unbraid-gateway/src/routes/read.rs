@@ -65,18 +65,18 @@ async fn read(gateway: &Gateway, parts: &Parts, id: &str, index: Option<&str>) -
             add_stream_headers(gateway, &id, response.headers_mut());
             Ok(response)
         }
-        Format::Events => events(gateway, parts, &id, &found.view, &request),
+        Format::Events => events(gateway, parts, &id, &found.view, &request).await,
     }
 }
 
-fn events(
+async fn events(
     gateway: &Gateway,
     parts: &Parts,
     id: &StreamId,
     view: &Arc<StreamView>,
     request: &ViewRequest,
 ) -> Answer {
-    let reader = match view.open(request)? {
+    let reader = match open(view, request).await? {
         Opened::Events(reader) => reader,
         Opened::Complete => return Ok(no_content()),
     };
@@ -94,6 +94,16 @@ fn events(
     add_event_stream_headers(response.headers_mut());
     add_stream_headers(gateway, id, response.headers_mut());
     Ok(response)
+}
+
+/// Opens a view. A snapshot decodes the whole stream, which must not hold up other tasks.
+async fn open(view: &Arc<StreamView>, request: &ViewRequest) -> Result<Opened, ApiError> {
+    if request.start != Start::Snapshot {
+        return Ok(view.open(request)?);
+    }
+    let (view, request) = (Arc::clone(view), request.clone());
+    let opened = tokio::task::spawn_blocking(move || view.open(&request)).await;
+    Ok(opened.map_err(|_| ApiError::INTERNAL)??)
 }
 
 /// The body of a reader.

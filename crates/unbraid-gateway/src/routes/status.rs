@@ -10,6 +10,7 @@ use axum::{
     http::StatusCode,
 };
 use serde_json::{Value, json, value::RawValue};
+use tokio::task::JoinError;
 use unbraid_log::{LogStatus, StreamId};
 
 use super::{
@@ -31,10 +32,8 @@ pub(super) async fn status(
         .views
         .find(&id, |meta| access.covers(meta))
         .await?;
-    Ok(json_response(
-        StatusCode::OK,
-        status_object(&gateway, &id, &found),
-    ))
+    let body = status_object(&gateway, &id, found).await;
+    Ok(json_response(StatusCode::OK, body))
 }
 
 /// The status object of a stream as it is now.
@@ -47,10 +46,23 @@ pub(super) async fn current(gateway: &Gateway, id: &StreamId, view: &Arc<StreamV
         view: Arc::clone(view),
         expires,
     };
-    status_object(gateway, id, &found)
+    status_object(gateway, id, found).await
 }
 
-fn status_object(gateway: &Gateway, id: &StreamId, found: &Found) -> String {
+/// Writes the status object. The usage so far is found by decoding the stream, which must not hold up other tasks.
+async fn status_object(gateway: &Gateway, id: &StreamId, found: Found) -> String {
+    let (gateway, id) = (gateway.clone(), id.clone());
+    let written = tokio::task::spawn_blocking(move || write_status(&gateway, &id, &found)).await;
+    match written.map_err(JoinError::try_into_panic) {
+        Ok(status) => status,
+        // The request is answered as if it had panicked itself.
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The runtime shuts down, and nothing that is written reaches a client.
+        Err(Err(_cancelled)) => String::new(),
+    }
+}
+
+fn write_status(gateway: &Gateway, id: &StreamId, found: &Found) -> String {
     let meta = found.view.meta();
     let status = found.view.status();
     let url = stream_url(gateway, id);

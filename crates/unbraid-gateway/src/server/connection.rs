@@ -23,18 +23,20 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     sync::watch,
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tower_service::Service;
 
 use super::{
     MaybeTls, Tls,
     guarded_io::GuardedIo,
+    guarded_writes::GuardedWrites,
     kill::{StreamExecutor, with_switch},
 };
 use crate::{
     gateway::GatewayService,
     limits::{H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES, TLS_TIMEOUT},
+    reader::stalls::{Progress, Stalls},
 };
 
 /// What a connection needs.
@@ -42,6 +44,7 @@ pub(super) struct Connection {
     pub(super) service: GatewayService,
     pub(super) tls: MaybeTls,
     pub(super) stall: Duration,
+    pub(super) stalls: Stalls,
     pub(super) drained: watch::Receiver<bool>,
 }
 
@@ -94,6 +97,8 @@ impl Connection {
     pub(super) async fn serve(mut self, socket: TcpStream) {
         // Nagle's algorithm would delay each small delta until the previous one is acknowledged.
         let _slower: std::io::Result<()> = socket.set_nodelay(true);
+        // Below TLS, which accepts data that the socket does not.
+        let socket = GuardedWrites::new(socket, self.stall);
         let Some(acceptor) = self.tls.take() else {
             return self.serve_http(socket).await;
         };
@@ -116,19 +121,22 @@ impl Connection {
 
     async fn run(self, socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let activity = Arc::new(Activity::default());
-        let io = GuardedIo::new(socket, Arc::clone(&activity), self.stall);
+        let io = GuardedIo::new(socket, Arc::clone(&activity));
         let Self {
             service,
+            stalls,
             mut drained,
             ..
         } = self;
         let service = service_fn(move |request: Request<Incoming>| {
             let active = ActiveRequest::new(&activity, request.version());
-            let mut service = service.clone();
+            let (mut service, stalls) = (service.clone(), stalls.clone());
             async move {
+                let is_http2 = request.version() == Version::HTTP_2;
                 let response: Response<Body> = service.call(request.map(Body::new)).await?;
                 Ok::<_, Infallible>(response.map(|body| ActiveBody {
                     body,
+                    progress: is_http2.then(|| stalls.register()),
                     _active: active,
                 }))
             }
@@ -173,6 +181,8 @@ fn builder() -> auto::Builder<StreamExecutor> {
 /// A body that counts as an active request until it is dropped.
 struct ActiveBody {
     body: Body,
+    /// Over HTTP/2 one stream can stall while its connection does not. Without it, the socket notices.
+    progress: Option<Arc<Progress>>,
     _active: ActiveRequest,
 }
 
@@ -184,7 +194,14 @@ impl HttpBody for ActiveBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Some(progress) = &self.progress {
+            match &polled {
+                Poll::Ready(_) => progress.has_written(Instant::now()),
+                Poll::Pending => progress.waits(),
+            }
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

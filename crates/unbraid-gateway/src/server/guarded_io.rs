@@ -1,11 +1,10 @@
-//! A socket with deadlines: for the head of a request, for the idle time between two requests, and for a peer that accepts
-//! no data.
+//! A socket with deadlines for the head of a request, and for the idle time between two requests.
 
 use std::{
     io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -14,16 +13,14 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-use super::{connection::Activity, kill};
+use super::connection::Activity;
 use crate::limits::{HEAD_TIMEOUT, KEEP_ALIVE};
 
 /// The deadlines of a socket. hyper's own timeout for heads also closes a connection that is idle between two requests.
 pub(super) struct GuardedIo<S> {
     socket: S,
     activity: Arc<Activity>,
-    stall: Duration,
     read: Deadline,
-    write: Deadline,
     /// The requests that had started when the deadline for reads was set.
     epoch: Option<u64>,
     /// Whether a part of a head has arrived since then.
@@ -32,13 +29,17 @@ pub(super) struct GuardedIo<S> {
 
 /// A timer that is created once.
 #[derive(Default)]
-struct Deadline {
+pub(super) struct Deadline {
     timer: Option<Pin<Box<Sleep>>>,
     is_set: bool,
 }
 
 impl Deadline {
-    fn set(&mut self, after: Duration) {
+    pub(super) fn is_set(&self) -> bool {
+        self.is_set
+    }
+
+    pub(super) fn set(&mut self, after: Duration) {
         let until = Instant::now() + after;
         self.is_set = true;
         match &mut self.timer {
@@ -47,12 +48,12 @@ impl Deadline {
         }
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.is_set = false;
     }
 
     /// An error once the deadline has passed.
-    fn check(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+    pub(super) fn check(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         match &mut self.timer {
             Some(timer) if self.is_set => timer
                 .as_mut()
@@ -64,13 +65,11 @@ impl Deadline {
 }
 
 impl<S> GuardedIo<S> {
-    pub(super) fn new(socket: S, activity: Arc<Activity>, stall: Duration) -> Self {
+    pub(super) fn new(socket: S, activity: Arc<Activity>) -> Self {
         Self {
             socket,
             activity,
-            stall,
             read: Deadline::default(),
-            write: Deadline::default(),
             epoch: None,
             in_head: false,
         }
@@ -104,25 +103,6 @@ impl<S> GuardedIo<S> {
             self.read.set(HEAD_TIMEOUT);
         }
     }
-
-    /// Bounds how long writing may be pending.
-    fn guard_write<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        polled: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if polled.is_ready() {
-            self.write.clear();
-            return polled;
-        }
-        if !self.write.is_set {
-            self.write.set(self.stall);
-        }
-        let error = ready!(self.write.check(cx));
-        // The bodies of this connection see by the switch that their reader was slow, and did not leave.
-        kill::switch_off();
-        Poll::Ready(Err(error))
-    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for GuardedIo<S> {
@@ -149,37 +129,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedIo<S> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.socket).poll_write(cx, buf);
-        self.guard_write(cx, polled)
+        Pin::new(&mut self.socket).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.socket).poll_flush(cx);
-        self.guard_write(cx, polled)
+        Pin::new(&mut self.socket).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.socket).poll_shutdown(cx);
-        self.guard_write(cx, polled)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::io::AsyncWriteExt;
-
-    use super::{super::kill::with_switch, *};
-
-    #[tokio::test(start_paused = true)]
-    async fn a_write_that_stalls_switches_its_connection_off() {
-        let (socket, peer) = tokio::io::duplex(1);
-        let stall = Duration::from_secs(1);
-        let mut io = GuardedIo::new(socket, Arc::default(), stall);
-        let stalled = with_switch(async {
-            let error = io.write_all(b"long").await.unwrap_err();
-            (error.kind(), kill::current().unwrap().is_cancelled())
-        });
-        assert_eq!(stalled.await, Some((io::ErrorKind::TimedOut, true)));
-        drop(peer);
+        Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 }

@@ -21,6 +21,9 @@ use super::{
 /// About how many bytes one frame has. A much longer event is divided.
 const FRAME_BYTES: usize = 64 * 1024;
 
+/// How many batches without an event of the view are read in one poll: a megabyte.
+const MAX_EMPTY_BATCHES: usize = 16;
+
 /// The longest frame that is kept for other readers: live readers share short frames, and an idle stream must not keep
 /// the long one with which a reader has caught up.
 const MAX_SHARED_BYTES: usize = 4 * 1024;
@@ -96,6 +99,11 @@ impl ViewReader {
         self.last_id
     }
 
+    /// Whether everything that was returned so far consists of whole events.
+    pub(crate) fn is_between_events(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// The next frame of the body: everything that is ready, up to about 64 KiB, or a part of a longer event. `None` at the
     /// end of the view.
     ///
@@ -108,7 +116,10 @@ impl ViewReader {
         if !self.rest.is_empty() {
             return Poll::Ready(Some(Ok(self.next_write())));
         }
-        while !self.has_ended {
+        for _ in 0..MAX_EMPTY_BATCHES {
+            if self.has_ended {
+                return Poll::Ready(None);
+            }
             if self.batch.is_empty() {
                 match self.reader.poll_batch(cx, FRAME_BYTES) {
                     Poll::Ready(Ok(batch)) => self.batch = batch,
@@ -126,13 +137,15 @@ impl ViewReader {
                 return Poll::Ready(Some(Ok(self.next_write())));
             }
         }
-        Poll::Ready(None)
+        // A long stream that has nothing for this view must not hold the thread.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// What one write takes of the rest: all of it, unless it is a very long event. A client that reads it slowly makes
     /// progress with each write, and is not mistaken for one that has stopped reading.
     fn next_write(&mut self) -> Bytes {
-        if self.rest.len() <= 2 * FRAME_BYTES {
+        if self.rest.len() <= FRAME_BYTES {
             return std::mem::take(&mut self.rest);
         }
         self.rest.split_to(FRAME_BYTES)

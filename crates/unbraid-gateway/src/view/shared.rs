@@ -9,6 +9,7 @@ use std::{
 
 use cache::{CutCache, FrameCache};
 pub(super) use cache::{LastFrame, SharedFrame};
+use tokio::task::AbortHandle;
 use unbraid_core::{ChoiceIndex, Config};
 use unbraid_log::{End, Event, Journal, Meta, Record, Seq, StreamEnd};
 
@@ -23,6 +24,8 @@ pub(crate) struct StreamView {
     track: Mutex<Track>,
     cuts: Mutex<CutCache>,
     frames: Mutex<FrameCache>,
+    /// The task that fills the journal, if the log is not in this process.
+    follower: Option<AbortHandle>,
 }
 
 /// The result of opening a view.
@@ -62,12 +65,22 @@ pub(crate) struct ChoiceStatus {
 impl StreamView {
     /// The view of a journal. The task that fills the journal keeps it in step with the log.
     pub(crate) fn new(journal: Journal, meta: Arc<Meta>) -> Arc<Self> {
+        Self::with_follower(journal, meta, None)
+    }
+
+    /// The view of a journal, and the task that fills it, which ends with the view.
+    pub(crate) fn with_follower(
+        journal: Journal,
+        meta: Arc<Meta>,
+        follower: Option<AbortHandle>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             journal,
             meta,
             track: Mutex::default(),
             cuts: Mutex::default(),
             frames: Mutex::default(),
+            follower,
         })
     }
 
@@ -260,6 +273,14 @@ impl StreamView {
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Each value is valid after every single change of it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for StreamView {
+    fn drop(&mut self) {
+        if let Some(follower) = &self.follower {
+            follower.abort();
+        }
+    }
 }
 
 impl fmt::Debug for StreamView {

@@ -226,6 +226,47 @@ async fn an_aggregate_of_an_answer_that_was_cut_is_an_error() {
     assert_eq!(crate::create::error_code(response).await, "transport");
 }
 
+/// An upstream whose body stalls before a generation reads it, and whose request must not wait for ever.
+async fn check_stalled_body(head: (u16, &str), sends: &[&str]) {
+    let mut steps = vec![Step::Head(head.0, vec![("content-type", head.1.into())])];
+    steps.extend(sends.iter().map(|text| Step::Send((*text).into())));
+    steps.push(Step::Hang);
+    let upstream = Upstream::steps(steps).await;
+    let timeout = Duration::from_millis(200);
+    let gateway = start_with(&upstream, |builder| builder.idle_timeout(timeout)).await;
+    let plain = request(2).replace("\"stream\":true", "\"stream\":false");
+    let post = gateway.post(plain).header("idempotency-key", "k");
+    let response = send(post).await;
+    assert_eq!(response.status(), 504, "{head:?}");
+    let code = crate::create::error_code(response).await;
+    assert_eq!(code, "upstream_timeout");
+    let post = gateway.post(request(2)).header("prefer", "respond-async");
+    let response = send(post).await;
+    let id = response.headers()["x-stream-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let status = gateway.ended(&id).await;
+    assert_eq!(status["end"], "refused", "{status}");
+    assert_eq!(status["error"]["status"], 504, "{status}");
+    crate::support::eventually("the upstream is closed", async || upstream.closed() == 2).await;
+}
+
+#[tokio::test]
+async fn a_refusal_whose_body_stalls_is_504_and_frees_its_key() {
+    check_stalled_body((500, "application/json"), &["{\"error\":"]).await;
+}
+
+#[tokio::test]
+async fn a_whole_answer_that_stalls_is_504() {
+    check_stalled_body((200, "application/json"), &["{\"choices\":"]).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_stalls_before_its_first_byte_is_504() {
+    check_stalled_body((200, "text/plain"), &[]).await;
+}
+
 #[tokio::test]
 async fn an_unkept_answer_that_was_cut_is_cut() {
     let upstream = Upstream::steps(vec![

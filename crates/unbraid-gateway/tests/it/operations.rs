@@ -220,3 +220,51 @@ async fn events_that_are_ready_together_are_appended_together_if_the_gateway_lin
     let (_, mut post) = gateway.create(1).await;
     assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
 }
+
+/// Sends a request over HTTP/2, and reads nothing of the response's body.
+async fn stall_over_http2(gateway: &crate::support::TestGateway, live: bool) -> h2::RecvStream {
+    let socket = TcpStream::connect(gateway.address).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    tokio::spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let uri = match live {
+        true => "http://localhost/v1/chat/completions",
+        false => "http://localhost/v1/models",
+    };
+    let request = http::Request::builder()
+        .method(if live { "POST" } else { "GET" })
+        .uri(uri)
+        .header("content-type", "application/json")
+        .header("x-stream-durability", "live")
+        .body(())
+        .unwrap();
+    let (response, mut body) = client.send_request(request, !live).unwrap();
+    if live {
+        body.send_data(request_body(), true).unwrap();
+    }
+    let response = soon(response).await.unwrap().unwrap();
+    assert_eq!(response.status(), 200);
+    response.into_body()
+}
+
+fn request_body() -> bytes::Bytes {
+    request(1).into()
+}
+
+#[tokio::test]
+async fn an_http2_stream_that_is_not_read_is_reset_whatever_it_carries() {
+    let mut steps = vec![sse()];
+    let long = format!("data: {}\n\n", chunk(0, &"x".repeat(16 * 1024)));
+    steps.extend(std::iter::repeat_n(Step::Send(long), 64));
+    steps.push(Step::Hang);
+    let upstream = Upstream::steps(steps).await;
+    let stall = Duration::from_millis(300);
+    let gateway = start_with(&upstream, |builder| builder.reader_stall(stall)).await;
+    for (live, closed) in [(true, 1), (false, 2)] {
+        let _unread = stall_over_http2(&gateway, live).await;
+        eventually("the upstream is closed", async || {
+            upstream.closed() == closed
+        })
+        .await;
+    }
+}

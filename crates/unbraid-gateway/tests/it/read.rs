@@ -8,8 +8,8 @@ use tokio::sync::Semaphore;
 use crate::{
     create::error_code,
     support::{
-        Json, Reader, Step, TestGateway, Upstream, chunk, eventually, finish, send, sse, start,
-        start_with, stream_of,
+        Json, Reader, Step, TestGateway, Upstream, chunk, eventually, finish, send, soon, sse,
+        start, start_with, stream_of,
     },
 };
 
@@ -417,4 +417,102 @@ async fn the_generation_continues_when_its_client_disconnects() {
         .await;
     assert_eq!(events.last().unwrap().data, "[DONE]");
     assert_eq!((upstream.seen().len(), upstream.closed()), (1, 0));
+}
+
+/// Answers a request without a connection.
+async fn call(gateway: &TestGateway, path: &str) -> axum::response::Response {
+    use tower_service::Service;
+
+    let request = http::Request::get(path)
+        .header("host", "localhost")
+        .body(axum::body::Body::empty())
+        .unwrap();
+    gateway.gateway.service().call(request).await.unwrap()
+}
+
+/// Reads a body to its end.
+async fn text(mut body: axum::body::Body) -> String {
+    use http_body_util::BodyExt;
+
+    let mut bytes = Vec::new();
+    while let Some(frame) = soon(body.frame()).await.unwrap() {
+        let data = frame.unwrap().into_data().unwrap();
+        assert!(data.len() <= 64 * 1024, "{}", data.len());
+        bytes.extend_from_slice(&data);
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn neither_age_nor_drain_ends_a_view_within_a_long_event() {
+    use http_body_util::BodyExt;
+
+    let long = chunk(0, &"x".repeat(300 * 1024));
+    for drains in [false, true] {
+        let (upstream, gate) = gated(vec![long.clone(), chunk(0, "next")]).await;
+        let age = Duration::from_millis(300);
+        let mut gateway = start_with(&upstream, |builder| {
+            builder.max_connection_age((!drains).then_some(age))
+        })
+        .await;
+        let (id, mut post) = gateway.create(1).await;
+        gate.add_permits(1);
+        post.until("\n\n").await;
+        let mut body = call(&gateway, &format!("/v1/streams/{id}/events"))
+            .await
+            .into_body();
+        let first = soon(body.frame()).await.unwrap().unwrap().unwrap();
+        let first = String::from_utf8(first.into_data().unwrap().to_vec()).unwrap();
+        assert_eq!(first.len(), 64 * 1024);
+        if drains {
+            gateway.drain();
+        }
+        tokio::time::sleep(age * 2).await;
+        gate.add_permits(1);
+        post.until("next").await;
+        let events = crate::support::parse_events(&(first + &text(body).await));
+        assert_eq!(events.len(), 1, "the view closes after the event");
+        assert_eq!(events[0].data, long);
+    }
+}
+
+#[tokio::test]
+async fn what_decodes_a_stream_does_not_run_on_the_threads_of_the_connections() {
+    use futures::FutureExt;
+
+    let (upstream, gate) = gated(events()).await;
+    let gateway = start(&upstream).await;
+    let (id, mut post) = gateway.create(2).await;
+    gate.add_permits(1);
+    post.until("\"a\"").await;
+    let ready = call(&gateway, "/healthz").now_or_never();
+    assert!(ready.is_some(), "the service itself waits for nothing");
+    let events = format!("/v1/streams/{id}/events");
+    assert!(call(&gateway, &events).now_or_never().is_some());
+    for path in [
+        format!("/v1/streams/{id}"),
+        format!("{events}?from=snapshot"),
+        format!("{events}?stream=false"),
+    ] {
+        assert!(call(&gateway, &path).now_or_never().is_none(), "{path}");
+        assert_eq!(call(&gateway, &path).await.status(), 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_the_builder_got_is_read_completely() {
+    let mut all = events();
+    all.extend([finish(0), finish(1), "[DONE]".to_owned()]);
+    let upstream = Upstream::steps(stream_of(&all)).await;
+    let log = unbraid_log::MemoryLog::new(unbraid_log::MemoryOptions::default());
+    let gateway = start_with(&upstream, |builder| builder.log(Arc::new(log))).await;
+    let (id, mut post) = gateway.create(2).await;
+    let last = post.rest().await.last().unwrap().id.unwrap();
+    let status = gateway.status(&id).await;
+    assert_eq!(
+        (&status["state"], &status["seq"]),
+        (&json!("ended"), &json!(last))
+    );
+    let path = format!("/v1/streams/{id}/events?after={last}");
+    assert_eq!(send(gateway.get(&path)).await.status(), 204);
 }

@@ -38,7 +38,7 @@ impl Create {
         let permit = is_stream.then(|| self.reserve()).transpose()?;
         let answer = self.send_unchanged().await?;
         let is_success = answer.status.is_success();
-        let mut response: Passed = pass(&self.gateway, answer);
+        let mut response: Passed = pass(answer);
         if is_stream && is_success {
             let headers = response.headers_mut();
             headers.insert("cache-control", HeaderValue::from_static("no-store"));
@@ -58,7 +58,7 @@ impl Create {
     pub(super) async fn answer_whole(mut self) -> Answer {
         let answer = self.send_unchanged().await?;
         if !is_auto(&self.launch) || self.launch.request.prompts() > 1 {
-            return Ok(pass(&self.gateway, answer));
+            return Ok(pass(answer));
         }
         let whole = WholeAnswer::of(answer).buffered().await?;
         if !whole.status.is_success() {

@@ -609,3 +609,39 @@ fn views_are_sent_between_threads() {
     fn check_shared<T: Send + Sync + 'static>() {}
     check_shared::<StreamView>();
 }
+
+#[test]
+fn a_long_stream_without_events_of_a_view_is_read_in_several_polls() {
+    struct Woken(std::sync::atomic::AtomicUsize);
+
+    impl std::task::Wake for Woken {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    let mut script = Script::new(2);
+    let long = "x".repeat(64 * 1024);
+    for _ in 0..100 {
+        script.text(0, &long);
+    }
+    script.text(1, "b");
+    let mut reader = script.reader(choice(1), Start::Beginning);
+    let woken = std::sync::Arc::new(Woken(0.into()));
+    let waker = std::task::Waker::from(std::sync::Arc::clone(&woken));
+    let mut cx = std::task::Context::from_waker(&waker);
+    let mut polls = 0;
+    let frame = loop {
+        match reader.poll_frame(&mut cx) {
+            Poll::Pending => polls += 1,
+            Poll::Ready(frame) => break frame.unwrap().unwrap(),
+        }
+        let woken = woken.0.load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(
+            woken, polls,
+            "a reader that has more to read is polled again"
+        );
+    };
+    assert!((4..=8).contains(&polls), "{polls}");
+    assert!(frame.ends_with(data(0, "b").as_bytes()));
+}
