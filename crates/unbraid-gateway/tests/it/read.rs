@@ -494,7 +494,9 @@ async fn what_decodes_a_stream_does_not_run_on_the_threads_of_the_connections() 
         format!("{events}?from=snapshot"),
         format!("{events}?stream=false"),
     ] {
-        assert!(call(&gateway, &path).now_or_never().is_none(), "{path}");
+        // A blocking thread may be done before it is asked, but not each time.
+        let waits = || call(&gateway, &path).now_or_never().is_none();
+        assert!((0..200).any(|_| waits()), "{path}");
         assert_eq!(call(&gateway, &path).await.status(), 200, "{path}");
     }
 }
