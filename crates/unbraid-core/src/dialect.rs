@@ -12,6 +12,7 @@ mod cohere;
 mod continuation;
 mod gemini;
 mod identify;
+mod lane;
 mod name;
 mod object;
 mod ollama;

@@ -249,7 +249,7 @@ fn sighup_reads_the_auth_file_again() {
     );
     fs::write(file.path(), &made).unwrap();
     serve.signal("-HUP");
-    let started = std::time::Instant::now();
+    let started = tokio::time::Instant::now();
     while !serve
         .send("GET", "/metrics", &bearer, "")
         .starts_with("HTTP/1.1 200")

@@ -1,6 +1,6 @@
 //! Values that only continue one text, which the decoder's templates match without parsing them.
 
-use super::reader::Lane;
+use super::lane::Lane;
 use crate::node::Node;
 
 /// A value that only continues one text: its parts that the next such value may have otherwise.

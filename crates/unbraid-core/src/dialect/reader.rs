@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+pub(crate) use super::lane::Lane;
+
 use super::continuation::{Continuation, Place};
 use crate::{
     ChoiceIndex, FinishClass, FinishReason, Fragment, ToolCallUpdate, Update,
@@ -68,14 +70,6 @@ pub(crate) fn is_error(event: &WireEvent<'_, '_>) -> bool {
     is("type", "error")
         || is("object", "error")
         || event.node.get("error").is_some_and(Node::is_set)
-}
-
-/// Which text of a choice a fragment continues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
-    Content,
-    Reasoning,
-    Refusal,
 }
 
 /// The updates of one value, in their order.

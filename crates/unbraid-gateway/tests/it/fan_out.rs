@@ -418,7 +418,7 @@ async fn cancelling_a_choice_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn a_choice_that_was_cancelled_before_it_appeared_is_no_evidence_about_the_model() {
+async fn a_choice_that_was_cancelled_before_it_appeared_says_nothing_about_the_model() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     let held = std::sync::Arc::clone(&gate);
     let data = |event: &str| Step::Send(format!("data: {event}\n\n"));

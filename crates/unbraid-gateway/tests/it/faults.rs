@@ -226,7 +226,7 @@ async fn an_aggregate_of_an_answer_that_was_cut_is_an_error() {
     assert_eq!(crate::create::error_code(response).await, "transport");
 }
 
-/// An upstream whose body stalls before a generation reads it, and whose request must not wait for ever.
+/// An upstream whose body stalls before a generation reads it, and whose request must not hang.
 async fn check_stalled_body(head: (u16, &str), sends: &[&str]) {
     let mut steps = vec![Step::Head(head.0, vec![("content-type", head.1.into())])];
     steps.extend(sends.iter().map(|text| Step::Send((*text).into())));
@@ -234,8 +234,8 @@ async fn check_stalled_body(head: (u16, &str), sends: &[&str]) {
     let upstream = Upstream::steps(steps).await;
     let timeout = Duration::from_millis(200);
     let gateway = start_with(&upstream, |builder| builder.idle_timeout(timeout)).await;
-    let plain = request(2).replace("\"stream\":true", "\"stream\":false");
-    let post = gateway.post(plain).header("idempotency-key", "k");
+    let whole = request(2).replace("\"stream\":true", "\"stream\":false");
+    let post = gateway.post(whole).header("idempotency-key", "k");
     let response = send(post).await;
     assert_eq!(response.status(), 504, "{head:?}");
     let code = crate::create::error_code(response).await;
@@ -264,7 +264,7 @@ async fn a_whole_answer_that_stalls_is_504() {
 
 #[tokio::test]
 async fn an_answer_that_stalls_before_its_first_byte_is_504() {
-    check_stalled_body((200, "text/plain"), &[]).await;
+    check_stalled_body((200, "text/whole"), &[]).await;
 }
 
 #[tokio::test]

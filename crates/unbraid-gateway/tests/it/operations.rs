@@ -113,7 +113,7 @@ async fn a_drain_lets_generations_finish_and_closes_everything_else() {
 }
 
 #[tokio::test]
-async fn what_runs_longer_than_the_drain_is_sealed_as_producer_lost() {
+async fn generations_that_outlast_the_drain_are_sealed_as_producer_lost() {
     let (upstream, _gate) = gated().await;
     let drain = Duration::from_millis(300);
     let mut gateway = start_with(&upstream, |builder| builder.drain_timeout(drain)).await;

@@ -477,7 +477,7 @@ async fn neither_age_nor_drain_ends_a_view_within_a_long_event() {
 }
 
 #[tokio::test]
-async fn what_decodes_a_stream_does_not_run_on_the_threads_of_the_connections() {
+async fn streams_are_not_decoded_on_the_threads_of_the_connections() {
     use futures::FutureExt;
 
     let (upstream, gate) = gated(events()).await;

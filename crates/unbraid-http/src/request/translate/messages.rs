@@ -117,7 +117,7 @@ pub(super) fn split_system(
     Ok((system, others))
 }
 
-/// What a JSON text is for a provider that expects an object; `None` if it is no object, or has an integer that a
+/// What a JSON text is for a provider that expects an object; `None` for any other value, and for an object with an integer that a
 /// [`Value`] cannot hold.
 pub(super) fn as_object(text: &str) -> Option<Value> {
     let object: Value = serde_json::from_str(text).ok().filter(Value::is_object)?;
