@@ -13,6 +13,7 @@ mod continuation;
 mod gemini;
 mod identify;
 mod lane;
+mod lane;
 mod name;
 mod object;
 mod ollama;

@@ -8,7 +8,7 @@ use std::{
     io::{self, Write},
     process::{Command, Stdio},
     sync::OnceLock,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -56,9 +56,12 @@ fn observe(upstream: &Upstream, mut client: Command) -> Value {
         .unwrap();
     assert!(output.status.success(), "{client:?}: {}", output.status);
     // The client has cancelled the only answer that does not end by itself.
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while upstream.closed() == closed_before {
-        assert!(Instant::now() < deadline, "the upstream is not closed");
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the upstream is not closed"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     serde_json::from_slice(&output.stdout).unwrap()
