@@ -13,7 +13,6 @@ mod continuation;
 mod gemini;
 mod identify;
 mod lane;
-mod lane;
 mod name;
 mod object;
 mod ollama;
