@@ -5,6 +5,7 @@ mod error;
 mod fields;
 mod json;
 mod reply;
+mod requested;
 mod strategy;
 mod translate;
 mod wire;

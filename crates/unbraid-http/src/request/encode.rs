@@ -9,10 +9,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Number, Value, json};
 
-use super::{
-    Request, RequestError,
-    wire::{Choices, Fields},
-};
+use super::{Request, RequestError, requested::Choices, wire::Fields};
 use crate::provider::Provider;
 
 /// The bodies of a fan-out. The text that they have in common is in memory once, however many bodies there are.

@@ -9,6 +9,7 @@ mod body;
 mod cohere;
 mod content;
 mod gemini;
+mod json_object;
 mod messages;
 mod ollama;
 mod options;
@@ -19,7 +20,7 @@ mod tools;
 use serde_json::{Map, Value};
 
 use self::reader::Reader;
-use super::{Kind, Request, RequestError, wire::Choices};
+use super::{Kind, Request, RequestError, requested::Choices};
 use crate::provider::Provider;
 
 /// The fields that a provider receives.

@@ -4,20 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{Kind, Request, RequestError, translate};
+use super::{Kind, Request, RequestError, requested::Choices, translate};
 use crate::provider::Provider;
 
 /// The fields of a body, in their order.
 pub(super) type Fields<'r> = Vec<(Cow<'r, str>, Cow<'r, Value>)>;
-
-/// How many choices a body asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Choices {
-    /// As many as the request's `n` says.
-    AsRequested,
-    /// One: the body of a fan-out.
-    One,
-}
 
 impl Request {
     /// Creates a request from the JSON that a provider itself expects, which is sent unchanged to the client's provider.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     limits::ANTHROPIC_MAX_TOKENS,
-    request::{RequestError, wire::Choices},
+    request::{RequestError, requested::Choices},
 };
 
 /// Fields of the API itself, beside those that chat completions have.

@@ -188,7 +188,7 @@ impl<'r> Call<'r> {
     /// The arguments for a provider that expects an object.
     pub(super) fn object(&self) -> Result<Value, RequestError> {
         self.check_function()?;
-        super::messages::as_object(self.text()).ok_or_else(|| {
+        super::json_object::as_object(self.text()).ok_or_else(|| {
             let why = "they are not a JSON object, or have an integer of more than 64 bits";
             self.rest.refuse("function.arguments", why)
         })

@@ -11,7 +11,7 @@ use super::{
     reader::Reader,
     tools::{self, Tool, ToolChoice},
 };
-use crate::request::{RequestError, wire::Choices};
+use crate::request::{RequestError, requested::Choices};
 
 /// Fields of the API itself, and those that chat completions have under the same name.
 const OWN: [&str; 12] = [

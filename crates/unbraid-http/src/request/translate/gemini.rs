@@ -11,7 +11,7 @@ use super::{
     reader::Reader,
     tools::{self, Tool, ToolChoice},
 };
-use crate::request::{RequestError, wire::Choices};
+use crate::request::{RequestError, requested::Choices};
 
 pub(super) use self::parts::is_own_part;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{reader::Reader, tools::ToolChoice};
-use crate::request::{RequestError, wire::Choices};
+use crate::request::{RequestError, requested::Choices};
 
 /// The format of the answer.
 pub(super) enum Format<'r> {

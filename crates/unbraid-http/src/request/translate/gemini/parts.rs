@@ -8,7 +8,8 @@ use crate::request::{
         assistant::{Assistant, Call},
         body::Body,
         content::{ImageSource, Part, PartKind},
-        messages::{self, CallResult},
+        json_object,
+        messages::CallResult,
     },
 };
 
@@ -64,7 +65,7 @@ pub(super) fn function_response(result: CallResult<'_>) -> Result<Value, Request
     };
     let text = result.content.into_text()?;
     // Only an object can be a result.
-    let response = messages::as_object(&text).unwrap_or_else(|| json!({ "result": text }));
+    let response = json_object::as_object(&text).unwrap_or_else(|| json!({ "result": text }));
     let mut function = Body::default();
     function.set_some("id", result.id);
     function.set("name", name);
