@@ -1,6 +1,7 @@
 //! `unbraid chat`: sends a request to a provider, and shows the answers as they stream.
 
 mod answer;
+mod context;
 mod conversation;
 mod error;
 mod format;

@@ -5,8 +5,7 @@ use std::{error::Error, io, time::Duration};
 use unbraid_core::{ChoiceEnd, ChoiceIndex, StreamError, TransportError};
 use unbraid_http::{HttpError, Provider, StatusError, limits::MAX_RETRY_AFTER};
 
-use super::status::Context;
-
+use super::context::Context;
 use crate::{
     exit::Status,
     outcome::{self, StreamOutcome},

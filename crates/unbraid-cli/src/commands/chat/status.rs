@@ -1,10 +1,9 @@
 //! The status of an answer that is over.
 
-use unbraid_core::{ChoiceIndex, ChoiceOutcome, Message, StreamError};
-use unbraid_http::Provider;
+use unbraid_core::{ChoiceOutcome, Message, StreamError};
 
-use super::{answer::Answer, error, take::Take};
-use crate::{exit::Status, labels::Labels, outcome::StreamOutcome, output::print_error};
+use super::{answer::Answer, context::Context, error, take::Take};
+use crate::{exit::Status, outcome::StreamOutcome, output::print_error};
 
 /// Whether the answer brought data for a choice. In a fan-out, the metadata come from one request and do not prove that any
 /// choice has data.
@@ -14,24 +13,6 @@ fn has_data(choice: &ChoiceOutcome) -> bool {
     empty.role.clone_from(&message.role);
     let has_role = message.role.is_some() && !choice.role_inferred;
     has_role || *message != empty || !choice.finish_reasons.is_empty() || choice.discarded
-}
-
-/// What an answer was requested from.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'c> {
-    pub(super) provider: Provider,
-    /// Of several providers, which choice is whose.
-    pub(super) labels: &'c Labels,
-    /// How many choices were requested.
-    pub(super) expected: u32,
-}
-
-impl Context<'_> {
-    /// The provider of a choice.
-    pub(super) fn provider_of(self, choice: ChoiceIndex) -> Provider {
-        let label = self.labels.get(choice);
-        label.map_or(self.provider, |label| label.provider)
-    }
 }
 
 /// Prints what went wrong, and returns the status of an answer with these choices of the expected ones.

@@ -11,11 +11,12 @@ use unbraid_http::{Client, HttpError, Provider, Request};
 use super::{
     FanOut,
     answer::Answer,
+    context::Context,
     format::{Format, FormatArgs, Question},
     question,
     recording::RecordFile,
     several::Several,
-    status::{self, Context},
+    status,
     take::Take,
     tools::{self, Runner},
 };
