@@ -26,7 +26,7 @@ fn source(name: &str) -> Source {
 fn reads(name: &str) -> Vec<Step> {
     let stream = Fixture::named(name).bytes;
     let reads = stream.chunks(7);
-    reads.map(|read| bytes(read)).collect()
+    reads.map(bytes).collect()
 }
 
 fn demux(name: &str) -> Demux {
