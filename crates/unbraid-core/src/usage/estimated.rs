@@ -2,7 +2,7 @@
 
 use crate::ChoiceIndex;
 
-/// Which numbers of a [`Usage`] were counted here.
+/// Which numbers of a [`Usage`](crate::Usage) were counted here.
 ///
 /// # Examples
 ///
