@@ -77,7 +77,7 @@ impl<'d> Report<'d> {
         let usage = completions.usage().await;
         Self {
             closed: Some(closed),
-            origins: origins(completions, labels).await,
+            origins: origins(completions, &choices, labels).await,
             response: Response::Text(completions.aggregate_json().await),
             warnings: completions.warnings(),
             usage: match mode {
@@ -276,10 +276,11 @@ fn choice_fields(choice: &ChoiceOutcome) -> Vec<(&'static str, String)> {
 /// reported it.
 async fn origins(
     completions: &Completions,
+    choices: &[ChoiceOutcome],
     labels: &Labels,
 ) -> Vec<(ChoiceIndex, Vec<(&'static str, String)>)> {
     let mut origins = Vec::new();
-    for outcome in outcomes(completions).await {
+    for outcome in choices {
         let choice = outcome.choice;
         let Some(label) = labels.get(choice) else {
             continue;

@@ -195,8 +195,17 @@ impl Provider {
         }
     }
 
-    /// Whether one request can ask for several choices.
-    pub(crate) fn has_n(self) -> bool {
+    /// Returns whether one request can ask for several choices.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_http::Provider;
+    ///
+    /// assert!(Provider::Gemini.has_n() && !Provider::Anthropic.has_n());
+    /// ```
+    #[must_use]
+    pub fn has_n(self) -> bool {
         match self {
             Self::OpenAi | Self::Gemini => true,
             Self::Responses | Self::Anthropic | Self::Ollama | Self::Cohere => false,

@@ -123,7 +123,7 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
     if args.to.len() < 2 {
         // Refused before the file of a recording is opened. A provider without `n` gets a request for each answer.
         let mut single = request.clone();
-        if !target::has_n(provider) {
+        if !provider.has_n() {
             single.remove("n");
         }
         let sent = single.body_for(provider);
@@ -131,7 +131,7 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
     }
     let recordings = args.record.as_deref().map(Recordings::open).transpose()?;
     let fan_out = match args.fan_out {
-        FanOut::Never if requested > 1 && !target::has_n(provider) => FanOut::Always,
+        FanOut::Never if requested > 1 && !provider.has_n() => FanOut::Always,
         fan_out => fan_out,
     };
     let usage = args.format.usage();

@@ -58,13 +58,11 @@ pub(super) fn run(args: &CollectArgs, stream: &StreamArgs) -> Result<Status, Fai
         .with_choices_per_prompt(prompt.choices_per_prompt());
     let input = args.file.open()?;
     let result = match usage {
-        UsageMode::Estimate if !args.text => {
+        UsageMode::Estimate => {
             let mut loader = TableLoader::new(&prompt);
             read_all(&args.file, input, config, &mut loader)
         }
-        UsageMode::Estimate | UsageMode::Reported => {
-            read_all(&args.file, input, config, &mut NullListener)
-        }
+        UsageMode::Reported => read_all(&args.file, input, config, &mut NullListener),
     };
     let result = result.map_err(Failure::Output)?;
     let written = if args.text {

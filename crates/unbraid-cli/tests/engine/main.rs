@@ -13,6 +13,7 @@ mod http;
 mod killed;
 mod openai_sdk;
 mod provider_sdks;
+mod python;
 mod recording;
 
 use std::{

@@ -1,53 +1,30 @@
 //! Compares unbraid with OpenAI's own Python library, which shares no code with it.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-};
+use std::{path::Path, process::Command};
 
 use serde_json::{Value, json};
-use unbraid_testkit::fixture::{Fixture, workspace_root};
+use unbraid_testkit::fixture::Fixture;
 
 use crate::{
     UNBRAID,
     answer::{self, Answer},
-    engine,
+    python::Script,
     recording::{self, Recording},
 };
 
 /// The library in a separate process. Dropping it kills the process.
-struct Sdk {
-    child: Child,
-    requests: ChildStdin,
-    responses: BufReader<ChildStdout>,
-}
+struct Sdk(Script);
 
 impl Sdk {
     fn start() -> Option<Self> {
-        let mut child = Command::new(engine::python()?)
-            .args(["-W", "ignore"])
-            .arg(workspace_root().join("tests/engine/sdk.py"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let requests = child.stdin.take().expect("piped");
-        let responses = BufReader::new(child.stdout.take().expect("piped"));
-        Some(Self {
-            child,
-            requests,
-            responses,
-        })
+        Script::start("sdk.py").map(Self)
     }
 
     /// The response that the library reads from a file or a server, or its exception.
     fn read(&mut self, chat: bool, request: &Value, source: &str) -> Result<Value, String> {
         let kind = if chat { "chat" } else { "text" };
         let question = json!({ "kind": kind, "request": request, "source": source });
-        writeln!(self.requests, "{question}").unwrap();
-        let mut line = String::new();
-        self.responses.read_line(&mut line).unwrap();
+        let line = self.0.ask(&question);
         // The library may have read a `NaN`, which is not JSON.
         let response: Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
         match response["died"].as_str() {
@@ -60,13 +37,6 @@ impl Sdk {
         let case = &recording.case;
         let response = self.read(case.is_chat(), &case.request, source);
         answer::from_response(&response.unwrap_or_else(|error| panic!("{}: {error}", case.name)))
-    }
-}
-
-impl Drop for Sdk {
-    fn drop(&mut self) {
-        let _dead: std::io::Result<()> = self.child.kill();
-        let _dead: std::io::Result<_> = self.child.wait();
     }
 }
 

@@ -4,18 +4,15 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    io::{self, BufRead, BufReader, Write},
+    io::{self, Write},
     path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::Command,
 };
 
 use serde_json::{Value, json};
-use unbraid_testkit::fixture::{Fixture, workspace_root};
+use unbraid_testkit::fixture::Fixture;
 
-use crate::{
-    UNBRAID,
-    engine::{self, Server},
-};
+use crate::{UNBRAID, engine::Server, python::Script};
 
 /// The dialects, whose libraries have the same names in `sdks.py`. That of Bedrock parses the frames and nothing else.
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
@@ -147,45 +144,18 @@ const DIFFERENT: [(&str, &str); 35] = [
 ];
 
 /// The libraries in a separate process. Dropping it kills the process.
-struct Sdks {
-    child: Child,
-    requests: ChildStdin,
-    responses: BufReader<ChildStdout>,
-}
+struct Sdks(Script);
 
 impl Sdks {
     fn start() -> Option<Self> {
-        let mut child = Command::new(engine::python()?)
-            .args(["-W", "ignore"])
-            .arg(workspace_root().join("tests/engine/sdks.py"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let requests = child.stdin.take().expect("piped");
-        let responses = BufReader::new(child.stdout.take().expect("piped"));
-        Some(Self {
-            child,
-            requests,
-            responses,
-        })
+        Script::start("sdks.py").map(Self)
     }
 
     /// What the library of a dialect reads from a server.
     fn read(&mut self, dialect: &str, url: &str) -> Value {
         let question = json!({ "sdk": dialect, "url": url });
-        writeln!(self.requests, "{question}").unwrap();
-        let mut line = String::new();
-        self.responses.read_line(&mut line).unwrap();
+        let line = self.0.ask(&question);
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{dialect}: {error}: {line}"))
-    }
-}
-
-impl Drop for Sdks {
-    fn drop(&mut self) {
-        let _dead: io::Result<()> = self.child.kill();
-        let _dead: io::Result<_> = self.child.wait();
     }
 }
 

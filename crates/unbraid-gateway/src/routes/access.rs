@@ -15,6 +15,7 @@ use crate::{
         links::{LinkError, Scope},
     },
     gateway::Gateway,
+    views::Found,
 };
 
 /// The id in a path, unchecked. A segment that is not UTF-8 is taken as it is written: it names no stream, like every
@@ -70,7 +71,7 @@ pub(super) enum Action {
 
 /// A checked permission.
 #[derive(Debug, Clone)]
-pub(super) enum Access {
+enum Access {
     Principal(Principal),
     /// A link to this stream, which permits it whatever its owner.
     Link,
@@ -78,7 +79,7 @@ pub(super) enum Access {
 
 impl Access {
     /// Whether the permission concerns this stream.
-    pub(super) fn covers(&self, meta: &Meta) -> bool {
+    fn covers(&self, meta: &Meta) -> bool {
         match self {
             Self::Principal(principal) => {
                 meta.owner.as_deref().unwrap_or_default() == principal.name()
@@ -96,8 +97,22 @@ pub(super) fn principal(gateway: &Gateway, parts: &Parts) -> Result<Principal, A
     }
 }
 
-/// Checks a request that concerns a stream. A link takes the place of a key.
-pub(super) fn stream(
+/// Finds the stream that a request concerns, if the request may do this with it. An unknown stream and one of another owner
+/// give the same error.
+pub(super) async fn find(
+    gateway: &Gateway,
+    parts: &Parts,
+    id: &str,
+    action: Action,
+) -> Result<(StreamId, Found), ApiError> {
+    let (id, access) = check(gateway, parts, id, action)?;
+    let views = &gateway.inner.views;
+    let found = views.find(&id, |meta| access.covers(meta)).await?;
+    Ok((id, found))
+}
+
+/// Checks a request before its stream is looked up. A link takes the place of a key.
+fn check(
     gateway: &Gateway,
     parts: &Parts,
     id: &str,

@@ -32,12 +32,7 @@ pub(super) async fn cancel_choice(
     request: Request,
 ) -> Answer {
     let (parts, _) = request.into_parts();
-    let (id, access) = access::stream(&gateway, &parts, &id, Action::Cancel)?;
-    let found = gateway
-        .inner
-        .views
-        .find(&id, |meta| access.covers(meta))
-        .await?;
+    let (id, found) = access::find(&gateway, &parts, &id, Action::Cancel).await?;
     let index = parse_index(&index)?;
     let known = choice_end(&found.view, index)?;
     let has_ended = found.view.journal().end().is_some();
@@ -76,12 +71,7 @@ pub(super) async fn cancel_all(
     request: Request,
 ) -> Answer {
     let (parts, _) = request.into_parts();
-    let (id, access) = access::stream(&gateway, &parts, &id, Action::Cancel)?;
-    let found = gateway
-        .inner
-        .views
-        .find(&id, |meta| access.covers(meta))
-        .await?;
+    let (id, found) = access::find(&gateway, &parts, &id, Action::Cancel).await?;
     let mut has_ended = found.view.journal().end().is_some();
     if !has_ended {
         request_cancel(&gateway, &id, None).await?;
@@ -102,12 +92,7 @@ pub(super) async fn erase(
     request: Request,
 ) -> Answer {
     let (parts, _) = request.into_parts();
-    let (id, access) = access::stream(&gateway, &parts, &id, Action::Own)?;
-    let found = gateway
-        .inner
-        .views
-        .find(&id, |meta| access.covers(meta))
-        .await?;
+    let (id, found) = access::find(&gateway, &parts, &id, Action::Own).await?;
     if found.view.journal().end().is_none() {
         request_cancel(&gateway, &id, None).await?;
         wait_for(&found.view, |view| view.journal().end().is_some()).await;

@@ -25,12 +25,7 @@ pub(super) async fn create(
     request: Request,
 ) -> Answer {
     let (parts, body) = request.into_parts();
-    let (id, access) = access::stream(&gateway, &parts, &id, Action::Own)?;
-    let found = gateway
-        .inner
-        .views
-        .find(&id, |meta| access.covers(meta))
-        .await?;
+    let (id, found) = access::find(&gateway, &parts, &id, Action::Own).await?;
     let body = read_body(body, &parts.headers, MAX_LINK_BODY).await?;
     let (scope, seconds) = parse(&body)?;
     let expires = unix_now() + seconds;

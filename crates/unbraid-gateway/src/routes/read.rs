@@ -50,12 +50,7 @@ pub(super) async fn choice(
 }
 
 async fn read(gateway: &Gateway, parts: &Parts, id: &str, index: Option<&str>) -> Answer {
-    let (id, access) = access::stream(gateway, parts, id, Action::Read)?;
-    let found = gateway
-        .inner
-        .views
-        .find(&id, |meta| access.covers(meta))
-        .await?;
+    let (id, found) = access::find(gateway, parts, id, Action::Read).await?;
     let choice = index.map(parse_index).transpose()?;
     let request = ViewRequest::parse(choice, parts.uri.query(), request_headers(&parts.headers))?;
     match request.format {

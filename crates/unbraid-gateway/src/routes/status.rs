@@ -26,12 +26,7 @@ pub(super) async fn status(
     request: Request,
 ) -> Answer {
     let (parts, _) = request.into_parts();
-    let (id, access) = access::stream(&gateway, &parts, &id, Action::Read)?;
-    let found = gateway
-        .inner
-        .views
-        .find(&id, |meta| access.covers(meta))
-        .await?;
+    let (id, found) = access::find(&gateway, &parts, &id, Action::Read).await?;
     let body = status_object(&gateway, &id, found).await;
     Ok(json_response(StatusCode::OK, body))
 }

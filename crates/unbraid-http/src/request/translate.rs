@@ -51,5 +51,13 @@ pub(super) fn is_state(part: &Value) -> bool {
     anthropic::is_own_part(part) || gemini::is_own_part(part) || responses::is_own_part(part)
 }
 
+/// The type of a part or an item.
+fn kind(value: &Value) -> &str {
+    value
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests;

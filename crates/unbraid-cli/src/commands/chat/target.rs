@@ -1,4 +1,4 @@
-//! Whom a question is sent to: providers, and their models.
+//! The providers and models that a question is sent to.
 
 use std::{fmt, str::FromStr};
 
@@ -47,11 +47,6 @@ impl fmt::Display for Target {
     }
 }
 
-/// Whether one request to a provider can ask for several choices.
-pub(super) fn has_n(provider: Provider) -> bool {
-    matches!(provider, Provider::OpenAi | Provider::Gemini)
-}
-
 /// A request to one of several providers, and the choices that answer it.
 #[derive(Debug, Clone)]
 pub(super) struct TargetRequest {
@@ -85,7 +80,7 @@ pub(super) fn requests(
             model: target.model.clone(),
         };
         labels.extend((0..n).map(|_| label()));
-        if has_n(provider) || n == 1 {
+        if provider.has_n() || n == 1 {
             requests.push(TargetRequest {
                 provider,
                 request: own,

@@ -1,8 +1,8 @@
 //! The response that answers a request without streaming, and the framings of Gemini's streams.
 
 use bytes::Bytes;
-use serde_json::{Map, Value, value::RawValue};
-use unbraid_core::{Demux, Dialect};
+use serde_json::{Value, value::RawValue};
+use unbraid_core::{Demux, Dialect, internal::compact};
 
 use crate::native;
 
@@ -44,7 +44,10 @@ impl Whole {
 fn response_object(bytes: &[u8]) -> Option<Value> {
     let mut items: Vec<(u64, Value)> = Vec::new();
     let mut last = None;
-    for mut event in payloads(bytes) {
+    for event in objects(bytes) {
+        let Ok(mut event) = serde_json::from_str::<Value>(event.get()) else {
+            continue;
+        };
         match event.get("type").and_then(Value::as_str) {
             Some("response.output_item.done") => {
                 let index = event.get("output_index").and_then(Value::as_u64);
@@ -70,14 +73,12 @@ fn response_object(bytes: &[u8]) -> Option<Value> {
 }
 
 /// The data of each server-sent event that is an object.
-fn payloads(bytes: &[u8]) -> impl Iterator<Item = Value> {
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let data = lines
-        .into_iter()
-        .filter_map(|line| Some(line.strip_prefix("data:")?.trim().to_owned()));
-    data.filter_map(|data| serde_json::from_str::<Map<String, Value>>(&data).ok())
-        .map(Value::Object)
+fn objects(bytes: &[u8]) -> impl Iterator<Item = &RawValue> {
+    let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r'));
+    let data = lines.filter_map(|line| line.strip_prefix(b"data:"));
+    let values =
+        data.filter_map(|data| serde_json::from_slice::<&RawValue>(data.trim_ascii()).ok());
+    values.filter(|value| value.get().starts_with('{'))
 }
 
 /// The chunks of a stream of Gemini in the framing that a request asks for: server-sent events with `alt=sse`, otherwise an
@@ -89,20 +90,17 @@ pub(super) fn reframed(recording: &[Bytes], as_events: bool) -> Option<Vec<Bytes
         return None;
     }
     if is_array {
-        let chunks: Vec<Box<RawValue>> = serde_json::from_slice(&bytes).ok()?;
-        let event = |chunk: &RawValue| {
-            // Data has no line ends.
-            let chunk: Value = serde_json::from_str(chunk.get()).unwrap_or_default();
-            Bytes::from(format!("data: {chunk}\r\n\r\n"))
-        };
-        return Some(chunks.iter().map(|chunk| event(chunk)).collect());
+        let chunks: Vec<&RawValue> = serde_json::from_slice(&bytes).ok()?;
+        // Compact, because data has no line ends.
+        let event = |chunk: &&RawValue| format!("data: {}\r\n\r\n", compact(chunk.get())).into();
+        return Some(chunks.iter().map(event).collect());
     }
-    let chunks: Vec<Value> = payloads(&bytes).collect();
+    let chunks: Vec<&RawValue> = objects(&bytes).collect();
     let last = chunks.len().checked_sub(1)?;
-    let element = |(at, chunk): (usize, &Value)| {
+    let element = |(at, chunk): (usize, &&RawValue)| {
         let start = if at == 0 { "[" } else { ",\r\n" };
         let end = if at == last { "]" } else { "" };
-        Bytes::from(format!("{start}{chunk}{end}"))
+        Bytes::from(format!("{start}{}{end}", chunk.get()))
     };
     Some(chunks.iter().enumerate().map(element).collect())
 }
@@ -113,16 +111,21 @@ mod tests {
 
     #[test]
     fn a_stream_of_gemini_has_two_framings() {
-        let array = [Bytes::from("[{\"a\":1}\n,\n{\"b\":2}]")];
+        let array = [Bytes::from(
+            "[{\"a\": 1.50}\n,\n{\"b\":12345678901234567890123}]",
+        )];
         let events = reframed(&array, true).unwrap();
         assert_eq!(
             events.concat(),
-            b"data: {\"a\":1}\r\n\r\ndata: {\"b\":2}\r\n\r\n"
+            b"data: {\"a\":1.50}\r\n\r\ndata: {\"b\":12345678901234567890123}\r\n\r\n"
         );
         assert!(reframed(&array, false).is_none());
         assert!(reframed(&events, true).is_none());
         let again = reframed(&events, false).unwrap();
-        assert_eq!(again.concat(), b"[{\"a\":1},\r\n{\"b\":2}]");
+        assert_eq!(
+            again.concat(),
+            b"[{\"a\":1.50},\r\n{\"b\":12345678901234567890123}]"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::{
     assistant::{Assistant, Call},
     body::Body,
     content::{Content, ImageSource, Part, PartKind},
+    kind,
     messages::{self, CallResult, Turn},
     options::{self, Format},
     reader::Reader,
@@ -144,9 +145,7 @@ fn image_source(source: ImageSource<'_>) -> Value {
 }
 
 fn tool_result(mut result: CallResult<'_>) -> Result<Value, RequestError> {
-    let Some(id) = result.id else {
-        return Err(result.rest.refuse("tool_call_id", "it is missing"));
-    };
+    let id = result.required_id()?;
     let mut block = Body::default();
     block.set("type", "tool_result");
     block.set("tool_use_id", id);
@@ -197,13 +196,6 @@ fn tool_use(mut call: Call<'_>) -> Result<Value, RequestError> {
     Ok(block.into())
 }
 
-fn kind(value: &Value) -> &str {
-    value
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
-
 fn is_thinking(detail: &Value) -> bool {
     matches!(kind(detail), "thinking" | "redacted_thinking")
 }
@@ -230,9 +222,7 @@ fn set_tools(request: &mut Reader<'_>, body: &mut Body) -> Result<(), RequestErr
     };
     let tools = tools::take(request, is_own)?.into_iter();
     let tools: Vec<Value> = tools.map(tool).collect::<Result<_, _>>()?;
-    if !tools.is_empty() {
-        body.set("tools", tools);
-    }
+    body.set_list("tools", tools);
     let choice = match ToolChoice::take(request)? {
         None => None,
         Some(ToolChoice::Auto) => Some(json!({ "type": "auto" })),

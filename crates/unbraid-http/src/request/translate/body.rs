@@ -27,6 +27,13 @@ impl Body {
         }
     }
 
+    /// Sets a list, unless it is empty.
+    pub(super) fn set_list(&mut self, name: &str, list: Vec<impl Into<Value>>) {
+        if !list.is_empty() {
+            self.set(name, list);
+        }
+    }
+
     /// Takes fields that the provider has under the same name.
     pub(super) fn copy(&mut self, request: &mut Reader<'_>, names: &[&str]) {
         for name in names {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     assistant::{Assistant, Call},
     body::Body,
-    content::{Content, ImageSource, Part, PartKind},
+    content::{Content, Part, PartKind},
     messages::{self, Turn},
     options::{self, Format},
     reader::Reader,
@@ -78,9 +78,7 @@ fn message(turn: Turn<'_>) -> Result<Value, RequestError> {
         }
         Turn::Assistant(answer) => return assistant(answer),
         Turn::Result(result) => {
-            let Some(id) = result.id else {
-                return Err(result.rest.refuse("tool_call_id", "it is missing"));
-            };
+            let id = result.required_id()?;
             message.set("role", "tool");
             message.set("tool_call_id", id);
             message.set("content", content(result.content)?);
@@ -102,15 +100,7 @@ fn part(part: Part<'_>) -> Result<Value, RequestError> {
         PartKind::Text(text) => json!({ "type": "text", "text": text }),
         PartKind::Image(image) => {
             let mut inner = Body::default();
-            inner.set(
-                "url",
-                match &image.source {
-                    ImageSource::Base64 { media_type, data } => {
-                        format!("data:{media_type};base64,{data}")
-                    }
-                    ImageSource::Url(url) => (*url).to_owned(),
-                },
-            );
+            inner.set("url", image.source.url());
             inner.set_some("detail", image.detail);
             json!({ "type": "image_url", "image_url": Value::from(inner) })
         }
@@ -147,9 +137,7 @@ fn assistant(mut answer: Assistant<'_>) -> Result<Value, RequestError> {
     message.set_some("tool_plan", plan);
     let calls = std::mem::take(&mut answer.calls).into_iter().map(tool_call);
     let calls: Vec<Value> = calls.collect::<Result<_, _>>()?;
-    if !calls.is_empty() {
-        message.set("tool_calls", calls);
-    }
+    message.set_list("tool_calls", calls);
     answer.finish()?;
     Ok(message.into())
 }
@@ -166,9 +154,7 @@ fn set_tools(request: &mut Reader<'_>, body: &mut Body) -> Result<(), RequestErr
     let tools = tools::take(request, |_| false)?;
     let is_strict = tools::has_strict(&tools);
     let tools: Vec<Value> = tools.into_iter().map(tool).collect::<Result<_, _>>()?;
-    if !tools.is_empty() {
-        body.set("tools", tools);
-    }
+    body.set_list("tools", tools);
     body.copy(request, &["strict_tools"]);
     if is_strict && !body.has("strict_tools") {
         body.set("strict_tools", true);

@@ -32,13 +32,23 @@ pub(super) enum PartKind<'r> {
 /// An image of a message.
 pub(super) struct Image<'r> {
     pub(super) source: ImageSource<'r>,
-    /// How closely the model has to look at it, unless it decides itself.
+    /// The resolution at which the model reads it; `None` leaves that to the model.
     pub(super) detail: Option<&'r str>,
 }
 
 pub(super) enum ImageSource<'r> {
     Base64 { media_type: &'r str, data: &'r str },
     Url(&'r str),
+}
+
+impl ImageSource<'_> {
+    /// The address, which holds the data if they were given.
+    pub(super) fn url(&self) -> String {
+        match self {
+            Self::Base64 { media_type, data } => format!("data:{media_type};base64,{data}"),
+            Self::Url(url) => (*url).to_owned(),
+        }
+    }
 }
 
 impl<'r> Content<'r> {

@@ -101,9 +101,7 @@ fn set_tools(request: &mut Reader<'_>, body: &mut Body) -> Result<(), RequestErr
     }
     let functions = (!functions.is_empty()).then(|| json!({ "functionDeclarations": functions }));
     let tools: Vec<Value> = functions.into_iter().chain(own).collect();
-    if !tools.is_empty() {
-        body.set("tools", tools);
-    }
+    body.set_list("tools", tools);
     let mut config = Body::own(request, "toolConfig")?;
     if let Some(calling) = function_calling(request, is_strict)? {
         config.add(request, "tool_choice", "functionCallingConfig", calling)?;

@@ -33,6 +33,14 @@ pub(super) struct CallResult<'r> {
     pub(super) rest: Reader<'r>,
 }
 
+impl<'r> CallResult<'r> {
+    /// The id of the call, for a provider that requires one.
+    pub(super) fn required_id(&self) -> Result<&'r str, RequestError> {
+        self.id
+            .ok_or_else(|| self.rest.refuse("tool_call_id", "it is missing"))
+    }
+}
+
 /// A call whose result may follow.
 struct OpenCall<'r> {
     id: Option<&'r str>,

@@ -45,9 +45,7 @@ pub(super) fn body(
     body.set("messages", messages.collect::<Result<Vec<_>, _>>()?);
     let tools = tools::take(request, |_| false)?.into_iter().map(tool);
     let tools: Vec<Value> = tools.collect::<Result<_, _>>()?;
-    if !tools.is_empty() {
-        body.set("tools", tools);
-    }
+    body.set_list("tools", tools);
     options::only_auto(request)?;
     match Format::take(request)? {
         Format::Text => {}
@@ -127,9 +125,7 @@ fn set_content(content: Content<'_>, message: &mut Body) -> Result<(), RequestEr
         part.rest.finish()?;
     }
     message.set("content", texts.join("\n"));
-    if !images.is_empty() {
-        message.set("images", images);
-    }
+    message.set_list("images", images);
     Ok(())
 }
 
@@ -144,9 +140,7 @@ fn assistant(mut answer: Assistant<'_>) -> Result<Value, RequestError> {
     }
     let calls = std::mem::take(&mut answer.calls).into_iter().map(tool_call);
     let calls: Vec<Value> = calls.collect::<Result<_, _>>()?;
-    if !calls.is_empty() {
-        message.set("tool_calls", calls);
-    }
+    message.set_list("tool_calls", calls);
     answer.finish()?;
     Ok(message.into())
 }

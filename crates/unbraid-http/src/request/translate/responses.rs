@@ -128,9 +128,7 @@ fn set_tools(request: &mut Reader<'_>, body: &mut Body) -> Result<(), RequestErr
     };
     let tools = tools::take(request, is_own)?.into_iter();
     let tools: Vec<Value> = tools.map(tool).collect::<Result<_, _>>()?;
-    if !tools.is_empty() {
-        body.set("tools", tools);
-    }
+    body.set_list("tools", tools);
     let choice = ToolChoice::take(request)?.map(|choice| match choice {
         ToolChoice::Auto => json!("auto"),
         ToolChoice::None => json!("none"),

@@ -7,7 +7,8 @@ use crate::request::{
     translate::{
         assistant::{Assistant, Call, CallKind},
         body::Body,
-        content::{Content, ImageSource, Part, PartKind},
+        content::{Content, Part, PartKind},
+        kind,
         messages::{CallResult, SystemTurn, Turn},
     },
 };
@@ -46,13 +47,7 @@ fn part(mut part: Part<'_>) -> Result<Value, RequestError> {
         }
         PartKind::Image(image) => {
             sent.set("type", "input_image");
-            let url = match &image.source {
-                ImageSource::Base64 { media_type, data } => {
-                    format!("data:{media_type};base64,{data}")
-                }
-                ImageSource::Url(url) => (*url).to_owned(),
-            };
-            sent.set("image_url", url);
+            sent.set("image_url", image.source.url());
             sent.set("detail", image.detail.unwrap_or("auto"));
         }
         PartKind::Other("file") => {
@@ -131,9 +126,7 @@ fn call_item(mut call: Call<'_>) -> Result<Value, RequestError> {
 }
 
 fn output(result: CallResult<'_>) -> Result<Value, RequestError> {
-    let Some(id) = result.id else {
-        return Err(result.rest.refuse("tool_call_id", "it is missing"));
-    };
+    let id = result.required_id()?;
     let kind = if result.is_custom {
         "custom_tool_call_output"
     } else {
@@ -142,10 +135,6 @@ fn output(result: CallResult<'_>) -> Result<Value, RequestError> {
     let item = json!({ "type": kind, "call_id": id, "output": content(result.content)? });
     result.rest.finish()?;
     Ok(item)
-}
-
-fn kind(item: &Value) -> &str {
-    item.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether an entry of `reasoning_details` is an item of this API.
