@@ -68,7 +68,8 @@ impl ReaderBody {
             ping: args.ping.max(Duration::from_millis(1)),
             last_write: now,
             closes_at: args.max_age.and_then(|age| now.checked_add(age)),
-            drain: (!is_post).then(|| Box::pin(args.drain.cancelled_owned())),
+            // A token of its own: each poll of the gateway's would take a lock that all readers share.
+            drain: (!is_post).then(|| Box::pin(args.drain.child_token().cancelled_owned())),
             timer: Box::pin(sleep_until(now)),
             progress: args.stalls.register(),
             closed: None,

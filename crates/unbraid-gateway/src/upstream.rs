@@ -19,7 +19,7 @@ use crate::{
     api_error::ApiError,
     config::Config,
     error::BuildError,
-    limits::{CONNECT_TIMEOUT, UPSTREAM_KEEP_ALIVE},
+    limits::{CONNECT_TIMEOUT, FAR, UPSTREAM_KEEP_ALIVE},
     metrics::Metrics,
 };
 
@@ -236,6 +236,3 @@ impl fmt::Debug for Answer {
             .finish_non_exhaustive()
     }
 }
-
-/// A century, which can be added to the time.
-const FAR: Duration = Duration::from_secs(3600 * 24 * 36500);

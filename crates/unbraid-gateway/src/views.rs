@@ -49,7 +49,9 @@ impl Views {
         id: &StreamId,
         may_read: impl Fn(&Meta) -> bool,
     ) -> Result<Found, ApiError> {
-        let status = self.store.status(id).await.map_err(log_error)?;
+        let status = tokio::time::timeout(LOG_TIMEOUT, self.store.status(id)).await;
+        let status = status.map_err(|_elapsed| ApiError::LOG_UNAVAILABLE)?;
+        let status = status.map_err(log_error)?;
         if !status.meta().is_some_and(may_read) {
             return Err(ApiError::STREAM_NOT_FOUND);
         }
@@ -169,7 +171,10 @@ pub(crate) fn log_error(error: LogError) -> ApiError {
         LogError::Expired => ApiError::STREAM_EXPIRED,
         LogError::Unknown => ApiError::STREAM_NOT_FOUND,
         LogError::Gap { .. } => ApiError::LOG_GAP,
-        _ => ApiError::LOG_UNAVAILABLE,
+        error => {
+            tracing::warn!(%error, "the log failed");
+            ApiError::LOG_UNAVAILABLE
+        }
     }
 }
 

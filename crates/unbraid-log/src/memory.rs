@@ -10,6 +10,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use futures::{
@@ -66,13 +67,19 @@ struct Inner {
     receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<(StreamId, Command)>>>,
 }
 
+/// A hundred years.
+const FAR: Duration = Duration::from_secs(3600 * 24 * 36_500);
+
 /// Commands that no task has taken. A gateway takes them at once, so more than this means that it no longer runs.
 const MAX_COMMANDS: usize = 65_536;
 
 impl MemoryLog {
     /// An empty log.
     #[must_use]
-    pub fn new(options: MemoryOptions) -> Self {
+    pub fn new(mut options: MemoryOptions) -> Self {
+        // A time that far from now can still be written: `Duration::MAX` means forever.
+        options.ttl = options.ttl.min(FAR);
+        options.lease = options.lease.min(FAR);
         let (sender, receiver) = mpsc::channel(MAX_COMMANDS);
         let inner = Inner {
             options,
@@ -202,11 +209,8 @@ impl Inner {
     }
 
     fn erase(&self, id: &StreamId) {
-        let erased = self.state().erase(id);
-        if let Some((journal, freed)) = erased {
-            self.free_bytes(freed);
-            journal.fail(LogError::Expired);
-        }
+        let freed = self.state().erase(id);
+        self.free_bytes(freed.unwrap_or(0));
     }
 
     fn send_command(&self, id: &StreamId, command: Command) -> Result<(), LogError> {

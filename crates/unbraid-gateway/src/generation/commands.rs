@@ -30,8 +30,7 @@ impl Generation {
         reply: Option<oneshot::Sender<Cancelled>>,
     ) {
         if self.parts.is_empty() && self.start.is_some() && self.expected > 1 {
-            // The answer has not begun, so it cannot be confirmed yet.
-            return self.cancelled_early.push((choice, reply));
+            return self.cancel_early(choice, reply);
         }
         let cancelled = if self.parts.is_empty() {
             self.cancel_all()
@@ -39,6 +38,24 @@ impl Generation {
             self.cancel_one(choice)
         };
         self.replies.extend(reply.map(|reply| (reply, cancelled)));
+    }
+
+    /// Cancels a choice before the answer has begun. It cannot be confirmed yet, unless it was the last one: then nothing is
+    /// waited for any more.
+    fn cancel_early(&mut self, choice: ChoiceIndex, reply: Option<oneshot::Sender<Cancelled>>) {
+        // A client that repeats its request does not wait for the earlier reply any more.
+        self.cancelled_early.retain(|(known, reply)| {
+            *known != choice || reply.as_ref().is_some_and(|reply| !reply.is_closed())
+        });
+        self.cancelled_early.push((choice, reply));
+        let early = &self.cancelled_early;
+        let is_cancelled = |index| early.iter().any(|(known, _)| known.0 == index);
+        if early.len() >= self.expected as usize && (0..self.expected).all(is_cancelled) {
+            let cancelled = self.cancel_all();
+            let early = std::mem::take(&mut self.cancelled_early);
+            let replies = early.into_iter().filter_map(|(_, reply)| reply);
+            self.replies.extend(replies.map(|reply| (reply, cancelled)));
+        }
     }
 
     /// Reports what was done, once the log has it: a caller reads the log next.
@@ -58,12 +75,9 @@ impl Generation {
                 upstream: self.upstream_state(),
             };
         }
-        let part = self.parts.iter_mut();
-        // The body of this choice, or the one that has all of them.
-        let part = part.rev().find(|part| match part.tracker.role {
-            Role::Single(single) => single == choice,
-            Role::Whole | Role::MaybeWhole => true,
-        });
+        // The last one wins: a choice's own body follows the one that has all of them.
+        let mut parts = self.parts.iter_mut().rev();
+        let part = parts.find(|part| part.tracker.role.may_have(choice));
         let mut upstream = UpstreamState::continues;
         if let Some(part) = part {
             let single = matches!(part.tracker.role, Role::Single(_));
@@ -106,10 +120,7 @@ impl Generation {
             let identity = &self.identity;
             let log = &mut self.keeper.events;
             let mut parts = self.parts.iter_mut().rev();
-            let part = parts.find(|part| match part.tracker.role {
-                Role::Single(single) => single == choice,
-                Role::Whole | Role::MaybeWhole => true,
-            });
+            let part = parts.find(|part| part.tracker.role.may_have(choice));
             let is_written = part.is_some_and(|part| part.tracker.cancel(choice, identity, log));
             if !is_written {
                 self.write_cancelled(choice);

@@ -33,6 +33,16 @@ pub(super) enum Role {
     Single(ChoiceIndex),
 }
 
+impl Role {
+    /// Whether the body may have this choice.
+    pub(super) fn may_have(self, choice: ChoiceIndex) -> bool {
+        match self {
+            Self::Single(single) => single == choice,
+            Self::Whole | Self::MaybeWhole => true,
+        }
+    }
+}
+
 /// A choice that has appeared, or was cancelled before it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrackedChoice {

@@ -1,6 +1,6 @@
 //! Cancelling and erasing.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     body::Body,
@@ -9,7 +9,7 @@ use axum::{
 };
 use futures::StreamExt;
 use serde_json::json;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use unbraid_core::ChoiceIndex;
 use unbraid_log::{Command, End, LogStatus, Seq, StreamId};
 
@@ -34,7 +34,7 @@ pub(super) async fn cancel_choice(
     let (parts, _) = request.into_parts();
     let (id, found) = access::find(&gateway, &parts, &id, Action::Cancel).await?;
     let index = parse_index(&index)?;
-    let known = choice_end(&found.view, index)?;
+    let known = found.view.choice_end(index)?;
     let has_ended = found.view.journal().end().is_some();
     if known.is_some() || has_ended {
         // Each choice of a fan-out has an upstream of its own, which ends with it.
@@ -49,12 +49,12 @@ pub(super) async fn cancel_choice(
     let upstream = match request_cancel(&gateway, &id, Some(index)).await? {
         Some(upstream) => Some(upstream),
         None => wait_for(&found.view, |view| {
-            matches!(choice_end(view, index), Ok(Some(_))) || view.journal().end().is_some()
+            matches!(view.choice_end(index), Ok(Some(_))) || view.journal().end().is_some()
         })
         .await
         .then_some(UpstreamState::continues),
     };
-    let end = choice_end(&found.view, index)?;
+    let end = found.view.choice_end(index)?;
     match (upstream, end) {
         (Some(upstream), Some(end)) => Ok(cancelled_response(index, end, upstream)),
         _ => {
@@ -72,17 +72,16 @@ pub(super) async fn cancel_all(
 ) -> Answer {
     let (parts, _) = request.into_parts();
     let (id, found) = access::find(&gateway, &parts, &id, Action::Cancel).await?;
-    let mut has_ended = found.view.journal().end().is_some();
-    if !has_ended {
+    if found.view.journal().end().is_none() {
         request_cancel(&gateway, &id, None).await?;
-        has_ended = wait_for(&found.view, |view| view.journal().end().is_some()).await;
+        wait_for(&found.view, |view| view.journal().end().is_some()).await;
     }
-    let mut body = status::current(&gateway, &id, &found.view).await;
-    if has_ended {
-        return Ok(json_response(StatusCode::OK, body));
-    }
-    body = body.replacen(r#""state":"running""#, r#""state":"cancelling""#, 1);
-    Ok(json_response(StatusCode::ACCEPTED, body))
+    let status = status::current(&gateway, &id, &found.view, "cancelling").await;
+    let code = match status.has_ended {
+        true => StatusCode::OK,
+        false => StatusCode::ACCEPTED,
+    };
+    Ok(json_response(code, status.body))
 }
 
 /// `DELETE /v1/streams/{id}`
@@ -128,27 +127,18 @@ async fn request_cancel(
     Ok(None)
 }
 
-/// How a choice has ended, if it has.
-fn choice_end(view: &Arc<StreamView>, index: ChoiceIndex) -> Result<Option<End>, ApiError> {
-    Ok(view.choice_end(index)?)
-}
-
 /// Waits until the log shows something, for at most a second.
 async fn wait_for(view: &Arc<StreamView>, is_met: impl Fn(&Arc<StreamView>) -> bool) -> bool {
     let deadline = Instant::now() + CANCEL_TIMEOUT;
     let mut records = view.journal().reader(view.journal().tail());
-    loop {
-        if is_met(view) {
-            return true;
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        match timeout(left, StreamExt::next(&mut records)).await {
+    while !is_met(view) {
+        match timeout_at(deadline, records.next()).await {
             Ok(Some(Ok(_))) => {}
-            Ok(Some(Err(_)) | None) => return is_met(view),
-            Err(_elapsed) if left > Duration::ZERO => return is_met(view),
-            Err(_elapsed) => return false,
+            // The end, or the deadline: what arrived at the same moment counts.
+            Ok(Some(Err(_)) | None) | Err(_) => return is_met(view),
         }
     }
+    true
 }
 
 /// Waits for the end of a stream.

@@ -27,12 +27,27 @@ pub(super) async fn status(
 ) -> Answer {
     let (parts, _) = request.into_parts();
     let (id, found) = access::find(&gateway, &parts, &id, Action::Read).await?;
-    let body = status_object(&gateway, &id, found).await;
-    Ok(json_response(StatusCode::OK, body))
+    let status = status_object(&gateway, &id, found, RUNNING).await;
+    Ok(json_response(StatusCode::OK, status.body))
 }
 
-/// The status object of a stream as it is now.
-pub(super) async fn current(gateway: &Gateway, id: &StreamId, view: &Arc<StreamView>) -> String {
+/// The state of a stream that has not ended.
+pub(super) const RUNNING: &str = "running";
+
+/// A status object.
+#[derive(Default)]
+pub(super) struct Status {
+    pub(super) body: String,
+    pub(super) has_ended: bool,
+}
+
+/// The status object of a stream as it is now. Unless it has ended, its state is `running`.
+pub(super) async fn current(
+    gateway: &Gateway,
+    id: &StreamId,
+    view: &Arc<StreamView>,
+    running: &'static str,
+) -> Status {
     let expires = match gateway.inner.store.status(id).await {
         Ok(LogStatus::Ended { expires, .. }) => Some(expires),
         _ => None,
@@ -41,27 +56,33 @@ pub(super) async fn current(gateway: &Gateway, id: &StreamId, view: &Arc<StreamV
         view: Arc::clone(view),
         expires,
     };
-    status_object(gateway, id, found).await
+    status_object(gateway, id, found, running).await
 }
 
 /// Writes the status object. The usage so far is found by decoding the stream, which must not hold up other tasks.
-async fn status_object(gateway: &Gateway, id: &StreamId, found: Found) -> String {
+async fn status_object(
+    gateway: &Gateway,
+    id: &StreamId,
+    found: Found,
+    running: &'static str,
+) -> Status {
     let (gateway, id) = (gateway.clone(), id.clone());
-    let written = tokio::task::spawn_blocking(move || write_status(&gateway, &id, &found)).await;
+    let write = move || write_status(&gateway, &id, &found, running);
+    let written = tokio::task::spawn_blocking(write).await;
     match written.map_err(JoinError::try_into_panic) {
         Ok(status) => status,
         // The request is answered as if it had panicked itself.
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
         // The runtime shuts down, and nothing that is written reaches a client.
-        Err(Err(_cancelled)) => String::new(),
+        Err(Err(_cancelled)) => Status::default(),
     }
 }
 
-fn write_status(gateway: &Gateway, id: &StreamId, found: &Found) -> String {
+fn write_status(gateway: &Gateway, id: &StreamId, found: &Found, running: &str) -> Status {
     let meta = found.view.meta();
     let status = found.view.status();
     let url = stream_url(gateway, id);
-    let state = |has_ended| if has_ended { "ended" } else { "running" };
+    let state = |has_ended, running| if has_ended { "ended" } else { running };
     let choices: Vec<Value> = status
         .choices
         .iter()
@@ -69,7 +90,7 @@ fn write_status(gateway: &Gateway, id: &StreamId, found: &Found) -> String {
             let index = choice.index.0;
             json!({
                 "index": index,
-                "state": state(choice.end.is_some()),
+                "state": state(choice.end.is_some(), RUNNING),
                 "end": choice.end.map(|end| end.as_str()),
                 "finish_reason": choice.finish_reason,
                 "seq": choice.seq.0,
@@ -92,7 +113,7 @@ fn write_status(gateway: &Gateway, id: &StreamId, found: &Found) -> String {
         endpoint: &meta.endpoint,
         model: meta.model.as_deref(),
         created: meta.created,
-        state: state(end.is_some()),
+        state: state(end.is_some(), running),
         end: end.map(|end| end.end.as_str()),
         seq: status.seq.0,
         expires: found.expires.map(unix),
@@ -104,7 +125,10 @@ fn write_status(gateway: &Gateway, id: &StreamId, found: &Found) -> String {
         events_url: format!("{url}/events"),
         choices,
     };
-    serde_json::to_string(&body).unwrap_or_default()
+    Status {
+        body: serde_json::to_string(&body).unwrap_or_default(),
+        has_ended: end.is_some(),
+    }
 }
 
 #[derive(serde::Serialize)]

@@ -203,6 +203,25 @@ async fn a_cancel_reaches_a_request_whose_answer_has_not_begun() {
 }
 
 #[tokio::test]
+async fn cancelling_every_choice_before_the_answer_begins_closes_the_upstream() {
+    let upstream = Upstream::steps(vec![Step::Hang]).await;
+    let gateway = start(&upstream).await;
+    let post = gateway
+        .post(crate::support::request(2))
+        .header("prefer", "respond-async");
+    let status: Value = send(post).await.value().await;
+    let id = status["id"].as_str().unwrap().to_owned();
+    eventually("the request is sent", async || upstream.open() == 1).await;
+    let path = format!("/v1/streams/{id}/choices/0");
+    let response = send(gateway.method("DELETE".parse().unwrap(), &path)).await;
+    assert_eq!(response.status(), 202);
+    assert_eq!(response.value().await["state"], "cancelling");
+    assert_eq!(cancel(&gateway, &id, 1).await["upstream"], "closed");
+    eventually("the upstream is closed", async || upstream.closed() == 1).await;
+    assert_eq!(gateway.ended(&id).await["end"], "cancelled");
+}
+
+#[tokio::test]
 async fn an_erased_stream_is_gone_and_its_upstream_closed() {
     let upstream = silent_after(&[chunk(0, "secret")]).await;
     let gateway = start(&upstream).await;

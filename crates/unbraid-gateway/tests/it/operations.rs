@@ -213,12 +213,26 @@ async fn metrics_can_be_kept_off_the_main_port() {
 }
 
 #[tokio::test]
-async fn events_that_are_ready_together_are_appended_together_if_the_gateway_lingers() {
-    let upstream = Upstream::steps(answer()).await;
-    let linger = Duration::from_millis(100);
+async fn events_that_follow_each_other_soon_are_appended_together_if_the_gateway_lingers() {
+    let event = |data: &str| Step::Send(format!("data: {data}\n\n"));
+    let pause = || Step::Sleep(Duration::from_millis(30));
+    let upstream = Upstream::steps(vec![
+        sse(),
+        event(&chunk(0, "a")),
+        pause(),
+        event(&finish(0)),
+        pause(),
+        event("[DONE]"),
+        Step::End,
+    ])
+    .await;
+    // Longer than the answer, so that only its end appends, and shorter than the renewal of the lease.
+    let linger = Duration::from_secs(3);
     let gateway = start_with(&upstream, |builder| builder.linger(linger)).await;
     let (_, mut post) = gateway.create(1).await;
     assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
+    let appends = "unbraid_log_appends_total{backend=\"memory\",result=\"new\"}";
+    assert_eq!(gateway.metric(appends), 1.0);
 }
 
 /// Sends a request over HTTP/2, and reads nothing of the response's body.

@@ -210,11 +210,13 @@ impl State {
         Ok(added)
     }
 
-    /// Expires a stream at once. Returns its journal and the memory that it took.
-    pub(super) fn erase(&mut self, id: &StreamId) -> Option<(Journal, usize)> {
+    /// Expires a stream at once. Returns the memory that it took.
+    pub(super) fn erase(&mut self, id: &StreamId) -> Option<usize> {
         let stream = self.streams.get_mut(id)?;
         let journal = stream.journal()?.clone();
         stream.phase = Phase::Expired;
+        // Before its bytes are counted, so that no append follows whose bytes would never be freed. A sealed journal keeps its end.
+        journal.fail(LogError::Expired);
         let freed = stream.cost + journal.bytes();
         if let Some(claim) = &stream.meta.claim {
             self.claims.release(claim.name(), id);
@@ -225,7 +227,7 @@ impl State {
         while self.expired.len() > MAX_EXPIRED {
             self.forget_oldest();
         }
-        Some((journal, freed))
+        Some(freed)
     }
 
     fn forget_oldest(&mut self) {
@@ -242,7 +244,7 @@ impl State {
         while freed < excess
             && let Some((_, id)) = self.ended.pop_front()
         {
-            freed += self.erase(&id).map_or(0, |(_, bytes)| bytes);
+            freed += self.erase(&id).unwrap_or(0);
         }
         freed
     }
@@ -252,7 +254,7 @@ impl State {
         let now = Instant::now();
         let mut freed = 0;
         while let Some(id) = pop_due(&mut self.ended, now) {
-            freed += self.erase(&id).map_or(0, |(_, bytes)| bytes);
+            freed += self.erase(&id).unwrap_or(0);
         }
         while let Some(id) = pop_due(&mut self.opened, now) {
             freed += self.expire_unsealed(&id, now);
@@ -271,13 +273,7 @@ impl State {
                 self.opened.push_back((now + UNSEALED_FOR, id.clone()));
                 0
             }
-            Some(Phase::Running { .. }) => {
-                let Some((journal, freed)) = self.erase(id) else {
-                    return 0;
-                };
-                journal.fail(LogError::Expired);
-                freed
-            }
+            Some(Phase::Running { .. }) => self.erase(id).unwrap_or(0),
             Some(Phase::Ended { .. } | Phase::Expired) | None => 0,
         }
     }

@@ -314,3 +314,17 @@ fn its_types_are_sent_between_threads() {
     check::<crate::JournalReader>();
     check::<crate::Record>();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_time_to_live_may_be_forever() {
+    let options = MemoryOptions::default()
+        .with_ttl(Duration::MAX)
+        .with_lease(Duration::MAX);
+    let log = MemoryLog::new(options);
+    let id = StreamId::random().unwrap();
+    let meta = Meta::new("/v1/completions", 1);
+    let mut writer = log.open(&id, &meta).await.unwrap();
+    writer.renew().await.unwrap();
+    writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    assert!(matches!(log.status(&id).await, Ok(LogStatus::Ended { .. })));
+}

@@ -89,8 +89,8 @@ impl Attach<'_> {
                 response
             }
             Form::Async => {
-                let body = status::current(gateway, &id, &found.view).await;
-                let mut response = json_response(StatusCode::ACCEPTED, body);
+                let status = status::current(gateway, &id, &found.view, status::RUNNING).await;
+                let mut response = json_response(StatusCode::ACCEPTED, status.body);
                 let headers = response.headers_mut();
                 headers.insert(
                     PREFERENCE_APPLIED,

@@ -18,6 +18,7 @@ use crate::{
     fan_out::Launched,
     gateway::Gateway,
     idempotency::{Outcome, PendingRequest},
+    limits::FAR,
     routes::Answer,
     streams::ReaderPermit,
     views::log_error,
@@ -35,7 +36,7 @@ impl Create {
         let key = self.options.idempotency_key.clone().unwrap_or_default();
         let fingerprint = fingerprint(self.launch.request.body());
         let claim = ClaimKey::new(self.principal.name(), self.endpoint, &key, fingerprint);
-        let deadline = Instant::now() + self.gateway.inner.options.first_byte_timeout;
+        let deadline = Instant::now() + self.gateway.inner.options.first_byte_timeout.min(FAR);
         loop {
             // The request is entered before its claim can be found by another.
             let id = new_id()?;
