@@ -129,8 +129,10 @@ impl Batch {
     }
 
     fn push_text(&mut self, delta: &TextDelta<'_>, position: Position) {
-        // An entry has one bit for the role in place of a string.
-        if delta.role.is_some_and(|role| role != ASSISTANT) {
+        // An entry has one bit for the role in place of a string, and no place for fields of megabytes.
+        if delta.role.is_some_and(|role| role != ASSISTANT)
+            || fields::is_large(delta.extras.fields, delta.extras.logprobs)
+        {
             let update = Box::new(delta.to_update().into_owned());
             return self.push(position, Work::Update(update));
         }

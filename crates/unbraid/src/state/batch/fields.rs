@@ -16,6 +16,14 @@ use super::{ASSISTANT, Batch};
 /// A field and its raw JSON, in the text of the batch.
 pub(super) type Field<'b> = (Cow<'b, str>, Cow<'b, str>);
 
+/// Whether fields and log probabilities are too large for the text of a batch. That text grows by doubling, is kept for
+/// the batches that follow, and exists twice while the transcript takes it over; an owned update is moved.
+pub(super) fn is_large(fields: &[Field<'_>], logprobs: Option<&str>) -> bool {
+    const LARGE: usize = 64 * 1024;
+    let fields = fields.iter().map(|(key, raw)| key.len() + raw.len());
+    fields.sum::<usize>() + logprobs.map_or(0, str::len) > LARGE
+}
+
 /// The parts of a delta in the text of a batch: its text, the key and the value of each field, the log probabilities.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldsEntry {
@@ -137,6 +145,29 @@ mod tests {
             .with_metadata(fields.iter().map(pair).collect())
             .with_delta_field_count(fields.len() / 2)
             .with_content(text)
+    }
+
+    #[test]
+    fn large_fields_are_not_copied_into_the_text_of_a_batch() {
+        let raw = format!("\"{}\"", "x".repeat(65 * 1024));
+        let with_text = Update::default().with_choice(ChoiceIndex(0));
+        let updates = [
+            with_text
+                .clone()
+                .with_content("a")
+                .with_logprobs(raw.as_str()),
+            with_text
+                .clone()
+                .with_metadata(vec![("x".into(), raw.as_str().into())]),
+            with_text
+                .with_finish_reason("stop")
+                .with_logprobs(raw.as_str()),
+        ];
+        for update in &updates {
+            let mut batch = Batch::default();
+            batch.push_delta(Delta::Update(update), Position::default());
+            assert!(batch.text.len() < 64, "{update:?}");
+        }
     }
 
     #[test]

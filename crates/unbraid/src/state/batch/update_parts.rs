@@ -7,7 +7,10 @@ use std::borrow::Cow;
 
 use unbraid_core::{ChoiceIndex, CompletionKind, Fragment, Update};
 
-use super::{ASSISTANT, Batch, fields::Parts};
+use super::{
+    ASSISTANT, Batch,
+    fields::{Parts, is_large},
+};
 
 /// The parts of an update in the text of a batch: its text, the key and the value of each field, the log probabilities,
 /// the finish reason.
@@ -34,7 +37,10 @@ impl Batch {
     /// Appends the parts of an update; `None` if it holds anything else.
     pub(super) fn push_update_parts(&mut self, update: &Update<'_>) -> Option<UpdateEntry> {
         let role = update.role.as_deref();
-        if has_other_parts(update) || role.is_some_and(|role| role != ASSISTANT) {
+        if has_other_parts(update)
+            || is_large(&update.metadata, update.logprobs.as_deref())
+            || role.is_some_and(|role| role != ASSISTANT)
+        {
             return None;
         }
         let texts = [
