@@ -123,16 +123,17 @@ pub use request::{ChoiceStrategy, ReplyPolicy, ReplyReasoning, Request, RequestE
 pub use response::ResponseExt;
 pub use status::StatusError;
 
-/// The machinery that the gateway shares. **It is not part of the public API.**
+/// The machinery that the gateway and the command share. **It is not part of the public API.**
 ///
-/// Items in this module change in any release, without notice and without a new major version. `unbraid-gateway` therefore
-/// depends on exactly one version of this crate (`=x.y.z`).
+/// Items in this module change in any release, without notice and without a new major version. `unbraid-gateway` and
+/// `unbraid-cli` therefore depend on exactly one version of this crate (`=x.y.z`).
 #[doc(hidden)]
 pub mod internal {
     use bytes::Bytes;
     use futures::stream::BoxStream;
     use unbraid::BoxError;
 
+    pub use crate::request::encode::seed_of;
     use crate::{body::encoding, error::BuildError, tls::Backend};
 
     /// Sets the TLS library of a client, which trusts the system's certificates and the given roots.

@@ -116,7 +116,7 @@ impl FanOutBodies {
     pub(crate) fn body(&self, index: u32) -> Vec<Bytes> {
         let bytes = |segment: &Segment| match segment {
             Segment::Shared(text) => text.clone(),
-            Segment::Varying(Varying::Seed(base)) => Bytes::from(seed(base, index)),
+            Segment::Varying(Varying::Seed(base)) => Bytes::from(seed_of(base, index).to_string()),
             Segment::Varying(Varying::Prompt) => {
                 let prompt = self.prompts.get((index / self.n) as usize);
                 prompt.cloned().unwrap_or_default()
@@ -126,12 +126,13 @@ impl FanOutBodies {
     }
 }
 
-/// The seed increases from choice to choice: equal seeds would give equal answers.
-fn seed(base: &Number, index: u32) -> String {
+/// The seed of a request for one choice. It increases from choice to choice: equal seeds would give equal answers. A seed that is
+/// not a whole number stays as it is.
+pub fn seed_of(base: &Number, index: u32) -> Number {
     match (base.as_i64(), base.as_u64()) {
-        (Some(base), _) => base.wrapping_add(index.into()).to_string(),
-        (None, Some(base)) => base.wrapping_add(index.into()).to_string(),
-        (None, None) => base.to_string(),
+        (Some(base), _) => base.wrapping_add(index.into()).into(),
+        (None, Some(base)) => base.wrapping_add(index.into()).into(),
+        (None, None) => base.clone(),
     }
 }
 

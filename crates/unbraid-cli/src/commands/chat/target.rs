@@ -2,9 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use unbraid_core::limits::MAX_CHOICES;
-use unbraid_http::{Provider, Request};
+use unbraid_http::{Provider, Request, internal::seed_of};
 
 use super::question;
 use crate::{
@@ -89,12 +89,11 @@ pub(super) fn requests(
             continue;
         }
         own.remove("n");
-        let seed = own.get("seed").and_then(Value::as_i64);
+        let seed = own.get("seed").and_then(Value::as_number).cloned();
         for nth in 0..n {
             let mut single = own.clone();
-            if let Some(seed) = seed {
-                // Equal seeds would give equal answers.
-                single.set("seed", json!(seed.saturating_add(nth.into())));
+            if let Some(seed) = &seed {
+                single.set("seed", seed_of(seed, nth));
             }
             requests.push(TargetRequest {
                 provider,
@@ -113,6 +112,8 @@ pub(super) fn requests(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn target(text: &str) -> Result<Target, String> {

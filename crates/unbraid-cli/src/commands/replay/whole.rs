@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use serde_json::{Value, value::RawValue};
-use unbraid_core::{Demux, Dialect, internal::compact};
+use unbraid_core::{
+    Demux, Dialect,
+    internal::{FrameLimits, Framer, compact},
+};
 
 use crate::native;
 
@@ -40,15 +43,18 @@ impl Whole {
 }
 
 /// The response in the last event of a stream of the Responses API. Some backends send it without some of its items, which are
-/// then those of the events before (P10).
-fn response_object(bytes: &[u8]) -> Option<Value> {
+/// then those of the events before (P10). Others send events without `type`, which the name of the event has, too (P02).
+fn response_object(mut bytes: &[u8]) -> Option<Value> {
     let mut items: Vec<(u64, Value)> = Vec::new();
     let mut last = None;
-    for event in objects(bytes) {
-        let Ok(mut event) = serde_json::from_str::<Value>(event.get()) else {
+    let limit = bytes.len();
+    let mut framer = Framer::new(FrameLimits::new(limit, limit), false);
+    while let Some(Ok(frame)) = framer.next(&mut bytes) {
+        let Ok(mut event) = serde_json::from_slice::<Value>(frame.data) else {
             continue;
         };
-        match event.get("type").and_then(Value::as_str) {
+        let name = frame.event.and_then(|name| std::str::from_utf8(name).ok());
+        match event.get("type").and_then(Value::as_str).or(name) {
             Some("response.output_item.done") => {
                 let index = event.get("output_index").and_then(Value::as_u64);
                 let index = index.unwrap_or(items.len() as u64);
@@ -137,5 +143,16 @@ mod tests {
         assert_eq!(response["output"][0]["id"], "a");
         assert_eq!(response["output"][1]["id"], "b");
         assert!(response_object(b"data: {}\n\n").is_none());
+    }
+
+    #[test]
+    fn p02_events_without_a_type_have_it_in_their_name() {
+        let stream = "event: response.output_item.done\ndata: {\"output_index\":0,\"item\":{\"id\":\"a\"}}\n\n\
+            event: response.completed\ndata: {\"response\":{\"id\":\"r\"}}\n\n";
+        let response = response_object(stream.as_bytes()).unwrap();
+        assert_eq!(
+            response,
+            serde_json::json!({"id": "r", "output": [{"id": "a"}]})
+        );
     }
 }

@@ -113,6 +113,36 @@ fn several_providers_are_the_choices_of_one_answer() {
     assert_eq!(*provider(2), "ollama");
 }
 
+#[cfg(unix)]
+#[test]
+fn several_providers_are_columns_of_one_screen() {
+    let providers = Providers::start();
+    let variables = providers.variables.iter();
+    let mut args: Vec<String> = variables
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {
+        args.push(format!("{name}=none"));
+    }
+    args.extend([crate::UNBRAID, "chat"].map(str::to_owned));
+    args.extend(JURY.map(str::to_owned));
+    args.push("Well?".to_owned());
+    let terminal = unbraid_testkit::terminal::Terminal::run("env", args, (20, 100));
+    let left = terminal.end();
+    assert_eq!(left.code, Some(0), "{}", left.contents);
+    assert!(left.restored, "{}", left.contents);
+    // One row has the titles of three columns.
+    let titles = ["openai:gpt-5-mini", "anthropic:claude-x", "ollama:qwen3:8b"];
+    for title in titles {
+        assert!(left.written.contains(title), "{title}: {}", left.contents);
+    }
+    assert!(
+        left.contents.contains("It rains here."),
+        "{}",
+        left.contents
+    );
+}
+
 #[test]
 fn lines_and_texts_name_the_provider_and_the_model() {
     let providers = Providers::start();

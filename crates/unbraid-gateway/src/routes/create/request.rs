@@ -6,6 +6,7 @@ use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use serde_json::{Value, value::RawValue};
+use unbraid_http::internal::seed_of;
 
 use self::prompts::Prompts;
 use crate::{
@@ -125,8 +126,11 @@ impl CreateRequest {
     /// The body for one choice, as a stream: without `n`, with another seed, and with its prompt.
     pub(crate) fn single_body(&self, index: u32) -> Bytes {
         let mut changed = self.stream_fields();
-        if let Some(seed) = self.fields.value("seed").and_then(|seed| seed.as_i64()) {
-            changed.push(("seed", seed.wrapping_add(index.into()).to_string().into()));
+        if let Some(Value::Number(seed)) = self.fields.value("seed") {
+            let own = seed_of(&seed, index);
+            if own != seed {
+                changed.push(("seed", own.to_string().into()));
+            }
         }
         let n = self.n.unwrap_or(1).max(1);
         if let Some(prompt) = self.prompts.get((index / n) as usize) {
@@ -210,6 +214,9 @@ mod tests {
             r#"{"seed":8,"x":1.10e5,"big":123456789012345678901,"stream":true,"prompt":"b"}"#
         );
         assert_eq!(request.whole_body(), request.body());
+        let request = parse(r#"{"n":2,"seed":18446744073709551610,"stream":true}"#);
+        let body = request.single_body(1);
+        assert_eq!(&body[..], br#"{"seed":18446744073709551611,"stream":true}"#);
         assert_eq!(parse(r#"{"prompt":[1,2]}"#).prompts(), 0);
         assert_eq!(parse(r#"{"prompt":[[1],[2]]}"#).prompts(), 2);
     }
