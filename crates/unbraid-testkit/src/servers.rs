@@ -9,6 +9,7 @@
     reason = "it is a part of tests, which say why they are skipped"
 )]
 
+pub mod nats;
 mod proxy;
 mod redis;
 
@@ -101,6 +102,12 @@ impl Process {
         Self {
             child: child.expect("the program can be started"),
         }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     fn signal(&self, signal: Signal) {

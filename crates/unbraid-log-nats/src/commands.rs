@@ -1,0 +1,193 @@
+//! Commands to the producer of a stream: messages in the subject of its gateway.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use serde::{Deserialize, Serialize};
+use tokio::{
+    sync::{Mutex, mpsc},
+    time::sleep,
+};
+use unbraid_log::{Command, LogError, LogStatus, StreamId};
+
+use crate::{
+    api::Store,
+    entry::{decode_value, value_draft},
+    inner::Inner,
+    names::is_token,
+};
+
+/// The name of such messages.
+const NAME: &str = "command";
+
+/// Commands that wait in this process. More of them wait in the stream.
+const CAPACITY: usize = 1024;
+
+/// A subscriber can miss a message, so the stream is read at this interval, too.
+const CHECK: Duration = Duration::from_secs(5);
+
+/// The time between attempts to read while the server does not answer.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// A command as it is stored.
+#[derive(Debug, Serialize, Deserialize)]
+struct Addressed {
+    id: StreamId,
+    /// The choice to cancel; all of them without it.
+    #[serde(default)]
+    choice: Option<u32>,
+}
+
+/// The commands that have arrived.
+#[derive(Debug)]
+pub(crate) struct CommandQueue {
+    receiver: Arc<Mutex<mpsc::Receiver<(StreamId, Command)>>>,
+}
+
+impl CommandQueue {
+    /// The queue, and its other end for [`follow`].
+    pub(crate) fn new() -> (mpsc::Sender<(StreamId, Command)>, Self) {
+        let (sender, receiver) = mpsc::channel(CAPACITY);
+        let receiver = Arc::new(Mutex::new(receiver));
+        (sender, Self { receiver })
+    }
+
+    pub(crate) fn stream(&self) -> BoxStream<'static, (StreamId, Command)> {
+        let receiver = Arc::clone(&self.receiver);
+        stream::unfold(receiver, |receiver| async move {
+            let next = receiver.lock().await.recv().await;
+            match next {
+                Some(command) => Some((command, receiver)),
+                // The log is gone. The stream never ends.
+                None => std::future::pending().await,
+            }
+        })
+        .boxed()
+    }
+}
+
+impl Inner {
+    pub(crate) async fn send_command(
+        &self,
+        id: &StreamId,
+        command: Command,
+    ) -> Result<(), LogError> {
+        match self.status(id).await? {
+            LogStatus::Unknown => return Err(LogError::Unknown),
+            LogStatus::Running { .. } => {}
+            _ => return Ok(()),
+        }
+        let origin = self.origin(id).await?.ok_or(LogError::Unknown)?;
+        if !is_token(&origin.gateway) {
+            return Err(LogError::InvalidRecord {
+                what: "the name of a gateway",
+                offset: 0,
+            });
+        }
+        let choice = match command {
+            Command::Cancel(choice) => choice.map(|choice| choice.0),
+            _ => {
+                return Err(LogError::InvalidRecord {
+                    what: "a command of a later version",
+                    offset: 0,
+                });
+            }
+        };
+        let addressed = Addressed {
+            id: id.clone(),
+            choice,
+        };
+        let subject = self.names.commands(&origin.gateway);
+        let draft = value_draft(subject, NAME, &addressed);
+        self.api.publish_anew(draft).await?;
+        Ok(())
+    }
+
+    /// Takes the next command after a number. `None` if there is none; `Some` without a command for a foreign message.
+    async fn next_command(
+        &self,
+        after: u64,
+    ) -> Result<Option<(u64, Option<(StreamId, Command)>)>, LogError> {
+        let subject = self.names.commands(&self.gateway);
+        let stored = self.api.next(Store::Log, subject, after + 1).await?;
+        Ok(stored.map(|stored| {
+            let command = decode_value::<Addressed>(&stored, NAME).ok();
+            let command = command.map(|addressed| {
+                let choice = addressed.choice.map(Into::into);
+                (addressed.id, Command::Cancel(choice))
+            });
+            (stored.sequence, command)
+        }))
+    }
+
+    /// Reads the commands after a number, and removes them from the stream. Returns the number of the last one.
+    async fn receive(
+        &self,
+        mut position: u64,
+        sender: &mpsc::Sender<(StreamId, Command)>,
+    ) -> Result<u64, LogError> {
+        let subject = self.names.commands(&self.gateway);
+        let last = self.api.last(Store::Log, subject.clone()).await?;
+        if last.is_some_and(|last| last.sequence < position) {
+            // The stream was lost and created again, so its numbers begin again.
+            position = 0;
+        }
+        let start = position;
+        while let Some((sequence, command)) = self.next_command(position).await? {
+            if let Some(command) = command
+                && sender.try_send(command).is_err()
+            {
+                // Nobody takes them now. They stay in the stream.
+                break;
+            }
+            position = sequence;
+        }
+        if position > start {
+            // What is not removed now is removed with the next commands, or expires.
+            let _removed = self.api.purge_before(subject, position + 1).await;
+        }
+        Ok(position)
+    }
+}
+
+/// Receives commands until the log is dropped.
+pub(crate) async fn follow(log: Weak<Inner>, sender: mpsc::Sender<(StreamId, Command)>) {
+    let Some(inner) = log.upgrade() else {
+        return;
+    };
+    let subject = inner.names.live_commands(&inner.gateway);
+    let mut link = inner.api.connection.link();
+    let subscribed = inner.api.client().subscribe(subject).await;
+    drop(inner);
+    let Ok(mut arrivals) = subscribed else {
+        return;
+    };
+    let mut position = 0;
+    while let Some(inner) = log.upgrade() {
+        let received = inner.receive(position, &sender).await;
+        drop(inner);
+        let pause = match received {
+            Ok(last) => {
+                position = last;
+                CHECK
+            }
+            Err(_) => RETRY,
+        };
+        tokio::select! {
+            arrival = arrivals.next() => if arrival.is_none() {
+                return;
+            },
+            changed = link.changed() => if changed.is_err() {
+                return;
+            },
+            () = sleep(pause) => {}
+            () = sender.closed() => return,
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The connection to NATS: how it is made, checked, and watched.
+
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use tokio::{sync::watch, time::timeout};
+
+use crate::{NatsError, NatsOptions, api::Failure};
+
+/// A subscription holds at most this many messages: a reader that is slower finds the others in the stream.
+pub(crate) const SUBSCRIPTION_CAPACITY: usize = 256;
+
+/// A server that does not answer for two of these intervals is given up, and connected to again.
+const PING: Duration = Duration::from_secs(2);
+
+/// How long a call waits for a connection that is just being made again.
+const RECONNECT: Duration = Duration::from_millis(500);
+
+/// The longest time between two attempts to connect again.
+const MAX_DELAY: Duration = Duration::from_millis(1000);
+
+/// The largest message: a record of 512 KiB, its header, and the headers of the message.
+const MAX_MESSAGE: usize = unbraid_log::MAX_PAYLOAD_BYTES + 64 * 1024;
+
+/// The state of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// How often the connection was made.
+    pub(crate) epoch: u64,
+    pub(crate) is_up: bool,
+}
+
+/// A connection that is made again whenever it fails.
+#[derive(Debug, Clone)]
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    link: watch::Receiver<Link>,
+}
+
+impl Connection {
+    /// Connects once, and checks that the server can keep a log.
+    pub(crate) async fn open(
+        url: &str,
+        options: &NatsOptions,
+        gateway: &str,
+    ) -> Result<Self, NatsError> {
+        let addresses = addresses(url)?;
+        let (sender, link) = watch::channel(Link {
+            epoch: 0,
+            is_up: true,
+        });
+        let mut connect = ConnectOptions::new()
+            .name(format!("unbraid {gateway}"))
+            .connection_timeout(Duration::from_secs(2))
+            .ping_interval(PING)
+            .subscription_capacity(SUBSCRIPTION_CAPACITY)
+            .reconnect_delay_callback(delay)
+            .event_callback(move |event| {
+                note(&sender, &event);
+                std::future::ready(())
+            });
+        if let Some(file) = &options.credentials {
+            let read = connect.credentials_file(file).await;
+            connect = read.map_err(|error| NatsError::Unauthorized {
+                reason: format!("the file of the credentials cannot be read: {error}"),
+            })?;
+        }
+        if let Some(file) = &options.root_certificates {
+            connect = connect.add_root_certificates(file.clone());
+        }
+        let client = connect.connect(addresses).await?;
+        check(&client)?;
+        Ok(Self { client, link })
+    }
+
+    /// The state, and its changes.
+    pub(crate) fn link(&self) -> watch::Receiver<Link> {
+        self.link.clone()
+    }
+
+    /// How often the connection was made.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.link.borrow().epoch
+    }
+
+    /// Waits briefly until the server is connected. Without this, the client would keep a request, and send it when nobody
+    /// waits for it any more.
+    pub(crate) async fn ready(&self) -> Result<(), Failure> {
+        if self.link.borrow().is_up {
+            return Ok(());
+        }
+        let mut link = self.link.clone();
+        match timeout(RECONNECT, link.wait_for(|link| link.is_up)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Failure::Unavailable(
+                "the connection to NATS is lost".to_owned(),
+            )),
+        }
+    }
+}
+
+fn note(sender: &watch::Sender<Link>, event: &Event) {
+    match event {
+        Event::Connected => sender.send_modify(|link| {
+            link.epoch += 1;
+            link.is_up = true;
+        }),
+        Event::Disconnected | Event::Closed => sender.send_modify(|link| link.is_up = false),
+        _ => {}
+    }
+    tracing::debug!(%event, "NATS");
+}
+
+/// How long to wait before an attempt to connect again.
+fn delay(attempt: usize) -> Duration {
+    if attempt <= 1 {
+        return Duration::ZERO;
+    }
+    let doubled = u32::try_from(attempt).unwrap_or(u32::MAX).min(8);
+    Duration::from_millis(10 * 2_u64.pow(doubled)).min(MAX_DELAY)
+}
+
+/// The servers of a URL; several are separated by commas.
+fn addresses(url: &str) -> Result<Vec<ServerAddr>, NatsError> {
+    let invalid = |reason| NatsError::InvalidUrl { reason };
+    let mut addresses = Vec::new();
+    for part in url.split(',') {
+        let scheme = part.split_once("://").map_or("nats", |(scheme, _)| scheme);
+        if !["nats", "tls"].contains(&scheme) {
+            return Err(invalid("it begins with neither nats:// nor tls://"));
+        }
+        // Its error would repeat the address, which may contain a password.
+        let address: ServerAddr = part
+            .trim()
+            .parse()
+            .map_err(|_| invalid("it is not nats://HOST:PORT"))?;
+        if address.host().is_empty() {
+            return Err(invalid("it has no host"));
+        }
+        addresses.push(address);
+    }
+    Ok(addresses)
+}
+
+fn check(client: &Client) -> Result<(), NatsError> {
+    let info = client.server_info();
+    if !is_at_least_2_9(&info.version) {
+        return Err(NatsError::TooOld {
+            version: info.version,
+        });
+    }
+    if info.max_payload < MAX_MESSAGE {
+        return Err(NatsError::SmallPayload {
+            bytes: info.max_payload,
+            needed: MAX_MESSAGE,
+        });
+    }
+    Ok(())
+}
+
+fn is_at_least_2_9(version: &str) -> bool {
+    let mut numbers = version
+        .split(['.', '-', '+'])
+        .map_while(|part| part.parse::<u64>().ok());
+    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    (major, minor) >= (2, 9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for version in ["2.9.0", "2.10.7", "2.12.1-RC.2", "3.0.0", "2.9"] {
+            assert!(is_at_least_2_9(version), "{version}");
+        }
+        for version in ["2.8.4", "1.99.0", "", "x", "2.x"] {
+            assert!(!is_at_least_2_9(version), "{version}");
+        }
+    }
+
+    #[test]
+    fn only_addresses_of_nats_are_accepted() {
+        for url in ["nats://a:1", "tls://a", "a:4222", "nats://u:p@a,nats://b"] {
+            assert!(addresses(url).is_ok(), "{url}");
+        }
+        for url in [
+            "http://a",
+            "redis://a",
+            "",
+            "nats://",
+            "nats://u:secret@:x",
+            "nats://a,",
+        ] {
+            let error = addresses(url).unwrap_err();
+            assert!(matches!(error, NatsError::InvalidUrl { .. }), "{url}");
+            assert!(!error.to_string().contains("secret"));
+        }
+    }
+
+    #[test]
+    fn attempts_to_connect_are_spread() {
+        assert_eq!(delay(1), Duration::ZERO);
+        assert!(delay(2) < delay(5));
+        assert_eq!(delay(1_000_000), MAX_DELAY);
+    }
+}

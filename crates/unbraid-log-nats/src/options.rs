@@ -1,0 +1,165 @@
+//! The options of a log in NATS.
+
+use std::{path::PathBuf, time::Duration};
+
+/// The options of a [`NatsLog`](crate::NatsLog).
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use unbraid_log_nats::NatsOptions;
+///
+/// let options = NatsOptions::default()
+///     .with_prefix("staging".to_owned())
+///     .with_ttl(Duration::from_secs(600))
+///     .with_lease(Duration::from_secs(5))
+///     .with_replicas(3)
+///     .with_gateway("gateway-7".to_owned());
+/// assert_eq!(options.prefix, "staging");
+/// assert_eq!(NatsOptions::default().lease, Duration::from_secs(15));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NatsOptions {
+    /// The first token of all subjects, and in capitals the name of the stream. `unbraid` by default. It separates deployments that
+    /// share an account.
+    pub prefix: String,
+    /// How long a stream is kept after its end. One hour by default.
+    pub ttl: Duration,
+    /// How long a writer may be silent before its stream can be declared lost. 15 seconds by default.
+    pub lease: Duration,
+    /// On how many servers of a cluster the streams are stored, if this gateway creates them. 0 and 1 mean one server,
+    /// which is the default; 3 survives the loss of one.
+    pub replicas: u32,
+    /// The name of this gateway, to which commands are addressed: up to 64 characters of `A-Z a-z 0-9 _ -`. Two gateways
+    /// must not have the same name. Random by default.
+    pub gateway: Option<String>,
+    /// How long a claim is kept whose stream is not opened. 15 minutes by default.
+    pub claim_pending: Duration,
+    /// A file with the credentials of a user (`.creds`), for servers that use JWT. A user and a password, or a token, are
+    /// part of the URL.
+    pub credentials: Option<PathBuf>,
+    /// A file with the certificates (PEM) that servers are trusted with in place of those of the operating system.
+    pub root_certificates: Option<PathBuf>,
+    /// The JetStream domain, for a log behind a leaf node.
+    pub domain: Option<String>,
+}
+
+impl Default for NatsOptions {
+    fn default() -> Self {
+        Self {
+            prefix: "unbraid".to_owned(),
+            ttl: Duration::from_secs(3600),
+            lease: Duration::from_secs(15),
+            replicas: 0,
+            gateway: None,
+            claim_pending: Duration::from_secs(15 * 60),
+            credentials: None,
+            root_certificates: None,
+            domain: None,
+        }
+    }
+}
+
+impl NatsOptions {
+    /// Sets the prefix of all subjects.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: String) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
+    /// Sets how long a stream is kept after its end.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets how long a writer may be silent.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets on how many servers the streams are stored.
+    #[must_use]
+    pub fn with_replicas(mut self, replicas: u32) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// Sets the name of this gateway.
+    #[must_use]
+    pub fn with_gateway(mut self, gateway: String) -> Self {
+        self.gateway = Some(gateway);
+        self
+    }
+
+    /// Sets how long a claim is kept whose stream is not opened: longer than any request waits for its answer to begin, or
+    /// the same request is sent twice.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use unbraid_log_nats::NatsOptions;
+    ///
+    /// let options = NatsOptions::default().with_claim_pending(Duration::from_secs(3660));
+    /// assert_eq!(options.claim_pending.as_secs(), 3660);
+    /// ```
+    #[must_use]
+    pub fn with_claim_pending(mut self, pending: Duration) -> Self {
+        self.claim_pending = pending;
+        self
+    }
+
+    /// Sets the file of the credentials.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_log_nats::NatsOptions;
+    ///
+    /// let options = NatsOptions::default().with_credentials("/etc/unbraid/nats.creds");
+    /// assert!(options.credentials.is_some());
+    /// ```
+    #[must_use]
+    pub fn with_credentials(mut self, file: impl Into<PathBuf>) -> Self {
+        self.credentials = Some(file.into());
+        self
+    }
+
+    /// Sets the file of the trusted certificates.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_log_nats::NatsOptions;
+    ///
+    /// let options = NatsOptions::default().with_root_certificates("/etc/unbraid/ca.pem");
+    /// assert!(options.root_certificates.is_some());
+    /// ```
+    #[must_use]
+    pub fn with_root_certificates(mut self, file: impl Into<PathBuf>) -> Self {
+        self.root_certificates = Some(file.into());
+        self
+    }
+
+    /// Sets the JetStream domain.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_log_nats::NatsOptions;
+    ///
+    /// assert!(NatsOptions::default().with_domain("hub").domain.is_some());
+    /// ```
+    #[must_use]
+    pub fn with_domain(mut self, domain: impl Into<String>) -> Self {
+        self.domain = Some(domain.into());
+        self
+    }
+}

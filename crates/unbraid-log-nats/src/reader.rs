@@ -1,0 +1,284 @@
+//! `Reader`: replays and follows one stream.
+//!
+//! The server sends a copy of each stored message to a subject without storage (`republish`). A reader subscribes to it,
+//! and reads what it has missed from the stream: so a followed stream costs the server one subscription, and no consumer.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use async_nats::Subscriber;
+use futures::{
+    FutureExt, StreamExt,
+    stream::{self, BoxStream},
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+use unbraid_log::{LogError, Record, Seq, StreamId};
+
+use crate::{
+    connection::{Link, SUBSCRIPTION_CAPACITY},
+    entry::{Content, Entry, Live, events_after},
+    inner::{Inner, within},
+};
+
+/// How long a reader waits for a connection that is lost, before it ends with a temporary error.
+const OUTAGE: Duration = Duration::from_secs(2);
+
+/// A subscriber can miss a message, so an idle reader compares the log's end at this interval.
+const CHECK: Duration = Duration::from_secs(5);
+
+/// The interval at which a reader checks whether the producer has repaired a log that was lost.
+const REPAIR_CHECK: Duration = Duration::from_millis(200);
+
+/// After this many messages without a pause, a subscription may have been full, and may have dropped others.
+const MANY: usize = SUBSCRIPTION_CAPACITY / 2;
+
+enum Phase {
+    /// The place of the cursor has to be found.
+    Locate,
+    /// Messages after `position` are read from the stream.
+    Replay,
+    /// All messages up to `position` were read.
+    Follow,
+    Ended,
+}
+
+struct Reader {
+    log: Arc<Inner>,
+    id: StreamId,
+    phase: Phase,
+    /// The last event that the caller has, or does not want.
+    cursor: Seq,
+    /// The number of the last message that was read.
+    position: u64,
+    live: Option<Subscriber>,
+    link: watch::Receiver<Link>,
+    epoch: u64,
+    /// Messages that were read and not processed.
+    entries: VecDeque<Entry>,
+    has_yielded: bool,
+    /// Whether the stream was found once.
+    was_found: bool,
+    /// Live messages since the last pause.
+    burst: usize,
+}
+
+pub(crate) fn read(
+    log: Arc<Inner>,
+    id: &StreamId,
+    after: Seq,
+) -> BoxStream<'static, Result<Record, LogError>> {
+    let link = log.api.connection.link();
+    let reader = Reader {
+        id: id.clone(),
+        phase: Phase::Locate,
+        cursor: after,
+        position: 0,
+        live: None,
+        epoch: 0,
+        link,
+        entries: VecDeque::new(),
+        has_yielded: false,
+        was_found: false,
+        burst: 0,
+        log,
+    };
+    stream::unfold(reader, |mut reader| async move {
+        let item = reader.next().await?;
+        Some((item, reader))
+    })
+    .boxed()
+}
+
+impl Reader {
+    async fn next(&mut self) -> Option<Result<Record, LogError>> {
+        loop {
+            while let Some(entry) = self.entries.pop_front() {
+                match self.process(entry) {
+                    Ok(Some(record)) => return Some(Ok(record)),
+                    Ok(None) => {}
+                    Err(error) => return self.fail(error),
+                }
+                if matches!(self.phase, Phase::Ended) {
+                    return None;
+                }
+            }
+            let done = match self.phase {
+                Phase::Locate => self.locate().await,
+                Phase::Replay => self.replay().await,
+                Phase::Follow => self.follow().await,
+                Phase::Ended => return None,
+            };
+            if let Err(error) = done {
+                return self.fail(error);
+            }
+        }
+    }
+
+    fn fail(&mut self, error: LogError) -> Option<Result<Record, LogError>> {
+        self.phase = Phase::Ended;
+        self.live = None;
+        Some(Err(error))
+    }
+
+    /// Subscribes, so that nothing is missed, and then finds the place of the cursor.
+    async fn locate(&mut self) -> Result<(), LogError> {
+        self.epoch = self.link.borrow_and_update().epoch;
+        if self.live.is_none() {
+            let subject = self.log.names.live(&self.id);
+            let subscribed = self.log.api.client().subscribe(subject).await;
+            let live = subscribed.map_err(|error| LogError::unavailable(error.to_string()))?;
+            self.live = Some(live);
+        }
+        let deadline = Instant::now() + self.log.options.lease;
+        while !within(self.exists()).await? {
+            if !self.was_found {
+                return Err(LogError::Unknown);
+            }
+            // The server has lost the stream. A producer that lives writes it again.
+            if Instant::now() > deadline {
+                return Err(LogError::unavailable("the server has lost the stream"));
+            }
+            sleep(REPAIR_CHECK).await;
+        }
+        self.was_found = true;
+        let located = within(self.log.locate(&self.id, self.cursor)).await?;
+        self.position = located.before;
+        self.phase = Phase::Follow;
+        if let Some(entry) = located.first {
+            self.position = entry.sequence;
+            self.entries.push_back(entry);
+            self.phase = Phase::Replay;
+        }
+        Ok(())
+    }
+
+    /// Whether the stream can be read.
+    async fn exists(&self) -> Result<bool, LogError> {
+        match self.log.status(&self.id).await? {
+            unbraid_log::LogStatus::Unknown => Ok(false),
+            unbraid_log::LogStatus::Expired { .. } => Err(LogError::Expired),
+            _ => Ok(true),
+        }
+    }
+
+    /// Reads the next messages from the stream.
+    async fn replay(&mut self) -> Result<(), LogError> {
+        match within(self.log.entry(&self.id, self.position + 1)).await? {
+            Some(entry) => {
+                self.position = entry.sequence;
+                self.entries.push_back(entry);
+            }
+            None => self.phase = Phase::Follow,
+        }
+        Ok(())
+    }
+
+    /// Waits for the next message, a new connection, or the time of a check.
+    async fn follow(&mut self) -> Result<(), LogError> {
+        if !self.link.borrow().is_up {
+            return self.await_connection().await;
+        }
+        if self.link.borrow().epoch != self.epoch {
+            self.phase = Phase::Locate;
+            return Ok(());
+        }
+        let Some(live) = &mut self.live else {
+            self.phase = Phase::Locate;
+            return Ok(());
+        };
+        let message = match live.next().now_or_never() {
+            Some(message) => {
+                self.burst += 1;
+                message
+            }
+            None if self.burst >= MANY => {
+                self.burst = 0;
+                self.phase = Phase::Replay;
+                return Ok(());
+            }
+            None => {
+                self.burst = 0;
+                let check = Instant::now() + CHECK;
+                tokio::select! {
+                    message = live.next() => message,
+                    _changed = self.link.changed() => return Ok(()),
+                    () = sleep_until(check) => {
+                        self.phase = Phase::Replay;
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        let message = message.ok_or_else(|| LogError::unavailable("the connection is closed"))?;
+        let Some(arrived) = Live::decode(message) else {
+            // Somebody else has written to the subject of the copies. The stream itself decides.
+            self.phase = Phase::Replay;
+            return Ok(());
+        };
+        if arrived.previous == self.position {
+            self.position = arrived.sequence;
+            self.entries.push_back(arrived.entry?);
+        } else if arrived.sequence > self.position {
+            self.phase = Phase::Replay;
+        }
+        Ok(())
+    }
+
+    async fn await_connection(&mut self) -> Result<(), LogError> {
+        match timeout(OUTAGE, self.link.wait_for(|link| link.is_up)).await {
+            Ok(Ok(_)) => {
+                self.phase = Phase::Locate;
+                Ok(())
+            }
+            Ok(Err(_)) | Err(_) => Err(LogError::unavailable("the connection to NATS is lost")),
+        }
+    }
+
+    /// Returns the record of a message, if it has something for the caller.
+    fn process(&mut self, entry: Entry) -> Result<Option<Record>, LogError> {
+        let record = match entry.content {
+            Content::Record(record) => record,
+            Content::Erased => return Err(LogError::Expired),
+            Content::Seal(seal) if seal.tail > self.cursor => {
+                return Err(LogError::Gap {
+                    tail: self.cursor,
+                    first: seal.tail.next(),
+                });
+            }
+            Content::Seal(_) => {
+                self.phase = Phase::Ended;
+                self.live = None;
+                return Ok(None);
+            }
+        };
+        if record.last() <= self.cursor {
+            return Ok(None);
+        }
+        if record.first() > self.cursor.next() {
+            return Err(LogError::Gap {
+                tail: self.cursor,
+                first: record.first(),
+            });
+        }
+        let is_whole = record.first() == self.cursor.next() || !self.has_yielded;
+        let record = if is_whole {
+            record
+        } else {
+            // The producer has repaired a loss with other records.
+            let mut rest = events_after(&record, self.cursor);
+            match (rest.pop(), rest.is_empty()) {
+                (Some(rest), true) => rest,
+                _ => {
+                    return Err(LogError::unavailable(
+                        "the log has other records than before",
+                    ));
+                }
+            }
+        };
+        self.has_yielded = true;
+        self.cursor = record.last();
+        Ok(Some(record))
+    }
+}

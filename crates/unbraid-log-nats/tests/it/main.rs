@@ -1,0 +1,5 @@
+//! The log in NATS, with real servers.
+#![cfg(test)]
+
+mod contract;
+mod support;
