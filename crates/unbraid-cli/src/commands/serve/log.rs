@@ -1,5 +1,7 @@
 //! Where streams are kept: the memory of this process, or an engine that other gateways share.
 
+#[cfg(feature = "file")]
+use std::path::Path;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use unbraid_gateway::LogStore;
@@ -82,14 +84,76 @@ pub(super) async fn connect(
     kind: &LogKind,
     options: LogOptions<'_>,
 ) -> Result<Option<Arc<dyn LogStore>>, Failure> {
-    let _unused = options;
-    // Each engine is a crate of its own, behind the feature of the same name.
     match kind {
         LogKind::Memory => Ok(None),
-        LogKind::File(_) | LogKind::Redis(_) | LogKind::Nats(_) => Err(Failure::Request(
-            "this version has no engine for this log".into(),
-        )),
+        #[cfg(feature = "file")]
+        LogKind::File(path) => file(path, options).await.map(Some),
+        #[cfg(feature = "redis")]
+        LogKind::Redis(url) => redis(url, options).await.map(Some),
+        #[cfg(feature = "nats")]
+        LogKind::Nats(url) => nats(url, options).await.map(Some),
+        #[cfg(not(all(feature = "file", feature = "redis", feature = "nats")))]
+        missing => {
+            let _unused = options;
+            missing.check_feature().map(|()| None)
+        }
     }
+}
+
+// Each engine is a crate of its own, behind the feature of the same name.
+
+#[cfg(feature = "file")]
+async fn file(path: &Path, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>, Failure> {
+    use unbraid_log_file::{FileLog, FileOptions};
+
+    let own = FileOptions::default()
+        .with_ttl(options.ttl)
+        .with_lease(options.lease);
+    let log = FileLog::open(path, own)
+        .await
+        .map_err(|error| Failure::Request(format!("{}: {error}", path.display())))?;
+    warn(&log.warnings());
+    Ok(Arc::new(log))
+}
+
+#[cfg(feature = "redis")]
+async fn redis(url: &str, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>, Failure> {
+    use unbraid_log_redis::{RedisLog, RedisOptions};
+
+    let own = RedisOptions::default()
+        .with_prefix(options.prefix)
+        .with_ttl(options.ttl)
+        .with_lease(options.lease)
+        .with_replicas(options.replicas);
+    let log = RedisLog::connect(url, own).await.map_err(request)?;
+    warn(&log.warnings());
+    Ok(Arc::new(log))
+}
+
+#[cfg(feature = "nats")]
+async fn nats(url: &str, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>, Failure> {
+    use unbraid_log_nats::{NatsLog, NatsOptions};
+
+    let own = NatsOptions::default()
+        .with_prefix(options.prefix.to_owned())
+        .with_ttl(options.ttl)
+        .with_lease(options.lease)
+        .with_replicas(options.replicas);
+    let log = NatsLog::connect(url, own).await.map_err(request)?;
+    warn(&log.warnings());
+    Ok(Arc::new(log))
+}
+
+#[cfg(any(feature = "file", feature = "redis", feature = "nats"))]
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+}
+
+#[cfg(any(feature = "redis", feature = "nats"))]
+fn request(error: impl std::fmt::Display) -> Failure {
+    Failure::Request(error.to_string())
 }
 
 fn usage(message: &str) -> Failure {
