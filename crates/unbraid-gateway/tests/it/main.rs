@@ -4,6 +4,8 @@
 mod access;
 mod control;
 mod create;
+#[path = "../../../unbraid-log/tests/it/support/engine.rs"]
+mod engine;
 mod fan_out;
 mod faults;
 mod hostile;
@@ -15,4 +17,5 @@ mod openapi;
 mod operations;
 mod read;
 mod reports;
+mod shared;
 mod support;
