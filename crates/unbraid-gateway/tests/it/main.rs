@@ -4,6 +4,10 @@
 mod access;
 mod control;
 mod create;
+#[expect(
+    dead_code,
+    reason = "the tests of producers and followers use the rest"
+)]
 #[path = "../../../unbraid-log/tests/it/support/engine.rs"]
 mod engine;
 mod fan_out;

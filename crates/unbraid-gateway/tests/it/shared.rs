@@ -36,14 +36,23 @@ async fn pair(upstream: Upstream) -> Pair {
 }
 
 async fn pair_with(upstream: Upstream, policy: OnLogFailure) -> Pair {
-    let engine = Engine::new(LEASE);
+    pair_of(upstream, policy, LEASE).await
+}
+
+/// Two gateways whose streams are not declared lost, whatever happens to the log for some seconds.
+async fn patient_pair(upstream: Upstream) -> Pair {
+    pair_of(upstream, OnLogFailure::Degrade, Duration::from_secs(30)).await
+}
+
+async fn pair_of(upstream: Upstream, policy: OnLogFailure, lease: Duration) -> Pair {
+    let engine = Engine::new(lease);
     let logs = [engine.gateway(), engine.gateway()];
     let gateway = async |log: &Arc<TestLog>| {
         let log = Arc::clone(log);
         start_with(&upstream, |builder| {
             builder
                 .log(log)
-                .lease(LEASE)
+                .lease(lease)
                 .on_log_failure(policy)
                 .link_secret("sixteen bytes or more")
                 .ping(Duration::from_millis(100))
@@ -218,7 +227,7 @@ async fn any_gateway_cancels_a_choice_and_then_all() {
 
 #[tokio::test]
 async fn a_cancel_that_the_log_does_not_confirm_within_a_second_is_202() {
-    let pair = pair(silent().await).await;
+    let pair = patient_pair(silent().await).await;
     let (id, mut post) = pair.a.create(2).await;
     post.until("\"b\"").await;
     let _view = pair.b.view(&path(&id, "/events")).await;
@@ -596,7 +605,7 @@ async fn under_a_storm_of_faults_every_reader_gets_the_logs_projection() {
     let tasks: Vec<_> = (0..6_usize)
         .map(|seed| {
             tokio::spawn(async move {
-                let pair = pair(steady(150).await).await;
+                let pair = patient_pair(steady(150).await).await;
                 let (id, mut post) = pair.a.create(2).await;
                 let mut followed = pair.b.view(&path(&id, "/events")).await;
                 let mut choice = pair.b.view(&path(&id, "/choices/1")).await;

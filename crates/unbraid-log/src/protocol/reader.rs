@@ -84,16 +84,17 @@ impl ReaderMachine {
         if self.has_ended {
             return ReaderAction::Status;
         }
+        // Before a check, which would otherwise follow each pause that is longer than its interval.
+        if !self.is_reading {
+            self.is_reading = true;
+            return ReaderAction::Read {
+                after: self.next.previous(),
+            };
+        }
         if self.check_at <= now {
             return ReaderAction::Check;
         }
-        if self.is_reading {
-            return ReaderAction::Next(self.check_at);
-        }
-        self.is_reading = true;
-        ReaderAction::Read {
-            after: self.next.previous(),
-        }
+        ReaderAction::Next(self.check_at)
     }
 
     /// A record has arrived.
