@@ -2,4 +2,11 @@
 #![cfg(all(test, unix))]
 
 mod contract;
+mod faults;
+mod foreign;
+mod hub;
+mod keys;
+mod replicas;
+mod startup;
 mod support;
+mod tls;
