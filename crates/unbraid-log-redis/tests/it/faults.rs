@@ -1,11 +1,8 @@
 //! Servers that die or forget, and networks that cut, delay and lose.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use unbraid_log::{
     Appended, Claim, ClaimKey, Command, End, LogError, LogStatus, LogStore, LogWriter, Seq,
     StreamEnd,
@@ -312,4 +309,59 @@ async fn a_claim_of_a_lost_server_is_restored_with_its_stream() {
         matches!(status, Ok(LogStatus::Running { .. })),
         "{status:?}"
     );
+}
+
+#[tokio::test]
+async fn readers_end_when_the_server_does_not_come_back() {
+    use futures::StreamExt;
+    let Some(server) = RedisServer::new().map(Arc::new) else {
+        return;
+    };
+    let (log, other) = (connect(&server).await, connect(&server).await);
+    let (id, mut writer) = open(&log).await;
+    append(&mut *writer, &record(1, 1)).await.unwrap();
+    let mut records = other.read(&id, Seq::START);
+    assert_eq!(records.next().await, Some(Ok(record(1, 1))));
+    blocking(&server, RedisServer::kill).await;
+    let ended = tokio::time::timeout(Duration::from_secs(15), records.next()).await;
+    let error = ended.expect("the reader ends").unwrap().unwrap_err();
+    assert!(error.is_temporary(), "{error}");
+    assert!(records.next().await.is_none());
+    let again = other.read(&id, Seq(1)).next().await.unwrap().unwrap_err();
+    assert!(again.is_temporary(), "{again}");
+}
+
+#[tokio::test]
+async fn readers_of_a_stream_that_is_lost_for_good_end() {
+    use futures::StreamExt;
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let (log, other) = (connect(&server).await, connect(&server).await);
+    let mut readers = Vec::new();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let (id, mut writer) = open(&log).await;
+        append(&mut *writer, &record(1, 1)).await.unwrap();
+        let mut records = other.read(&id, Seq::START);
+        assert_eq!(records.next().await, Some(Ok(record(1, 1))));
+        readers.push(records);
+        ids.push(id);
+    }
+    // The producer is dead, so nobody repairs it. An evicted log leaves its meta data, a flushed server nothing.
+    assert_eq!(
+        server.command(&["DEL", &format!("unbraid:{{{}}}:log", ids[0])]),
+        ":1"
+    );
+    let lost: Vec<_> = ["log", "meta"]
+        .map(|role| format!("unbraid:{{{}}}:{role}", ids[1]))
+        .into();
+    assert_eq!(server.command(&["DEL", &lost[0], &lost[1]]), ":2");
+    for (mut records, expected) in readers
+        .into_iter()
+        .zip([LogError::Expired, LogError::Unknown])
+    {
+        let ended = tokio::time::timeout(Duration::from_secs(25), records.next()).await;
+        assert_eq!(ended.expect("the reader ends"), Some(Err(expected)));
+    }
 }

@@ -1,9 +1,9 @@
 //! Readers of other gateways share connections.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::{StreamExt, future::join_all};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use unbraid_log::{End, LogStore, Seq, StreamEnd};
 use unbraid_testkit::servers::RedisServer;
 

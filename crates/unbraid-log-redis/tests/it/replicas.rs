@@ -1,8 +1,9 @@
 //! Replicas: what is acknowledged only once they have it, and what a failover loses.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::join_all;
+use tokio::time::Instant;
 use unbraid_log::{
     Appended, Claim, ClaimKey, End, LogError, LogStatus, LogStore, Seq, StreamEnd, StreamId,
 };

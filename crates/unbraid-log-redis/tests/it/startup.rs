@@ -1,10 +1,11 @@
 //! What is found at the start, before anything is written.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    time::Instant,
 };
 use unbraid_log_redis::{ConnectError, RedisLog, RedisOptions};
 use unbraid_testkit::servers::{RedisServer, free_port};

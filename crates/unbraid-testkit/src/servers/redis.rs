@@ -176,11 +176,10 @@ impl RedisServer {
     fn try_command(&self, command: &[&str]) -> Option<String> {
         let mut stream = UnixStream::connect(self.socket()).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        let mut request = format!("*{}\r\n", command.len());
+        write!(stream, "*{}\r\n", command.len()).ok()?;
         for part in command {
-            request.push_str(&format!("${}\r\n{part}\r\n", part.len()));
+            write!(stream, "${}\r\n{part}\r\n", part.len()).ok()?;
         }
-        stream.write_all(request.as_bytes()).ok()?;
         let mut answer = BufReader::new(stream);
         let mut first = String::new();
         answer.read_line(&mut first).ok()?;
