@@ -46,12 +46,12 @@
 //! | configuration of the server | running streams whose producer dies, too | ended streams |
 //! |---|---|---|
 //! | `appendonly no` | all | all since the last snapshot |
-//! | `appendonly yes`, `appendfsync everysec` (the default with it) | their last second, or a little more | of streams that ended within the last second, that second: they end as `producer_lost` |
+//! | `appendonly yes`, `appendfsync everysec` (the default with it) | their last second, two on a busy disk | of streams that ended within that time, the same: they end as `producer_lost` |
 //! | `appendonly yes`, `appendfsync always` | nothing that was acknowledged | nothing |
 //! | a failover to a replica | what the replica had not received | the same |
 //! | the same [with replicas](RedisOptions::with_replicas) | nothing that was acknowledged, unless the promoted replica is not one of those that acknowledged it | the same |
 //!
-//! A crash of the process alone loses nothing with `appendonly yes`: the operating system has the file. Replicas are asked with
+//! A crash of the process alone usually loses nothing with `appendonly yes`: the operating system has the file. Replicas are asked with
 //! `WAIT`, once for all writers of a connection that are ready. If too few have answered after 50 ms, the append is
 //! [`Unavailable`](unbraid_log::LogError::Unavailable), and the producer repeats it.
 //!
@@ -63,7 +63,8 @@
 //! - `maxmemory-policy noeviction`. Otherwise a full server deletes streams; [`RedisLog::warnings`] says so. A full server
 //!   that evicts nothing refuses new streams ([`Full`](unbraid_log::LogError::Full)), and running ones wait in their producers' memory.
 //! - Permission to run `INFO`, `EVAL`, `EVALSHA`, `SCRIPT|LOAD`, `SET`, `XADD`, `XRANGE`, `XREVRANGE`, `XREAD`, `XDEL`, `GET`, `DEL`,
-//!   `UNLINK`, `EXISTS`, `PTTL`, `PEXPIRE` and `WAIT` on the keys `unbraid:*`.
+//!   `UNLINK`, `EXISTS`, `PTTL`, `PEXPIRE` and `WAIT` on the keys `unbraid:*`, as `ACL SETUSER unbraid on >PASSWORD ~unbraid:* +@read
+//!   +@write +@stream +@scripting +@connection -@dangerous +info +wait` gives it.
 //! - `rediss://` trusts the system's certificates, or those of [`RedisOptions::with_root_certificates`].
 //!
 //! # Keys

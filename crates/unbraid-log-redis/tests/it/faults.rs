@@ -235,7 +235,7 @@ async fn a_stopped_server_is_reported_at_once_and_found_again() {
     check_unavailable(&log, &mut *writer).await;
     assert!(
         started.elapsed() < Duration::from_secs(2),
-        "a refusal is no reason to wait"
+        "calls do not wait after a refusal"
     );
     blocking(&server, RedisServer::start).await;
     assert_eq!(append(&mut *writer, &record(2, 2)).await, Ok(Appended::New));

@@ -127,3 +127,40 @@ async fn a_stream_of_a_later_version_is_neither_sealed_nor_erased() {
     assert_eq!(log.erase(&id).await, Err(later));
     assert_eq!(server.command(&["XLEN", &log_key]), ":1");
 }
+
+#[tokio::test]
+async fn a_gap_that_another_program_has_made_is_reported_and_not_skipped() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let log = connect(&server).await;
+    let (id, mut writer) = open(&log).await;
+    for seq in 1..=5 {
+        writer.append(&record(seq, seq)).await.unwrap();
+    }
+    assert_eq!(server.command(&["XDEL", &key(&id, "log"), "3-3"]), ":1");
+    let gap = LogError::Gap {
+        tail: Seq(2),
+        first: Seq(4),
+    };
+    let check = async || {
+        let mut records = log.read(&id, Seq::START);
+        assert_eq!(records.next().await, Some(Ok(record(1, 1))));
+        assert_eq!(records.next().await, Some(Ok(record(2, 2))));
+        assert_eq!(records.next().await, Some(Err(gap.clone())));
+        assert!(records.next().await.is_none());
+        let mut records = log.read(&id, Seq(3));
+        assert_eq!(records.next().await, Some(Ok(record(4, 4))));
+    };
+    check().await;
+    writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    check().await;
+    // The last event is missing: the seal says so.
+    assert_eq!(server.command(&["XDEL", &key(&id, "log"), "5-5"]), ":1");
+    let mut records = log.read(&id, Seq(4));
+    let gap = LogError::Gap {
+        tail: Seq(4),
+        first: Seq(5),
+    };
+    assert_eq!(records.next().await, Some(Err(gap)));
+}

@@ -14,7 +14,18 @@ const HOUR: u64 = 3_600_000;
 /// The milliseconds until a key expires.
 #[track_caller]
 fn check_ttl(server: &RedisServer, key: &str, expected: u64) {
-    let answer = server.command(&["PTTL", key]);
+    check_answer(key, &server.command(&["PTTL", key]), expected);
+}
+
+/// The same for the only claim.
+#[track_caller]
+fn check_claim_ttl(server: &RedisServer, expected: u64) {
+    let script = "return redis.call('PTTL', redis.call('KEYS', 'unbraid:claim:*')[1])";
+    check_answer("claim", &server.command(&["EVAL", script, "0"]), expected);
+}
+
+#[track_caller]
+fn check_answer(key: &str, answer: &str, expected: u64) {
     let ttl: i64 = answer.strip_prefix(':').unwrap().parse().unwrap();
     let expected = i64::try_from(expected).unwrap();
     assert!(
@@ -36,15 +47,16 @@ async fn keys_expire_a_day_after_the_last_sign_of_life_and_after_the_seal_sooner
     let claim = ClaimKey::new("alice", "/v1/completions", "k", [7; 32]);
     let id = StreamId::random().unwrap();
     assert_eq!(log.claim(&claim, &id).await, Ok(Claim::Acquired));
-    let claims = server.command(&["KEYS", "unbraid:claim:*"]);
-    assert_eq!(claims, "*1");
+    check_claim_ttl(&server, HOUR / 4);
     let meta = meta().with_claim(claim);
     let mut writer = log.open(&id, &meta).await.unwrap();
     append(&mut *writer, &record(1, 1)).await.unwrap();
     check_ttl(&server, &key(&id, "log"), 24 * HOUR);
     check_ttl(&server, &key(&id, "meta"), 48 * HOUR);
     check_ttl(&server, &key(&id, "lease"), LEASE.as_millis() as u64);
+    check_claim_ttl(&server, 24 * HOUR);
     writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    check_claim_ttl(&server, 60_000);
     check_ttl(&server, &key(&id, "log"), 60_000);
     check_ttl(&server, &key(&id, "meta"), 24 * HOUR + 60_000);
     assert_eq!(server.command(&["EXISTS", &key(&id, "lease")]), ":0");

@@ -115,7 +115,7 @@ async fn many_writers_share_the_confirmation_of_the_replicas() {
 }
 
 #[tokio::test]
-async fn what_a_failover_loses_is_appended_again() {
+async fn records_that_a_failover_loses_are_appended_again() {
     let Some((primary, replica)) = start_pair() else {
         return;
     };
@@ -142,6 +142,7 @@ async fn what_a_failover_loses_is_appended_again() {
     replica.resume();
     assert_eq!(replica.command(&["REPLICAOF", "NO", "ONE"]), "+OK");
     proxy.redirect(format!("127.0.0.1:{}", replica.port()));
+    proxy.cut();
 
     let lost = append(&mut *writer, &record(7, 7)).await;
     let gap = LogError::Gap {
@@ -160,4 +161,32 @@ async fn what_a_failover_loses_is_appended_again() {
         Ok(LogStatus::Ended { tail: Seq(7), .. })
     ));
     assert_eq!(log.erase(&StreamId::random().unwrap()).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_primary_that_becomes_a_replica_is_left_at_once() {
+    let Some((primary, replica)) = start_pair() else {
+        return;
+    };
+    let proxy = Proxy::start(format!("127.0.0.1:{}", primary.port())).await;
+    let url = format!("redis://{}", proxy.address());
+    let log = RedisLog::connect(&url, options()).await.unwrap();
+    let (id, mut writer) = open(&log).await;
+    append(&mut *writer, &record(1, 1)).await.unwrap();
+    wait_until("the replica is up to date", || {
+        primary.command(&["WAIT", "1", "100"]) == ":1"
+    });
+    // The roles change, and the name leads to the new primary. No connection breaks.
+    proxy.redirect(format!("127.0.0.1:{}", replica.port()));
+    assert_eq!(replica.command(&["REPLICAOF", "NO", "ONE"]), "+OK");
+    let port = replica.port().to_string();
+    assert_eq!(primary.command(&["REPLICAOF", "127.0.0.1", &port]), "+OK");
+    let refused = writer.append(&record(2, 2)).await.unwrap_err();
+    assert!(
+        refused.is_temporary() && refused.to_string().contains("READONLY"),
+        "{refused}"
+    );
+    assert_eq!(writer.append(&record(2, 2)).await, Ok(Appended::New));
+    let key = format!("unbraid:{{{id}}}:log");
+    assert_eq!(replica.command(&["XLEN", &key]), ":3");
 }

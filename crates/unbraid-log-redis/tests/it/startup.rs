@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use futures::StreamExt;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
     time::Instant,
 };
+use unbraid_log::{Claim, ClaimKey, Command, End, LogStore, StreamEnd, StreamId};
 use unbraid_log_redis::{ConnectError, RedisLog, RedisOptions};
 use unbraid_testkit::servers::{RedisServer, free_port};
+
+use crate::support::{append, meta, read_all, record};
 
 async fn connect(url: &str) -> Result<RedisLog, ConnectError> {
     RedisLog::connect(url, RedisOptions::default()).await
@@ -183,4 +187,44 @@ async fn a_configuration_that_loses_streams_is_warned_about() {
     );
     let warnings = connect(&server.url()).await.unwrap().warnings();
     assert!(matches!(&warnings[..], [one] if one.contains("maxmemory-policy noeviction")));
+}
+
+/// The rules that the documentation recommends.
+#[tokio::test]
+async fn a_user_with_the_documented_permissions_can_use_everything() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let set = [
+        "ACL",
+        "SETUSER",
+        "user",
+        "reset",
+        "on",
+        ">right",
+        "~unbraid:*",
+    ];
+    let rules = "+@read +@write +@stream +@scripting +@connection -@dangerous +info +wait";
+    let rules: Vec<&str> = rules.split(' ').collect();
+    assert_eq!(server.command(&[&set[..], &rules].concat()), "+OK");
+    let url = format!("redis://user:right@127.0.0.1:{}", server.port());
+    let (log, other) = (connect(&url).await.unwrap(), connect(&url).await.unwrap());
+    let claim = ClaimKey::new("alice", "/", "k", [0; 32]);
+    let id = StreamId::random().unwrap();
+    assert_eq!(log.claim(&claim, &id).await, Ok(Claim::Acquired));
+    let mut writer = log.open(&id, &meta().with_claim(claim)).await.unwrap();
+    let reader = tokio::spawn({
+        let (other, id) = (other.clone(), id.clone());
+        async move { read_all(&other, &id).await }
+    });
+    let command = Command::Cancel(None);
+    assert_eq!(other.send_command(&id, command).await, Ok(()));
+    assert_eq!(log.commands().next().await, Some((id.clone(), command)));
+    // The reader has caught up, and waits.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    append(&mut *writer, &record(1, 2)).await.unwrap();
+    assert_eq!(writer.renew().await, Ok(()));
+    assert_eq!(writer.seal(&StreamEnd::new(End::Finished)).await, Ok(()));
+    assert_eq!(reader.await.unwrap(), Ok(vec![1, 2]));
+    assert_eq!(other.erase(&id).await, Ok(()));
 }

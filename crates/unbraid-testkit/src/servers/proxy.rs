@@ -70,10 +70,9 @@ impl Proxy {
         self.address
     }
 
-    /// Closes all connections, and connects new clients to this address, as after a failover.
+    /// Connects new clients to this address, as a name does after a failover. Connections stay open.
     pub fn redirect(&self, target: impl Into<String>) {
         *lock(&self.target) = target.into();
-        self.cut();
     }
 
     /// Closes all connections. New ones are accepted.
