@@ -185,6 +185,7 @@ impl RedisWriter {
         match &*bytes(answer.next().ok_or(Failure::Answer)?)? {
             b"sealed" => {}
             b"expired" => return Err(LogError::Expired),
+            b"foreign" => return Err(foreign("an entry of the log")),
             b"gap" => {
                 let tail = bytes(answer.next().ok_or(Failure::Answer)?)?;
                 let tail = std::str::from_utf8(&tail).ok();
