@@ -15,6 +15,7 @@ mod locate;
 mod names;
 mod options;
 mod reader;
+mod replay;
 mod store;
 mod streams;
 mod sweep;

@@ -18,7 +18,7 @@ use unbraid_log::{LogError, Record, Seq, StreamId};
 
 use crate::{
     connection::{Link, SUBSCRIPTION_CAPACITY},
-    entry::{Content, Entry, Live, events_after},
+    entry::{Content, Entry, Live, events_after, expected_sequence},
     inner::{Inner, within},
 };
 
@@ -30,6 +30,9 @@ const CHECK: Duration = Duration::from_secs(5);
 
 /// The interval at which a reader checks whether the producer has repaired a log that was lost.
 const REPAIR_CHECK: Duration = Duration::from_millis(200);
+
+/// A reader that lacks more messages than this reads them in batches.
+const FEW: usize = 8;
 
 /// After this many messages without a pause, a subscription may have been full, and may have dropped others.
 const MANY: usize = SUBSCRIPTION_CAPACITY / 2;
@@ -53,6 +56,8 @@ struct Reader {
     /// The number of the last message that was read.
     position: u64,
     live: Option<Subscriber>,
+    /// Renewals of the producer's lease, once the reader follows it.
+    renewals: Option<Subscriber>,
     link: watch::Receiver<Link>,
     epoch: u64,
     /// Messages that were read and not processed.
@@ -62,6 +67,10 @@ struct Reader {
     was_found: bool,
     /// Live messages since the last pause.
     burst: usize,
+    /// Messages that were replayed one by one since the reader was up to date.
+    replayed: usize,
+    /// When the end of the log is compared next.
+    check: Instant,
 }
 
 pub(crate) fn read(
@@ -76,12 +85,15 @@ pub(crate) fn read(
         cursor: after,
         position: 0,
         live: None,
+        renewals: None,
         epoch: 0,
         link,
         entries: VecDeque::new(),
         has_yielded: false,
         was_found: false,
         burst: 0,
+        replayed: 0,
+        check: Instant::now() + CHECK,
         log,
     };
     stream::unfold(reader, |mut reader| async move {
@@ -118,7 +130,7 @@ impl Reader {
 
     fn fail(&mut self, error: LogError) -> Option<Result<Record, LogError>> {
         self.phase = Phase::Ended;
-        self.live = None;
+        (self.live, self.renewals) = (None, None);
         Some(Err(error))
     }
 
@@ -165,12 +177,32 @@ impl Reader {
 
     /// Reads the next messages from the stream.
     async fn replay(&mut self) -> Result<(), LogError> {
+        if self.replayed >= FEW {
+            // One by one takes a round trip for each.
+            self.replayed = 0;
+            let fetched = self.log.fetch(&self.id, self.position).boxed().await;
+            let fetched = match fetched {
+                Err(error) if error.is_temporary() => Vec::new(),
+                result => result?,
+            };
+            if let Some(last) = fetched.last() {
+                self.position = last.sequence;
+                self.entries.extend(fetched);
+                self.replayed = FEW;
+                return Ok(());
+            }
+        }
         match within(self.log.entry(&self.id, self.position + 1)).await? {
             Some(entry) => {
                 self.position = entry.sequence;
                 self.entries.push_back(entry);
+                self.replayed += 1;
             }
-            None => self.phase = Phase::Follow,
+            None => {
+                self.phase = Phase::Follow;
+                self.replayed = 0;
+                self.check = Instant::now() + CHECK;
+            }
         }
         Ok(())
     }
@@ -184,7 +216,10 @@ impl Reader {
             self.phase = Phase::Locate;
             return Ok(());
         }
-        let Some(live) = &mut self.live else {
+        if self.renewals.is_none() {
+            self.watch_lease().await?;
+        }
+        let (Some(live), Some(renewals)) = (&mut self.live, &mut self.renewals) else {
             self.phase = Phase::Locate;
             return Ok(());
         };
@@ -200,11 +235,15 @@ impl Reader {
             }
             None => {
                 self.burst = 0;
-                let check = Instant::now() + CHECK;
                 tokio::select! {
                     message = live.next() => message,
+                    Some(renewal) = renewals.next() => {
+                        let previous = renewal.headers.as_ref().and_then(expected_sequence);
+                        self.log.leases.hear(&self.id, previous.unwrap_or(0));
+                        return Ok(());
+                    }
                     _changed = self.link.changed() => return Ok(()),
-                    () = sleep_until(check) => {
+                    () = sleep_until(self.check) => {
                         self.phase = Phase::Replay;
                         return Ok(());
                     }
@@ -217,6 +256,7 @@ impl Reader {
             self.phase = Phase::Replay;
             return Ok(());
         };
+        self.check = Instant::now() + CHECK;
         if arrived.previous == self.position {
             self.position = arrived.sequence;
             self.entries.push_back(arrived.entry?);
@@ -224,6 +264,15 @@ impl Reader {
             self.phase = Phase::Replay;
         }
         Ok(())
+    }
+
+    /// Subscribes to the renewals of the lease. Together with the record that is stored now, they say for how long the
+    /// producer has been silent when somebody asks.
+    async fn watch_lease(&mut self) -> Result<(), LogError> {
+        let subject = self.log.names.lease(&self.id);
+        let subscribed = self.log.api.client().subscribe(subject).await;
+        self.renewals = Some(subscribed.map_err(|error| LogError::unavailable(error.to_string()))?);
+        within(self.log.observe_lease(&self.id)).await.map(drop)
     }
 
     async fn await_connection(&mut self) -> Result<(), LogError> {
@@ -249,7 +298,7 @@ impl Reader {
             }
             Content::Seal(_) => {
                 self.phase = Phase::Ended;
-                self.live = None;
+                (self.live, self.renewals) = (None, None);
                 return Ok(None);
             }
         };

@@ -67,6 +67,11 @@ impl NatsWriter {
             return Ok(());
         }
         self.is_certain = false;
+        // Boxed, because each append would carry its state.
+        self.read_tail(epoch).boxed().await
+    }
+
+    async fn read_tail(&mut self, epoch: u64) -> Result<(), LogError> {
         let (mut origin, tail) =
             try_join(self.log.origin(&self.id), self.log.tail(&self.id)).await?;
         if origin.is_none() {
@@ -119,7 +124,7 @@ impl NatsWriter {
                 continue;
             }
             if record.first() <= self.tail {
-                self.check_same_events(record).await?;
+                self.check_same_events(record).boxed().await?;
                 if record.last() <= self.tail {
                     self.acknowledged = self.acknowledged.max(record.last());
                     return Ok(Appended::Duplicate);
