@@ -14,12 +14,13 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until, timeout},
 };
-use unbraid_log::{LogError, Record, Seq, StreamId};
+use unbraid_log::{LogError, LogStatus, Record, Seq, StreamId};
 
 use crate::{
     connection::{Link, SUBSCRIPTION_CAPACITY},
     entry::{Content, Entry, Live, events_after, expected_sequence},
     inner::{Inner, within},
+    locate::Located,
 };
 
 /// How long a reader waits for a connection that is lost, before it ends with a temporary error.
@@ -144,7 +145,10 @@ impl Reader {
             self.live = Some(live);
         }
         let deadline = Instant::now() + self.log.options.lease;
-        while !within(self.exists()).await? {
+        let located = loop {
+            if let Some(located) = within(self.try_locate()).await? {
+                break located;
+            }
             if !self.was_found {
                 return Err(LogError::Unknown);
             }
@@ -153,9 +157,8 @@ impl Reader {
                 return Err(LogError::unavailable("the server has lost the stream"));
             }
             sleep(REPAIR_CHECK).await;
-        }
+        };
         self.was_found = true;
-        let located = within(self.log.locate(&self.id, self.cursor)).await?;
         self.position = located.before;
         self.phase = Phase::Follow;
         if let Some(entry) = located.first {
@@ -166,13 +169,22 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the stream can be read.
-    async fn exists(&self) -> Result<bool, LogError> {
-        match self.log.status(&self.id).await? {
-            unbraid_log::LogStatus::Unknown => Ok(false),
-            unbraid_log::LogStatus::Expired { .. } => Err(LogError::Expired),
-            _ => Ok(true),
+    /// Finds the place of the cursor. `None` if there is no such stream.
+    async fn try_locate(&self) -> Result<Option<Located>, LogError> {
+        let tail = self.log.tail(&self.id).await?;
+        let is_running =
+            matches!(&tail, Some((last, _)) if matches!(last.content, Content::Record(_)));
+        if !is_running {
+            // It may be empty or unknown, and an end may have expired.
+            match self.log.status(&self.id).await? {
+                LogStatus::Unknown => return Ok(None),
+                LogStatus::Expired { .. } => return Err(LogError::Expired),
+                _ => {}
+            }
         }
+        let last = tail.map(|(last, _)| last);
+        let located = self.log.locate_before(&self.id, self.cursor, last).await?;
+        Ok(Some(located))
     }
 
     /// Reads the next messages from the stream.

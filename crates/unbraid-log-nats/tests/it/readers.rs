@@ -89,7 +89,7 @@ async fn a_long_stream_is_replayed_in_batches_from_any_cursor() {
             let record = record.unwrap();
             assert_eq!(record.first(), Seq(seq + 1), "after {after}");
             seq = record.last().0;
-            first_after.get_or_insert(started.elapsed());
+            first_after.get_or_insert_with(|| started.elapsed());
         }
         assert_eq!(seq, EVENTS);
         println!(
