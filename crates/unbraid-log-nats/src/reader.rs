@@ -12,6 +12,7 @@ use futures::{
 };
 use tokio::{
     sync::watch,
+    task::unconstrained,
     time::{Instant, sleep, sleep_until, timeout},
 };
 use unbraid_log::{LogError, LogStatus, Record, Seq, StreamId};
@@ -21,6 +22,7 @@ use crate::{
     entry::{Content, Entry, Live, events_after, expected_sequence},
     inner::{Inner, within},
     locate::Located,
+    replay::Replay,
 };
 
 /// How long a reader waits for a connection that is lost, before it ends with a temporary error.
@@ -70,6 +72,8 @@ struct Reader {
     burst: usize,
     /// Messages that were replayed one by one since the reader was up to date.
     replayed: usize,
+    /// Of a reader that is far behind.
+    batches: Option<Replay>,
     /// When the end of the log is compared next.
     check: Instant,
 }
@@ -94,6 +98,7 @@ pub(crate) fn read(
         was_found: false,
         burst: 0,
         replayed: 0,
+        batches: None,
         check: Instant::now() + CHECK,
         log,
     };
@@ -138,6 +143,7 @@ impl Reader {
     /// Subscribes, so that nothing is missed, and then finds the place of the cursor.
     async fn locate(&mut self) -> Result<(), LogError> {
         self.epoch = self.link.borrow_and_update().epoch;
+        (self.replayed, self.batches) = (0, None);
         if self.live.is_none() {
             let subject = self.log.names.live(&self.id);
             let subscribed = self.log.api.client().subscribe(subject).await;
@@ -191,18 +197,13 @@ impl Reader {
     async fn replay(&mut self) -> Result<(), LogError> {
         if self.replayed >= FEW {
             // One by one takes a round trip for each.
-            self.replayed = 0;
-            let fetched = self.log.fetch(&self.id, self.position).boxed().await;
-            let fetched = match fetched {
-                Err(error) if error.is_temporary() => Vec::new(),
-                result => result?,
-            };
-            if let Some(last) = fetched.last() {
+            let entries = within(self.next_batch().boxed()).await.unwrap_or_default();
+            if let Some(last) = entries.last() {
                 self.position = last.sequence;
-                self.entries.extend(fetched);
-                self.replayed = FEW;
+                self.entries.extend(entries);
                 return Ok(());
             }
+            (self.replayed, self.batches) = (0, None);
         }
         match within(self.log.entry(&self.id, self.position + 1)).await? {
             Some(entry) => {
@@ -212,11 +213,19 @@ impl Reader {
             }
             None => {
                 self.phase = Phase::Follow;
-                self.replayed = 0;
+                (self.replayed, self.batches) = (0, None);
                 self.check = Instant::now() + CHECK;
             }
         }
         Ok(())
+    }
+
+    async fn next_batch(&mut self) -> Result<Vec<Entry>, LogError> {
+        let replay = match &mut self.batches {
+            Some(replay) => replay,
+            none => none.insert(Replay::new(&self.log, &self.id, self.position).await?),
+        };
+        Ok(replay.next_batch().await)
     }
 
     /// Waits for the next message, a new connection, or the time of a check.
@@ -235,7 +244,8 @@ impl Reader {
             self.phase = Phase::Locate;
             return Ok(());
         };
-        let message = match live.next().now_or_never() {
+        // Without tokio's budget, which would make a full subscription look empty.
+        let message = match unconstrained(live.next()).now_or_never() {
             Some(message) => {
                 self.burst += 1;
                 message
