@@ -405,7 +405,7 @@ impl Generation {
 
     /// The log refuses events: it was erased, sealed by another gateway, or is not available and the policy is to fail.
     fn log_failed(&mut self, error: &LogError) {
-        tracing::warn!(%error, "the log of a generation failed");
+        tracing::warn!(id = %self.id(), %error, "the log of a generation failed");
         self.abort(ends::end_of_log(error), &StreamError::Lost);
     }
 }
