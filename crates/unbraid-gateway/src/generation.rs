@@ -292,7 +292,12 @@ impl Generation {
     }
 
     fn after_read(&mut self) {
-        if self.keeper.bytes() > self.max_bytes {
+        let held: u64 = self
+            .parts
+            .iter()
+            .map(|part| part.tracker.held_bytes())
+            .sum();
+        if self.keeper.bytes() + held > self.max_bytes {
             let limit = unbraid_core::Limit::CompletionBytes;
             let error = unbraid_core::LimitExceeded::new(limit, self.max_bytes);
             return self.abort(End::LimitExceeded, &StreamError::Limit(error));

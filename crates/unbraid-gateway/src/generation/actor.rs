@@ -113,3 +113,6 @@ impl GenerationActor {
 fn stop_self(me: &ActorRef<()>) {
     me.stop(None);
 }
+
+#[cfg(test)]
+mod tests;

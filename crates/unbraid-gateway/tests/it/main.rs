@@ -4,6 +4,7 @@
 mod access;
 mod control;
 mod create;
+mod cut;
 mod fan_out;
 mod faults;
 mod hostile;
@@ -13,6 +14,8 @@ mod mounted;
 mod not_streamed;
 mod openapi;
 mod operations;
+mod properties;
 mod read;
 mod reports;
 mod support;
+mod tls;

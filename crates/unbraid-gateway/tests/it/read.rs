@@ -282,8 +282,56 @@ async fn accept_selects_the_form_and_stream_overrides_it() {
             "{accept} {query}"
         );
     }
-    let response = send(gateway.get(&path).header("accept", "text/html")).await;
-    assert_eq!(response.status(), 406);
+    for accept in ["text/html", "text/html,application/json;q=0"] {
+        let response = send(gateway.get(&path).header("accept", accept)).await;
+        assert_eq!(response.status(), 406);
+    }
+    // Several lines are one list, whichever of them has the form.
+    for (lines, expected) in [
+        (["text/html", "application/json"], "application/json"),
+        (["application/json", "text/html"], "application/json"),
+        (
+            ["application/json;q=0.1", "text/event-stream"],
+            "text/event-stream; charset=utf-8",
+        ),
+        (["", ""], "text/event-stream; charset=utf-8"),
+    ] {
+        let get = gateway.get(&path).header("accept", lines[0]);
+        let response = send(get.header("accept", lines[1])).await;
+        assert_eq!(response.headers()["content-type"], expected, "{lines:?}");
+    }
+    let response = send(gateway.get(&path).header("accept", "")).await;
+    let content_type = &response.headers()["content-type"];
+    assert_eq!(content_type, "text/event-stream; charset=utf-8");
+}
+
+/// 0 is a cursor like any other: `EventSource` sends it after a view that had nothing but its position.
+#[tokio::test]
+async fn the_tail_of_a_stream_without_events_is_position_0_and_can_be_resumed() {
+    let (upstream, gate) = gated(events()).await;
+    let gateway = start(&upstream).await;
+    let (id, mut post) = gateway.create(2).await;
+    let path = format!("/v1/streams/{id}/events?from=tail");
+    let mut tail = gateway.view(&path).await;
+    tail.until("\n\n").await;
+    let first = tail.events().remove(0);
+    assert_eq!(first.id, Some(0));
+    let json = first.json();
+    assert_eq!(
+        (&json["choices"], &json["unbraid"]),
+        (&json!([]), &json!({ "position": 0 }))
+    );
+    let mut resumed = Reader::new(send(gateway.get(&path).header("last-event-id", "0")).await);
+    let path = format!("/v1/streams/{id}/events?from=tail&after=0");
+    let mut queried = gateway.view(&path).await;
+    gate.add_permits(9);
+    let all = post.rest().await;
+    assert_eq!(resumed.rest().await, all);
+    assert_eq!(queried.rest().await, all);
+    assert_eq!(tail.rest().await[1..], all);
+    // No number is not a position.
+    let path = format!("/v1/streams/{id}/events?from=tail&after=");
+    assert_eq!(send(gateway.get(&path)).await.status(), 400);
 }
 
 #[tokio::test]

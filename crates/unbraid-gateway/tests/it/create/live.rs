@@ -37,3 +37,19 @@ async fn a_live_stream_closes_the_upstream_when_its_client_leaves() {
     drop(reader);
     eventually("the upstream is closed", async || upstream.closed() == 1).await;
 }
+
+/// `LiteLLM` 37140, `Bifrost` 3164: an answer that is not streamed is still generated after its client has left.
+#[tokio::test]
+async fn an_answer_without_stream_closes_the_upstream_when_its_client_leaves() {
+    let upstream = Upstream::steps(vec![
+        Step::Head(200, vec![("content-type", "application/json".into())]),
+        Step::Send("{\"choices\":".into()),
+        Step::Hang,
+    ])
+    .await;
+    let gateway = start(&upstream).await;
+    let response = send(gateway.post(r#"{"model":"m"}"#)).await;
+    assert_eq!(response.status(), 200);
+    drop(response);
+    eventually("the upstream is closed", async || upstream.closed() == 1).await;
+}
