@@ -85,7 +85,7 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
 }
 
 /// The path of the command `unbraid`.
-fn command() -> io::Result<PathBuf> {
+pub(crate) fn command() -> io::Result<PathBuf> {
     let name = format!("unbraid{}", env::consts::EXE_SUFFIX);
     let beside = env::current_exe()?.with_file_name(name);
     let path = env::var_os(PATH_VARIABLE).map_or(beside, PathBuf::from);

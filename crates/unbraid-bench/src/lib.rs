@@ -20,6 +20,8 @@ mod counters;
 mod dialects;
 mod feed;
 mod fixed;
+#[cfg(target_os = "linux")]
+mod gateway;
 mod growth;
 mod http;
 mod json;
@@ -46,7 +48,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | growth | http | json | latency | many [<contender>] | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | gateway [full | soak [<generations> [<seed>]]] | growth | http | json | latency | many [<contender>] | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -55,7 +57,7 @@ struct Args {
     quick: bool,
     json: bool,
     padded: bool,
-    /// What follows `--`: a command to run.
+    /// What follows `--`: a command to run, or the options of one more gateway.
     command: Vec<String>,
 }
 
@@ -89,6 +91,14 @@ pub fn main() -> ExitCode {
         ["cli"] => cli::run_once(&args.command, &mut out),
         ["fixed"] => fixed::run(args.quick, args.json, &mut out),
         ["fixed", contender, choices] => fixed::profile(contender, choices, &mut out),
+        #[cfg(target_os = "linux")]
+        ["gateway"] => gateway::run(args.quick, args.json, &args.command, &mut out),
+        #[cfg(target_os = "linux")]
+        ["gateway", "full"] => gateway::run_full(args.quick, args.json, &args.command, &mut out),
+        #[cfg(target_os = "linux")]
+        ["gateway", "soak", ref arguments @ ..] => {
+            gateway::run_soak(args.quick, arguments, &args.command, &mut out)
+        }
         ["many"] => many::run(args.quick, args.json, &mut out),
         ["many", contender] => many::measure(contender, args.quick, &mut out),
         ["corpus"] => corpus::run(&mut out),

@@ -300,7 +300,12 @@ impl Generation {
     }
 
     fn after_read(&mut self) {
-        if self.keeper.bytes() > self.max_bytes {
+        let held: u64 = self
+            .parts
+            .iter()
+            .map(|part| part.tracker.held_bytes())
+            .sum();
+        if self.keeper.bytes() + held > self.max_bytes {
             let limit = unbraid_core::Limit::CompletionBytes;
             let error = unbraid_core::LimitExceeded::new(limit, self.max_bytes);
             return self.abort(End::LimitExceeded, &StreamError::Limit(error));
@@ -416,7 +421,7 @@ impl Generation {
         if self.end.is_some() {
             return;
         }
-        tracing::warn!(%error, "the log of a generation failed");
+        tracing::warn!(id = %self.id(), %error, "the log of a generation failed");
         self.abort(ends::end_of_log(error), &StreamError::Lost);
     }
 }

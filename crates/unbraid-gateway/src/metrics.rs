@@ -1,6 +1,7 @@
 //! The numbers of `/metrics`, in the OpenMetrics format. No label contains an id, a key or a model's name.
 
 mod family;
+mod histogram;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -100,11 +101,11 @@ impl Metrics {
     }
 
     pub(crate) fn first_byte(&self, after: Duration) {
-        self.0.families.first_byte.observe(after.as_secs_f64());
+        self.0.families.first_byte.observe(after);
     }
 
     pub(crate) fn delivered(&self, after: Duration) {
-        self.0.families.delivery.observe(after.as_secs_f64());
+        self.0.families.delivery.observe(after);
     }
 
     pub(crate) fn appended(&self, result: AppendResult, after: Duration) {

@@ -1,5 +1,8 @@
 //! `unbraid serve`: its options, its exit codes and its signals. The gateway itself is tested in its own crate.
 
+#[cfg(unix)]
+mod faults;
+
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},

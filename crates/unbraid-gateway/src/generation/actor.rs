@@ -30,6 +30,7 @@ impl Supervisor {
 
     /// Starts a generation. If that fails, the dropped generation has sealed its log.
     pub(crate) fn spawn(&self, generation: Box<Generation>) {
+        let id = generation.id().clone();
         let spawned = ActorRuntime::spawn_linked_instant(
             None,
             GenerationActor,
@@ -37,7 +38,7 @@ impl Supervisor {
             self.0.clone(),
         );
         if spawned.is_err() {
-            tracing::error!("a generation actor could not be started");
+            tracing::error!(%id, "a generation actor could not be started");
         }
     }
 }
@@ -91,10 +92,12 @@ impl GenerationActor {
     ) -> Result<(), ActorProcessingErr> {
         // The owner of the log lives in the handler's frame: ractor mails a dead actor's state to its supervisor.
         if let Some(generation) = generation.take() {
-            let span = tracing::debug_span!("generation", id = %generation.id());
+            // The field of the span is not shown where spans of this level are disabled.
+            let id = generation.id().clone();
+            let span = tracing::debug_span!("generation", %id);
             let run = AssertUnwindSafe(generation.run()).catch_unwind();
             if run.instrument(span).await.is_err() {
-                tracing::error!("a generation panicked, and was sealed as producer_lost");
+                tracing::error!(%id, "a generation panicked, and was sealed as producer_lost");
             }
         }
         stop_self(&me);
@@ -110,3 +113,6 @@ impl GenerationActor {
 fn stop_self(me: &ActorRef<()>) {
     me.stop(None);
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,7 +45,11 @@ impl Generation {
             on_refused.await;
         }
         if let Err(error) = self.keeper.flush().await {
-            tracing::warn!(%error, "the last events of a generation could not be appended");
+            tracing::warn!(
+                id = %self.id(),
+                %error,
+                "the last events of a generation could not be appended"
+            );
             // What the log has is cut, and must not end like an answer that is complete.
             if !end.is_error() {
                 end = end_of_log(&error);

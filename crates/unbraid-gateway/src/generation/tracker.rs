@@ -14,7 +14,7 @@ use unbraid_core::{
 use unbraid_log::{End, Event, RecordBuilder};
 
 use self::{
-    event::{Decoded, Entry, Written, write},
+    event::{Decoded, Entry, Held, Written, write},
     routed::Routed,
 };
 use crate::view::SyntheticChunks;
@@ -27,7 +27,7 @@ const MAX_EVENT_BYTES: usize = unbraid_core::limits::MAX_EVENT_BYTES;
 pub(super) enum Role {
     /// The body has all choices, and its events are passed on unchanged.
     Whole,
-    /// The body may turn out to have one choice only: an event with nothing but usage is held back.
+    /// The body may turn out to have one choice only: its last event is held back if it has nothing but usage.
     MaybeWhole,
     /// The body has this choice only; its chunks are rewritten.
     Single(ChoiceIndex),
@@ -67,8 +67,8 @@ pub(super) struct Tracker {
     routed: Routed,
     /// Choices that were cancelled and whose deltas still arrive.
     discarded: Vec<ChoiceIndex>,
-    /// Events with nothing but usage, while it is not known whether the body has all choices.
-    held: Vec<(Option<String>, Vec<u8>)>,
+    /// The last events, if they have nothing but usage and it is not known whether the body has all choices.
+    held: Held,
     is_done: bool,
 }
 
@@ -93,7 +93,7 @@ impl Tracker {
                 Role::Whole | Role::MaybeWhole => None,
             }),
             discarded: Vec::new(),
-            held: Vec::new(),
+            held: Held::default(),
             is_done: false,
         }
     }
@@ -219,15 +219,15 @@ impl Tracker {
 
     /// Writes the events that were held back, because the body has all choices; or drops them, because it has one.
     pub(super) fn resolve_held(&mut self, is_whole: bool, log: &mut RecordBuilder) {
-        for (name, payload) in std::mem::take(&mut self.held) {
-            if is_whole {
-                log.push(&Event::Chunk {
-                    choices: (&[][..]).into(),
-                    name: name.as_deref(),
-                    payload: &payload,
-                });
-            }
+        if is_whole {
+            self.held.release(log);
         }
+        drop(self.held.take());
+    }
+
+    /// The bytes of the events that are held back.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.held.bytes()
     }
 
     /// No byte arrived for a while: choices with a finish reason end.

@@ -4,16 +4,12 @@ use std::time::Duration;
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue},
-    metrics::{
-        counter::Counter,
-        family::Family,
-        gauge::Gauge,
-        histogram::{Histogram, exponential_buckets},
-    },
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
-
 use unbraid_log::LogError;
+
+use super::histogram::DurationHistogram;
 
 /// How a reader reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
@@ -52,6 +48,8 @@ pub(crate) enum AppendResult {
 }
 
 impl AppendResult {
+    const ALL: [Self; 3] = [Self::new, Self::duplicate, Self::error];
+
     pub(crate) fn of(result: Result<unbraid_log::Appended, &LogError>) -> Self {
         match result {
             Ok(unbraid_log::Appended::New) => Self::new,
@@ -80,7 +78,6 @@ labels! {
 
 #[derive(Debug)]
 pub(super) struct Families {
-    backend: &'static str,
     started: Family<Started, Counter>,
     ended: Family<Ended, Counter>,
     cancelled: Family<Cancelled, Counter>,
@@ -88,16 +85,19 @@ pub(super) struct Families {
     resumes: Family<Readers, Counter>,
     disconnects: Family<Disconnected, Counter>,
     upstream_requests: Family<Status, Counter>,
-    appends: Family<Appended, Counter>,
-    pub(super) first_byte: Histogram,
-    pub(super) delivery: Histogram,
-    append: Histogram,
+    /// By result, in the order of `AppendResult::ALL`: a family would be locked for each append.
+    appends: [Counter; AppendResult::ALL.len()],
+    pub(super) first_byte: DurationHistogram,
+    pub(super) delivery: DurationHistogram,
+    append: DurationHistogram,
 }
 
 impl Families {
     pub(super) fn register(registry: &mut Registry, backend: &'static str) -> Self {
+        let appends: Family<Appended, Counter> = Family::default();
+        let append = |result| appends.get_or_create_owned(&Appended { backend, result });
+        let micros = Duration::from_micros;
         let families = Self {
-            backend,
             started: Family::default(),
             ended: Family::default(),
             cancelled: Family::default(),
@@ -105,12 +105,12 @@ impl Families {
             resumes: Family::default(),
             disconnects: Family::default(),
             upstream_requests: Family::default(),
-            appends: Family::default(),
+            appends: AppendResult::ALL.map(append),
             // 10 ms to 164 s: a model may think for minutes before it answers.
-            first_byte: Histogram::new(exponential_buckets(0.01, 2.0, 15)),
+            first_byte: DurationHistogram::new(micros(10_000), 2, 15),
             // 10 us to 5 s.
-            delivery: Histogram::new(exponential_buckets(0.000_01, 2.0, 20)),
-            append: Histogram::new(exponential_buckets(0.000_001, 4.0, 12)),
+            delivery: DurationHistogram::new(micros(10), 2, 20),
+            append: DurationHistogram::new(micros(1), 4, 12),
         };
         let f = &families;
         registry.register(
@@ -140,7 +140,7 @@ impl Families {
             "Requests to the upstream",
             f.upstream_requests.clone(),
         );
-        registry.register("log_appends", "Appends to the log", f.appends.clone());
+        registry.register("log_appends", "Appends to the log", appends);
         registry.register(
             "upstream_first_byte_seconds",
             "From a request to the head of the upstream's response",
@@ -217,10 +217,10 @@ impl Families {
     }
 
     pub(super) fn appended(&self, result: AppendResult, after: Duration) {
-        let backend = self.backend;
-        self.appends
-            .get_or_create(&Appended { backend, result })
-            .inc();
-        self.append.observe(after.as_secs_f64());
+        let known = AppendResult::ALL.iter().zip(&self.appends);
+        if let Some((_, count)) = known.into_iter().find(|(known, _)| **known == result) {
+            count.inc();
+        }
+        self.append.observe(after);
     }
 }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     api_error::ApiError, gateway::Gateway, limits::CANCEL_TIMEOUT, metrics::UpstreamState,
-    view::StreamView, views::log_error,
+    streams::Cancelled, view::StreamView, views::log_error,
 };
 
 /// `DELETE /v1/streams/{id}/choices/{i}`
@@ -46,16 +46,18 @@ pub(super) async fn cancel_choice(
             upstream,
         ));
     }
-    let upstream = match request_cancel(&gateway, &id, Some(index)).await? {
-        Some(upstream) => Some(upstream),
+    let confirmed = request_cancel(&gateway, &id, Some(index)).await?;
+    let upstream = match confirmed {
+        Some(cancelled) => Some(cancelled.upstream),
         None => wait_for(&found.view, |view| {
             matches!(view.choice_end(index), Ok(Some(_))) || view.journal().end().is_some()
         })
         .await
         .then_some(UpstreamState::continues),
     };
+    // This gateway's copy of a log in another process may lack what the producer has just confirmed.
     let end = found.view.choice_end(index)?;
-    match (upstream, end) {
+    match (upstream, end.or(confirmed.map(|cancelled| cancelled.end))) {
         (Some(upstream), Some(end)) => Ok(cancelled_response(index, end, upstream)),
         _ => {
             let body = json!({ "index": index.0, "state": "cancelling", "end": null, "upstream": "continues" });
@@ -100,17 +102,16 @@ pub(super) async fn erase(
     Ok(no_content())
 }
 
-/// Sends a cancel to the producer, directly or through the log. Returns what became of the upstream if the producer has
-/// confirmed it.
+/// Sends a cancel to the producer, directly or through the log. Returns the result if the producer has confirmed it.
 async fn request_cancel(
     gateway: &Gateway,
     id: &StreamId,
     choice: Option<ChoiceIndex>,
-) -> Result<Option<UpstreamState>, ApiError> {
+) -> Result<Option<Cancelled>, ApiError> {
     if let Some(live) = gateway.inner.streams.live(id) {
         let cancelled = timeout(CANCEL_TIMEOUT, live.cancel(choice)).await;
         if let Ok(Some(cancelled)) = cancelled {
-            return Ok(Some(cancelled.upstream));
+            return Ok(Some(cancelled));
         }
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! The views of a stream.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use axum::{
     body::Body,
@@ -144,15 +144,23 @@ pub(super) async fn json(
 
 fn request_headers(headers: &HeaderMap) -> RequestHeaders<'_> {
     RequestHeaders {
-        accept: headers.get(ACCEPT).map(|value| value.as_bytes()),
+        accept: accept(headers),
         last_event_id: headers.get(LAST_EVENT_ID).map(|value| value.as_bytes()),
     }
 }
 
-/// An index is a decimal without a sign. Anything else names no choice.
+/// The value of `Accept`: of all its lines, which together are one list (RFC 9110, 5.3).
+fn accept(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
+    let mut lines = headers.get_all(ACCEPT).iter().map(|line| line.as_bytes());
+    let first = Cow::Borrowed(lines.next()?);
+    Some(lines.fold(first, |all, line| [&all, line].join(&b","[..]).into()))
+}
+
+/// An index is a decimal without a sign or leading zeros, so that a choice has one URL. Anything else names no choice.
 pub(super) fn parse_index(text: &str) -> Result<ChoiceIndex, ApiError> {
-    let is_decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let index = text.parse().ok().filter(|_| is_decimal);
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_canonical = is_decimal && (text == "0" || !text.starts_with('0'));
+    let index = text.parse().ok().filter(|_| is_canonical);
     index.map(ChoiceIndex).ok_or(ApiError::CHOICE_NOT_FOUND)
 }
 

@@ -2,6 +2,8 @@
 
 mod accept;
 
+use std::borrow::Cow;
+
 use unbraid_core::ChoiceIndex;
 use unbraid_log::Seq;
 
@@ -85,10 +87,10 @@ pub(crate) enum Format {
     Json,
 }
 
-/// The headers that select a view. Of a header that is sent several times, the values are joined by commas.
-#[derive(Debug, Clone, Copy, Default)]
+/// The headers that select a view. The values of `Accept`, which is a list, are joined by commas if it is sent several times.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct RequestHeaders<'a> {
-    pub(crate) accept: Option<&'a [u8]>,
+    pub(crate) accept: Option<Cow<'a, [u8]>>,
     pub(crate) last_event_id: Option<&'a [u8]>,
 }
 
@@ -131,7 +133,7 @@ impl ViewRequest {
             Some("true") => Format::Events,
             Some("false") => Format::Json,
             Some(_) => return Err(ViewError::InvalidParameter("stream")),
-            None => accept::format(headers.accept).ok_or(ViewError::NotAcceptable)?,
+            None => accept::format(headers.accept.as_deref()).ok_or(ViewError::NotAcceptable)?,
         };
         Ok(Self {
             target: query.target(choice)?,

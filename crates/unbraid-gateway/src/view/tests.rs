@@ -1,8 +1,10 @@
 //! Views of scripted logs, as the bytes that a client gets.
 
 mod ends;
+mod frames;
 mod hostile;
 mod json;
+mod parts;
 mod properties;
 mod rules;
 mod script;

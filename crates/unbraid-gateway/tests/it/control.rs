@@ -273,3 +273,20 @@ async fn a_choice_is_cancelled_before_its_first_event_although_the_request_has_n
     assert_eq!(cancel(&gateway, &id, 0).await, expected);
     eventually("the upstream is closed", async || upstream.closed() == 1).await;
 }
+
+/// A log in another process is read through a copy, which may lag behind the producer.
+#[tokio::test]
+async fn a_cancel_that_the_producer_has_confirmed_is_200_whatever_log_keeps_the_stream() {
+    let upstream = silent_after(&[chunk(0, "a"), chunk(1, "x")]).await;
+    for _ in 0..20 {
+        let log = unbraid_log::MemoryLog::new(unbraid_log::MemoryOptions::default());
+        let gateway =
+            crate::support::start_with(&upstream, |builder| builder.log(std::sync::Arc::new(log)))
+                .await;
+        let (id, mut post) = gateway.create(2).await;
+        post.until("\"x\"").await;
+        let expected =
+            json!({"index": 1, "state": "ended", "end": "cancelled", "upstream": "continues"});
+        assert_eq!(cancel(&gateway, &id, 1).await, expected);
+    }
+}

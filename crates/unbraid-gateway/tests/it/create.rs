@@ -1,5 +1,7 @@
 //! Section 3: creating a stream.
 
+mod live;
+
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -215,42 +217,6 @@ async fn replay_without_stream_answers_with_the_aggregate_of_a_stream() {
     assert_eq!(answer["usage"]["total_tokens"], 7);
     assert_eq!(upstream.seen()[0].json()["stream"], true);
     assert_eq!(gateway.status(&id).await["end"], "finished");
-}
-
-#[tokio::test]
-async fn a_live_stream_is_the_upstreams_bytes_and_nothing_is_kept() {
-    let raw = ": comment\nevent: x\nid: up\ndata: {\"a\":1}\n\ndata: [DONE]\n\n";
-    let upstream = Upstream::steps(vec![sse(), Step::Send(raw.into()), Step::End]).await;
-    let gateway = start(&upstream).await;
-    let response = send(
-        gateway
-            .post(request(1))
-            .header("x-stream-durability", "live"),
-    )
-    .await;
-    assert!(!response.headers().contains_key("x-stream-id"));
-    assert_eq!(response.text().await.unwrap(), raw);
-}
-
-#[tokio::test]
-async fn a_live_stream_closes_the_upstream_when_its_client_leaves() {
-    let upstream = Upstream::steps(vec![
-        sse(),
-        Step::Send(format!("data: {}\n\n", chunk(0, "a"))),
-        Step::Hang,
-    ])
-    .await;
-    let gateway = start(&upstream).await;
-    let response = send(
-        gateway
-            .post(request(1))
-            .header("x-stream-durability", "live"),
-    )
-    .await;
-    let mut reader = Reader::new(response);
-    reader.until("\"a\"").await;
-    drop(reader);
-    eventually("the upstream is closed", async || upstream.closed() == 1).await;
 }
 
 #[tokio::test]

@@ -177,6 +177,19 @@ async fn a_stream_of_a_gibibyte_ends_at_its_limit() {
     assert!(gateway.metric("unbraid_log_bytes") < 4e6);
 }
 
+/// Usage at the end of a body is held back, because it may have to be summed.
+#[tokio::test]
+async fn usage_without_end_ends_the_stream_at_its_limit() {
+    let usage = r#"{"choices":[],"usage":{"total_tokens":1}}"#;
+    let many = format!("data: {usage}\n\n").repeat(1000);
+    let mut steps = vec![sse(), event(&chunk(0, "a"))];
+    steps.extend(std::iter::repeat_n(Step::Send(many), 100));
+    steps.push(Step::Hang);
+    let (_gateway, _, events) =
+        ends_as(steps, "limit_exceeded", |b| b.max_stream_bytes(1 << 20)).await;
+    assert_error(&events, "limit_exceeded");
+}
+
 #[tokio::test]
 async fn one_event_of_40_mib_ends_the_stream_at_its_limit() {
     let mut steps = vec![

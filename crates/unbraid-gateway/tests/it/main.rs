@@ -4,6 +4,7 @@
 mod access;
 mod control;
 mod create;
+mod cut;
 #[expect(
     dead_code,
     reason = "the tests of producers and followers use the rest"
@@ -19,7 +20,9 @@ mod mounted;
 mod not_streamed;
 mod openapi;
 mod operations;
+mod properties;
 mod read;
 mod reports;
 mod shared;
 mod support;
+mod tls;

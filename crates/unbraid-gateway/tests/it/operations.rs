@@ -188,6 +188,7 @@ async fn metrics_count_what_happens_and_contain_no_ids() {
         "unbraid_choices_cancelled_total{upstream=\"closed\"} 0",
         "unbraid_reader_disconnects_total{reason=\"slow\"} 0",
         "unbraid_resumes_total{view=\"combined\"} 0",
+        "unbraid_log_appends_total{backend=\"memory\",result=\"error\"} 0",
     ] {
         assert!(text.lines().any(|known| known == line), "{line}: {text}");
     }

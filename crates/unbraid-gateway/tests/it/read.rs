@@ -1,5 +1,7 @@
 //! Section 4: reading.
 
+mod connections;
+
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
@@ -8,8 +10,8 @@ use tokio::sync::Semaphore;
 use crate::{
     create::error_code,
     support::{
-        Json, Reader, Step, TestGateway, Upstream, chunk, eventually, finish, send, soon, sse,
-        start, start_with, stream_of,
+        Json, Reader, Step, TestGateway, Upstream, chunk, finish, send, sse, start, start_with,
+        stream_of,
     },
 };
 
@@ -280,8 +282,56 @@ async fn accept_selects_the_form_and_stream_overrides_it() {
             "{accept} {query}"
         );
     }
-    let response = send(gateway.get(&path).header("accept", "text/html")).await;
-    assert_eq!(response.status(), 406);
+    for accept in ["text/html", "text/html,application/json;q=0"] {
+        let response = send(gateway.get(&path).header("accept", accept)).await;
+        assert_eq!(response.status(), 406);
+    }
+    // Several lines are one list, whichever of them has the form.
+    for (lines, expected) in [
+        (["text/html", "application/json"], "application/json"),
+        (["application/json", "text/html"], "application/json"),
+        (
+            ["application/json;q=0.1", "text/event-stream"],
+            "text/event-stream; charset=utf-8",
+        ),
+        (["", ""], "text/event-stream; charset=utf-8"),
+    ] {
+        let get = gateway.get(&path).header("accept", lines[0]);
+        let response = send(get.header("accept", lines[1])).await;
+        assert_eq!(response.headers()["content-type"], expected, "{lines:?}");
+    }
+    let response = send(gateway.get(&path).header("accept", "")).await;
+    let content_type = &response.headers()["content-type"];
+    assert_eq!(content_type, "text/event-stream; charset=utf-8");
+}
+
+/// 0 is a cursor like any other: `EventSource` sends it after a view that had nothing but its position.
+#[tokio::test]
+async fn the_tail_of_a_stream_without_events_is_position_0_and_can_be_resumed() {
+    let (upstream, gate) = gated(events()).await;
+    let gateway = start(&upstream).await;
+    let (id, mut post) = gateway.create(2).await;
+    let path = format!("/v1/streams/{id}/events?from=tail");
+    let mut tail = gateway.view(&path).await;
+    tail.until("\n\n").await;
+    let first = tail.events().remove(0);
+    assert_eq!(first.id, Some(0));
+    let json = first.json();
+    assert_eq!(
+        (&json["choices"], &json["unbraid"]),
+        (&json!([]), &json!({ "position": 0 }))
+    );
+    let mut resumed = Reader::new(send(gateway.get(&path).header("last-event-id", "0")).await);
+    let path = format!("/v1/streams/{id}/events?from=tail&after=0");
+    let mut queried = gateway.view(&path).await;
+    gate.add_permits(9);
+    let all = post.rest().await;
+    assert_eq!(resumed.rest().await, all);
+    assert_eq!(queried.rest().await, all);
+    assert_eq!(tail.rest().await[1..], all);
+    // No number is not a position.
+    let path = format!("/v1/streams/{id}/events?from=tail&after=");
+    assert_eq!(send(gateway.get(&path)).await.status(), 400);
 }
 
 #[tokio::test]
@@ -308,6 +358,9 @@ async fn unknown_streams_and_choices_are_404() {
         "choices/2",
         "choices/x",
         "choices/-1",
+        "choices/+1",
+        "choices/0001",
+        "choices/00",
         "choices/99999999999",
     ] {
         let response = send(gateway.get(&format!("/v1/streams/{id}/{path}"))).await;
@@ -346,175 +399,4 @@ async fn an_expired_stream_is_410() {
         assert_eq!(response.status(), 410);
         assert_eq!(error_code(response).await, "stream_expired");
     }
-}
-
-#[tokio::test]
-async fn pings_are_one_line_and_come_only_after_silence() {
-    let (upstream, gate) = gated(events()).await;
-    let ping = Duration::from_millis(100);
-    let gateway = start_with(&upstream, |builder| builder.ping(ping)).await;
-    let (id, mut post) = gateway.create(2).await;
-    post.until(": ping\n").await;
-    assert_eq!(
-        post.text.replace(": ping\n", ""),
-        "",
-        "also before the first event"
-    );
-    gate.add_permits(9);
-    let events = post.rest().await;
-    assert_eq!(events.last().unwrap().data, "[DONE]");
-    assert!(!post.text.contains(": ping\n\n"), "{}", post.text);
-    let mut view = gateway.view(&format!("/v1/streams/{id}/events")).await;
-    view.rest().await;
-    assert!(!view.text.contains("ping"));
-}
-
-#[tokio::test]
-async fn a_view_closes_after_its_age_and_a_post_does_not() {
-    let (upstream, gate) = gated(events()).await;
-    let age = Duration::from_millis(200);
-    let gateway = start_with(&upstream, |builder| builder.max_connection_age(Some(age))).await;
-    let (id, mut post) = gateway.create(2).await;
-    gate.add_permits(1);
-    let mut view = gateway.view(&format!("/v1/streams/{id}/events")).await;
-    let events = view.rest().await;
-    assert!(
-        !view.has_failed,
-        "the body ends cleanly, between two events"
-    );
-    assert_eq!(events.len(), 1);
-    assert_eq!(
-        gateway.metric("unbraid_reader_disconnects_total{reason=\"age\"}"),
-        1.0
-    );
-    gate.add_permits(9);
-    assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
-    let rest = gateway
-        .view(&format!("/v1/streams/{id}/events?after=1"))
-        .await
-        .rest()
-        .await;
-    assert_eq!(rest.last().unwrap().data, "[DONE]");
-}
-
-#[tokio::test]
-async fn the_generation_continues_when_its_client_disconnects() {
-    let (upstream, gate) = gated(events()).await;
-    let gateway = start(&upstream).await;
-    let (id, mut post) = gateway.create(2).await;
-    gate.add_permits(1);
-    post.until("\"a\"").await;
-    drop(post);
-    eventually("the reader has left", async || {
-        gateway.metric("unbraid_reader_disconnects_total{reason=\"client\"}") == 1.0
-    })
-    .await;
-    gate.add_permits(9);
-    let events = gateway
-        .view(&format!("/v1/streams/{id}/events?after=1"))
-        .await
-        .rest()
-        .await;
-    assert_eq!(events.last().unwrap().data, "[DONE]");
-    assert_eq!((upstream.seen().len(), upstream.closed()), (1, 0));
-}
-
-/// Answers a request without a connection.
-async fn call(gateway: &TestGateway, path: &str) -> axum::response::Response {
-    use tower_service::Service;
-
-    let request = http::Request::get(path)
-        .header("host", "localhost")
-        .body(axum::body::Body::empty())
-        .unwrap();
-    gateway.gateway.service().call(request).await.unwrap()
-}
-
-/// Reads a body to its end.
-async fn text(mut body: axum::body::Body) -> String {
-    use http_body_util::BodyExt;
-
-    let mut bytes = Vec::new();
-    while let Some(frame) = soon(body.frame()).await.unwrap() {
-        let data = frame.unwrap().into_data().unwrap();
-        assert!(data.len() <= 64 * 1024, "{}", data.len());
-        bytes.extend_from_slice(&data);
-    }
-    String::from_utf8(bytes).unwrap()
-}
-
-#[tokio::test]
-async fn neither_age_nor_drain_ends_a_view_within_a_long_event() {
-    use http_body_util::BodyExt;
-
-    let long = chunk(0, &"x".repeat(300 * 1024));
-    for drains in [false, true] {
-        let (upstream, gate) = gated(vec![long.clone(), chunk(0, "next")]).await;
-        let age = Duration::from_millis(300);
-        let mut gateway = start_with(&upstream, |builder| {
-            builder.max_connection_age((!drains).then_some(age))
-        })
-        .await;
-        let (id, mut post) = gateway.create(1).await;
-        gate.add_permits(1);
-        post.until("\n\n").await;
-        let mut body = call(&gateway, &format!("/v1/streams/{id}/events"))
-            .await
-            .into_body();
-        let first = soon(body.frame()).await.unwrap().unwrap().unwrap();
-        let first = String::from_utf8(first.into_data().unwrap().to_vec()).unwrap();
-        assert_eq!(first.len(), 64 * 1024);
-        if drains {
-            gateway.drain();
-        }
-        tokio::time::sleep(age * 2).await;
-        gate.add_permits(1);
-        post.until("next").await;
-        let events = crate::support::parse_events(&(first + &text(body).await));
-        assert_eq!(events.len(), 1, "the view closes after the event");
-        assert_eq!(events[0].data, long);
-    }
-}
-
-#[tokio::test]
-async fn streams_are_not_decoded_on_the_threads_of_the_connections() {
-    use futures::FutureExt;
-
-    let (upstream, gate) = gated(events()).await;
-    let gateway = start(&upstream).await;
-    let (id, mut post) = gateway.create(2).await;
-    gate.add_permits(1);
-    post.until("\"a\"").await;
-    let ready = call(&gateway, "/healthz").now_or_never();
-    assert!(ready.is_some(), "the service itself waits for nothing");
-    let events = format!("/v1/streams/{id}/events");
-    assert!(call(&gateway, &events).now_or_never().is_some());
-    for path in [
-        format!("/v1/streams/{id}"),
-        format!("{events}?from=snapshot"),
-        format!("{events}?stream=false"),
-    ] {
-        // A blocking thread may be done before it is asked, but not each time.
-        let waits = || call(&gateway, &path).now_or_never().is_none();
-        assert!((0..200).any(|_| waits()), "{path}");
-        assert_eq!(call(&gateway, &path).await.status(), 200, "{path}");
-    }
-}
-
-#[tokio::test]
-async fn a_log_that_the_builder_got_is_read_completely() {
-    let mut all = events();
-    all.extend([finish(0), finish(1), "[DONE]".to_owned()]);
-    let upstream = Upstream::steps(stream_of(&all)).await;
-    let log = unbraid_log::MemoryLog::new(unbraid_log::MemoryOptions::default());
-    let gateway = start_with(&upstream, |builder| builder.log(Arc::new(log))).await;
-    let (id, mut post) = gateway.create(2).await;
-    let last = post.rest().await.last().unwrap().id.unwrap();
-    let status = gateway.status(&id).await;
-    assert_eq!(
-        (&status["state"], &status["seq"]),
-        (&json!("ended"), &json!(last))
-    );
-    let path = format!("/v1/streams/{id}/events?after={last}");
-    assert_eq!(send(gateway.get(&path)).await.status(), 204);
 }

@@ -1,4 +1,7 @@
-//! Section 12: reports from users of other projects. Each is one of our tests; those that other files hold are named there.
+//! Section 12: reports from users of other projects, and section 11: faults. Each is one of our tests; [`table`] names them.
+
+mod network;
+mod table;
 
 use std::{sync::Arc, time::Duration};
 

@@ -67,7 +67,7 @@ pub(super) struct Written<'t> {
     pub(super) role: Role,
     pub(super) routed: &'t mut Routed,
     pub(super) discarded: &'t [ChoiceIndex],
-    pub(super) held: &'t mut Vec<(Option<String>, Vec<u8>)>,
+    pub(super) held: &'t mut Held,
     pub(super) metadata: &'t Metadata,
     pub(super) identity: &'t mut Identity,
 }
@@ -97,10 +97,11 @@ pub(super) fn write(entry: Entry<'_>, written: Written<'_>, log: &mut RecordBuil
         return;
     }
     if written.role == Role::MaybeWhole && usage_only {
-        written
-            .held
-            .push((name.map(str::to_owned), payload.to_vec()));
-    } else if written.routed.has_dropped {
+        return written.held.push(name, payload);
+    }
+    // Usage that is followed by more was not the usage of the whole body, and keeps its place.
+    written.held.release(log);
+    if written.routed.has_dropped {
         if let Some(chunk) = without_choices(payload, written.discarded) {
             push(log, touched, name, &chunk);
         }
@@ -116,3 +117,37 @@ fn push(log: &mut RecordBuilder, choices: &[ChoiceIndex], name: Option<&str>, pa
         payload,
     });
 }
+
+/// Events that are held back.
+#[derive(Default)]
+pub(super) struct Held {
+    events: Vec<(Option<String>, Vec<u8>)>,
+    bytes: u64,
+}
+
+impl Held {
+    fn push(&mut self, name: Option<&str>, payload: &[u8]) {
+        self.bytes += payload.len() as u64 + HELD_EVENT;
+        self.events
+            .push((name.map(str::to_owned), payload.to_vec()));
+    }
+
+    /// The memory that they take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn release(&mut self, log: &mut RecordBuilder) {
+        for (name, payload) in self.take() {
+            push(log, &[], name.as_deref(), &payload);
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<(Option<String>, Vec<u8>)> {
+        self.bytes = 0;
+        std::mem::take(&mut self.events)
+    }
+}
+
+/// What an event takes beside its payload.
+const HELD_EVENT: u64 = 64;

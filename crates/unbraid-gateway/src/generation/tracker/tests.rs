@@ -112,3 +112,42 @@ fn a_cancelled_choice_that_has_not_appeared_ends_and_stays_ended() {
     assert_eq!(lines[2], "[0] {\"choices\":[{\"index\":0,\"delta\":{}}]}");
     assert_eq!(tracker.choices()[0].end, Some(End::Cancelled));
 }
+
+fn usage(total: u32) -> String {
+    format!("data: {{\"choices\":[],\"usage\":{{\"total_tokens\":{total}}}}}\n\n")
+}
+
+fn text(index: u32) -> String {
+    format!("data: {{\"choices\":[{{\"index\":{index},\"delta\":{{\"content\":\"a\"}}}}]}}\n\n")
+}
+
+/// Events stay in their order, also those with the usage so far, which some servers send with every chunk.
+#[test]
+fn usage_is_held_back_only_until_another_event_follows() {
+    let body = [
+        text(1),
+        usage(1),
+        text(1),
+        usage(2),
+        text(0),
+        usage(3),
+        text(1),
+    ]
+    .concat();
+    let whole = trace(Role::Whole, [body.as_bytes()]);
+    assert_eq!(trace(Role::MaybeWhole, [body.as_bytes()]), whole);
+    let usages = whole.iter().filter(|line| line.contains("usage"));
+    assert_eq!(usages.count(), 3);
+}
+
+#[test]
+fn usage_of_a_body_with_one_choice_is_held_back_and_counted() {
+    let (mut tracker, mut identity) = (Tracker::new(Role::MaybeWhole, 8), identity());
+    let mut log = RecordBuilder::new(Seq(1));
+    let body = [text(0), usage(1), usage(2)].concat();
+    tracker.feed(body.as_bytes(), &mut identity, &mut log);
+    assert!(tracker.held_bytes() > 60, "{}", tracker.held_bytes());
+    tracker.resolve_held(false, &mut log);
+    assert_eq!(tracker.held_bytes(), 0);
+    assert!(entries(log).iter().all(|line| !line.contains("usage")));
+}

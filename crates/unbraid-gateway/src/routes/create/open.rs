@@ -108,7 +108,7 @@ pub(super) async fn release_later(gateway: Gateway, claim: ClaimKey, id: StreamI
 pub(super) fn release(gateway: Gateway, claim: ClaimKey, id: StreamId) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         if let Err(error) = gateway.inner.store.release(&claim, &id).await {
-            tracing::warn!(%error, "the idempotency key of a refused request could not be freed");
+            tracing::warn!(%id, %error, "the idempotency key of a refused request could not be freed");
         }
     })
 }

@@ -10,6 +10,10 @@ pub(super) fn format(accept: Option<&[u8]>) -> Option<Format> {
         return Some(Format::Events);
     };
     let accept = String::from_utf8_lossy(accept);
+    // An empty list names no preference, like no header at all (RFC 9110, 12.5.1).
+    if accept.chars().all(|c| c == ',' || c.is_ascii_whitespace()) {
+        return Some(Format::Events);
+    }
     let mut best: Option<((u16, u8), Format)> = None;
     for range in accept.split(',') {
         let Some((rank, format)) = parse(range) else {

@@ -69,7 +69,7 @@ fn a_cursor_is_a_decimal_below_2_to_the_63() {
 #[track_caller]
 fn check_accept(query: &str, accept: Option<&str>, expected: Result<Format, ViewError>) {
     let headers = RequestHeaders {
-        accept: accept.map(str::as_bytes),
+        accept: accept.map(|accept| accept.as_bytes().into()),
         last_event_id: None,
     };
     let request = ViewRequest::parse(None, Some(query), headers);
@@ -92,6 +92,8 @@ fn accept_selects_the_form_and_stream_overrides_it() {
         Some("application/json;q=0.5, text/event-stream"),
         Some("text/event-stream, application/json"),
         Some("text/*"),
+        Some(""),
+        Some(" , "),
     ] {
         check_accept("", events, Ok(Events));
         check_accept("stream=false", events, Ok(Json));
@@ -107,7 +109,7 @@ fn accept_selects_the_form_and_stream_overrides_it() {
     }
     for neither in [
         Some("text/html"),
-        Some(""),
+        Some("text/html, ,"),
         Some("application/json;q=0"),
         Some("x"),
     ] {

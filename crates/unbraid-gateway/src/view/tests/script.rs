@@ -109,6 +109,22 @@ impl Script {
     }
 }
 
+/// Three deltas of two choices.
+pub(super) fn two_choices() -> Script {
+    let mut script = Script::new(2);
+    script.text(0, "a");
+    script.text(1, "b");
+    script.text(0, "c");
+    script
+}
+
+/// The lines of such a delta in a view.
+pub(super) fn data(index: u32, text: &str) -> String {
+    format!(
+        "data: {{\"id\":\"c\",\"choices\":[{{\"index\":{index},\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n"
+    )
+}
+
 /// Everything that is ready, and whether the view has ended.
 pub(super) fn drain(reader: &mut ViewReader) -> (String, bool) {
     let mut text = String::new();
