@@ -17,10 +17,6 @@ pub(crate) fn hash(token: &[u8]) -> u64 {
 }
 
 /// The bits of the hash that a slot keeps, so that most slots of other tokens are passed without a read of their entry.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the highest bits, as many as a slot has room for"
-)]
 pub(crate) fn fingerprint(hash: u64) -> u32 {
     ((hash >> 32) as u32) >> OFFSET_BITS << OFFSET_BITS
 }
