@@ -12,6 +12,6 @@ pub(crate) use self::{
     head::{Head, HeadReader},
     pace::{count_events, paced, split_events},
     playback::Playback,
-    read::{Listener, NullListener, TableLoader, read_all, read_blocking, read_live},
+    read::{Listener, NullListener, read_all, read_blocking, read_live},
     source::Input,
 };

@@ -36,7 +36,8 @@ use crate::{reader::Timeouts, state::tokenizer::TokenizerSelector};
 pub struct CompletionsBuilder {
     config: Config,
     timeouts: Timeouts,
-    prompt: Arc<Prompt>,
+    /// The prompt, if the request is known.
+    prompt: Option<Arc<Prompt>>,
     tokenizer: Option<TokenizerSelector>,
 }
 
@@ -143,10 +144,11 @@ impl CompletionsBuilder {
     /// ```
     #[must_use]
     pub fn request(mut self, request: &Value) -> Self {
-        self.prompt = Arc::new(Prompt::from_request(request));
+        let prompt = Prompt::from_request(request);
         if self.config.choices_per_prompt.is_none() {
-            self.config.choices_per_prompt = self.prompt.choices_per_prompt();
+            self.config.choices_per_prompt = prompt.choices_per_prompt();
         }
+        self.prompt = Some(Arc::new(prompt));
         if self.config.tools.is_empty() {
             self.config.tools = tool_names(request);
         }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use unbraid_core::{ChoiceIndex, Metadata, Prompt, Tokenizer, Usage, estimate_for, estimate_with};
+use unbraid_core::{ChoiceIndex, Metadata, Tokenizer, Usage, estimate_for, estimate_with};
 
 use crate::{
     blocking::run_blocking,
     state::{
-        choice_log::ChoiceLog, completion::CompletionState, merged::sum_usage,
-        tokenizer::TokenizerSelector,
+        choice_log::ChoiceLog,
+        completion::{CompletionState, Estimate},
+        merged::sum_usage,
     },
     sync::shared::Shared,
 };
@@ -19,14 +20,12 @@ use crate::{
 /// It never fails: without a tokenizer or a runtime it is what was reported. If no thread starts in time, because all of
 /// them are taken or the runtime is shutting down, it is counted on the task: those threads may wait for this very count.
 pub(crate) async fn estimated(completion: &Shared<CompletionState>, reported: Usage) -> Usage {
-    let (estimated, tokenizer) =
-        completion.read(|state| (Arc::clone(&state.estimated), state.tokenizer.clone()));
-    let Some(tokenizer) = tokenizer else {
+    let Some(estimate) = completion.read(|state| state.estimate.clone()) else {
         return reported;
     };
-    let counted = estimated.get_or_try_init(|| async {
+    let counted = estimate.counted.get_or_try_init(|| async {
         Handle::try_current().map_err(|_| NotCounted)?;
-        let count = Count::new(completion, tokenizer);
+        let count = Count::new(completion, Arc::clone(&estimate));
         let counted = run_blocking(count, |count| count.run()).await;
         counted.result.map_err(|_panic| NotCounted)
     });
@@ -47,25 +46,23 @@ struct Answered {
 struct Count {
     sources: Vec<Answered>,
     dialects_differ: bool,
-    prompt: Arc<Prompt>,
-    tokenizer: TokenizerSelector,
+    estimate: Arc<Estimate>,
 }
 
 impl Count {
-    fn new(completion: &Shared<CompletionState>, tokenizer: TokenizerSelector) -> Self {
+    fn new(completion: &Shared<CompletionState>, estimate: Arc<Estimate>) -> Self {
         completion.read(|state| Self {
             sources: state
                 .sources
                 .answered()
                 .map(|source| Answered {
-                    reported: source.usage.clone(),
+                    reported: source.usage(),
                     choices: source.logs.clone(),
                     metadata: source.metadata.clone(),
                 })
                 .collect(),
             dialects_differ: state.sources.dialects_differ(),
-            prompt: Arc::clone(&state.prompt),
-            tokenizer,
+            estimate,
         })
     }
 
@@ -76,7 +73,8 @@ impl Count {
 
     /// Each source has its own tokenizer, because each may be another model.
     fn estimate(&self, source: &Answered) -> Usage {
-        let tokenizer = self.tokenizer.select(&source.metadata, &self.prompt);
+        let prompt = &self.estimate.prompt;
+        let tokenizer = self.estimate.tokenizer.select(&source.metadata, prompt);
         let tokenizer = &*tokenizer;
         let indices: Vec<ChoiceIndex> = source.choices.iter().map(ChoiceLog::index).collect();
         let choices = source.choices.iter().zip(&indices);
@@ -85,26 +83,27 @@ impl Count {
         if self.sources.len() > 1 {
             estimate_with(reported, || self.prompt_of(&indices, tokenizer), choices)
         } else {
-            estimate_for(reported, &self.prompt, tokenizer, choices)
+            estimate_for(reported, prompt, tokenizer, choices)
         }
     }
 
     /// The tokens of the prompt that one of several sources was sent. If the request holds a list of prompts, as a fan-out
     /// sends it, these are the prompts that the source's choices answer.
     fn prompt_of(&self, choices: &[ChoiceIndex], tokenizer: &dyn Tokenizer) -> Option<u64> {
-        let Some(n) = self.prompt.choices_per_prompt() else {
-            return self.prompt.tokens(tokenizer);
+        let prompt = &self.estimate.prompt;
+        let Some(n) = prompt.choices_per_prompt() else {
+            return prompt.tokens(tokenizer);
         };
-        let is_answered = |prompt| {
+        let is_answered = |position| {
             choices
                 .iter()
-                .any(|choice| choice.split_by_prompt(n).0 == prompt)
+                .any(|choice| choice.split_by_prompt(n).0 == position)
         };
-        let tokens = self.prompt.tokens_of(is_answered, tokenizer);
+        let tokens = prompt.tokens_of(is_answered, tokenizer);
         // Choices beyond the list show that the source numbers its choices differently.
         tokens
             .filter(|tokens| *tokens > 0)
-            .or_else(|| self.prompt.tokens(tokenizer))
+            .or_else(|| prompt.tokens(tokenizer))
     }
 
     /// Copies the text, so that no reader of the log waits while it is counted.
@@ -113,7 +112,7 @@ impl Count {
             let transcript = &state.transcript;
             (transcript.message(), transcript.discarded_tokens())
         });
-        let answer = self.prompt.completion_tokens(&message, tokenizer);
+        let answer = self.estimate.prompt.completion_tokens(&message, tokenizer);
         answer.saturating_add(discarded)
     }
 }

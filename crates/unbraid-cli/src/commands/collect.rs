@@ -12,7 +12,7 @@ use unbraid_core::{Demux, Prompt, Transcript};
 use crate::{
     args::{self, StreamArgs, UsageArgs, UsageMode},
     exit::{Failure, Status, status_after_output},
-    input::{Input, NullListener, TableLoader, read_all},
+    input::{Input, NullListener, read_all},
     json, native,
     report::Report,
     text::{TextPrinter, print_left_out},
@@ -57,14 +57,7 @@ pub(super) fn run(args: &CollectArgs, stream: &StreamArgs) -> Result<Status, Fai
         .config()
         .with_choices_per_prompt(prompt.choices_per_prompt());
     let input = args.file.open()?;
-    let result = match usage {
-        UsageMode::Estimate => {
-            let mut loader = TableLoader::new(&prompt);
-            read_all(&args.file, input, config, &mut loader)
-        }
-        UsageMode::Reported => read_all(&args.file, input, config, &mut NullListener),
-    };
-    let result = result.map_err(Failure::Output)?;
+    let result = read_all(&args.file, input, config, &mut NullListener).map_err(Failure::Output)?;
     let written = if args.text {
         print_texts(&result.demux, &args.file)
     } else if args.native {

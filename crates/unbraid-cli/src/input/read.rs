@@ -8,8 +8,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use unbraid::tokens::Counter;
-use unbraid_core::{Config, Demux, Prompt, StreamError, Tokenizer, TransportError};
+use unbraid_core::{Config, Demux, StreamError, TransportError};
 
 use super::{head::HEAD_BYTES, source::Input};
 use crate::outcome::{StreamOutcome, choice_ends};
@@ -48,42 +47,6 @@ impl Listener for NullListener {
 
     fn handle_events(&mut self, demux: &mut Demux) -> io::Result<()> {
         demux.skip_events(); // the demux would keep them otherwise
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Loads the table of a tokenizer while the stream is read, for a command that counts tokens at its end.
-#[derive(Debug)]
-pub(crate) struct TableLoader<'p> {
-    prompt: &'p Prompt,
-    started: bool,
-}
-
-impl<'p> TableLoader<'p> {
-    pub(crate) fn new(prompt: &'p Prompt) -> Self {
-        Self {
-            prompt,
-            started: false,
-        }
-    }
-}
-
-impl Listener for TableLoader<'_> {
-    const BY_LINE: bool = false;
-
-    fn handle_events(&mut self, demux: &mut Demux) -> io::Result<()> {
-        demux.skip_events();
-        // Nearly every stream names its model in its first event.
-        if !self.started && demux.choices().next().is_some() {
-            self.started = true;
-            let counter = Counter::for_response(demux.metadata(), self.prompt);
-            // Without a thread the table is loaded when it is needed. The process does not wait for the thread at its end.
-            let _detached = thread::Builder::new().spawn(move || counter.count(" "));
-        }
         Ok(())
     }
 

@@ -70,7 +70,7 @@ fn a_stream_cut_at_any_byte_yields_json_and_an_exit_code() {
         let mut rng = Rng::new(fixture.bytes.len() as u64);
         for cut in [rng.below(fixture.bytes.len()), fixture.bytes.len()] {
             let head = &fixture.bytes[..cut];
-            // Only one run counts tokens, because it loads a table.
+            // Only one run counts tokens, because that takes longer.
             let counts = cut == fixture.bytes.len();
             let usage = if counts { "--usage estimate" } else { "" };
             let run = unbraid(&format!("collect {usage} {}", flags(fixture)), head);

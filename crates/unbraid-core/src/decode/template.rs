@@ -33,10 +33,10 @@ pub(super) struct Template {
     text: Box<str>,
     /// All values in the chunk that may become a hole, in their order.
     sites: Box<[Site]>,
-    /// The bytes before the first hole.
-    head: Box<[u8]>,
-    /// Each hole, and the bytes between it and the next one.
-    holes: Box<[(Slot, Box<[u8]>)]>,
+    /// The length of the text before the first hole.
+    head_len: usize,
+    /// Each hole. They refer to the text, so that a match reads one allocation from its start to its end.
+    holes: Box<[Hole]>,
     /// Whether there are holes that the scanner has to read.
     has_values: bool,
     text_kind: DeltaKind,
@@ -59,6 +59,14 @@ pub(super) struct Template {
     pub(super) envelope: u64,
     /// The version of the stream's envelope in which all unknown fields were known to have the values of this template.
     pub(super) known_version: Option<u64>,
+}
+
+/// A hole, and the bytes between it and the next one.
+#[derive(Debug, Clone, Copy)]
+struct Hole {
+    slot: Slot,
+    /// Where these bytes lie in the text of the template.
+    literal: (u32, u32),
 }
 
 /// The updates of the chunk, without the values in the holes.
@@ -142,15 +150,24 @@ impl<'t> Line<'t> {
 impl Template {
     /// The bytes before the first hole.
     pub(super) fn head(&self) -> &[u8] {
-        &self.head
+        self.text
+            .as_bytes()
+            .get(..self.head_len)
+            .unwrap_or_default()
+    }
+
+    /// The bytes between a hole and the next one.
+    #[inline(always)]
+    fn literal_after(&self, hole: &Hole) -> Option<&[u8]> {
+        let (start, end) = hole.literal;
+        self.text.as_bytes().get(start as usize..end as usize)
     }
 
     /// Whether the data begins with this many bytes of the head.
     #[inline]
     pub(super) fn starts_with_head(&self, data: &[u8], common_len: usize) -> bool {
-        self.head
-            .get(..common_len)
-            .is_some_and(|head| data.starts_with(head))
+        let start = self.text.as_bytes().get(..common_len);
+        start.is_some_and(|start| data.starts_with(start))
     }
 
     /// Whether there are holes that the scanner has to read.
@@ -169,9 +186,9 @@ impl Template {
     ) -> Option<TemplateMatch<'t>> {
         let mut rest = self.after_head(data, common_len)?;
         let mut found = TemplateMatch::new(template);
-        for (hole, literal) in &self.holes {
-            let length = found.narrow_hole(*hole, rest)?;
-            rest = strip_literal(rest.get(length..)?, literal)?;
+        for hole in &self.holes {
+            let length = found.narrow_hole(hole.slot, rest)?;
+            rest = strip_literal(rest.get(length..)?, self.literal_after(hole)?)?;
         }
         found.length = data.len() - rest.len();
         self.accepts_text(&found).then_some(found)
@@ -180,8 +197,8 @@ impl Template {
     #[inline(always)]
     fn after_head<'t>(&self, data: &'t [u8], common_len: usize) -> Option<&'t [u8]> {
         let rest = data.get(common_len..)?;
-        if common_len < self.head.len() {
-            return rest.strip_prefix(self.head.get(common_len..)?);
+        if common_len < self.head_len {
+            return rest.strip_prefix(self.text.as_bytes().get(common_len..self.head_len)?);
         }
         Some(rest)
     }
@@ -199,23 +216,24 @@ impl Template {
         self.after_head(data, common_len)?;
         let mut found = TemplateMatch::new(template);
         let mut slots = buffers.spans.iter_mut();
-        let mut pos = self.head.len();
-        for (hole, literal) in &self.holes {
+        let mut pos = self.head_len;
+        for hole in &self.holes {
+            let (slot, literal) = (hole.slot, self.literal_after(hole)?);
             let rest = data.get(pos..)?;
-            if hole.needs_scanner() {
-                let end = match hole.narrow_value(rest) {
+            if slot.needs_scanner() {
+                let end = match slot.narrow_value(rest) {
                     Some(length) => pos + length,
                     None => {
                         let (start, text) = line.text(pos)?;
-                        start + self.value_end(*hole, text, pos - start)?
+                        start + self.value_end(slot, text, pos - start)?
                     }
                 };
-                if hole.is_value() {
+                if slot.is_value() {
                     *slots.next()? = pos..end;
                 }
                 pos = end;
             } else {
-                pos += found.narrow_hole(*hole, rest)?;
+                pos += found.narrow_hole(slot, rest)?;
             }
             strip_literal(data.get(pos..)?, literal)?;
             pos += literal.len();

@@ -177,6 +177,7 @@ impl Templates {
             .templates
             .iter()
             .position(|known| template.generalise(known));
+        template.cut_holes();
         if let Some(known) = known {
             self.templates.remove(known);
         } else if self.templates.len() >= MAX_TEMPLATES {

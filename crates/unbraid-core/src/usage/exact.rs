@@ -52,8 +52,9 @@ impl Exact {
             }
             node::Value::Number(raw) => {
                 self.remove(path);
-                let printed = value_of(raw).to_string();
-                if node.clean && printed != *raw && self.0.len() < MAX_FIELDS {
+                let is_printed_differently =
+                    || node.clean && may_differ(raw) && value_of(raw).to_string() != *raw;
+                if self.0.len() < MAX_FIELDS && is_printed_differently() {
                     self.0.push((path.clone(), (*raw).into()));
                 }
             }
@@ -140,7 +141,11 @@ fn value_of(raw: &str) -> Value {
 /// Adds a key to a JSON pointer.
 fn push_step(path: &mut String, key: &str) {
     path.push('/');
-    path.push_str(&key.replace('~', "~0").replace('/', "~1"));
+    if key.contains(['~', '/']) {
+        path.push_str(&key.replace('~', "~0").replace('/', "~1"));
+    } else {
+        path.push_str(key);
+    }
 }
 
 /// Whether a `Value` may print a number of the text in another form. It does so only for fractions, exponents, a

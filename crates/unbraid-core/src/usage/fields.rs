@@ -31,17 +31,25 @@ pub(super) fn merge(target: &mut Fields, fields: &Fields) {
                     target.insert(key.clone(), count.into());
                 }
             }
-            Value::Object(details) => {
-                match target.entry(key).or_insert_with(|| Map::new().into()) {
-                    Value::Object(known) => merge(known, details),
-                    known => *known = value.clone(),
+            Value::Object(details) => match target.get_mut(key) {
+                Some(Value::Object(known)) => merge(known, details),
+                Some(known) => *known = value.clone(),
+                None => {
+                    target.insert(key.clone(), merged(details).into());
                 }
-            }
+            },
             _ => {
                 target.insert(key.clone(), value.clone());
             }
         }
     }
+}
+
+/// The fields alone, as [`merge`] leaves them.
+pub(super) fn merged(fields: &Fields) -> Fields {
+    let mut target = Fields::with_capacity(fields.len().min(MAX_FIELDS));
+    merge(&mut target, fields);
+    target
 }
 
 /// A number of tokens, which may also be a float or a string. A negative number counts as absent (U9).

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     Estimated, Exact, Usage, UsageSource,
-    fields::{Fields, differ_in_numbers_only, max_completion, merge, number, parse},
+    fields::{Fields, differ_in_numbers_only, max_completion, merge, merged, number, parse},
     names::Counts,
     sum::add_value,
 };
@@ -138,14 +138,17 @@ impl Reported {
 
     /// The merged usage of the envelope, including the pending one.
     fn merged_envelope(&self) -> Fields {
-        let mut merged = self.envelope.clone();
-        match &self.parsed {
-            Some(fields) => merge(&mut merged, fields),
-            None => parse(&self.pending)
-                .iter()
-                .for_each(|fields| merge(&mut merged, fields)),
-        }
-        merged
+        let parsed_now = match &self.parsed {
+            Some(_) => None,
+            None => parse(&self.pending),
+        };
+        let last = self.parsed.as_ref().or(parsed_now.as_ref());
+        let (true, Some(last)) = (self.envelope.is_empty(), last) else {
+            let mut all = self.envelope.clone();
+            last.iter().for_each(|fields| merge(&mut all, fields));
+            return all;
+        };
+        merged(last) // the only report, as of most streams
     }
 
     pub(crate) fn choice(&mut self, choice: ChoiceIndex, raw: &str) {
@@ -305,9 +308,7 @@ fn merge_choice(choices: &mut ChoiceFields, choice: ChoiceIndex, fields: &Fields
     match choices.iter_mut().find(|(known, _)| *known == choice) {
         Some((_, known)) => merge(known, fields),
         None => {
-            let mut known = Fields::new();
-            merge(&mut known, fields);
-            choices.push((choice, known));
+            choices.push((choice, merged(fields)));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::Stream;
-use tokio::{io::AsyncRead, time::Instant};
+use tokio::{io::AsyncRead, sync::OnceCell, time::Instant};
 use unbraid_core::{BoxError, StreamError, Update};
 
 use super::CompletionsBuilder;
@@ -12,7 +12,7 @@ use crate::{
     handle::completions::Completions,
     reader::{Reader, has_time_driver, numbering::Numbering},
     source::Source,
-    state::completion::{CompletionState, CompletionWriter},
+    state::completion::{CompletionState, CompletionWriter, Estimate},
     sync::shared::Shared,
 };
 
@@ -111,8 +111,13 @@ impl CompletionsBuilder {
 
     /// A completion's state, with what this builder knows of the request.
     pub(crate) fn share(&self, mut state: CompletionState) -> Arc<Shared<CompletionState>> {
-        state.prompt = Arc::clone(&self.prompt);
-        state.tokenizer.clone_from(&self.tokenizer);
+        state.estimate = self.tokenizer.as_ref().map(|tokenizer| {
+            Arc::new(Estimate {
+                tokenizer: tokenizer.clone(),
+                prompt: self.prompt.clone().unwrap_or_default(),
+                counted: OnceCell::new(),
+            })
+        });
         Arc::new(Shared::new(state))
     }
 

@@ -61,7 +61,7 @@ impl Completions {
     #[must_use]
     pub fn snapshot(&self) -> Value {
         let (logs, metadata, usage) = self.completion.read(|state| {
-            let usage = state.usage.clone();
+            let usage = state.usage();
             (state.choices.clone(), state.metadata(), usage)
         });
         // Each log is locked on its own, so that a consumer of one choice waits for that one only.

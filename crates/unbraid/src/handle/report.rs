@@ -103,7 +103,7 @@ impl Completions {
 
     pub(super) async fn reported_usage(&self) -> Usage {
         Watcher::new(&self.completion)
-            .wait_for(|state| state.closed.is_some().then(|| state.usage.clone()))
+            .wait_for(|state| state.closed.is_some().then(|| state.usage()))
             .await
     }
 
@@ -193,7 +193,7 @@ impl Completions {
         let choice = choice.into();
         Watcher::new(&self.completion)
             .wait_for(|state| match state.sources.of_choice(choice) {
-                Some(source) => source.closed.is_some().then(|| Some(source.usage.clone())),
+                Some(source) => source.closed.is_some().then(|| Some(source.usage())),
                 None => state.closed.is_some().then_some(None),
             })
             .await

@@ -84,13 +84,13 @@ impl Reader {
         self.outbox_mut().fail_unopened_choices(&end);
     }
 
-    /// The reported usage, with each choice's index within the completion.
-    fn usage(&self) -> Usage {
-        let mut usage = self.pipeline.router().usage();
+    /// The usage that the stream reported in its last event, with each choice's index within the completion.
+    fn usage(&mut self) -> Option<Box<Usage>> {
+        let mut usage = self.outbox_mut().take_usage()?;
         for (choice, _) in &mut usage.per_choice {
             *choice = self.outbox().assigned_index(*choice);
         }
-        usage
+        Some(usage)
     }
 
     /// Waits until the choices have ended, then publishes that the stream is closed.
@@ -112,7 +112,8 @@ impl Reader {
             result,
         };
         self.trace_closed(&closed);
-        self.completion.close(closed, self.usage());
+        let usage = self.usage();
+        self.completion.close(closed, usage);
     }
 
     /// Whether `choices()` reports the error: it ended a choice, refused one, or no choice appeared at all.

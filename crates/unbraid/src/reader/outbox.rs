@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
 use tokio::time::Instant;
 use unbraid_core::{
-    ChoiceEnd, ChoiceIndex, CompletionKind, Config, Event, Position, Sequenced, Update, Warning,
+    ChoiceEnd, ChoiceIndex, CompletionKind, Config, Event, Position, Sequenced, Update, Usage,
+    Warning,
     internal::{ChoiceSink, Delta},
 };
 
@@ -28,6 +29,8 @@ pub(crate) struct Outbox {
     undelivered: Vec<usize>,
     /// Events of the stream itself.
     events: Vec<Sequenced>,
+    /// The usage of the last event that has it, which is that of the whole stream.
+    usage: Option<Box<Usage>>,
 }
 
 /// The route to one choice.
@@ -78,6 +81,7 @@ impl Outbox {
             routes: Vec::new(),
             undelivered: Vec::new(),
             events: Vec::new(),
+            usage: None,
         }
     }
 
@@ -136,6 +140,11 @@ impl Outbox {
 
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
+    }
+
+    /// Takes the usage that the stream reported in an event.
+    pub(crate) fn take_usage(&mut self) -> Option<Box<Usage>> {
+        self.usage.take()
     }
 
     /// Takes the stream's own events since the last call.
@@ -219,7 +228,7 @@ impl Outbox {
         completion: &Arc<CompletionWriter>,
         over: bool,
     ) -> Vec<ChoiceLog> {
-        let mut new = Vec::new();
+        let mut new = Vec::with_capacity(self.undelivered.len());
         // Slots are in order of appearance, and the batches of one read were begun in any order.
         self.undelivered.sort_unstable();
         for slot in self.undelivered.drain(..) {
@@ -242,17 +251,22 @@ impl Outbox {
 
     /// Completes all choices, and waits until their actors have done their work.
     pub(crate) async fn join(&mut self) {
-        let started = self.routes.iter_mut();
-        let mut started: Vec<&mut Started> =
-            started.filter_map(|route| route.started.as_mut()).collect();
         // All are completed before any is waited for, so that they finish in parallel.
-        started.iter().for_each(|choice| choice.log.complete());
-        for actor in started.iter_mut().filter_map(|choice| choice.actor.take()) {
-            let _ended = actor.await;
+        self.started().for_each(|choice| choice.log.complete());
+        for choice in self.started() {
+            if let Some(actor) = choice.actor.take() {
+                let _ended = actor.await;
+            }
         }
         // However an actor ended, its owner has sealed the log, unless that owner is in the mailbox of the reader, which reads
         // no further message.
-        started.iter().for_each(|choice| choice.log.seal());
+        self.started().for_each(|choice| choice.log.seal());
+    }
+
+    fn started(&mut self) -> impl Iterator<Item = &mut Started> {
+        self.routes
+            .iter_mut()
+            .filter_map(|route| route.started.as_mut())
     }
 }
 
@@ -357,8 +371,10 @@ impl ChoiceSink for Outbox {
     }
 
     fn stream_event(&mut self, mut event: Sequenced) {
-        if let Event::Warning(warning) = &mut event.event {
-            self.assign_choice(warning);
+        match &mut event.event {
+            Event::Warning(warning) => self.assign_choice(warning),
+            Event::Usage(usage) => self.usage = Some(usage.clone()),
+            _ => {}
         }
         self.events.push(event);
     }

@@ -22,19 +22,24 @@ pub(crate) struct CompletionState {
     pub(crate) sources: Sources,
     /// Warnings about all sources together.
     own_warnings: Vec<Warning>,
-    /// The reported usage, once the stream has closed.
-    pub(crate) usage: Usage,
-    /// The reported usage with what was missing counted, once it was requested.
-    pub(crate) estimated: Arc<OnceCell<Usage>>,
-    pub(crate) tokenizer: Option<TokenizerSelector>,
-    /// The prompt, if the caller provided the request.
-    pub(crate) prompt: Arc<Prompt>,
+    /// What counts the usage that was not reported, if the caller set a tokenizer.
+    pub(crate) estimate: Option<Arc<Estimate>>,
     pub(crate) closed: Option<Closed>,
 }
 
 impl ApplyPending for CompletionState {
     /// Nothing is ever deferred: a reader publishes far less often than it appends to a choice.
     fn apply_pending(&mut self) {}
+}
+
+/// How usage that was not reported is counted.
+#[derive(Debug)]
+pub(crate) struct Estimate {
+    pub(crate) tokenizer: TokenizerSelector,
+    /// The prompt, which is empty unless the caller provided the request.
+    pub(crate) prompt: Arc<Prompt>,
+    /// The reported usage with what was missing counted, once it was requested.
+    pub(crate) counted: OnceCell<Usage>,
 }
 
 /// What a reader publishes after a read.
@@ -54,10 +59,7 @@ impl CompletionState {
             events: Vec::new(),
             sources,
             own_warnings: Vec::new(),
-            usage: Usage::default(),
-            estimated: Arc::default(),
-            tokenizer: None,
-            prompt: Arc::default(),
+            estimate: None,
             closed: None,
         }
     }
@@ -112,7 +114,13 @@ impl CompletionState {
         }
     }
 
-    fn close(&mut self, source: usize, closed: Closed, usage: Usage) {
+    /// The reported usage, once the stream has closed.
+    pub(crate) fn usage(&self) -> Usage {
+        let is_closed = self.closed.is_some();
+        is_closed.then(|| self.sources.usage()).unwrap_or_default()
+    }
+
+    fn close(&mut self, source: usize, closed: Closed, usage: Option<Box<Usage>>) {
         self.sources.close(source, closed, usage);
         self.close_if_all_have();
     }
@@ -127,7 +135,6 @@ impl CompletionState {
         let Some(closed) = self.sources.closed() else {
             return;
         };
-        self.usage = self.sources.usage();
         if let Some(expected) = self.sources.expected_choices() {
             self.emit_last_events(&closed, expected);
         }
@@ -145,8 +152,9 @@ impl CompletionState {
             self.own_warnings.push(warning.clone());
             self.emit(position, Event::Warning(warning));
         }
-        if !self.usage.raw.is_null() {
-            self.emit(position, Event::Usage(Box::new(self.usage.clone())));
+        let usage = self.sources.usage();
+        if !usage.raw.is_null() {
+            self.emit(position, Event::Usage(Box::new(usage)));
         }
         if let Err(error) = &closed.result {
             self.emit(position, Event::Error(error.clone()));
@@ -190,7 +198,7 @@ impl CompletionWriter {
     }
 
     /// Closes the source; only its first end counts.
-    pub(crate) fn close(&self, closed: Closed, usage: Usage) {
+    pub(crate) fn close(&self, closed: Closed, usage: Option<Box<Usage>>) {
         self.completion
             .modify(|state| state.close(self.source, closed, usage));
     }
@@ -203,7 +211,7 @@ impl CompletionWriter {
             events: 0,
             warnings_dropped: 0,
         };
-        self.close(closed, Usage::default());
+        self.close(closed, None);
     }
 }
 

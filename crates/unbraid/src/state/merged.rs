@@ -31,10 +31,17 @@ impl Closed {
 pub(crate) struct SourceState {
     pub(crate) logs: Vec<ChoiceLog>,
     pub(crate) metadata: Metadata,
-    pub(crate) usage: Usage,
+    /// The usage that it reported, once it has closed.
+    usage: Option<Box<Usage>>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) warnings_dropped: u64,
     pub(crate) closed: Option<Closed>,
+}
+
+impl SourceState {
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage.as_deref().cloned().unwrap_or_default()
+    }
 }
 
 /// The sources of a completion. A completion that is read from one stream is a merge of one source.
@@ -191,7 +198,7 @@ impl Sources {
     }
 
     /// Takes the end of a source; the first one wins.
-    pub(crate) fn close(&mut self, number: usize, closed: Closed, usage: Usage) {
+    pub(crate) fn close(&mut self, number: usize, closed: Closed, usage: Option<Box<Usage>>) {
         let Some(source) = self.sources.get_mut(number) else {
             return;
         };
@@ -238,9 +245,9 @@ impl Sources {
     /// The usage of the completion: the sum over the sources that answered.
     pub(crate) fn usage(&self) -> Usage {
         match (&self.merge, self.sources.as_slice()) {
-            (Merge::One, [source]) => source.usage.clone(),
+            (Merge::One, [source]) => source.usage(),
             _ => {
-                let usages = self.answered().map(|source| source.usage.clone());
+                let usages = self.answered().map(SourceState::usage);
                 sum_usage(self.dialects_differ(), usages)
             }
         }
@@ -298,11 +305,14 @@ fn is_missing_choices(warning: &Warning) -> bool {
 
 /// The sum that a source with one choice reported is that choice's.
 fn assign_to_only_choice(source: &mut SourceState) {
+    let Some(usage) = source.usage.as_deref_mut() else {
+        return;
+    };
     if let ([log], [], Some(tokens)) = (
         source.logs.as_slice(),
-        source.usage.per_choice.as_slice(),
-        source.usage.completion_tokens,
+        usage.per_choice.as_slice(),
+        usage.completion_tokens,
     ) {
-        source.usage.per_choice.push((log.index(), tokens));
+        usage.per_choice.push((log.index(), tokens));
     }
 }

@@ -14,6 +14,8 @@ use std::{
     task::Waker,
 };
 
+use smallvec::SmallVec;
+
 use super::primitives::{Arc, AtomicBool, Ordering, clone_waker};
 
 /// A waker whose clone runs no foreign code.
@@ -221,7 +223,7 @@ impl WaitList {
 /// it woke last. The reader drops the list of a choice that has ended.
 #[derive(Debug, Default)]
 pub(crate) struct WakeList {
-    wakers: Vec<SharedWaker>,
+    wakers: SmallVec<[SharedWaker; 2]>,
     /// How many of them are to be woken, counted from the start.
     pending: usize,
 }

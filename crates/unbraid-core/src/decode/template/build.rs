@@ -1,9 +1,9 @@
 //! Builds a template of a decoded chunk, and makes holes of the values in which two chunks differ.
 
-use std::{borrow::Cow, ops::Range};
+use std::borrow::Cow;
 
 use super::{
-    MAX_VALUE_HOLES, Prototype, Provided, Template,
+    Hole, MAX_VALUE_HOLES, Prototype, Provided, Template,
     site::{Site, Slot, span_in, span_of_number},
 };
 use crate::{
@@ -77,10 +77,10 @@ impl Template {
             usage: envelope.usage.as_deref().map(Box::from),
             extra: envelope.extra.iter().map(boxed).collect(),
         };
-        let mut template = Self {
+        Some(Self {
             text: learned.text.into(),
             sites: sites.into(),
-            head: Box::default(),
+            head_len: 0,
             holes: Box::default(),
             has_values: false,
             text_kind,
@@ -94,31 +94,22 @@ impl Template {
             provided: None,
             envelope: 0,
             known_version: None,
-        };
-        template.cut_holes();
-        Some(template)
+        })
     }
 
-    /// Cuts the holes out of the text.
-    pub(super) fn cut_holes(&mut self) {
-        let holes: Vec<Site> = self
-            .sites
-            .iter()
-            .copied()
-            .filter(|site| site.is_hole)
-            .collect();
-        let starts = holes.iter().skip(1).map(|next| next.start);
+    /// Cuts the holes out of the text. A template is kept with its holes cut.
+    pub(in crate::decode) fn cut_holes(&mut self) {
+        let holes = || self.sites.iter().filter(|site| site.is_hole);
+        let starts = holes().skip(1).map(|next| next.start);
         let ends = starts.chain([self.text.len()]);
-        let part = |span: Range<usize>| -> Box<[u8]> {
-            self.text.as_bytes().get(span).unwrap_or_default().into()
+        self.head_len = holes().next().map_or(self.text.len(), |first| first.start);
+        let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX); // a longer text is never learned
+        let hole = |(hole, end): (&Site, usize)| Hole {
+            slot: hole.slot,
+            literal: (offset(hole.end), offset(end)),
         };
-        self.head = part(0..holes.first().map_or(self.text.len(), |first| first.start));
-        self.holes = holes
-            .iter()
-            .zip(ends)
-            .map(|(hole, end)| (hole.slot, part(hole.end..end)))
-            .collect();
-        self.has_values = holes.iter().any(|hole| hole.slot.needs_scanner());
+        self.holes = holes().zip(ends).map(hole).collect();
+        self.has_values = holes().any(|hole| hole.slot.needs_scanner());
         let Prototype { update, usage, .. } = &*self.prototype;
         let names = |hole: &Site| matches!(hole.slot, Slot::Id | Slot::Model);
         let resets_id = |provided: &Provided| provided.resets_id;
@@ -126,49 +117,50 @@ impl Template {
         self.is_text_only = self.has_text
             && update.calls_are_announced()
             && !update.metadata.iter().any(is_audio)
-            && !holes.iter().any(names)
+            && !holes().any(names)
             && !self.provided.as_deref().is_some_and(resets_id);
-        let has = |kind: fn(Slot) -> bool| holes.iter().any(|hole| kind(hole.slot));
+        let has = |kind: fn(Slot) -> bool| holes().any(|hole| kind(hole.slot));
         self.has_field_holes = has(|slot| matches!(slot, Slot::Field(..)));
         self.has_extra_holes = has(|slot| matches!(slot, Slot::Extra(_)));
-        self.is_constant = usage.is_none() && !holes.iter().any(|hole| hole.slot.is_value());
+        self.is_constant = usage.is_none() && !holes().any(|hole| hole.slot.is_value());
     }
 
     /// Makes holes of the values in which another chunk of the same keys differs; false if its keys or anything else
-    /// differ as well.
+    /// differ as well. The holes are still to be [cut](Self::cut_holes).
     pub(in crate::decode) fn generalise(&mut self, known: &Self) -> bool {
-        // Changed in a copy, because a later site may show that the two differ.
-        let mut sites = self.sites.clone();
-        if sites.len() != known.sites.len() || self.name() != known.name() {
+        if self.sites.len() != known.sites.len() || self.name() != known.name() {
             return false;
         }
-        let (mut end, mut known_end) = (0, 0);
-        for (site, other) in sites.iter_mut().zip(&known.sites) {
+        let Self { text, sites, .. } = self;
+        let becomes_hole = |site: &Site, other: &Site| {
+            let value = text.get(site.start..site.end);
+            site.is_hole || other.is_hole || value != known.text.get(other.start..other.end)
+        };
+        // Nothing is changed before the last site, which may still show that the two differ.
+        let (mut end, mut known_end, mut values) = (0, 0, 0);
+        for (site, other) in sites.iter().zip(&known.sites) {
             let is_equal_before =
-                self.text.get(end..site.start) == known.text.get(known_end..other.start);
+                text.get(end..site.start) == known.text.get(known_end..other.start);
             if site.slot != other.slot || !is_equal_before {
                 return false;
             }
-            let value = self.text.get(site.start..site.end);
-            site.is_hole |= other.is_hole || value != known.text.get(other.start..other.end);
+            values += usize::from(site.slot.is_value() && becomes_hole(site, other));
             (end, known_end) = (site.end, other.end);
         }
-        let values = sites
-            .iter()
-            .filter(|site| site.is_hole && site.slot.is_value());
         // The spans of a match lie in an array of this length.
-        if self.text.get(end..) != known.text.get(known_end..) || values.count() > MAX_VALUE_HOLES {
+        if text.get(end..) != known.text.get(known_end..) || values > MAX_VALUE_HOLES {
             return false;
         }
-        self.sites = sites;
-        self.cut_holes();
+        for (site, other) in sites.iter_mut().zip(&known.sites) {
+            site.is_hole = becomes_hole(site, other);
+        }
         true
     }
 
     /// Whether a text delta of this template may follow an update of the other one, because the chunks of both have the
     /// same envelope.
     pub(in crate::decode) fn shares_envelope(&self, other: &Self) -> bool {
-        let is_hole = |template: &Self, slot| template.holes.iter().any(|(hole, _)| *hole == slot);
+        let is_hole = |template: &Self, slot| template.holes.iter().any(|hole| hole.slot == slot);
         let (ours, others) = (&self.prototype.update, &other.prototype.update);
         let shares_created = if is_hole(self, Slot::Created) {
             is_hole(other, Slot::Created)
@@ -229,7 +221,8 @@ fn sites(
         escaped,
         ..
     } = *learned;
-    let mut sites = Vec::new();
+    const USUAL_SITES: usize = 8;
+    let mut sites = Vec::with_capacity(USUAL_SITES);
     let mut add = |slot: Slot, (start, end): (usize, usize)| {
         let is_hole = slot.is_always_hole();
         sites.push(Site {

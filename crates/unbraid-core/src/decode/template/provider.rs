@@ -100,7 +100,7 @@ impl Template {
         let mut template = Self {
             text: event.text.into(),
             sites: sites.into(),
-            head: Box::default(),
+            head_len: 0,
             holes: Box::default(),
             has_values: false,
             text_kind,

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::{MatchBuffers, Prototype, Slot, Template, TemplateMatch, ValueSpans};
+use super::{Hole, MatchBuffers, Prototype, Slot, Template, TemplateMatch, ValueSpans};
 use crate::{
     ChoiceIndex, EventIndex, Fragment, ToolCallUpdate, Update,
     chunk::{Pairs, recycled},
@@ -203,14 +203,14 @@ impl Template {
 
 /// The values in the holes that a match keeps.
 struct Values<'t, 'b> {
-    holes: &'b [(Slot, Box<[u8]>)],
+    holes: &'b [Hole],
     spans: &'b ValueSpans,
     data: &'t [u8],
 }
 
 impl<'t> Values<'t, '_> {
     fn of(&self, slot: Slot) -> Option<&'t str> {
-        let holes = self.holes.iter().map(|(hole, _)| *hole);
+        let holes = self.holes.iter().map(|hole| hole.slot);
         let mut kept = holes.filter(|hole| hole.is_value()).zip(self.spans);
         let (_, span) = kept.find(|(hole, _)| *hole == slot)?;
         self.text(span)
@@ -222,7 +222,7 @@ impl<'t> Values<'t, '_> {
 
     /// Sets the unknown fields of the choice that vary.
     fn set_fields(&self, fields: &mut Pairs<'t>) {
-        let holes = self.holes.iter().map(|(hole, _)| *hole);
+        let holes = self.holes.iter().map(|hole| hole.slot);
         for (hole, span) in holes.filter(|hole| hole.is_value()).zip(self.spans) {
             if let Slot::Field(number, _) = hole
                 && let Some((_, raw)) = fields.get_mut(usize::from(number))

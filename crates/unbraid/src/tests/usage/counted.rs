@@ -300,7 +300,7 @@ async fn latest_tick(completions: Completions) -> (Duration, u32) {
 #[tokio::test]
 async fn a_megabyte_is_counted_off_the_async_threads() {
     const LATE: Duration = Duration::from_millis(20);
-    assert_eq!(Encoding::default().count(SIX), 6); // the first call loads the table
+    assert_eq!(Encoding::default().count(SIX), 6); // the first call compiles the pattern
     let line = "It is 12 o'clock, said the clerk, and all is well: 雨. ";
     let deltas: Vec<Step> = (0..(1 << 20) / line.len() / 16)
         .map(|_| bytes(content(0, &line.repeat(17))))
