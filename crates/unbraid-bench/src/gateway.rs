@@ -130,7 +130,9 @@ fn venv() -> io::Result<PathBuf> {
     // `target/release/unbraid-bench` and `target/release/deps/..` have the same ancestor.
     let target = env::current_exe()?;
     let target = target.ancestors().find(|path| path.ends_with("target"));
-    Ok(target.unwrap_or("target".as_ref()).join("bench/venv"))
+    Ok(target
+        .unwrap_or_else(|| "target".as_ref())
+        .join("bench/venv"))
 }
 
 /// Runs a future in a runtime of this thread.

@@ -170,7 +170,7 @@ pub(super) fn print(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     for row in rows {
         let reader = row
             .reader
-            .map_or("-".to_owned(), |reader| format!("{reader:.1}"));
+            .map_or_else(|| "-".to_owned(), |reader| format!("{reader:.1}"));
         writeln!(
             out,
             "{:<28} {:>16.1} {:>16} {:>9}",

@@ -53,7 +53,7 @@ impl Exact {
             node::Value::Number(raw) => {
                 self.remove(path);
                 let is_printed_differently =
-                    || node.clean && may_differ(raw) && value_of(raw).to_string() != *raw;
+                    || node.clean && may_differ(raw) && **raw != *value_of(raw).to_string();
                 if self.0.len() < MAX_FIELDS && is_printed_differently() {
                     self.0.push((path.clone(), (*raw).into()));
                 }

@@ -6,12 +6,16 @@ use futures::StreamExt;
 use tokio::time::{Instant, sleep, timeout};
 use unbraid_log::{Appended, End, LogStore, Seq, StreamEnd};
 use unbraid_log_nats::NatsLog;
-use unbraid_testkit::servers::proxy::Proxy;
+use unbraid_testkit::servers::Proxy;
 
 use crate::support::{meta, new_id, options, record, server};
 
+async fn proxy(port: u16) -> Proxy {
+    Proxy::start(format!("127.0.0.1:{port}")).await
+}
+
 fn url(proxy: &Proxy) -> String {
-    format!("nats://127.0.0.1:{}", proxy.port())
+    format!("nats://{}", proxy.address())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,13 +24,10 @@ async fn a_proxy_that_cuts_every_three_seconds_loses_and_repeats_nothing() {
     let Some(server) = server().await else {
         return;
     };
-    let cut = Some(Duration::from_secs(3));
-    let (near, far) = (
-        Proxy::start(server.port(), cut).await.unwrap(),
-        Proxy::start(server.port(), Some(Duration::from_millis(2100)))
-            .await
-            .unwrap(),
-    );
+    let near = proxy(server.port()).await;
+    near.cut_after(Some(Duration::from_secs(3)));
+    let far = proxy(server.port()).await;
+    far.cut_after(Some(Duration::from_millis(2100)));
     let log = NatsLog::connect(&url(&near), options()).await.unwrap();
     let other = NatsLog::connect(&url(&far), options()).await.unwrap();
     let id = new_id();
@@ -73,7 +74,7 @@ async fn an_answer_after_five_seconds_costs_a_second_and_changes_nothing() {
     let Some(server) = server().await else {
         return;
     };
-    let proxy = Proxy::start(server.port(), None).await.unwrap();
+    let proxy = proxy(server.port()).await;
     let log = NatsLog::connect(&url(&proxy), options()).await.unwrap();
     let (id, second) = (new_id(), new_id());
     let mut writer = log.open(&id, &meta()).await.unwrap();

@@ -12,7 +12,7 @@ use super::Supervisor;
 use crate::{
     auth::keys::Principal,
     config::Options,
-    generation::{Generation, GenerationArgs, PartSource, Started, StartedPart},
+    generation::{Generation, GenerationArgs, GenerationLog, PartSource, Started, StartedPart},
     metrics::Metrics,
     streams::{StreamLimits, Streams},
     upstream::ByteStream,
@@ -54,7 +54,7 @@ impl Running {
         };
         let args = GenerationArgs {
             start: std::future::ready(Ok(started)).boxed(),
-            writer,
+            log: GenerationLog::Memory(writer),
             registration,
             commands,
             endpoint,
@@ -62,7 +62,7 @@ impl Running {
             orphan_after: None,
             wants_usage: false,
             on_refused: None,
-            metrics: Metrics::new(),
+            metrics: Metrics::new("memory"),
         };
         supervisor.spawn(Generation::new(args, &Options::default()));
         let journal = log.journal(&id).unwrap();
@@ -107,7 +107,7 @@ fn streams() -> Streams {
         streams_per_principal: 10,
         readers: 1,
     };
-    Streams::new(limits, Metrics::new())
+    Streams::new(limits, Metrics::new("memory"))
 }
 
 fn silent() -> ByteStream {

@@ -70,7 +70,7 @@ impl Client {
 
     fn cursor(&self) -> Option<u64> {
         let last = self.shown.last().map(|(id, ..)| *id);
-        last.or(self.first.as_ref().map(|(id, _)| *id))
+        last.or_else(|| self.first.as_ref().map(|(id, _)| *id))
     }
 
     /// `None` if nothing more is to come.

@@ -1,6 +1,6 @@
 //! A random answer of an upstream, cut into random reads.
 
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
 use serde_json::{Value, json};
 use unbraid_testkit::cut::{Rng, random_cuts};
@@ -124,10 +124,10 @@ fn steps(rng: &mut Rng, events: &[(Option<String>, String)], close: Close) -> Ve
             wire.push_str(": a comment\n");
         }
         if let Some(name) = name {
-            wire.push_str(&format!("event: {name}\n"));
+            let _infallible = writeln!(wire, "event: {name}");
         }
         let line_end = if rng.chance(0.2) { "\r\n" } else { "\n" };
-        wire.push_str(&format!("data: {data}{line_end}{line_end}"));
+        let _infallible = write!(wire, "data: {data}{line_end}{line_end}");
     }
     match close {
         Close::Done => wire.push_str("data: [DONE]\n\n"),
