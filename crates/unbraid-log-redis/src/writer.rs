@@ -162,6 +162,7 @@ impl RedisWriter {
             b"renewed" => {}
             b"sealed" => return Err(LogError::Sealed),
             b"expired" => return Err(LogError::Expired),
+            b"foreign" => return Err(foreign("an entry of the log")),
             _ => return Err(Failure::Answer.into()),
         }
         match &self.meta.claim {
