@@ -15,11 +15,12 @@ use crate::{
     script::Request,
 };
 
-/// How many bytes a page should have, and between which counts of entries it is varied for that.
+/// How many bytes a page should have, and between which counts of entries it is varied for that. Entries may suddenly be long, so
+/// the greatest page is 64 records of 512 KiB.
 const PAGE_BYTES: usize = 1024 * 1024;
 const MIN_PAGE: usize = 2;
 const FIRST_PAGE: usize = 32;
-const MAX_PAGE: usize = 512;
+const MAX_PAGE: usize = 64;
 
 /// How often the same number is searched.
 const MAX_SEARCHES: u32 = 4;

@@ -154,7 +154,7 @@ impl RedisWriter {
     }
 
     /// Also writes again what the server has lost of the meta data and the claim.
-    async fn renew_lease(&self) -> Result<(), LogError> {
+    pub(crate) async fn renew_lease(&self) -> Result<(), LogError> {
         let request = self
             .log
             .creating_request(&RENEW, &self.id, &self.encoded_meta, &self.nonce);
@@ -162,6 +162,7 @@ impl RedisWriter {
             b"renewed" => {}
             b"sealed" => return Err(LogError::Sealed),
             b"expired" => return Err(LogError::Expired),
+            b"foreign" => return Err(foreign("an entry of the log")),
             _ => return Err(Failure::Answer.into()),
         }
         match &self.meta.claim {

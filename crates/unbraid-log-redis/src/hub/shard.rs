@@ -34,7 +34,7 @@ const COMPARE: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(2);
 
 /// How many entries of one log an answer contains. There may be 128 logs with records of 512 KiB.
-const COUNT: usize = 8;
+const COUNT: usize = 4;
 
 /// The task of one connection.
 pub(super) struct Task {

@@ -365,3 +365,53 @@ async fn readers_of_a_stream_that_is_lost_for_good_end() {
         assert_eq!(ended.expect("the reader ends"), Some(Err(expected)));
     }
 }
+
+#[tokio::test]
+async fn a_stream_whose_opening_was_not_answered_is_opened_once() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let proxy = Proxy::start(format!("127.0.0.1:{}", server.port())).await;
+    let url = format!("redis://{}", proxy.address());
+    let log = RedisLog::connect(&url, options()).await.unwrap();
+    // The server knows the script after that, so that the next request is the opening.
+    let _first = open(&log).await;
+    proxy.delay(Duration::from_millis(400));
+    let cut = async {
+        sleep(Duration::from_millis(200)).await;
+        assert_eq!(server.command(&["DBSIZE"]), ":6", "both streams exist");
+        proxy.delay(Duration::ZERO);
+        proxy.cut();
+    };
+    let ((id, mut writer), ()) = futures::future::join(open(&log), cut).await;
+    assert_eq!(append(&mut *writer, &record(1, 1)).await, Ok(Appended::New));
+    assert_eq!(log.open(&id, &meta()).await.err(), Some(LogError::Exists));
+}
+
+#[test]
+fn a_log_survives_the_runtime_that_has_connected_it() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let first = runtime();
+    let (log, id, mut writer) = first.block_on(async {
+        let log = connect(&server).await;
+        let (id, writer) = open(&log).await;
+        (log, id, writer)
+    });
+    drop(first);
+    runtime().block_on(async {
+        assert_eq!(append(&mut *writer, &record(1, 1)).await, Ok(Appended::New));
+        let status = log.status(&id).await;
+        assert!(
+            matches!(status, Ok(LogStatus::Running { tail: Seq(1), .. })),
+            "{status:?}"
+        );
+    });
+}

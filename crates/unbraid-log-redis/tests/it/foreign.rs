@@ -66,12 +66,18 @@ async fn a_stream_of_another_program_is_reported_and_stays() {
     for refused in [
         writer.append(&record(1, 1)).await.unwrap_err(),
         writer.append(&record(2, 2)).await.unwrap_err(),
+        writer.renew().await.unwrap_err(),
         writer.seal(&end).await.unwrap_err(),
     ] {
         let is_typed = matches!(refused, LogError::InvalidRecord { .. });
         assert!(is_typed, "{refused}");
     }
     assert_eq!(server.command(&["XLEN", &log_key]), ":1");
+    assert_eq!(
+        server.command(&["PTTL", &log_key]),
+        ":-1",
+        "it does not expire"
+    );
 }
 
 #[tokio::test]

@@ -59,6 +59,11 @@ async fn an_acknowledged_record_is_on_the_replica() {
             .unwrap_err()
             .is_temporary()
     );
+    // Nor does one on a new connection, on which nothing was written.
+    let kill = ["CLIENT", "KILL", "TYPE", "normal"];
+    assert_eq!(primary.command(&kill), ":1");
+    let refused = writer.append(&record(21, 21)).await.unwrap_err();
+    assert!(refused.to_string().contains("replicas"), "{refused}");
     let claim = ClaimKey::new("alice", "/", "k", [0; 32]);
     assert!(log.claim(&claim, &id).await.unwrap_err().is_temporary());
     assert!(writer.seal(&StreamEnd::new(End::Finished)).await.is_err());

@@ -84,9 +84,11 @@ impl ReaderMachine {
         if self.has_ended {
             return ReaderAction::Status;
         }
-        // Before a check, which would otherwise follow each pause that is longer than its interval.
+        // Before a check, which would otherwise follow each pause that is longer than its interval; and records get the
+        // time to arrive.
         if !self.is_reading {
             self.is_reading = true;
+            self.check_at = now + self.rules.check_every;
             return ReaderAction::Read {
                 after: self.next.previous(),
             };

@@ -219,3 +219,24 @@ async fn a_stream_that_is_unknown_for_a_while_is_read_again() {
     let (end, _) = ended(followed.follower.journal()).await;
     assert!(end.is_ok());
 }
+
+/// The last records and the seal arrive while the reader pauses.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_during_a_pause_is_read_to_its_end() {
+    let mut followed = start().await;
+    followed.engine.empty();
+    sleep(Duration::from_millis(1700)).await;
+    followed.writer.append(&record(1, 3)).await.unwrap();
+    followed.writer.append(&record(4, 4)).await.unwrap();
+    followed
+        .writer
+        .seal(&StreamEnd::new(End::Finished))
+        .await
+        .unwrap();
+    let (end, after) = ended(followed.follower.journal()).await;
+    assert!(
+        end.is_ok() && after < Duration::from_secs(3),
+        "{end:?} {after:?}"
+    );
+    assert_eq!(texts(followed.follower.journal()).len(), 4);
+}
