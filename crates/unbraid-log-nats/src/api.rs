@@ -1,7 +1,7 @@
 //! The calls to JetStream, each with one typed outcome.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::{Duration, SystemTime},
 };
 
@@ -18,6 +18,7 @@ use async_nats::{
 };
 use bytes::Bytes;
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
+use tokio::sync::Mutex;
 use unbraid_log::LogError;
 
 use crate::{NatsError, connection::Connection, streams};
@@ -37,7 +38,9 @@ pub(crate) enum Failure {
     Full(String),
     /// The message is larger than the server accepts.
     TooLarge,
-    /// No answer, or a refusal that may be temporary.
+    /// No answer.
+    TimedOut,
+    /// A refusal that may be temporary.
     Unavailable(String),
 }
 
@@ -50,6 +53,7 @@ impl From<Failure> for LogError {
                 what: "more bytes than the NATS server accepts",
                 offset: 0,
             },
+            Failure::TimedOut => Self::unavailable("no answer within a second"),
             Failure::Unavailable(reason) => Self::Unavailable { reason },
         }
     }
@@ -138,7 +142,13 @@ pub(crate) struct Api {
     pub(crate) context: Context,
     configs: [Config; 2],
     is_replicated: AtomicBool,
+    /// The connection on which the streams were known to exist.
+    checked: AtomicU64,
+    check: Mutex<()>,
 }
+
+/// No connection has this number.
+const UNCHECKED: u64 = u64::MAX;
 
 impl Api {
     pub(crate) fn new(connection: Connection, domain: Option<&str>, configs: [Config; 2]) -> Self {
@@ -153,6 +163,8 @@ impl Api {
             context,
             configs,
             is_replicated: AtomicBool::new(false),
+            checked: AtomicU64::new(UNCHECKED),
+            check: Mutex::default(),
         }
     }
 
@@ -200,6 +212,37 @@ impl Api {
         Ok(warnings)
     }
 
+    /// Waits until the server is connected, and creates the streams if they may be lost.
+    ///
+    /// This is done once for each connection, because a server without the stream does not answer a direct request at all.
+    async fn ready(&self) -> Result<(), Failure> {
+        self.connection.ready().await?;
+        if self.is_checked() {
+            return Ok(());
+        }
+        // Of many callers one asks the server.
+        let _one = self.check.lock().await;
+        if self.is_checked() {
+            return Ok(());
+        }
+        let epoch = self.connection.epoch();
+        self.create_streams().await?;
+        self.checked.store(epoch, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn is_checked(&self) -> bool {
+        self.checked.load(Ordering::Relaxed) == self.connection.epoch()
+    }
+
+    /// Notes a request without an answer: the streams may be lost.
+    fn note(&self, failure: Failure) -> Failure {
+        if failure == Failure::TimedOut {
+            self.checked.store(UNCHECKED, Ordering::Relaxed);
+        }
+        failure
+    }
+
     /// Creates the streams that a restart of the server has lost. Boxed, because its state is large, and rarely needed.
     pub(crate) fn create_streams(&self) -> BoxFuture<'_, Result<(), Failure>> {
         self.ensure_streams()
@@ -210,7 +253,7 @@ impl Api {
 
     /// Stores a message.
     pub(crate) async fn publish(&self, draft: Draft) -> Result<Ack, Failure> {
-        self.connection.ready().await?;
+        self.ready().await?;
         let request = Request::new()
             .headers(draft.headers)
             .payload(draft.payload)
@@ -218,9 +261,7 @@ impl Api {
         let answer = self.client().send_request(draft.subject, request).await;
         let answer = answer.map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => Failure::Missing,
-            RequestErrorKind::TimedOut => {
-                Failure::Unavailable("no acknowledgement within a second".to_owned())
-            }
+            RequestErrorKind::TimedOut => self.note(Failure::TimedOut),
             RequestErrorKind::MaxPayloadExceeded => Failure::TooLarge,
             _ => Failure::Unavailable(error.to_string()),
         })?;
@@ -264,14 +305,16 @@ impl Api {
     }
 
     async fn read_last(&self, store: Store, subject: String) -> Result<Option<Stored>, Failure> {
-        self.connection.ready().await?;
+        self.ready().await?;
         let stream = self.stream(store).await?;
         if self.reads_leader() {
             let request = stream.raw_message_builder().last_by_subject(subject);
-            return by_leader(request.send().await.map_err(|error| error.kind()));
+            let answer = request.send().await.map_err(|error| error.kind());
+            return by_leader(answer);
         }
         let request = stream.direct_get_builder().last_by_subject(subject);
-        directly(request.send().await.map_err(|error| error.kind()))
+        let answer = request.send().await.map_err(|error| error.kind());
+        directly(answer).map_err(|failure| self.note(failure))
     }
 
     /// The first message of a subject whose number is at least `sequence`.
@@ -281,17 +324,19 @@ impl Api {
         subject: String,
         sequence: u64,
     ) -> Result<Option<Stored>, Failure> {
-        self.connection.ready().await?;
+        self.ready().await?;
         let stream = self.stream(store).await?;
         let sequence = sequence.max(1);
         if self.reads_leader() {
             let request = stream.raw_message_builder().sequence(sequence);
             let request = request.next_by_subject(subject);
-            return by_leader(request.send().await.map_err(|error| error.kind()));
+            let answer = request.send().await.map_err(|error| error.kind());
+            return by_leader(answer);
         }
         let request = stream.direct_get_builder().sequence(sequence);
         let request = request.next_by_subject(subject);
-        directly(request.send().await.map_err(|error| error.kind()))
+        let answer = request.send().await.map_err(|error| error.kind());
+        directly(answer).map_err(|failure| self.note(failure))
     }
 
     /// Removes the messages of a subject but the last `keep`.
@@ -301,7 +346,7 @@ impl Api {
         subject: String,
         keep: u64,
     ) -> Result<(), Failure> {
-        self.connection.ready().await?;
+        self.ready().await?;
         let stream = self.stream(store).await?;
         let purged = stream.purge().filter(subject).keep(keep).await;
         purged
@@ -311,7 +356,7 @@ impl Api {
 
     /// Removes the messages of a subject of the log whose number is less than `sequence`.
     pub(crate) async fn purge_before(&self, subject: String, sequence: u64) -> Result<(), Failure> {
-        self.connection.ready().await?;
+        self.ready().await?;
         let stream = self.stream(Store::Log).await?;
         let purged = stream.purge().filter(subject).sequence(sequence).await;
         purged
@@ -363,6 +408,7 @@ fn directly(answer: Result<StreamMessage, DirectGetErrorKind>) -> Result<Option<
         Err(DirectGetErrorKind::ErrorResponse(StatusCode::NO_RESPONDERS, _)) => {
             Err(Failure::Missing)
         }
+        Err(DirectGetErrorKind::TimedOut) => Err(Failure::TimedOut),
         Err(error) => Err(Failure::Unavailable(error.to_string())),
     }
 }
