@@ -23,8 +23,11 @@ use unbraid_log::LogError;
 
 use crate::{NatsError, connection::Connection, streams};
 
-/// How long one request may take.
-pub(crate) const ANSWER: Duration = Duration::from_secs(1);
+/// How long a question may take. Less than a call, so that a question without an answer is noted before the call ends.
+pub(crate) const ANSWER: Duration = Duration::from_millis(700);
+
+/// How long the acknowledgement of a message may take.
+const ACKNOWLEDGEMENT: Duration = Duration::from_secs(1);
 
 /// Of a message: the number of the message of the same subject that it follows.
 pub(crate) const EXPECTED_SEQUENCE: &str = "Nats-Expected-Last-Subject-Sequence";
@@ -257,7 +260,7 @@ impl Api {
         let request = Request::new()
             .headers(draft.headers)
             .payload(draft.payload)
-            .timeout(Some(ANSWER));
+            .timeout(Some(ACKNOWLEDGEMENT));
         let answer = self.client().send_request(draft.subject, request).await;
         let answer = answer.map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => Failure::Missing,
