@@ -57,7 +57,10 @@ pub(super) async fn cancel_choice(
     };
     // This gateway's copy of a log in another process may lack what the producer has just confirmed.
     let end = found.view.choice_end(index)?;
-    match (upstream, end.or(confirmed.map(|cancelled| cancelled.end))) {
+    match (
+        upstream,
+        end.or_else(|| confirmed.map(|cancelled| cancelled.end)),
+    ) {
         (Some(upstream), Some(end)) => Ok(cancelled_response(index, end, upstream)),
         _ => {
             let body = json!({ "index": index.0, "state": "cancelling", "end": null, "upstream": "continues" });
