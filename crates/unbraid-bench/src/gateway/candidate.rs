@@ -27,8 +27,8 @@ const LIMITS: [(&str, &str); 2] = [
 
 const LITELLM: &str = "litellm 2 workers";
 
-/// How long a candidate may take to start. LiteLLM imports for half a minute on a busy machine.
-const START: Duration = Duration::from_secs(120);
+/// How long a candidate may take to start. LiteLLM imports for minutes on a busy machine.
+const START: Duration = Duration::from_secs(300);
 
 /// Something that forwards requests, or the upstream itself.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ pub(super) struct Soaker {
 type Outcome = Result<String, String>;
 
 /// How long the gateway may take until a stream whose readers have ended is seen as ended.
-const SETTLES: Duration = Duration::from_secs(20);
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
 /// What a reader has got of a stream.
 #[derive(Debug, Default)]
@@ -43,6 +43,8 @@ fn failed(error: impl std::fmt::Display) -> String {
 
 impl Soaker {
     pub(super) fn new(address: SocketAddr, provider: Provider) -> io::Result<Self> {
+        // reqwest has no provider of its own; another client of this process may have installed it.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().build();
         Ok(Self {
             http: http.map_err(io::Error::other)?,
@@ -289,7 +291,7 @@ impl Soaker {
 
     /// Waits until a stream has ended. Returns its end.
     async fn ended(&self, id: &str) -> Outcome {
-        let settled = async {
+        let end = async {
             loop {
                 let response = self.get(id, "").send().await.map_err(failed)?;
                 if response.status() != StatusCode::OK {
@@ -303,8 +305,8 @@ impl Soaker {
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        let settled = tokio::time::timeout(SETTLES, settled).await;
-        settled.map_err(|_| "the stream does not end".to_owned())?
+        let end = tokio::time::timeout(ENDS_WITHIN, end).await;
+        end.map_err(|_| "the stream does not end".to_owned())?
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) enum Upstream {
     RefusesHalf,
     /// The body is not an event stream.
     Garbage,
-    /// It does not speak HTTP.
+    /// What it sends is not HTTP.
     NotHttp,
     /// An error event.
     Error,

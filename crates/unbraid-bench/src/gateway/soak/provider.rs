@@ -30,7 +30,7 @@ pub(super) struct Provider {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Requests by seed, while somebody wants to know.
+    /// Requests by seed, until a client asks for their number.
     requests: Mutex<HashMap<u64, usize>>,
     open: AtomicUsize,
 }
