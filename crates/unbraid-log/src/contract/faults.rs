@@ -109,3 +109,28 @@ pub(super) async fn the_producer_appends_again_everything_that_an_emptied_engine
     );
     assert_eq!(stream.read(0).await.len(), 6);
 }
+
+pub(super) async fn a_seal_does_not_make_a_loss_final(engine: &dyn Engine) {
+    let mut stream = open(engine).await;
+    stream.append(1, 5).await;
+    engine.empty().await;
+    let end = StreamEnd::new(End::Finished);
+    let refused = loop {
+        match stream.writer.seal(&end).await {
+            Err(error) if error.is_temporary() => sleep(Duration::from_millis(100)).await,
+            result => break result,
+        }
+    };
+    let lost = matches!(
+        refused,
+        Err(LogError::Gap {
+            tail: Seq::START,
+            ..
+        })
+    );
+    assert!(lost, "the engine has lost 5 events: {refused:?}");
+    let repaired = append_until_answered(&mut stream, &record(1, 5)).await;
+    assert_eq!(repaired, Ok(Appended::New));
+    assert_eq!(stream.writer.seal(&end).await, Ok(()));
+    assert_eq!(stream.read(0).await.len(), 5);
+}

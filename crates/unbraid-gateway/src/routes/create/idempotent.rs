@@ -73,6 +73,8 @@ impl Create {
         match self.gateway.inner.pending.wait(&id).await {
             Some(Outcome::Opened(_)) => Some(self.attach(id).await),
             Some(outcome) => Some(replay(outcome)),
+            // The log may not have it yet.
+            None if self.gateway.inner.streams.local(&id).is_some() => Some(self.attach(id).await),
             None => match self.gateway.inner.store.status(&id).await {
                 Ok(LogStatus::Running { .. } | LogStatus::Ended { .. }) => {
                     Some(self.attach(id).await)
