@@ -33,6 +33,8 @@ pub(super) struct Effort {
     /// Deltas each second for each choice.
     pub(super) per_second: u32,
     pub(super) rounds: usize,
+    /// Whether a candidate that cannot keep up gets half of the load. Otherwise it may take its time, and must lose nothing.
+    halves: bool,
     ramp: Duration,
     window: Duration,
 }
@@ -45,6 +47,7 @@ impl Effort {
             choices: 4,
             per_second: 5,
             rounds: if quick { 1 } else { 3 },
+            halves: true,
             ramp: Duration::from_secs(if quick { 2 } else { 3 }),
             window: Duration::from_secs(if quick { 4 } else { 10 }),
         }
@@ -53,6 +56,7 @@ impl Effort {
     pub(super) fn full(quick: bool) -> Self {
         Self {
             generations: 2000,
+            halves: false,
             ..Self::half(quick)
         }
     }
@@ -137,7 +141,7 @@ fn run_halving(
 ) -> io::Result<Run> {
     loop {
         let run = run(candidate, upstream, effort, *generations)?;
-        if run.keeps_up || *generations <= MIN_GENERATIONS {
+        if run.keeps_up || !effort.halves || *generations <= MIN_GENERATIONS {
             return Ok(run);
         }
         *generations /= 2;
@@ -155,6 +159,7 @@ fn run(
     let running = candidate.start(upstream.address)?;
     let bytes_before = upstream.written().1;
     let limit = effort.ramp + plan.every * plan.choices as u32 * plan.deltas + 10 * TOO_LATE;
+    let limit = if effort.halves { limit } else { 5 * limit };
     let load = Load::start(
         &running.target,
         plan,
@@ -170,7 +175,7 @@ fn run(
     let started = now();
     while started.elapsed() < effort.window && !is_late {
         thread::sleep(Duration::from_millis(250));
-        is_late = load.last_latency() > TOO_LATE;
+        is_late = effort.halves && load.last_latency() > TOO_LATE;
     }
     load.end();
     let (after, last) = (process::usage(&running.pids), load.received());
