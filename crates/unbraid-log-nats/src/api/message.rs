@@ -1,4 +1,4 @@
-//! Messages on their way to and from JetStream, and what becomes of them.
+//! Messages to and from JetStream, and the outcomes of requests.
 
 use std::time::SystemTime;
 
