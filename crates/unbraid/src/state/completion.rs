@@ -116,8 +116,10 @@ impl CompletionState {
 
     /// The reported usage, once the stream has closed.
     pub(crate) fn usage(&self) -> Usage {
-        let is_closed = self.closed.is_some();
-        is_closed.then(|| self.sources.usage()).unwrap_or_default()
+        match &self.closed {
+            Some(_) => self.sources.usage(),
+            None => Usage::default(),
+        }
     }
 
     fn close(&mut self, source: usize, closed: Closed, usage: Option<Box<Usage>>) {
