@@ -52,9 +52,7 @@ impl Exact {
             }
             node::Value::Number(raw) => {
                 self.remove(path);
-                let is_printed_differently =
-                    || node.clean && may_differ(raw) && **raw != *value_of(raw).to_string();
-                if self.0.len() < MAX_FIELDS && is_printed_differently() {
+                if node.clean && self.0.len() < MAX_FIELDS && differs(raw) {
                     self.0.push((path.clone(), (*raw).into()));
                 }
             }
@@ -136,6 +134,14 @@ const MAX_PATH_BYTES: usize = 1024;
 /// The `Value` of a number.
 fn value_of(raw: &str) -> Value {
     serde_json::from_str(raw).unwrap_or(Value::Null)
+}
+
+/// Whether the `Value` of a number prints it in another form.
+fn differs(raw: &str) -> bool {
+    may_differ(raw) && {
+        let printed = value_of(raw).to_string();
+        printed != raw
+    }
 }
 
 /// Adds a key to a JSON pointer.

@@ -116,7 +116,7 @@ impl CompletionState {
 
     /// The reported usage, once the stream has closed.
     pub(crate) fn usage(&self) -> Usage {
-        match self.closed {
+        match &self.closed {
             Some(_) => self.sources.usage(),
             None => Usage::default(),
         }
