@@ -82,7 +82,7 @@ pub(super) async fn connect(
     kind: &LogKind,
     options: LogOptions<'_>,
 ) -> Result<Option<Arc<dyn LogStore>>, Failure> {
-    let _unused = options;
+    let _for_engines = (options.prefix, options.replicas, options.ttl);
     // Each engine is a crate of its own, behind the feature of the same name.
     match kind {
         LogKind::Memory => Ok(None),
