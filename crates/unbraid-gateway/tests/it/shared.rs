@@ -7,10 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use serde_json::{Value, json};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, sleep},
-};
+use tokio::{sync::Semaphore, time::Instant};
 use unbraid_gateway::OnLogFailure;
 
 use crate::{
