@@ -17,7 +17,7 @@ use queue::Shared;
 use task::{ProducerTask, Target};
 use tokio::time::timeout;
 
-use crate::{End, Journal, LogError, LogStore, Meta, Record, Seq, StreamEnd, StreamId};
+use crate::{End, Journal, LogError, LogStore, Meta, Record, StreamEnd, StreamId};
 
 /// How long opening a stream may take. After that the answer goes on without the log, or is refused.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -208,9 +208,4 @@ impl fmt::Debug for Producer {
             .field("is_degraded", &self.is_degraded())
             .finish_non_exhaustive()
     }
-}
-
-/// The number before the first event of a record, or after the last.
-fn follows(record: &Record, tail: Seq) -> bool {
-    record.first() == tail.next()
 }

@@ -25,4 +25,10 @@ mod read;
 mod reports;
 mod shared;
 mod support;
+#[expect(
+    dead_code,
+    reason = "the tests of producers and followers use the rest"
+)]
+#[path = "../../../unbraid-log/tests/it/support/test_log.rs"]
+mod test_log;
 mod tls;

@@ -1,23 +1,23 @@
 //! Section 8: gateways that share a log. Any of them reads, resumes, cancels and erases any stream, and what happens to the
 //! log or to one of them costs no reader an event.
 
+mod failures;
+
 use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use serde_json::{Value, json};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, sleep},
-};
+use tokio::{sync::Semaphore, time::Instant};
 use unbraid_gateway::OnLogFailure;
 
 use crate::{
     create::error_code,
-    engine::{Engine, Fault, TestLog},
+    engine::{Engine, Fault},
     support::{
         Event, Json, Reader, Step, TestGateway, Upstream, chunk, eventually, finish, request, send,
         sse, start_with, stream_of,
     },
+    test_log::TestLog,
 };
 
 const LEASE: Duration = Duration::from_secs(2);
@@ -123,10 +123,6 @@ async fn steady(deltas: usize) -> Upstream {
 
 fn path(id: &str, rest: &str) -> String {
     format!("/v1/streams/{id}{rest}")
-}
-
-fn without_pings(text: &str) -> String {
-    text.replace(": ping\n", "")
 }
 
 async fn status_code(gateway: &TestGateway, path: &str) -> u16 {
@@ -343,234 +339,6 @@ async fn a_link_of_one_gateway_is_valid_on_the_other() {
 }
 
 #[tokio::test]
-async fn while_the_log_is_down_answers_are_degraded_and_the_log_gets_them_later() {
-    let gate = Arc::new(Semaphore::new(0));
-    let pair = pair(gated(3, &gate).await).await;
-    pair.logs[0].set(Fault::Down);
-    let response = send(pair.a.post(request(2))).await;
-    assert_eq!(response.status(), 200);
-    assert_eq!(response.headers()["x-stream-durability"], "degraded");
-    let id = response.headers()["x-stream-id"]
-        .to_str()
-        .unwrap()
-        .to_owned();
-    let mut post = Reader::new(response);
-    post.until("b0").await;
-    assert_eq!(pair.a.status(&id).await["durability"], "degraded");
-    assert_eq!(pair.a.metric("unbraid_log_degraded"), 1.0);
-    assert!(pair.a.metric("unbraid_log_bytes") > 0.0);
-    // The gateway itself reads it from memory; others cannot know it.
-    pair.a
-        .view(&path(&id, "/choices/0"))
-        .await
-        .until("a0")
-        .await;
-    assert_eq!(status_code(&pair.b, &path(&id, "/events")).await, 404);
-    assert_eq!(status_code(&pair.a, "/readyz").await, 200);
-    gate.add_permits(1);
-    post.until("b1").await;
-    pair.logs[0].set(None);
-    eventually("the log has it", async || {
-        pair.a.status(&id).await["durability"] == "replay"
-    })
-    .await;
-    gate.add_permits(1);
-    let events = post.rest().await;
-    assert_eq!(events.last().unwrap().data, "[DONE]");
-    let other = pair.b.view(&path(&id, "/events")).await.rest().await;
-    assert_eq!(other, events);
-    assert_eq!(pair.a.metric("unbraid_log_degraded"), 0.0);
-    assert!(
-        pair.a
-            .metric(r#"unbraid_log_appends_total{backend="other",result="new"}"#)
-            > 0.0
-    );
-}
-
-#[tokio::test]
-async fn an_answer_that_ends_while_the_log_is_down_is_kept_until_the_log_has_it() {
-    let pair = pair(steady(20).await).await;
-    let (id, mut post) = pair.a.create(2).await;
-    post.until(" 3\"").await;
-    pair.logs[0].set(Fault::Down);
-    let events = post.rest().await;
-    assert_eq!(events.last().unwrap().data, "[DONE]");
-    let status = pair.a.status(&id).await;
-    assert_eq!(
-        (&status["state"], &status["durability"]),
-        (&json!("ended"), &json!("degraded"))
-    );
-    assert_eq!(status["expires"], json!(null));
-    assert_eq!(
-        pair.a.view(&path(&id, "/events")).await.rest().await,
-        events
-    );
-    pair.logs[0].set(None);
-    assert_eq!(pair.b.ended(&id).await["end"], "finished");
-    assert_eq!(
-        pair.b.view(&path(&id, "/events")).await.rest().await,
-        events
-    );
-    pair.a.gateway.all_ended().await;
-}
-
-#[tokio::test]
-async fn a_reader_waits_with_pings_for_a_log_that_its_gateway_cannot_reach() {
-    let gate = Arc::new(Semaphore::new(0));
-    let pair = pair(gated(3, &gate).await).await;
-    let (id, mut post) = pair.a.create(2).await;
-    let mut other = pair.b.view(&path(&id, "/events")).await;
-    other.until("b0").await;
-    pair.logs[1].set(Fault::Down);
-    gate.add_permits(1);
-    post.until("b1").await;
-    let before = other.text.len();
-    while other.text.len() < before + 30 {
-        other.rest_or_cut().await;
-    }
-    assert!(!other.is_over && !other.text.contains("a1") && other.text.ends_with(": ping\n"));
-    let refused = send(pair.b.get(&path(&id, "/events"))).await;
-    assert_eq!(refused.status(), 503);
-    assert_eq!(error_code(refused).await, "log_unavailable");
-    pair.logs[1].set(None);
-    other.until("b1").await;
-    gate.add_permits(1);
-    assert_eq!(other.rest().await, post.rest().await);
-}
-
-#[tokio::test]
-async fn with_the_policy_fail_a_log_that_is_down_refuses_requests_and_ends_running_ones() {
-    let pair = pair_with(steady(200).await, OnLogFailure::Fail).await;
-    assert_eq!(status_code(&pair.a, "/readyz").await, 200);
-    let (id, mut post) = pair.a.create(2).await;
-    post.until(" 3\"").await;
-    pair.logs[0].set(Fault::Down);
-    let events = post.rest().await;
-    assert_eq!(
-        events.last().unwrap().json()["error"]["code"],
-        "server_error"
-    );
-    eventually("the upstream is closed", async || {
-        pair.upstream.closed() == 1
-    })
-    .await;
-    assert_eq!(status_code(&pair.a, "/readyz").await, 503);
-    let refused = send(pair.a.post(request(2))).await;
-    assert_eq!(refused.status(), 503);
-    assert_eq!(error_code(refused).await, "log_unavailable");
-    assert_eq!(
-        pair.upstream.seen().len(),
-        1,
-        "the upstream is not paid for nothing"
-    );
-    pair.logs[0].set(None);
-    assert_eq!(pair.b.ended(&id).await["end"], "server_error");
-    let read = pair.b.view(&path(&id, "/events")).await.rest().await;
-    assert_eq!(
-        read[..read.len() - 1],
-        events[..events.len() - 1],
-        "it is what the log has"
-    );
-}
-
-/// deer-flow 3932: a worker dies, and its stream never ends.
-#[tokio::test]
-async fn the_readers_of_a_gateway_that_dies_end_as_producer_lost() {
-    let pair = pair(silent().await).await;
-    let (id, mut post) = pair.a.create(2).await;
-    post.until("\"b\"").await;
-    let mut other = pair.b.view(&path(&id, "/events")).await;
-    let mut choice = pair.b.view(&path(&id, "/choices/0")).await;
-    other.until("\"b\"").await;
-    // It can do nothing any more, as after kill -9.
-    pair.logs[0].set(Fault::Down);
-    let died = Instant::now();
-    drop(pair.a);
-    let events = other.rest().await;
-    assert!(
-        died.elapsed() <= LEASE + Duration::from_secs(2),
-        "{:?}",
-        died.elapsed()
-    );
-    assert_eq!(
-        events.last().unwrap().json()["error"]["code"],
-        "producer_lost"
-    );
-    assert!(without_pings(&other.text).starts_with(&without_pings(&post.text)));
-    assert_eq!(
-        choice.rest().await.last().unwrap().json()["error"]["code"],
-        "producer_lost"
-    );
-    assert_eq!(pair.b.status(&id).await["end"], "producer_lost");
-    // A client that had read from the dead gateway continues on the other one, and gets nothing twice.
-    let cursor = post.events().last().unwrap().id.unwrap().to_string();
-    let resumed = pair
-        .b
-        .get(&path(&id, "/events"))
-        .header("last-event-id", cursor);
-    assert_eq!(
-        Reader::new(send(resumed).await).rest().await,
-        events[events.len() - 1..]
-    );
-}
-
-/// A producer that was suspended past its lease.
-#[tokio::test]
-async fn a_fenced_producer_closes_its_upstream_and_its_readers_get_the_logs_end() {
-    let pair = pair(steady(2000).await).await;
-    let (id, mut post) = pair.a.create(2).await;
-    post.until(" 3\"").await;
-    let mut other = pair.b.view(&path(&id, "/events")).await;
-    pair.logs[0].set(Fault::Down);
-    let lost = other.rest().await;
-    assert_eq!(
-        lost.last().unwrap().json()["error"]["code"],
-        "producer_lost"
-    );
-    pair.logs[0].set(None);
-    let events = post.rest().await;
-    assert_eq!(
-        events.last().unwrap().json()["error"]["code"],
-        "producer_lost"
-    );
-    eventually("the upstream is closed", async || {
-        pair.upstream.closed() == 1
-    })
-    .await;
-    // While it was degraded, its own readers got more than the log has; what both have is equal.
-    assert_eq!(events[..lost.len() - 1], lost[..lost.len() - 1]);
-    for gateway in [&pair.a, &pair.b] {
-        let read = gateway.view(&path(&id, "/events")).await.rest().await;
-        assert_eq!(read, lost);
-    }
-}
-
-#[tokio::test]
-async fn a_log_that_forgets_everything_is_repaired_while_its_producer_lives() {
-    let gate = Arc::new(Semaphore::new(0));
-    let pair = pair(gated(3, &gate).await).await;
-    let (id, mut post) = pair.a.create(2).await;
-    let mut other = pair.b.view(&path(&id, "/events")).await;
-    other.until("b0").await;
-    pair.engine.empty();
-    // Nothing is appended: the upstream is silent.
-    eventually("it is repaired", async || {
-        status_code(&pair.b, &path(&id, "/events")).await == 200
-    })
-    .await;
-    assert!(pair.a.metric("unbraid_log_repairs_total") >= 1.0);
-    pair.engine.lose(1);
-    gate.add_permits(2);
-    let events = post.rest().await;
-    assert_eq!(events.last().unwrap().data, "[DONE]");
-    assert_eq!(other.rest().await, events);
-    assert_eq!(
-        pair.b.view(&path(&id, "/events")).await.rest().await,
-        events
-    );
-}
-
-#[tokio::test]
 async fn a_gateway_that_drains_leaves_its_streams_to_the_other() {
     let mut pair = pair(steady(60).await).await;
     let (id, mut post) = pair.a.create(2).await;
@@ -589,50 +357,4 @@ async fn a_gateway_that_drains_leaves_its_streams_to_the_other() {
     let joined: Vec<Event> = own.events().into_iter().chain(rest).collect();
     assert_eq!(joined, events);
     eventually("it has stopped", async || pair.a.has_stopped()).await;
-}
-
-/// Whatever the log does, each reader's events are those of the log.
-#[tokio::test]
-async fn under_a_storm_of_faults_every_reader_gets_the_logs_projection() {
-    let faults = [
-        None,
-        Some(Fault::Down),
-        Some(Fault::LostAnswer),
-        Some(Fault::Slow(Duration::from_millis(30))),
-        Some(Fault::Late(Duration::from_millis(300))),
-        None,
-    ];
-    let tasks: Vec<_> = (0..6_usize)
-        .map(|seed| {
-            tokio::spawn(async move {
-                let pair = patient_pair(steady(150).await).await;
-                let (id, mut post) = pair.a.create(2).await;
-                let mut followed = pair.b.view(&path(&id, "/events")).await;
-                let mut choice = pair.b.view(&path(&id, "/choices/1")).await;
-                let mut state = seed;
-                for _ in 0..8 {
-                    state = (state * 1_103_515_245 + 12_345) % (1 << 31);
-                    let fault = faults[(state >> 8) % faults.len()];
-                    pair.logs[state % 2].script([fault, fault]);
-                    if state.is_multiple_of(3) {
-                        pair.engine.lose(2);
-                    }
-                    sleep(Duration::from_millis(100)).await;
-                }
-                let events = post.rest().await;
-                assert_eq!(events.last().unwrap().data, "[DONE]");
-                pair.logs.iter().for_each(|log| log.set(None));
-                assert_eq!(followed.rest().await, events);
-                let again = pair.b.view(&path(&id, "/choices/1")).await.rest().await;
-                assert_eq!(choice.rest().await, again);
-                assert_eq!(again.last().unwrap().data, "[DONE]");
-                let text: String = again.iter().map(Event::text).collect();
-                let expected: String = (0..75).map(|n| format!(" {}", 2 * n + 1)).collect();
-                assert_eq!(text, expected);
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
 }

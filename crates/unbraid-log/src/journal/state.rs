@@ -53,14 +53,16 @@ impl State {
 
     /// The part of a record that an append adds; `None` for a duplicate.
     pub(super) fn check(&self, record: &Record) -> Result<Option<Record>, LogError> {
+        // What a failed journal contains is not kept any more.
+        if let Some(Err(error)) = &self.end {
+            return Err(error.clone());
+        }
         let next = self.tail().next();
         if record.first() < next {
             return self.check_overlapping(record, next);
         }
-        match &self.end {
-            Some(Ok(_)) => return Err(LogError::Sealed),
-            Some(Err(error)) => return Err(error.clone()),
-            None => {}
+        if self.end.is_some() {
+            return Err(LogError::Sealed);
         }
         if record.first() > next {
             return Err(LogError::Gap {

@@ -8,7 +8,6 @@ use std::{
 use futures::task::AtomicWaker;
 use tokio::sync::{Notify, watch};
 
-use super::follows;
 use crate::{Journal, LogError, Record, Seq, StreamEnd};
 
 pub(super) struct Shared {
@@ -63,7 +62,7 @@ impl Shared {
 
     pub(super) fn push(&self, record: Record) {
         let mut input = self.input();
-        if input.end.is_some() || input.is_closed || !follows(&record, input.pushed) {
+        if input.end.is_some() || input.is_closed || record.first() != input.pushed.next() {
             return;
         }
         input.pushed = record.last();

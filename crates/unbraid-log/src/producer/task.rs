@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{OnFailure, ProducerOptions, queue::Shared};
+use super::{
+    options::{OnFailure, ProducerOptions},
+    queue::Shared,
+};
 use crate::{
     Appended, End, LogError, LogStatus, LogStore, LogWriter, MAX_PAYLOAD_BYTES, Meta, Record, Seq,
     StreamEnd, StreamId,

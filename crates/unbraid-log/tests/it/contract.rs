@@ -103,6 +103,8 @@ enum Fault {
     DropsCommands,
     /// The reader does not end.
     NeverEnds,
+    /// A log that has lost records can be sealed.
+    SealsOverALoss,
 }
 
 /// A log in memory with a fault.
@@ -220,7 +222,11 @@ impl LogWriter for FaultyWriter {
     }
 
     fn seal<'a>(&'a mut self, end: &'a StreamEnd) -> BoxFuture<'a, Result<(), LogError>> {
-        self.writer.seal(end)
+        let sealed = self.writer.seal(end);
+        match self.fault {
+            Fault::SealsOverALoss => sealed.map(|_gap| Ok(())).boxed(),
+            _ => sealed,
+        }
     }
 }
 
@@ -235,6 +241,7 @@ fn the_suite_finds_every_fault() {
         Fault::SealsAtOnce,
         Fault::DropsCommands,
         Fault::NeverEnds,
+        Fault::SealsOverALoss,
     ] {
         let failed = std::panic::catch_unwind(|| {
             let runtime = tokio::runtime::Builder::new_current_thread()

@@ -8,7 +8,10 @@ use unbraid_log::{
     StreamEnd, StreamId,
 };
 
-use crate::support::engine::{Engine, Fault, TestLog, payloads};
+use crate::support::{
+    engine::{Engine, Fault, payloads},
+    test_log::TestLog,
+};
 
 const LEASE: Duration = Duration::from_secs(15);
 
@@ -239,4 +242,21 @@ async fn a_stream_that_ends_during_a_pause_is_read_to_its_end() {
         "{end:?} {after:?}"
     );
     assert_eq!(texts(followed.follower.journal()).len(), 4);
+}
+
+/// deer-flow 4426: a gap that is skipped silently.
+#[tokio::test(start_paused = true)]
+async fn a_log_with_a_gap_is_an_error() {
+    let mut followed = start().await;
+    followed.writer.append(&record(4, 4)).await.unwrap();
+    followed.engine.lose_first();
+    let store = Arc::clone(&followed.other) as Arc<dyn LogStore>;
+    let second = Follower::start(store, followed.id.clone(), LEASE);
+    let (end, _) = ended(second.journal()).await;
+    let gap = LogError::Gap {
+        tail: Seq::START,
+        first: Seq(4),
+    };
+    assert_eq!(end, Err(gap));
+    assert!(texts(second.journal()).is_empty());
 }

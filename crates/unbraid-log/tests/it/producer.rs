@@ -14,7 +14,10 @@ use unbraid_log::{
     ProducerOptions, Record, RecordBuilder, Seq, StreamEnd, StreamId,
 };
 
-use crate::support::engine::{Engine, Fault, TestLog, payloads};
+use crate::support::{
+    engine::{Engine, Fault, payloads},
+    test_log::TestLog,
+};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(600);

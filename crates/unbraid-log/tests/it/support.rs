@@ -1,3 +1,4 @@
 //! What the tests share.
 
 pub(crate) mod engine;
+pub(crate) mod test_log;

@@ -241,6 +241,10 @@ impl ServeArgs {
             replicas: self.log_replicas,
             ttl: self.ttl,
             lease: self.lease,
+            // A request may wait that long for its answer.
+            claim_pending: self
+                .first_byte_timeout
+                .saturating_add(Duration::from_secs(60)),
         }
     }
 

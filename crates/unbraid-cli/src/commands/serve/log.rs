@@ -24,6 +24,8 @@ pub(super) struct LogOptions<'a> {
     pub(super) replicas: u32,
     pub(super) ttl: Duration,
     pub(super) lease: Duration,
+    /// How long a claim is kept for a request whose answer has not begun.
+    pub(super) claim_pending: Duration,
 }
 
 /// The shortest lease of a shared log. A producer renews it three times, and a busy machine needs some hundred
@@ -108,7 +110,8 @@ async fn file(path: &Path, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>,
 
     let own = FileOptions::default()
         .with_ttl(options.ttl)
-        .with_lease(options.lease);
+        .with_lease(options.lease)
+        .with_claim_pending(options.claim_pending);
     let log = FileLog::open(path, own)
         .await
         .map_err(|error| Failure::Request(format!("{}: {error}", path.display())))?;
@@ -124,6 +127,7 @@ async fn redis(url: &str, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>, 
         .with_prefix(options.prefix)
         .with_ttl(options.ttl)
         .with_lease(options.lease)
+        .with_claim_pending(options.claim_pending)
         .with_replicas(options.replicas);
     let log = RedisLog::connect(url, own).await.map_err(request)?;
     warn(&log.warnings());
@@ -138,6 +142,7 @@ async fn nats(url: &str, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>, F
         .with_prefix(options.prefix.to_owned())
         .with_ttl(options.ttl)
         .with_lease(options.lease)
+        .with_claim_pending(options.claim_pending)
         .with_replicas(options.replicas);
     let log = NatsLog::connect(url, own).await.map_err(request)?;
     warn(&log.warnings());

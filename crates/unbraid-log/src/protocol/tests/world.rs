@@ -1,14 +1,16 @@
 //! The world: one stream, its producer, its log and its readers.
 
+mod faults;
+mod readers;
+
 use std::{fmt, time::Duration};
+
+use readers::new_reader;
 
 use super::broker::{Broker, Reply, Request, Status};
 use crate::{
-    End, LogError, Seq, StreamEnd,
-    protocol::{
-        ProducerAction, ProducerMachine, ProducerRules, ReaderAction, ReaderMachine, ReaderRules,
-        Take,
-    },
+    End, LogError, Seq,
+    protocol::{ProducerAction, ProducerMachine, ProducerRules, ReaderMachine},
 };
 
 /// Longer than every pause.
@@ -266,201 +268,6 @@ impl World {
         steps.add(format_args!("{action:?}"), next);
     }
 
-    fn reader_steps(&self, index: usize, steps: &mut Steps) {
-        let reader = &self.readers[index];
-        if reader.end.is_some() || reader.is_cut {
-            return;
-        }
-        match &reader.source {
-            Source::Local => {
-                let mut next = self.clone();
-                next.read_local(index);
-                steps.add(format_args!("reader {index} reads memory"), next);
-            }
-            Source::Log(_) => {
-                let mut next = self.clone();
-                let action = next.read_log(index);
-                steps.add(format_args!("reader {index} {action:?}"), next);
-                if !self.broker.exists {
-                    return;
-                }
-                // It checks the lease at any time.
-                let mut next = self.clone();
-                let status = next.broker.seal_lost();
-                let clock = Duration::ZERO;
-                next.readers[index]
-                    .machine()
-                    .checked(Ok(status.to_log()), clock);
-                next.take_end(index);
-                steps.add(format_args!("reader {index} checks: {status:?}"), next);
-            }
-        }
-    }
-
-    fn read_local(&mut self, index: usize) {
-        let broken = self.broken;
-        let Some(producer) = &self.producer else {
-            return;
-        };
-        let released = match broken {
-            Some(Broken::DeliversEarly) => producer.produced,
-            _ => producer.machine.released().0,
-        };
-        let reader = &mut self.readers[index];
-        reader.seen = reader.seen.max(released);
-        if producer.machine.end_is_released() {
-            let own = if producer.machine.is_cut() {
-                End::ServerError
-            } else {
-                End::Finished
-            };
-            let log_end = producer.log_end.filter(|_| broken != Some(Broken::OwnEnd));
-            reader.end = Some(log_end.unwrap_or(own));
-        }
-    }
-
-    /// One step of a reader of the log.
-    fn read_log(&mut self, index: usize) -> ReaderAction {
-        let clock = Duration::ZERO;
-        let machine = self.readers[index].machine();
-        let mut action = machine.poll(clock);
-        if let ReaderAction::Wait(_) = action {
-            action = machine.poll(clock + PAUSE);
-        }
-        match action {
-            ReaderAction::Read { .. } | ReaderAction::Next(_) | ReaderAction::Check => {
-                self.next_record(index);
-            }
-            ReaderAction::Status => {
-                let status = self.broker.status();
-                self.readers[index]
-                    .machine()
-                    .checked(Ok(status.to_log()), clock);
-            }
-            ReaderAction::Wait(_) | ReaderAction::Done(_) => {}
-        }
-        self.take_end(index);
-        action
-    }
-
-    fn next_record(&mut self, index: usize) {
-        let clock = Duration::ZERO;
-        let cursor = Seq(self.readers[index].seen);
-        if !self.broker.exists {
-            let is_gone = self.producer.as_ref().is_none_or(Producer::is_done);
-            let machine = self.readers[index].machine();
-            machine.ended(Some(LogError::Unknown), clock);
-            if is_gone && self.late.is_none() {
-                machine.ended(Some(LogError::Unknown), FOREVER);
-            }
-            return;
-        }
-        let record = self
-            .broker
-            .records
-            .iter()
-            .find(|record| record.last > cursor);
-        let Some(span) = record.copied() else {
-            if self.broker.end.is_some() {
-                self.readers[index].machine().ended(None, clock);
-            }
-            return;
-        };
-        let is_trimmed = self.broken != Some(Broken::NoTrim);
-        let reader = &mut self.readers[index];
-        if let Take::After(after) = reader.machine().record(span, clock) {
-            let first = if is_trimmed {
-                span.first.max(after.next())
-            } else {
-                span.first
-            };
-            match first.0.cmp(&(reader.seen + 1)) {
-                std::cmp::Ordering::Less => self.violation = Some("a reader got an event twice"),
-                std::cmp::Ordering::Greater => self.violation = Some("a reader got a gap"),
-                std::cmp::Ordering::Equal => reader.seen = span.last.0,
-            }
-        }
-    }
-
-    fn take_end(&mut self, index: usize) {
-        let clock = Duration::ZERO;
-        let reader = &mut self.readers[index];
-        let ReaderAction::Done(done) = reader.machine().clone().poll(clock) else {
-            return;
-        };
-        match done {
-            Ok(StreamEnd { end, .. }) => reader.end = Some(end),
-            Err(LogError::Gap { .. }) => self.violation = Some("a reader found a gap"),
-            Err(_) => reader.is_cut = true,
-        }
-    }
-
-    fn fault_steps(&self, steps: &mut Steps) {
-        let mut add = |name: &str, change: &dyn Fn(&mut Self)| {
-            let mut next = self.clone();
-            change(&mut next);
-            steps.add(format_args!("{name}"), next);
-        };
-        if let Some(producer) = &self.producer {
-            if let (Some(request), true) = (producer.call, self.left.timeouts > 0) {
-                let clock = self.clock;
-                let give_up = move |next: &mut Self| {
-                    next.left.timeouts -= 1;
-                    next.producer.as_mut().unwrap().answer(request, None, clock);
-                };
-                add("the answer is lost", &give_up);
-                if producer.reply.is_none() && self.late.is_none() {
-                    add("the request is late", &|next: &mut Self| {
-                        give_up(next);
-                        next.late = Some(request);
-                    });
-                }
-            }
-            if self.left.crashes > 0 {
-                add("the producer's gateway dies", &|next: &mut Self| {
-                    next.left.crashes -= 1;
-                    let producer = next.producer.take().unwrap();
-                    if producer.reply.is_none() {
-                        next.late = next.late.or(producer.call);
-                    }
-                    next.may_be_lost = true;
-                    let reader = &mut next.readers[0];
-                    if reader.end.is_none() {
-                        reader.source = Source::Log(Box::new(new_reader(reader.seen)));
-                    }
-                });
-            }
-            if self.left.ticks > 0 && producer.call.is_none() && !producer.is_done() {
-                add("a renewal is due", &|next: &mut Self| {
-                    next.left.ticks -= 1;
-                    next.clock += 2 * RENEW_EVERY;
-                });
-            }
-        }
-        let may_expire = self.left.expiries > 0 || self.producer.is_none();
-        if may_expire && !self.broker.is_lease_over {
-            add("the lease is over", &|next: &mut Self| {
-                next.left.expiries = next.left.expiries.saturating_sub(1);
-                next.broker.is_lease_over = true;
-                next.may_be_lost = true;
-            });
-        }
-        // What the log loses after it has confirmed the end is lost: the producer has nothing to repair it from.
-        let is_kept = self
-            .producer
-            .as_ref()
-            .is_some_and(|producer| !producer.has_confirmed_end());
-        if self.left.losses > 0 && self.broker.exists && is_kept {
-            for records in [Some(0), Some(1), Some(2), None] {
-                add(&format!("the log loses {records:?}"), &|next: &mut Self| {
-                    next.left.losses -= 1;
-                    next.has_lost = true;
-                    next.broker.lose(records);
-                });
-            }
-        }
-    }
-
     /// Checks a state.
     pub(super) fn check(&self) -> Option<&'static str> {
         let is_exact = !self.has_lost && !self.was_degraded && !self.has_failed;
@@ -555,23 +362,4 @@ impl Producer {
             (Request::Check, _) => self.machine.checked(Err(&lost), now),
         }
     }
-}
-
-impl Reader {
-    fn machine(&mut self) -> &mut ReaderMachine {
-        match &mut self.source {
-            Source::Log(machine) => machine,
-            Source::Local => panic!("it reads memory"),
-        }
-    }
-}
-
-fn new_reader(after: u64) -> ReaderMachine {
-    let rules = ReaderRules {
-        // The model checks whenever it likes.
-        check_every: FOREVER,
-        patience: PAUSE,
-        unknown_patience: PAUSE,
-    };
-    ReaderMachine::new(rules, Seq(after), Duration::ZERO)
 }
