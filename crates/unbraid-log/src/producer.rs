@@ -57,7 +57,16 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 /// }
 /// producer.flushed().await?;
 /// assert_eq!(producer.journal().tail(), Seq(1));
-/// assert!(!producer.is_degraded());
+/// assert!(producer.is_flushed() && !producer.is_degraded());
+///
+/// // In a task that waits for other things, too.
+/// let is_ready = std::future::poll_fn(|cx| {
+///     let failed = producer.poll_failed(cx).is_ready();
+///     std::task::Poll::Ready(!failed && producer.poll_flushed(cx).is_ready())
+/// });
+/// assert!(is_ready.await && producer.failure().is_none());
+/// // What is held is dropped once the log has the end.
+/// producer.hold(String::from("a place in a table"));
 ///
 /// producer.finish(StreamEnd::new(End::Finished));
 /// producer.sealed().await;
@@ -74,7 +83,7 @@ impl Producer {
     ///
     /// # Errors
     ///
-    /// Those of [`LogStore::open`]; with [`OnFailure::Degrade`] a log that is not available is no error: the stream begins
+    /// Those of [`LogStore::open`]; with [`OnFailure::Degrade`] a log that is not available is not an error: the stream begins
     /// degraded.
     ///
     /// # Cancel safety

@@ -120,7 +120,19 @@ impl fmt::Debug for ProducerOptions {
 ///
 /// # Examples
 ///
-/// See [`ProducerOptions::with_observer`].
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use unbraid_log::ProducerObserver;
+///
+/// #[derive(Default)]
+/// struct Repairs(AtomicU64);
+///
+/// impl ProducerObserver for Repairs {
+///     fn repaired(&self, records: u64) {
+///         self.0.fetch_add(records, Ordering::Relaxed);
+///     }
+/// }
+/// ```
 pub trait ProducerObserver: Send + Sync + 'static {
     /// An append has a result, after this time.
     fn appended(&self, result: Result<Appended, &LogError>, after: Duration) {

@@ -103,7 +103,7 @@ impl Shared {
         self.progress.subscribe()
     }
 
-    /// Changes how far the task is, and wakes who waits for that.
+    /// Changes how far the task is, and wakes the tasks that wait for it.
     pub(super) fn report(&self, change: impl FnOnce(&mut Progress)) {
         let mut failed = false;
         self.progress.send_modify(|progress| {

@@ -338,7 +338,7 @@ async fn a_degraded_producer_that_is_declared_lost_is_fenced() {
 
 /// What SIGSTOP does: the process is not polled while the lease passes.
 #[tokio::test(start_paused = true)]
-async fn what_a_sealed_log_did_not_take_reaches_no_reader() {
+async fn events_that_a_sealed_log_refused_reach_no_reader() {
     let mut running = start().await;
     let other = running.engine.gateway();
     running.push_flushed(3).await;
