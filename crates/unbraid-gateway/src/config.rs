@@ -78,6 +78,15 @@ impl std::str::FromStr for OnLogFailure {
     }
 }
 
+impl From<OnLogFailure> for unbraid_log::OnFailure {
+    fn from(policy: OnLogFailure) -> Self {
+        match policy {
+            OnLogFailure::Degrade => Self::Degrade,
+            OnLogFailure::Fail => Self::Fail,
+        }
+    }
+}
+
 /// A word that names no value of an option.
 ///
 /// # Examples

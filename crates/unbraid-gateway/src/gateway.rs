@@ -15,18 +15,20 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http::{Request, Response};
 use ring::rand::{SecureRandom, SystemRandom};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
-use unbraid_log::{LogStore, MemoryLog, MemoryOptions};
+use unbraid_log::{LogStore, MemoryLog, MemoryOptions, StreamId};
 
 use crate::{
+    api_error::ApiError,
     auth::{Auth, cors::Cors, hosts::AllowedHosts, keys::KeyRing, links::LinkSigner},
-    config::{Config, GatewayBuilder, Options},
+    config::{Config, GatewayBuilder, OnLogFailure, Options},
     error::BuildError,
     fan_out::models::SingleChoiceModels,
     generation::Supervisor,
     idempotency::PendingRequests,
-    limits::MIN_LINK_SECRET,
+    limits::{CHECK_TIMEOUT, MIN_LINK_SECRET},
     metrics::Metrics,
     reader::stalls::Stalls,
     routes,
@@ -105,7 +107,12 @@ impl Gateway {
 
     pub(crate) fn new(config: Config, hosts: AllowedHosts, cors: Cors) -> Result<Self, BuildError> {
         let supervisor = Supervisor::start()?;
-        let metrics = Metrics::new();
+        let backend = config
+            .options
+            .log
+            .as_ref()
+            .map_or("memory", |log| log.backend());
+        let metrics = Metrics::new(backend);
         let options = config.options.clone();
         let keys = options
             .auth_file
@@ -130,7 +137,12 @@ impl Gateway {
         let commands = tokio::spawn(take_commands(Arc::clone(&store), streams.clone()));
         Ok(Self {
             inner: Arc::new(Inner {
-                views: Views::new(Arc::clone(&store), memory.clone(), options.lease),
+                views: Views::new(
+                    Arc::clone(&store),
+                    memory.clone(),
+                    streams.clone(),
+                    options.lease,
+                ),
                 store,
                 upstream,
                 auth: Auth {
@@ -171,9 +183,7 @@ impl Gateway {
     /// Returns the metrics in the OpenMetrics text format.
     #[must_use]
     pub fn metrics(&self) -> String {
-        if let Some(memory) = &self.inner.memory {
-            self.inner.metrics.set_log_bytes(memory.bytes() as u64);
-        }
+        self.inner.metrics.set_log_bytes(self.bytes() as u64);
         self.inner.metrics.encode()
     }
 
@@ -220,7 +230,7 @@ impl Gateway {
     /// The generations end although the future is dropped.
     pub async fn end_as_lost(&self) {
         self.inner.streams.end_as_lost();
-        let _timed_out = tokio::time::timeout(Duration::from_secs(1), self.all_ended()).await;
+        let _timed_out = timeout(Duration::from_secs(1), self.all_ended()).await;
     }
 
     pub(crate) fn reader_stall(&self) -> Duration {
@@ -231,9 +241,42 @@ impl Gateway {
         self.inner.options.drain
     }
 
-    /// Whether the memory log has room for a stream, once it has freed what it can. A log of another kind decides itself.
+    /// The memory of all streams: of those that the memory log keeps, or of those of a shared log that this gateway
+    /// produces or reads.
+    fn bytes(&self) -> usize {
+        match &self.inner.memory {
+            Some(memory) => memory.bytes(),
+            None => self.inner.streams.local_bytes() + self.inner.views.followed_bytes(),
+        }
+    }
+
+    /// Whether there is room for a stream. The memory log frees what it can; a shared log keeps nothing here but what runs,
+    /// is read, or could not be written yet.
     pub(crate) fn has_memory(&self) -> bool {
-        self.inner.memory.as_ref().is_none_or(MemoryLog::make_room)
+        match &self.inner.memory {
+            Some(memory) => memory.make_room(),
+            None => self.bytes() as u64 <= self.inner.options.max_memory,
+        }
+    }
+
+    /// The log of this process, unless streams are kept elsewhere.
+    pub(crate) fn memory(&self) -> Option<&MemoryLog> {
+        self.inner.memory.as_ref()
+    }
+
+    /// Whether a request can be kept: with the policy `fail` the log has to answer. Otherwise the upstream would be paid for
+    /// an answer that nobody gets.
+    pub(crate) async fn check_log(&self) -> Result<(), ApiError> {
+        if self.inner.options.on_log_failure == OnLogFailure::Degrade || self.memory().is_some() {
+            return Ok(());
+        }
+        // Any id shows whether the log can be read.
+        let id = StreamId::random().map_err(|_| ApiError::INTERNAL)?;
+        let status = timeout(CHECK_TIMEOUT, self.inner.store.status(&id)).await;
+        match status {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(ApiError::LOG_UNAVAILABLE),
+        }
     }
 
     pub(crate) fn is_draining(&self) -> bool {

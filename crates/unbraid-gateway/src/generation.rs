@@ -27,9 +27,9 @@ use tokio::{
     time::Instant,
 };
 use unbraid_core::{ChoiceIndex, Metadata, StreamError, TimedOut, Timeout};
-use unbraid_log::{End, LogError, LogWriter, StreamId};
+use unbraid_log::{End, LogError, StreamId};
 
-pub(crate) use self::{actor::Supervisor, part::PartSource};
+pub(crate) use self::{actor::Supervisor, keeper::GenerationLog, part::PartSource};
 use self::{
     clock::Clock,
     keeper::Keeper,
@@ -74,7 +74,7 @@ pub(crate) type Start = BoxFuture<'static, Result<Started, RefusedError>>;
 /// What a generation needs.
 pub(crate) struct GenerationArgs {
     pub(crate) start: Start,
-    pub(crate) writer: Box<dyn LogWriter>,
+    pub(crate) log: GenerationLog,
     pub(crate) registration: Registration,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) endpoint: &'static str,
@@ -122,6 +122,8 @@ enum Wakeup {
     Started(Result<Started, RefusedError>),
     Read,
     Command(Command),
+    /// The log refuses events, or has what is waited for.
+    Log,
     Tick(Tick),
 }
 
@@ -133,13 +135,13 @@ enum Tick {
     TimedOut,
     Orphaned,
     Renew,
-    /// What has arrived is to be appended now, or again.
+    /// What has arrived is to be appended now.
     Linger,
 }
 
 impl Generation {
     pub(crate) fn new(args: GenerationArgs, options: &Options) -> Box<Self> {
-        let keeper = Keeper::new(args.writer, options.on_log_failure, args.metrics.clone());
+        let keeper = Keeper::new(args.log, args.metrics.clone());
         Box::new(Self {
             start: Some(args.start),
             parts: Vec::new(),
@@ -201,6 +203,13 @@ impl Generation {
         if let Poll::Ready(Some(command)) = self.commands.poll_recv(cx) {
             return Poll::Ready(Wakeup::Command(command));
         }
+        if self
+            .keeper
+            .poll_log(cx, !self.replies.is_empty())
+            .is_ready()
+        {
+            return Poll::Ready(Wakeup::Log);
+        }
         if let Some(start) = &mut self.start
             && let Poll::Ready(started) = start.as_mut().poll(cx)
         {
@@ -242,9 +251,7 @@ impl Generation {
         let finished_since = parts().filter_map(Part::finished_since).min();
         let silent_since = parts().filter_map(Part::silent_since).min();
         let has_readers = self.registration.live.has_readers();
-        let retry_at = self.keeper.retry_at();
-        // While the log is not available, nothing can be appended before the next attempt.
-        let has_events = retry_at.is_none() && !self.keeper.events.is_empty();
+        let has_events = !self.keeper.events.is_empty();
         self.clock.poll(
             cx,
             clock::Conditions {
@@ -252,7 +259,6 @@ impl Generation {
                 silent_since,
                 has_readers,
                 has_events,
-                retry_at,
             },
         )
     }
@@ -266,6 +272,8 @@ impl Generation {
             }
             Wakeup::Read => self.after_read(),
             Wakeup::Command(command) => self.handle_command(command),
+            // The flush that follows finds out which.
+            Wakeup::Log => {}
             Wakeup::Tick(tick) => self.handle_tick(tick).await,
         }
     }
@@ -405,6 +413,9 @@ impl Generation {
 
     /// The log refuses events: it was erased, sealed by another gateway, or is not available and the policy is to fail.
     fn log_failed(&mut self, error: &LogError) {
+        if self.end.is_some() {
+            return;
+        }
         tracing::warn!(%error, "the log of a generation failed");
         self.abort(ends::end_of_log(error), &StreamError::Lost);
     }

@@ -92,3 +92,4 @@ pub use config::{FanOut, GatewayBuilder, OnLogFailure, UnknownOption};
 pub use error::BuildError;
 pub use gateway::{Gateway, GatewayService};
 pub use server::Server;
+pub use unbraid_log::LogStore;

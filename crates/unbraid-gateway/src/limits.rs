@@ -86,5 +86,8 @@ pub(crate) const MAX_AUTH_FILE: u64 = 16 * 1024 * 1024;
 /// How long a request waits for a log in another process, before it gets 503.
 pub(crate) const LOG_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a log may take to show that it is available.
+pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_millis(1500);
+
 /// A century, which can be added to the time.
 pub(crate) const FAR: Duration = Duration::from_secs(3600 * 24 * 36500);

@@ -10,6 +10,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use unbraid_log::{Appended, LogError, ProducerObserver};
+
 use self::family::Families;
 pub(crate) use self::family::{AppendResult, DisconnectReason, UpstreamState, ViewKind};
 
@@ -22,19 +24,22 @@ struct Inner {
     families: Families,
     streams_running: Gauge,
     log_bytes: Gauge,
+    log_degraded: Gauge,
+    log_repairs: Counter,
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    /// The metrics of a gateway with this kind of log.
+    pub(crate) fn new(backend: &'static str) -> Self {
         let mut registry = Registry::with_prefix("unbraid");
-        let families = Families::register(&mut registry);
+        let families = Families::register(&mut registry, backend);
         let gauge = |registry: &mut Registry, name: &str, help: &str| {
             let gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
             gauge
         };
         let streams_running = gauge(&mut registry, "streams_running", "Running generations");
-        gauge(
+        let log_degraded = gauge(
             &mut registry,
             "log_degraded",
             "Running generations that are kept in memory because the log fails",
@@ -42,19 +47,21 @@ impl Metrics {
         let log_bytes = gauge(
             &mut registry,
             "log_bytes",
-            "Bytes of all streams that the memory log keeps",
+            "Bytes of the streams that are in memory",
         );
-        // The memory log neither degrades nor loses records; the names are those of every log.
+        let log_repairs = Counter::default();
         registry.register(
             "log_repairs",
             "Records that were appended again because the log had lost them",
-            Counter::<u64>::default(),
+            log_repairs.clone(),
         );
         Self(Arc::new(Inner {
             registry,
             families,
             streams_running,
             log_bytes,
+            log_degraded,
+            log_repairs,
         }))
     }
 
@@ -108,6 +115,25 @@ impl Metrics {
         self.0
             .log_bytes
             .set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+}
+
+/// A task that writes a shared log reports to the metrics.
+impl ProducerObserver for Metrics {
+    fn appended(&self, result: Result<Appended, &LogError>, after: Duration) {
+        self.0.families.appended(AppendResult::of(result), after);
+    }
+
+    fn degraded(&self, is_degraded: bool) {
+        if is_degraded {
+            self.0.log_degraded.inc();
+        } else {
+            self.0.log_degraded.dec();
+        }
+    }
+
+    fn repaired(&self, records: u64) {
+        self.0.log_repairs.inc_by(records);
     }
 }
 

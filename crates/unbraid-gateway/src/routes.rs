@@ -97,7 +97,7 @@ fn json_response(status: StatusCode, body: String) -> Response<Body> {
     response
 }
 
-/// Adds what identifies a stream: `X-Stream-Id` and `Link`.
+/// Adds what identifies a stream, `X-Stream-Id` and `Link`, and whether it is kept in this gateway only.
 fn add_stream_headers(gateway: &Gateway, id: &StreamId, headers: &mut HeaderMap) {
     let url = stream_url(gateway, id);
     let link = format!(
@@ -110,6 +110,9 @@ fn add_stream_headers(gateway: &Gateway, id: &StreamId, headers: &mut HeaderMap)
     ) {
         headers.insert("x-stream-id", id);
         headers.insert(header::LINK, link);
+    }
+    if gateway.inner.streams.is_degraded(id) {
+        headers.insert("x-stream-durability", HeaderValue::from_static("degraded"));
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::{
     time::Instant,
 };
 use unbraid_core::ChoiceIndex;
-use unbraid_log::{End, StreamId};
+use unbraid_log::{End, Meta, Producer, StreamId};
 
 use crate::{
     api_error::ApiError,
@@ -97,6 +97,8 @@ pub(crate) struct Streams(Arc<Shared>);
 struct Shared {
     table: Mutex<Table>,
     running: watch::Sender<usize>,
+    /// Streams that this gateway produces in a shared log which does not have their end yet.
+    unsealed: watch::Sender<usize>,
     limits: StreamLimits,
     metrics: Metrics,
     base: Instant,
@@ -112,6 +114,8 @@ pub(crate) struct StreamLimits {
 #[derive(Default)]
 struct Table {
     live: HashMap<StreamId, Arc<Live>>,
+    /// The streams that this gateway produces in a shared log, until that has their end.
+    local: HashMap<StreamId, LocalStream>,
     readers: HashMap<StreamId, usize>,
     by_principal: HashMap<Principal, usize>,
     /// Streams whose provider turned out to ignore `n`.
@@ -120,6 +124,21 @@ struct Table {
 
 /// How many streams are remembered as fanned out. Those are the most recent ones, and only their status shows it.
 const MAX_FANNED_OUT: usize = 10_000;
+
+/// A stream that this gateway produces in a shared log. Its readers here read its memory, and get what the log does not
+/// have while it fails.
+#[derive(Debug, Clone)]
+pub(crate) struct LocalStream {
+    pub(crate) producer: Arc<Producer>,
+    pub(crate) meta: Arc<Meta>,
+}
+
+/// The place of a stream among those of this gateway. Dropping it says that the log has the stream's end.
+#[derive(Debug)]
+struct LocalGuard {
+    streams: Streams,
+    id: StreamId,
+}
 
 /// The right to run one generation.
 #[derive(Debug)]
@@ -156,6 +175,7 @@ impl Streams {
         Self(Arc::new(Shared {
             table: Mutex::default(),
             running: watch::Sender::new(0),
+            unsealed: watch::Sender::new(0),
             limits,
             metrics,
             base: Instant::now(),
@@ -190,6 +210,38 @@ impl Streams {
         self.table().live.get(id).cloned()
     }
 
+    /// Enters a stream of a shared log, until that has its end.
+    pub(crate) fn enter_local(&self, id: &StreamId, producer: &Arc<Producer>, meta: Arc<Meta>) {
+        let local = LocalStream {
+            producer: Arc::clone(producer),
+            meta,
+        };
+        self.table().local.insert(id.clone(), local);
+        self.0.unsealed.send_modify(|unsealed| *unsealed += 1);
+        producer.hold(LocalGuard {
+            streams: self.clone(),
+            id: id.clone(),
+        });
+    }
+
+    /// Finds a stream of a shared log that this gateway produces.
+    pub(crate) fn local(&self, id: &StreamId) -> Option<LocalStream> {
+        self.table().local.get(id).cloned()
+    }
+
+    /// Whether a stream is known to be kept in this gateway only, because its log fails.
+    pub(crate) fn is_degraded(&self, id: &StreamId) -> bool {
+        self.local(id)
+            .is_some_and(|local| local.producer.is_degraded())
+    }
+
+    /// The memory of the streams of a shared log that this gateway produces, in bytes.
+    pub(crate) fn local_bytes(&self) -> usize {
+        let table = self.table();
+        let journals = table.local.values().map(|local| local.producer.journal());
+        journals.map(|journal| journal.bytes()).sum()
+    }
+
     /// Connects a reader to a stream, running or not.
     pub(crate) fn connect(&self, id: &StreamId) -> Result<ReaderPermit, ApiError> {
         let mut table = self.table();
@@ -222,11 +274,12 @@ impl Streams {
         self.table().fanned_out.contains(id)
     }
 
-    /// Waits until no generation runs.
+    /// Waits until no generation runs, and a shared log has the ends of all.
     pub(crate) async fn all_ended(&self) {
-        let mut running = self.0.running.subscribe();
-        // The sender lives as long as this handle.
-        let _always_open = running.wait_for(|running| *running == 0).await;
+        for mut count in [self.0.running.subscribe(), self.0.unsealed.subscribe()] {
+            // The sender lives as long as this handle.
+            let _always_open = count.wait_for(|count| *count == 0).await;
+        }
     }
 
     /// Ends every generation as `producer_lost`.
@@ -269,6 +322,16 @@ impl StreamPermit {
             permit: self,
         };
         (registration, received)
+    }
+}
+
+impl Drop for LocalGuard {
+    fn drop(&mut self) {
+        self.streams.table().local.remove(&self.id);
+        self.streams
+            .0
+            .unsealed
+            .send_modify(|unsealed| *unsealed -= 1);
     }
 }
 
@@ -329,7 +392,7 @@ mod tests {
             streams_per_principal: 2,
             readers: 1,
         };
-        Streams::new(limits, Metrics::new())
+        Streams::new(limits, Metrics::new("memory"))
     }
 
     #[tokio::test]

@@ -8,9 +8,11 @@ use std::{
 };
 
 use futures::StreamExt;
-use unbraid_log::{Journal, LogError, LogStatus, LogStore, MemoryLog, Meta, Seq, StreamId};
+use unbraid_log::{
+    Follower, Journal, LogError, LogStatus, LogStore, MemoryLog, Meta, Seq, StreamId,
+};
 
-use crate::{api_error::ApiError, limits::LOG_TIMEOUT, view::StreamView};
+use crate::{api_error::ApiError, limits::LOG_TIMEOUT, streams::Streams, view::StreamView};
 
 /// The views that have readers, and the log behind them.
 #[derive(Clone)]
@@ -18,6 +20,8 @@ pub(crate) struct Views {
     store: Arc<dyn LogStore>,
     /// The same log, if it is in this process: its journals are read directly.
     memory: Option<MemoryLog>,
+    /// The streams that this gateway produces.
+    streams: Streams,
     lease: Duration,
     open: Arc<Mutex<HashMap<StreamId, Weak<StreamView>>>>,
 }
@@ -33,11 +37,13 @@ impl Views {
     pub(crate) fn new(
         store: Arc<dyn LogStore>,
         memory: Option<MemoryLog>,
+        streams: Streams,
         lease: Duration,
     ) -> Self {
         Self {
             store,
             memory,
+            streams,
             lease,
             open: Arc::default(),
         }
@@ -49,6 +55,16 @@ impl Views {
         id: &StreamId,
         may_read: impl Fn(&Meta) -> bool,
     ) -> Result<Found, ApiError> {
+        // A stream that this gateway produces is read although its log fails.
+        if let Some(local) = self.streams.local(id) {
+            if !may_read(&local.meta) {
+                return Err(ApiError::STREAM_NOT_FOUND);
+            }
+            let journal = local.producer.journal().clone();
+            let view = self.entered(id, || Ok(StreamView::new(journal, local.meta)))?;
+            let expires = None;
+            return Ok(Found { view, expires });
+        }
         let status = tokio::time::timeout(LOG_TIMEOUT, self.store.status(id)).await;
         let status = status.map_err(|_elapsed| ApiError::LOG_UNAVAILABLE)?;
         let status = status.map_err(log_error)?;
@@ -76,18 +92,33 @@ impl Views {
     }
 
     fn view(&self, id: &StreamId, meta: Arc<Meta>) -> Result<Arc<StreamView>, ApiError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(view) = open.get(id).and_then(Weak::upgrade) {
-            return Ok(view);
-        }
-        let view = match &self.memory {
+        self.entered(id, || match &self.memory {
             Some(memory) => {
                 // It may have been evicted since its status was read.
                 let journal = memory.journal(id).ok_or(ApiError::STREAM_EXPIRED)?;
-                StreamView::new(journal, meta)
+                Ok(StreamView::new(journal, meta))
             }
-            None => self.follow(id, meta),
-        };
+            None => {
+                let follower = Follower::start(Arc::clone(&self.store), id.clone(), self.lease);
+                Ok(StreamView::with_follower(follower, meta))
+            }
+        })
+    }
+
+    /// The view of a stream: the one that has readers, or a new one.
+    fn entered(
+        &self,
+        id: &StreamId,
+        create: impl FnOnce() -> Result<Arc<StreamView>, ApiError>,
+    ) -> Result<Arc<StreamView>, ApiError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = open.get(id).and_then(Weak::upgrade)
+            // A copy that has failed stays as it is, although the log may be available again.
+            && !matches!(view.journal().end(), Some(Err(_)))
+        {
+            return Ok(view);
+        }
+        let view = create()?;
         // The table holds what is read now; what was read before is removed as it grows.
         if open.len() == open.capacity() {
             open.retain(|_, view| view.strong_count() > 0);
@@ -96,16 +127,12 @@ impl Views {
         Ok(view)
     }
 
-    /// Copies a stream from another process into a journal.
-    fn follow(&self, id: &StreamId, meta: Arc<Meta>) -> Arc<StreamView> {
-        let journal = Journal::new();
-        let follower = tokio::spawn(follow(
-            Arc::clone(&self.store),
-            id.clone(),
-            journal.clone(),
-            self.lease,
-        ));
-        StreamView::with_follower(journal, meta, Some(follower.abort_handle()))
+    /// The memory of the streams of other gateways that are read here, in bytes.
+    pub(crate) fn followed_bytes(&self) -> usize {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let views = open.values().filter_map(Weak::upgrade);
+        let followed = views.filter(|view| view.is_followed());
+        followed.map(|view| view.journal().bytes()).sum()
     }
 }
 
@@ -131,39 +158,6 @@ async fn catch_up(journal: &Journal, tail: Seq, has_ended: bool) -> Result<(), A
     }
 }
 
-/// Follows a stream to its end. Once per lease it checks whether the producer is lost.
-async fn follow(store: Arc<dyn LogStore>, id: StreamId, journal: Journal, lease: Duration) {
-    let mut records = store.read(&id, Seq::START);
-    loop {
-        match tokio::time::timeout(lease, records.next()).await {
-            Ok(Some(Ok(record))) => {
-                if let Err(error) = journal.append(&record) {
-                    journal.fail(error);
-                    return;
-                }
-            }
-            Ok(Some(Err(error))) => {
-                journal.fail(error);
-                return;
-            }
-            Ok(None) => break,
-            // A log that cannot be reached now is asked again after the next lease.
-            Err(_elapsed) => drop(store.seal_lost(&id).await),
-        }
-    }
-    match store.status(&id).await {
-        Ok(LogStatus::Ended { end, .. }) => {
-            journal.seal(end);
-        }
-        Ok(_) => {
-            journal.fail(LogError::Expired);
-        }
-        Err(error) => {
-            journal.fail(error);
-        }
-    }
-}
-
 /// The answer if the log refuses.
 pub(crate) fn log_error(error: LogError) -> ApiError {
     match error {
@@ -183,11 +177,18 @@ mod tests {
     use unbraid_log::{End, Event, MemoryOptions, RecordBuilder, StreamEnd};
 
     use super::*;
+    use crate::{metrics::Metrics, streams::StreamLimits};
 
     #[tokio::test]
     async fn a_copy_is_complete_when_it_is_found_and_ends_with_its_view() {
         let store: Arc<dyn LogStore> = Arc::new(MemoryLog::new(MemoryOptions::default()));
-        let views = Views::new(Arc::clone(&store), None, Duration::from_secs(15));
+        let limits = StreamLimits {
+            streams: 1,
+            streams_per_principal: 1,
+            readers: 1,
+        };
+        let streams = Streams::new(limits, Metrics::new("other"));
+        let views = Views::new(Arc::clone(&store), None, streams, Duration::from_secs(15));
         let id = StreamId::random().unwrap();
         let meta = Meta::new("/v1/chat/completions", 7);
         let mut writer = store.open(&id, &meta).await.unwrap();

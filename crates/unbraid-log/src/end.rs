@@ -140,7 +140,7 @@ impl From<&ChoiceEnd> for End {
 /// assert_eq!(StreamEnd::decode(&end.encode())?, end);
 /// # Ok::<(), unbraid_log::LogError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct StreamEnd {
     /// How the stream ended.

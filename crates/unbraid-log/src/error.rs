@@ -13,7 +13,7 @@ use crate::Seq;
 /// assert_eq!(gap.to_string(), "the record begins at 9, but the log ends at 4");
 /// assert_eq!(Record::decode(vec![9].into()), Err(LogError::UnsupportedVersion { version: 9 }));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
     /// The text is not a stream id.

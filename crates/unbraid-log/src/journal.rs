@@ -176,6 +176,29 @@ impl Journal {
         JournalReader::new(self.clone(), after)
     }
 
+    /// The events from one number to another in one record; `None` unless the journal has all of them.
+    pub(crate) fn slice(&self, first: Seq, last: Seq) -> Option<Record> {
+        let mut records = Vec::new();
+        // About as much as is needed: a reader of the same journal must not wait for a copy of all of it.
+        self.state().read_between(first, last, &mut records);
+        let slices: Vec<Record> = records
+            .iter()
+            .filter_map(|record| record.slice(first, last))
+            .collect();
+        let merged = match &slices[..] {
+            [single] => single.clone(),
+            several => Record::merge(several)?,
+        };
+        (merged.first() == first && merged.last() == last).then_some(merged)
+    }
+
+    /// The number at which a record ends that begins at `first` and has about `max` bytes.
+    pub(crate) fn end_of_record(&self, first: Seq, max: usize) -> Option<Seq> {
+        let mut records = Vec::new();
+        self.state().read(first, max, &mut records);
+        records.last().map(Record::last)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic under the lock leaves a state in which every record is complete.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)

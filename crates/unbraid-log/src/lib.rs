@@ -42,6 +42,8 @@
 //! - [`Record`] is the format that all engines store; [`RecordBuilder`] forms records, [`Event`] is an entry.
 //! - [`Journal`] keeps one stream in memory, for any number of readers ([`JournalReader`]).
 //! - [`MemoryLog`] is the log of one process.
+//! - [`Producer`] and [`Follower`] connect a journal with the log that several processes share: one writes it, the other
+//!   reads it, over everything that may happen to the log.
 //! - The module `contract`, behind the feature of the same name, contains the tests that every log has to pass.
 //!
 //! # Rules
@@ -59,10 +61,13 @@ pub mod contract;
 mod end;
 mod error;
 mod event;
+mod follower;
 mod id;
 mod journal;
 mod memory;
 mod meta;
+mod producer;
+mod protocol;
 mod record;
 mod store;
 mod varint;
@@ -70,9 +75,11 @@ mod varint;
 pub use end::{End, StreamEnd};
 pub use error::LogError;
 pub use event::{ChoiceSet, Event};
+pub use follower::Follower;
 pub use id::{Seq, StreamId};
 pub use journal::{Batch, Journal, JournalReader};
 pub use memory::{MemoryLog, MemoryOptions};
 pub use meta::{Claim, ClaimKey, Meta};
+pub use producer::{OnFailure, Producer, ProducerObserver, ProducerOptions};
 pub use record::{MAX_PAYLOAD_BYTES, Record, RecordBuilder};
 pub use store::{Appended, Command, LogStatus, LogStore, LogWriter};

@@ -208,6 +208,24 @@ impl Inner {
         ))
     }
 
+    fn reopen(self: &Arc<Self>, id: &StreamId, meta: &Meta) -> Result<MemoryWriter, LogError> {
+        let mut state = self.state();
+        if state.renew(id, self.options.lease).is_ok()
+            && let Some(journal) = state.journal(id)
+        {
+            drop(state);
+            let meta = Arc::new(meta.clone());
+            return Ok(MemoryWriter::new(
+                Arc::clone(self),
+                id.clone(),
+                meta,
+                journal,
+            ));
+        }
+        drop(state);
+        self.open(id, meta)
+    }
+
     fn erase(&self, id: &StreamId) {
         let freed = self.state().erase(id);
         self.free_bytes(freed.unwrap_or(0));
@@ -232,6 +250,19 @@ impl LogStore for MemoryLog {
     ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
         let opened = self.inner.open(id, meta);
         ready(opened.map(|writer| Box::new(writer) as Box<dyn LogWriter>)).boxed()
+    }
+
+    fn reopen<'a>(
+        &'a self,
+        id: &'a StreamId,
+        meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        let opened = self.inner.reopen(id, meta);
+        ready(opened.map(|writer| Box::new(writer) as Box<dyn LogWriter>)).boxed()
+    }
+
+    fn backend(&self) -> &'static str {
+        "memory"
     }
 
     fn read(&self, id: &StreamId, after: Seq) -> BoxStream<'static, Result<Record, LogError>> {

@@ -130,6 +130,28 @@ impl Record {
         Some(Self::from_body(first, count, &[body]))
     }
 
+    /// The events from one number to another; `None` if there are none. The bytes are those of a record with these events.
+    pub(crate) fn slice(&self, first: Seq, last: Seq) -> Option<Self> {
+        let first = first.max(self.first);
+        let last = last.min(self.last());
+        if first > last {
+            return None;
+        }
+        if (first, last) == (self.first, self.last()) {
+            return Some(self.clone());
+        }
+        let mut input = Input::new(self.body());
+        for _ in self.first.0..first.0 {
+            input.event().ok()?;
+        }
+        let start = input.offset();
+        for _ in first.0..=last.0 {
+            input.event().ok()?;
+        }
+        let body = self.body().get(start..input.offset())?;
+        Some(Self::from_body(first, last.0 - first.0 + 1, &[body]))
+    }
+
     /// The number of its first event.
     #[must_use]
     pub fn first(&self) -> Seq {

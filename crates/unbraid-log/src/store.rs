@@ -54,6 +54,29 @@ pub trait LogStore: Send + Sync + 'static {
         meta: &'a Meta,
     ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>>;
 
+    /// Gives the writer of a stream whose [`open`](Self::open) may have succeeded although its answer was lost, or which the
+    /// engine has lost since. A stream that does not exist is created.
+    ///
+    /// Only the caller of that `open` may use it: nobody else knows that the id has no other writer. It may be repeated.
+    ///
+    /// By default it is `open`, so that a stream whose opening was carried out without an answer is [`LogError::Exists`].
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Exists`] for a stream that is no longer kept, [`LogError::Full`], [`LogError::Unavailable`].
+    fn reopen<'a>(
+        &'a self,
+        id: &'a StreamId,
+        meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        self.open(id, meta)
+    }
+
+    /// The name of the engine, for metrics: one word in lower case.
+    fn backend(&self) -> &'static str {
+        "other"
+    }
+
     /// Reads the records that contain events after a cursor, and then those that are appended. The stream ends only
     /// after the seal.
     ///
@@ -181,7 +204,8 @@ pub trait LogWriter: Send {
     ///
     /// # Errors
     ///
-    /// [`LogError::Expired`] if the stream was erased; [`LogError::Unavailable`].
+    /// [`LogError::Gap`] if the log ends before the last record that this writer has appended: the engine has lost the
+    /// rest, and the seal would make that final. [`LogError::Expired`] if the stream was erased; [`LogError::Unavailable`].
     fn seal<'a>(&'a mut self, end: &'a StreamEnd) -> BoxFuture<'a, Result<(), LogError>>;
 }
 

@@ -1,6 +1,7 @@
 //! `unbraid serve`: the gateway, as a server of its own.
 
 mod args;
+mod log;
 mod signals;
 mod values;
 
@@ -15,7 +16,7 @@ use tracing::Level;
 use unbraid_gateway::{BuildError, Gateway, GatewayBuilder, NewKey, Server};
 
 pub(super) use self::args::ServeArgs;
-use self::signals::Signals;
+use self::{log::LogKind, signals::Signals};
 use crate::{
     exit::{Failure, Status},
     output::{print_error, print_line},
@@ -31,7 +32,7 @@ Examples:
 
 Exit codes:
   0  a clean shutdown
-  1  the address cannot be listened on, or a file cannot be read
+  1  the address cannot be listened on, a file cannot be read, or the log cannot be used
   2  the command line was invalid";
 
 pub(super) fn run(args: &ServeArgs) -> Result<Status, Failure> {
@@ -40,6 +41,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Status, Failure> {
     }
     let address = args.listen_address()?;
     args.check_authentication(address)?;
+    let log = args.log()?;
     let builder = builder(args, address)?;
     tracing_subscriber::fmt()
         .with_max_level(Level::INFO)
@@ -48,7 +50,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Status, Failure> {
         .init();
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::Runtime)?;
-    let served = runtime.block_on(serve(args, address, builder));
+    let served = runtime.block_on(serve(args, address, &log, builder));
     // The drain has ended, and what still decodes an answer for a reader must not outlast it.
     runtime.shutdown_background();
     served
@@ -57,8 +59,12 @@ pub(super) fn run(args: &ServeArgs) -> Result<Status, Failure> {
 async fn serve(
     args: &ServeArgs,
     address: SocketAddr,
-    builder: GatewayBuilder,
+    log: &LogKind,
+    mut builder: GatewayBuilder,
 ) -> Result<Status, Failure> {
+    if let Some(store) = log::connect(log, args.log_options()).await? {
+        builder = builder.log(store);
+    }
     let gateway = builder.build().map_err(failure)?;
     let mut server = Server::new(gateway.clone());
     let mut scheme = "http";

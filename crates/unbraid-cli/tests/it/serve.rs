@@ -97,8 +97,12 @@ fn an_invalid_command_line_exits_with_2() {
     for (args, message) in [
         (&["--listen", "0.0.0.0:0"][..], "--auth-file"),
         (&["--listen", "nonsense"], "not an address"),
-        (&["--log", "redis://localhost"], "not in this version"),
-        (&["--log", "file:streams"], "not in this version"),
+        (
+            &["--log", "redi://user:secret@localhost"],
+            "the log is memory",
+        ),
+        (&["--log", "file:"], "needs a path"),
+        (&["--log", "nats://localhost", "--lease", "0"], "--lease"),
         (&["--ping", "15"], "duration"),
         (&["--max-body", "1MB"], "size"),
         (&["--fan-out", "sometimes"], "native, auto or always"),

@@ -35,8 +35,6 @@ pub(super) struct Conditions {
     pub(super) has_readers: bool,
     /// Whether events wait to be appended.
     pub(super) has_events: bool,
-    /// When an append is repeated.
-    pub(super) retry_at: Option<Instant>,
 }
 
 impl Clock {
@@ -85,7 +83,6 @@ impl Clock {
             silent_since,
             has_readers,
             has_events,
-            retry_at,
         } = conditions;
         let now = Instant::now();
         self.orphaned_since = match self.orphaned_since {
@@ -114,7 +111,6 @@ impl Clock {
             self.lingers_since
                 .and_then(|since| after(since, self.linger))
                 .map(|at| (at, Tick::Linger)),
-            retry_at.map(|at| (at, Tick::Linger)),
         ];
         let next = deadlines.into_iter().flatten().min_by_key(|(at, _)| *at);
         next.unwrap_or((now + self.renew_every, Tick::Renew))

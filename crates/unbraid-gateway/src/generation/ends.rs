@@ -44,7 +44,7 @@ impl Generation {
         if let (End::Refused, Some(on_refused)) = (end, self.on_refused.take()) {
             on_refused.await;
         }
-        if let Err(error) = self.keeper.flush_all().await {
+        if let Err(error) = self.keeper.flush().await {
             tracing::warn!(%error, "the last events of a generation could not be appended");
             // What the log has is cut, and must not end like an answer that is complete.
             if !end.is_error() {
@@ -58,7 +58,10 @@ impl Generation {
         };
         let usage = (!usage.is_null()).then(|| usage.to_string());
         let end = StreamEnd::new(end).with_error(error).with_usage(usage);
-        self.keeper.seal(end).await;
+        // Another gateway may have declared this one lost.
+        if let Some(end) = self.keeper.seal(end).await {
+            self.registration.end = end;
+        }
     }
 
     /// The usage of all bodies.

@@ -1,48 +1,40 @@
 //! Writes the log of one generation, and seals it whatever happens.
 
-use std::time::Duration;
-
-use tokio::{
-    runtime::Handle,
-    time::{Instant, sleep, sleep_until},
-};
-use unbraid_log::{Appended, End, LogError, LogWriter, Record, RecordBuilder, Seq, StreamEnd};
-
-use crate::{
-    config::OnLogFailure,
-    metrics::{AppendResult, Metrics},
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
 };
 
-/// The pauses between attempts of an append that failed.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const MAX_PAUSE: Duration = Duration::from_secs(2);
+use futures::StreamExt;
+use tokio::{runtime::Handle, time::Instant};
+use unbraid_log::{End, Journal, LogError, LogWriter, Producer, RecordBuilder, Seq, StreamEnd};
 
-/// Owns the writer of a log. Dropping it seals the log as `producer_lost`, because then its actor was killed or panicked.
+use crate::metrics::{AppendResult, Metrics};
+
+/// Where a generation is written.
+pub(crate) enum GenerationLog {
+    /// The memory of this process. Every append is complete when it returns.
+    Memory(Box<dyn LogWriter>),
+    /// A log that other processes read: a task of its own writes it.
+    Shared(Arc<Producer>),
+}
+
+/// Owns the log of a generation. Dropping it seals the log as `producer_lost`, because then its actor was killed or panicked.
 pub(super) struct Keeper {
-    writer: Option<Box<dyn LogWriter>>,
+    log: Option<GenerationLog>,
     /// Events that were not appended yet.
     pub(super) events: RecordBuilder,
-    /// A record that the log has not acknowledged. It does not change until then.
-    in_flight: Option<Record>,
-    /// When it is sent again, and the pause that follows if that fails, too.
-    retry_at: Option<Instant>,
-    pause: Duration,
     appended_bytes: u64,
-    policy: OnLogFailure,
     metrics: Metrics,
     runtime: Handle,
 }
 
 impl Keeper {
-    pub(super) fn new(writer: Box<dyn LogWriter>, policy: OnLogFailure, metrics: Metrics) -> Self {
+    pub(super) fn new(log: GenerationLog, metrics: Metrics) -> Self {
         Self {
-            writer: Some(writer),
+            log: Some(log),
             events: RecordBuilder::new(Seq(1)),
-            in_flight: None,
-            retry_at: None,
-            pause: FIRST_PAUSE,
             appended_bytes: 0,
-            policy,
             metrics,
             runtime: Handle::current(),
         }
@@ -53,108 +45,102 @@ impl Keeper {
         self.appended_bytes + self.events.bytes() as u64
     }
 
-    /// When an append is to be repeated. Until then new events wait.
-    pub(super) fn retry_at(&self) -> Option<Instant> {
-        self.retry_at
-    }
-
-    /// Whether the log has everything.
+    /// Whether readers in this process have everything: what the log has acknowledged, or more if the log fails.
     pub(super) fn is_flushed(&self) -> bool {
-        self.in_flight.is_none() && self.events.is_empty()
-    }
-
-    /// Appends everything, however long the log is not available.
-    pub(super) async fn flush_all(&mut self) -> Result<(), LogError> {
-        loop {
-            self.flush().await?;
-            match self.retry_at {
-                Some(at) => sleep_until(at).await,
-                None => return Ok(()),
-            }
-        }
-    }
-
-    /// Appends what has arrived. An append that fails is repeated later with the same record, so that the generation
-    /// handles its commands meanwhile.
-    pub(super) async fn flush(&mut self) -> Result<(), LogError> {
-        let Some(writer) = &mut self.writer else {
-            return Err(LogError::Sealed);
+        let is_shared = match &self.log {
+            Some(GenerationLog::Shared(producer)) => producer.is_flushed(),
+            Some(GenerationLog::Memory(_)) | None => true,
         };
-        if self.retry_at.is_some_and(|at| at > Instant::now()) {
-            return Ok(());
-        }
-        loop {
-            if self.in_flight.is_none() {
-                self.in_flight = self.events.take();
-                let bytes = self
-                    .in_flight
-                    .as_ref()
-                    .map_or(0, |record| record.encoded().len());
-                self.appended_bytes += bytes as u64;
-            }
-            let Some(record) = &self.in_flight else {
-                return Ok(());
-            };
-            let started = Instant::now();
-            let result = writer.append(record).await;
-            let kind = match &result {
-                Ok(Appended::New) => AppendResult::new,
-                Ok(Appended::Duplicate) => AppendResult::duplicate,
-                Err(_) => AppendResult::error,
-            };
-            self.metrics.appended(kind, started.elapsed());
-            match result {
-                Ok(_) => {
-                    self.in_flight = None;
-                    self.retry_at = None;
-                    self.pause = FIRST_PAUSE;
-                }
-                Err(error) if error.is_temporary() && self.policy == OnLogFailure::Degrade => {
-                    self.retry_at = Some(Instant::now() + self.pause);
-                    self.pause = (self.pause * 2).min(MAX_PAUSE);
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        is_shared && self.events.is_empty()
     }
 
-    /// Extends the lease. A lease that cannot be extended ends at the next append.
+    /// Ready once the log refuses events or, if that is waited for, readers have everything.
+    pub(super) fn poll_log(&self, cx: &mut Context<'_>, waits: bool) -> Poll<()> {
+        let Some(GenerationLog::Shared(producer)) = &self.log else {
+            return Poll::Pending;
+        };
+        if producer.poll_failed(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        if waits && self.events.is_empty() {
+            return producer.poll_flushed(cx).map(|_result| ());
+        }
+        Poll::Pending
+    }
+
+    /// Appends what has arrived. A shared log gets it in the background.
+    pub(super) async fn flush(&mut self) -> Result<(), LogError> {
+        let log = self.log.as_mut().ok_or(LogError::Sealed)?;
+        if let GenerationLog::Shared(producer) = log
+            && let Some(error) = producer.failure()
+        {
+            return Err(error);
+        }
+        while let Some(record) = self.events.take() {
+            self.appended_bytes += record.encoded().len() as u64;
+            match log {
+                GenerationLog::Memory(writer) => {
+                    let started = Instant::now();
+                    let result = writer.append(&record).await;
+                    let kind = AppendResult::of(result.as_ref().copied());
+                    self.metrics.appended(kind, started.elapsed());
+                    result?;
+                }
+                GenerationLog::Shared(producer) => producer.append(record),
+            }
+        }
+        Ok(())
+    }
+
+    /// Extends the lease of a log in memory. The task of a shared log does this itself.
     pub(super) async fn renew(&mut self) -> Result<(), LogError> {
-        match &mut self.writer {
-            Some(writer) => writer.renew().await,
+        match &mut self.log {
+            Some(GenerationLog::Memory(writer)) => writer.renew().await,
+            Some(GenerationLog::Shared(_)) => Ok(()),
             None => Err(LogError::Sealed),
         }
     }
 
-    /// Seals the log.
-    pub(super) async fn seal(&mut self, end: StreamEnd) {
-        if let Some(writer) = self.writer.take() {
-            seal(writer, end).await;
+    /// Seals the log, and waits until readers in this process have the end. Returns the end that they have, if it is another
+    /// one.
+    pub(super) async fn seal(&mut self, end: StreamEnd) -> Option<End> {
+        match self.log.take()? {
+            GenerationLog::Memory(mut writer) => {
+                seal(&mut *writer, &end).await;
+                None
+            }
+            GenerationLog::Shared(producer) => {
+                producer.finish(end);
+                ended(producer.journal()).await
+            }
         }
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        if let Some(writer) = self.writer.take() {
-            let end = StreamEnd::new(End::ProducerLost);
-            // A runtime that shuts down drops the task, and with it every reader.
-            self.runtime.spawn(seal(writer, end));
+        let end = StreamEnd::new(End::ProducerLost);
+        match self.log.take() {
+            Some(GenerationLog::Memory(mut writer)) => {
+                // A runtime that shuts down drops the task, and with it every reader.
+                self.runtime
+                    .spawn(async move { seal(&mut *writer, &end).await });
+            }
+            Some(GenerationLog::Shared(producer)) => producer.finish(end),
+            None => {}
         }
     }
 }
 
-async fn seal(mut writer: Box<dyn LogWriter>, end: StreamEnd) {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match writer.seal(&end).await {
-            Err(error) if error.is_temporary() => {
-                sleep(pause).await;
-                pause = (pause * 2).min(MAX_PAUSE);
-            }
-            // An erased log has no end, and a sealed one keeps its first.
-            Ok(()) | Err(_) => return,
-        }
-    }
+async fn seal(writer: &mut dyn LogWriter, end: &StreamEnd) {
+    // An erased log has no end, and a sealed one keeps its first.
+    let _sealed_before = writer.seal(end).await;
+}
+
+/// Waits for the end of a stream, and returns it.
+async fn ended(journal: &Journal) -> Option<End> {
+    // No number is greater, so the reader gets nothing but the end.
+    let mut records = journal.reader(Seq::MAX);
+    while let Some(Ok(_)) = records.next().await {}
+    journal.end()?.ok().map(|end| end.end)
 }

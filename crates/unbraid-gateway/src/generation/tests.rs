@@ -1,16 +1,23 @@
 //! Generations whose log fails, or is slow.
 
 use std::{
-    future::pending,
+    future::{pending, ready},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use futures::{
+    FutureExt, StreamExt,
+    future::BoxFuture,
+    stream::{self, BoxStream},
+};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
-use unbraid_log::{Appended, End, LogError, LogWriter, Record, Seq, StreamEnd, StreamId};
+use unbraid_log::{
+    Appended, Claim, ClaimKey, Command as LogCommand, End, LogError, LogStatus, LogStore,
+    LogWriter, Meta, Producer, ProducerOptions, Record, Seq, StreamEnd, StreamId,
+};
 
-use super::{Generation, GenerationArgs, PartSource, Started, StartedPart};
+use super::{Generation, GenerationArgs, GenerationLog, PartSource, Started, StartedPart};
 use crate::{
     auth::keys::Principal,
     config::{OnLogFailure, Options},
@@ -37,6 +44,88 @@ struct Kept {
     end: Arc<Mutex<Option<End>>>,
 }
 
+/// A log of one stream.
+struct TestLog {
+    mode: watch::Receiver<Mode>,
+    kept: Kept,
+}
+
+impl LogStore for TestLog {
+    fn open<'a>(
+        &'a self,
+        _id: &'a StreamId,
+        _meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        let writer = TestWriter {
+            mode: self.mode.clone(),
+            kept: self.kept.clone(),
+        };
+        ready(Ok(Box::new(writer) as Box<dyn LogWriter>)).boxed()
+    }
+
+    fn status<'a>(&'a self, _id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {
+        let meta = Arc::new(Meta::new("/v1/chat/completions", 1));
+        let tail = self.kept.records.lock().unwrap().last().map(Record::last);
+        let tail = tail.unwrap_or(Seq::START);
+        // A log that says that it is sealed was sealed by another gateway.
+        let is_sealed = matches!(&*self.mode.borrow(), Mode::Fails(LogError::Sealed));
+        let mut end = self.kept.end.lock().unwrap();
+        if is_sealed {
+            end.get_or_insert(End::ProducerLost);
+        }
+        ready(Ok(match *end {
+            Some(end) => LogStatus::Ended {
+                meta,
+                tail,
+                end: StreamEnd::new(end),
+                expires: std::time::SystemTime::now(),
+            },
+            None => LogStatus::Running { meta, tail },
+        }))
+        .boxed()
+    }
+
+    fn read(&self, _: &StreamId, _: Seq) -> BoxStream<'static, Result<Record, LogError>> {
+        stream::pending().boxed()
+    }
+
+    fn seal_lost<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {
+        self.status(id)
+    }
+
+    fn erase<'a>(&'a self, _: &'a StreamId) -> BoxFuture<'a, Result<(), LogError>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn claim<'a>(
+        &'a self,
+        _: &'a ClaimKey,
+        _: &'a StreamId,
+    ) -> BoxFuture<'a, Result<Claim, LogError>> {
+        ready(Ok(Claim::Acquired)).boxed()
+    }
+
+    fn release<'a>(
+        &'a self,
+        _: &'a ClaimKey,
+        _: &'a StreamId,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn send_command<'a>(
+        &'a self,
+        _: &'a StreamId,
+        _: LogCommand,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn commands(&self) -> BoxStream<'static, (StreamId, LogCommand)> {
+        stream::pending().boxed()
+    }
+}
+
 struct TestWriter {
     mode: watch::Receiver<Mode>,
     kept: Kept,
@@ -56,12 +145,13 @@ impl LogWriter for TestWriter {
     }
 
     fn renew(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
-        std::future::ready(Ok(())).boxed()
+        ready(Ok(())).boxed()
     }
 
     fn seal<'a>(&'a mut self, end: &'a StreamEnd) -> BoxFuture<'a, Result<(), LogError>> {
-        *self.kept.end.lock().unwrap() = Some(end.end);
-        std::future::ready(Ok(())).boxed()
+        // The first end is kept.
+        self.kept.end.lock().unwrap().get_or_insert(end.end);
+        ready(Ok(())).boxed()
     }
 }
 
@@ -70,28 +160,33 @@ struct Running {
     live: Arc<Live>,
     mode: watch::Sender<Mode>,
     kept: Kept,
+    producer: Arc<Producer>,
     task: JoinHandle<()>,
 }
 
 impl Running {
-    fn start(body: ByteStream, mode: Mode, on_log_failure: OnLogFailure) -> Self {
+    async fn start(body: ByteStream, mode: Mode, on_log_failure: OnLogFailure) -> Self {
         let limits = StreamLimits {
             streams: 1,
             streams_per_principal: 1,
             readers: 1,
         };
-        let metrics = Metrics::new();
+        let metrics = Metrics::new("test");
         let permit = Streams::new(limits, metrics.clone()).reserve(&Principal::new(""));
         let endpoint = "/v1/chat/completions";
         let id = StreamId::random().unwrap();
-        let (registration, commands) = permit.unwrap().register(id, endpoint, false);
+        let (registration, commands) = permit.unwrap().register(id.clone(), endpoint, false);
         let live = Arc::clone(&registration.live);
         let (mode, received) = watch::channel(mode);
         let kept = Kept::default();
-        let writer = TestWriter {
+        let log = TestLog {
             mode: received,
             kept: kept.clone(),
         };
+        let options = ProducerOptions::default().with_on_failure(on_log_failure.into());
+        let meta = Meta::new(endpoint, 1);
+        let producer = Producer::open(Arc::new(log), &id, &meta, options);
+        let producer = Arc::new(producer.await.unwrap());
         let started = Started {
             parts: vec![StartedPart {
                 source: PartSource::Open(body),
@@ -100,8 +195,8 @@ impl Running {
             singles: None,
         };
         let args = GenerationArgs {
-            start: std::future::ready(Ok(started)).boxed(),
-            writer: Box::new(writer),
+            start: ready(Ok(started)).boxed(),
+            log: GenerationLog::Shared(Arc::clone(&producer)),
             registration,
             commands,
             endpoint,
@@ -120,6 +215,7 @@ impl Running {
             live,
             mode,
             kept,
+            producer,
             task,
         }
     }
@@ -127,6 +223,7 @@ impl Running {
     /// Waits for the end. Returns it, and what the log has, which is contiguous.
     async fn ended(self) -> (Option<End>, String) {
         timeout(PATIENCE, self.task).await.unwrap().unwrap();
+        timeout(PATIENCE, self.producer.sealed()).await.unwrap();
         let mut next = Seq(1);
         let mut text = String::new();
         for record in &*self.kept.records.lock().unwrap() {
@@ -187,10 +284,10 @@ fn unavailable() -> LogError {
 async fn a_cancel_is_confirmed_once_the_log_has_it() {
     for choice in [Some(unbraid_core::ChoiceIndex(1)), None] {
         let (body, _open) = silent();
-        let running = Running::start(body, Mode::Slow, OnLogFailure::Degrade);
+        let running = Running::start(body, Mode::Slow, OnLogFailure::Degrade).await;
         let live = Arc::clone(&running.live);
         let mut cancel = tokio::spawn(async move { live.cancel(choice).await });
-        let early = timeout(Duration::from_secs(5), &mut cancel).await;
+        let early = timeout(Duration::from_millis(1500), &mut cancel).await;
         assert!(early.is_err(), "the log has nothing");
         running.mode.send(Mode::Open).unwrap();
         let cancelled = timeout(PATIENCE, cancel).await.unwrap().unwrap().unwrap();
@@ -214,7 +311,7 @@ async fn a_cancel_is_confirmed_once_the_log_has_it() {
 #[tokio::test(start_paused = true)]
 async fn while_the_log_is_down_a_cancel_closes_the_upstream_and_nothing_is_lost() {
     let (body, open) = silent();
-    let running = Running::start(body, Mode::Fails(unavailable()), OnLogFailure::Degrade);
+    let running = Running::start(body, Mode::Fails(unavailable()), OnLogFailure::Degrade).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(open.receiver_count(), 1, "the answer continues");
     let live = Arc::clone(&running.live);
@@ -232,7 +329,7 @@ async fn while_the_log_is_down_a_cancel_closes_the_upstream_and_nothing_is_lost(
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_ends_while_the_log_is_down_is_written_whole_later() {
     let mode = Mode::Fails(unavailable());
-    let running = Running::start(complete(), mode, OnLogFailure::Degrade);
+    let running = Running::start(complete(), mode, OnLogFailure::Degrade).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(*running.kept.end.lock().unwrap(), None);
     running.mode.send(Mode::Open).unwrap();
@@ -244,23 +341,23 @@ async fn an_answer_that_ends_while_the_log_is_down_is_written_whole_later() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_last_events_the_log_refuses_ends_with_an_error() {
-    let gap = LogError::Gap {
-        tail: Seq(0),
-        first: Seq(1),
-    };
     let fenced = LogError::Fenced { first: Seq(1) };
     for (error, policy, end) in [
-        (unavailable(), OnLogFailure::Fail, End::ServerError),
-        (gap, OnLogFailure::Degrade, End::ServerError),
-        (fenced, OnLogFailure::Degrade, End::ProducerLost),
-        (LogError::Sealed, OnLogFailure::Degrade, End::ProducerLost),
+        (unavailable(), OnLogFailure::Fail, Some(End::ServerError)),
+        // Another producer writes the log, and its end is not ours to decide.
+        (fenced, OnLogFailure::Degrade, None),
+        (
+            LogError::Sealed,
+            OnLogFailure::Degrade,
+            Some(End::ProducerLost),
+        ),
     ] {
         for is_complete in [true, false] {
             let (silent, _open) = silent();
             let body = if is_complete { complete() } else { silent };
-            let running = Running::start(body, Mode::Fails(error.clone()), policy);
+            let running = Running::start(body, Mode::Fails(error.clone()), policy).await;
             let (ended, text) = running.ended().await;
-            assert_eq!(ended, Some(end), "{error}, complete: {is_complete}");
+            assert_eq!(ended, end, "{error}, complete: {is_complete}");
             assert_eq!(text, "");
         }
     }

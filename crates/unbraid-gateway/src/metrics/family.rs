@@ -13,6 +13,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use unbraid_log::LogError;
+
 /// How a reader reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 #[expect(non_camel_case_types, reason = "the names are the values of the label")]
@@ -49,6 +51,16 @@ pub(crate) enum AppendResult {
     error,
 }
 
+impl AppendResult {
+    pub(crate) fn of(result: Result<unbraid_log::Appended, &LogError>) -> Self {
+        match result {
+            Ok(unbraid_log::Appended::New) => Self::new,
+            Ok(unbraid_log::Appended::Duplicate) => Self::duplicate,
+            Err(_) => Self::error,
+        }
+    }
+}
+
 macro_rules! labels {
     ($($name:ident { $($field:ident: $type:ty),* })*) => { $(
         #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -68,6 +80,7 @@ labels! {
 
 #[derive(Debug)]
 pub(super) struct Families {
+    backend: &'static str,
     started: Family<Started, Counter>,
     ended: Family<Ended, Counter>,
     cancelled: Family<Cancelled, Counter>,
@@ -82,8 +95,9 @@ pub(super) struct Families {
 }
 
 impl Families {
-    pub(super) fn register(registry: &mut Registry) -> Self {
+    pub(super) fn register(registry: &mut Registry, backend: &'static str) -> Self {
         let families = Self {
+            backend,
             started: Family::default(),
             ended: Family::default(),
             cancelled: Family::default(),
@@ -203,7 +217,7 @@ impl Families {
     }
 
     pub(super) fn appended(&self, result: AppendResult, after: Duration) {
-        let backend = "memory";
+        let backend = self.backend;
         self.appends
             .get_or_create(&Appended { backend, result })
             .inc();

@@ -125,8 +125,9 @@ impl Create {
     }
 
     /// A place for a generation that is kept, or 429 or 503. The upstream bills what it is sent, so this comes first.
-    fn reserve_kept(&self) -> Result<StreamPermit, ApiError> {
+    async fn reserve_kept(&self) -> Result<StreamPermit, ApiError> {
         let permit = self.reserve()?;
+        self.gateway.check_log().await?;
         if !self.gateway.has_memory() {
             return Err(ApiError::OUT_OF_MEMORY);
         }
@@ -172,7 +173,7 @@ impl Create {
 
     /// Waits for the answer to begin, and then keeps it as a stream.
     async fn answer_kept(self) -> Answer {
-        let permit = self.reserve_kept()?;
+        let permit = self.reserve_kept().await?;
         let launched = self.launch.send().await?;
         self.keep_launched(permit, launched).await
     }
@@ -216,7 +217,7 @@ impl Create {
 
     /// 202 at once; the request is sent meanwhile.
     async fn answer_async(self) -> Answer {
-        let permit = self.reserve_kept()?;
+        let permit = self.reserve_kept().await?;
         let start = start_later(self.launch.clone());
         self.keep(permit, start, HeaderMap::new()).await
     }

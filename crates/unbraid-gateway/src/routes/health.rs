@@ -7,7 +7,7 @@ use axum::{
 };
 
 use super::{Answer, access, json_response};
-use crate::{api_error::ApiError, config::OnLogFailure, gateway::Gateway};
+use crate::{api_error::ApiError, gateway::Gateway};
 
 /// The format's own media type, which says that the text ends with `# EOF`.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -22,16 +22,7 @@ pub(super) async fn readyz(State(gateway): State<Gateway>) -> Answer {
     if gateway.is_draining() {
         return Err(ApiError::DRAINING);
     }
-    if gateway.inner.options.on_log_failure == OnLogFailure::Fail {
-        // Any id shows whether the log can be read.
-        let id = unbraid_log::StreamId::random().map_err(|_| ApiError::INTERNAL)?;
-        gateway
-            .inner
-            .store
-            .status(&id)
-            .await
-            .map_err(|_| ApiError::LOG_UNAVAILABLE)?;
-    }
+    gateway.check_log().await?;
     Ok(json_response(StatusCode::OK, OK.to_owned()))
 }
 

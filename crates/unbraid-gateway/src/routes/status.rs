@@ -48,9 +48,13 @@ pub(super) async fn current(
     view: &Arc<StreamView>,
     running: &'static str,
 ) -> Status {
-    let expires = match gateway.inner.store.status(id).await {
-        Ok(LogStatus::Ended { expires, .. }) => Some(expires),
-        _ => None,
+    // A stream whose seal is not in the log does not expire yet.
+    let expires = match gateway.inner.streams.local(id) {
+        Some(_) => None,
+        None => match gateway.inner.store.status(id).await {
+            Ok(LogStatus::Ended { expires, .. }) => Some(expires),
+            Ok(_) | Err(_) => None,
+        },
     };
     let found = Found {
         view: Arc::clone(view),
@@ -117,7 +121,7 @@ fn write_status(gateway: &Gateway, id: &StreamId, found: &Found, running: &str) 
         end: end.map(|end| end.end.as_str()),
         seq: status.seq.0,
         expires: found.expires.map(unix),
-        durability: "replay",
+        durability: durability(gateway, id),
         fan_out: meta.fan_out || gateway.inner.streams.has_fanned_out(id),
         error,
         usage,
@@ -128,6 +132,15 @@ fn write_status(gateway: &Gateway, id: &StreamId, found: &Found, running: &str) 
     Status {
         body: serde_json::to_string(&body).unwrap_or_default(),
         has_ended: end.is_some(),
+    }
+}
+
+/// Whether another gateway could read the stream now.
+fn durability(gateway: &Gateway, id: &StreamId) -> &'static str {
+    if gateway.inner.streams.is_degraded(id) {
+        "degraded"
+    } else {
+        "replay"
     }
 }
 

@@ -9,9 +9,8 @@ use std::{
 
 use cache::{CutCache, FrameCache};
 pub(super) use cache::{LastFrame, SharedFrame};
-use tokio::task::AbortHandle;
 use unbraid_core::{ChoiceIndex, Config};
-use unbraid_log::{End, Event, Journal, Meta, Record, Seq, StreamEnd};
+use unbraid_log::{End, Event, Follower, Journal, Meta, Record, Seq, StreamEnd};
 
 use super::{
     Start, Target, ViewError, ViewReader, ViewRequest, assemble, chunk::Cuts, track::Track,
@@ -24,8 +23,8 @@ pub(crate) struct StreamView {
     track: Mutex<Track>,
     cuts: Mutex<CutCache>,
     frames: Mutex<FrameCache>,
-    /// The task that fills the journal, if the log is not in this process.
-    follower: Option<AbortHandle>,
+    /// Fills the journal, if another gateway produces the stream.
+    follower: Option<Follower>,
 }
 
 /// The result of opening a view.
@@ -65,15 +64,15 @@ pub(crate) struct ChoiceStatus {
 impl StreamView {
     /// The view of a journal. The task that fills the journal keeps it in step with the log.
     pub(crate) fn new(journal: Journal, meta: Arc<Meta>) -> Arc<Self> {
-        Self::with_follower(journal, meta, None)
+        Self::with_journal(journal, None, meta)
     }
 
-    /// The view of a journal, and the task that fills it, which ends with the view.
-    pub(crate) fn with_follower(
-        journal: Journal,
-        meta: Arc<Meta>,
-        follower: Option<AbortHandle>,
-    ) -> Arc<Self> {
+    /// The view of a stream of another gateway. The copy ends with the view.
+    pub(crate) fn with_follower(follower: Follower, meta: Arc<Meta>) -> Arc<Self> {
+        Self::with_journal(follower.journal().clone(), Some(follower), meta)
+    }
+
+    fn with_journal(journal: Journal, follower: Option<Follower>, meta: Arc<Meta>) -> Arc<Self> {
         Arc::new(Self {
             journal,
             meta,
@@ -86,6 +85,11 @@ impl StreamView {
 
     pub(crate) fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    /// Whether another gateway produces the stream.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.follower.is_some()
     }
 
     pub(crate) fn meta(&self) -> &Arc<Meta> {
@@ -273,14 +277,6 @@ impl StreamView {
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Each value is valid after every single change of it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Drop for StreamView {
-    fn drop(&mut self) {
-        if let Some(follower) = &self.follower {
-            follower.abort();
-        }
-    }
 }
 
 impl fmt::Debug for StreamView {

@@ -179,6 +179,17 @@ impl State {
         }
     }
 
+    /// Adds the records that contain these numbers.
+    pub(super) fn read_between(&self, first: Seq, last: Seq, records: &mut Vec<Record>) {
+        let start = self.position(first);
+        let rest = self.records.get(start..).unwrap_or_default();
+        records.extend(
+            rest.iter()
+                .take_while(|record| record.first() <= last)
+                .cloned(),
+        );
+    }
+
     pub(super) fn add_reader(&mut self, waker: Arc<AtomicWaker>) {
         self.readers.push(waker);
     }

@@ -8,13 +8,17 @@ use futures::{
 };
 
 use super::Inner;
-use crate::{Appended, Journal, LogError, LogWriter, Meta, Record, StreamEnd, StreamId};
+use crate::{
+    Appended, Journal, LogError, LogStatus, LogWriter, Meta, Record, Seq, StreamEnd, StreamId,
+};
 
 pub(super) struct MemoryWriter {
     log: Arc<Inner>,
     id: StreamId,
     meta: Arc<Meta>,
     journal: Journal,
+    /// The last event that it has appended.
+    appended: Seq,
 }
 
 impl MemoryWriter {
@@ -24,6 +28,7 @@ impl MemoryWriter {
             id,
             meta,
             journal,
+            appended: Seq::START,
         }
     }
 
@@ -42,6 +47,7 @@ impl MemoryWriter {
                 let _has_room = self.log.evict();
             }
         }
+        self.appended = self.appended.max(record.last());
         Ok(appended)
     }
 
@@ -63,9 +69,24 @@ impl MemoryWriter {
         }
     }
 
+    /// A seal must not make a loss final.
+    fn check_tail(&self) -> Result<(), LogError> {
+        let tail = match self.log.state().status(&self.id) {
+            LogStatus::Running { tail, .. } => tail,
+            LogStatus::Unknown => Seq::START,
+            LogStatus::Ended { .. } | LogStatus::Expired { .. } => return Ok(()),
+        };
+        if tail < self.appended {
+            let first = self.appended;
+            return Err(LogError::Gap { tail, first });
+        }
+        Ok(())
+    }
+
     fn seal_now(&mut self, end: &StreamEnd) -> Result<(), LogError> {
         self.log.sweep();
         let ttl = self.log.options.ttl;
+        self.check_tail()?;
         let sealed = self.log.state().seal(&self.id, end, ttl);
         let added = match sealed {
             Err(LogError::Unknown) => {

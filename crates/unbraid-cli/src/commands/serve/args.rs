@@ -10,8 +10,9 @@ use clap::ValueHint;
 use unbraid_gateway::{FanOut, GatewayBuilder, OnLogFailure};
 
 use super::{
+    log::{LogKind, LogOptions},
     resolve,
-    values::{LogKind, OrNever, duration, duration_or_never, log, size},
+    values::{OrNever, duration, duration_or_never, size},
 };
 use crate::exit::Failure;
 
@@ -50,9 +51,16 @@ pub(in crate::commands) struct ServeArgs {
     /// How `n` choices are requested: by `n`, by one request for each (the prompt is billed n times), or by what works
     #[arg(long, env = "UNBRAID_FAN_OUT", hide_env_values = true, value_name = "native|auto|always", default_value = "auto", value_parser = fan_out)]
     fan_out: FanOut,
-    /// Where streams are kept. This version has `memory`: they are gone with the process
-    #[arg(long, env = "UNBRAID_LOG", hide_env_values = true, value_name = "LOG", default_value = "memory", value_parser = log)]
-    log: LogKind,
+    /// Where streams are kept: `memory`, `file:PATH`, `redis://..`, `rediss://..` or `nats://..`. Gateways with the same
+    /// log read, resume and cancel each other's streams
+    #[arg(
+        long,
+        env = "UNBRAID_LOG",
+        hide_env_values = true,
+        value_name = "LOG",
+        default_value = "memory"
+    )]
+    log: String,
     /// What separates deployments in a shared log. The memory log has no use for it
     #[arg(
         long,
@@ -71,7 +79,7 @@ pub(in crate::commands) struct ServeArgs {
         default_value_t = 0
     )]
     log_replicas: u32,
-    /// What happens if the log fails: answers continue from memory, or end
+    /// What happens if the log fails: answers continue from memory and are written later, or they end
     #[arg(long, env = "UNBRAID_ON_LOG_FAILURE", hide_env_values = true, value_name = "degrade|fail", default_value = "degrade", value_parser = on_log_failure)]
     on_log_failure: OnLogFailure,
     /// How long to wait for more events before an append
@@ -220,14 +228,27 @@ impl ServeArgs {
         )))
     }
 
+    /// Where streams are kept.
+    pub(super) fn log(&self) -> Result<LogKind, Failure> {
+        let log = LogKind::parse(&self.log)?;
+        log.check_options(self.log_options())?;
+        Ok(log)
+    }
+
+    pub(super) fn log_options(&self) -> LogOptions<'_> {
+        LogOptions {
+            prefix: &self.log_prefix,
+            replicas: self.log_replicas,
+            ttl: self.ttl,
+            lease: self.lease,
+        }
+    }
+
     pub(super) fn tls(&self) -> Option<(&Path, &Path)> {
         self.tls_cert.as_deref().zip(self.tls_key.as_deref())
     }
 
     pub(super) fn configure(&self, mut builder: GatewayBuilder) -> GatewayBuilder {
-        match self.log {
-            LogKind::Memory => {}
-        }
         builder = builder
             .fan_out(self.fan_out)
             .on_log_failure(self.on_log_failure)

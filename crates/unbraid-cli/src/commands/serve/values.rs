@@ -46,24 +46,6 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OrNever(pub(super) Option<Duration>);
 
-/// The logs that streams can be kept in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LogKind {
-    Memory,
-}
-
-/// Parses the name of a log.
-pub(super) fn log(text: &str) -> Result<LogKind, String> {
-    const LATER: [&str; 4] = ["file:", "redis://", "rediss://", "nats://"];
-    match text {
-        "memory" => Ok(LogKind::Memory),
-        text if LATER.iter().any(|scheme| text.starts_with(scheme)) => {
-            Err("this log is not in this version; it has only `memory`".into())
-        }
-        _ => Err("the log is `memory`".into()),
-    }
-}
-
 fn split(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit())
@@ -121,14 +103,6 @@ mod tests {
         }
         for text in ["", "1KB", "1kib", "-1", "99999999999GiB"] {
             assert!(size(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_log_that_is_not_in_this_version_is_refused() {
-        assert_eq!(log("memory"), Ok(LogKind::Memory));
-        for text in ["file:streams", "redis://h", "nats://h", "x"] {
-            assert!(log(text).is_err(), "{text}");
         }
     }
 }

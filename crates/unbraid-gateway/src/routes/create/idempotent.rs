@@ -10,7 +10,7 @@ use super::{
     Create,
     attach::{Attach, Form, mark_replayed},
     new_id,
-    open::{Opening, release, start_later},
+    open::{Opening, release, release_later, start_later},
 };
 use crate::{
     api_error::ApiError,
@@ -41,13 +41,14 @@ impl Create {
             // The request is entered before its claim can be found by another.
             let id = new_id()?;
             let pending = self.gateway.inner.pending.enter(&id);
-            let claimed = self
-                .gateway
-                .inner
-                .store
-                .claim(&claim, &id)
-                .await
-                .map_err(log_error)?;
+            let claimed = match self.gateway.inner.store.claim(&claim, &id).await {
+                Ok(claimed) => claimed,
+                Err(error) => {
+                    // The claim may have been stored. Left alone, it would keep the key from being used.
+                    tokio::spawn(release_later(self.gateway.clone(), claim, id));
+                    return Err(log_error(error));
+                }
+            };
             let held = match claimed {
                 Claim::Acquired => return self.lead(id, claim, pending).await,
                 Claim::Held { fingerprint, .. } if fingerprint != claim.fingerprint => {
@@ -96,7 +97,7 @@ impl Create {
 
     /// Does the work. It continues if the client leaves, because others may wait for it, and the client may come back.
     async fn lead(self, id: StreamId, claim: ClaimKey, pending: PendingRequest) -> Answer {
-        let permit = match self.reserve_kept() {
+        let permit = match self.reserve_kept().await {
             Ok(permit) => permit,
             Err(error) => {
                 release(self.gateway.clone(), claim, id).await;

@@ -1,23 +1,23 @@
 //! Opens a stream for a request, and starts its generation.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use tokio::time::timeout;
-use unbraid_log::{ClaimKey, LogError, Meta, StreamId};
+use tokio::time::sleep;
+use unbraid_log::{ClaimKey, LogError, LogStore, Meta, Producer, ProducerOptions, StreamId};
 
 use crate::{
     api_error::ApiError,
     auth::{keys::Principal, links::unix_now},
     fan_out::{Launch, Launched},
     gateway::Gateway,
-    generation::{Generation, GenerationArgs, RefusedError, Start},
+    generation::{Generation, GenerationArgs, GenerationLog, RefusedError, Start},
     streams::{ReaderPermit, StreamPermit},
     views::log_error,
 };
 
-/// How long the log may take to open a stream.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
+/// The pause between attempts to free a key.
+const RELEASE_PAUSE: Duration = Duration::from_secs(2);
 
 /// A stream that is about to be opened.
 pub(super) struct Opening {
@@ -49,9 +49,7 @@ impl Opening {
             .with_n(n.then_some(choices))
             .with_fan_out(fan_out)
             .with_claim(self.claim.clone());
-        let opened = timeout(OPEN_TIMEOUT, inner.store.open(&self.id, &meta)).await;
-        let opened = opened.unwrap_or_else(|_| Err(LogError::unavailable("opening took too long")));
-        let writer = opened.map_err(log_error)?;
+        let log = open_log(gateway, &self.id, meta).await.map_err(log_error)?;
         let (registration, commands) =
             self.permit
                 .register(self.id.clone(), self.endpoint, fan_out);
@@ -61,7 +59,7 @@ impl Opening {
             .map(|claim| release(gateway.clone(), claim, self.id));
         let args = GenerationArgs {
             start,
-            writer,
+            log,
             registration,
             commands,
             endpoint: self.endpoint,
@@ -75,6 +73,34 @@ impl Opening {
             .supervisor
             .spawn(Generation::new(args, &inner.options));
         Ok(reader)
+    }
+}
+
+/// Opens the log of a stream. One that is not in this process gets a producer, which waits for it for a second.
+async fn open_log(gateway: &Gateway, id: &StreamId, meta: Meta) -> Result<GenerationLog, LogError> {
+    if let Some(memory) = gateway.memory() {
+        return memory.open(id, &meta).await.map(GenerationLog::Memory);
+    }
+    let inner = &gateway.inner;
+    let options = ProducerOptions::default()
+        .with_lease(inner.options.lease)
+        .with_ttl(inner.options.ttl)
+        .with_on_failure(inner.options.on_log_failure.into())
+        .with_observer(Arc::new(inner.metrics.clone()));
+    let producer = Producer::open(Arc::clone(&inner.store), id, &meta, options).await?;
+    let producer = Arc::new(producer);
+    inner.streams.enter_local(id, &producer, Arc::new(meta));
+    Ok(GenerationLog::Shared(producer))
+}
+
+/// Frees a key that may have been claimed, once the log answers.
+pub(super) async fn release_later(gateway: Gateway, claim: ClaimKey, id: StreamId) {
+    const ATTEMPTS: u32 = 30;
+    for _ in 0..ATTEMPTS {
+        sleep(RELEASE_PAUSE).await;
+        if gateway.inner.store.release(&claim, &id).await.is_ok() {
+            return;
+        }
     }
 }
 

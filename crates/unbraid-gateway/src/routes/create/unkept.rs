@@ -65,7 +65,7 @@ impl Create {
             if !fan_out::is_refusal_of_n(&whole) {
                 return Ok(whole.into_response());
             }
-            let permit = self.reserve_kept()?;
+            let permit = self.reserve_kept().await?;
             self.launch.fan_out = FanOut::Always;
             let launched = self.launch.send_refused().await?;
             return self.keep_launched(permit, launched).await;
@@ -82,7 +82,7 @@ impl Create {
 
     /// Requests the choices that a whole answer does not have.
     async fn complete(self, headers: HeaderMap, stream: Bytes) -> Answer {
-        let permit = self.reserve_kept()?;
+        let permit = self.reserve_kept().await?;
         let part = StartedPart {
             source: PartSource::Open(fan_out::one_read(stream)),
             choice: None,

@@ -1,0 +1,139 @@
+//! The options of a producer, and who observes it.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{Appended, LogError};
+
+/// What a producer does while its log is not available.
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_log::{OnFailure, ProducerOptions};
+///
+/// assert_eq!(ProducerOptions::default().on_failure, OnFailure::Degrade);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// Readers get events from memory, and the log gets them once it is back.
+    #[default]
+    Degrade,
+    /// The stream ends as [`End::ServerError`](crate::End::ServerError).
+    Fail,
+}
+
+/// The options of a [`Producer`](crate::Producer).
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use unbraid_log::{OnFailure, ProducerOptions};
+///
+/// let options = ProducerOptions::default()
+///     .with_lease(Duration::from_secs(5))
+///     .with_ttl(Duration::from_secs(600))
+///     .with_on_failure(OnFailure::Fail);
+/// assert_eq!(options.lease, Duration::from_secs(5));
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ProducerOptions {
+    /// The lease of the log, of which every third is renewed. 15 seconds by default.
+    pub lease: Duration,
+    /// How long the end of a stream is attempted to be written. One hour by default, as long as a stream is kept.
+    pub ttl: Duration,
+    /// What happens while the log is not available.
+    pub on_failure: OnFailure,
+    pub(super) observer: Option<Arc<dyn ProducerObserver>>,
+}
+
+impl ProducerOptions {
+    /// Sets the lease: that of the log.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets how long the end of a stream is attempted to be written.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets what happens while the log is not available.
+    #[must_use]
+    pub fn with_on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.on_failure = on_failure;
+        self
+    }
+
+    /// Sets who is called for each append, for metrics.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    /// use unbraid_log::{Appended, LogError, ProducerObserver, ProducerOptions};
+    ///
+    /// struct Printer;
+    ///
+    /// impl ProducerObserver for Printer {
+    ///     fn appended(&self, result: Result<Appended, &LogError>, after: Duration) {
+    ///         println!("{result:?} after {after:?}");
+    ///     }
+    /// }
+    ///
+    /// let options = ProducerOptions::default().with_observer(Arc::new(Printer));
+    /// ```
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn ProducerObserver>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+}
+
+impl Default for ProducerOptions {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(15),
+            ttl: Duration::from_secs(3600),
+            on_failure: OnFailure::default(),
+            observer: None,
+        }
+    }
+}
+
+impl fmt::Debug for ProducerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProducerOptions")
+            .field("lease", &self.lease)
+            .field("ttl", &self.ttl)
+            .field("on_failure", &self.on_failure)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Is called by a [`Producer`](crate::Producer) from its task. No method may block.
+///
+/// # Examples
+///
+/// See [`ProducerOptions::with_observer`].
+pub trait ProducerObserver: Send + Sync + 'static {
+    /// An append has a result, after this time.
+    fn appended(&self, result: Result<Appended, &LogError>, after: Duration) {
+        let _unused = (result, after);
+    }
+
+    /// The stream is degraded, or no longer.
+    fn degraded(&self, is_degraded: bool) {
+        let _unused = is_degraded;
+    }
+
+    /// The log had lost records, which are appended again.
+    fn repaired(&self, records: u64) {
+        let _unused = records;
+    }
+}

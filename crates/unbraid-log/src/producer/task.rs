@@ -1,0 +1,425 @@
+//! The task of a producer: carries out what the machine of the protocol decides.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::{OnFailure, ProducerOptions, queue::Shared};
+use crate::{
+    Appended, End, LogError, LogStatus, LogStore, LogWriter, MAX_PAYLOAD_BYTES, Meta, Record, Seq,
+    StreamEnd, StreamId,
+    protocol::{ProducerAction, ProducerMachine, ProducerRules, Span},
+};
+
+/// How long a log that refuses events may leave open why. After that readers are cut off, and resume elsewhere.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bounds of the time that one call may take. The log itself gives up after about a second; one that does not must not
+/// keep the lease from being renewed.
+const MIN_CALL: Duration = Duration::from_millis(250);
+const MAX_CALL: Duration = Duration::from_secs(2);
+
+/// The stream in the log.
+pub(super) struct Target {
+    pub(super) log: Arc<dyn LogStore>,
+    pub(super) id: StreamId,
+    pub(super) meta: Meta,
+}
+
+pub(super) struct ProducerTask {
+    target: Arc<Target>,
+    writer: Option<Box<dyn LogWriter>>,
+    options: ProducerOptions,
+    shared: Arc<Shared>,
+    machine: ProducerMachine,
+    started: Instant,
+    /// What the log has to acknowledge before readers get it: the record that was formed, and the events after it.
+    current: Option<Record>,
+    pending: Vec<Record>,
+    end: Option<StreamEnd>,
+    /// The end that the log has, or why it has none.
+    log_end: Option<Result<StreamEnd, LogError>>,
+    refusal: Option<LogError>,
+    /// When the task ends although the log has no end.
+    gives_up_at: Option<Instant>,
+    was_degraded: bool,
+    repairs: u64,
+}
+
+/// The result of a call.
+enum Outcome {
+    Opened(Result<Box<dyn LogWriter>, LogError>),
+    Appended(Box<dyn LogWriter>, Result<Appended, LogError>, Duration),
+    Renewed(Box<dyn LogWriter>, Result<(), LogError>),
+    Sealed(Box<dyn LogWriter>, Result<(), LogError>),
+    Checked(Result<LogStatus, LogError>),
+}
+
+impl ProducerTask {
+    pub(super) fn new(
+        target: Target,
+        writer: Option<Box<dyn LogWriter>>,
+        options: ProducerOptions,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let rules = ProducerRules {
+            degrades: options.on_failure == OnFailure::Degrade,
+            renew_every: (options.lease / 3).max(Duration::from_millis(1)),
+        };
+        let machine = ProducerMachine::new(rules, writer.is_some(), Duration::ZERO);
+        Self {
+            target: Arc::new(target),
+            writer,
+            options,
+            shared,
+            machine,
+            started: Instant::now(),
+            current: None,
+            pending: Vec::new(),
+            end: None,
+            log_end: None,
+            refusal: None,
+            gives_up_at: None,
+            was_degraded: false,
+            repairs: 0,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        while !self.step().await {}
+        self.publish();
+        let end = self.log_end.take().unwrap_or_else(|| {
+            // The log refuses the stream, or has not answered for too long.
+            let reason = || LogError::unavailable("the log did not take the stream's end");
+            Err(self.refusal.clone().unwrap_or_else(reason))
+        });
+        let own = self.own_end();
+        let is_own = own.is_some() && end.as_ref().ok() == own.as_ref();
+        if !is_own {
+            let error = match &end {
+                Ok(_) => LogError::Sealed,
+                Err(error) => error.clone(),
+            };
+            self.report_failure(error);
+        }
+        // A journal that has ended, because the stream was degraded, keeps its end.
+        match end {
+            Ok(end) => self.shared.journal.seal(end),
+            Err(error) => self.shared.journal.fail(error),
+        };
+    }
+
+    /// Returns whether nothing is left to do.
+    async fn step(&mut self) -> bool {
+        self.take_input();
+        if self.gives_up_at.is_some_and(|at| at <= Instant::now()) {
+            return true;
+        }
+        match self.machine.poll(self.now()) {
+            ProducerAction::Done => return true,
+            ProducerAction::Wait(until) => self.wait(until).await,
+            ProducerAction::Form { first } => self.form(first),
+            ProducerAction::Open => self.call(self.open()).await,
+            ProducerAction::Append(span) => {
+                let call = self.append(span);
+                self.call(call).await;
+            }
+            ProducerAction::Renew => {
+                let call = self.renew();
+                self.call(call).await;
+            }
+            ProducerAction::Seal => {
+                let call = self.seal();
+                self.call(call).await;
+            }
+            ProducerAction::Check => self.call(self.check()).await,
+        }
+        self.publish();
+        false
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// How long a call may take.
+    fn call_timeout(&self) -> Duration {
+        (self.options.lease / 3).clamp(MIN_CALL, MAX_CALL)
+    }
+
+    fn take_input(&mut self) {
+        let end = self.shared.take(&mut self.pending);
+        if let Some(last) = self.pending.last() {
+            self.machine.receive(last.last());
+        }
+        if self.machine.has_failed() {
+            self.pending.clear();
+        }
+        if let (None, Some(end)) = (&self.end, end) {
+            self.end = Some(end);
+            self.machine.finish();
+            self.gives_up_at = Instant::now().checked_add(self.options.ttl);
+        }
+        self.publish();
+    }
+
+    async fn wait(&mut self, until: Option<Duration>) {
+        let until = until.and_then(|until| self.started.checked_add(until));
+        let deadline = until.into_iter().chain(self.gives_up_at).min();
+        let Some(deadline) = deadline else {
+            return self.shared.wake.notified().await;
+        };
+        tokio::select! {
+            () = self.shared.wake.notified() => {}
+            () = sleep_until(deadline) => {}
+        }
+    }
+
+    /// Waits for the result of a call. Events that arrive meanwhile reach readers if the stream is degraded.
+    async fn call(&mut self, mut call: BoxFuture<'static, Outcome>) {
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut call => break outcome,
+                () = self.shared.wake.notified() => {}
+            }
+            self.take_input();
+        };
+        let now = self.now();
+        match outcome {
+            Outcome::Opened(result) => {
+                self.machine.opened(result.as_ref().map(drop), now);
+                match result {
+                    Ok(writer) => self.writer = Some(writer),
+                    Err(error) => self.note(error),
+                }
+            }
+            Outcome::Appended(writer, result, after) => {
+                self.writer = Some(writer);
+                self.observe(&result, after);
+                self.machine.appended(result.as_ref().copied(), now);
+                result.map_or_else(|error| self.note(error), drop);
+            }
+            Outcome::Renewed(writer, result) => {
+                self.writer = Some(writer);
+                self.machine.renewed(result.as_ref().copied(), now);
+                result.map_or_else(|error| self.note(error), drop);
+            }
+            Outcome::Sealed(writer, result) => {
+                self.writer = Some(writer);
+                self.machine.sealed(result.as_ref().copied(), now);
+                result.map_or_else(|error| self.note(error), drop);
+            }
+            Outcome::Checked(result) => self.checked(result, now),
+        }
+        if self.machine.is_refused() {
+            let patience = Instant::now().checked_add(REFUSAL_PATIENCE);
+            self.gives_up_at = self.gives_up_at.into_iter().chain(patience).min();
+        }
+    }
+
+    fn checked(&mut self, result: Result<LogStatus, LogError>, now: Duration) {
+        self.machine.checked(result.as_ref(), now);
+        match result {
+            Ok(LogStatus::Ended { end, .. }) => self.log_end = Some(Ok(end)),
+            Ok(LogStatus::Expired { .. }) => self.log_end = Some(Err(LogError::Expired)),
+            Ok(LogStatus::Running { .. } | LogStatus::Unknown) | Err(_) => {}
+        }
+    }
+
+    /// Remembers why the log refuses the stream.
+    fn note(&mut self, error: LogError) {
+        self.refusal = Some(error);
+    }
+
+    fn observe(&self, result: &Result<Appended, LogError>, after: Duration) {
+        if let Some(observer) = &self.options.observer {
+            observer.appended(result.as_ref().copied(), after);
+        }
+    }
+
+    fn open(&self) -> BoxFuture<'static, Outcome> {
+        let (target, limit) = (Arc::clone(&self.target), self.call_timeout());
+        Box::pin(async move {
+            let opened = timeout(limit, target.log.reopen(&target.id, &target.meta)).await;
+            Outcome::Opened(opened.unwrap_or_else(|_| Err(slow())))
+        })
+    }
+
+    fn check(&self) -> BoxFuture<'static, Outcome> {
+        let (target, limit) = (Arc::clone(&self.target), self.call_timeout());
+        Box::pin(async move {
+            let status = timeout(limit, target.log.status(&target.id)).await;
+            Outcome::Checked(status.unwrap_or_else(|_| Err(slow())))
+        })
+    }
+
+    fn append(&mut self, span: Span) -> BoxFuture<'static, Outcome> {
+        let limit = self.call_timeout();
+        let record = self.record(span);
+        let Some((mut writer, record)) = self.writer.take().zip(record) else {
+            return self.open();
+        };
+        Box::pin(async move {
+            let started = Instant::now();
+            let appended = timeout(limit, writer.append(&record)).await;
+            let appended = appended.unwrap_or_else(|_| Err(slow()));
+            Outcome::Appended(writer, appended, started.elapsed())
+        })
+    }
+
+    fn renew(&mut self) -> BoxFuture<'static, Outcome> {
+        let limit = self.call_timeout();
+        let Some(mut writer) = self.writer.take() else {
+            return self.open();
+        };
+        Box::pin(async move {
+            let renewed = timeout(limit, writer.renew()).await;
+            let renewed = renewed.unwrap_or_else(|_| Err(slow()));
+            Outcome::Renewed(writer, renewed)
+        })
+    }
+
+    fn seal(&mut self) -> BoxFuture<'static, Outcome> {
+        let limit = self.call_timeout();
+        // Without an end of its owner the stream has failed with its log.
+        let end = self.own_end();
+        let end = end.unwrap_or_else(|| StreamEnd::new(End::ServerError));
+        let Some(mut writer) = self.writer.take() else {
+            return self.open();
+        };
+        Box::pin(async move {
+            let sealed = timeout(limit, writer.seal(&end)).await;
+            let sealed = sealed.unwrap_or_else(|_| Err(slow()));
+            Outcome::Sealed(writer, sealed)
+        })
+    }
+
+    /// Chooses how many events the next record has: all of them, up to the bound of a record.
+    fn form(&mut self, first: Seq) {
+        let journal = &self.shared.journal;
+        let last = if journal.tail() >= first {
+            journal.end_of_record(first, MAX_PAYLOAD_BYTES)
+        } else {
+            let mut bytes = 0;
+            let fitting = self.pending.iter().take_while(|record| {
+                let is_first = bytes == 0;
+                bytes += record.encoded().len();
+                is_first || bytes <= MAX_PAYLOAD_BYTES
+            });
+            fitting.last().map(Record::last)
+        };
+        self.machine.formed(last.unwrap_or(first));
+    }
+
+    /// The record with these events. It has the same bytes each time.
+    fn record(&mut self, span: Span) -> Option<Record> {
+        let is_current =
+            |record: &&Record| (record.first(), record.last()) == (span.first, span.last);
+        if let Some(record) = self.current.as_ref().filter(is_current) {
+            return Some(record.clone());
+        }
+        if self.shared.journal.tail() >= span.last {
+            return self.shared.journal.slice(span.first, span.last);
+        }
+        let count = self
+            .pending
+            .iter()
+            .take_while(|record| record.last() <= span.last)
+            .count();
+        let mut records: Vec<Record> = self.pending.drain(..count).collect();
+        let record = match &records[..] {
+            [_] => records.pop(),
+            several => Record::merge(several),
+        };
+        self.current.clone_from(&record);
+        record
+    }
+
+    /// Gives readers what they may see, and reports how far the task is.
+    fn publish(&mut self) {
+        let journal = &self.shared.journal;
+        let released = self.machine.released();
+        if journal.tail() < released {
+            if let Some(record) = self.current.take_if(|record| record.last() <= released) {
+                // It follows the journal's tail, so it is not refused.
+                let _appended = journal.append(&record);
+            }
+            let is_released = |record: &Record| record.last() <= released;
+            let count = self.pending.iter().take_while(|r| is_released(r)).count();
+            for record in self.pending.drain(..count) {
+                let _appended = journal.append(&record);
+            }
+        }
+        let is_degraded = self.machine.is_degraded();
+        let tail = journal.tail();
+        let (known, was_degraded) = {
+            let progress = self.shared.progress();
+            (progress.released, progress.is_degraded)
+        };
+        if tail != known || is_degraded != was_degraded {
+            self.shared.report(|progress| {
+                progress.released = tail;
+                progress.is_degraded = is_degraded;
+            });
+        }
+        self.observe_changes(is_degraded);
+        if self.machine.has_failed() {
+            let error = || LogError::unavailable("the log failed");
+            let error = self.refusal.clone().unwrap_or_else(error);
+            self.report_failure(error);
+        }
+        if self.machine.end_is_released()
+            && self.log_end.is_none()
+            && self.shared.journal.end().is_none()
+            && let Some(end) = self.own_end()
+        {
+            self.shared.journal.seal(end);
+        }
+    }
+
+    /// The end that the stream was given, unless its last events were dropped.
+    fn own_end(&self) -> Option<StreamEnd> {
+        let end = self.end.as_ref()?;
+        if self.machine.is_cut() && !end.end.is_error() {
+            let cut = StreamEnd::new(End::ServerError);
+            return Some(cut.with_usage(end.usage.clone()));
+        }
+        Some(end.clone())
+    }
+
+    fn report_failure(&self, error: LogError) {
+        if self.shared.progress().failure.is_none() {
+            self.shared
+                .report(|progress| progress.failure = Some(error));
+        }
+    }
+
+    fn observe_changes(&mut self, is_degraded: bool) {
+        let repairs = self.machine.repairs();
+        if let Some(observer) = &self.options.observer {
+            if is_degraded != self.was_degraded {
+                observer.degraded(is_degraded);
+            }
+            if repairs > self.repairs {
+                observer.repaired(repairs - self.repairs);
+            }
+        }
+        self.was_degraded = is_degraded;
+        self.repairs = repairs;
+    }
+}
+
+fn slow() -> LogError {
+    LogError::unavailable("the log did not answer in time")
+}
+
+impl Drop for ProducerTask {
+    fn drop(&mut self) {
+        // Also if the task panicked: nobody waits for it forever.
+        let error = || LogError::unavailable("the producer was lost");
+        self.shared.journal.fail(error());
+        self.observe_changes(false);
+        self.shared.close();
+    }
+}

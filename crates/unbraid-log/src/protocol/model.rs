@@ -1,0 +1,141 @@
+//! Every order of events in a small world: a producer in one gateway, a log that loses, delays and forgets, and two
+//! readers, one of which moves to the other gateway when the first one dies.
+//!
+//! The machines are those of the library. The search visits every state that the bounds allow, and checks each of them; a
+//! rule that is broken on purpose must be found.
+
+mod broker;
+mod search;
+mod world;
+
+use search::{Outcome, explore};
+use world::{Bounds, Broken, World};
+
+/// Explores a world, and expects that no rule is broken in it.
+#[track_caller]
+fn check(bounds: Bounds) {
+    match explore(World::new(bounds)) {
+        Outcome::Complete { states } => assert!(states > 1000, "{states} states are no world"),
+        Outcome::Violation { what, path } => panic!("{what}:\n{}", path.join("\n")),
+        Outcome::TooMany => panic!("the world is too large"),
+    }
+}
+
+/// Explores a world in which a rule is broken, and expects that this is found.
+#[track_caller]
+fn check_broken(bounds: Bounds, broken: Broken, expected: &str) {
+    let mut world = World::new(bounds);
+    world.broken = Some(broken);
+    match explore(world) {
+        Outcome::Violation { what, .. } => assert_eq!(what, expected),
+        Outcome::Complete { .. } | Outcome::TooMany => panic!("{broken:?} is not found"),
+    }
+}
+
+const HEALTHY: Bounds = Bounds {
+    degrades: true,
+    events: 3,
+    timeouts: 0,
+    losses: 0,
+    expiries: 1,
+    crashes: 1,
+    ticks: 1,
+};
+
+#[test]
+fn a_log_that_answers_is_read_once_and_completely() {
+    check(HEALTHY);
+}
+
+#[test]
+fn lost_and_late_answers_change_nothing() {
+    check(Bounds {
+        timeouts: 2,
+        ticks: 0,
+        ..HEALTHY
+    });
+    check(Bounds {
+        timeouts: 2,
+        ticks: 0,
+        degrades: false,
+        ..HEALTHY
+    });
+}
+
+#[test]
+fn a_log_that_forgets_is_repaired() {
+    check(Bounds {
+        losses: 2,
+        expiries: 0,
+        ..HEALTHY
+    });
+    check(Bounds {
+        losses: 1,
+        timeouts: 1,
+        ticks: 0,
+        ..HEALTHY
+    });
+    check(Bounds {
+        losses: 1,
+        timeouts: 1,
+        ticks: 0,
+        degrades: false,
+        ..HEALTHY
+    });
+}
+
+#[test]
+fn delivery_before_the_acknowledgement_is_found() {
+    check_broken(
+        HEALTHY,
+        Broken::DeliversEarly,
+        "a reader has what the log does not have",
+    );
+}
+
+#[test]
+fn a_log_that_does_not_fence_is_found() {
+    check_broken(
+        HEALTHY,
+        Broken::NoFence,
+        "readers with the same end have different events",
+    );
+}
+
+#[test]
+fn a_log_that_accepts_a_gap_is_found() {
+    let bounds = Bounds {
+        losses: 1,
+        ..HEALTHY
+    };
+    check_broken(bounds, Broken::AcceptsGaps, "a reader found a gap");
+}
+
+#[test]
+fn a_seal_over_a_loss_is_found() {
+    let bounds = Bounds {
+        losses: 1,
+        expiries: 0,
+        crashes: 0,
+        ..HEALTHY
+    };
+    check_broken(
+        bounds,
+        Broken::SealsOverLoss,
+        "a live producer has lost events",
+    );
+}
+
+#[test]
+fn a_reader_that_does_not_trim_is_found() {
+    let bounds = Bounds {
+        timeouts: 1,
+        ..HEALTHY
+    };
+    check_broken(bounds, Broken::NoTrim, "a reader got an event twice");
+}
+
+#[test]
+fn an_end_that_is_not_compared_with_the_logs_end_is_found() {
+    check_broken(HEALTHY, Broken::OwnEnd, "readers got different ends");
+}

@@ -1,0 +1,548 @@
+//! The world: one stream, its producer, its log and its readers.
+
+use std::time::Duration;
+
+use super::broker::{Broker, Reply, Request};
+use crate::{
+    End, LogError, Seq, StreamEnd,
+    protocol::{
+        ProducerAction, ProducerMachine, ProducerRules, ReaderAction, ReaderMachine, ReaderRules,
+        Take,
+    },
+};
+
+/// Longer than every pause.
+const PAUSE: Duration = Duration::from_secs(10);
+const RENEW_EVERY: Duration = Duration::from_secs(3600);
+/// Longer than every patience.
+const FOREVER: Duration = Duration::from_secs(1_000_000);
+
+/// What may happen, and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Bounds {
+    pub(super) degrades: bool,
+    pub(super) events: u64,
+    /// Calls that get no answer in time, whether or not they are carried out.
+    pub(super) timeouts: u8,
+    /// Losses of the log.
+    pub(super) losses: u8,
+    /// Leases that pass although the producer lives.
+    pub(super) expiries: u8,
+    pub(super) crashes: u8,
+    /// Renewals.
+    pub(super) ticks: u8,
+}
+
+/// A rule that does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Broken {
+    /// The producer's gateway delivers what was not acknowledged.
+    DeliversEarly,
+    /// The log accepts records after its seal.
+    NoFence,
+    /// The log accepts records that do not follow its tail.
+    AcceptsGaps,
+    /// The log is sealed although it has lost acknowledged records.
+    SealsOverLoss,
+    /// A reader takes whole records.
+    NoTrim,
+    /// The producer's readers get its end, and not that of the log.
+    OwnEnd,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Source {
+    /// The memory of the producer's gateway.
+    Local,
+    /// The log, through another gateway.
+    Log(Box<ReaderMachine>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Reader {
+    source: Source,
+    /// The last event that it got.
+    seen: u64,
+    end: Option<End>,
+    /// Whether it was cut off: its log failed for too long.
+    is_cut: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Producer {
+    machine: ProducerMachine,
+    produced: u64,
+    is_finished: bool,
+    /// The call in flight, and its answer.
+    call: Option<Request>,
+    reply: Option<Reply>,
+    /// The last event whose append was acknowledged, as its writer knows it.
+    appended: Seq,
+    /// The end of the log, as it was read last.
+    log_end: Option<End>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct World {
+    left: Bounds,
+    pub(super) broken: Option<Broken>,
+    broker: Broker,
+    /// `None` once its gateway has died.
+    producer: Option<Producer>,
+    produced: u64,
+    /// A request that was given up, and has not arrived.
+    late: Option<Request>,
+    readers: [Reader; 2],
+    clock: Duration,
+    has_lost: bool,
+    /// Whether the lease has passed, or the producer has died.
+    may_be_lost: bool,
+    was_degraded: bool,
+    has_failed: bool,
+    pub(super) violation: Option<&'static str>,
+}
+
+impl World {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        let rules = ProducerRules {
+            degrades: bounds.degrades,
+            renew_every: RENEW_EVERY,
+        };
+        let remote = Source::Log(Box::new(new_reader(0)));
+        let reader = |source| Reader {
+            source,
+            seen: 0,
+            end: None,
+            is_cut: false,
+        };
+        Self {
+            left: bounds,
+            broken: None,
+            broker: Broker::new(),
+            producer: Some(Producer {
+                machine: ProducerMachine::new(rules, true, Duration::ZERO),
+                produced: 0,
+                is_finished: false,
+                call: None,
+                reply: None,
+                appended: Seq::START,
+                log_end: None,
+            }),
+            produced: 0,
+            late: None,
+            readers: [reader(Source::Local), reader(remote)],
+            clock: Duration::ZERO,
+            has_lost: false,
+            may_be_lost: false,
+            was_degraded: false,
+            has_failed: false,
+            violation: None,
+        }
+    }
+
+    /// Everything that can happen next, and whether nothing but faults can.
+    pub(super) fn steps(&self) -> (Vec<(String, Self)>, bool) {
+        let mut steps = Vec::new();
+        self.producer_steps(&mut steps);
+        for index in 0..self.readers.len() {
+            self.reader_steps(index, &mut steps);
+        }
+        steps.retain(|(_, next)| next != self);
+        let is_stuck = steps.is_empty() && self.late.is_none();
+        if let Some(request) = self.late {
+            let mut next = self.clone();
+            next.late = None;
+            let reply = next.broker.handle(request, next.broken);
+            steps.push((format!("late {request:?} -> {reply:?}"), next));
+        }
+        self.fault_steps(&mut steps);
+        for (_, next) in &mut steps {
+            next.observe();
+        }
+        (steps, is_stuck)
+    }
+
+    fn observe(&mut self) {
+        if let Some(producer) = &self.producer {
+            self.was_degraded |= producer.machine.is_degraded();
+            self.has_failed |= producer.machine.has_failed();
+        }
+    }
+
+    fn producer_steps(&self, steps: &mut Vec<(String, Self)>) {
+        let Some(producer) = &self.producer else {
+            return;
+        };
+        if producer.produced < self.left.events {
+            let mut next = self.clone();
+            next.produced += 1;
+            let producer = next.producer.as_mut().unwrap();
+            producer.produced += 1;
+            producer.machine.receive(Seq(producer.produced));
+            steps.push(("produce".into(), next));
+        } else if !producer.is_finished {
+            let mut next = self.clone();
+            let producer = next.producer.as_mut().unwrap();
+            producer.is_finished = true;
+            producer.machine.finish();
+            steps.push(("finish".into(), next));
+        }
+        match (producer.call, &producer.reply) {
+            (Some(request), None) => {
+                let mut next = self.clone();
+                let reply = next.broker.handle(request, next.broken);
+                next.producer.as_mut().unwrap().reply = Some(reply.clone());
+                steps.push((format!("{request:?} -> {reply:?}"), next));
+            }
+            (Some(request), Some(reply)) => {
+                let mut next = self.clone();
+                next.producer
+                    .as_mut()
+                    .unwrap()
+                    .answer(request, Some(reply.clone()), self.clock);
+                steps.push((format!("answer {reply:?}"), next));
+            }
+            (None, _) => self.poll_steps(steps),
+        }
+    }
+
+    fn poll_steps(&self, steps: &mut Vec<(String, Self)>) {
+        let mut next = self.clone();
+        let clock = next.clock;
+        let producer = next.producer.as_mut().unwrap();
+        let mut action = producer.machine.poll(clock);
+        if let ProducerAction::Wait(Some(until)) = action
+            && until <= clock + PAUSE
+        {
+            action = producer.machine.poll(clock + PAUSE);
+        }
+        let name = format!("{action:?}");
+        match action {
+            ProducerAction::Form { first } => {
+                // One record of everything, or of one event.
+                let mut single = next.clone();
+                single.producer.as_mut().unwrap().machine.formed(first);
+                steps.push((format!("{name}, one"), single));
+                let last = Seq(next.produced);
+                next.producer.as_mut().unwrap().machine.formed(last);
+                return steps.push((name, next));
+            }
+            ProducerAction::Open => producer.call = Some(Request::Open),
+            ProducerAction::Append(span) => producer.call = Some(Request::Append(span)),
+            ProducerAction::Renew => producer.call = Some(Request::Renew),
+            ProducerAction::Seal => {
+                let end = if producer.machine.is_cut() {
+                    End::ServerError
+                } else {
+                    End::Finished
+                };
+                producer.call = Some(Request::Seal(producer.appended, end));
+            }
+            ProducerAction::Check => producer.call = Some(Request::Check),
+            ProducerAction::Wait(_) | ProducerAction::Done => {}
+        }
+        steps.push((name, next));
+    }
+
+    fn reader_steps(&self, index: usize, steps: &mut Vec<(String, Self)>) {
+        let reader = &self.readers[index];
+        if reader.end.is_some() || reader.is_cut {
+            return;
+        }
+        match &reader.source {
+            Source::Local => {
+                let mut next = self.clone();
+                next.read_local(index);
+                steps.push((format!("reader {index} reads memory"), next));
+            }
+            Source::Log(_) => {
+                let mut next = self.clone();
+                let name = next.read_log(index);
+                steps.push((format!("reader {index} {name}"), next));
+                // It checks the lease at any time.
+                let mut next = self.clone();
+                let status = next.broker.seal_lost();
+                let clock = next.clock;
+                next.readers[index]
+                    .machine()
+                    .checked(Ok(status.to_log()), clock);
+                next.take_end(index);
+                steps.push((format!("reader {index} checks: {status:?}"), next));
+            }
+        }
+    }
+
+    fn read_local(&mut self, index: usize) {
+        let broken = self.broken;
+        let Some(producer) = &self.producer else {
+            return;
+        };
+        let released = match broken {
+            Some(Broken::DeliversEarly) => producer.produced,
+            _ => producer.machine.released().0,
+        };
+        let reader = &mut self.readers[index];
+        reader.seen = reader.seen.max(released);
+        if producer.machine.end_is_released() {
+            let own = if producer.machine.is_cut() {
+                End::ServerError
+            } else {
+                End::Finished
+            };
+            let log_end = producer.log_end.filter(|_| broken != Some(Broken::OwnEnd));
+            reader.end = Some(log_end.unwrap_or(own));
+        }
+    }
+
+    /// One step of a reader of the log.
+    fn read_log(&mut self, index: usize) -> String {
+        let clock = self.clock;
+        let machine = self.readers[index].machine();
+        let mut action = machine.poll(clock);
+        if let ReaderAction::Wait(_) = action {
+            action = machine.poll(clock + PAUSE);
+            // Its check is not due: the model decides when it checks.
+        }
+        let name = format!("{action:?}");
+        match action {
+            ReaderAction::Read { .. } | ReaderAction::Next(_) | ReaderAction::Check => {
+                self.next_record(index);
+            }
+            ReaderAction::Status => {
+                let status = self.broker.status();
+                self.readers[index]
+                    .machine()
+                    .checked(Ok(status.to_log()), clock);
+            }
+            ReaderAction::Wait(_) | ReaderAction::Done(_) => {}
+        }
+        self.take_end(index);
+        name
+    }
+
+    fn next_record(&mut self, index: usize) {
+        let clock = self.clock;
+        let cursor = Seq(self.readers[index].seen);
+        if !self.broker.exists {
+            let is_gone = self.producer.as_ref().is_none_or(Producer::is_done);
+            let machine = self.readers[index].machine();
+            machine.ended(Some(LogError::Unknown), clock);
+            if is_gone && self.late.is_none() {
+                machine.ended(Some(LogError::Unknown), FOREVER);
+            }
+            return;
+        }
+        let record = self
+            .broker
+            .records
+            .iter()
+            .find(|record| record.last > cursor);
+        let Some(span) = record.copied() else {
+            if self.broker.end.is_some() {
+                self.readers[index].machine().ended(None, clock);
+            }
+            return;
+        };
+        let is_trimmed = self.broken != Some(Broken::NoTrim);
+        let reader = &mut self.readers[index];
+        if let Take::After(after) = reader.machine().record(span, clock) {
+            let first = if is_trimmed {
+                span.first.max(after.next())
+            } else {
+                span.first
+            };
+            match first.0.cmp(&(reader.seen + 1)) {
+                std::cmp::Ordering::Less => self.violation = Some("a reader got an event twice"),
+                std::cmp::Ordering::Greater => self.violation = Some("a reader got a gap"),
+                std::cmp::Ordering::Equal => reader.seen = span.last.0,
+            }
+        }
+    }
+
+    fn take_end(&mut self, index: usize) {
+        let clock = self.clock;
+        let reader = &mut self.readers[index];
+        let ReaderAction::Done(done) = reader.machine().clone().poll(clock) else {
+            return;
+        };
+        match done {
+            Ok(StreamEnd { end, .. }) => reader.end = Some(end),
+            Err(LogError::Gap { .. }) => self.violation = Some("a reader found a gap"),
+            Err(_) => reader.is_cut = true,
+        }
+    }
+
+    fn fault_steps(&self, steps: &mut Vec<(String, Self)>) {
+        let mut add = |name: &str, change: &dyn Fn(&mut Self)| {
+            let mut next = self.clone();
+            change(&mut next);
+            steps.push((name.to_owned(), next));
+        };
+        if let Some(producer) = &self.producer {
+            if let (Some(request), true) = (producer.call, self.left.timeouts > 0) {
+                let clock = self.clock;
+                let give_up = move |next: &mut Self| {
+                    next.left.timeouts -= 1;
+                    next.producer.as_mut().unwrap().answer(request, None, clock);
+                };
+                add("the answer is lost", &give_up);
+                if producer.reply.is_none() && self.late.is_none() {
+                    add("the request is late", &|next: &mut Self| {
+                        give_up(next);
+                        next.late = Some(request);
+                    });
+                }
+            }
+            if self.left.crashes > 0 {
+                add("the producer's gateway dies", &|next: &mut Self| {
+                    next.left.crashes -= 1;
+                    let producer = next.producer.take().unwrap();
+                    if producer.reply.is_none() {
+                        next.late = next.late.or(producer.call);
+                    }
+                    next.may_be_lost = true;
+                    let reader = &mut next.readers[0];
+                    if reader.end.is_none() {
+                        reader.source = Source::Log(Box::new(new_reader(reader.seen)));
+                    }
+                });
+            }
+            if self.left.ticks > 0 && producer.call.is_none() && !producer.is_done() {
+                add("a renewal is due", &|next: &mut Self| {
+                    next.left.ticks -= 1;
+                    next.clock += 2 * RENEW_EVERY;
+                });
+            }
+        }
+        let may_expire = self.left.expiries > 0 || self.producer.is_none();
+        if may_expire && !self.broker.is_lease_over {
+            add("the lease is over", &|next: &mut Self| {
+                next.left.expiries = next.left.expiries.saturating_sub(1);
+                next.broker.is_lease_over = true;
+                next.may_be_lost = true;
+            });
+        }
+        // What the log loses after the producer has its end is lost with it.
+        let is_kept = self
+            .producer
+            .as_ref()
+            .is_some_and(|producer| !producer.is_done());
+        if self.left.losses > 0 && self.broker.exists && is_kept {
+            for records in [Some(0), Some(1), Some(2), None] {
+                add(&format!("the log loses {records:?}"), &|next: &mut Self| {
+                    next.left.losses -= 1;
+                    next.has_lost = true;
+                    next.broker.lose(records);
+                });
+            }
+        }
+    }
+
+    /// Checks a state.
+    pub(super) fn check(&self) -> Option<&'static str> {
+        let is_exact = !self.has_lost && !self.was_degraded && !self.has_failed;
+        let tail = self.broker.tail().0;
+        if is_exact && self.readers.iter().any(|reader| reader.seen > tail) {
+            return Some("a reader has what the log does not have");
+        }
+        if self
+            .readers
+            .iter()
+            .any(|reader| reader.seen > self.produced)
+        {
+            return Some("a reader has what was not produced");
+        }
+        let [one, other] = &self.readers;
+        if let (Some(end), Some(other_end), true) = (one.end, other.end, is_exact) {
+            if end != other_end {
+                return Some("readers got different ends");
+            }
+            if one.seen != other.seen {
+                return Some("readers with the same end have different events");
+            }
+        }
+        None
+    }
+
+    /// Checks a state in which nothing happens any more unless something fails.
+    pub(super) fn check_final(&self) -> Option<&'static str> {
+        let has_ended = |reader: &Reader| reader.end.is_some() || reader.is_cut;
+        // A lease that can still pass ends those who wait for a producer that is gone.
+        let waits = self.producer.is_none() && !self.broker.is_lease_over;
+        if !waits && !self.readers.iter().all(has_ended) {
+            return Some("a reader hangs");
+        }
+        let lives = self.producer.is_some() && !self.may_be_lost && !self.has_failed;
+        if lives {
+            let has_all = |reader: &Reader| reader.seen == self.produced;
+            let is_whole =
+                self.broker.tail().0 == self.produced && self.readers.iter().all(has_all);
+            if !is_whole || self.broker.end != Some(End::Finished) {
+                return Some("a live producer has lost events");
+            }
+        }
+        None
+    }
+}
+
+impl Producer {
+    fn is_done(&self) -> bool {
+        self.machine.clone().poll(FOREVER) == ProducerAction::Done
+    }
+
+    /// The result of the call in flight; `None` if it got none in time.
+    fn answer(&mut self, request: Request, reply: Option<Reply>, now: Duration) {
+        self.call = None;
+        self.reply = None;
+        let lost = LogError::unavailable("");
+        match (request, reply) {
+            (Request::Open, Some(Reply::Done(result))) => {
+                // A new writer knows nothing of what an earlier one has appended.
+                self.machine.opened(result.as_ref().copied(), now);
+            }
+            (Request::Open, _) => self.machine.opened(Err(&lost), now),
+            (Request::Append(span), Some(Reply::Appended(result))) => {
+                if result.is_ok() {
+                    self.appended = self.appended.max(span.last);
+                }
+                self.machine.appended(result.as_ref().copied(), now);
+            }
+            (Request::Append(_), _) => self.machine.appended(Err(&lost), now),
+            (Request::Renew, Some(Reply::Done(result))) => {
+                self.machine.renewed(result.as_ref().copied(), now);
+            }
+            (Request::Renew, _) => self.machine.renewed(Err(&lost), now),
+            (Request::Seal(..), Some(Reply::Done(result))) => {
+                self.machine.sealed(result.as_ref().copied(), now);
+            }
+            (Request::Seal(..), _) => self.machine.sealed(Err(&lost), now),
+            (Request::Check, Some(Reply::Status(status))) => {
+                let status = status.to_log();
+                if let crate::LogStatus::Ended { end, .. } = &status {
+                    self.log_end = Some(end.end);
+                }
+                self.machine.checked(Ok(&status), now);
+            }
+            (Request::Check, _) => self.machine.checked(Err(&lost), now),
+        }
+    }
+}
+
+impl Reader {
+    fn machine(&mut self) -> &mut ReaderMachine {
+        match &mut self.source {
+            Source::Log(machine) => machine,
+            Source::Local => panic!("it reads memory"),
+        }
+    }
+}
+
+fn new_reader(after: u64) -> ReaderMachine {
+    let rules = ReaderRules {
+        // The model checks whenever it likes.
+        check_every: FOREVER,
+        patience: PAUSE,
+        unknown_patience: PAUSE,
+    };
+    ReaderMachine::new(rules, Seq(after), Duration::ZERO)
+}

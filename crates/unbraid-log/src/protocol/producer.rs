@@ -1,0 +1,456 @@
+//! `ProducerMachine`: what the producer of a stream does with its log.
+
+use std::time::Duration;
+
+use super::backoff::Backoff;
+use crate::{Appended, LogError, LogStatus, Seq};
+
+/// How long the log's last confirmation of its tail is trusted. A seal after a longer silence is preceded by a probe.
+const CONFIRMED_FOR: Duration = Duration::from_millis(500);
+
+/// The numbers of the events of one record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Span {
+    pub(crate) first: Seq,
+    pub(crate) last: Seq,
+}
+
+/// The rules of one stream, which do not change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ProducerRules {
+    /// Whether readers get events although the log fails. Otherwise the stream ends with the first failure.
+    pub(crate) degrades: bool,
+    /// How often the lease is renewed.
+    pub(crate) renew_every: Duration,
+}
+
+/// What the driver does next. While a call has no result, it is [`Wait`](Self::Wait).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum ProducerAction {
+    /// Call `reopen`, and report to [`ProducerMachine::opened`].
+    Open,
+    /// Choose how many of the events from this number on go into the next record: [`ProducerMachine::formed`].
+    Form { first: Seq },
+    /// Append this record: [`ProducerMachine::appended`].
+    Append(Span),
+    /// Extend the lease: [`ProducerMachine::renewed`].
+    Renew,
+    /// Seal the log: [`ProducerMachine::sealed`].
+    Seal,
+    /// Read the status of the stream: [`ProducerMachine::checked`].
+    Check,
+    /// Wait for events, for a result, or until this time.
+    Wait(Option<Duration>),
+    /// The log has an end, or refuses the producer.
+    Done,
+}
+
+/// A call that has no result yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Call {
+    Open,
+    /// With whether it is a probe: the last record again.
+    Append(Span, bool),
+    Renew,
+    Seal,
+    Check,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Phase {
+    /// The log has no writer yet, or has lost the stream.
+    Opening,
+    Running,
+    /// The seal was acknowledged. Which end the log has, and whether it still has everything, is to be checked.
+    Sealed,
+    /// The log refuses an append.
+    Refused {
+        /// Whether it contains another record at the same number: then its status does not say why.
+        is_final: bool,
+    },
+    Done,
+}
+
+/// The producer's side of one stream.
+///
+/// There is one call at a time. A record does not change once it is formed, whatever happens to the log: so a request that
+/// arrives late is either a repetition or refused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ProducerMachine {
+    rules: ProducerRules,
+    phase: Phase,
+    /// Whether a writer was given.
+    has_writer: bool,
+    call: Option<Call>,
+    /// The lengths of all records, in order.
+    records: Vec<u32>,
+    /// The last event in a record, and the last one that there is.
+    formed: Seq,
+    received: Seq,
+    /// The next record to append, and the log's tail before it.
+    next: usize,
+    tail: Seq,
+    /// Readers may get the events up to this one.
+    released: Seq,
+    /// Whether readers get what the log does not have.
+    is_degraded: bool,
+    is_finished: bool,
+    /// Whether the stream has ended because the log failed, and nothing more is appended to it.
+    has_failed: bool,
+    /// Whether events were dropped then.
+    is_cut: bool,
+    backoff: Backoff,
+    renew_at: Duration,
+    /// When the log last confirmed its tail.
+    confirmed_at: Duration,
+    /// Whether the tail is to be confirmed.
+    probes: bool,
+    repairs: u64,
+}
+
+impl ProducerMachine {
+    /// A producer of a stream that is open, or has to be opened.
+    pub(crate) fn new(rules: ProducerRules, is_open: bool, now: Duration) -> Self {
+        let mut machine = Self {
+            phase: if is_open {
+                Phase::Running
+            } else {
+                Phase::Opening
+            },
+            has_writer: is_open,
+            call: None,
+            records: Vec::new(),
+            formed: Seq::START,
+            received: Seq::START,
+            next: 0,
+            tail: Seq::START,
+            released: Seq::START,
+            is_degraded: false,
+            is_finished: false,
+            has_failed: false,
+            is_cut: false,
+            backoff: Backoff::default(),
+            renew_at: now + rules.renew_every,
+            confirmed_at: now,
+            probes: false,
+            repairs: 0,
+            rules,
+        };
+        if !is_open {
+            machine.unavailable(now);
+        }
+        machine
+    }
+
+    /// There are events up to this number.
+    pub(crate) fn receive(&mut self, last: Seq) {
+        if !self.is_finished {
+            self.received = self.received.max(last);
+            self.release();
+        }
+    }
+
+    /// There are no more events.
+    pub(crate) fn finish(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// The numbers up to which readers may get events.
+    pub(crate) fn released(&self) -> Seq {
+        self.released
+    }
+
+    /// Whether readers may get the end of the stream.
+    pub(crate) fn end_is_released(&self) -> bool {
+        self.phase == Phase::Done || (self.is_finished && (self.is_degraded || self.has_failed))
+    }
+
+    /// Whether readers get what the log does not have.
+    pub(crate) fn is_degraded(&self) -> bool {
+        self.is_degraded
+    }
+
+    /// Whether the log refuses events, and it is not known yet why.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.phase, Phase::Refused { .. })
+    }
+
+    /// Whether the stream has ended because the log is not available.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Whether events were dropped because the log is not available: the stream must not end like one that is complete.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// How many records the log had lost.
+    pub(crate) fn repairs(&self) -> u64 {
+        self.repairs
+    }
+
+    pub(crate) fn poll(&mut self, now: Duration) -> ProducerAction {
+        if self.phase == Phase::Done {
+            return ProducerAction::Done;
+        }
+        if self.call.is_some() {
+            return ProducerAction::Wait(None);
+        }
+        if let Some(until) = self.backoff.until(now) {
+            return ProducerAction::Wait(Some(until));
+        }
+        match self.phase {
+            Phase::Opening => self.call(Call::Open, ProducerAction::Open),
+            Phase::Sealed | Phase::Refused { .. } => self.call(Call::Check, ProducerAction::Check),
+            Phase::Running | Phase::Done => self.poll_running(now),
+        }
+    }
+
+    fn poll_running(&mut self, now: Duration) -> ProducerAction {
+        // First, so that no number of appends delays it.
+        if self.renew_at <= now {
+            return self.call(Call::Renew, ProducerAction::Renew);
+        }
+        if self.probes
+            && let Some(span) = self.last_appended()
+        {
+            return self.call(Call::Append(span, true), ProducerAction::Append(span));
+        }
+        if let Some(length) = self.records.get(self.next) {
+            let last = Seq(self.tail.0 + u64::from(*length));
+            let first = self.tail.next();
+            let span = Span { first, last };
+            return self.call(Call::Append(span, false), ProducerAction::Append(span));
+        }
+        if self.formed < self.received {
+            let first = self.formed.next();
+            return ProducerAction::Form { first };
+        }
+        if !self.is_finished {
+            return ProducerAction::Wait(Some(self.renew_at));
+        }
+        let is_confirmed = now < self.confirmed_at + CONFIRMED_FOR;
+        if !is_confirmed && let Some(span) = self.last_appended() {
+            return self.call(Call::Append(span, true), ProducerAction::Append(span));
+        }
+        self.call(Call::Seal, ProducerAction::Seal)
+    }
+
+    fn call(&mut self, call: Call, action: ProducerAction) -> ProducerAction {
+        self.call = Some(call);
+        action
+    }
+
+    /// The record before the next one.
+    fn last_appended(&self) -> Option<Span> {
+        let length = self.records.get(self.next.checked_sub(1)?)?;
+        let first = Seq((self.tail.0 + 1).saturating_sub(u64::from(*length)));
+        let last = self.tail;
+        Some(Span { first, last })
+    }
+
+    /// The next record ends with this event.
+    pub(crate) fn formed(&mut self, last: Seq) {
+        let last = last.clamp(self.formed.next(), self.received.max(self.formed.next()));
+        let length = u32::try_from(last.0 - self.formed.0).unwrap_or(u32::MAX);
+        self.records.push(length);
+        self.formed = Seq(self.formed.0 + u64::from(length));
+    }
+
+    pub(crate) fn opened(&mut self, result: Result<(), &LogError>, now: Duration) {
+        self.call = None;
+        match result {
+            Ok(()) => {
+                self.phase = Phase::Running;
+                self.has_writer = true;
+                self.renew_at = now + self.rules.renew_every;
+                self.available();
+            }
+            Err(error) => self.refused(error, now),
+        }
+    }
+
+    pub(crate) fn appended(&mut self, result: Result<Appended, &LogError>, now: Duration) {
+        let Some(Call::Append(span, is_probe)) = self.call.take() else {
+            return;
+        };
+        match result {
+            Ok(appended) => {
+                self.confirmed_at = now;
+                self.probes = false;
+                if is_probe {
+                    self.repairs += u64::from(appended == Appended::New);
+                } else {
+                    self.next += 1;
+                    self.tail = span.last;
+                }
+                self.available();
+            }
+            Err(LogError::Gap { tail, .. }) if tail.next() < span.first => self.rewind(*tail),
+            Err(error) => self.refused(error, now),
+        }
+    }
+
+    pub(crate) fn renewed(&mut self, result: Result<(), &LogError>, now: Duration) {
+        self.call = None;
+        match result {
+            Ok(()) => {
+                self.renew_at = now + self.rules.renew_every;
+                // A log that has lost its tail is repaired although there is nothing to append.
+                self.probes = now >= self.confirmed_at + self.rules.renew_every;
+                self.available();
+            }
+            Err(error) if error.is_temporary() => self.unavailable(now),
+            Err(error) => self.refused(error, now),
+        }
+    }
+
+    pub(crate) fn sealed(&mut self, result: Result<(), &LogError>, now: Duration) {
+        self.call = None;
+        match result {
+            // `Sealed` is the acknowledgement of an earlier attempt, or another gateway's seal.
+            Ok(()) | Err(LogError::Sealed) => {
+                self.phase = Phase::Sealed;
+                self.backoff.succeeded();
+            }
+            Err(LogError::Gap { tail, .. }) if *tail < self.tail => self.rewind(*tail),
+            Err(error) => self.refused(error, now),
+        }
+    }
+
+    /// The status of the stream after a seal, or after a refusal.
+    pub(crate) fn checked(&mut self, result: Result<&LogStatus, &LogError>, now: Duration) {
+        self.call = None;
+        match result {
+            Ok(LogStatus::Ended { tail, .. }) => {
+                // The last record may have been appended although its answer was lost.
+                self.released = self.released.max((*tail).min(self.formed));
+                self.phase = Phase::Done;
+                self.is_degraded = false;
+            }
+            Ok(LogStatus::Expired { .. }) => self.phase = Phase::Done,
+            Ok(LogStatus::Running { tail, .. }) => match self.phase {
+                Phase::Refused { is_final: true } => self.phase = Phase::Done,
+                _ => {
+                    // The engine has lost the seal, or cannot give the writer again.
+                    self.phase = if self.has_writer {
+                        Phase::Running
+                    } else {
+                        Phase::Opening
+                    };
+                    self.backoff.failed(now);
+                    if *tail < self.tail {
+                        self.rewind(*tail);
+                    }
+                }
+            },
+            Ok(LogStatus::Unknown) => self.lost(now),
+            Err(_) => self.unavailable(now),
+        }
+    }
+
+    fn refused(&mut self, error: &LogError, now: Duration) {
+        match error {
+            LogError::Unavailable { .. } | LogError::Full | LogError::Gap { .. } => {
+                self.unavailable(now);
+            }
+            LogError::Unknown => self.lost(now),
+            LogError::Sealed | LogError::Expired | LogError::Exists => {
+                self.phase = Phase::Refused { is_final: false };
+            }
+            LogError::Fenced { .. }
+            | LogError::InvalidId
+            | LogError::NoRandom
+            | LogError::InvalidRecord { .. }
+            | LogError::UnsupportedVersion { .. } => {
+                self.phase = Phase::Refused { is_final: true };
+            }
+        }
+    }
+
+    /// The engine does not know the stream any more.
+    fn lost(&mut self, now: Duration) {
+        self.rewind(Seq::START);
+        self.phase = Phase::Opening;
+        // An engine that forgets at once what it has just opened must not be asked without a pause.
+        self.backoff.failed(now);
+    }
+
+    /// The log ends at this number: everything after it is appended again.
+    fn rewind(&mut self, tail: Seq) {
+        let mut end = Seq::START;
+        let lengths = self.records.iter().take(self.next);
+        let kept = lengths.take_while(|length| {
+            let next = Seq(end.0 + u64::from(**length));
+            let is_kept = next <= tail;
+            if is_kept {
+                end = next;
+            }
+            is_kept
+        });
+        let kept = kept.count();
+        if end != tail {
+            // No record of this producer ends there.
+            self.phase = Phase::Refused { is_final: true };
+            return;
+        }
+        self.repairs += (self.next - kept) as u64;
+        self.next = kept;
+        self.tail = tail;
+        self.probes = false;
+        self.is_degraded = self.rules.degrades;
+        self.release();
+    }
+
+    fn unavailable(&mut self, now: Duration) {
+        self.backoff.failed(now);
+        if matches!(self.phase, Phase::Refused { .. }) {
+            // Readers get the log's end, and nothing that the log has refused.
+        } else if self.rules.degrades {
+            self.is_degraded = true;
+            self.release();
+        } else if !self.has_failed {
+            self.fail();
+        }
+    }
+
+    /// The stream ends with what readers have.
+    fn fail(&mut self) {
+        self.has_failed = true;
+        self.is_finished = true;
+        self.is_cut = self.received > self.released;
+        // While the log is repaired, readers have more than the log.
+        let mut end = Seq::START;
+        let released = self.released;
+        self.records.retain(|length| {
+            let next = Seq(end.0 + u64::from(*length));
+            let is_kept = next <= released;
+            if is_kept {
+                end = next;
+            }
+            is_kept
+        });
+        self.next = self.next.min(self.records.len());
+        self.formed = end;
+        self.received = end;
+    }
+
+    fn available(&mut self) {
+        self.backoff.succeeded();
+        let has_everything = self.next == self.records.len() && self.formed == self.received;
+        if has_everything && !self.probes {
+            self.is_degraded = false;
+        }
+        self.release();
+    }
+
+    fn release(&mut self) {
+        let released = if self.is_degraded {
+            self.received
+        } else {
+            self.tail
+        };
+        self.released = self.released.max(released);
+    }
+}

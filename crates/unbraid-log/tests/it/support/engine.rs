@@ -1,0 +1,546 @@
+//! A log of several gateways in memory, which fails as a test says. It shares no code with the log in memory, and its
+//! rules are those of the traits, written as simply as possible.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, SystemTime},
+};
+
+use futures::{
+    FutureExt, StreamExt,
+    future::BoxFuture,
+    stream::{self, BoxStream},
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
+use unbraid_log::{
+    Appended, Claim, ClaimKey, Command, End, LogError, LogStatus, LogStore, LogWriter, Meta,
+    Record, Seq, StreamEnd, StreamId,
+};
+
+/// How long a call takes that gets no answer.
+const NO_ANSWER: Duration = Duration::from_secs(1);
+
+/// How often a reader checks for new records.
+const POLL: Duration = Duration::from_millis(5);
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It fails at once, and changes nothing.
+    Down,
+    /// It gets no answer, and changes nothing.
+    Hang,
+    /// It is carried out, but gets no answer.
+    LostAnswer,
+    /// It gets no answer, and is carried out after this time.
+    Late(Duration),
+    /// It takes this time.
+    Slow(Duration),
+}
+
+/// The streams, and the gateways that use them.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    state: Arc<Mutex<State>>,
+    lease: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    streams: HashMap<StreamId, Stream>,
+    claims: HashMap<String, (StreamId, [u8; 32])>,
+    gateways: Vec<mpsc::UnboundedSender<(StreamId, Command)>>,
+}
+
+struct Stream {
+    meta: Arc<Meta>,
+    owner: usize,
+    records: Vec<Record>,
+    end: Option<StreamEnd>,
+    is_erased: bool,
+    lease_until: Instant,
+}
+
+impl Stream {
+    fn tail(&self) -> Seq {
+        self.records.last().map_or(Seq::START, Record::last)
+    }
+
+    fn status(&self) -> LogStatus {
+        let meta = Arc::clone(&self.meta);
+        let tail = self.tail();
+        match &self.end {
+            _ if self.is_erased => LogStatus::Expired { meta },
+            Some(end) => LogStatus::Ended {
+                meta,
+                tail,
+                end: end.clone(),
+                expires: SystemTime::now() + Duration::from_secs(3600),
+            },
+            None => LogStatus::Running { meta, tail },
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn new(lease: Duration) -> Self {
+        Self {
+            state: Arc::default(),
+            lease,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Connects a gateway.
+    pub(crate) fn gateway(&self) -> Arc<TestLog> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut state = self.state();
+        state.gateways.push(sender);
+        Arc::new(TestLog(Arc::new(Gateway {
+            engine: self.clone(),
+            number: state.gateways.len() - 1,
+            faults: Mutex::default(),
+            commands: Arc::new(tokio::sync::Mutex::new(receiver)),
+        })))
+    }
+
+    /// Forgets the last records of every stream, and its seal.
+    pub(crate) fn lose(&self, records: usize) {
+        for stream in self.state().streams.values_mut() {
+            let kept = stream.records.len().saturating_sub(records);
+            stream.records.truncate(kept);
+            stream.end = None;
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn empty(&self) {
+        let mut state = self.state();
+        state.streams.clear();
+        state.claims.clear();
+    }
+
+    /// The numbers of the records of a stream.
+    pub(crate) fn spans(&self, id: &StreamId) -> Vec<(u64, u64)> {
+        let state = self.state();
+        let records = state.streams.get(id).map_or(&[][..], |s| &s.records[..]);
+        let spans = records
+            .iter()
+            .map(|record| (record.first().0, record.last().0));
+        spans.collect()
+    }
+
+    /// The payloads of a stream.
+    pub(crate) fn payloads(&self, id: &StreamId) -> Vec<String> {
+        let state = self.state();
+        let records = state.streams.get(id).map_or(&[][..], |s| &s.records[..]);
+        payloads(records)
+    }
+
+    pub(crate) fn end(&self, id: &StreamId) -> Option<End> {
+        let state = self.state();
+        state.streams.get(id)?.end.as_ref().map(|end| end.end)
+    }
+
+    pub(crate) fn ids(&self) -> Vec<StreamId> {
+        self.state().streams.keys().cloned().collect()
+    }
+}
+
+/// The payloads of records.
+pub(crate) fn payloads(records: &[Record]) -> Vec<String> {
+    let events = records.iter().flat_map(Record::events);
+    events
+        .map(|(_, event)| String::from_utf8_lossy(event.payload().unwrap_or_default()).into_owned())
+        .collect()
+}
+
+/// One gateway's handle of the engine.
+#[derive(Clone)]
+pub(crate) struct TestLog(Arc<Gateway>);
+
+struct Gateway {
+    engine: Engine,
+    number: usize,
+    faults: Mutex<Faults>,
+    commands: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<(StreamId, Command)>>>,
+}
+
+#[derive(Default)]
+struct Faults {
+    /// What becomes of the next calls, one after the other.
+    next: VecDeque<Option<Fault>>,
+    /// What becomes of all further calls.
+    rest: Option<Fault>,
+    calls: usize,
+}
+
+impl TestLog {
+    /// Sets what becomes of all further calls.
+    pub(crate) fn set(&self, fault: impl Into<Option<Fault>>) {
+        let mut faults = self.0.faults.lock().unwrap();
+        faults.next.clear();
+        faults.rest = fault.into();
+    }
+
+    /// Sets what becomes of the next calls.
+    pub(crate) fn script(&self, next: impl IntoIterator<Item = Option<Fault>>) {
+        self.0.faults.lock().unwrap().next.extend(next);
+    }
+
+    /// How many calls there were.
+    pub(crate) fn calls(&self) -> usize {
+        self.0.faults.lock().unwrap().calls
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        let mut faults = self.0.faults.lock().unwrap();
+        faults.calls += 1;
+        let rest = faults.rest;
+        faults.next.pop_front().unwrap_or(rest)
+    }
+
+    fn is_down(&self) -> bool {
+        let faults = self.0.faults.lock().unwrap();
+        matches!(faults.rest, Some(Fault::Down | Fault::Hang))
+    }
+
+    fn call<T: Send + 'static>(
+        &self,
+        apply: impl FnOnce(&mut State, Duration) -> Result<T, LogError> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, LogError>> {
+        let (engine, fault) = (self.0.engine.clone(), self.fault());
+        let apply = move || apply(&mut engine.state(), engine.lease);
+        async move {
+            match fault {
+                None => return apply(),
+                Some(Fault::Slow(time)) => {
+                    sleep(time).await;
+                    return apply();
+                }
+                Some(Fault::Down) => {}
+                Some(Fault::Hang) => sleep(NO_ANSWER).await,
+                Some(Fault::LostAnswer) => {
+                    let _lost = apply();
+                    sleep(NO_ANSWER).await;
+                }
+                Some(Fault::Late(time)) => {
+                    tokio::spawn(async move {
+                        sleep(time).await;
+                        let _late = apply();
+                    });
+                    sleep(NO_ANSWER).await;
+                }
+            }
+            Err(LogError::unavailable("the test"))
+        }
+        .boxed()
+    }
+
+    fn open_stream(
+        &self,
+        id: &StreamId,
+        meta: &Meta,
+        may_exist: bool,
+    ) -> BoxFuture<'static, Result<Box<dyn LogWriter>, LogError>> {
+        let (log, owner, key) = (self.clone(), self.0.number, id.clone());
+        let meta = Arc::new(meta.clone());
+        let opened = self.call(move |state, lease| {
+            if let Some(stream) = state.streams.get(&key) {
+                let is_open = stream.end.is_none() && !stream.is_erased;
+                return if may_exist && is_open {
+                    Ok(())
+                } else {
+                    Err(LogError::Exists)
+                };
+            }
+            if let Some(claim) = &meta.claim {
+                let held = (key.clone(), claim.fingerprint);
+                state.claims.insert(claim.name().to_owned(), held);
+            }
+            state.streams.insert(
+                key,
+                Stream {
+                    meta,
+                    owner,
+                    records: Vec::new(),
+                    end: None,
+                    is_erased: false,
+                    lease_until: Instant::now() + lease,
+                },
+            );
+            Ok(())
+        });
+        let id = id.clone();
+        opened
+            .map(move |opened| {
+                opened?;
+                Ok(Box::new(TestWriter {
+                    log,
+                    id,
+                    appended: Seq::START,
+                }) as Box<dyn LogWriter>)
+            })
+            .boxed()
+    }
+}
+
+impl LogStore for TestLog {
+    fn open<'a>(
+        &'a self,
+        id: &'a StreamId,
+        meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        self.open_stream(id, meta, false)
+    }
+
+    fn reopen<'a>(
+        &'a self,
+        id: &'a StreamId,
+        meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        self.open_stream(id, meta, true)
+    }
+
+    fn read(&self, id: &StreamId, after: Seq) -> BoxStream<'static, Result<Record, LogError>> {
+        let start = (self.clone(), id.clone(), after, false);
+        stream::unfold(start, |(log, id, cursor, is_over)| async move {
+            if is_over {
+                return None;
+            }
+            loop {
+                let next = log.next_record(&id, cursor);
+                match next {
+                    Some(Ok(record)) => {
+                        let cursor = record.last();
+                        return Some((Ok(record), (log, id, cursor, false)));
+                    }
+                    Some(Err(LogError::Sealed)) => return None,
+                    Some(Err(error)) => return Some((Err(error), (log, id, cursor, true))),
+                    None => sleep(POLL).await,
+                }
+            }
+        })
+        .boxed()
+    }
+
+    fn status<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {
+        let id = id.clone();
+        self.call(move |state, _| {
+            let stream = state.streams.get(&id);
+            Ok(stream.map_or(LogStatus::Unknown, Stream::status))
+        })
+    }
+
+    fn seal_lost<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {
+        let id = id.clone();
+        self.call(move |state, _| {
+            let Some(stream) = state.streams.get_mut(&id) else {
+                return Ok(LogStatus::Unknown);
+            };
+            if stream.lease_until <= Instant::now() {
+                stream
+                    .end
+                    .get_or_insert_with(|| StreamEnd::new(End::ProducerLost));
+            }
+            Ok(stream.status())
+        })
+    }
+
+    fn erase<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<(), LogError>> {
+        let id = id.clone();
+        self.call(move |state, _| {
+            if let Some(stream) = state.streams.get_mut(&id) {
+                stream.is_erased = true;
+                stream.records.clear();
+            }
+            state.claims.retain(|_, (holder, _)| *holder != id);
+            Ok(())
+        })
+    }
+
+    fn claim<'a>(
+        &'a self,
+        key: &'a ClaimKey,
+        id: &'a StreamId,
+    ) -> BoxFuture<'a, Result<Claim, LogError>> {
+        let (key, id) = (key.clone(), id.clone());
+        self.call(move |state, _| {
+            let held = (id.clone(), key.fingerprint);
+            let (holder, fingerprint) = state.claims.entry(key.name().to_owned()).or_insert(held);
+            Ok(if *holder == id {
+                Claim::Acquired
+            } else {
+                Claim::Held {
+                    id: holder.clone(),
+                    fingerprint: *fingerprint,
+                }
+            })
+        })
+    }
+
+    fn release<'a>(
+        &'a self,
+        key: &'a ClaimKey,
+        id: &'a StreamId,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
+        let (key, id) = (key.clone(), id.clone());
+        self.call(move |state, _| {
+            if state
+                .claims
+                .get(key.name())
+                .is_some_and(|(holder, _)| *holder == id)
+            {
+                state.claims.remove(key.name());
+            }
+            Ok(())
+        })
+    }
+
+    fn send_command<'a>(
+        &'a self,
+        id: &'a StreamId,
+        command: Command,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
+        let id = id.clone();
+        self.call(move |state, _| {
+            let owner = state.streams.get(&id).ok_or(LogError::Unknown)?.owner;
+            // A gateway that is gone takes no commands.
+            let _gone = state.gateways[owner].send((id, command));
+            Ok(())
+        })
+    }
+
+    fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
+        let commands = Arc::clone(&self.0.commands);
+        stream::unfold(commands, |commands| async move {
+            let next = commands.lock().await.recv().await;
+            Some((next?, commands))
+        })
+        .boxed()
+    }
+}
+
+impl TestLog {
+    /// The next record after a cursor; `Sealed` after the last one, and `None` if there is none yet.
+    fn next_record(&self, id: &StreamId, cursor: Seq) -> Option<Result<Record, LogError>> {
+        if self.is_down() {
+            return Some(Err(LogError::unavailable("the test")));
+        }
+        let state = self.0.engine.state();
+        let Some(stream) = state.streams.get(id) else {
+            return Some(Err(LogError::Unknown));
+        };
+        if stream.is_erased {
+            return Some(Err(LogError::Expired));
+        }
+        let next = stream.records.iter().find(|record| record.last() > cursor);
+        match next {
+            Some(record) => Some(Ok(record.clone())),
+            None => stream.end.as_ref().map(|_| Err(LogError::Sealed)),
+        }
+    }
+}
+
+struct TestWriter {
+    log: TestLog,
+    id: StreamId,
+    /// The last event whose append was acknowledged.
+    appended: Seq,
+}
+
+impl LogWriter for TestWriter {
+    fn append<'a>(&'a mut self, record: &'a Record) -> BoxFuture<'a, Result<Appended, LogError>> {
+        let (id, record) = (self.id.clone(), record.clone());
+        let last = record.last();
+        let (owner, meta_of) = (self.log.0.number, self.id.clone());
+        let appended = self.log.call(move |state, lease| {
+            // The writer of a stream that the engine has lost creates it again.
+            let stream = state.streams.entry(id).or_insert_with(|| Stream {
+                meta: Arc::new(Meta::new(meta_of.as_str(), 1)),
+                owner,
+                records: Vec::new(),
+                end: None,
+                is_erased: false,
+                lease_until: Instant::now() + lease,
+            });
+            append(stream, record)
+        });
+        async move {
+            let result = appended.await;
+            if result.is_ok() {
+                self.appended = self.appended.max(last);
+            }
+            result
+        }
+        .boxed()
+    }
+
+    fn renew(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        let id = self.id.clone();
+        self.log.call(move |state, lease| {
+            let stream = state.streams.get_mut(&id).ok_or(LogError::Unknown)?;
+            match stream.status() {
+                LogStatus::Ended { .. } => Err(LogError::Sealed),
+                LogStatus::Expired { .. } => Err(LogError::Expired),
+                _ => {
+                    stream.lease_until = Instant::now() + lease;
+                    Ok(())
+                }
+            }
+        })
+    }
+
+    fn seal<'a>(&'a mut self, end: &'a StreamEnd) -> BoxFuture<'a, Result<(), LogError>> {
+        let (id, end, appended) = (self.id.clone(), end.clone(), self.appended);
+        self.log.call(move |state, _| {
+            let stream = state.streams.get_mut(&id).ok_or(LogError::Unknown)?;
+            if stream.is_erased {
+                return Err(LogError::Expired);
+            }
+            let tail = stream.tail();
+            if stream.end.is_none() && tail < appended {
+                return Err(LogError::Gap {
+                    tail,
+                    first: appended,
+                });
+            }
+            stream.end.get_or_insert(end);
+            Ok(())
+        })
+    }
+}
+
+fn append(stream: &mut Stream, record: Record) -> Result<Appended, LogError> {
+    if stream.is_erased {
+        return Err(LogError::Expired);
+    }
+    let tail = stream.tail();
+    if record.first() <= tail {
+        return if stream.records.contains(&record) {
+            Ok(Appended::Duplicate)
+        } else {
+            Err(LogError::Fenced {
+                first: record.first(),
+            })
+        };
+    }
+    if stream.end.is_some() {
+        return Err(LogError::Sealed);
+    }
+    if record.first() > tail.next() {
+        return Err(LogError::Gap {
+            tail,
+            first: record.first(),
+        });
+    }
+    stream.records.push(record);
+    Ok(Appended::New)
+}
