@@ -32,6 +32,7 @@ mod pace;
 pub mod parts;
 mod random;
 mod recordings;
+mod scale;
 mod shapes;
 mod stamps;
 mod table;
@@ -47,7 +48,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | growth | http | json | latency | log [<log>] | many [<contender>] | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | growth | http | json | latency | log [<log>] | scale [<name>=<value> ..] | many [<contender>] | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -103,6 +104,7 @@ pub fn main() -> ExitCode {
         ["json"] => json::run(&mut out),
         ["log"] => log::run(args.quick, args.json, &mut out),
         ["log", backend] => log::measure(backend, args.quick, &mut out),
+        ["scale", ref changes @ ..] => scale::run(changes, args.quick, args.json, &mut out),
         ["shapes"] => shapes::run(args.quick, args.json, &mut out),
         ["shapes", contender, recording] => {
             shapes::profile(recording, contender, args.quick, &mut out)

@@ -177,7 +177,7 @@ fn in_child(backend: &str, quick: bool) -> io::Result<Value> {
 }
 
 /// The value below which this part of the sorted values is.
-fn percentile(sorted: &[f64], part: f64) -> f64 {
+pub(crate) fn percentile(sorted: &[f64], part: f64) -> f64 {
     let position = (sorted.len() as f64 * part) as usize;
     let last = sorted.len().saturating_sub(1);
     sorted.get(position.min(last)).copied().unwrap_or_default()

@@ -4,6 +4,7 @@
 mod access;
 mod control;
 mod create;
+mod deploy;
 mod fan_out;
 mod faults;
 mod hostile;
