@@ -5,6 +5,12 @@ mod access;
 mod control;
 mod create;
 mod deploy;
+#[expect(
+    dead_code,
+    reason = "the tests of producers and followers use the rest"
+)]
+#[path = "../../../unbraid-log/tests/it/support/engine.rs"]
+mod engine;
 mod fan_out;
 mod faults;
 mod hostile;
@@ -16,4 +22,5 @@ mod openapi;
 mod operations;
 mod read;
 mod reports;
+mod shared;
 mod support;

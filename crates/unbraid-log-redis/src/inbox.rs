@@ -1,0 +1,247 @@
+//! Commands between gateways: each gateway reads one stream of its own.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::stream::{BoxStream, StreamExt, unfold};
+use redis::Value;
+use tokio::{
+    sync::mpsc::{self, Receiver, Sender},
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
+use unbraid_core::ChoiceIndex;
+use unbraid_log::{Command, LogError, LogStatus, StreamId};
+
+use crate::{
+    address::Address,
+    entry::{array, bytes, parse_fields, parse_streams},
+    error::Failure,
+    inner::{DAY, Inner, millis},
+    link::{Backoff, Live, connect},
+    script::{ADD, Request},
+};
+
+/// How many commands a gateway that does not read them may have. Older ones are dropped.
+const MAX_QUEUED: usize = 100_000;
+
+/// How many commands are read at once, and wait in this process.
+const BATCH: usize = 256;
+
+/// How long the server waits for a command, and after which time without an answer the connection is dead.
+const BLOCK: Duration = Duration::from_secs(2);
+const ANSWER: Duration = Duration::from_secs(3);
+
+type Received = (StreamId, Command);
+
+/// The commands that this gateway has received. Dropping it ends its task.
+pub(crate) struct Inbox {
+    sender: Sender<Received>,
+    receiver: Arc<tokio::sync::Mutex<Receiver<Received>>>,
+    /// Runs since the first call of `commands`.
+    task: Mutex<Option<AbortHandle>>,
+}
+
+impl Inbox {
+    pub(crate) fn new() -> Self {
+        let (sender, receiver) = mpsc::channel(BATCH);
+        Self {
+            sender,
+            receiver: Arc::new(tokio::sync::Mutex::new(receiver)),
+            task: Mutex::new(None),
+        }
+    }
+
+    /// The commands to a key. Of several such streams each command reaches one.
+    pub(crate) fn commands(
+        &self,
+        address: &Arc<Address>,
+        key: String,
+    ) -> BoxStream<'static, Received> {
+        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        task.get_or_insert_with(|| {
+            let reader = InboxReader {
+                address: Arc::clone(address),
+                key,
+                sender: self.sender.clone(),
+                delivered: HashSet::new(),
+            };
+            tokio::spawn(reader.run()).abort_handle()
+        });
+        let receiver = Arc::clone(&self.receiver);
+        unfold(receiver, |receiver| async move {
+            let command = receiver.lock().await.recv().await?;
+            Some((command, receiver))
+        })
+        // It ends with the log only, of which the caller may have no handle any more.
+        .chain(futures::stream::pending())
+        .boxed()
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = task {
+            task.abort();
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) async fn send_command(
+        &self,
+        id: &StreamId,
+        command: Command,
+    ) -> Result<(), LogError> {
+        let found = self.find(id).await?;
+        match found.status {
+            LogStatus::Unknown => return Err(LogError::Unknown),
+            LogStatus::Running { .. } => {}
+            _ => return Ok(()),
+        }
+        let gateway = found
+            .gateway
+            .ok_or_else(|| LogError::unavailable("the stream's gateway is not known"))?;
+        let request = Request::script(&ADD, &[&self.keys.commands(&gateway)])
+            .arg(MAX_QUEUED)
+            .arg(millis(DAY))
+            .arg(("i", id.as_str(), "c"))
+            .arg(encode(command));
+        self.link.call(&request).await?;
+        Ok(())
+    }
+}
+
+fn encode(command: Command) -> String {
+    match command {
+        Command::Cancel(None) => "cancel".to_owned(),
+        Command::Cancel(Some(choice)) => format!("cancel {}", choice.0),
+        // `Command` may grow in another version of unbraid-log than this one was built with.
+        _ => "unknown".to_owned(),
+    }
+}
+
+/// Reads the fields of a command. `None` for a command of a later version, which this one cannot carry out.
+fn decode(fields: &[bytes::Bytes]) -> Option<Received> {
+    let [_, id, _, command] = fields else {
+        return None;
+    };
+    let id = std::str::from_utf8(id).ok()?.parse().ok()?;
+    let command = std::str::from_utf8(command).ok()?;
+    let choice = match command.strip_prefix("cancel")? {
+        "" => None,
+        choice => Some(ChoiceIndex(choice.strip_prefix(' ')?.parse().ok()?)),
+    };
+    Some((id, Command::Cancel(choice)))
+}
+
+struct InboxReader {
+    address: Arc<Address>,
+    key: String,
+    sender: Sender<Received>,
+    /// Commands that are delivered, but may still be in the stream.
+    delivered: HashSet<Vec<u8>>,
+}
+
+impl InboxReader {
+    async fn run(mut self) {
+        let mut backoff = Backoff::new();
+        loop {
+            let failure = match connect(&self.address).await {
+                Ok(connection) => {
+                    let live = Live::new(connection);
+                    loop {
+                        match self.read(&live).await {
+                            Ok(()) => backoff = Backoff::new(),
+                            Err(failure) => break failure,
+                        }
+                    }
+                }
+                Err(failure) => failure,
+            };
+            let (address, reason) = (&self.address, failure.reason());
+            tracing::warn!(%address, reason, "commands wait for a connection to Redis");
+            sleep(backoff.next()).await;
+        }
+    }
+
+    /// Waits for commands, removes them and delivers them. It always reads from the beginning: after a failover, new entries
+    /// may have lower ids.
+    async fn read(&mut self, live: &Arc<Live>) -> Result<(), Failure> {
+        let request = Request::command("XREAD")
+            .arg(("COUNT", BATCH, "BLOCK"))
+            .arg(millis(BLOCK))
+            .arg(("STREAMS", &self.key, "0-0"));
+        let mut ids = Vec::new();
+        let mut received = Vec::new();
+        for (_, entries) in parse_streams(answer(live, &request).await?)? {
+            let Value::Array(entries) = entries else {
+                return Err(Failure::Answer);
+            };
+            for entry in entries {
+                let [id, fields] = array(entry)?;
+                let id = bytes(id)?.to_vec();
+                if !self.delivered.contains(&id) {
+                    received.extend(decode(&parse_fields(fields)?));
+                }
+                ids.push(id);
+            }
+        }
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let removal = Request::command("XDEL").arg(&self.key).arg(&ids);
+        let removed = answer(live, &removal).await;
+        for command in received {
+            // The receiver lives as long as the task.
+            if self.sender.send(command).await.is_err() {
+                return Ok(());
+            }
+        }
+        self.delivered = match &removed {
+            Ok(_) => HashSet::new(),
+            Err(_) => ids.into_iter().collect(),
+        };
+        removed.map(drop)
+    }
+}
+
+async fn answer(live: &Arc<Live>, request: &Request) -> Result<Value, Failure> {
+    let answer = timeout(ANSWER, live.request(request)).await;
+    answer.unwrap_or(Err(Failure::Timeout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_read_as_it_was_written() {
+        let id = StreamId::random().unwrap();
+        for command in [
+            Command::Cancel(None),
+            Command::Cancel(Some(ChoiceIndex(0))),
+            Command::Cancel(Some(ChoiceIndex(u32::MAX))),
+        ] {
+            let (text, encoded) = (id.as_str().to_owned(), encode(command));
+            let fields = ["i".to_owned(), text, "c".to_owned(), encoded];
+            let fields = fields.map(|field| field.into_bytes().into());
+            assert_eq!(decode(&fields), Some((id.clone(), command)));
+        }
+    }
+
+    #[test]
+    fn a_command_of_a_later_version_is_ignored() {
+        let id = StreamId::random().unwrap();
+        for command in ["pause", "cancelled", "cancel x", "cancel 4294967296", ""] {
+            let fields = ["i", id.as_str(), "c", command];
+            let fields = fields.map(|field| field.to_owned().into_bytes().into());
+            assert_eq!(decode(&fields), None, "{command}");
+        }
+        assert_eq!(decode(&[]), None);
+    }
+}

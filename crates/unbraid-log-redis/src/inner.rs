@@ -1,0 +1,223 @@
+//! What all users of a log share, and its requests that concern one stream.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use redis::Value;
+use tokio::time::timeout;
+use unbraid_log::{End, LogError, LogStatus, Meta, StreamEnd, StreamId};
+
+use crate::{
+    RedisOptions,
+    entry::{
+        Content, Entry, EntryId, Header, array, bytes, foreign, integer, parse_fields, parse_id,
+    },
+    error::Failure,
+    hub::Hub,
+    inbox::Inbox,
+    keys::Keys,
+    link::Link,
+    script::{ERASE, OPEN, Request, SEAL_LOST, STATUS, Script},
+};
+
+/// How long a stream is kept that nobody seals, and how much longer its meta data is.
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 3600);
+
+pub(crate) struct Inner {
+    pub(crate) link: Link,
+    pub(crate) keys: Keys,
+    pub(crate) options: RedisOptions,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) hub: Hub,
+    pub(crate) inbox: Inbox,
+}
+
+/// Limits a call of several requests, of which each has a limit of its own.
+pub(crate) async fn within_a_second<T>(
+    call: impl Future<Output = Result<T, LogError>>,
+) -> Result<T, LogError> {
+    let result = timeout(Duration::from_secs(1), call).await;
+    result.unwrap_or_else(|_| Err(Failure::Timeout.into()))
+}
+
+/// Redis refuses a duration of zero.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    let max = 1000 * DAY; // greater ones would overflow its clock
+    u64::try_from(duration.min(max).as_millis()).map_or(1, |millis| millis.max(1))
+}
+
+/// The status of a stream, and what its log says beside it.
+pub(crate) struct Found {
+    pub(crate) status: LogStatus,
+    pub(crate) has_lease: bool,
+    /// The gateway that produces it.
+    pub(crate) gateway: Option<String>,
+}
+
+impl Found {
+    fn new(status: LogStatus) -> Self {
+        Self {
+            status,
+            has_lease: false,
+            gateway: None,
+        }
+    }
+}
+
+impl Inner {
+    pub(crate) fn request(&self, script: &'static Script, id: &StreamId) -> Request {
+        Request::script(script, &self.keys.stream(id).all())
+    }
+
+    /// The same, with the arguments by which a script creates the stream.
+    pub(crate) fn creating_request(
+        &self,
+        script: &'static Script,
+        id: &StreamId,
+        meta: &[u8],
+        nonce: &str,
+    ) -> Request {
+        self.request(script, id)
+            .arg(self.keys.gateway())
+            .arg(millis(self.options.lease))
+            .arg(meta)
+            .arg(millis(DAY))
+            .arg(millis(2 * DAY))
+            .arg(nonce)
+    }
+
+    /// The arguments with which a script seals a log.
+    pub(crate) fn seal_args(&self, request: Request, end: &StreamEnd) -> Request {
+        let ttl = self.options.ttl;
+        request
+            .arg(end.encode())
+            .arg(millis(ttl))
+            .arg(millis(ttl + DAY))
+    }
+
+    pub(crate) async fn create(
+        &self,
+        id: &StreamId,
+        meta: &Meta,
+        nonce: &str,
+    ) -> Result<(), LogError> {
+        let request = self.creating_request(&OPEN, id, &meta.encode(), nonce);
+        let created = match self.link.call(&request).await {
+            Err(Failure::Server(code)) if code == "OOM" => return Err(LogError::Full),
+            created => created?,
+        };
+        if created != Value::Int(1) {
+            return Err(LogError::Exists);
+        }
+        // After the stream: if this gateway dies between them, the claim expires soon. If it fails, the next renewal repeats it.
+        if let Some(claim) = &meta.claim {
+            let _kept = self.keep_claim(claim, id, DAY).await;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn find(&self, id: &StreamId) -> Result<Found, LogError> {
+        let value = self.link.call(&self.request(&STATUS, id)).await?;
+        let Value::Array(mut parts) = value else {
+            return Err(Failure::Answer.into());
+        };
+        let log = match parts.len() {
+            2 => None,
+            _ => Some(parts.split_off(1.min(parts.len()))),
+        };
+        let meta = match parts.into_iter().next() {
+            Some(Value::BulkString(meta)) => Arc::new(Meta::decode(&meta)?),
+            // The meta data is kept longer than the log. Without it nobody knows who may read the stream.
+            Some(Value::Nil) => return Ok(Found::new(LogStatus::Unknown)),
+            _ => return Err(Failure::Answer.into()),
+        };
+        match log {
+            None => Ok(Found::new(LogStatus::Expired { meta })),
+            Some(log) => found(meta, log),
+        }
+    }
+
+    pub(crate) async fn seal_lost(&self, id: &StreamId) -> Result<LogStatus, LogError> {
+        // First, because nothing is written into a log that this version cannot read.
+        let found = self.find(id).await?;
+        let LogStatus::Running { meta, .. } = &found.status else {
+            return Ok(found.status);
+        };
+        if found.has_lease {
+            return Ok(found.status);
+        }
+        let lost = StreamEnd::new(End::ProducerLost);
+        let request = self.seal_args(self.request(&SEAL_LOST, id), &lost);
+        let sealed = self.link.call(&request).await?;
+        if let Some(claim) = &meta.claim
+            && bytes(sealed)? == "sealed"
+        {
+            self.keep_claim(claim, id, self.options.ttl).await?;
+        }
+        Ok(self.find(id).await?.status)
+    }
+
+    pub(crate) async fn erase(&self, id: &StreamId) -> Result<(), LogError> {
+        let found = self.find(id).await?;
+        // First, so that a repeated call finds it again after a failure.
+        if let Some(claim) = found.status.meta().and_then(|meta| meta.claim.as_ref()) {
+            self.release(claim, id).await?;
+        }
+        // Even without meta data, which the server may have lost.
+        let request = self.request(&ERASE, id).arg(millis(DAY));
+        self.link.call(&request).await?;
+        Ok(())
+    }
+}
+
+/// The status of a stream whose log exists.
+fn found(meta: Arc<Meta>, log: Vec<Value>) -> Result<Found, LogError> {
+    let [ttl, lease, header, id, fields] = array(Value::Array(log))?;
+    let id = parse_id(id)?;
+    let header = Entry::new(EntryId::HEADER, parse_fields(header)?)?;
+    let gateway = match &header.content {
+        Content::Header(header) => Some(gateway(header)?),
+        _ => None,
+    };
+    // The script sends a record's name without its bytes.
+    let last = match parse_fields(fields)? {
+        fields if fields == ["r"] => None,
+        fields => Some(Entry::new(id, fields)?.content),
+    };
+    let status = match last {
+        None | Some(Content::Header(_)) => LogStatus::Running {
+            meta,
+            tail: id.tail()?,
+        },
+        Some(Content::Seal { end, tail }) => LogStatus::Ended {
+            meta,
+            tail,
+            end: StreamEnd::decode(&end)?,
+            expires: expiry(integer(&ttl)?),
+        },
+        Some(Content::Erased) => LogStatus::Expired { meta },
+        Some(Content::Record(_) | Content::Foreign) => return Err(foreign("an entry of the log")),
+    };
+    Ok(Found {
+        status,
+        has_lease: lease == Value::Int(1),
+        gateway,
+    })
+}
+
+fn gateway(header: &Header) -> Result<String, LogError> {
+    if header.version != "1" {
+        let text = std::str::from_utf8(&header.version).unwrap_or_default();
+        let version = text.parse().unwrap_or(u8::MAX);
+        return Err(LogError::UnsupportedVersion { version });
+    }
+    Ok(String::from_utf8_lossy(&header.gateway).into_owned())
+}
+
+/// The wall clock's time after this many milliseconds; the distant future for a key that does not expire.
+fn expiry(ttl: i64) -> SystemTime {
+    let ttl = u64::try_from(ttl).map_or(1000 * DAY, Duration::from_millis);
+    SystemTime::now() + ttl
+}

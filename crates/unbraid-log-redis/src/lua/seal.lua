@@ -1,0 +1,24 @@
+-- ARGV: as for `create`; the end, milliseconds of the sealed log, of its meta data, and the last number that was acknowledged.
+local id, fields = last_entry()
+local tail = '0'
+if id == SEAL then
+  return {fields[1] == 's' and 'sealed' or 'expired'}
+elseif id then
+  tail = tail_of(id)
+elseif redis.call('EXISTS', KEYS[2]) == 1 then
+  return {'expired'}
+end
+if not tail then
+  return {'foreign'}
+end
+-- A seal would turn a loss of the engine, which the producer can repair, into the stream's end.
+if is_less(tail, ARGV[10]) then
+  return {'gap', tail}
+end
+if not id then
+  create()
+elseif redis.call('EXISTS', KEYS[2]) == 0 then
+  redis.call('SET', KEYS[2], ARGV[3])
+end
+finish(ARGV[7], tail, ARGV[8], ARGV[9])
+return {'sealed'}

@@ -1,0 +1,14 @@
+-- ARGV: the end, milliseconds of the sealed log, of its meta data.
+if redis.call('EXISTS', KEYS[3]) == 1 then
+  return 'live'
+end
+local id = last_entry()
+if not id or id == SEAL then
+  return 'ended'
+end
+local tail = tail_of(id)
+if not tail then
+  return 'foreign'
+end
+finish(ARGV[1], tail, ARGV[2], ARGV[3])
+return 'sealed'

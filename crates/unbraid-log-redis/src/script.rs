@@ -1,0 +1,87 @@
+//! The Lua scripts, and calls of them.
+//!
+//! A script is one transaction. `MULTI` is not enough: whether a record follows the log's tail decides whether it is written,
+//! and with `WATCH` other requests of the same connection would be part of the transaction.
+
+use std::{fmt::Write, sync::LazyLock};
+
+use redis::{Cmd, ToRedisArgs, cmd};
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+
+/// A script, and the hash by which a server that knows it runs it.
+pub(crate) struct Script {
+    code: &'static str,
+    hash: String,
+}
+
+impl Script {
+    fn new(code: &'static str) -> Self {
+        let mut hash = String::new();
+        for byte in digest(&SHA1_FOR_LEGACY_USE_ONLY, code.as_bytes()).as_ref() {
+            // Writing to a string cannot fail.
+            let _written = write!(hash, "{byte:02x}");
+        }
+        Self { code, hash }
+    }
+}
+
+macro_rules! scripts {
+    ($($name:ident = $($file:literal),+;)*) => {$(
+        pub(crate) static $name: LazyLock<Script> =
+            LazyLock::new(|| Script::new(concat!($(include_str!(concat!("lua/", $file, ".lua"))),+)));
+    )*};
+}
+
+scripts! {
+    OPEN = "prelude", "open";
+    APPEND = "prelude", "append";
+    RENEW = "prelude", "renew";
+    SEAL = "prelude", "seal";
+    SEAL_LOST = "prelude", "seal_lost";
+    STATUS = "prelude", "status";
+    TAIL = "prelude", "tail";
+    ERASE = "prelude", "erase";
+    KEEP_CLAIM = "keep_claim";
+    RELEASE_CLAIM = "release_claim";
+    ADD = "add";
+}
+
+/// A request that may be sent again: a command, or a call of a script.
+pub(crate) struct Request {
+    /// By the script's hash.
+    pub(crate) cmd: Cmd,
+    /// Loads the script that the command calls.
+    script: Option<&'static Script>,
+}
+
+impl Request {
+    pub(crate) fn script(script: &'static Script, keys: &[&str]) -> Self {
+        let mut cmd = cmd("EVALSHA");
+        cmd.arg(&script.hash).arg(keys.len()).arg(keys);
+        Self {
+            cmd,
+            script: Some(script),
+        }
+    }
+
+    pub(crate) fn command(name: &str) -> Self {
+        Self {
+            cmd: cmd(name),
+            script: None,
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn arg(mut self, arg: impl ToRedisArgs) -> Self {
+        self.cmd.arg(arg);
+        self
+    }
+
+    /// The command after which the server knows the script. A server that was restarted knows none.
+    pub(crate) fn load(&self) -> Option<Cmd> {
+        let script = self.script?;
+        let mut load = cmd("SCRIPT");
+        load.arg("LOAD").arg(script.code);
+        Some(load)
+    }
+}

@@ -1,0 +1,196 @@
+//! What is checked about a server before it is used.
+
+use redis::Value;
+
+use crate::{
+    ConnectError, RedisOptions,
+    address::{Address, Connection},
+    error::Failure,
+};
+
+/// The oldest server whose commands suffice: `SET` with `NX` and `GET` at once.
+const OLDEST: (u32, u32) = (7, 0);
+
+/// What a usable server should be configured differently for.
+pub(crate) type Warnings = Vec<String>;
+
+/// Checks the server's version, its role and its configuration.
+pub(crate) async fn check(
+    connection: &Connection,
+    address: &Address,
+    options: &RedisOptions,
+) -> Result<Warnings, ConnectError> {
+    let mut commands = connection.commands.clone();
+    let answer = redis::cmd("INFO").query_async(&mut commands).await;
+    let text = match answer {
+        Ok(Value::BulkString(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+        Ok(Value::VerbatimString { text, .. }) => text,
+        Ok(_) => return Err(connect_error(Failure::Answer, address)),
+        Err(error) => return Err(request_error(error.into(), "INFO", address)),
+    };
+    let info = Info(&text);
+    info.check_version(address)?;
+    if info.get("cluster_enabled") == Some("1") {
+        return Err(ConnectError::Cluster);
+    }
+    if info.get("role") == Some("slave") {
+        return Err(ConnectError::Replica);
+    }
+    check_permission(connection, address, options).await?;
+    Ok(info.warnings(options))
+}
+
+/// Runs a script that reads keys of the prefix.
+async fn check_permission(
+    connection: &Connection,
+    address: &Address,
+    options: &RedisOptions,
+) -> Result<(), ConnectError> {
+    let key = format!("{}:{{}}", options.prefix);
+    let mut eval = redis::cmd("EVAL");
+    eval.arg("return redis.call('EXISTS', KEYS[1])")
+        .arg(1)
+        .arg(key);
+    let mut commands = connection.commands.clone();
+    let answer: Result<Value, _> = eval.query_async(&mut commands).await;
+    match answer {
+        Ok(_) => Ok(()),
+        Err(error) => Err(request_error(error.into(), "EVAL", address)),
+    }
+}
+
+/// The error of a request before the log is connected.
+fn request_error(failure: Failure, command: &'static str, address: &Address) -> ConnectError {
+    match failure {
+        Failure::Server(code) if code == "NOPERM" => ConnectError::NotPermitted { command },
+        Failure::Server(code) if code == "ERR" => unreachable(address, Failure::Server(code)),
+        failure => connect_error(failure, address),
+    }
+}
+
+/// The error of a connection that failed.
+pub(crate) fn connect_error(failure: Failure, address: &Address) -> ConnectError {
+    match failure {
+        Failure::Unauthorized => ConnectError::Unauthorized,
+        Failure::Answer => ConnectError::NotRedis {
+            address: address.to_string(),
+        },
+        Failure::Server(code) => match code.as_str() {
+            "NOAUTH" | "WRONGPASS" => ConnectError::Unauthorized,
+            // The only other request at that time is the choice of a database.
+            "ERR" => ConnectError::InvalidUrl {
+                reason: "the server has no such database",
+            },
+            _ => unreachable(address, Failure::Server(code)),
+        },
+        Failure::Connection(_) | Failure::Timeout | Failure::Replicas => {
+            unreachable(address, failure)
+        }
+    }
+}
+
+fn unreachable(address: &Address, failure: Failure) -> ConnectError {
+    ConnectError::Unreachable {
+        address: address.to_string(),
+        reason: failure.reason(),
+    }
+}
+
+/// The answer to `INFO`: lines of a name, a colon and a value.
+struct Info<'a>(&'a str);
+
+impl<'a> Info<'a> {
+    fn get(&self, name: &str) -> Option<&'a str> {
+        let mut lines = self.0.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+    }
+
+    fn check_version(&self, address: &Address) -> Result<(), ConnectError> {
+        // Valkey states the version of Redis that it is compatible with, too.
+        let version = self.get("redis_version").unwrap_or_default();
+        let mut parts = version.split('.').map(str::parse);
+        let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else {
+            return Err(connect_error(Failure::Answer, address));
+        };
+        if (major, minor) < OLDEST {
+            let is_version = |char: &char| char.is_ascii_digit() || *char == '.';
+            let version = version.chars().take_while(is_version).take(32).collect();
+            return Err(ConnectError::OldServer { version });
+        }
+        Ok(())
+    }
+
+    fn warnings(&self, options: &RedisOptions) -> Warnings {
+        let mut warnings = Vec::new();
+        let policy = self.get("maxmemory_policy");
+        if policy.is_some_and(|policy| policy != "noeviction") {
+            warnings.push(
+                "Redis evicts keys when its memory is full, and loses streams by it: set maxmemory-policy noeviction"
+                    .to_owned(),
+            );
+        }
+        if self.get("aof_enabled") == Some("0") {
+            warnings.push(
+                "Redis keeps no append-only file, and loses ended streams when it restarts: set appendonly yes"
+                    .to_owned(),
+            );
+        }
+        let replicas = self.get("connected_slaves").map(str::parse);
+        if let Some(Ok(connected)) = replicas
+            && options.replicas > connected
+        {
+            warnings.push(format!(
+                "Redis has {connected} connected replicas, but each record has to reach {}",
+                options.replicas
+            ));
+        }
+        warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address() -> Address {
+        Address::parse("redis://h", None).unwrap()
+    }
+
+    #[track_caller]
+    fn check_version(version: &str, expected: Result<(), ConnectError>) {
+        let info = format!("# Server\r\nredis_version:{version}\r\nredis_mode:standalone\r\n");
+        assert_eq!(Info(&info).check_version(&address()), expected, "{version}");
+    }
+
+    #[test]
+    fn servers_before_7_are_refused() {
+        let old = |version: &str| {
+            Err(ConnectError::OldServer {
+                version: version.to_owned(),
+            })
+        };
+        let foreign = Err(ConnectError::NotRedis {
+            address: "h:6379".to_owned(),
+        });
+        check_version("7.0.0", Ok(()));
+        check_version("10.2", Ok(()));
+        check_version("6.2.14", old("6.2.14"));
+        check_version("6.2\u{1b}[31m", foreign.clone());
+        check_version("6.2.\u{1b}[31m", old("6.2."));
+        check_version("", foreign.clone());
+        check_version("unstable", foreign);
+    }
+
+    #[test]
+    fn a_configuration_that_loses_streams_is_warned_about() {
+        let check = |info: &str, options: &RedisOptions| Info(info).warnings(options);
+        let options = RedisOptions::default().with_replicas(2);
+        let good = "maxmemory_policy:noeviction\r\naof_enabled:1\r\nconnected_slaves:2\r\n";
+        assert!(check(good, &options).is_empty());
+        assert!(check("", &options).is_empty(), "unknown is not wrong");
+        let bad = "maxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nconnected_slaves:1\r\n";
+        let warnings = check(bad, &options);
+        assert_eq!(warnings.len(), 3, "{warnings:?}");
+        assert!(warnings[0].contains("noeviction"));
+    }
+}
