@@ -15,7 +15,10 @@ use std::{
 
 use serde_json::{Value, json};
 use unbraid_core::ChoiceIndex;
-use unbraid_log::{Event, LogStore, MemoryLog, MemoryOptions, Record, RecordBuilder, Seq};
+use unbraid_log::{
+    Appended, End, Event, LogStore, LogWriter, MemoryLog, MemoryOptions, Meta, Record,
+    RecordBuilder, Seq, StreamEnd, StreamId,
+};
 use unbraid_log_file::{FileLog, FileOptions, FileSync};
 
 use crate::table::runtime;
@@ -78,6 +81,36 @@ fn deltas(first: u64, count: u64) -> Record {
     }
     // A few short deltas fit into one record.
     builder.take().unwrap_or_else(|| deltas(first, 1))
+}
+
+/// Appends, also while the log is not available: a busy disk may need more than a second, which is part of the latency.
+async fn append(writer: &mut dyn LogWriter, record: &Record) -> io::Result<Appended> {
+    loop {
+        match writer.append(record).await {
+            Err(error) if error.is_temporary() => tokio::task::yield_now().await,
+            result => return result.map_err(io::Error::other),
+        }
+    }
+}
+
+async fn seal(writer: &mut dyn LogWriter) -> io::Result<()> {
+    let end = StreamEnd::new(End::Finished);
+    loop {
+        match writer.seal(&end).await {
+            Err(error) if error.is_temporary() => tokio::task::yield_now().await,
+            result => return result.map_err(io::Error::other),
+        }
+    }
+}
+
+async fn open_stream(log: &dyn LogStore, id: &StreamId) -> io::Result<Box<dyn LogWriter>> {
+    let meta = Meta::new("/v1/chat/completions", 1_790_000_000).with_n(4);
+    loop {
+        match log.reopen(id, &meta).await {
+            Err(error) if error.is_temporary() => tokio::task::yield_now().await,
+            result => return result.map_err(io::Error::other),
+        }
+    }
 }
 
 /// Measures one log, and prints its row as JSON.

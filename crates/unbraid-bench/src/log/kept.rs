@@ -5,9 +5,9 @@ use std::{io, path::Path, sync::Arc};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use unbraid_log::{End, LogStore, Meta, Seq, StreamEnd, StreamId};
+use unbraid_log::{LogStore, Seq, StreamId};
 
-use super::{deltas, percentile};
+use super::{append, deltas, open_stream, percentile, seal};
 use crate::{memory::resident::Resident, random::Random, table::rounded};
 
 /// The deltas of a stream: four choices of ten.
@@ -49,14 +49,12 @@ pub(super) async fn measure(
 
 async fn write(log: &Arc<dyn LogStore>) -> io::Result<StreamId> {
     let id = StreamId::random().map_err(io::Error::other)?;
-    let meta = Meta::new("/v1/chat/completions", 1_790_000_000).with_n(4);
-    let mut writer = log.open(&id, &meta).await.map_err(io::Error::other)?;
+    let mut writer = open_stream(&**log, &id).await?;
     for half in 0..2 {
         let record = deltas(half * DELTAS / 2 + 1, DELTAS / 2);
-        writer.append(&record).await.map_err(io::Error::other)?;
+        append(&mut *writer, &record).await?;
     }
-    let end = StreamEnd::new(End::Finished);
-    writer.seal(&end).await.map_err(io::Error::other)?;
+    seal(&mut *writer).await?;
     Ok(id)
 }
 

@@ -6,9 +6,9 @@ use cpu_time::ProcessTime;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use unbraid_log::{End, LogStore, Meta, StreamEnd, StreamId};
+use unbraid_log::{LogStore, StreamId};
 
-use super::{deltas, percentile};
+use super::{append, deltas, open_stream, percentile, seal};
 use crate::table::rounded;
 
 /// A stream ends after this many deltas, and another one begins.
@@ -45,12 +45,11 @@ async fn produce(log: Arc<dyn LogStore>, deadline: Instant) -> io::Result<Vec<f6
     let mut latencies = Vec::new();
     loop {
         let id = StreamId::random().map_err(io::Error::other)?;
-        let meta = Meta::new("/v1/chat/completions", 1_790_000_000);
-        let mut writer = log.open(&id, &meta).await.map_err(io::Error::other)?;
+        let mut writer = open_stream(&*log, &id).await?;
         for seq in 1..=DELTAS {
             let record = deltas(seq, 1);
             let started = Instant::now();
-            writer.append(&record).await.map_err(io::Error::other)?;
+            append(&mut *writer, &record).await?;
             latencies.push(started.elapsed().as_secs_f64() * 1e3);
             if Instant::now() >= deadline {
                 break;
@@ -58,8 +57,7 @@ async fn produce(log: Arc<dyn LogStore>, deadline: Instant) -> io::Result<Vec<f6
             // A log in memory is always ready.
             tokio::task::consume_budget().await;
         }
-        let end = StreamEnd::new(End::Finished);
-        writer.seal(&end).await.map_err(io::Error::other)?;
+        seal(&mut *writer).await?;
         if Instant::now() >= deadline {
             return Ok(latencies);
         }

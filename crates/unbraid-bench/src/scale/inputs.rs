@@ -18,7 +18,7 @@ const INPUTS: [(&str, f64, &str); 17] = [
     ),
     (
         "append_bytes",
-        60.0,
+        32.0,
         "bytes that an append adds in the engine",
     ),
     (
@@ -39,7 +39,7 @@ const INPUTS: [(&str, f64, &str); 17] = [
     ("gateway_cores", 8.0, "cores of a gateway"),
     (
         "append_us",
-        12.0,
+        5.0,
         "CPU of an engine's shard for an append in microseconds; measured: redis-benchmark",
     ),
     (

@@ -106,8 +106,14 @@ mod tests {
 
     #[test]
     fn a_plan_follows_from_its_inputs() {
-        let inputs =
-            Inputs::new(&["rtt_ms=0", "append_bytes=0", "stream_bytes=0", "resumed=0"]).unwrap();
+        let inputs = Inputs::new(&[
+            "rtt_ms=0",
+            "append_us=12",
+            "append_bytes=0",
+            "stream_bytes=0",
+            "resumed=0",
+        ])
+        .unwrap();
         let plan = Plan::new(&inputs);
         assert_eq!(plan.deltas_per_append, 1.0);
         assert_eq!(plan.appends_per_second, 20e6);

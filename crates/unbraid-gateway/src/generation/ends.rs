@@ -1,7 +1,7 @@
 //! How a generation ends, and what its log is sealed with.
 
 use serde_json::{Value, json};
-use unbraid_core::{ChoiceEnd, ChoiceIndex, StreamError};
+use unbraid_core::ChoiceIndex;
 use unbraid_log::{End, Event, LogError, StreamEnd};
 
 use super::{
