@@ -187,3 +187,20 @@ fn every_example_is_short_and_has_a_test() {
         }
     }
 }
+
+/// Two processes need a log that both can reach.
+#[cfg(unix)]
+#[test]
+fn two_processes() {
+    let Some(redis) = unbraid_testkit::servers::redis::RedisServer::new() else {
+        return; // The line that was printed says what is missing.
+    };
+    let output = Command::new(binary("two_processes"))
+        .env("REDIS_URL", redis.url())
+        .output()
+        .expect("the example runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let printed = String::from_utf8(output.stdout).expect("the output is UTF-8");
+    assert_eq!(printed, documented("two_processes"));
+}

@@ -26,6 +26,7 @@ mod growth;
 mod http;
 mod json;
 mod latency;
+mod log;
 mod many;
 pub mod memory;
 mod pace;
@@ -33,6 +34,7 @@ mod pace;
 pub mod parts;
 mod random;
 mod recordings;
+mod scale;
 mod shapes;
 mod stamps;
 mod table;
@@ -48,7 +50,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | gateway [full | soak [<generations> [<seed>]]] | growth | http | json | latency | many [<contender>] | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | gateway [full | soak [<generations> [<seed>]]] | growth | http | json | latency | log [<log>] | many [<contender>] | shapes [<contender> <recording>] | whole | scale [<name>=<value> ..] | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -110,6 +112,9 @@ pub fn main() -> ExitCode {
         ["http"] => http::run(args.quick, args.json, &mut out),
         ["latency"] => latency::run(args.quick, args.json, &mut out),
         ["json"] => json::run(&mut out),
+        ["log"] => log::run(args.quick, args.json, &mut out),
+        ["log", backend] => log::measure(backend, args.quick, &mut out),
+        ["scale", ref changes @ ..] => scale::run(changes, args.quick, args.json, &mut out),
         ["shapes"] => shapes::run(args.quick, args.json, &mut out),
         ["shapes", contender, recording] => {
             shapes::profile(recording, contender, args.quick, &mut out)

@@ -6,7 +6,7 @@ mod after_done;
 use std::sync::Arc;
 
 use crate::{
-    Config, Dialect, Limit, LimitExceeded, StreamError, Update,
+    ChoiceEnd, ChoiceIndex, Config, Dialect, Limit, LimitExceeded, StreamError, Update,
     decode::Decoder,
     format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
@@ -412,6 +412,23 @@ impl<S: ChoiceSink> Pipeline<S> {
     /// ended before.
     pub fn cancel(&mut self, slot: usize) -> bool {
         self.router.cancel(slot, &mut self.sink)
+    }
+
+    /// Ends a choice as another process has reported it. One that has not appeared opens for that.
+    pub fn end_choice(&mut self, index: ChoiceIndex, end: ChoiceEnd) {
+        if self.router.closed().is_some() {
+            return;
+        }
+        if self.router.slot(index).is_none() {
+            // The update brings nothing and belongs to the last event, so that no other choice ends.
+            let update = Update::default()
+                .with_event_index(self.router.last_event())
+                .with_choice(index);
+            self.router.update(&update, &mut self.sink);
+        }
+        if let Some(slot) = self.router.slot(index) {
+            self.router.end_choice(slot, end, &mut self.sink);
+        }
     }
 
     /// Ends the choices that have a finish reason, because no byte was received for a while.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use unbraid_log::{
-    Appended, Claim, ClaimKey, LogError, LogStatus, Meta, Record, StreamEnd, StreamId,
+    Appended, Claim, ClaimKey, LogError, LogStatus, Meta, Record, Seq, StreamEnd, StreamId,
 };
 
 use crate::{FileLogError, shared::Running};
@@ -17,6 +17,8 @@ pub(crate) enum Job {
     Open {
         id: StreamId,
         meta: Meta,
+        /// Whether its only caller may have opened it before.
+        again: bool,
         reply: Reply<Arc<Running>>,
     },
     Append {
@@ -27,6 +29,8 @@ pub(crate) enum Job {
     Seal {
         stream: Arc<Running>,
         end: StreamEnd,
+        /// The last event that its writer has appended.
+        appended: Seq,
         reply: Reply<()>,
     },
     SealLost {
@@ -77,11 +81,10 @@ impl Job {
     pub(crate) fn is_exclusive(&self) -> bool {
         match self {
             Self::SealLost { .. } | Self::Erase { .. } | Self::Control(_) => true,
-            Self::Open { .. }
-            | Self::Append { .. }
-            | Self::Seal { .. }
-            | Self::Claim { .. }
-            | Self::Release { .. } => false,
+            Self::Open { again, .. } => *again,
+            Self::Append { .. } | Self::Seal { .. } | Self::Claim { .. } | Self::Release { .. } => {
+                false
+            }
         }
     }
 

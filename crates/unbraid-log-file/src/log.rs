@@ -178,7 +178,7 @@ impl FileLog {
                 receiver: Arc::new(tokio::sync::Mutex::new(receiver)),
             }),
         };
-        log.reopen().await?;
+        log.open_file().await?;
         Ok(log)
     }
 
@@ -218,11 +218,11 @@ impl FileLog {
     /// let log = FileLog::open(&path, FileOptions::default()).await?;
     /// log.close().await?;
     /// std::fs::copy(&path, folder.path().join("backup.log"))?;
-    /// log.reopen().await?;
+    /// log.open_file().await?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```
-    pub async fn reopen(&self) -> Result<(), FileLogError> {
+    pub async fn open_file(&self) -> Result<(), FileLogError> {
         self.inner.control(Control::Open).await
     }
 
@@ -247,6 +247,31 @@ impl FileLog {
     /// ```
     pub async fn compact(&self) -> Result<(), FileLogError> {
         self.inner.control(Control::Compact).await
+    }
+
+    async fn open_stream(
+        &self,
+        id: &StreamId,
+        meta: &Meta,
+        again: bool,
+    ) -> Result<Box<dyn LogWriter>, LogError> {
+        let (id, meta) = (id.clone(), meta.clone());
+        let open = |reply| Job::Open {
+            id,
+            meta,
+            again,
+            reply,
+        };
+        let stream =
+            self.inner
+                .call(open)
+                .await
+                .map_err(|error| match self.inner.shared.fault() {
+                    FileLogError::Full if error.is_temporary() => LogError::Full,
+                    _ => error,
+                })?;
+        let writer = FileWriter::new(Arc::clone(&self.inner), stream);
+        Ok(Box::new(writer))
     }
 
     /// The path of the file.
@@ -298,17 +323,19 @@ impl LogStore for FileLog {
         id: &'a StreamId,
         meta: &'a Meta,
     ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
-        async move {
-            let (id, meta) = (id.clone(), meta.clone());
-            let opened = self.inner.call(|reply| Job::Open { id, meta, reply }).await;
-            let stream = opened.map_err(|error| match self.inner.shared.fault() {
-                FileLogError::Full if error.is_temporary() => LogError::Full,
-                _ => error,
-            })?;
-            let writer = FileWriter::new(Arc::clone(&self.inner), stream);
-            Ok(Box::new(writer) as Box<dyn LogWriter>)
-        }
-        .boxed()
+        self.open_stream(id, meta, false).boxed()
+    }
+
+    fn reopen<'a>(
+        &'a self,
+        id: &'a StreamId,
+        meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        self.open_stream(id, meta, true).boxed()
+    }
+
+    fn backend(&self) -> &'static str {
+        "file"
     }
 
     fn read(&self, id: &StreamId, after: Seq) -> BoxStream<'static, Result<Record, LogError>> {

@@ -3,31 +3,42 @@
 use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
-use unbraid_log::{Appended, LogError, LogWriter, Record, StreamEnd};
+use unbraid_log::{Appended, LogError, LogWriter, Record, Seq, StreamEnd};
 
 use crate::{job::Job, log::Inner, shared::Running};
 
 pub(crate) struct FileWriter {
     log: Arc<Inner>,
     stream: Arc<Running>,
+    /// The last event that it has appended.
+    appended: Seq,
 }
 
 impl FileWriter {
     pub(crate) fn new(log: Arc<Inner>, stream: Arc<Running>) -> Self {
-        Self { log, stream }
+        Self {
+            log,
+            stream,
+            appended: Seq::START,
+        }
     }
 }
 
 impl LogWriter for FileWriter {
     fn append<'a>(&'a mut self, record: &'a Record) -> BoxFuture<'a, Result<Appended, LogError>> {
-        let (stream, record) = (Arc::clone(&self.stream), record.clone());
-        self.log
-            .call(|reply| Job::Append {
+        let (stream, last) = (Arc::clone(&self.stream), record.last());
+        let record = record.clone();
+        async move {
+            let append = |reply| Job::Append {
                 stream,
                 record,
                 reply,
-            })
-            .boxed()
+            };
+            let appended = self.log.call(append).await?;
+            self.appended = self.appended.max(last);
+            Ok(appended)
+        }
+        .boxed()
     }
 
     fn renew(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
@@ -40,8 +51,14 @@ impl LogWriter for FileWriter {
 
     fn seal<'a>(&'a mut self, end: &'a StreamEnd) -> BoxFuture<'a, Result<(), LogError>> {
         let (stream, end) = (Arc::clone(&self.stream), end.clone());
+        let appended = self.appended;
         self.log
-            .call(|reply| Job::Seal { stream, end, reply })
+            .call(move |reply| Job::Seal {
+                stream,
+                end,
+                appended,
+                reply,
+            })
             .boxed()
     }
 }

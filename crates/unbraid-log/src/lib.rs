@@ -44,6 +44,8 @@
 //! - [`MemoryLog`] is the log of one process.
 //! - [`Producer`] and [`Follower`] connect a journal with the log that several processes share: one writes it, the other
 //!   reads it, over everything that may happen to the log.
+//! - `completions` and `record`, behind the feature `library`, give the handles of `unbraid` over a stream that another process
+//!   produces, and produce one.
 //! - The module `contract`, behind the feature of the same name, contains the tests that every log has to pass.
 //!
 //! # Rules
@@ -64,12 +66,15 @@ mod event;
 mod follower;
 mod id;
 mod journal;
+#[cfg(feature = "library")]
+mod library;
 mod memory;
 mod meta;
 mod producer;
 mod protocol;
 mod record;
 mod store;
+mod tracker;
 mod varint;
 
 pub use end::{End, StreamEnd};
@@ -78,8 +83,19 @@ pub use event::{ChoiceSet, Event};
 pub use follower::Follower;
 pub use id::{Seq, StreamId};
 pub use journal::{Batch, Journal, JournalReader};
+#[cfg(feature = "library")]
+#[cfg_attr(docsrs, doc(cfg(feature = "library")))]
+pub use library::{EndError, Recorder, Recording, completions, record, source};
 pub use memory::{MemoryLog, MemoryOptions};
 pub use meta::{Claim, ClaimKey, Meta};
 pub use producer::{OnFailure, Producer, ProducerObserver, ProducerOptions};
 pub use record::{MAX_PAYLOAD_BYTES, Record, RecordBuilder};
 pub use store::{Appended, Command, LogStatus, LogStore, LogWriter};
+
+/// What the sister crates of this project need, and which no other crate may rely on.
+///
+/// Items in this module change in any release, without notice and without a new major version.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::tracker::{ChunkText, Identity, Role, TrackedChoice, Tracker};
+}

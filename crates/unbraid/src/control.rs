@@ -17,6 +17,8 @@ pub(crate) enum Command {
     /// Cancels one choice.
     Cancel(ChoiceIndex),
     CancelAll,
+    /// The last handle was dropped before the reader had started.
+    Abandon,
     /// Cancels every choice but these, which are in ascending order, including choices that have not appeared yet.
     KeepOnly(Arc<[ChoiceIndex]>),
     /// Every handle is gone and every choice has ended: reads a bounded rest, so that the connection can be reused.
@@ -96,7 +98,7 @@ impl ReaderControl {
         match lifecycle {
             Lifecycle::Running(reader) => reader.kill(),
             // The thread that starts the reader has not recorded it yet. The reader sees this command before it reads.
-            Lifecycle::Starting | Lifecycle::Done => self.send(Command::CancelAll),
+            Lifecycle::Starting | Lifecycle::Done => self.send(Command::Abandon),
         }
     }
 

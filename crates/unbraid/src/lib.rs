@@ -220,6 +220,24 @@ pub use handle::{
     weak::WeakCompletions,
 };
 pub use source::Source;
+
+/// What the sister crates of this project need, and which no other crate may rely on.
+///
+/// Items in this module change in any release, without notice and without a new major version.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::source::{PollSource, SourceError, SourceItem};
+
+    /// Whether the runtime of this thread has timers.
+    pub fn has_time_driver() -> bool {
+        tokio::runtime::Handle::try_current().is_ok() && crate::reader::has_time_driver()
+    }
+
+    /// A source of this implementation.
+    pub fn source(stream: impl PollSource + 'static) -> crate::Source {
+        crate::Source::new(stream)
+    }
+}
 pub use state::choice_log::Timing;
 pub use updates::Updates;
 

@@ -267,6 +267,11 @@ impl Reader {
                     clock.touch();
                     pipeline.feed_update(update);
                 }
+                SourceItem::ChoiceEnd(choice, end) => {
+                    *empty_reads = 0;
+                    clock.touch();
+                    pipeline.end_choice(choice, end);
+                }
             }
         })
     }

@@ -8,7 +8,7 @@ use std::{
 
 use futures::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
-use unbraid_core::{BoxError, Dialect, Redact, StreamError, Update};
+use unbraid_core::{BoxError, ChoiceEnd, ChoiceIndex, Dialect, Redact, StreamError, Update};
 
 /// A stream to read, of any kind: one of those that [`merge`](crate::CompletionsBuilder::merge) reads as one completion.
 ///
@@ -117,7 +117,7 @@ impl Source {
         Self::new(UpdateSource(Box::pin(updates)))
     }
 
-    fn new(stream: impl PollSource + 'static) -> Self {
+    pub(crate) fn new(stream: impl PollSource + 'static) -> Self {
         Self {
             stream: Box::new(stream),
             choices: None,
@@ -212,15 +212,21 @@ impl fmt::Debug for Source {
 
 /// One item of a source.
 #[derive(Debug)]
-pub(crate) enum SourceItem<'i> {
+pub enum SourceItem<'i> {
+    /// Bytes of the stream.
     Bytes(&'i [u8]),
-    Update(&'i Update<'static>),
+    /// An update that was decoded elsewhere. A source has either bytes or updates.
+    Update(&'i Update<'i>),
+    /// The end of a choice that was decided elsewhere.
+    ChoiceEnd(ChoiceIndex, ChoiceEnd),
 }
 
 /// Why a source ended early.
 #[derive(Debug)]
-pub(crate) enum SourceError {
+pub enum SourceError {
+    /// Its connection failed.
     Transport(BoxError),
+    /// The stream ended with this error.
     Stream(StreamError),
 }
 
@@ -235,13 +241,16 @@ impl From<BoxError> for SourceError {
 }
 
 /// A stream of items. It is not polled again after its end or error.
-pub(crate) trait PollSource: Send {
-    /// Passes the next item to `accept`; `None` at the end. An item is borrowed from the source, so that a read needs no copy.
+pub trait PollSource: Send {
+    /// Passes the next items to `accept`; `None` at the end. An item is borrowed from the source, so that a read needs no copy.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
         accept: &mut dyn FnMut(SourceItem<'_>),
     ) -> Poll<Option<Result<(), SourceError>>>;
+
+    /// A handle has cancelled a choice, or all of them (`None`). Dropping the handles does not call this.
+    fn cancelled(&mut self, _choice: Option<ChoiceIndex>) {}
 }
 
 /// Any stream of byte chunks.

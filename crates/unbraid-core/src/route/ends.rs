@@ -64,6 +64,29 @@ impl Router {
         open
     }
 
+    /// Ends one choice as another process has reported it. Its further updates are dropped. False if it had already ended.
+    pub fn end_choice(&mut self, slot: usize, end: ChoiceEnd, sink: &mut impl ChoiceSink) -> bool {
+        let state = self.routes.get(slot).map(|route| route.state);
+        let Some(state) = state.filter(|state| state.is_open()) else {
+            return false;
+        };
+        // Like a choice that was cancelled here, one that was cancelled there counts for closing the source.
+        let is_cancelled = end == ChoiceEnd::Cancelled;
+        let ended = if is_cancelled {
+            State::Discarding
+        } else {
+            State::Ended
+        };
+        self.set_state(slot, ended);
+        let position = Position::event_end(self.next_event.previous());
+        match state {
+            // A reason that has arrived stays.
+            State::Finished(_) => sink.finish_with_reason(slot, position),
+            State::Open | State::Ended | State::Discarding => sink.finish(slot, end, position),
+        }
+        true
+    }
+
     /// Whether every choice was cancelled or cut by a limit, so that nothing more is kept.
     #[must_use]
     pub fn all_cancelled(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What the router knows about the stream, for its callers.
 
 use super::{Route, Router};
-use crate::{ChoiceIndex, Metadata, StreamError, Usage, Warning, usage::Known};
+use crate::{ChoiceIndex, EventIndex, Metadata, StreamError, Usage, Warning, usage::Known};
 
 impl Router {
     /// The result of the stream, once it is closed.
@@ -78,5 +78,17 @@ impl Router {
             Some(slot) => *slot,
             None => self.routes.iter().position(|r| r.index == index),
         }
+    }
+
+    /// The choice of a slot.
+    #[must_use]
+    pub fn index(&self, slot: usize) -> Option<ChoiceIndex> {
+        self.routes.get(slot).map(|route| route.index)
+    }
+
+    /// The event of the last update.
+    #[must_use]
+    pub fn last_event(&self) -> EventIndex {
+        self.next_event.previous()
     }
 }

@@ -4,7 +4,10 @@ use tokio::sync::oneshot;
 use unbraid_core::{ChoiceIndex, StreamError};
 use unbraid_log::{End, Event};
 
-use super::{Generation, tracker::Role};
+use super::{
+    Generation,
+    tracker::{Role, TextChunks},
+};
 use crate::{
     metrics::UpstreamState,
     streams::{Cancelled, Command},
@@ -133,7 +136,7 @@ impl Generation {
 
     /// Writes the end of a choice that no body has.
     fn write_cancelled(&mut self, choice: ChoiceIndex) {
-        let chunk = self.identity.chunks().cancelled(choice);
+        let chunk = TextChunks::of(&self.identity).cancelled(choice);
         self.keeper.events.push(&Event::Synthetic {
             choices: (&[choice][..]).into(),
             payload: chunk.as_bytes(),

@@ -1,7 +1,7 @@
 //! How a generation ends, and what its log is sealed with.
 
 use serde_json::{Value, json};
-use unbraid_core::{ChoiceEnd, ChoiceIndex, StreamError};
+use unbraid_core::ChoiceIndex;
 use unbraid_log::{End, Event, LogError, StreamEnd};
 
 use super::{
@@ -84,11 +84,7 @@ impl Generation {
             .iter()
             .find(|part| !matches!(part.tracker.role, Role::Single(_)));
         match whole {
-            Some(part) if !self.is_fan_out => body_end(
-                part.tracker.closed(),
-                part.tracker.is_done(),
-                part.tracker.choices(),
-            ),
+            Some(part) if !self.is_fan_out => part.tracker.end(),
             _ => self.merged_end(),
         }
     }
@@ -101,29 +97,6 @@ impl Generation {
         best.or_else(|| ends().find(|end| end.is_error()))
             .or_else(|| ends().next())
             .unwrap_or(End::Interrupted)
-    }
-}
-
-fn body_end(
-    closed: Option<&Result<(), StreamError>>,
-    is_done: bool,
-    choices: &[TrackedChoice],
-) -> End {
-    let has = |end| choices.iter().any(|choice| choice.end == Some(end));
-    match closed {
-        // The upstream's own end mark: choices beyond the limit are not followed, but their events were passed on.
-        Some(Ok(()) | Err(StreamError::Limit(_))) | None if is_done => {
-            if has(End::DoneWithoutFinish) {
-                End::DoneWithoutFinish
-            } else {
-                End::Finished
-            }
-        }
-        // The end mark came without any chunk.
-        Some(Err(StreamError::Empty { .. })) if is_done => End::DoneWithoutFinish,
-        Some(Ok(())) if !choices.is_empty() && !has(End::Interrupted) => End::Finished,
-        Some(Ok(())) | None => End::Interrupted,
-        Some(Err(error)) => End::from(&ChoiceEnd::from(error)),
     }
 }
 

@@ -5,6 +5,7 @@ mod access;
 mod control;
 mod create;
 mod cut;
+mod deploy;
 #[expect(
     dead_code,
     reason = "the tests of producers and followers use the rest"

@@ -49,13 +49,34 @@ impl Worker {
             Job::Claim { reply, .. } if free < Space::Low => {
                 Ok(Effect::answer(reply, Err(no_space())))
             }
-            Job::Open { id, meta, reply } => self.open_stream(tables, id, meta, reply),
+            Job::Open {
+                id,
+                meta,
+                again,
+                reply,
+            } => match self.shared.running(&id).filter(|_| again) {
+                Some(stream) => Ok(self.open_again(stream, reply)),
+                None => self.open_stream(tables, id, meta, reply),
+            },
             Job::Append {
                 stream,
                 record,
                 reply,
             } => Ok(self.append(stream, &record, reply)),
-            Job::Seal { stream, end, reply } => self.seal(tables, &stream, end, reply),
+            Job::Seal {
+                stream,
+                end,
+                appended,
+                reply,
+            } => {
+                let tail = stream.journal().tail();
+                if tail < appended && stream.journal().end().is_none() {
+                    let first = appended;
+                    let lost = LogError::Gap { tail, first };
+                    return Ok(Effect::answer(reply, Err(lost)));
+                }
+                self.seal(tables, &stream, end, reply)
+            }
             Job::SealLost { id, reply } => self.seal_lost(tables, &id, reply),
             Job::Erase { id, reply } => {
                 let then = Effect::answer(reply, Ok(()));
@@ -87,6 +108,12 @@ impl Worker {
         let number = self.add_running(tables, &id, &meta)?;
         let stream = Running::new(id, meta, number, self.shared.options.lease);
         Ok(Effect::Opened(Arc::new(stream), reply))
+    }
+
+    /// Gives the stream to a caller that has opened it before, without getting the answer.
+    fn open_again(&self, stream: Arc<Running>, reply: Reply<Arc<Running>>) -> Effect {
+        let renewed = stream.renew(self.shared.options.lease);
+        Effect::answer(reply, renewed.map(|()| stream))
     }
 
     /// Adds a running stream without events. Returns its number.

@@ -44,14 +44,14 @@ impl Engine for File {
     }
 
     fn start(&self) -> BoxFuture<'_, ()> {
-        async { self.log.reopen().await.unwrap() }.boxed()
+        async { self.log.open_file().await.unwrap() }.boxed()
     }
 
     fn empty(&self) -> BoxFuture<'_, ()> {
         async {
             self.log.close().await.unwrap();
             std::fs::remove_file(&self.path).unwrap();
-            self.log.reopen().await.unwrap();
+            self.log.open_file().await.unwrap();
         }
         .boxed()
     }

@@ -176,6 +176,48 @@ async fn an_append_whose_future_was_dropped_is_there_once() {
 }
 
 #[tokio::test]
+async fn a_stream_whose_opening_was_not_answered_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = open_log(&folder.path().join("streams.log"), options()).await;
+    assert_eq!(log.backend(), "file");
+    let (id, mut lost) = open_stream(&log).await;
+    lost.append(&record(1, 3, 10)).await.unwrap();
+    let mut writer = log.reopen(&id, &meta()).await.unwrap();
+    assert_eq!(
+        writer.append(&record(3, 3, 10)).await,
+        Ok(Appended::Duplicate)
+    );
+    writer.append(&record(4, 4, 10)).await.unwrap();
+    writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    assert_eq!(read_to_end(&log, &id, 0).await, 4);
+    let again = log.reopen(&id, &meta()).await;
+    assert_eq!(again.err(), Some(LogError::Exists));
+    let new = StreamId::random().unwrap();
+    assert!(log.reopen(&new, &meta()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_seal_does_not_make_a_loss_final() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("streams.log");
+    let log = open_log(&path, options()).await;
+    let (id, mut writer) = open_stream(&log).await;
+    writer.append(&record(1, 3, 10)).await.unwrap();
+    log.close().await.unwrap();
+    std::fs::remove_file(&path).unwrap();
+    log.open_file().await.unwrap();
+    let end = StreamEnd::new(End::Finished);
+    let gap = LogError::Gap {
+        tail: Seq::START,
+        first: Seq(3),
+    };
+    assert_eq!(writer.seal(&end).await, Err(gap));
+    writer.append(&record(1, 3, 10)).await.unwrap();
+    assert_eq!(writer.seal(&end).await, Ok(()));
+    assert_eq!(read_to_end(&log, &id, 0).await, 3);
+}
+
+#[tokio::test]
 async fn above_the_bound_the_streams_that_ended_first_are_evicted() {
     let folder = tempfile::tempdir().unwrap();
     let options = options().with_max_bytes(100_000);
@@ -245,12 +287,12 @@ async fn a_log_continues_with_an_older_copy_of_its_file() {
     writer.append(&record(1, 5, 10)).await.unwrap();
     log.close().await.unwrap();
     std::fs::copy(&path, &copy).unwrap();
-    log.reopen().await.unwrap();
+    log.open_file().await.unwrap();
     writer.append(&record(6, 9, 10)).await.unwrap();
     let mut reader = log.read(&id, Seq(9));
     log.close().await.unwrap();
     std::fs::copy(&copy, &path).unwrap();
-    log.reopen().await.unwrap();
+    log.open_file().await.unwrap();
     // The producer appends again what the copy does not contain.
     let gap = LogError::Gap {
         tail: Seq(5),

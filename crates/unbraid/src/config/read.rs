@@ -98,6 +98,27 @@ impl CompletionsBuilder {
         self.read(Source::from_updates(updates))
     }
 
+    /// Reads a source of any kind.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid::{Completions, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = &b"data: {\"choices\":[{\"index\":0,\"text\":\"Hi\"}]}\n\ndata: [DONE]\n\n"[..];
+    /// let completions = Completions::builder().from_source(Source::from_reader(body));
+    /// assert_eq!(completions.first().await?.text().await?, "Hi");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_source(mut self, source: Source) -> Completions {
+        self.config.dialect = source.dialect.or(self.config.dialect);
+        self.config.redact = self.config.redact.and(source.redact.clone());
+        self.read(source)
+    }
+
     fn read(self, source: Source) -> Completions {
         let completion = self.share(CompletionState::of_one_source());
         let controls = Arc::new(ReaderControls::default());

@@ -25,7 +25,8 @@ impl Selection {
 impl Reader {
     pub(super) fn handle_command(&mut self, command: Command) {
         match command {
-            Command::CancelAll => self.pipeline.abort(StreamError::Cancelled),
+            Command::CancelAll => self.cancel_all(),
+            Command::Abandon => self.pipeline.abort(StreamError::Cancelled),
             Command::Drain => {
                 self.rest = Rest::Drain;
                 self.pipeline.abort(StreamError::Cancelled); // no handle is left to read it
@@ -41,6 +42,14 @@ impl Reader {
         }
     }
 
+    /// Cancels everything for the caller. The source is informed, because it may be another process that generates.
+    fn cancel_all(&mut self) {
+        if self.pipeline.router().closed().is_none() {
+            self.source.cancelled(None);
+        }
+        self.pipeline.abort(StreamError::Cancelled);
+    }
+
     /// Cancels one choice. The source closes with the last of them. A choice that ended by itself keeps it open, because
     /// the usage has not arrived yet (U14).
     fn cancel(&mut self, index: ChoiceIndex) {
@@ -51,7 +60,7 @@ impl Reader {
             && self.expects_more_choices() == Some(false)
             && self.pipeline.router().all_cancelled()
         {
-            self.pipeline.abort(StreamError::Cancelled);
+            self.cancel_all();
         }
     }
 
@@ -60,6 +69,8 @@ impl Reader {
         let cancelled = self.pipeline.cancel(slot);
         if cancelled {
             self.outbox_mut().mark_cancelled(slot);
+            let choice = self.pipeline.router().index(slot);
+            self.source.cancelled(choice);
         }
         cancelled
     }
@@ -90,7 +101,7 @@ impl Reader {
         let closes_early =
             selection.has_cancelled || choices == 0 || self.expects_more_choices() == Some(true);
         if !winner_is_open && closes_early {
-            self.pipeline.abort(StreamError::Cancelled);
+            self.cancel_all();
         }
         self.selection = Some(selection);
     }

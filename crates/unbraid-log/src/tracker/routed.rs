@@ -4,9 +4,9 @@ use unbraid_core::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Position, Sequenced, Text, Update,
     internal::{ChoiceSink, Delta},
 };
-use unbraid_log::{End, Event, RecordBuilder};
 
 use super::TrackedChoice;
+use crate::{End, Event, RecordBuilder};
 
 #[derive(Debug)]
 pub(super) struct Routed {

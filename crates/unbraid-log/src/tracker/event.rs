@@ -4,10 +4,9 @@ use unbraid_core::{
     ChoiceIndex, Metadata, StreamError, Update,
     internal::{Decoder, Frame, FrameKind, Router},
 };
-use unbraid_log::{Event, RecordBuilder};
 
-use super::{Identity, Role, routed::Routed};
-use crate::{generation::rewrite, view::without_choices};
+use super::{ChunkText, Identity, Role, routed::Routed};
+use crate::{Event, RecordBuilder};
 
 /// The parts of a tracker that decode an event.
 pub(super) struct Decoded<'t> {
@@ -72,7 +71,7 @@ pub(super) struct Written<'t> {
     pub(super) identity: &'t mut Identity,
 }
 
-pub(super) fn write(entry: Entry<'_>, written: Written<'_>, log: &mut RecordBuilder) {
+pub(super) fn write<C: ChunkText>(entry: Entry<'_>, written: Written<'_>, log: &mut RecordBuilder) {
     // The first chunk of all bodies gives the identity.
     written.identity.absorb(written.metadata);
     let (name, payload) = match entry {
@@ -89,9 +88,7 @@ pub(super) fn write(entry: Entry<'_>, written: Written<'_>, log: &mut RecordBuil
     let usage_only = touched.is_empty() && written.routed.has_usage;
     if let Role::Single(index) = written.role {
         // The usage of all bodies is summed at the end.
-        if !usage_only
-            && let Some(chunk) = rewrite::merged_chunk(payload, index, &written.identity.metadata)
-        {
+        if !usage_only && let Some(chunk) = C::merged(payload, index, &written.identity.metadata) {
             push(log, touched, name, chunk.as_bytes());
         }
         return;
@@ -102,7 +99,7 @@ pub(super) fn write(entry: Entry<'_>, written: Written<'_>, log: &mut RecordBuil
     // Usage that is followed by more was not the usage of the whole body, and keeps its place.
     written.held.release(log);
     if written.routed.has_dropped {
-        if let Some(chunk) = without_choices(payload, written.discarded) {
+        if let Some(chunk) = C::without_choices(payload, written.discarded) {
             push(log, touched, name, &chunk);
         }
     } else {
