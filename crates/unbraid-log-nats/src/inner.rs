@@ -164,6 +164,22 @@ impl Inner {
         ))
     }
 
+    /// The writer of a stream that this gateway may have opened, or a new stream.
+    pub(crate) async fn reopen(
+        self: &Arc<Self>,
+        id: &StreamId,
+        meta: &Meta,
+    ) -> Result<NatsWriter, LogError> {
+        match self.open(id, meta).await {
+            Err(LogError::Exists) => {}
+            opened => return opened,
+        }
+        let origin = self.origin(id).await?.filter(|origin| !origin.is_expired);
+        let origin = origin.ok_or(LogError::Exists)?;
+        let log = Arc::clone(self);
+        NatsWriter::resume(log, id.clone(), Arc::new(meta.clone()), origin.token).await
+    }
+
     /// Writes the lease, and then the meta data, by which the stream can be found. Returns the number of the lease.
     pub(crate) async fn open_values(
         &self,

@@ -146,6 +146,22 @@ impl LogStore for NatsLog {
         .boxed()
     }
 
+    fn reopen<'a>(
+        &'a self,
+        id: &'a StreamId,
+        meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        async move {
+            let writer = within(self.inner.reopen(id, meta)).await?;
+            Ok(Box::new(writer) as Box<dyn LogWriter>)
+        }
+        .boxed()
+    }
+
+    fn backend(&self) -> &'static str {
+        "nats"
+    }
+
     fn read(&self, id: &StreamId, after: Seq) -> BoxStream<'static, Result<Record, LogError>> {
         reader::read(Arc::clone(&self.inner), id, after)
     }

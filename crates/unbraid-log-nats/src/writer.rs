@@ -60,6 +60,22 @@ impl NatsWriter {
         }
     }
 
+    /// The writer of a stream that was opened before. The log says where it ends.
+    pub(crate) async fn resume(
+        log: Arc<Inner>,
+        id: StreamId,
+        meta: Arc<Meta>,
+        token: String,
+    ) -> Result<Self, LogError> {
+        let mut writer = Self::new(log, id, meta, token, 0);
+        writer.is_certain = false;
+        match writer.renew_now().await {
+            Ok(()) => Ok(writer),
+            Err(LogError::Sealed | LogError::Expired) => Err(LogError::Exists),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Learns where the log ends, unless that is known.
     async fn synchronize(&mut self) -> Result<(), LogError> {
         let epoch = self.log.api.connection.epoch();

@@ -154,6 +154,7 @@ checks! {
     streams::a_long_payload_is_kept_in_parts,
     streams::an_unknown_stream_is_unknown_to_every_call,
     streams::an_id_is_opened_once,
+    streams::a_stream_is_opened_again_by_its_opener,
     streams::an_erased_stream_is_expired,
     streams::a_stream_expires_after_its_ttl,
     claims::one_of_many_claims_is_acquired,

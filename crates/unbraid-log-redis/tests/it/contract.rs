@@ -90,6 +90,7 @@ checks! {
     a_long_payload_is_kept_in_parts
     an_unknown_stream_is_unknown_to_every_call
     an_id_is_opened_once
+    a_stream_is_opened_again_by_its_opener
     an_erased_stream_is_expired
     a_stream_expires_after_its_ttl
     one_of_many_claims_is_acquired
@@ -102,4 +103,5 @@ checks! {
     a_stopped_engine_is_unavailable_and_loses_nothing
     a_reader_resumes_after_the_engine_was_stopped
     the_producer_appends_again_everything_that_an_emptied_engine_has_lost
+    a_seal_does_not_make_a_loss_final
 }

@@ -233,6 +233,29 @@ pub(super) async fn an_id_is_opened_once(engine: &dyn Engine) {
     assert_eq!(one.open(&id, &meta).await.err(), Some(LogError::Exists));
 }
 
+/// The answer of `open` was lost, or the engine has forgotten the stream.
+pub(super) async fn a_stream_is_opened_again_by_its_opener(engine: &dyn Engine) {
+    let mut stream = open(engine).await;
+    stream.append(1, 3).await;
+    let again = stream.log.reopen(&stream.id, &meta()).await;
+    let mut writer = again.expect("the stream is running");
+    assert_eq!(writer.append(&record(3, 3)).await, Ok(Appended::Duplicate));
+    assert_eq!(writer.append(&record(4, 4)).await, Ok(Appended::New));
+    assert_eq!(writer.seal(&StreamEnd::new(End::Finished)).await, Ok(()));
+    assert_eq!(stream.read(0).await.len(), 4);
+    let sealed = stream.log.reopen(&stream.id, &meta()).await;
+    assert_eq!(sealed.err(), Some(LogError::Exists));
+
+    let new = new_id();
+    let writer = stream.log.reopen(&new, &meta()).await;
+    assert!(writer.is_ok(), "a stream that does not exist is created");
+    let tail = Seq::START;
+    assert!(matches!(
+        status(&*stream.log, &new).await,
+        LogStatus::Running { tail: found, .. } if found == tail
+    ));
+}
+
 pub(super) async fn an_erased_stream_is_expired(engine: &dyn Engine) {
     let mut running = open(engine).await;
     let mut ended = open(engine).await;
