@@ -62,7 +62,8 @@ async fn serve(
     log: &LogKind,
     mut builder: GatewayBuilder,
 ) -> Result<Status, Failure> {
-    if let Some(store) = log::connect(log, args.log_options()).await? {
+    let log = log::connect(log, args.log_options()).await?;
+    if let Some(store) = log.store() {
         builder = builder.log(store);
     }
     let gateway = builder.build().map_err(failure)?;
@@ -83,10 +84,9 @@ async fn serve(
     let local = listener.local_addr().map_err(Failure::Output)?;
     print_line(format_args!("{scheme}://{local}/")).map_err(Failure::Output)?;
     let stopped = signals.wait(gateway);
-    server
-        .serve(listener, stopped)
-        .await
-        .map_err(Failure::Runtime)?;
+    let served = server.serve(listener, stopped).await;
+    log.close().await;
+    served.map_err(Failure::Runtime)?;
     Ok(Status::Finished)
 }
 

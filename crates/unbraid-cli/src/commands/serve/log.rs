@@ -44,11 +44,11 @@ impl LogKind {
             Self::File(path.into())
         } else if text.starts_with("redis://") || text.starts_with("rediss://") {
             Self::Redis(text.into())
-        } else if text.starts_with("nats://") {
+        } else if text.starts_with("nats://") || text.starts_with("tls://") {
             Self::Nats(text.into())
         } else {
             return Err(usage(
-                "the log is memory, file:PATH, redis://.., rediss://.. or nats://..",
+                "the log is memory, file:PATH, redis://.., rediss://.., nats://.. or tls://..",
             ));
         };
         kind.check_feature()?;
@@ -81,23 +81,64 @@ impl LogKind {
     }
 }
 
-/// Connects to the log; `None` if streams are kept in memory. No message contains the URL, which may have a password.
-pub(super) async fn connect(
-    kind: &LogKind,
-    options: LogOptions<'_>,
-) -> Result<Option<Arc<dyn LogStore>>, Failure> {
-    match kind {
-        LogKind::Memory => Ok(None),
+/// A log that is connected.
+#[derive(Debug)]
+pub(super) enum Log {
+    Memory,
+    #[cfg(feature = "file")]
+    File(unbraid_log_file::FileLog),
+    #[cfg(any(feature = "redis", feature = "nats"))]
+    Shared(SharedLog),
+}
+
+impl Log {
+    /// What the gateway uses in place of its own memory.
+    pub(super) fn store(&self) -> Option<Arc<dyn LogStore>> {
+        match self {
+            Self::Memory => None,
+            #[cfg(feature = "file")]
+            Self::File(log) => Some(Arc::new(log.clone())),
+            #[cfg(any(feature = "redis", feature = "nats"))]
+            Self::Shared(SharedLog(log)) => Some(Arc::clone(log)),
+        }
+    }
+
+    /// Closes a file, so that the next start need not check all of it.
+    pub(super) async fn close(self) {
         #[cfg(feature = "file")]
-        LogKind::File(path) => file(path, options).await.map(Some),
+        if let Self::File(log) = self
+            && let Err(error) = log.close().await
+        {
+            tracing::warn!(%error, "the last pages of the log could not be written");
+        }
+    }
+}
+
+/// A log of several gateways.
+#[cfg(any(feature = "redis", feature = "nats"))]
+pub(super) struct SharedLog(Arc<dyn LogStore>);
+
+#[cfg(any(feature = "redis", feature = "nats"))]
+impl std::fmt::Debug for SharedLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SharedLog").field(&self.0.backend()).finish()
+    }
+}
+
+/// Connects to the log. No message contains the URL, which may have a password.
+pub(super) async fn connect(kind: &LogKind, options: LogOptions<'_>) -> Result<Log, Failure> {
+    match kind {
+        LogKind::Memory => Ok(Log::Memory),
+        #[cfg(feature = "file")]
+        LogKind::File(path) => file(path, options).await,
         #[cfg(feature = "redis")]
-        LogKind::Redis(url) => redis(url, options).await.map(Some),
+        LogKind::Redis(url) => redis(url, options).await,
         #[cfg(feature = "nats")]
-        LogKind::Nats(url) => nats(url, options).await.map(Some),
+        LogKind::Nats(url) => nats(url, options).await,
         #[cfg(not(all(feature = "file", feature = "redis", feature = "nats")))]
         missing => {
             let _unused = options;
-            missing.check_feature().map(|()| None)
+            missing.check_feature().map(|()| Log::Memory)
         }
     }
 }
@@ -105,7 +146,7 @@ pub(super) async fn connect(
 // Each engine is a crate of its own, behind the feature of the same name.
 
 #[cfg(feature = "file")]
-async fn file(path: &Path, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>, Failure> {
+async fn file(path: &Path, options: LogOptions<'_>) -> Result<Log, Failure> {
     use unbraid_log_file::{FileLog, FileOptions};
 
     let own = FileOptions::default()
@@ -116,11 +157,11 @@ async fn file(path: &Path, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>,
         .await
         .map_err(|error| Failure::Request(format!("{}: {error}", path.display())))?;
     warn(&log.warnings());
-    Ok(Arc::new(log))
+    Ok(Log::File(log))
 }
 
 #[cfg(feature = "redis")]
-async fn redis(url: &str, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>, Failure> {
+async fn redis(url: &str, options: LogOptions<'_>) -> Result<Log, Failure> {
     use unbraid_log_redis::{RedisLog, RedisOptions};
 
     let own = RedisOptions::default()
@@ -131,11 +172,11 @@ async fn redis(url: &str, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>, 
         .with_replicas(options.replicas);
     let log = RedisLog::connect(url, own).await.map_err(request)?;
     warn(&log.warnings());
-    Ok(Arc::new(log))
+    Ok(Log::Shared(SharedLog(Arc::new(log))))
 }
 
 #[cfg(feature = "nats")]
-async fn nats(url: &str, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>, Failure> {
+async fn nats(url: &str, options: LogOptions<'_>) -> Result<Log, Failure> {
     use unbraid_log_nats::{NatsLog, NatsOptions};
 
     let own = NatsOptions::default()
@@ -146,7 +187,7 @@ async fn nats(url: &str, options: LogOptions<'_>) -> Result<Arc<dyn LogStore>, F
         .with_replicas(options.replicas);
     let log = NatsLog::connect(url, own).await.map_err(request)?;
     warn(&log.warnings());
-    Ok(Arc::new(log))
+    Ok(Log::Shared(SharedLog(Arc::new(log))))
 }
 
 #[cfg(any(feature = "file", feature = "redis", feature = "nats"))]
