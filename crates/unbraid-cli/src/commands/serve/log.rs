@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use unbraid_gateway::LogStore;
 
-use crate::exit::Failure;
+use crate::{exit::Failure, printable::printable};
 
 /// The value of `--log`. Its text is checked here and not by clap, which would print it: a URL may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,14 +82,57 @@ pub(super) async fn connect(
     kind: &LogKind,
     options: LogOptions<'_>,
 ) -> Result<Option<Arc<dyn LogStore>>, Failure> {
-    let _unused = options;
     // Each engine is a crate of its own, behind the feature of the same name.
     match kind {
         LogKind::Memory => Ok(None),
-        LogKind::File(_) | LogKind::Redis(_) | LogKind::Nats(_) => Err(Failure::Request(
-            "this version has no engine for this log".into(),
-        )),
+        #[cfg(feature = "redis")]
+        LogKind::Redis(url) => {
+            let settings = unbraid_log_redis::RedisOptions::default()
+                .with_prefix(options.prefix)
+                .with_replicas(options.replicas)
+                .with_ttl(options.ttl)
+                .with_lease(options.lease);
+            let log = unbraid_log_redis::RedisLog::connect(url, settings).await;
+            let log = log.map_err(|error| refused(&error))?;
+            report(&log.warnings());
+            Ok(Some(Arc::new(log)))
+        }
+        #[cfg(feature = "nats")]
+        LogKind::Nats(url) => {
+            let settings = unbraid_log_nats::NatsOptions::default()
+                .with_prefix(options.prefix.into())
+                .with_replicas(options.replicas)
+                .with_ttl(options.ttl)
+                .with_lease(options.lease);
+            let log = unbraid_log_nats::NatsLog::connect(url, settings).await;
+            let log = log.map_err(|error| refused(&error))?;
+            report(&log.warnings());
+            Ok(Some(Arc::new(log)))
+        }
+        #[cfg(not(feature = "redis"))]
+        LogKind::Redis(_) => Err(absent()),
+        #[cfg(not(feature = "nats"))]
+        LogKind::Nats(_) => Err(absent()),
+        LogKind::File(_) => Err(absent()),
     }
+}
+
+#[cfg(any(feature = "redis", feature = "nats"))]
+fn refused(error: &dyn std::error::Error) -> Failure {
+    Failure::Request(printable(&error.to_string()))
+}
+
+/// What the operator of the log's server should change.
+#[cfg(any(feature = "redis", feature = "nats"))]
+fn report(warnings: &[String]) {
+    for warning in warnings {
+        tracing::warn!("{}", printable(warning));
+    }
+}
+
+/// An engine that this build does not have is refused when the command line is read.
+fn absent() -> Failure {
+    Failure::Request("this version has no engine for this log".into())
 }
 
 fn usage(message: &str) -> Failure {
