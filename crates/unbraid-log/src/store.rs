@@ -216,7 +216,7 @@ pub trait LogWriter: Send {
 /// ```
 /// assert_ne!(unbraid_log::Appended::New, unbraid_log::Appended::Duplicate);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Appended {
     /// The record is new.
     New,

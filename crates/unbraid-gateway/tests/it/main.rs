@@ -4,6 +4,12 @@
 mod access;
 mod control;
 mod create;
+#[expect(
+    dead_code,
+    reason = "the tests of producers and followers use the rest"
+)]
+#[path = "../../../unbraid-log/tests/it/support/engine.rs"]
+mod engine;
 mod fan_out;
 mod faults;
 mod hostile;
@@ -15,4 +21,5 @@ mod openapi;
 mod operations;
 mod read;
 mod reports;
+mod shared;
 mod support;

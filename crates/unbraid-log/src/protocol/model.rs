@@ -15,7 +15,10 @@ use world::{Bounds, Broken, World};
 #[track_caller]
 fn check(bounds: Bounds) {
     match explore(World::new(bounds)) {
-        Outcome::Complete { states } => assert!(states > 1000, "{states} states are no world"),
+        Outcome::Complete { states } => {
+            println!("{states} states of {bounds:?}");
+            assert!(states > 1000, "{states} states are no world");
+        }
         Outcome::Violation { what, path } => panic!("{what}:\n{}", path.join("\n")),
         Outcome::TooMany => panic!("the world is too large"),
     }
@@ -27,14 +30,14 @@ fn check_broken(bounds: Bounds, broken: Broken, expected: &str) {
     let mut world = World::new(bounds);
     world.broken = Some(broken);
     match explore(world) {
-        Outcome::Violation { what, .. } => assert_eq!(what, expected),
+        Outcome::Violation { what, path } => assert_eq!(what, expected, "{}", path.join("\n")),
         Outcome::Complete { .. } | Outcome::TooMany => panic!("{broken:?} is not found"),
     }
 }
 
 const HEALTHY: Bounds = Bounds {
     degrades: true,
-    events: 3,
+    events: 2,
     timeouts: 0,
     losses: 0,
     expiries: 1,
@@ -49,37 +52,59 @@ fn a_log_that_answers_is_read_once_and_completely() {
 
 #[test]
 fn lost_and_late_answers_change_nothing() {
-    check(Bounds {
+    let bounds = Bounds {
+        events: 2,
         timeouts: 2,
         ticks: 0,
         ..HEALTHY
-    });
+    };
+    check(bounds);
     check(Bounds {
-        timeouts: 2,
-        ticks: 0,
         degrades: false,
-        ..HEALTHY
+        ..bounds
     });
 }
 
 #[test]
 fn a_log_that_forgets_is_repaired() {
+    let bounds = Bounds {
+        events: 2,
+        losses: 1,
+        expiries: 0,
+        ticks: 0,
+        ..HEALTHY
+    };
+    check(bounds);
+    let slow = Bounds {
+        timeouts: 1,
+        crashes: 0,
+        ..bounds
+    };
+    check(slow);
+    check(Bounds {
+        degrades: false,
+        ..slow
+    });
+    // The probe after a renewal finds the loss.
+    check(Bounds {
+        crashes: 0,
+        ticks: 1,
+        ..bounds
+    });
+}
+
+#[test]
+#[ignore = "it takes minutes"]
+fn a_larger_world_keeps_the_rules() {
+    check(Bounds {
+        losses: 1,
+        timeouts: 1,
+        ..HEALTHY
+    });
     check(Bounds {
         losses: 2,
+        crashes: 0,
         expiries: 0,
-        ..HEALTHY
-    });
-    check(Bounds {
-        losses: 1,
-        timeouts: 1,
-        ticks: 0,
-        ..HEALTHY
-    });
-    check(Bounds {
-        losses: 1,
-        timeouts: 1,
-        ticks: 0,
-        degrades: false,
         ..HEALTHY
     });
 }

@@ -54,8 +54,8 @@ pub(crate) struct ReaderMachine {
     backoff: Backoff,
     /// Since when the log is not available, or does not know the stream.
     failing_since: Option<Duration>,
-    /// The end of the log, if records are missing that it has.
-    awaited: Option<Seq>,
+    /// Where the records ended, although the sealed log has more.
+    short_at: Option<Seq>,
     done: Option<Result<StreamEnd, LogError>>,
 }
 
@@ -68,7 +68,7 @@ impl ReaderMachine {
             check_at: now + rules.check_every,
             backoff: Backoff::default(),
             failing_since: None,
-            awaited: None,
+            short_at: None,
             done: None,
             rules,
         }
@@ -84,16 +84,19 @@ impl ReaderMachine {
         if self.has_ended {
             return ReaderAction::Status;
         }
+        // Before a check, which would otherwise follow each pause that is longer than its interval; and records get the
+        // time to arrive.
+        if !self.is_reading {
+            self.is_reading = true;
+            self.check_at = now + self.rules.check_every;
+            return ReaderAction::Read {
+                after: self.next.previous(),
+            };
+        }
         if self.check_at <= now {
             return ReaderAction::Check;
         }
-        if self.is_reading {
-            return ReaderAction::Next(self.check_at);
-        }
-        self.is_reading = true;
-        ReaderAction::Read {
-            after: self.next.previous(),
-        }
+        ReaderAction::Next(self.check_at)
     }
 
     /// A record has arrived.
@@ -133,19 +136,23 @@ impl ReaderMachine {
             Ok(LogStatus::Ended { tail, end, .. }) if tail < self.next => {
                 self.done = Some(Ok(end));
             }
-            Ok(LogStatus::Ended { tail, .. }) => {
-                if self.awaited == Some(self.next) {
-                    // It was read again from here, and brought nothing.
-                    return self.fail(LogError::Gap {
+            Ok(LogStatus::Ended { tail, .. }) if had_ended => {
+                // It is read again from here. If that brings nothing, the records are missing.
+                if self.short_at.replace(self.next) == Some(self.next) {
+                    self.fail(LogError::Gap {
                         tail: self.next.previous(),
                         first: tail.next(),
                     });
                 }
-                if had_ended || !self.is_reading {
-                    self.awaited = Some(self.next);
-                    self.is_reading = false;
-                }
             }
+            // The last records are about to arrive. If they do not, they are requested again.
+            Ok(LogStatus::Ended { .. }) => match self.failing_since {
+                None => self.failing_since = Some(now),
+                Some(_) => {
+                    self.is_reading = false;
+                    self.failed(LogError::unavailable("the last records do not arrive"), now);
+                }
+            },
             Ok(LogStatus::Running { .. }) => {
                 if had_ended {
                     // The engine has lost the seal.

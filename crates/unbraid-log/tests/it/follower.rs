@@ -200,3 +200,43 @@ async fn a_dropped_follower_reads_nothing_more() {
     let waits = timeout(Duration::from_secs(1), std::future::pending::<()>()).await;
     assert!(waits.is_err());
 }
+
+/// The pauses between attempts are longer than the interval of checks, and a check must not replace every attempt.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_unknown_for_a_while_is_read_again() {
+    let mut followed = start().await;
+    followed.engine.empty();
+    sleep(Duration::from_secs(5)).await;
+    followed.writer.append(&record(1, 3)).await.unwrap();
+    followed.writer.append(&record(4, 4)).await.unwrap();
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(texts(followed.follower.journal()).len(), 4);
+    followed
+        .writer
+        .seal(&StreamEnd::new(End::Finished))
+        .await
+        .unwrap();
+    let (end, _) = ended(followed.follower.journal()).await;
+    assert!(end.is_ok());
+}
+
+/// The last records and the seal arrive while the reader pauses.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_during_a_pause_is_read_to_its_end() {
+    let mut followed = start().await;
+    followed.engine.empty();
+    sleep(Duration::from_millis(1700)).await;
+    followed.writer.append(&record(1, 3)).await.unwrap();
+    followed.writer.append(&record(4, 4)).await.unwrap();
+    followed
+        .writer
+        .seal(&StreamEnd::new(End::Finished))
+        .await
+        .unwrap();
+    let (end, after) = ended(followed.follower.journal()).await;
+    assert!(
+        end.is_ok() && after < Duration::from_secs(3),
+        "{end:?} {after:?}"
+    );
+    assert_eq!(texts(followed.follower.journal()).len(), 4);
+}

@@ -205,7 +205,7 @@ async fn an_append_that_arrives_late_changes_nothing() {
         sleep(Duration::from_secs(1)).await;
     }
     running.finish().await;
-    assert_eq!(running.kept(), 10);
+    assert_eq!(running.kept(), 11);
 }
 
 #[tokio::test(start_paused = true)]

@@ -111,7 +111,11 @@ async fn run(steps: Vec<Step>) {
     sleep(Duration::from_secs(10)).await;
     followers.push(follow());
     sleep(LEASE * 10).await;
-    let end = engine.end(&id).expect("it is sealed");
+    let Some(end) = engine.end(&id) else {
+        // It was declared lost, and the log has forgotten that: then its producer was fenced before.
+        assert!(has_losses && producer.failure().is_some());
+        return;
+    };
     let kept = engine.payloads(&id);
     let was_lost = end == End::ProducerLost;
     if !was_lost {
@@ -123,8 +127,11 @@ async fn run(steps: Vec<Step>) {
         check_prefix(journal, &produced);
         match journal.end().expect("no reader hangs") {
             Ok(ended) => {
-                assert_eq!(ended.end, end, "one end");
-                assert!(payloads(&journal.records(Seq::START)).len() >= kept.len());
+                // A log that has forgotten a seal may get another one.
+                assert!(has_losses || ended.end == end, "one end");
+                let got = payloads(&journal.records(Seq::START)).len();
+                let ended_early = has_losses && ended.end == End::ProducerLost;
+                assert!(ended_early || got >= kept.len());
             }
             // A log that had forgotten the stream for a lease, or was not available for longer.
             Err(error) => assert!(has_losses || error.is_temporary(), "{error}"),

@@ -1,6 +1,9 @@
 //! A breadth-first search over all states of a world.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashSet, VecDeque},
+    rc::Rc,
+};
 
 use super::world::World;
 
@@ -19,29 +22,43 @@ pub(super) enum Outcome {
     TooMany,
 }
 
+/// A state, and the step that led to it.
+struct Visited {
+    world: Rc<World>,
+    /// The state before it, and the number of the step there.
+    from: Option<(usize, usize)>,
+}
+
 /// Visits every state that can be reached.
 pub(super) fn explore(start: World) -> Outcome {
-    let mut states: Vec<(World, Option<(usize, String)>)> = vec![(start.clone(), None)];
-    let mut known: HashMap<World, ()> = HashMap::from([(start, ())]);
+    let start = Rc::new(start);
+    let mut known = HashSet::from([Rc::clone(&start)]);
+    let mut states = vec![Visited {
+        world: start,
+        from: None,
+    }];
     let mut queue = VecDeque::from([0_usize]);
     while let Some(current) = queue.pop_front() {
-        let (steps, is_stuck) = states[current].0.steps();
-        if is_stuck && let Some(what) = states[current].0.check_final() {
+        let world = Rc::clone(&states[current].world);
+        let (steps, is_stuck) = world.steps(false);
+        if is_stuck && let Some(what) = world.check_final() {
             return violation(what, &states, current, None);
         }
-        for (name, next) in steps {
-            let mut next = next;
+        for (number, (_, mut next)) in steps.into_iter().enumerate() {
             if let Some(what) = next.violation.take().or_else(|| next.check()) {
-                return violation(what, &states, current, Some(name));
+                return violation(what, &states, current, Some(number));
             }
-            if known.contains_key(&next) {
+            let next = Rc::new(next);
+            if !known.insert(Rc::clone(&next)) {
                 continue;
             }
             if states.len() >= MAX_STATES {
                 return Outcome::TooMany;
             }
-            known.insert(next.clone(), ());
-            states.push((next, Some((current, name))));
+            states.push(Visited {
+                world: next,
+                from: Some((current, number)),
+            });
             queue.push_back(states.len() - 1);
         }
     }
@@ -52,14 +69,18 @@ pub(super) fn explore(start: World) -> Outcome {
 
 fn violation(
     what: &'static str,
-    states: &[(World, Option<(usize, String)>)],
+    states: &[Visited],
     mut current: usize,
-    last: Option<String>,
+    last: Option<usize>,
 ) -> Outcome {
-    let mut path: Vec<String> = last.into_iter().collect();
-    while let Some((previous, name)) = &states[current].1 {
-        path.push(name.clone());
-        current = *previous;
+    let name = |state: usize, number: usize| {
+        let (steps, _) = states[state].world.steps(true);
+        steps[number].0.clone()
+    };
+    let mut path: Vec<String> = last.map(|last| name(current, last)).into_iter().collect();
+    while let Some((previous, number)) = states[current].from {
+        path.push(name(previous, number));
+        current = previous;
     }
     path.reverse();
     Outcome::Violation { what, path }

@@ -1,8 +1,8 @@
 //! The world: one stream, its producer, its log and its readers.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use super::broker::{Broker, Reply, Request};
+use super::broker::{Broker, Reply, Request, Status};
 use crate::{
     End, LogError, Seq, StreamEnd,
     protocol::{
@@ -93,6 +93,7 @@ pub(super) struct World {
     /// A request that was given up, and has not arrived.
     late: Option<Request>,
     readers: [Reader; 2],
+    /// The producer's clock. That of the readers stands still: the model decides when they check.
     clock: Duration,
     has_lost: bool,
     /// Whether the lease has passed, or the producer has died.
@@ -100,6 +101,23 @@ pub(super) struct World {
     was_degraded: bool,
     has_failed: bool,
     pub(super) violation: Option<&'static str>,
+}
+
+/// What can happen next.
+struct Steps {
+    list: Vec<(String, World)>,
+    named: bool,
+}
+
+impl Steps {
+    fn add(&mut self, name: fmt::Arguments<'_>, next: World) {
+        let name = if self.named {
+            name.to_string()
+        } else {
+            String::new()
+        };
+        self.list.push((name, next));
+    }
 }
 
 impl World {
@@ -141,25 +159,30 @@ impl World {
     }
 
     /// Everything that can happen next, and whether nothing but faults can.
-    pub(super) fn steps(&self) -> (Vec<(String, Self)>, bool) {
-        let mut steps = Vec::new();
+    ///
+    /// The names of the steps are for people, and cost most of the time.
+    pub(super) fn steps(&self, named: bool) -> (Vec<(String, Self)>, bool) {
+        let mut steps = Steps {
+            list: Vec::new(),
+            named,
+        };
         self.producer_steps(&mut steps);
         for index in 0..self.readers.len() {
             self.reader_steps(index, &mut steps);
         }
-        steps.retain(|(_, next)| next != self);
-        let is_stuck = steps.is_empty() && self.late.is_none();
+        steps.list.retain(|(_, next)| next != self);
+        let is_stuck = steps.list.is_empty() && self.late.is_none();
         if let Some(request) = self.late {
             let mut next = self.clone();
             next.late = None;
             let reply = next.broker.handle(request, next.broken);
-            steps.push((format!("late {request:?} -> {reply:?}"), next));
+            steps.add(format_args!("late {request:?} -> {reply:?}"), next);
         }
         self.fault_steps(&mut steps);
-        for (_, next) in &mut steps {
+        for (_, next) in &mut steps.list {
             next.observe();
         }
-        (steps, is_stuck)
+        (steps.list, is_stuck)
     }
 
     fn observe(&mut self) {
@@ -169,7 +192,7 @@ impl World {
         }
     }
 
-    fn producer_steps(&self, steps: &mut Vec<(String, Self)>) {
+    fn producer_steps(&self, steps: &mut Steps) {
         let Some(producer) = &self.producer else {
             return;
         };
@@ -179,20 +202,20 @@ impl World {
             let producer = next.producer.as_mut().unwrap();
             producer.produced += 1;
             producer.machine.receive(Seq(producer.produced));
-            steps.push(("produce".into(), next));
+            steps.add(format_args!("produce"), next);
         } else if !producer.is_finished {
             let mut next = self.clone();
             let producer = next.producer.as_mut().unwrap();
             producer.is_finished = true;
             producer.machine.finish();
-            steps.push(("finish".into(), next));
+            steps.add(format_args!("finish"), next);
         }
         match (producer.call, &producer.reply) {
             (Some(request), None) => {
                 let mut next = self.clone();
                 let reply = next.broker.handle(request, next.broken);
                 next.producer.as_mut().unwrap().reply = Some(reply.clone());
-                steps.push((format!("{request:?} -> {reply:?}"), next));
+                steps.add(format_args!("{request:?} -> {reply:?}"), next);
             }
             (Some(request), Some(reply)) => {
                 let mut next = self.clone();
@@ -200,13 +223,13 @@ impl World {
                     .as_mut()
                     .unwrap()
                     .answer(request, Some(reply.clone()), self.clock);
-                steps.push((format!("answer {reply:?}"), next));
+                steps.add(format_args!("answer {reply:?}"), next);
             }
             (None, _) => self.poll_steps(steps),
         }
     }
 
-    fn poll_steps(&self, steps: &mut Vec<(String, Self)>) {
+    fn poll_steps(&self, steps: &mut Steps) {
         let mut next = self.clone();
         let clock = next.clock;
         let producer = next.producer.as_mut().unwrap();
@@ -216,16 +239,15 @@ impl World {
         {
             action = producer.machine.poll(clock + PAUSE);
         }
-        let name = format!("{action:?}");
         match action {
             ProducerAction::Form { first } => {
                 // One record of everything, or of one event.
                 let mut single = next.clone();
                 single.producer.as_mut().unwrap().machine.formed(first);
-                steps.push((format!("{name}, one"), single));
+                steps.add(format_args!("{action:?}, one"), single);
                 let last = Seq(next.produced);
                 next.producer.as_mut().unwrap().machine.formed(last);
-                return steps.push((name, next));
+                return steps.add(format_args!("{action:?}"), next);
             }
             ProducerAction::Open => producer.call = Some(Request::Open),
             ProducerAction::Append(span) => producer.call = Some(Request::Append(span)),
@@ -241,10 +263,10 @@ impl World {
             ProducerAction::Check => producer.call = Some(Request::Check),
             ProducerAction::Wait(_) | ProducerAction::Done => {}
         }
-        steps.push((name, next));
+        steps.add(format_args!("{action:?}"), next);
     }
 
-    fn reader_steps(&self, index: usize, steps: &mut Vec<(String, Self)>) {
+    fn reader_steps(&self, index: usize, steps: &mut Steps) {
         let reader = &self.readers[index];
         if reader.end.is_some() || reader.is_cut {
             return;
@@ -253,21 +275,24 @@ impl World {
             Source::Local => {
                 let mut next = self.clone();
                 next.read_local(index);
-                steps.push((format!("reader {index} reads memory"), next));
+                steps.add(format_args!("reader {index} reads memory"), next);
             }
             Source::Log(_) => {
                 let mut next = self.clone();
-                let name = next.read_log(index);
-                steps.push((format!("reader {index} {name}"), next));
+                let action = next.read_log(index);
+                steps.add(format_args!("reader {index} {action:?}"), next);
+                if !self.broker.exists {
+                    return;
+                }
                 // It checks the lease at any time.
                 let mut next = self.clone();
                 let status = next.broker.seal_lost();
-                let clock = next.clock;
+                let clock = Duration::ZERO;
                 next.readers[index]
                     .machine()
                     .checked(Ok(status.to_log()), clock);
                 next.take_end(index);
-                steps.push((format!("reader {index} checks: {status:?}"), next));
+                steps.add(format_args!("reader {index} checks: {status:?}"), next);
             }
         }
     }
@@ -295,15 +320,13 @@ impl World {
     }
 
     /// One step of a reader of the log.
-    fn read_log(&mut self, index: usize) -> String {
-        let clock = self.clock;
+    fn read_log(&mut self, index: usize) -> ReaderAction {
+        let clock = Duration::ZERO;
         let machine = self.readers[index].machine();
         let mut action = machine.poll(clock);
         if let ReaderAction::Wait(_) = action {
             action = machine.poll(clock + PAUSE);
-            // Its check is not due: the model decides when it checks.
         }
-        let name = format!("{action:?}");
         match action {
             ReaderAction::Read { .. } | ReaderAction::Next(_) | ReaderAction::Check => {
                 self.next_record(index);
@@ -317,11 +340,11 @@ impl World {
             ReaderAction::Wait(_) | ReaderAction::Done(_) => {}
         }
         self.take_end(index);
-        name
+        action
     }
 
     fn next_record(&mut self, index: usize) {
-        let clock = self.clock;
+        let clock = Duration::ZERO;
         let cursor = Seq(self.readers[index].seen);
         if !self.broker.exists {
             let is_gone = self.producer.as_ref().is_none_or(Producer::is_done);
@@ -360,7 +383,7 @@ impl World {
     }
 
     fn take_end(&mut self, index: usize) {
-        let clock = self.clock;
+        let clock = Duration::ZERO;
         let reader = &mut self.readers[index];
         let ReaderAction::Done(done) = reader.machine().clone().poll(clock) else {
             return;
@@ -372,11 +395,11 @@ impl World {
         }
     }
 
-    fn fault_steps(&self, steps: &mut Vec<(String, Self)>) {
+    fn fault_steps(&self, steps: &mut Steps) {
         let mut add = |name: &str, change: &dyn Fn(&mut Self)| {
             let mut next = self.clone();
             change(&mut next);
-            steps.push((name.to_owned(), next));
+            steps.add(format_args!("{name}"), next);
         };
         if let Some(producer) = &self.producer {
             if let (Some(request), true) = (producer.call, self.left.timeouts > 0) {
@@ -422,11 +445,11 @@ impl World {
                 next.may_be_lost = true;
             });
         }
-        // What the log loses after the producer has its end is lost with it.
+        // What the log loses after it has confirmed the end is lost: the producer has nothing to repair it from.
         let is_kept = self
             .producer
             .as_ref()
-            .is_some_and(|producer| !producer.is_done());
+            .is_some_and(|producer| !producer.has_confirmed_end());
         if self.left.losses > 0 && self.broker.exists && is_kept {
             for records in [Some(0), Some(1), Some(2), None] {
                 add(&format!("the log loses {records:?}"), &|next: &mut Self| {
@@ -488,6 +511,12 @@ impl World {
 impl Producer {
     fn is_done(&self) -> bool {
         self.machine.clone().poll(FOREVER) == ProducerAction::Done
+    }
+
+    /// Whether the log has said that it has the end.
+    fn has_confirmed_end(&self) -> bool {
+        let ended = |reply: &Reply| matches!(reply, Reply::Status(Status::Ended(..)));
+        self.is_done() || self.reply.as_ref().is_some_and(ended)
     }
 
     /// The result of the call in flight; `None` if it got none in time.

@@ -148,10 +148,6 @@ impl Engine {
         let state = self.state();
         state.streams.get(id)?.end.as_ref().map(|end| end.end)
     }
-
-    pub(crate) fn ids(&self) -> Vec<StreamId> {
-        self.state().streams.keys().cloned().collect()
-    }
 }
 
 /// The payloads of records.
