@@ -49,16 +49,30 @@ impl Inner {
             Value::Nil => Ok(Claim::Acquired),
             Value::BulkString(value) => {
                 let (holder, fingerprint) = decode(&value)?;
-                Ok(match holder == *id {
-                    true => Claim::Acquired,
-                    false => Claim::Held {
+                if holder != *id {
+                    return Ok(Claim::Held {
                         id: holder,
                         fingerprint,
-                    },
-                })
+                    });
+                }
+                self.confirm_earlier_writes().await?;
+                Ok(Claim::Acquired)
             }
             _ => Err(foreign("the claim's answer")),
         }
+    }
+
+    /// `WAIT` concerns the writes of its own connection, and an earlier attempt may have used another one. Replication has one
+    /// order, so a new write covers all earlier ones.
+    async fn confirm_earlier_writes(&self) -> Result<(), LogError> {
+        let replicas = self.options.replicas;
+        if replicas > 0 {
+            let write = Request::command("SET")
+                .arg(self.keys.confirmed())
+                .arg((1, "PX", 1000));
+            self.link.call_confirmed(&write, replicas).await?;
+        }
+        Ok(())
     }
 
     /// Keeps the claim of a stream that is opened, for this long.

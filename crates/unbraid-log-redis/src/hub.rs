@@ -214,6 +214,13 @@ impl State {
         }
     }
 
+    fn fail_all(&mut self, shard: u64, error: &LogError) {
+        let failed = self.logs.extract_if(|_, log| log.shard == shard);
+        for (_, log) in failed {
+            let _sent = log.followers.send(Item::Failed(error.clone()));
+        }
+    }
+
     /// Compares a log with what was read of it: a server that was emptied or has failed over may have another one.
     fn compare(&mut self, id: &StreamId, tail: Tail, repaired_within: Duration) {
         let Some(log) = self.logs.get_mut(id) else {

@@ -111,9 +111,9 @@ impl Inner {
         if created != Value::Int(1) {
             return Err(LogError::Exists);
         }
-        // After the stream: if this gateway dies between them, the claim expires soon.
+        // After the stream: if this gateway dies between them, the claim expires soon. If it fails, the next renewal repeats it.
         if let Some(claim) = &meta.claim {
-            self.keep_claim(claim, id, DAY).await?;
+            let _kept = self.keep_claim(claim, id, DAY).await;
         }
         Ok(())
     }

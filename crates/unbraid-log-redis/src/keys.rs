@@ -58,6 +58,11 @@ impl Keys {
         format!("{}:commands:{gateway}", self.prefix)
     }
 
+    /// A key whose only purpose is to be written.
+    pub(crate) fn confirmed(&self) -> String {
+        format!("{}:confirmed:{}", self.prefix, self.gateway)
+    }
+
     /// The key by which a blocked connection of this gateway learns that it has to read another stream.
     pub(crate) fn wake(&self, shard: u64) -> String {
         format!("{}:wake:{}:{shard}", self.prefix, self.gateway)

@@ -215,7 +215,23 @@ impl Link {
                 }
             }
         };
-        Ok((connecting.await?, true))
+        match connecting.clone().await {
+            Ok(live) => Ok((live, true)),
+            Err(failure) => {
+                self.forget(&connecting);
+                Err(failure)
+            }
+        }
+    }
+
+    /// An attempt stores its own result, unless its runtime was shut down: the next call may be on another one.
+    fn forget(&self, failed: &Connecting) {
+        let mut slot = lock(&self.slot);
+        if let State::Connecting(current) = &slot.state
+            && current.ptr_eq(failed)
+        {
+            slot.break_now();
+        }
     }
 
     /// Connects in a task of its own: a call that times out does not abort the attempt that others wait for.
@@ -240,15 +256,20 @@ impl Link {
         if let State::Live(current) = &slot.state
             && Arc::ptr_eq(current, live)
         {
-            slot.state = State::Broken {
-                retry_at: Instant::now(),
-                failure: Failure::Connection("the connection is closed".to_owned()),
-            };
+            slot.break_now();
         }
     }
 }
 
 impl Slot {
+    /// The next call connects.
+    fn break_now(&mut self) {
+        self.state = State::Broken {
+            retry_at: Instant::now(),
+            failure: Failure::Connection("the connection is closed".to_owned()),
+        };
+    }
+
     fn finish_connecting(&mut self, address: &Address, connected: &Result<Arc<Live>, Failure>) {
         self.state = match connected {
             Ok(live) => {

@@ -15,11 +15,15 @@ use crate::{
     script::Request,
 };
 
-/// How many bytes a page should have, and between which counts of entries it is varied for that.
+/// How many bytes a page should have, and between which counts of entries it is varied for that. Entries may suddenly be long, so
+/// the greatest page is 64 records of 512 KiB.
 const PAGE_BYTES: usize = 1024 * 1024;
 const MIN_PAGE: usize = 2;
 const FIRST_PAGE: usize = 32;
-const MAX_PAGE: usize = 512;
+const MAX_PAGE: usize = 64;
+
+/// How often the same number is searched.
+const MAX_SEARCHES: u32 = 4;
 
 impl Inner {
     /// The entry of the last record that begins at this number or before.
@@ -96,7 +100,7 @@ pub(crate) fn read(
         phase: Phase::Find,
         hub: None,
         is_first: true,
-        searched_at: None,
+        searched: None,
         page: FIRST_PAGE,
         entries: VecDeque::new(),
         records: VecDeque::new(),
@@ -132,8 +136,8 @@ struct Reader {
     hub: Option<Receiver<Item>>,
     /// Whether no record was yielded: the first may begin before the cursor.
     is_first: bool,
-    /// The number at which its position was found again, because the log's entries did not follow it.
-    searched_at: Option<Seq>,
+    /// The number at which its position was searched again, because the log's entries did not follow it, and how often.
+    searched: Option<(Seq, u32)>,
     page: usize,
     entries: VecDeque<Entry>,
     /// The rest of a record that overlaps the last one.
@@ -203,16 +207,20 @@ impl Reader {
         Ok(Step::Yield(record))
     }
 
-    /// Finds the position again, once for each number: a repaired log has other entries, of which those before the position are
-    /// not reported to anybody who waits.
+    /// Finds the position again: a repaired log has other entries, and those before the position are not delivered. A server
+    /// may be emptied several times, but a log that never contains the next number has a gap.
     fn search_again(&mut self, first: Seq) -> Result<(), LogError> {
-        if self.searched_at == Some(self.seq) {
+        let count = match self.searched {
+            Some((seq, count)) if seq == self.seq => count + 1,
+            _ => 1,
+        };
+        if count > MAX_SEARCHES {
             return Err(LogError::Gap {
                 tail: self.seq,
                 first,
             });
         }
-        self.searched_at = Some(self.seq);
+        self.searched = Some((self.seq, count));
         self.phase = Phase::Find;
         self.entries.clear();
         Ok(())
@@ -227,7 +235,13 @@ impl Reader {
                 None => Err(log.missing(&id).await),
             }
         });
-        let entry = found.await?;
+        let entry = match found.await {
+            // It existed a moment ago, so its producer may write it again.
+            Err(LogError::Unknown) if self.searched.is_some() => {
+                return Err(LogError::unavailable("the server has lost the log"));
+            }
+            found => found?,
+        };
         self.phase = Phase::CatchUp;
         self.position = entry.id;
         self.entries.push_back(entry);

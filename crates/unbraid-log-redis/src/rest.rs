@@ -32,7 +32,7 @@ mod tests {
         assert_eq!((rest.first(), rest.last()), (Seq(6), Seq(7)));
         let expected: Vec<_> = record.events().skip(2).collect();
         assert_eq!(rest.events().collect::<Vec<_>>(), expected);
-        assert_eq!(events_after(&record, Seq(2)), [record.clone()]);
+        assert_eq!(events_after(&record, Seq(2)), std::slice::from_ref(&record));
         assert!(events_after(&record, Seq(7)).is_empty());
     }
 }

@@ -26,7 +26,7 @@ pub(crate) async fn check(
         Ok(Value::BulkString(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
         Ok(Value::VerbatimString { text, .. }) => text,
         Ok(_) => return Err(connect_error(Failure::Answer, address)),
-        Err(error) => return Err(connect_error(error.into(), address)),
+        Err(error) => return Err(request_error(error.into(), "INFO", address)),
     };
     let info = Info(&text);
     info.check_version(address)?;
@@ -36,10 +36,39 @@ pub(crate) async fn check(
     if info.get("role") == Some("slave") {
         return Err(ConnectError::Replica);
     }
+    check_permission(connection, address, options).await?;
     Ok(info.warnings(options))
 }
 
-/// The error of a failure before the log is connected.
+/// Runs a script that reads keys of the prefix.
+async fn check_permission(
+    connection: &Connection,
+    address: &Address,
+    options: &RedisOptions,
+) -> Result<(), ConnectError> {
+    let key = format!("{}:{{}}", options.prefix);
+    let mut eval = redis::cmd("EVAL");
+    eval.arg("return redis.call('EXISTS', KEYS[1])")
+        .arg(1)
+        .arg(key);
+    let mut commands = connection.commands.clone();
+    let answer: Result<Value, _> = eval.query_async(&mut commands).await;
+    match answer {
+        Ok(_) => Ok(()),
+        Err(error) => Err(request_error(error.into(), "EVAL", address)),
+    }
+}
+
+/// The error of a request before the log is connected.
+fn request_error(failure: Failure, command: &'static str, address: &Address) -> ConnectError {
+    match failure {
+        Failure::Server(code) if code == "NOPERM" => ConnectError::NotPermitted { command },
+        Failure::Server(code) if code == "ERR" => unreachable(address, Failure::Server(code)),
+        failure => connect_error(failure, address),
+    }
+}
+
+/// The error of a connection that failed.
 pub(crate) fn connect_error(failure: Failure, address: &Address) -> ConnectError {
     match failure {
         Failure::Unauthorized => ConnectError::Unauthorized,
@@ -48,7 +77,6 @@ pub(crate) fn connect_error(failure: Failure, address: &Address) -> ConnectError
         },
         Failure::Server(code) => match code.as_str() {
             "NOAUTH" | "WRONGPASS" => ConnectError::Unauthorized,
-            "NOPERM" => ConnectError::NotPermitted { command: "INFO" },
             // The only other request at that time is the choice of a database.
             "ERR" => ConnectError::InvalidUrl {
                 reason: "the server has no such database",

@@ -162,6 +162,7 @@ impl RedisWriter {
             b"renewed" => {}
             b"sealed" => return Err(LogError::Sealed),
             b"expired" => return Err(LogError::Expired),
+            b"foreign" => return Err(foreign("an entry of the log")),
             _ => return Err(Failure::Answer.into()),
         }
         match &self.meta.claim {
@@ -185,6 +186,7 @@ impl RedisWriter {
         match &*bytes(answer.next().ok_or(Failure::Answer)?)? {
             b"sealed" => {}
             b"expired" => return Err(LogError::Expired),
+            b"foreign" => return Err(foreign("an entry of the log")),
             b"gap" => {
                 let tail = bytes(answer.next().ok_or(Failure::Answer)?)?;
                 let tail = std::str::from_utf8(&tail).ok();

@@ -34,7 +34,7 @@ const COMPARE: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(2);
 
 /// How many entries of one log an answer contains. There may be 128 logs with records of 512 KiB.
-const COUNT: usize = 8;
+const COUNT: usize = 4;
 
 /// The task of one connection.
 pub(super) struct Task {
@@ -45,6 +45,8 @@ pub(super) struct Task {
     repaired_within: Duration,
     /// The last entry of the wake-up key.
     woken: String,
+    /// Since when there is no connection.
+    broken_since: Option<Instant>,
 }
 
 impl Task {
@@ -56,6 +58,7 @@ impl Task {
             state: Arc::clone(&hub.state),
             repaired_within: hub.repaired_within,
             woken: String::new(),
+            broken_since: None,
         }
     }
 
@@ -73,11 +76,23 @@ impl Task {
             };
             let (address, reason) = (&self.address, failure.reason());
             tracing::warn!(%address, reason, "readers wait for a connection to Redis");
-            if lock(&self.state).retire(self.number) {
+            if self.give_up_or_retire() {
                 return;
             }
             sleep(backoff.next()).await;
         }
+    }
+
+    /// Ends the followers after an outage that is longer than a lease: they decide whether they wait on. Returns whether the
+    /// connection is not needed any more.
+    fn give_up_or_retire(&mut self) -> bool {
+        let since = *self.broken_since.get_or_insert_with(Instant::now);
+        let mut state = lock(&self.state);
+        if since.elapsed() > self.repaired_within {
+            let reason = "readers have no connection to the server";
+            state.fail_all(self.number, &LogError::unavailable(reason));
+        }
+        state.retire(self.number)
     }
 
     /// Follows the logs until there are none, or the connection breaks.
@@ -103,7 +118,10 @@ impl Task {
             }
             let started = Instant::now();
             match self.read(&live, &logs).await {
-                Ok(()) => *backoff = Backoff::new(),
+                Ok(()) => {
+                    *backoff = Backoff::new();
+                    self.broken_since = None;
+                }
                 // One key may be of another type; comparing finds it.
                 Err(Failure::Server(code)) if code == "WRONGTYPE" => compared = None,
                 Err(failure) => return Err(failure),

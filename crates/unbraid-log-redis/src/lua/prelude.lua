@@ -11,19 +11,23 @@ local function last_entry()
   end
 end
 
--- The number of the last event, of an entry that is not the seal.
-local function tail_of(id)
-  if id == HEADER then
-    return '0'
-  end
-  return string.match(id, '%-(%d+)$')
-end
-
 local function is_less(a, b)
   if #a ~= #b then
     return #a < #b
   end
   return a < b
+end
+
+-- The number of the last event, of an entry that is not the seal; nil for an id that no record has.
+local function tail_of(id)
+  if id == HEADER then
+    return '0'
+  end
+  local first, last = string.match(id, '^(%d+)%-(%d+)$')
+  if first == '0' or is_less(last, first) then
+    return nil
+  end
+  return last
 end
 
 -- Writes an empty stream. ARGV: gateway, milliseconds of the lease, meta data, milliseconds of the log, of the meta data, nonce.

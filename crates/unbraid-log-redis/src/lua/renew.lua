@@ -10,6 +10,9 @@ end
 if id == SEAL then
   return fields[1] == 's' and 'sealed' or 'expired'
 end
+if not tail_of(id) then
+  return 'foreign'
+end
 redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 if redis.call('PEXPIRE', KEYS[2], ARGV[5]) == 0 then

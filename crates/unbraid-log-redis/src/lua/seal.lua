@@ -8,6 +8,9 @@ elseif id then
 elseif redis.call('EXISTS', KEYS[2]) == 1 then
   return {'expired'}
 end
+if not tail then
+  return {'foreign'}
+end
 -- A seal would turn a loss of the engine, which the producer can repair, into the stream's end.
 if is_less(tail, ARGV[10]) then
   return {'gap', tail}

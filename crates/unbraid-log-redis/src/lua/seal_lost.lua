@@ -6,5 +6,9 @@ local id = last_entry()
 if not id or id == SEAL then
   return 'ended'
 end
-finish(ARGV[1], tail_of(id), ARGV[2], ARGV[3])
+local tail = tail_of(id)
+if not tail then
+  return 'foreign'
+end
+finish(ARGV[1], tail, ARGV[2], ARGV[3])
 return 'sealed'

@@ -1,5 +1,13 @@
 //! The log in Redis, with a real server.
-#![cfg(all(test, unix))]
+#![cfg(test)]
+#![cfg(unix)]
 
 mod contract;
+mod faults;
+mod foreign;
+mod hub;
+mod keys;
+mod replicas;
+mod startup;
 mod support;
+mod tls;

@@ -2,7 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -21,6 +21,7 @@ use tokio::{
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
+    target: Arc<Mutex<String>>,
     faults: watch::Sender<Faults>,
     task: JoinHandle<()>,
 }
@@ -53,9 +54,11 @@ impl Proxy {
         let listener = listener.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let faults = watch::Sender::new(Faults::default());
-        let task = tokio::spawn(serve(listener, target.into().into(), faults.subscribe()));
+        let target = Arc::new(Mutex::new(target.into()));
+        let task = tokio::spawn(serve(listener, Arc::clone(&target), faults.subscribe()));
         Self {
             address,
+            target,
             faults,
             task,
         }
@@ -65,6 +68,11 @@ impl Proxy {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Connects new clients to this address, as a name does after a failover. Connections stay open.
+    pub fn redirect(&self, target: impl Into<String>) {
+        *lock(&self.target) = target.into();
     }
 
     /// Closes all connections. New ones are accepted.
@@ -104,21 +112,26 @@ impl Drop for Proxy {
     }
 }
 
-async fn serve(listener: TcpListener, target: Arc<str>, faults: watch::Receiver<Faults>) {
+fn lock(target: &Mutex<String>) -> MutexGuard<'_, String> {
+    target.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn serve(listener: TcpListener, target: Arc<Mutex<String>>, faults: watch::Receiver<Faults>) {
     loop {
         // An error of one connection, as a client that is gone again.
         let Ok((client, _)) = listener.accept().await else {
             continue;
         };
         if !faults.borrow().is_refusing {
-            tokio::spawn(connect(client, Arc::clone(&target), faults.clone()));
+            let target = lock(&target).clone();
+            tokio::spawn(connect(client, target, faults.clone()));
         }
     }
 }
 
 /// Forwards in both directions until either end closes, or a fault does.
-async fn connect(client: TcpStream, target: Arc<str>, mut faults: watch::Receiver<Faults>) {
-    let Ok(server) = TcpStream::connect(&*target).await else {
+async fn connect(client: TcpStream, target: String, mut faults: watch::Receiver<Faults>) {
+    let Ok(server) = TcpStream::connect(target).await else {
         return;
     };
     // Small messages are forwarded as they are.

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixStream,
     path::PathBuf,
     process::Command,
@@ -163,7 +163,7 @@ impl RedisServer {
         }
     }
 
-    /// Sends a command, and returns the first line of its answer, as `+OK` or `:1`; of a text its content.
+    /// Sends a command, and returns the first line of its answer, as `+OK` or `:1`, or a text in full.
     ///
     /// # Panics
     ///
@@ -176,16 +176,22 @@ impl RedisServer {
     fn try_command(&self, command: &[&str]) -> Option<String> {
         let mut stream = UnixStream::connect(self.socket()).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        let mut request = format!("*{}\r\n", command.len());
+        write!(stream, "*{}\r\n", command.len()).ok()?;
         for part in command {
-            request.push_str(&format!("${}\r\n{part}\r\n", part.len()));
+            write!(stream, "${}\r\n{part}\r\n", part.len()).ok()?;
         }
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut lines = BufReader::new(stream).lines();
-        let first = lines.next()?.ok()?;
-        match first.strip_prefix('$') {
-            Some("-1") | None => Some(first),
-            Some(_) => lines.next()?.ok(),
-        }
+        let mut answer = BufReader::new(stream);
+        let mut first = String::new();
+        answer.read_line(&mut first).ok()?;
+        let first = first.strip_suffix("\r\n")?.to_owned();
+        let length = first
+            .strip_prefix('$')
+            .and_then(|length| length.parse().ok());
+        let Some(length) = length else {
+            return Some(first);
+        };
+        let mut text = vec![0; length];
+        answer.read_exact(&mut text).ok()?;
+        String::from_utf8(text).ok()
     }
 }
