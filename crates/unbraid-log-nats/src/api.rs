@@ -17,12 +17,16 @@ use async_nats::{
     },
 };
 use bytes::Bytes;
+use futures::{FutureExt, TryFutureExt, future::BoxFuture};
 use unbraid_log::LogError;
 
 use crate::{NatsError, connection::Connection, streams};
 
 /// How long one request may take.
 pub(crate) const ANSWER: Duration = Duration::from_secs(1);
+
+/// Of a message: the number of the message of the same subject that it follows.
+pub(crate) const EXPECTED_SEQUENCE: &str = "Nats-Expected-Last-Subject-Sequence";
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +103,7 @@ impl Draft {
 
     /// It is stored only if this is the number of the last message of its subject; 0 if there must be none.
     pub(crate) fn after(self, sequence: u64) -> Self {
-        self.header("Nats-Expected-Last-Subject-Sequence", sequence)
+        self.header(EXPECTED_SEQUENCE, sequence)
     }
 
     /// For a while, the server stores only one message with this id.
@@ -196,12 +200,12 @@ impl Api {
         Ok(warnings)
     }
 
-    /// Creates the streams that a restart of the server has lost.
-    pub(crate) async fn create_streams(&self) -> Result<(), Failure> {
-        let created = self.ensure_streams().await;
-        created
-            .map(drop)
+    /// Creates the streams that a restart of the server has lost. Boxed, because its state is large, and rarely needed.
+    pub(crate) fn create_streams(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        self.ensure_streams()
+            .map_ok(drop)
             .map_err(|error| Failure::Unavailable(error.to_string()))
+            .boxed()
     }
 
     /// Stores a message.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use percent_encoding::percent_decode_str;
 use tokio::{sync::watch, time::timeout};
 
 use crate::{NatsError, NatsOptions, api::Failure};
@@ -44,7 +45,7 @@ impl Connection {
         options: &NatsOptions,
         gateway: &str,
     ) -> Result<Self, NatsError> {
-        let addresses = addresses(url)?;
+        let Target { addresses, login } = Target::parse(url)?;
         let (sender, link) = watch::channel(Link {
             epoch: 0,
             is_up: true,
@@ -59,6 +60,11 @@ impl Connection {
                 note(&sender, &event);
                 std::future::ready(())
             });
+        connect = match login {
+            Login::None => connect,
+            Login::Token(token) => connect.token(token),
+            Login::User(user, password) => connect.user_and_password(user, password),
+        };
         if let Some(file) = &options.credentials {
             let read = connect.credentials_file(file).await;
             connect = read.map_err(|error| NatsError::Unauthorized {
@@ -120,26 +126,61 @@ fn delay(attempt: usize) -> Duration {
     Duration::from_millis(10 * 2_u64.pow(doubled)).min(MAX_DELAY)
 }
 
-/// The servers of a URL; several are separated by commas.
-fn addresses(url: &str) -> Result<Vec<ServerAddr>, NatsError> {
-    let invalid = |reason| NatsError::InvalidUrl { reason };
-    let mut addresses = Vec::new();
-    for part in url.split(',') {
-        let scheme = part.split_once("://").map_or("nats", |(scheme, _)| scheme);
-        if !["nats", "tls"].contains(&scheme) {
-            return Err(invalid("it begins with neither nats:// nor tls://"));
+/// The servers of a URL, and how this client identifies itself to them.
+struct Target {
+    addresses: Vec<ServerAddr>,
+    login: Login,
+}
+
+#[derive(PartialEq, Eq)]
+enum Login {
+    None,
+    Token(String),
+    User(String, String),
+}
+
+impl Target {
+    /// Reads a URL; several are separated by commas. Of several logins the first counts.
+    fn parse(url: &str) -> Result<Self, NatsError> {
+        let mut target = Self {
+            addresses: Vec::new(),
+            login: Login::None,
+        };
+        for part in url.split(',') {
+            let (address, login) = parse_address(part.trim())?;
+            target.addresses.push(address);
+            if target.login == Login::None {
+                target.login = login;
+            }
         }
-        // Its error would repeat the address, which may contain a password.
-        let address: ServerAddr = part
-            .trim()
-            .parse()
-            .map_err(|_| invalid("it is not nats://HOST:PORT"))?;
-        if address.host().is_empty() {
-            return Err(invalid("it has no host"));
-        }
-        addresses.push(address);
+        Ok(target)
     }
-    Ok(addresses)
+}
+
+/// Separates the login from an address: the client neither uses nor hides one that is part of it.
+fn parse_address(text: &str) -> Result<(ServerAddr, Login), NatsError> {
+    let invalid = |reason| NatsError::InvalidUrl { reason };
+    let scheme = text.split_once("://").map_or("nats", |(scheme, _)| scheme);
+    if !["nats", "tls"].contains(&scheme) {
+        return Err(invalid("it begins with neither nats:// nor tls://"));
+    }
+    // Its error would repeat the address, which may contain a password.
+    let malformed = || invalid("it is not nats://HOST:PORT");
+    let address: ServerAddr = text.parse().map_err(|_| malformed())?;
+    if address.host().is_empty() {
+        return Err(invalid("it has no host"));
+    }
+    let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let login = match (address.username(), address.password()) {
+        (Some(user), Some(password)) => Login::User(decode(user), decode(password)),
+        (Some(token), None) => Login::Token(decode(token)),
+        (None, _) => Login::None,
+    };
+    let mut url = address.into_inner();
+    let removed = url.set_username("").and_then(|()| url.set_password(None));
+    removed.map_err(|()| malformed())?;
+    let address = ServerAddr::from_url(url).map_err(|_| malformed())?;
+    Ok((address, login))
 }
 
 fn check(client: &Client) -> Result<(), NatsError> {
@@ -183,7 +224,7 @@ mod tests {
     #[test]
     fn only_addresses_of_nats_are_accepted() {
         for url in ["nats://a:1", "tls://a", "a:4222", "nats://u:p@a,nats://b"] {
-            assert!(addresses(url).is_ok(), "{url}");
+            assert!(Target::parse(url).is_ok(), "{url}");
         }
         for url in [
             "http://a",
@@ -193,10 +234,22 @@ mod tests {
             "nats://u:secret@:x",
             "nats://a,",
         ] {
-            let error = addresses(url).unwrap_err();
+            let error = Target::parse(url).err().unwrap();
             assert!(matches!(error, NatsError::InvalidUrl { .. }), "{url}");
             assert!(!error.to_string().contains("secret"));
         }
+    }
+
+    #[test]
+    fn a_login_is_taken_out_of_the_address() {
+        let target = Target::parse("nats://u%40x:s%2Fcret@a:1,nats://b")
+            .ok()
+            .unwrap();
+        let user = Login::User("u@x".to_owned(), "s/cret".to_owned());
+        assert!(target.login == user);
+        assert!(!format!("{:?}", target.addresses).contains("cret"));
+        let target = Target::parse("tls://t0ken@a").ok().unwrap();
+        assert!(target.login == Login::Token("t0ken".to_owned()));
     }
 
     #[test]

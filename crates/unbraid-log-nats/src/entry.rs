@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 use unbraid_log::{LogError, Meta, Record, RecordBuilder, Seq, StreamEnd};
 
-use crate::api::{Draft, Stored};
+use crate::api::{Draft, EXPECTED_SEQUENCE, Stored};
 
 /// Says what the payload is. A message without it was written by something else.
 const KIND: &str = "Unbraid-Kind";
@@ -58,6 +58,11 @@ fn number(headers: &HeaderMap, name: &'static str) -> Option<u64> {
     text(headers, name)?.parse().ok()
 }
 
+/// The number of the message that this one had to follow.
+pub(crate) fn expected_sequence(headers: &HeaderMap) -> Option<u64> {
+    number(headers, EXPECTED_SEQUENCE)
+}
+
 /// The kind of a message, of a version that this crate can read.
 fn kind(headers: &HeaderMap) -> Result<&str, LogError> {
     let value =
@@ -76,13 +81,15 @@ fn with_kind(draft: Draft, kind: &str) -> Draft {
 
 impl Entry {
     pub(crate) fn decode(stored: Stored) -> Result<Self, LogError> {
-        let Stored {
-            sequence,
-            headers,
-            payload,
-            ..
-        } = stored;
-        let content = Content::decode(&headers, payload)?;
+        Self::from_parts(stored.sequence, &stored.headers, stored.payload)
+    }
+
+    pub(crate) fn from_parts(
+        sequence: u64,
+        headers: &HeaderMap,
+        payload: Bytes,
+    ) -> Result<Self, LogError> {
+        let content = Content::decode(headers, payload)?;
         Ok(Self { sequence, content })
     }
 

@@ -38,6 +38,7 @@ pub(crate) struct Inner {
     /// The tokens of streams whose opening has no known result.
     unsure: Mutex<HashMap<StreamId, String>>,
     clock: Mutex<Option<(Instant, SystemTime)>>,
+    clock_check: tokio::sync::Mutex<()>,
 }
 
 /// Bounds a call of the log.
@@ -67,6 +68,7 @@ impl Inner {
             commands,
             unsure: Mutex::default(),
             clock: Mutex::default(),
+            clock_check: tokio::sync::Mutex::default(),
         }
     }
 
@@ -108,6 +110,11 @@ impl Inner {
         if let Some(time) = self.estimated_time() {
             return Ok(time);
         }
+        // Of many callers one asks the server.
+        let _one = self.clock_check.lock().await;
+        if let Some(time) = self.estimated_time() {
+            return Ok(time);
+        }
         let written = self.api.publish_anew(Draft::new(self.names.clock(), ""));
         written.await?;
         let asked = Instant::now();
@@ -139,8 +146,14 @@ impl Inner {
         if let Some(claim) = &meta.claim {
             self.keep_claim(claim, id).await?;
         }
-        let lease = self.open_values(id, meta, &attempt.token).await?;
-        let token = attempt.succeed();
+        let lease = match self.open_values(id, meta, &attempt.token).await {
+            Err(error) if !error.is_temporary() => {
+                attempt.end();
+                return Err(error);
+            }
+            opened => opened?,
+        };
+        let token = attempt.end();
         let meta = Arc::new(meta.clone());
         Ok(NatsWriter::new(
             Arc::clone(self),
@@ -207,7 +220,7 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    fn succeed(mut self) -> String {
+    fn end(mut self) -> String {
         self.is_unsure = false;
         std::mem::take(&mut self.token)
     }
@@ -215,7 +228,6 @@ impl<'a> Attempt<'a> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        // After `Exists` the token is of no use, and does no harm.
         let mut unsure = self.inner.unsure();
         if self.is_unsure && unsure.len() < MAX_UNSURE {
             unsure.insert(self.id.clone(), std::mem::take(&mut self.token));

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -21,7 +21,20 @@ struct Watch {
     /// The connection on which it was seen. While the server was away, no producer could renew.
     epoch: u64,
     since: Instant,
+    /// The number of the record before a renewal that was heard, and when it was heard. The stored record has the same number,
+    /// so it is known to be this renewal, and no later one.
+    heard: Option<(u64, Instant)>,
     seen: Instant,
+}
+
+/// The lease record of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Observed {
+    pub(crate) sequence: u64,
+    /// The number of the record that it has replaced.
+    pub(crate) previous: Option<u64>,
+    /// The connection on which it was read.
+    pub(crate) epoch: u64,
 }
 
 /// Above this number, watches are removed that were not used for a while.
@@ -29,31 +42,54 @@ const MANY: usize = 4096;
 const UNUSED: Duration = Duration::from_secs(600);
 
 impl Leases {
-    /// Notes the number of the lease record, and returns for how long it has not changed.
-    pub(crate) fn observe(&self, id: &StreamId, sequence: u64, epoch: u64) -> Duration {
+    /// Notes the lease record, and returns for how long it has not changed.
+    pub(crate) fn observe(&self, id: &StreamId, observed: Observed) -> Duration {
         let now = Instant::now();
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.watched();
         if watched.len() > MANY {
             watched.retain(|_, watch| now - watch.seen < UNUSED);
         }
+        let Observed {
+            sequence,
+            previous,
+            epoch,
+        } = observed;
         let fresh = Watch {
             sequence,
             epoch,
             since: now,
+            heard: None,
             seen: now,
         };
         let watch = watched.entry(id.clone()).or_insert(fresh);
         if (watch.sequence, watch.epoch) != (sequence, epoch) {
+            let heard = watch.heard.filter(|_| watch.epoch == epoch);
             *watch = fresh;
+            if let Some((after, time)) = heard
+                && previous == Some(after)
+            {
+                watch.since = time;
+            }
         }
         watch.seen = now;
         now - watch.since
     }
 
-    /// Notes that the producer has just renewed its lease: a record with another number is as old as this call.
+    /// Notes a renewal that replaces the record with this number.
+    pub(crate) fn hear(&self, id: &StreamId, previous: u64) {
+        if let Some(watch) = self.watched().get_mut(id) {
+            let now = Instant::now();
+            (watch.heard, watch.seen) = (Some((previous, now)), now);
+        }
+    }
+
+    /// Forgets a stream that has ended.
     pub(crate) fn forget(&self, id: &StreamId) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.remove(id);
+        self.watched().remove(id);
+    }
+
+    fn watched(&self) -> MutexGuard<'_, HashMap<StreamId, Watch>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -61,19 +97,49 @@ impl Leases {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn record(sequence: u64, previous: Option<u64>, epoch: u64) -> Observed {
+        Observed {
+            sequence,
+            previous,
+            epoch,
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_lease_ages_only_while_it_could_be_renewed() {
         let (leases, id) = (Leases::default(), StreamId::random().unwrap());
-        let second = Duration::from_secs(1);
-        assert_eq!(leases.observe(&id, 7, 1), Duration::ZERO);
-        tokio::time::advance(second).await;
-        assert_eq!(leases.observe(&id, 7, 1), second);
-        assert_eq!(leases.observe(&id, 8, 1), Duration::ZERO, "renewed");
-        tokio::time::advance(second).await;
-        assert_eq!(leases.observe(&id, 8, 2), Duration::ZERO, "reconnected");
-        tokio::time::advance(second).await;
-        assert_eq!(leases.observe(&id, 8, 2), second);
+        assert_eq!(leases.observe(&id, record(7, None, 1)), Duration::ZERO);
+        tokio::time::advance(SECOND).await;
+        assert_eq!(leases.observe(&id, record(7, None, 1)), SECOND);
+        let renewed = leases.observe(&id, record(8, Some(7), 1));
+        assert_eq!(renewed, Duration::ZERO);
+        tokio::time::advance(SECOND).await;
+        let reconnected = leases.observe(&id, record(8, Some(7), 2));
+        assert_eq!(reconnected, Duration::ZERO);
+        tokio::time::advance(SECOND).await;
+        assert_eq!(leases.observe(&id, record(8, Some(7), 2)), SECOND);
         leases.forget(&id);
-        assert_eq!(leases.observe(&id, 8, 2), Duration::ZERO);
+        assert_eq!(leases.observe(&id, record(8, Some(7), 2)), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_that_was_heard_dates_its_record_and_no_other() {
+        let (leases, id) = (Leases::default(), StreamId::random().unwrap());
+        leases.hear(&id, 1);
+        assert_eq!(leases.observe(&id, record(7, None, 1)), Duration::ZERO);
+        leases.hear(&id, 7);
+        tokio::time::advance(SECOND).await;
+        assert_eq!(leases.observe(&id, record(9, Some(7), 1)), SECOND);
+        leases.hear(&id, 9);
+        tokio::time::advance(SECOND).await;
+        // The renewal of 11 was not heard.
+        let later = leases.observe(&id, record(12, Some(11), 1));
+        assert_eq!(later, Duration::ZERO);
+        leases.hear(&id, 12);
+        tokio::time::advance(SECOND).await;
+        let reconnected = leases.observe(&id, record(13, Some(12), 2));
+        assert_eq!(reconnected, Duration::ZERO);
     }
 }

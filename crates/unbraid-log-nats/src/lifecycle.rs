@@ -11,10 +11,11 @@ use unbraid_log::{End, LogError, LogStatus, Seq, StreamEnd, StreamId};
 use crate::{
     api::{Ack, Failure, Store},
     entry::{
-        Content, Entry, Lease, Origin, ended_draft, erased_draft, expired_draft, revoked_draft,
-        seal_draft,
+        Content, Entry, Lease, Origin, ended_draft, erased_draft, expected_sequence, expired_draft,
+        revoked_draft, seal_draft,
     },
     inner::Inner,
+    leases::Observed,
     streams::DAY,
 };
 
@@ -102,24 +103,43 @@ impl Inner {
     /// Takes the lease from a producer that has not renewed it for its duration. Returns whether it is taken: a producer
     /// that renews at the same moment keeps it.
     async fn revoke_expired_lease(&self, id: &StreamId) -> Result<bool, LogError> {
-        let epoch = self.api.connection.epoch();
-        let stored = self.api.last(Store::Values, self.names.lease(id)).await?;
-        let (sequence, duration) = match &stored {
-            None => (0, self.options.lease),
-            Some(stored) => {
-                let lease = Lease::decode(&stored.headers)?;
-                if lease.is_revoked {
-                    return Ok(true);
-                }
-                (stored.sequence, lease.duration)
-            }
+        let Some((sequence, unchanged, duration)) = self.observe_lease(id).await? else {
+            return Ok(true);
         };
-        if self.leases.observe(id, sequence, epoch) < duration {
+        if unchanged < duration {
             return Ok(false);
         }
         let draft = revoked_draft(self.names.lease(id)).after(sequence);
         let ack = self.api.publish(draft).await?;
         Ok(matches!(ack, Ack::Stored(_)))
+    }
+
+    /// Returns the number of the lease record, for how long it has not changed, and how long it lasts. `None` if it is
+    /// revoked.
+    pub(crate) async fn observe_lease(
+        &self,
+        id: &StreamId,
+    ) -> Result<Option<(u64, Duration, Duration)>, LogError> {
+        let epoch = self.api.connection.epoch();
+        let stored = self.api.last(Store::Values, self.names.lease(id)).await?;
+        let lease = match &stored {
+            Some(stored) => Lease::decode(&stored.headers)?,
+            None => Lease {
+                duration: self.options.lease,
+                is_revoked: false,
+            },
+        };
+        if lease.is_revoked {
+            return Ok(None);
+        }
+        let sequence = stored.as_ref().map_or(0, |stored| stored.sequence);
+        let observed = Observed {
+            sequence,
+            previous: stored.and_then(|stored| expected_sequence(&stored.headers)),
+            epoch,
+        };
+        let unchanged = self.leases.observe(id, observed);
+        Ok(Some((sequence, unchanged, lease.duration)))
     }
 
     /// Seals a log after whatever its last message is. Nothing happens if it is sealed.

@@ -22,7 +22,18 @@ impl Inner {
     /// Messages cannot be found by the numbers of their events, but these grow with the numbers of the messages: it takes one
     /// request for a cursor at either end of the log, and else one for each bit of the difference between the two.
     pub(crate) async fn locate(&self, id: &StreamId, after: Seq) -> Result<Located, LogError> {
-        let Some((last, _)) = self.tail(id).await? else {
+        let last = self.tail(id).await?.map(|(last, _)| last);
+        self.locate_before(id, after, last).await
+    }
+
+    /// The same, with the last message of the log.
+    pub(crate) async fn locate_before(
+        &self,
+        id: &StreamId,
+        after: Seq,
+        last: Option<Entry>,
+    ) -> Result<Located, LogError> {
+        let Some(last) = last else {
             return Ok(Located {
                 first: None,
                 before: 0,

@@ -12,14 +12,17 @@ use futures::{
 };
 use tokio::{
     sync::watch,
+    task::unconstrained,
     time::{Instant, sleep, sleep_until, timeout},
 };
-use unbraid_log::{LogError, Record, Seq, StreamId};
+use unbraid_log::{LogError, LogStatus, Record, Seq, StreamId};
 
 use crate::{
     connection::{Link, SUBSCRIPTION_CAPACITY},
-    entry::{Content, Entry, Live, events_after},
+    entry::{Content, Entry, Live, events_after, expected_sequence},
     inner::{Inner, within},
+    locate::Located,
+    replay::Replay,
 };
 
 /// How long a reader waits for a connection that is lost, before it ends with a temporary error.
@@ -30,6 +33,9 @@ const CHECK: Duration = Duration::from_secs(5);
 
 /// The interval at which a reader checks whether the producer has repaired a log that was lost.
 const REPAIR_CHECK: Duration = Duration::from_millis(200);
+
+/// A reader that lacks more messages than this reads them in batches.
+const FEW: usize = 8;
 
 /// After this many messages without a pause, a subscription may have been full, and may have dropped others.
 const MANY: usize = SUBSCRIPTION_CAPACITY / 2;
@@ -53,6 +59,8 @@ struct Reader {
     /// The number of the last message that was read.
     position: u64,
     live: Option<Subscriber>,
+    /// Renewals of the producer's lease, once the reader follows it.
+    renewals: Option<Subscriber>,
     link: watch::Receiver<Link>,
     epoch: u64,
     /// Messages that were read and not processed.
@@ -62,6 +70,12 @@ struct Reader {
     was_found: bool,
     /// Live messages since the last pause.
     burst: usize,
+    /// Messages that were replayed one by one since the reader was up to date.
+    replayed: usize,
+    /// Of a reader that is far behind.
+    batches: Option<Replay>,
+    /// When the end of the log is compared next.
+    check: Instant,
 }
 
 pub(crate) fn read(
@@ -76,12 +90,16 @@ pub(crate) fn read(
         cursor: after,
         position: 0,
         live: None,
+        renewals: None,
         epoch: 0,
         link,
         entries: VecDeque::new(),
         has_yielded: false,
         was_found: false,
         burst: 0,
+        replayed: 0,
+        batches: None,
+        check: Instant::now() + CHECK,
         log,
     };
     stream::unfold(reader, |mut reader| async move {
@@ -118,13 +136,14 @@ impl Reader {
 
     fn fail(&mut self, error: LogError) -> Option<Result<Record, LogError>> {
         self.phase = Phase::Ended;
-        self.live = None;
+        (self.live, self.renewals) = (None, None);
         Some(Err(error))
     }
 
     /// Subscribes, so that nothing is missed, and then finds the place of the cursor.
     async fn locate(&mut self) -> Result<(), LogError> {
         self.epoch = self.link.borrow_and_update().epoch;
+        (self.replayed, self.batches) = (0, None);
         if self.live.is_none() {
             let subject = self.log.names.live(&self.id);
             let subscribed = self.log.api.client().subscribe(subject).await;
@@ -132,7 +151,10 @@ impl Reader {
             self.live = Some(live);
         }
         let deadline = Instant::now() + self.log.options.lease;
-        while !within(self.exists()).await? {
+        let located = loop {
+            if let Some(located) = within(self.try_locate()).await? {
+                break located;
+            }
             if !self.was_found {
                 return Err(LogError::Unknown);
             }
@@ -141,9 +163,8 @@ impl Reader {
                 return Err(LogError::unavailable("the server has lost the stream"));
             }
             sleep(REPAIR_CHECK).await;
-        }
+        };
         self.was_found = true;
-        let located = within(self.log.locate(&self.id, self.cursor)).await?;
         self.position = located.before;
         self.phase = Phase::Follow;
         if let Some(entry) = located.first {
@@ -154,25 +175,57 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the stream can be read.
-    async fn exists(&self) -> Result<bool, LogError> {
-        match self.log.status(&self.id).await? {
-            unbraid_log::LogStatus::Unknown => Ok(false),
-            unbraid_log::LogStatus::Expired { .. } => Err(LogError::Expired),
-            _ => Ok(true),
+    /// Finds the place of the cursor. `None` if there is no such stream.
+    async fn try_locate(&self) -> Result<Option<Located>, LogError> {
+        let tail = self.log.tail(&self.id).await?;
+        let is_running =
+            matches!(&tail, Some((last, _)) if matches!(last.content, Content::Record(_)));
+        if !is_running {
+            // It may be empty or unknown, and an end may have expired.
+            match self.log.status(&self.id).await? {
+                LogStatus::Unknown => return Ok(None),
+                LogStatus::Expired { .. } => return Err(LogError::Expired),
+                _ => {}
+            }
         }
+        let last = tail.map(|(last, _)| last);
+        let located = self.log.locate_before(&self.id, self.cursor, last).await?;
+        Ok(Some(located))
     }
 
     /// Reads the next messages from the stream.
     async fn replay(&mut self) -> Result<(), LogError> {
+        if self.replayed >= FEW {
+            // One by one takes a round trip for each.
+            let entries = within(self.next_batch().boxed()).await.unwrap_or_default();
+            if let Some(last) = entries.last() {
+                self.position = last.sequence;
+                self.entries.extend(entries);
+                return Ok(());
+            }
+            (self.replayed, self.batches) = (0, None);
+        }
         match within(self.log.entry(&self.id, self.position + 1)).await? {
             Some(entry) => {
                 self.position = entry.sequence;
                 self.entries.push_back(entry);
+                self.replayed += 1;
             }
-            None => self.phase = Phase::Follow,
+            None => {
+                self.phase = Phase::Follow;
+                (self.replayed, self.batches) = (0, None);
+                self.check = Instant::now() + CHECK;
+            }
         }
         Ok(())
+    }
+
+    async fn next_batch(&mut self) -> Result<Vec<Entry>, LogError> {
+        let replay = match &mut self.batches {
+            Some(replay) => replay,
+            none => none.insert(Replay::new(&self.log, &self.id, self.position).await?),
+        };
+        Ok(replay.next_batch().await)
     }
 
     /// Waits for the next message, a new connection, or the time of a check.
@@ -184,11 +237,15 @@ impl Reader {
             self.phase = Phase::Locate;
             return Ok(());
         }
-        let Some(live) = &mut self.live else {
+        if self.renewals.is_none() {
+            self.watch_lease().await?;
+        }
+        let (Some(live), Some(renewals)) = (&mut self.live, &mut self.renewals) else {
             self.phase = Phase::Locate;
             return Ok(());
         };
-        let message = match live.next().now_or_never() {
+        // Without tokio's budget, which would make a full subscription look empty.
+        let message = match unconstrained(live.next()).now_or_never() {
             Some(message) => {
                 self.burst += 1;
                 message
@@ -200,11 +257,15 @@ impl Reader {
             }
             None => {
                 self.burst = 0;
-                let check = Instant::now() + CHECK;
                 tokio::select! {
                     message = live.next() => message,
+                    Some(renewal) = renewals.next() => {
+                        let previous = renewal.headers.as_ref().and_then(expected_sequence);
+                        self.log.leases.hear(&self.id, previous.unwrap_or(0));
+                        return Ok(());
+                    }
                     _changed = self.link.changed() => return Ok(()),
-                    () = sleep_until(check) => {
+                    () = sleep_until(self.check) => {
                         self.phase = Phase::Replay;
                         return Ok(());
                     }
@@ -217,6 +278,7 @@ impl Reader {
             self.phase = Phase::Replay;
             return Ok(());
         };
+        self.check = Instant::now() + CHECK;
         if arrived.previous == self.position {
             self.position = arrived.sequence;
             self.entries.push_back(arrived.entry?);
@@ -224,6 +286,15 @@ impl Reader {
             self.phase = Phase::Replay;
         }
         Ok(())
+    }
+
+    /// Subscribes to the renewals of the lease. Together with the record that is stored now, they say for how long the
+    /// producer has been silent when somebody asks.
+    async fn watch_lease(&mut self) -> Result<(), LogError> {
+        let subject = self.log.names.lease(&self.id);
+        let subscribed = self.log.api.client().subscribe(subject).await;
+        self.renewals = Some(subscribed.map_err(|error| LogError::unavailable(error.to_string()))?);
+        within(self.log.observe_lease(&self.id)).await.map(drop)
     }
 
     async fn await_connection(&mut self) -> Result<(), LogError> {
@@ -249,7 +320,7 @@ impl Reader {
             }
             Content::Seal(_) => {
                 self.phase = Phase::Ended;
-                self.live = None;
+                (self.live, self.renewals) = (None, None);
                 return Ok(None);
             }
         };

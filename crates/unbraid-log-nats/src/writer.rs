@@ -67,6 +67,11 @@ impl NatsWriter {
             return Ok(());
         }
         self.is_certain = false;
+        // Boxed, because each append would carry its state.
+        self.read_tail(epoch).boxed().await
+    }
+
+    async fn read_tail(&mut self, epoch: u64) -> Result<(), LogError> {
         let (mut origin, tail) =
             try_join(self.log.origin(&self.id), self.log.tail(&self.id)).await?;
         if origin.is_none() {
@@ -91,8 +96,14 @@ impl NatsWriter {
                 }
             },
         };
-        if origin.is_some_and(|origin| origin.is_expired) {
-            self.ended = Some(LogError::Expired);
+        match origin {
+            Some(origin) if origin.is_expired => self.ended = Some(LogError::Expired),
+            // The server had forgotten the stream, and another gateway has opened it.
+            Some(origin) if origin.token != self.token => {
+                let first = self.tail.next();
+                self.ended = Some(LogError::Fenced { first });
+            }
+            _ => {}
         }
         self.epoch = epoch;
         self.is_certain = true;
@@ -105,8 +116,13 @@ impl NatsWriter {
         for _ in 0..MAX_ROUNDS {
             has_checked |= !self.is_certain;
             self.synchronize().await?;
-            if let Some(error) = &self.ended {
-                return Err(error.clone());
+            match &self.ended {
+                Some(LogError::Fenced { .. }) => {
+                    let first = record.first();
+                    return Err(LogError::Fenced { first });
+                }
+                Some(error) => return Err(error.clone()),
+                None => {}
             }
             if record.first() > self.tail.next() {
                 if has_checked {
@@ -119,7 +135,7 @@ impl NatsWriter {
                 continue;
             }
             if record.first() <= self.tail {
-                self.check_same_events(record).await?;
+                self.check_same_events(record).boxed().await?;
                 if record.last() <= self.tail {
                     self.acknowledged = self.acknowledged.max(record.last());
                     return Ok(Appended::Duplicate);

@@ -2,4 +2,10 @@
 #![cfg(test)]
 
 mod contract;
+mod expiry;
+mod faults;
+mod foreign;
+mod network;
+mod readers;
+mod startup;
 mod support;
