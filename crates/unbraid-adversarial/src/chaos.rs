@@ -118,17 +118,39 @@ impl Options {
 
 /// Why there is no result: something that a run needs is absent or does not start.
 #[derive(Debug)]
-pub struct CannotRun(String);
+pub struct CannotRun {
+    message: String,
+    is_absent: bool,
+}
 
 impl CannotRun {
+    fn new(message: String) -> Self {
+        Self {
+            message,
+            is_absent: false,
+        }
+    }
+
+    fn absent(message: String) -> Self {
+        Self {
+            message,
+            is_absent: true,
+        }
+    }
+
     fn io(error: io::Error) -> Self {
-        Self(error.to_string())
+        Self::new(error.to_string())
+    }
+
+    /// Whether a program is not installed.
+    pub fn is_absent(&self) -> bool {
+        self.is_absent
     }
 }
 
 impl fmt::Display for CannotRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 

@@ -24,6 +24,7 @@ mod growth;
 mod http;
 mod json;
 mod latency;
+mod log;
 mod many;
 pub mod memory;
 mod pace;
@@ -46,7 +47,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | growth | http | json | latency | many [<contender>] | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | growth | http | json | latency | log [<log>] | many [<contender>] | shapes [<contender> <recording>] | whole | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -100,6 +101,8 @@ pub fn main() -> ExitCode {
         ["http"] => http::run(args.quick, args.json, &mut out),
         ["latency"] => latency::run(args.quick, args.json, &mut out),
         ["json"] => json::run(&mut out),
+        ["log"] => log::run(args.quick, args.json, &mut out),
+        ["log", backend] => log::measure(backend, args.quick, &mut out),
         ["shapes"] => shapes::run(args.quick, args.json, &mut out),
         ["shapes", contender, recording] => {
             shapes::profile(recording, contender, args.quick, &mut out)

@@ -150,6 +150,7 @@ impl Inner {
         }
         let lost = StreamEnd::new(End::ProducerLost);
         let request = self.seal_args(self.request(&SEAL_LOST, id), &lost);
+        let request = request.arg(millis(self.options.lease));
         let sealed = self.link.call(&request).await?;
         if let Some(claim) = &meta.claim
             && bytes(sealed)? == "sealed"

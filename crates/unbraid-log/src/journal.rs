@@ -66,6 +66,32 @@ impl Journal {
         self.append_counted(record).map(|(appended, _)| appended)
     }
 
+    /// The part of a record that [`append`](Self::append) would add, or `None` if the journal contains all of it. Nothing changes.
+    ///
+    /// An engine whose records become visible only once they are stored checks them first, and appends them afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`append`](Self::append).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_log::{Event, Journal, RecordBuilder, Seq};
+    ///
+    /// let journal = Journal::new();
+    /// let mut builder = RecordBuilder::new(Seq(1));
+    /// builder.push(&Event::chunk(&[0.into()], b"{}"));
+    /// let record = builder.take().unwrap();
+    /// assert_eq!(journal.check(&record)?, Some(record.clone()));
+    /// journal.append(&record)?;
+    /// assert_eq!(journal.check(&record)?, None);
+    /// # Ok::<(), unbraid_log::LogError>(())
+    /// ```
+    pub fn check(&self, record: &Record) -> Result<Option<Record>, LogError> {
+        self.state().check(record)
+    }
+
     /// Appends a record, and returns by how much [`bytes`](Self::bytes) has grown.
     pub(crate) fn append_counted(&self, record: &Record) -> Result<(Appended, usize), LogError> {
         let mut state = self.state();

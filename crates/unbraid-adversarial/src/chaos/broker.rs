@@ -41,7 +41,7 @@ impl Broker {
             return Ok(None);
         };
         let program = find(program).ok_or_else(|| {
-            CannotRun(format!(
+            CannotRun::absent(format!(
                 "{program} is not installed (apt-get install {package})"
             ))
         })?;
@@ -117,7 +117,7 @@ impl Broker {
             }
             sleep(Duration::from_millis(100)).await;
         }
-        Err(CannotRun(format!(
+        Err(CannotRun::new(format!(
             "{} does not start: see {}",
             self.program.display(),
             self.folder.display()

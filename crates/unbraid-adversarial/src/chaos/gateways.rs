@@ -215,7 +215,7 @@ impl Gateways {
             }
             sleep(Duration::from_millis(200)).await;
         }
-        Err(CannotRun(format!(
+        Err(CannotRun::new(format!(
             "the gateway does not start: see {}",
             self.output(slot).display()
         )))

@@ -259,13 +259,18 @@ impl Summary {
 
     /// The faults that this machine or this log cannot have, and why.
     fn left_out(&self) -> Vec<String> {
+        if self.options.log.broker().is_none() {
+            return vec![
+                "not injected: faults of the broker and the network, which this log does not have"
+                    .into(),
+            ];
+        }
         let absent = FaultKind::ALL
             .into_iter()
             .filter(|&kind| !self.possible.has(kind));
         let reason = |kind| match kind {
             FaultKind::GatewayClock => "libfaketime is not installed (apt-get install faketime)",
-            FaultKind::DiskFull if self.options.log.broker().is_some() => "no tmpfs can be mounted",
-            _ => "this log has no broker",
+            _ => "no tmpfs can be mounted",
         };
         absent
             .map(|kind| format!("not injected: {}: {}", kind.as_str(), reason(kind)))

@@ -254,7 +254,7 @@ impl Round<'_> {
                 .drain(slot, Duration::from_secs(40))
                 .await;
             if code != Some(0) {
-                return Err(CannotRun(format!(
+                return Err(CannotRun::new(format!(
                     "a gateway that drained exited with {code:?}"
                 )));
             }

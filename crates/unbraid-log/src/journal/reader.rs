@@ -81,6 +81,8 @@ pub struct JournalReader {
     journal: Journal,
     next: Seq,
     waker: Arc<AtomicWaker>,
+    /// As a stream: whether it has yielded its first record, and its last item.
+    has_begun: bool,
     has_ended: bool,
 }
 
@@ -95,6 +97,7 @@ impl JournalReader {
             journal,
             next,
             waker,
+            has_begun: false,
             has_ended: false,
         }
     }
@@ -199,9 +202,16 @@ impl Stream for JournalReader {
         if self.has_ended {
             return Poll::Ready(None);
         }
+        let previous = self.next.previous();
         // With a maximum of 0 bytes it is one record at a time.
         self.poll_batch(cx, 0).map(|batch| {
             let batch = batch.map(|batch| batch.records.into_iter().next());
+            // Records that were read may have been merged with the next one since.
+            let batch = batch.map(|record| match record {
+                Some(record) if self.has_begun => record.after(previous),
+                record => record,
+            });
+            self.has_begun = true;
             self.has_ended = !matches!(batch, Ok(Some(_)));
             batch.transpose()
         })

@@ -42,9 +42,20 @@ impl State {
     }
 
     pub(super) fn append(&mut self, record: &Record) -> Result<Appended, LogError> {
+        match self.check(record)? {
+            Some(new) => {
+                self.push(new);
+                Ok(Appended::New)
+            }
+            None => Ok(Appended::Duplicate),
+        }
+    }
+
+    /// The part of a record that an append adds; `None` for a duplicate.
+    pub(super) fn check(&self, record: &Record) -> Result<Option<Record>, LogError> {
         let next = self.tail().next();
         if record.first() < next {
-            return self.append_overlapping(record, next);
+            return self.check_overlapping(record, next);
         }
         match &self.end {
             Some(Ok(_)) => return Err(LogError::Sealed),
@@ -57,12 +68,11 @@ impl State {
                 first: record.first(),
             });
         }
-        self.push(record.clone());
-        Ok(Appended::New)
+        Ok(Some(record.clone()))
     }
 
-    /// Appends the part of a record that the journal does not contain.
-    fn append_overlapping(&mut self, record: &Record, next: Seq) -> Result<Appended, LogError> {
+    /// Compares the events that the journal contains, and leaves them out.
+    fn check_overlapping(&self, record: &Record, next: Seq) -> Result<Option<Record>, LogError> {
         let known = self.events(record.first());
         let given = record.events().take_while(|(seq, _)| *seq < next);
         if !known.zip(given).all(|(known, given)| known == given) {
@@ -71,8 +81,8 @@ impl State {
             });
         }
         match record.after(next.previous()) {
-            Some(rest) => self.append(&rest),
-            None => Ok(Appended::Duplicate),
+            Some(rest) => self.check(&rest),
+            None => Ok(None),
         }
     }
 

@@ -156,6 +156,42 @@ fn a_stream_yields_one_record_at_a_time_and_one_error() {
 }
 
 #[test]
+fn a_stream_that_follows_every_append_repeats_no_event_of_a_merged_record() {
+    let journal = Journal::new();
+    let mut reader = journal.reader(Seq::START);
+    for seq in 1..=200 {
+        journal.append(&record(seq, &["a"])).unwrap();
+        let read = reader.next().now_or_never().flatten().unwrap().unwrap();
+        assert_eq!((read.first(), read.last()), (Seq(seq), Seq(seq)));
+    }
+}
+
+#[test]
+fn a_check_says_what_an_append_would_add_and_changes_nothing() {
+    let journal = Journal::new();
+    journal.append(&record(1, &["a", "b"])).unwrap();
+    assert_eq!(
+        journal.check(&record(3, &["c"])),
+        Ok(Some(record(3, &["c"])))
+    );
+    assert_eq!(
+        journal.check(&record(2, &["b", "c"])),
+        Ok(Some(record(3, &["c"])))
+    );
+    assert_eq!(journal.check(&record(1, &["a"])), Ok(None));
+    let fenced = LogError::Fenced { first: Seq(2) };
+    assert_eq!(journal.check(&record(2, &["x", "c"])), Err(fenced));
+    let gap = LogError::Gap {
+        tail: Seq(2),
+        first: Seq(4),
+    };
+    assert_eq!(journal.check(&record(4, &["d"])), Err(gap));
+    assert_eq!(journal.tail(), Seq(2));
+    journal.seal(StreamEnd::new(End::Finished));
+    assert_eq!(journal.check(&record(3, &["c"])), Err(LogError::Sealed));
+}
+
+#[test]
 fn a_failed_journal_yields_its_events_first() {
     let journal = Journal::new();
     journal.append(&record(1, &["a"])).unwrap();

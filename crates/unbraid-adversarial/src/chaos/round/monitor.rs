@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use crate::chaos::{
-    Options,
+    LogKind, Options,
     checker::Finish,
     gateways::Gateways,
     history::{GatewayId, History},
@@ -25,6 +25,8 @@ pub(super) struct Monitor<'a> {
     history: &'a History,
     gateways: &'a Gateways,
     limit: Duration,
+    /// Whether the lease is judged by each gateway for itself, from the moment at which it has a reader of the stream.
+    is_judged_by_gateway: bool,
 }
 
 /// What was seen.
@@ -54,19 +56,21 @@ impl<'a> Monitor<'a> {
             history,
             gateways,
             limit: options.lease + BEYOND_LEASE + MARGIN,
+            // The keys of Redis expire by themselves.
+            is_judged_by_gateway: options.log != LogKind::Redis,
         }
     }
 
     /// Returns when each reader has ended, or was ended.
     pub(super) async fn watch(&self, readers: &[(Arc<Received>, JoinHandle<()>)]) -> Watched {
         let mut watched = Watched::default();
-        let mut waiting: HashMap<usize, Instant> = HashMap::new();
+        let mut waiting: HashMap<usize, (GatewayId, Instant)> = HashMap::new();
         let start = Instant::now();
         loop {
             let mut open = 0;
             for (index, (received, task)) in readers.iter().enumerate() {
                 if received.is_done() {
-                    if let Some(since) = waiting.remove(&index) {
+                    if let Some((_, since)) = waiting.remove(&index) {
                         watched.slowest = watched.slowest.max(since.elapsed());
                     }
                     continue;
@@ -81,7 +85,14 @@ impl<'a> Monitor<'a> {
                     waiting.remove(&index);
                     continue;
                 }
-                let since = *waiting.entry(index).or_insert_with(Instant::now);
+                let gateway = self.gateways.id(received.gateway.load(Ordering::Relaxed));
+                let entry = waiting
+                    .entry(index)
+                    .or_insert_with(|| (gateway, Instant::now()));
+                if self.is_judged_by_gateway && entry.0 != gateway {
+                    *entry = (gateway, Instant::now());
+                }
+                let since = entry.1;
                 if since.elapsed() > self.limit || start.elapsed() > LONGEST_ROUND {
                     task.abort();
                     received.finish(Finish::Hung);

@@ -85,6 +85,14 @@ pub(super) async fn connect(
     // Each engine is a crate of its own, behind the feature of the same name.
     match kind {
         LogKind::Memory => Ok(None),
+        #[cfg(feature = "file")]
+        LogKind::File(path) => {
+            let settings = unbraid_log_file::FileOptions::default()
+                .with_ttl(options.ttl)
+                .with_lease(options.lease);
+            let log = unbraid_log_file::FileLog::open(path, settings).await;
+            Ok(Some(Arc::new(log.map_err(|error| refused(&error))?)))
+        }
         #[cfg(feature = "redis")]
         LogKind::Redis(url) => {
             let settings = unbraid_log_redis::RedisOptions::default()
@@ -113,11 +121,12 @@ pub(super) async fn connect(
         LogKind::Redis(_) => Err(absent()),
         #[cfg(not(feature = "nats"))]
         LogKind::Nats(_) => Err(absent()),
+        #[cfg(not(feature = "file"))]
         LogKind::File(_) => Err(absent()),
     }
 }
 
-#[cfg(any(feature = "redis", feature = "nats"))]
+#[cfg(any(feature = "file", feature = "redis", feature = "nats"))]
 fn refused(error: &dyn std::error::Error) -> Failure {
     Failure::Request(printable(&error.to_string()))
 }
@@ -131,6 +140,7 @@ fn report(warnings: &[String]) {
 }
 
 /// An engine that this build does not have is refused when the command line is read.
+#[cfg(not(all(feature = "file", feature = "redis", feature = "nats")))]
 fn absent() -> Failure {
     Failure::Request("this version has no engine for this log".into())
 }

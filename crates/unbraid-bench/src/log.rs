@@ -1,0 +1,212 @@
+//! Logs: how many appends they take, what a delta costs, and streams that are kept.
+//!
+//! Each log runs in its own process, because reused memory of another would not be counted. To add a log, add it to `BACKENDS`
+//! and to `open`.
+
+mod kept;
+mod load;
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::Command,
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+use unbraid_core::ChoiceIndex;
+use unbraid_log::{Event, LogStore, MemoryLog, MemoryOptions, Record, RecordBuilder, Seq};
+use unbraid_log_file::{FileLog, FileOptions, FileSync};
+
+use crate::table::runtime;
+
+/// A log in memory, in a file that is synced with each commit, and in one that is not.
+const BACKENDS: [&str; 3] = ["memory", "file", "file-unsynced"];
+
+/// The size of a measurement.
+#[derive(Debug, Clone, Copy)]
+struct Effort {
+    seconds: u64,
+    kept: usize,
+    lookups: usize,
+}
+
+impl Effort {
+    fn new(quick: bool) -> Self {
+        if quick {
+            Self {
+                seconds: 1,
+                kept: 5_000,
+                lookups: 500,
+            }
+        } else {
+            Self {
+                seconds: 5,
+                kept: 100_000,
+                lookups: 5_000,
+            }
+        }
+    }
+}
+
+/// Opens a log whose files are in a folder.
+async fn open(backend: &str, folder: &Path) -> io::Result<Arc<dyn LogStore>> {
+    let file = |sync| {
+        let options = FileOptions::default().with_sync(sync);
+        FileLog::open(folder.join("streams.log"), options)
+    };
+    Ok(match backend {
+        "memory" => {
+            let options = MemoryOptions::default().with_max_bytes(usize::MAX);
+            Arc::new(MemoryLog::new(options))
+        }
+        "file" => Arc::new(file(FileSync::EachCommit).await.map_err(io::Error::other)?),
+        "file-unsynced" => Arc::new(file(FileSync::Never).await.map_err(io::Error::other)?),
+        _ => return Err(io::Error::other(format!("no log is named {backend}"))),
+    })
+}
+
+/// A record of deltas with these numbers, of four choices in turn.
+fn deltas(first: u64, count: u64) -> Record {
+    let mut builder = RecordBuilder::new(Seq(first));
+    for seq in first..first + count {
+        let choice = ChoiceIndex(u32::try_from(seq % 4).unwrap_or_default());
+        let payload = format!(
+            r#"{{"id":"chatcmpl-8f1c2a6d0b","object":"chat.completion.chunk","created":1790000000,"model":"model-7b","choices":[{{"index":{choice},"delta":{{"content":" word{seq}"}},"logprobs":null,"finish_reason":null}}]}}"#
+        );
+        builder.push(&Event::chunk(&[choice], payload.as_bytes()));
+    }
+    // A few short deltas fit into one record.
+    builder.take().unwrap_or_else(|| deltas(first, 1))
+}
+
+/// Measures one log, and prints its row as JSON.
+pub(crate) fn measure(backend: &str, quick: bool, out: &mut impl Write) -> io::Result<()> {
+    let effort = Effort::new(quick);
+    let folder = std::env::temp_dir().join(format!("unbraid-bench-log-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let measured = row(backend, effort, &folder);
+    std::fs::remove_dir_all(&folder)?;
+    writeln!(out, "{}", measured?)
+}
+
+fn row(backend: &str, effort: Effort, folder: &Path) -> io::Result<Value> {
+    let runtime = runtime("two_workers")?;
+    let mut loads = Vec::new();
+    for streams in [1, 100, 2_000] {
+        let folder = folder.join(format!("load-{streams}"));
+        std::fs::create_dir_all(&folder)?;
+        loads.push(runtime.block_on(async {
+            let log = open(backend, &folder).await?;
+            load::measure(&log, streams, effort.seconds).await
+        })?);
+    }
+    let folder = folder.join("kept");
+    std::fs::create_dir_all(&folder)?;
+    let kept = runtime.block_on(async {
+        let log = open(backend, &folder).await?;
+        kept::measure(&log, effort.kept, effort.lookups, &folder).await
+    })?;
+    Ok(json!({ "backend": backend, "loads": loads, "kept": kept }))
+}
+
+/// Measures all logs.
+pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Result<()> {
+    let mut rows = Vec::new();
+    for backend in BACKENDS {
+        rows.push(in_child(backend, quick)?);
+    }
+    if as_json {
+        return writeln!(out, "{}", json!({ "rows": rows }));
+    }
+    writeln!(
+        out,
+        "{:<16} {:>8} {:>11} {:>9} {:>9} {:>9} {:>8}",
+        "log", "streams", "appends/s", "p50 ms", "p99 ms", "CPU us", "B/delta"
+    )?;
+    for row in &rows {
+        for load in row["loads"].as_array().into_iter().flatten() {
+            writeln!(
+                out,
+                "{:<16} {:>8} {:>11} {:>9} {:>9} {:>9} {:>8}",
+                row["backend"].as_str().unwrap_or_default(),
+                load["streams"],
+                load["appends_per_second"],
+                load["p50_ms"],
+                load["p99_ms"],
+                load["cpu_us_per_append"],
+                load["record_bytes"]
+            )?;
+        }
+    }
+    writeln!(
+        out,
+        "\n{:<16} {:>8} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "kept streams", "number", "streams/s", "MB RSS", "MB file", "B/delta", "find p50", "p99 us"
+    )?;
+    for row in &rows {
+        let kept = &row["kept"];
+        writeln!(
+            out,
+            "{:<16} {:>8} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            row["backend"].as_str().unwrap_or_default(),
+            kept["streams"],
+            kept["streams_per_second"],
+            kept["resident_mb"],
+            kept["file_mb"],
+            kept["bytes_per_delta"],
+            kept["status_p50_us"],
+            kept["status_p99_us"]
+        )?;
+    }
+    Ok(())
+}
+
+fn in_child(backend: &str, quick: bool) -> io::Result<Value> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["log", backend]);
+    if quick {
+        command.arg("--quick");
+    }
+    let output = command.output()?;
+    if !output.status.success() {
+        let error = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(error.trim().to_owned()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(io::Error::other)
+}
+
+/// The value below which this part of the sorted values is.
+fn percentile(sorted: &[f64], part: f64) -> f64 {
+    let position = (sorted.len() as f64 * part) as usize;
+    let last = sorted.len().saturating_sub(1);
+    sorted.get(position.min(last)).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_log_is_measured() {
+        let effort = Effort {
+            seconds: 0,
+            kept: 20,
+            lookups: 10,
+        };
+        for backend in BACKENDS {
+            let folder = std::env::temp_dir().join(format!("unbraid-bench-test-{backend}"));
+            std::fs::create_dir_all(&folder).unwrap();
+            let row = row(backend, effort, &folder).unwrap();
+            std::fs::remove_dir_all(&folder).unwrap();
+            assert!(
+                row["kept"]["bytes_per_delta"].as_f64() > Some(100.0),
+                "{row}"
+            );
+            for load in row["loads"].as_array().unwrap() {
+                assert!(load["appends_per_second"].as_f64() > Some(0.0), "{row}");
+            }
+        }
+        assert!(row("no such", effort, Path::new("/")).is_err());
+    }
+}
