@@ -183,10 +183,20 @@ pub async fn run(options: Options, mut progress: impl FnMut(&str)) -> Result<Sum
         possible,
     };
     let mut totals = Totals::default();
-    let mut number = 0;
-    while totals.rounds == 0 || totals.kills() < options.kills && start.elapsed() < options.time {
+    let (mut number, mut reported) = (0, 0);
+    let more = |totals: &Totals| match options.plan {
+        Plan::Rolling => totals.rounds == 0,
+        Plan::Chaos => {
+            totals.kills() < options.kills && (totals.rounds == 0 || start.elapsed() < options.time)
+        }
+    };
+    while more(&totals) {
         round::run(&stage, &options, number, &mut totals).await?;
         number += 1;
+        for found in totals.found.iter().skip(reported) {
+            progress(&found.to_string());
+        }
+        reported = totals.found.len();
         progress(&format!(
             "round {number}: {} kills, {} streams, {} connections, {} violations, {} s",
             totals.kills(),

@@ -145,7 +145,8 @@ impl Inner {
         let LogStatus::Running { meta, .. } = &found.status else {
             return Ok(found.status);
         };
-        if found.has_lease {
+        // While the server did not answer, a living producer could not renew.
+        if found.has_lease || self.link.has_recovered_within(self.options.lease) {
             return Ok(found.status);
         }
         let lost = StreamEnd::new(End::ProducerLost);

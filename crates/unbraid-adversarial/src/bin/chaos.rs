@@ -18,6 +18,7 @@ mod unix {
     };
 
     use clap::{Parser, ValueEnum};
+    use tokio::signal::unix::{SignalKind, signal};
     use unbraid_adversarial::chaos::{self, LogKind, Options, Plan};
 
     /// Kills gateways and brokers while clients read, and checks what each client received.
@@ -105,7 +106,7 @@ mod unix {
             tokio::select! {
                 summary = Box::pin(run) => Ok(summary?),
                 // Everything that was started ends when it is dropped.
-                _ = tokio::signal::ctrl_c() => Err(Box::<dyn std::error::Error>::from("interrupted")),
+                () = interrupted() => Err(Box::<dyn std::error::Error>::from("interrupted")),
             }
         })?;
         match args.json {
@@ -113,6 +114,20 @@ mod unix {
             false => write!(io::stdout(), "{summary}")?,
         }
         Ok(summary.is_clean())
+    }
+
+    /// Waits for a signal that asks this program to end.
+    async fn interrupted() {
+        let mut signals: Vec<_> = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ]
+        .into_iter()
+        .filter_map(|kind| signal(kind).ok())
+        .collect();
+        let received = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+        let _first = futures::future::select_all(received).await;
     }
 
     fn find_unbraid(given: Option<&Path>) -> Result<PathBuf, Box<dyn std::error::Error>> {

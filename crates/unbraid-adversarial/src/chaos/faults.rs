@@ -94,7 +94,7 @@ impl FaultKind {
             Self::BrokerKillEmpty => "broker killed and emptied",
             Self::BrokerKillLong => "broker killed, down past the lease",
             Self::BrokerStop => "broker suspended",
-            Self::BrokerSlow => "broker answers after 5 s",
+            Self::BrokerSlow => "broker answers after a third of the lease",
             Self::DiskFull => "broker's disk full, then killed",
             Self::PartitionShort => "gateway partitioned within its lease",
             Self::PartitionLong => "gateway partitioned past its lease",
@@ -175,7 +175,9 @@ impl FaultKind {
                 between(lease + second, lease + 3 * second, rng)
             }
             Self::BrokerStop | Self::DiskFull => between(second / 2, 2 * second, rng),
-            Self::BrokerSlow | Self::CutEach3s => between(3 * second, 7 * second, rng),
+            // Together with the delay, which is a third of the lease, it stays below the lease.
+            Self::BrokerSlow => between(lease / 6, lease / 3, rng),
+            Self::CutEach3s => between(3 * second, 7 * second, rng),
             Self::Cut | Self::CancelChoice | Self::CancelAll | Self::Erase => Duration::ZERO,
         }
     }

@@ -181,6 +181,24 @@ impl History {
         self.inner().generations.get(&number).map_or(0, Vec::len)
     }
 
+    /// Whether the log was emptied between two requests for a generation. It forgets the keys of requests, too.
+    pub(super) fn has_forgotten_the_request(&self, number: u64) -> bool {
+        let inner = self.inner();
+        let generations = inner.generations.get(&number);
+        let mut times = generations
+            .into_iter()
+            .flatten()
+            .map(|generation| generation.started);
+        let (Some(first), Some(last)) = (times.next(), times.last()) else {
+            return false;
+        };
+        let mut emptied = inner
+            .outages
+            .iter()
+            .filter(|(outage, _)| *outage == Outage::Emptied);
+        emptied.any(|(_, window)| window.from <= last && window.end() >= first)
+    }
+
     /// Whether nothing more can be produced: the upstream has ended, or the producer is dead.
     pub(super) fn is_over(&self, number: u64) -> bool {
         let inner = self.inner();
@@ -263,19 +281,22 @@ impl Inner {
 
     /// When the log of a generation that the upstream has completed is sealed at the latest, if its producer lives.
     fn sealed_at_the_latest(&self, generation: &Generation) -> Option<Instant> {
-        let ended = generation.ended?;
-        let mut sealed = ended + SEAL_TIME;
+        Some(self.written_at_the_latest(generation, generation.ended?))
+    }
+
+    /// When what a producer has at some time is written at the latest, if it lives. Outages may follow each other.
+    fn written_at_the_latest(&self, generation: &Generation, time: Instant) -> Instant {
+        let mut written = time + SEAL_TIME;
         let outages = self.outages.iter().map(|(_, window)| window);
-        let mut windows: Vec<_> = outages
-            .chain(self.away_windows(generation).map(|(_, window)| window))
-            .collect();
+        let away = self.away_windows(generation).map(|(_, window)| window);
+        let mut windows: Vec<_> = outages.chain(away).collect();
         windows.sort_by_key(|window| window.from);
         for window in windows {
-            if window.from <= sealed && window.end() + RECOVERY >= ended {
-                sealed = sealed.max(window.end() + RECOVERY);
+            if window.from <= written && window.end() + RECOVERY >= time {
+                written = written.max(window.end() + RECOVERY);
             }
         }
-        Some(sealed)
+        written
     }
 
     /// How many outages there were from the beginning of a generation to the death of its producer.
@@ -298,18 +319,9 @@ impl Inner {
         let ended = generation.ended.map(|ended| ended - SEAL_TIME);
         let is_emptied = emptied
             .any(|(_, window)| death.is_some() || ended.is_some_and(|ended| window.end() >= ended));
-        let never_written = death.is_some_and(|death| {
-            let mut windows = self
-                .outages
-                .iter()
-                .map(|(_, window)| window)
-                .chain(self.away_windows(generation).map(|(_, window)| window));
-            windows.any(|window| {
-                window.from <= generation.started + SEAL_TIME
-                    && window.end() + RECOVERY >= generation.started
-                    && window.end() + RECOVERY >= death
-            })
-        });
+        let written = self.written_at_the_latest(generation, generation.started);
+        let is_delayed = written > generation.started + SEAL_TIME;
+        let never_written = is_delayed && death.is_some_and(|death| death <= written);
         is_emptied || never_written
     }
 }
@@ -399,6 +411,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_log_that_was_emptied_between_two_requests_has_forgotten_the_first() {
+        let (history, _) = generation();
+        assert!(!history.has_forgotten_the_request(1));
+        seconds(1.0).await;
+        let _second = history.generation_started(1, PRODUCER);
+        assert!(!history.has_forgotten_the_request(1));
+        let token = history.outage(Outage::Emptied);
+        history.outage_over(token);
+        let _third = history.generation_started(1, PRODUCER);
+        assert!(history.has_forgotten_the_request(1));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_emptied_log_excuses_a_stream_that_had_ended() {
         let (history, token) = generation();
         seconds(1.0).await;
@@ -419,6 +444,23 @@ mod tests {
         history.killed(PRODUCER);
         let allowed = history.allowed(1);
         assert!(allowed.producer_lost && allowed.beyond_log && allowed.log_lost);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn outages_that_follow_each_other_may_delay_the_first_write() {
+        for (pause, is_excused) in [(2.0, true), (10.0, false)] {
+            let first = History::new(LEASE, true);
+            let down = first.outage(Outage::Down);
+            let _running = first.generation_started(1, PRODUCER);
+            seconds(1.0).await;
+            first.outage_over(down);
+            seconds(pause).await;
+            let down = first.outage(Outage::Down);
+            seconds(1.0).await;
+            first.outage_over(down);
+            first.killed(PRODUCER);
+            assert_eq!(first.allowed(1).log_lost, is_excused);
+        }
     }
 
     #[tokio::test(start_paused = true)]

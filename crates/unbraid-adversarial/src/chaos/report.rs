@@ -25,6 +25,8 @@ pub(super) struct Totals {
     pub(super) bytes: usize,
     pub(super) ends: BTreeMap<String, usize>,
     pub(super) slowest_end: Duration,
+    /// Generations that were requested again, because an emptied log had forgotten the key of the first request.
+    pub(super) forgotten_keys: usize,
     pub(super) found: Vec<Found>,
 }
 
@@ -86,6 +88,20 @@ impl Found {
             "allowed": self.allowed,
             "faults": faults.collect::<Vec<_>>(),
         })
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "violation in round {}: {}", self.round, self.violation)?;
+        match &self.stream {
+            Some((number, id)) => write!(
+                f,
+                "; stream {number}, id {id}, {}, ids {}; {}",
+                self.view, self.ids, self.allowed
+            ),
+            None => Ok(()),
+        }
     }
 }
 
@@ -211,8 +227,8 @@ pub struct Summary {
     pub(super) folder: Option<String>,
 }
 
-/// How many violations are described.
-const DESCRIBED: usize = 20;
+/// How many violations of each kind are described.
+const DESCRIBED: usize = 3;
 
 impl Summary {
     /// Whether no rule was broken.
@@ -250,6 +266,7 @@ impl Summary {
             "events": totals.events,
             "bytes": totals.bytes,
             "ends": totals.ends,
+            "forgotten_keys": totals.forgotten_keys,
             "slowest_end_ms": totals.slowest_end.as_millis(),
             "verdict": serde_json::Map::from_iter(verdict),
             "violations": totals.found.iter().map(Found::json).collect::<Vec<_>>(),
@@ -311,6 +328,10 @@ impl fmt::Display for Summary {
             ("connections", totals.connections),
             ("events", totals.events),
             ("bytes", totals.bytes),
+            (
+                "requested again after the log was emptied",
+                totals.forgotten_keys,
+            ),
         ] {
             writeln!(f, "| {name} | {count} |")?;
         }
@@ -326,16 +347,14 @@ impl fmt::Display for Summary {
         for (name, count) in totals.verdict() {
             writeln!(f, "| {name} | {count} |")?;
         }
-        for found in totals.found.iter().take(DESCRIBED) {
-            writeln!(
-                f,
-                "\nviolation (seed {}, round {}): {}",
-                options.seed, found.round, found.violation
-            )?;
-            if let Some((number, id)) = &found.stream {
-                writeln!(f, "  stream {number}, id {id}, view {}", found.view)?;
-                writeln!(f, "  ids: {}\n  {}", found.ids, found.allowed)?;
+        let mut described: BTreeMap<Kind, usize> = BTreeMap::new();
+        for found in &totals.found {
+            let count = described.entry(found.violation.kind).or_default();
+            *count += 1;
+            if *count > DESCRIBED {
+                continue;
             }
+            writeln!(f, "\nseed {}, {found}", options.seed)?;
             for (kind, at, length, target) in &found.faults {
                 writeln!(
                     f,
@@ -346,8 +365,15 @@ impl fmt::Display for Summary {
                 )?;
             }
         }
-        if totals.found.len() > DESCRIBED {
-            writeln!(f, "\n{} more violations", totals.found.len() - DESCRIBED)?;
+        for (kind, count) in described {
+            if count > DESCRIBED {
+                writeln!(
+                    f,
+                    "\n{} more violations of the kind {}",
+                    count - DESCRIBED,
+                    kind.as_str()
+                )?;
+            }
         }
         match &self.folder {
             Some(folder) => writeln!(f, "\nthe output of the gateways: {folder}"),

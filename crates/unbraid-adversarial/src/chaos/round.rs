@@ -239,6 +239,7 @@ impl Round<'_> {
             history: &self.history,
             streams: &self.streams,
             done,
+            lease: self.options.lease,
             locks: &Locks::new(gateways.len()),
         };
         injector.run(&self.faults, start).await
@@ -278,11 +279,15 @@ impl Round<'_> {
         let requests = self.history.requests(number);
         totals.generations += requests;
         totals.created += usize::from(stream.id().is_some());
+        let mut violations = Vec::new();
         let mut found = |received: Option<&Received>, violation| {
-            let found = Found::new(round, stream, received, violation, &allowed);
-            totals.found.push(found);
+            violations.push(Found::new(round, stream, received, violation, &allowed));
         };
-        if requests > 1 {
+        // A key that the broker has forgotten cannot prevent a second request.
+        let is_forgotten = self.history.has_forgotten_the_request(number);
+        if requests > 1 && is_forgotten {
+            totals.forgotten_keys += 1;
+        } else if requests > 1 {
             found(
                 None,
                 Violation::new(Kind::RequestedTwice, format!("{requests} requests")),
@@ -307,6 +312,7 @@ impl Round<'_> {
             }
             ends.push((finish, verdict.end));
         }
+        totals.found.extend(violations);
         for (finish, end) in ends {
             totals.add_end(finish, end);
         }
@@ -354,6 +360,10 @@ impl Round<'_> {
         });
         for (received, detail) in join_all(checks).await.into_iter().flatten() {
             let allowed = self.history.allowed(received.stream.answer.number);
+            if allowed.beyond_log {
+                // The gateway of the producer may have more than the log, and another one sends the log's end.
+                continue;
+            }
             let violation = Violation::new(Kind::NotComplete, detail);
             totals.found.push(Found::new(
                 round,

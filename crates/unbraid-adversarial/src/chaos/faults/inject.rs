@@ -34,6 +34,7 @@ pub(in crate::chaos) struct Injector<'a> {
     pub(in crate::chaos) history: &'a Arc<History>,
     pub(in crate::chaos) streams: &'a Streams,
     pub(in crate::chaos) done: &'a Mutex<BTreeMap<FaultKind, usize>>,
+    pub(in crate::chaos) lease: Duration,
     /// One fault at a time for the broker, and for each gateway.
     pub(in crate::chaos) locks: &'a Locks,
 }
@@ -53,9 +54,6 @@ impl Locks {
         }
     }
 }
-
-/// The delay of a slow broker.
-const SLOW: Duration = Duration::from_secs(5);
 
 impl Injector<'_> {
     /// Injects all faults at their times, and returns when everything works again.
@@ -197,15 +195,16 @@ impl Injector<'_> {
     }
 
     async fn slow_broker(&self, fault: Fault) -> bool {
+        let delay = self.lease / 3;
         let _busy = self.locks.broker.lock().await;
         let token = self.history.outage(Outage::Down);
-        self.gateways.proxies().for_each(|proxy| proxy.delay(SLOW));
+        self.gateways.proxies().for_each(|proxy| proxy.delay(delay));
         sleep(fault.length).await;
         self.gateways
             .proxies()
             .for_each(|proxy| proxy.delay(Duration::ZERO));
         // What the broker has sent before still arrives late.
-        sleep(SLOW).await;
+        sleep(delay).await;
         self.history.outage_over(token);
         true
     }

@@ -81,6 +81,11 @@ impl<'a> Monitor<'a> {
                     continue;
                 }
                 open += 1;
+                if start.elapsed() > LONGEST_ROUND {
+                    task.abort();
+                    received.finish(Finish::Hung);
+                    continue;
+                }
                 if !self.may_end(received) {
                     waiting.remove(&index);
                     continue;
@@ -93,7 +98,7 @@ impl<'a> Monitor<'a> {
                     *entry = (gateway, Instant::now());
                 }
                 let since = entry.1;
-                if since.elapsed() > self.limit || start.elapsed() > LONGEST_ROUND {
+                if since.elapsed() > self.limit {
                     task.abort();
                     received.finish(Finish::Hung);
                 }
