@@ -131,6 +131,29 @@ impl LogStore for RedisLog {
         within_a_second(open).boxed()
     }
 
+    fn reopen<'a>(
+        &'a self,
+        id: &'a StreamId,
+        meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        let reopen = async {
+            let nonce = StreamId::random()?.as_str().to_owned();
+            let log = Arc::clone(&self.inner);
+            let writer = RedisWriter::new(log, id.clone(), meta, nonce);
+            // It also creates the stream that the server has lost.
+            match writer.renew_lease().await {
+                Ok(()) => Ok(Box::new(writer) as Box<dyn LogWriter>),
+                Err(LogError::Sealed | LogError::Expired) => Err(LogError::Exists),
+                Err(error) => Err(error),
+            }
+        };
+        within_a_second(reopen).boxed()
+    }
+
+    fn backend(&self) -> &'static str {
+        "redis"
+    }
+
     fn read(&self, id: &StreamId, after: Seq) -> BoxStream<'static, Result<Record, LogError>> {
         reader::read(Arc::clone(&self.inner), id.clone(), after)
     }

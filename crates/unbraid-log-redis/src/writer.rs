@@ -154,7 +154,7 @@ impl RedisWriter {
     }
 
     /// Also writes again what the server has lost of the meta data and the claim.
-    async fn renew_lease(&self) -> Result<(), LogError> {
+    pub(crate) async fn renew_lease(&self) -> Result<(), LogError> {
         let request = self
             .log
             .creating_request(&RENEW, &self.id, &self.encoded_meta, &self.nonce);

@@ -145,3 +145,24 @@ async fn dropping_the_log_closes_its_connections() {
             .is_err()
     );
 }
+
+#[tokio::test]
+async fn a_repair_that_merges_records_reaches_a_reader_although_nothing_follows() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let (producer, gateway) = (connect(&server).await, connect(&server).await);
+    let (id, mut writer) = open(&producer).await;
+    let mut records = gateway.read(&id, Seq::START);
+    for seq in 1..=5 {
+        append(&mut *writer, &record(seq, seq)).await.unwrap();
+        assert_eq!(records.next().await, Some(Ok(record(seq, seq))));
+    }
+    // The id of the merged record is less than that of the last one, so `XREAD` does not report it.
+    assert_eq!(server.command(&["FLUSHALL"]), "+OK");
+    append(&mut *writer, &record(1, 6)).await.unwrap();
+    let next = timeout(PATIENCE, records.next()).await;
+    assert_eq!(next, Ok(Some(Ok(record(6, 6)))));
+    writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    assert_eq!(timeout(PATIENCE, records.next()).await, Ok(None));
+}

@@ -185,3 +185,37 @@ async fn a_lease_is_not_needed_before_it_expires() {
         "{status:?}"
     );
 }
+
+#[tokio::test]
+async fn a_stream_is_opened_again_by_the_gateway_that_has_opened_it() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let log = connect(&server).await;
+    assert_eq!(log.backend(), "redis");
+    let (id, _lost) = open(&log).await;
+    let mut writer = log.reopen(&id, &meta()).await.unwrap();
+    assert_eq!(writer.append(&record(1, 2)).await, Ok(Appended::New));
+    // After a loss, the stream is created again.
+    assert_eq!(server.command(&["FLUSHALL"]), "+OK");
+    let mut writer = log.reopen(&id, &meta()).await.unwrap();
+    let status = log.status(&id).await;
+    assert!(
+        matches!(
+            status,
+            Ok(LogStatus::Running {
+                tail: Seq::START,
+                ..
+            })
+        ),
+        "{status:?}"
+    );
+    assert_eq!(writer.append(&record(1, 2)).await, Ok(Appended::New));
+    writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    let sealed = log.reopen(&id, &meta()).await;
+    assert_eq!(sealed.err(), Some(LogError::Exists));
+    log.erase(&id).await.unwrap();
+    let erased = log.reopen(&id, &meta()).await;
+    assert_eq!(erased.err(), Some(LogError::Exists));
+    assert_eq!(read_all(&log, &id).await, Err(LogError::Expired));
+}
