@@ -136,9 +136,11 @@ fn every_limit_has_a_test() {
 fn the_minimum_rust_version_is_stated_once() {
     let manifest = fs::read_to_string(workspace_root().join("Cargo.toml")).unwrap();
     assert_eq!(manifest.matches("rust-version = ").count(), 1);
+    // Crates whose dependency needs a later version.
+    let later = ["crates/unbraid-log-nats/Cargo.toml"];
     for manifest in files("crates", &["toml"]) {
         assert!(
-            !manifest.text.contains("rust-version = "),
+            !manifest.text.contains("rust-version = ") || later.contains(&manifest.path.as_str()),
             "{}",
             manifest.path
         );

@@ -1,12 +1,14 @@
 //! The calls to JetStream, each with one typed outcome.
 
+mod message;
+
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, SystemTime},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::Duration,
 };
 
 use async_nats::{
-    Client, HeaderMap, Request, RequestErrorKind, StatusCode,
+    Client, Request, RequestErrorKind, StatusCode,
     jetstream::{
         Context, ErrorCode,
         context::ContextBuilder,
@@ -16,112 +18,17 @@ use async_nats::{
         stream::{Config, DirectGetErrorKind, RawMessageErrorKind, Stream},
     },
 };
-use bytes::Bytes;
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
-use unbraid_log::LogError;
+use tokio::sync::Mutex;
 
 use crate::{NatsError, connection::Connection, streams};
+pub(crate) use message::{Ack, Draft, EXPECTED_SEQUENCE, Failure, Stored};
 
-/// How long one request may take.
-pub(crate) const ANSWER: Duration = Duration::from_secs(1);
+/// How long a question may take. Less than a call, so that a question without an answer is noted before the call ends.
+pub(crate) const ANSWER: Duration = Duration::from_millis(700);
 
-/// Of a message: the number of the message of the same subject that it follows.
-pub(crate) const EXPECTED_SEQUENCE: &str = "Nats-Expected-Last-Subject-Sequence";
-
-/// Why a request has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// The JetStream stream does not exist: a restart has lost it.
-    Missing,
-    /// The server, the account or the stream has no room.
-    Full(String),
-    /// The message is larger than the server accepts.
-    TooLarge,
-    /// No answer, or a refusal that may be temporary.
-    Unavailable(String),
-}
-
-impl From<Failure> for LogError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Missing => Self::unavailable("JetStream has lost the streams of the log"),
-            Failure::Full(reason) => Self::unavailable(format!("JetStream has no room: {reason}")),
-            Failure::TooLarge => Self::InvalidRecord {
-                what: "more bytes than the NATS server accepts",
-                offset: 0,
-            },
-            Failure::Unavailable(reason) => Self::Unavailable { reason },
-        }
-    }
-}
-
-/// A message of a stream.
-#[derive(Debug, Clone)]
-pub(crate) struct Stored {
-    pub(crate) subject: String,
-    /// Its number in the JetStream stream.
-    pub(crate) sequence: u64,
-    /// When it was stored, by the clock of the server.
-    pub(crate) time: SystemTime,
-    pub(crate) headers: HeaderMap,
-    pub(crate) payload: Bytes,
-}
-
-impl From<StreamMessage> for Stored {
-    fn from(message: StreamMessage) -> Self {
-        Self {
-            subject: message.subject.to_string(),
-            sequence: message.sequence,
-            time: message.time.into(),
-            headers: message.headers,
-            payload: message.payload,
-        }
-    }
-}
-
-/// A message to be stored.
-#[derive(Debug, Clone)]
-pub(crate) struct Draft {
-    subject: String,
-    headers: HeaderMap,
-    payload: Bytes,
-}
-
-impl Draft {
-    pub(crate) fn new(subject: String, payload: impl Into<Bytes>) -> Self {
-        Self {
-            subject,
-            headers: HeaderMap::new(),
-            payload: payload.into(),
-        }
-    }
-
-    pub(crate) fn header(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.headers.insert(name, value.to_string());
-        self
-    }
-
-    /// It is stored only if this is the number of the last message of its subject; 0 if there must be none.
-    pub(crate) fn after(self, sequence: u64) -> Self {
-        self.header(EXPECTED_SEQUENCE, sequence)
-    }
-
-    /// For a while, the server stores only one message with this id.
-    pub(crate) fn message_id(self, id: impl ToString) -> Self {
-        self.header("Nats-Msg-Id", id)
-    }
-}
-
-/// What the server has done with a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ack {
-    /// It is stored under this number.
-    Stored(u64),
-    /// The server has seen its id. That does not say that it is still stored.
-    Duplicate,
-    /// It does not follow the last message of its subject.
-    Conflict,
-}
+/// How long the acknowledgement of a message may take.
+const ACKNOWLEDGEMENT: Duration = Duration::from_secs(1);
 
 /// Which stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +45,13 @@ pub(crate) struct Api {
     pub(crate) context: Context,
     configs: [Config; 2],
     is_replicated: AtomicBool,
+    /// The connection on which the streams were known to exist.
+    checked: AtomicU64,
+    check: Mutex<()>,
 }
+
+/// No connection has this number.
+const UNCHECKED: u64 = u64::MAX;
 
 impl Api {
     pub(crate) fn new(connection: Connection, domain: Option<&str>, configs: [Config; 2]) -> Self {
@@ -153,6 +66,8 @@ impl Api {
             context,
             configs,
             is_replicated: AtomicBool::new(false),
+            checked: AtomicU64::new(UNCHECKED),
+            check: Mutex::default(),
         }
     }
 
@@ -200,6 +115,37 @@ impl Api {
         Ok(warnings)
     }
 
+    /// Waits until the server is connected, and creates the streams if they may be lost.
+    ///
+    /// This is done once for each connection, because a server without the stream does not answer a direct request at all.
+    async fn ready(&self) -> Result<(), Failure> {
+        self.connection.ready().await?;
+        if self.is_checked() {
+            return Ok(());
+        }
+        // Of many callers one asks the server.
+        let _one = self.check.lock().await;
+        if self.is_checked() {
+            return Ok(());
+        }
+        let epoch = self.connection.epoch();
+        self.create_streams().await?;
+        self.checked.store(epoch, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn is_checked(&self) -> bool {
+        self.checked.load(Ordering::Relaxed) == self.connection.epoch()
+    }
+
+    /// Notes a request without an answer: the streams may be lost.
+    fn note(&self, failure: Failure) -> Failure {
+        if failure == Failure::TimedOut {
+            self.checked.store(UNCHECKED, Ordering::Relaxed);
+        }
+        failure
+    }
+
     /// Creates the streams that a restart of the server has lost. Boxed, because its state is large, and rarely needed.
     pub(crate) fn create_streams(&self) -> BoxFuture<'_, Result<(), Failure>> {
         self.ensure_streams()
@@ -210,17 +156,15 @@ impl Api {
 
     /// Stores a message.
     pub(crate) async fn publish(&self, draft: Draft) -> Result<Ack, Failure> {
-        self.connection.ready().await?;
+        self.ready().await?;
         let request = Request::new()
             .headers(draft.headers)
             .payload(draft.payload)
-            .timeout(Some(ANSWER));
+            .timeout(Some(ACKNOWLEDGEMENT));
         let answer = self.client().send_request(draft.subject, request).await;
         let answer = answer.map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => Failure::Missing,
-            RequestErrorKind::TimedOut => {
-                Failure::Unavailable("no acknowledgement within a second".to_owned())
-            }
+            RequestErrorKind::TimedOut => self.note(Failure::TimedOut),
             RequestErrorKind::MaxPayloadExceeded => Failure::TooLarge,
             _ => Failure::Unavailable(error.to_string()),
         })?;
@@ -264,14 +208,16 @@ impl Api {
     }
 
     async fn read_last(&self, store: Store, subject: String) -> Result<Option<Stored>, Failure> {
-        self.connection.ready().await?;
+        self.ready().await?;
         let stream = self.stream(store).await?;
         if self.reads_leader() {
             let request = stream.raw_message_builder().last_by_subject(subject);
-            return by_leader(request.send().await.map_err(|error| error.kind()));
+            let answer = request.send().await.map_err(|error| error.kind());
+            return by_leader(answer);
         }
         let request = stream.direct_get_builder().last_by_subject(subject);
-        directly(request.send().await.map_err(|error| error.kind()))
+        let answer = request.send().await.map_err(|error| error.kind());
+        directly(answer).map_err(|failure| self.note(failure))
     }
 
     /// The first message of a subject whose number is at least `sequence`.
@@ -281,17 +227,19 @@ impl Api {
         subject: String,
         sequence: u64,
     ) -> Result<Option<Stored>, Failure> {
-        self.connection.ready().await?;
+        self.ready().await?;
         let stream = self.stream(store).await?;
         let sequence = sequence.max(1);
         if self.reads_leader() {
             let request = stream.raw_message_builder().sequence(sequence);
             let request = request.next_by_subject(subject);
-            return by_leader(request.send().await.map_err(|error| error.kind()));
+            let answer = request.send().await.map_err(|error| error.kind());
+            return by_leader(answer);
         }
         let request = stream.direct_get_builder().sequence(sequence);
         let request = request.next_by_subject(subject);
-        directly(request.send().await.map_err(|error| error.kind()))
+        let answer = request.send().await.map_err(|error| error.kind());
+        directly(answer).map_err(|failure| self.note(failure))
     }
 
     /// Removes the messages of a subject but the last `keep`.
@@ -301,7 +249,7 @@ impl Api {
         subject: String,
         keep: u64,
     ) -> Result<(), Failure> {
-        self.connection.ready().await?;
+        self.ready().await?;
         let stream = self.stream(store).await?;
         let purged = stream.purge().filter(subject).keep(keep).await;
         purged
@@ -311,7 +259,7 @@ impl Api {
 
     /// Removes the messages of a subject of the log whose number is less than `sequence`.
     pub(crate) async fn purge_before(&self, subject: String, sequence: u64) -> Result<(), Failure> {
-        self.connection.ready().await?;
+        self.ready().await?;
         let stream = self.stream(Store::Log).await?;
         let purged = stream.purge().filter(subject).sequence(sequence).await;
         purged
@@ -363,6 +311,7 @@ fn directly(answer: Result<StreamMessage, DirectGetErrorKind>) -> Result<Option<
         Err(DirectGetErrorKind::ErrorResponse(StatusCode::NO_RESPONDERS, _)) => {
             Err(Failure::Missing)
         }
+        Err(DirectGetErrorKind::TimedOut) => Err(Failure::TimedOut),
         Err(error) => Err(Failure::Unavailable(error.to_string())),
     }
 }

@@ -89,7 +89,7 @@
 //! # Failures
 //!
 //! No call waits longer than about a second: then it fails with [`LogError::Unavailable`](unbraid_log::LogError), and can be
-//! repeated. The connection is made again for ever, at most a second after the server is back. A reader survives that; if
+//! repeated. A lost connection is always made again, at most a second after the server is back. A reader survives that; if
 //! the server is away for more than two seconds, the reader ends with `Unavailable`, and is opened again at its cursor.
 //!
 //! A message that was not written by unbraid, and one of a later version, are typed errors

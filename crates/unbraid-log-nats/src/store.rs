@@ -65,7 +65,7 @@ impl NatsLog {
     ///
     /// # Errors
     ///
-    /// Every [`NatsError`]. Only this first connection has to succeed: a later one is made again, for ever.
+    /// Every [`NatsError`]. Only the first connection has to succeed: a lost one is always made again.
     ///
     /// # Cancel safety
     ///

@@ -315,6 +315,34 @@ async fn a_message_id_that_the_server_remembers_is_not_taken_for_the_record() {
     assert_eq!(log.read(&id, Seq::START).count().await, 3);
 }
 
+/// Without a reconnect, and by a log that only reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_that_an_operator_has_deleted_are_created_again() {
+    let Some(server) = server().await else {
+        return;
+    };
+    let log = connect(&server).await;
+    let id = new_id();
+    let _writer = log.open(&id, &meta()).await.unwrap();
+    let context = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    for stream in ["UNBRAID", "UNBRAID_KV"] {
+        context.delete_stream(stream).await.unwrap();
+    }
+    let started = Instant::now();
+    let status = loop {
+        match log.status(&id).await {
+            Err(error) if error.is_temporary() => {}
+            status => break status,
+        }
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "it never answers"
+        );
+    };
+    assert_eq!(status, Ok(LogStatus::Unknown));
+    assert!(context.get_stream("UNBRAID").await.is_ok());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tasks_of_a_log_end_with_it() {
     let Some(server) = server().await else {

@@ -1,6 +1,7 @@
 //! The log in NATS, with real servers.
 #![cfg(test)]
 
+mod chaos;
 mod contract;
 mod expiry;
 mod faults;
