@@ -161,7 +161,6 @@ impl std::error::Error for CannotRun {}
 /// # Errors
 ///
 /// If the broker is not installed, or a process does not start.
-#[expect(clippy::large_futures, reason = "it runs once")]
 pub async fn run(options: Options, mut progress: impl FnMut(&str)) -> Result<Summary, CannotRun> {
     let start = Instant::now();
     let folder = TempDir::with_prefix("unbraid-chaos-").map_err(CannotRun::io)?;

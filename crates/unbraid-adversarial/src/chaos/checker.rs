@@ -314,7 +314,9 @@ pub(super) fn compare<'a>(
 }
 
 fn describe(event: &Got) -> String {
-    let id = event.id.map_or("no id".into(), |id| format!("id {id}"));
+    let id = event
+        .id
+        .map_or_else(|| "no id".into(), |id| format!("id {id}"));
     format!(
         "{id} (connection {}, gateway {})",
         event.connection, event.gateway

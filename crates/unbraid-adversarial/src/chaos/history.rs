@@ -189,7 +189,7 @@ impl History {
             .into_iter()
             .flatten()
             .map(|generation| generation.started);
-        let (Some(first), Some(last)) = (times.next(), times.last()) else {
+        let (Some(first), Some(last)) = (times.next(), times.next_back()) else {
             return false;
         };
         let mut emptied = inner

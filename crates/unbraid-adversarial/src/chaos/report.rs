@@ -124,7 +124,8 @@ fn ids(got: &[Got]) -> String {
         if connection != Some(event.connection) {
             flush(&mut range, &mut text);
             connection = Some(event.connection);
-            text.push_str(&format!(" | {}@{}:", event.connection, event.gateway));
+            let connection = format!(" | {}@{}:", event.connection, event.gateway);
+            text.push_str(&connection);
         }
         match (&mut range, event.id) {
             (Some((_, last)), Some(id)) if *last + 1 == id => *last = id,
