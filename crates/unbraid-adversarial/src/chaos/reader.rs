@@ -141,6 +141,8 @@ impl Reader {
                 Some(204) => return self.received.finish(Finish::NothingLeft),
                 Some(410) => return self.received.finish(Finish::Gone(410)),
                 Some(404) if self.clients.history.is_quiet(slot) => {
+                    // It has an answer, and does not hang. It gives the producer the time to write the stream again.
+                    self.received.update(|state| state.is_reading = false);
                     let since = *unknown_since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= self.clients.patience {
                         return self.received.finish(Finish::Gone(404));
