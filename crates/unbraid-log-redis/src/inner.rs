@@ -145,11 +145,13 @@ impl Inner {
         let LogStatus::Running { meta, .. } = &found.status else {
             return Ok(found.status);
         };
-        if found.has_lease {
+        // While the server did not answer, a living producer could not renew.
+        if found.has_lease || self.link.has_recovered_within(self.options.lease) {
             return Ok(found.status);
         }
         let lost = StreamEnd::new(End::ProducerLost);
         let request = self.seal_args(self.request(&SEAL_LOST, id), &lost);
+        let request = request.arg(millis(self.options.lease));
         let sealed = self.link.call(&request).await?;
         if let Some(claim) = &meta.claim
             && bytes(sealed)? == "sealed"

@@ -1,6 +1,7 @@
 //! `Link`: the connection on which all calls of a log share, re-established when it breaks.
 
 mod confirm;
+mod contact;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -20,6 +21,7 @@ use crate::{
     script::Request,
 };
 use confirm::Confirmations;
+use contact::Contact;
 
 /// How long a call may take, with all its attempts.
 const CALL: Duration = Duration::from_millis(950);
@@ -105,6 +107,7 @@ enum State {
 struct Slot {
     state: State,
     backoff: Backoff,
+    contact: Contact,
 }
 
 /// The connection for all requests that do not block.
@@ -123,6 +126,7 @@ impl Link {
         let slot = Slot {
             state: State::Live(Live::new(connection)),
             backoff: Backoff::new(),
+            contact: Contact::new(),
         };
         Self {
             address,
@@ -147,7 +151,7 @@ impl Link {
     ) -> Result<Value, Failure> {
         let mut used = None;
         let result = timeout(CALL, self.attempts(request, replicas, &mut used)).await;
-        match (result, used) {
+        let result = match (result, used) {
             (Ok(result), _) => result,
             (Err(_), used) => {
                 // The server may be gone without a trace: the next call connects again.
@@ -156,7 +160,15 @@ impl Link {
                 }
                 Err(Failure::Timeout)
             }
-        }
+        };
+        let is_answer = !matches!(&result, Err(failure) if failure.breaks_connection());
+        lock(&self.slot).contact.note(is_answer);
+        result
+    }
+
+    /// Whether the server answers again since less than this time, after it did not.
+    pub(crate) fn has_recovered_within(&self, time: Duration) -> bool {
+        lock(&self.slot).contact.has_recovered_within(time)
     }
 
     async fn attempts(

@@ -19,6 +19,8 @@ mod live;
 mod native;
 mod pipes;
 mod replay;
+#[cfg(unix)]
+mod rolling;
 mod serve;
 mod split;
 mod split_think;

@@ -10,7 +10,7 @@ use unbraid_log::{
 use unbraid_log_redis::RedisLog;
 use unbraid_testkit::servers::{Proxy, RedisServer};
 
-use crate::support::{append, blocking, connect, meta, open, options, read_all, record};
+use crate::support::{LEASE, append, blocking, connect, meta, open, options, read_all, record};
 
 /// How long a call may take, on a busy machine.
 const CALL: Duration = Duration::from_millis(2500);
@@ -414,4 +414,75 @@ fn a_log_survives_the_runtime_that_has_connected_it() {
             "{status:?}"
         );
     });
+}
+
+/// A lease expires while the server is away. The producer, which lives, gets the time to renew it.
+async fn check_lease_after(outage: impl AsyncFn(&Arc<RedisServer>), judge_is_new: bool) {
+    let Some(server) = RedisServer::new().map(Arc::new) else {
+        return;
+    };
+    let producer = connect(&server).await;
+    let mut judge = connect(&server).await;
+    let (id, mut writer) = open(&producer).await;
+    let watched = tokio::spawn({
+        let (judge, id) = (judge.clone(), id.clone());
+        async move {
+            // As a reader's gateway does.
+            loop {
+                let _status = judge.seal_lost(&id).await;
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+    });
+    outage(&server).await;
+    if judge_is_new {
+        judge = connect(&server).await;
+    }
+    for _ in 0..5 {
+        let status = judge.seal_lost(&id).await;
+        let is_running = matches!(status, Ok(LogStatus::Running { .. }));
+        let is_unknown = status.is_err_and(|error| error.is_temporary());
+        assert!(is_running || is_unknown);
+        sleep(Duration::from_millis(100)).await;
+    }
+    while writer
+        .renew()
+        .await
+        .is_err_and(|error| error.is_temporary())
+    {}
+    assert_eq!(append(&mut *writer, &record(1, 1)).await, Ok(Appended::New));
+    drop(producer);
+    // A lease that nobody renews ends the stream all the same.
+    let deadline = Instant::now() + 3 * LEASE + CALL;
+    loop {
+        let status = judge.seal_lost(&id).await;
+        if let Ok(LogStatus::Ended { end, .. }) = &status {
+            assert_eq!(end.end, End::ProducerLost);
+            break;
+        }
+        assert!(Instant::now() < deadline, "{status:?}");
+        sleep(Duration::from_millis(50)).await;
+    }
+    watched.abort();
+}
+
+#[tokio::test]
+async fn a_lease_that_expires_while_the_server_is_down_proves_nothing() {
+    let restart = async |server: &Arc<RedisServer>| {
+        blocking(server, |server| server.kill()).await;
+        sleep(LEASE + LEASE / 4).await;
+        blocking(server, |server| server.start()).await;
+    };
+    check_lease_after(restart, false).await;
+    check_lease_after(restart, true).await;
+}
+
+#[tokio::test]
+async fn a_lease_that_expires_while_the_server_is_suspended_proves_nothing() {
+    let suspend = async |server: &Arc<RedisServer>| {
+        blocking(server, |server| server.pause()).await;
+        sleep(LEASE + LEASE / 4).await;
+        blocking(server, |server| server.resume()).await;
+    };
+    check_lease_after(suspend, false).await;
 }

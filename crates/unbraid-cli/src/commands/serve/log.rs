@@ -7,6 +7,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use unbraid_gateway::LogStore;
 
 use crate::exit::Failure;
+#[cfg(any(feature = "file", feature = "redis", feature = "nats"))]
+use crate::printable::printable;
 
 /// The value of `--log`. Its text is checked here and not by clap, which would print it: a URL may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,7 +157,7 @@ async fn file(path: &Path, options: LogOptions<'_>) -> Result<Log, Failure> {
         .with_claim_pending(options.claim_pending);
     let log = FileLog::open(path, own)
         .await
-        .map_err(|error| Failure::Request(format!("{}: {error}", path.display())))?;
+        .map_err(|error| request(format_args!("{}: {error}", path.display())))?;
     warn(&log.warnings());
     Ok(Log::File(log))
 }
@@ -193,13 +195,14 @@ async fn nats(url: &str, options: LogOptions<'_>) -> Result<Log, Failure> {
 #[cfg(any(feature = "file", feature = "redis", feature = "nats"))]
 fn warn(warnings: &[String]) {
     for warning in warnings {
-        tracing::warn!("{warning}");
+        tracing::warn!("{}", printable(warning));
     }
 }
 
-#[cfg(any(feature = "redis", feature = "nats"))]
+/// A server may have written parts of the error.
+#[cfg(any(feature = "file", feature = "redis", feature = "nats"))]
 fn request(error: impl std::fmt::Display) -> Failure {
-    Failure::Request(error.to_string())
+    Failure::Request(printable(&error.to_string()))
 }
 
 fn usage(message: &str) -> Failure {

@@ -1,0 +1,76 @@
+//! `Contact`: since when the server has answered.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long the server may not answer without that counting as an outage. Shorter ones end before a lease does.
+const OUTAGE: Duration = Duration::from_secs(1);
+
+/// When the server answered last, and whether it has failed to since then.
+#[derive(Debug)]
+pub(super) struct Contact {
+    answered: Instant,
+    has_failed: bool,
+    /// The end of the last outage.
+    recovered: Option<Instant>,
+}
+
+impl Contact {
+    pub(super) fn new() -> Self {
+        Self {
+            answered: Instant::now(),
+            has_failed: false,
+            recovered: None,
+        }
+    }
+
+    /// Notes the result of a call.
+    pub(super) fn note(&mut self, is_answer: bool) {
+        let now = Instant::now();
+        if !is_answer {
+            self.has_failed = true;
+            return;
+        }
+        if self.has_failed && now - self.answered >= OUTAGE {
+            self.recovered = Some(now);
+        }
+        self.answered = now;
+        self.has_failed = false;
+    }
+
+    /// Whether an outage has ended within this time. Producers may not have been able to renew their leases.
+    pub(super) fn has_recovered_within(&self, time: Duration) -> bool {
+        self.recovered
+            .is_some_and(|recovered| recovered.elapsed() < time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_a_failure_and_a_second_without_an_answer() {
+        let mut contact = Contact::new();
+        advance(60 * SECOND).await;
+        // Nothing was asked.
+        contact.note(true);
+        assert!(!contact.has_recovered_within(SECOND));
+        // A connection that was cut and replaced.
+        contact.note(false);
+        advance(SECOND / 2).await;
+        contact.note(true);
+        assert!(!contact.has_recovered_within(SECOND));
+        contact.note(false);
+        advance(2 * SECOND).await;
+        contact.note(true);
+        assert!(contact.has_recovered_within(SECOND));
+        advance(2 * SECOND).await;
+        assert!(!contact.has_recovered_within(SECOND));
+    }
+}
