@@ -165,7 +165,7 @@ impl Injector<'_> {
         Ok(true)
     }
 
-    /// A broker may exit or refuse to write for ever when its disk is full, so it is started again once there is space.
+    /// A broker may exit or refuse all writes once its disk is full, so it is started again once there is space.
     async fn fill_disk(&self, fault: Fault) -> Result<bool, CannotRun> {
         let Some(broker) = self.broker else {
             return Ok(false);
