@@ -130,13 +130,7 @@ mod tests {
     #[test]
     fn the_report_contains_every_input_and_plan() {
         let mut out = Vec::new();
-        run(
-            &["generations=1000", "shard_generations=100"],
-            true,
-            false,
-            &mut out,
-        )
-        .unwrap();
+        run(&["generations=1000"], true, false, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(
             text.contains("generations") && text.contains("first limit"),

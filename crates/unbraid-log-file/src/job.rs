@@ -77,14 +77,29 @@ impl Job {
         }
     }
 
+    /// The stream that it opens, which may be opened once in a transaction.
+    pub(crate) fn opens(&self) -> Option<&StreamId> {
+        match self {
+            Self::Open { id, .. } => Some(id),
+            Self::Append { .. }
+            | Self::Seal { .. }
+            | Self::SealLost { .. }
+            | Self::Erase { .. }
+            | Self::Claim { .. }
+            | Self::Release { .. }
+            | Self::Control(_) => None,
+        }
+    }
+
     /// Whether it may change a stream that another job of the same transaction concerns.
     pub(crate) fn is_exclusive(&self) -> bool {
         match self {
             Self::SealLost { .. } | Self::Erase { .. } | Self::Control(_) => true,
-            Self::Open { again, .. } => *again,
-            Self::Append { .. } | Self::Seal { .. } | Self::Claim { .. } | Self::Release { .. } => {
-                false
-            }
+            Self::Open { .. }
+            | Self::Append { .. }
+            | Self::Seal { .. }
+            | Self::Claim { .. }
+            | Self::Release { .. } => false,
         }
     }
 

@@ -127,13 +127,15 @@ impl Worker {
     fn collect(&mut self, first: Job) -> Vec<Job> {
         let mut bytes = first.bytes();
         let mut streams: HashSet<u64> = first.stream().into_iter().collect();
+        let mut opened: HashSet<StreamId> = first.opens().cloned().into_iter().collect();
         let is_exclusive = first.is_exclusive();
         let mut group = vec![first];
         while !is_exclusive && group.len() < GROUP && bytes < GROUP_BYTES {
             let Ok(job) = self.jobs.try_recv() else {
                 break;
             };
-            let is_new = job.stream().is_none_or(|stream| streams.insert(stream));
+            let is_new = job.stream().is_none_or(|stream| streams.insert(stream))
+                && job.opens().is_none_or(|id| opened.insert(id.clone()));
             if job.is_exclusive() || !is_new {
                 self.next = Some(job);
                 break;

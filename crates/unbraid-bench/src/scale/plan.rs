@@ -71,8 +71,8 @@ impl Plan {
             shards_by_memory,
             shards,
             gateways,
-            // One connection follows streams of one shard.
-            hub_connections_per_gateway: ceil(remote / HUB_STREAMS).max(shards.min(ceil(remote))),
+            // A gateway has one engine.
+            hub_connections_per_gateway: ceil(remote / HUB_STREAMS),
             first_limit,
         }
     }

@@ -222,6 +222,6 @@ mod tests {
         assert!((lingers.deltas_per_append - 3.0).abs() < 0.3, "{lingers:?}");
         let inputs = Inputs::new(&["commit_ms=4", "append_us=20"]).unwrap();
         let synced = simulate(&inputs, 0.3, 5.0);
-        assert!(synced.p50_ms > 4.0 && synced.p99_ms < 20.0, "{synced:?}");
+        assert!(synced.p50_ms > 4.0 && synced.p99_ms < 40.0, "{synced:?}");
     }
 }
