@@ -1,13 +1,8 @@
 //! `NatsLog`: the log and its options.
 
-use std::{
-    fmt,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{fmt, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
-use tokio::time::sleep;
 use unbraid_log::{
     Claim, ClaimKey, Command, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq, StreamId,
 };
@@ -24,8 +19,7 @@ use crate::{
 
 /// A log in NATS JetStream, which any number of gateways on any number of machines share. `Clone` gives another handle.
 ///
-/// Three tasks belong to it: one receives commands, one removes streams that have expired, and one creates the streams of
-/// JetStream again that a restart of the server has lost. They end when the last
+/// Two tasks belong to it: one receives commands, and one removes streams that have expired. They end when the last
 /// handle, writer and reader is dropped.
 ///
 /// # Examples
@@ -83,7 +77,6 @@ impl NatsLog {
         let inner = Arc::new(Inner::new(api, names, options, gateway, queue));
         tokio::spawn(commands::follow(Arc::downgrade(&inner), sender));
         tokio::spawn(sweep::run(Arc::downgrade(&inner)));
-        tokio::spawn(recreate(Arc::downgrade(&inner)));
         Ok(Self {
             inner,
             warnings: warnings.into(),
@@ -104,29 +97,6 @@ impl NatsLog {
         &self.inner.gateway
     }
 }
-
-/// Creates the streams again after each reconnect, if the server has lost them. A server 2.9 does not answer a direct read of
-/// a stream that does not exist, so a gateway that only reads would not notice.
-async fn recreate(inner: Weak<Inner>) {
-    let Some(mut link) = inner.upgrade().map(|inner| inner.api.connection.link()) else {
-        return;
-    };
-    let mut checked = link.borrow_and_update().epoch;
-    while let Ok(up) = link
-        .wait_for(|link| link.is_up && link.epoch != checked)
-        .await
-        .map(|link| *link)
-    {
-        let Some(inner) = inner.upgrade() else { return };
-        match inner.api.create_streams().await {
-            Ok(()) => checked = up.epoch,
-            Err(_) => sleep(RECREATE_PAUSE).await,
-        }
-    }
-}
-
-/// Between two attempts to create the streams again.
-const RECREATE_PAUSE: Duration = Duration::from_millis(500);
 
 fn gateway_name(options: &NatsOptions) -> Result<String, NatsError> {
     let invalid = |reason| NatsError::InvalidOption {
