@@ -192,7 +192,7 @@ fn every_example_is_short_and_has_a_test() {
 #[cfg(unix)]
 #[test]
 fn two_processes() {
-    let Some(redis) = unbraid_testkit::servers::redis::RedisServer::new() else {
+    let Some(redis) = unbraid_testkit::servers::RedisServer::new() else {
         return; // The line that was printed says what is missing.
     };
     let output = Command::new(binary("two_processes"))
