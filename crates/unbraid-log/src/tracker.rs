@@ -192,7 +192,7 @@ impl<C: ChunkText> Tracker<C> {
                     ..
                 } = self;
                 if router.closed().is_none() {
-                    // What a dialect has held back until here, which is no event of its own.
+                    // What a dialect has held back until here, without an event of its own.
                     decoder.finish_updates(&mut |update| router.update(update, routed));
                 }
                 let seen_field = self.framer.seen_field();

@@ -10,7 +10,7 @@ use crate::{open_log, open_stream, record};
 async fn refused(path: &Path) -> FileLogError {
     let before = fs::read(path).unwrap();
     let opened = FileLog::open(path, FileOptions::default()).await;
-    let error = opened.expect_err("the file is no log");
+    let error = opened.expect_err("the file cannot be a log");
     assert!(fs::read(path).unwrap() == before, "the file was changed");
     error
 }

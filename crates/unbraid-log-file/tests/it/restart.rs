@@ -165,7 +165,7 @@ async fn an_append_whose_future_was_dropped_is_there_once() {
     let (id, mut writer) = open_stream(&log).await;
     for seq in 1..=100 {
         let record = record(seq, seq, 10);
-        // The request is sent with the first poll, and repeated while the first one is on its way.
+        // The request is sent with the first poll, and repeated while the first one may be in flight.
         let mut dropped = writer.append(&record);
         let _answer = futures::poll!(&mut dropped);
         drop(dropped);

@@ -24,8 +24,8 @@ use crate::{Command, Journal, LogError, LogStore, Producer, Seq, StreamEnd, Stre
 ///
 /// # Errors
 ///
-/// [`LogError::Exists`] for an id that is in use, [`LogError::Full`]; a log that is not available is no error, because the
-/// stream is then written later (see [`Producer`]).
+/// [`LogError::Exists`] for an id that is in use, [`LogError::Full`]; if the log is not available, the
+/// stream is written later (see [`Producer`]).
 ///
 /// # Cancel safety
 ///
@@ -73,6 +73,23 @@ impl Recorder {
     /// # Cancel safety
     ///
     /// As for [`record`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use futures::stream;
+    /// use unbraid_log::{LogStore, MemoryLog, MemoryOptions, Recorder, StreamId};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let log: Arc<dyn LogStore> = Arc::new(MemoryLog::new(MemoryOptions::default()));
+    /// let body = stream::iter([Ok::<_, std::io::Error>("data: [DONE]\n\n")]);
+    /// let recording = Recorder::new(log).record(body, StreamId::random()?).await?;
+    /// recording.ended().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn record<S, B, E>(&self, body: S, id: StreamId) -> Result<Recording, LogError>
     where
         S: Stream<Item = Result<B, E>> + Send + 'static,
@@ -103,6 +120,22 @@ impl Recorder {
 ///
 /// Dropping it changes nothing: the recording continues until the body ends or a reader cancels it. If the runtime shuts
 /// down before that, or the process dies, the stream ends as [`End::ProducerLost`](crate::End::ProducerLost).
+///
+/// # Examples
+///
+/// ```
+/// use unbraid_log::{LogError, Recording};
+///
+/// /// What a worker does with a recording that a reader may cancel.
+/// async fn finish(recording: Recording) -> Result<(), LogError> {
+///     if let Ok(answer) = recording.completions().first().await {
+///         let _text = answer.text().await;
+///     }
+///     let end = recording.ended().await?;
+///     println!("{} ended as {}", recording.id(), end.end);
+///     Ok(())
+/// }
+/// ```
 pub struct Recording {
     id: StreamId,
     journal: Journal,

@@ -36,7 +36,7 @@ async fn sealed(end: End) -> Completions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_end_of_a_stream_is_one_of_its_open_choices_and_none_looks_complete() {
+async fn every_end_of_a_stream_is_one_of_its_open_choices_and_none_of_them_is_complete() {
     for (end, closed) in [
         (End::Finished, None),
         (End::DoneWithoutFinish, None),

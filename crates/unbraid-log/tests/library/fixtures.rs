@@ -27,8 +27,7 @@ async fn outcomes(completions: &Completions) -> Vec<(u32, &'static str, String, 
     outcomes
 }
 
-/// Every stream of the fixtures gives the same answers through a log. Only what is no event is not in the log: the
-/// end of a body that is not an event stream, and what came after the end mark.
+/// Every stream of the fixtures gives the same answers through a log. Its log contains the events.
 #[tokio::test(start_paused = true)]
 async fn every_fixture_gives_the_same_answers_through_a_log() {
     let (mut compared, mut differing) = (0, Vec::new());

@@ -55,7 +55,7 @@ fn a_reader_that_is_being_started_learns_that_every_handle_is_gone() {
     let controls = Arc::new(ReaderControls::default());
     let control = controls.add().unwrap();
     drop(CancelOnDrop { controls });
-    assert_eq!(poll(&control), Poll::Ready(vec![Command::CancelAll]));
+    assert_eq!(poll(&control), Poll::Ready(vec![Command::Abandon]));
 }
 
 #[test]
