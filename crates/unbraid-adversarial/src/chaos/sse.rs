@@ -8,7 +8,7 @@ pub(super) struct SseEvent {
     pub(super) data: String,
 }
 
-/// Finds complete events. What follows the last blank line is no event, and is dropped with the connection.
+/// Finds complete events. What follows the last blank line is incomplete, and is dropped with the connection.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     buffer: Vec<u8>,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_event_is_no_event() {
+    fn an_incomplete_event_is_dropped() {
         assert_eq!(parse(&["id: 1\ndata: a"]), []);
         assert_eq!(parse(&["id: 1\ndata: a\n"]), []);
     }

@@ -102,7 +102,7 @@ async fn accept(started: mpsc::Sender<SocketAddr>, shared: Arc<Shared>) -> io::R
     loop {
         let (socket, _) = listener.accept().await?;
         let shared = Arc::clone(&shared);
-        // A connection that a client closes is no failure.
+        // A client may close its connection.
         tokio::spawn(async move { drop(serve(socket, &shared).await) });
     }
 }

@@ -139,10 +139,13 @@ async fn a_client_without_a_common_protocol_is_refused_and_costs_nothing() {
     let refused = soon(TlsConnector::from(Arc::new(config)).connect(name, socket)).await;
     assert!(refused.unwrap().is_err());
     // HTTP without TLS on the same port is refused, too.
-    let mut plain = TcpStream::connect(server.address).await.unwrap();
-    plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut unencrypted = TcpStream::connect(server.address).await.unwrap();
+    unencrypted
+        .write_all(b"GET / HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
     let mut bytes = Vec::new();
-    let _closed = soon(plain.read_to_end(&mut bytes)).await.unwrap();
+    let _closed = soon(unencrypted.read_to_end(&mut bytes)).await.unwrap();
     assert!(!bytes.starts_with(b"HTTP/"));
     let stream = server.connect(&["h2"]).await;
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));

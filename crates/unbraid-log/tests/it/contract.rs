@@ -135,6 +135,22 @@ impl LogStore for FaultyLog {
         .boxed()
     }
 
+    fn reopen<'a>(
+        &'a self,
+        id: &'a StreamId,
+        meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        async {
+            let writer = self.log.reopen(id, meta).await?;
+            let writer = FaultyWriter {
+                writer,
+                fault: self.fault,
+            };
+            Ok(Box::new(writer) as Box<dyn LogWriter>)
+        }
+        .boxed()
+    }
+
     fn read(&self, id: &StreamId, after: Seq) -> BoxStream<'static, Result<Record, LogError>> {
         let records = self.log.read(id, after);
         match self.fault {

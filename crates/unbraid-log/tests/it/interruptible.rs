@@ -75,6 +75,20 @@ impl LogStore for InterruptibleLog {
         .boxed()
     }
 
+    fn reopen<'a>(
+        &'a self,
+        id: &'a StreamId,
+        meta: &'a Meta,
+    ) -> BoxFuture<'a, Result<Box<dyn LogWriter>, LogError>> {
+        async {
+            check(*self.is_stopped.borrow())?;
+            let writer = self.log.reopen(id, meta).await?;
+            let is_stopped = self.is_stopped.subscribe();
+            Ok(Box::new(Writer { writer, is_stopped }) as Box<dyn LogWriter>)
+        }
+        .boxed()
+    }
+
     fn read(&self, id: &StreamId, after: Seq) -> BoxStream<'static, Result<Record, LogError>> {
         let mut is_stopped = self.is_stopped.subscribe();
         let cut = async move {

@@ -89,7 +89,7 @@ fn verify_view(view: View, got: &[Got], finish: Finish, allowed: &Allowed, expec
 }
 
 #[test]
-fn a_complete_answer_is_no_violation() {
+fn a_complete_answer_breaks_no_rule() {
     verify(&complete(View::Combined), &Allowed::default(), &[]);
     for choice in 0..2 {
         let view = View::Choice(choice);
