@@ -218,11 +218,11 @@ fn the_command_exits_while_streams_are_decoded() {
     let one = serve.send("GET", &path, "", "");
     assert!(one.starts_with("HTTP/1.1 200"));
     let each = started.elapsed();
-    // All of them together take four times as long, or longer, and three seconds at least: what takes less than the second
+    // All of them together take four times as long, or longer, and nearly four seconds at least: what takes less than the second
     // that last events have is answered. A stream has up to 64 readers.
     let threads = thread::available_parallelism().unwrap().get();
     let address = serve.address;
-    let rounds = (3.0 / each.as_secs_f64()).ceil().clamp(4.0, 60.0) as usize;
+    let rounds = (5.0 / each.as_secs_f64()).ceil().clamp(4.0, 60.0) as usize;
     let mut open_requests: Vec<_> = (0..(rounds * threads).min(60))
         .map(|_| open(address, "GET", &path, ""))
         .collect();
@@ -231,7 +231,7 @@ fn the_command_exits_while_streams_are_decoded() {
     serve.signal("-TERM");
     serve.child.wait().unwrap();
     let exit = started.elapsed();
-    let bound = 2 * each + Duration::from_secs(1);
+    let bound = 2 * each + Duration::from_secs(2);
     assert!(exit < bound, "{exit:?}, and one request takes {each:?}");
     let mut answers = open_requests.iter_mut().map(rest);
     assert!(
