@@ -237,8 +237,9 @@ async function tab(page, selector) {
   throw new Error(`the keyboard does not reach ${selector}`);
 }
 
+/** Waits until every choice shows a part of its answer: the reasoning before it is no content yet. */
 function writing(page) {
-  return until(page, (seen) => seen.sections.length === Number(n) && seen.sections.every((section) => section.text || section.end));
+  return until(page, (seen) => seen.sections.length === Number(n) && seen.sections.every((section) => section.parts.content || section.end));
 }
 
 function ended(page) {
