@@ -84,9 +84,7 @@ impl Views {
         };
         let view = self.view(id, meta)?;
         if self.memory.is_none() {
-            let caught_up = catch_up(view.journal(), tail, expires.is_some());
-            let caught_up = tokio::time::timeout(LOG_TIMEOUT, caught_up).await;
-            caught_up.map_err(|_elapsed| ApiError::LOG_UNAVAILABLE)??;
+            catch_up(view.journal(), tail, expires.is_some()).await?;
         }
         Ok(Found { view, expires })
     }
@@ -142,7 +140,7 @@ impl fmt::Debug for Views {
     }
 }
 
-/// Waits until a copy has what the log had when its status was read.
+/// Waits until a copy has what the log had when its status was read. A long stream may take long, as long as it grows.
 async fn catch_up(journal: &Journal, tail: Seq, has_ended: bool) -> Result<(), ApiError> {
     let mut records = journal.reader(journal.tail());
     loop {
@@ -152,7 +150,8 @@ async fn catch_up(journal: &Journal, tail: Seq, has_ended: bool) -> Result<(), A
             None if journal.tail() >= tail && !has_ended => return Ok(()),
             None => {}
         }
-        if let Some(Err(error)) = records.next().await {
+        let next = tokio::time::timeout(LOG_TIMEOUT, records.next()).await;
+        if let Some(Err(error)) = next.map_err(|_elapsed| ApiError::LOG_UNAVAILABLE)? {
             return Err(log_error(error));
         }
     }
@@ -179,6 +178,30 @@ mod tests {
     use super::*;
     use crate::{metrics::Metrics, streams::StreamLimits};
 
+    fn record(builder: &mut RecordBuilder) -> unbraid_log::Record {
+        builder.push(&Event::chunk(&[], b"{}"));
+        builder.take().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_copy_may_take_long_as_long_as_it_grows() {
+        let journal = Journal::new();
+        let slow = journal.clone();
+        let copying = tokio::spawn(async move {
+            let mut builder = RecordBuilder::new(Seq(1));
+            for _ in 0..4 {
+                tokio::time::sleep(LOG_TIMEOUT * 3 / 4).await;
+                slow.append(&record(&mut builder)).unwrap();
+            }
+        });
+        assert_eq!(catch_up(&journal, Seq(4), false).await, Ok(()));
+        copying.await.unwrap();
+        let stands_still = catch_up(&journal, Seq(5), false).await;
+        assert_eq!(stands_still, Err(ApiError::LOG_UNAVAILABLE));
+        let not_sealed = catch_up(&journal, Seq(4), true).await;
+        assert_eq!(not_sealed, Err(ApiError::LOG_UNAVAILABLE));
+    }
+
     #[tokio::test]
     async fn a_copy_is_complete_when_it_is_found_and_ends_with_its_view() {
         let store: Arc<dyn LogStore> = Arc::new(MemoryLog::new(MemoryOptions::default()));
@@ -196,9 +219,7 @@ mod tests {
         let mut seqs = Vec::new();
         let mut journals = Vec::new();
         for _ in 0..3 {
-            builder.push(&Event::chunk(&[], b"{}"));
-            let record = builder.take().unwrap();
-            writer.append(&record).await.unwrap();
+            writer.append(&record(&mut builder)).await.unwrap();
             let found = views.find(&id, |_| true).await.unwrap();
             seqs.push(found.view.status().seq);
             journals.push(found.view.journal().clone());

@@ -10,17 +10,11 @@ use std::{
     },
 };
 
-use futures::{
-    FutureExt, StreamExt,
-    future::BoxFuture,
-    stream::{self, BoxStream},
-};
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::timeout,
-};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
+use tokio::{sync::oneshot, time::timeout};
 use unbraid_log::{
-    Claim, ClaimKey, Command, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq, StreamId,
+    Claim, ClaimKey, Command, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
+    StreamId, internal::CommandQueue,
 };
 
 use crate::{
@@ -35,9 +29,6 @@ use crate::{
 
 /// Requests that wait for the thread. Each stream has one append in flight, so more than this means that the disk stands still.
 const MAX_JOBS: usize = 65_536;
-
-/// Commands that no task has taken. A gateway takes them at once, so more than this means that it no longer runs.
-const MAX_COMMANDS: usize = 65_536;
 
 /// A hundred years.
 const FAR: std::time::Duration = std::time::Duration::from_secs(3600 * 24 * 36_500);
@@ -81,8 +72,7 @@ pub struct FileLog {
 pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared>,
     jobs: SyncSender<Job>,
-    sender: mpsc::Sender<(StreamId, Command)>,
-    receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<(StreamId, Command)>>>,
+    commands: CommandQueue,
 }
 
 impl Inner {
@@ -169,13 +159,11 @@ impl FileLog {
         std::thread::Builder::new()
             .name("unbraid-log-file".to_owned())
             .spawn(|| worker.run())?;
-        let (sender, receiver) = mpsc::channel(MAX_COMMANDS);
         let log = Self {
             inner: Arc::new(Inner {
                 shared,
                 jobs,
-                sender,
-                receiver: Arc::new(tokio::sync::Mutex::new(receiver)),
+                commands: CommandQueue::default(),
             }),
         };
         log.open_file().await?;
@@ -400,19 +388,13 @@ impl LogStore for FileLog {
                 // Its producer is gone.
                 _ => return Ok(()),
             }
-            let sent = self.inner.sender.try_send((id.clone(), command));
-            sent.map_err(|_| LogError::unavailable("too many commands wait for the producer"))
+            self.inner.commands.send(id, command)
         }
         .boxed()
     }
 
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
-        let receiver = Arc::clone(&self.inner.receiver);
-        stream::unfold(receiver, |receiver| async move {
-            let command = receiver.lock().await.recv().await?;
-            Some((command, receiver))
-        })
-        .boxed()
+        self.inner.commands.stream()
     }
 }
 

@@ -1,19 +1,10 @@
 //! Commands to the producer of a stream: messages in the subject of its gateway.
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{sync::Weak, time::Duration};
 
-use futures::{
-    StreamExt,
-    stream::{self, BoxStream},
-};
+use futures::StreamExt;
 use serde::{Deserialize, Serialize};
-use tokio::{
-    sync::{Mutex, mpsc},
-    time::sleep,
-};
+use tokio::{sync::mpsc, time::sleep};
 use unbraid_log::{Command, LogError, LogStatus, StreamId};
 
 use crate::{
@@ -27,7 +18,7 @@ use crate::{
 const NAME: &str = "command";
 
 /// Commands that wait in this process. More of them wait in the stream.
-const CAPACITY: usize = 1024;
+pub(crate) const CAPACITY: usize = 1024;
 
 /// A subscriber can miss a message, so the stream is read at this interval, too.
 const CHECK: Duration = Duration::from_secs(5);
@@ -42,34 +33,6 @@ struct Addressed {
     /// The choice to cancel; all of them without it.
     #[serde(default)]
     choice: Option<u32>,
-}
-
-/// The commands that have arrived.
-#[derive(Debug)]
-pub(crate) struct CommandQueue {
-    receiver: Arc<Mutex<mpsc::Receiver<(StreamId, Command)>>>,
-}
-
-impl CommandQueue {
-    /// The queue, and its other end for [`follow`].
-    pub(crate) fn new() -> (mpsc::Sender<(StreamId, Command)>, Self) {
-        let (sender, receiver) = mpsc::channel(CAPACITY);
-        let receiver = Arc::new(Mutex::new(receiver));
-        (sender, Self { receiver })
-    }
-
-    pub(crate) fn stream(&self) -> BoxStream<'static, (StreamId, Command)> {
-        let receiver = Arc::clone(&self.receiver);
-        stream::unfold(receiver, |receiver| async move {
-            let next = receiver.lock().await.recv().await;
-            match next {
-                Some(command) => Some((command, receiver)),
-                // The log is gone. The stream never ends.
-                None => std::future::pending().await,
-            }
-        })
-        .boxed()
-    }
 }
 
 impl Inner {

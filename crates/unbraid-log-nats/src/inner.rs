@@ -8,12 +8,11 @@ use std::{
 };
 
 use tokio::time::{Instant, timeout};
-use unbraid_log::{LogError, Meta, StreamId};
+use unbraid_log::{LogError, Meta, StreamId, internal::CommandQueue};
 
 use crate::{
     NatsOptions,
     api::{Ack, Api, Draft, Failure, Store, Stored},
-    commands::CommandQueue,
     entry::{Entry, Origin, lease_draft, open_draft},
     leases::Leases,
     names::Names,

@@ -86,7 +86,7 @@ impl Names {
         self.subject("ended", "*")
     }
 
-    /// The name of a claim contains what a client sends, so a digest of it stands in the subject.
+    /// The name of a claim contains what a client sends, so the subject has a digest of it.
     pub(crate) fn claim(&self, key: &ClaimKey) -> String {
         let digest = digest(&SHA256, key.name().as_bytes());
         self.subject("claim", &URL_SAFE_NO_PAD.encode(digest))

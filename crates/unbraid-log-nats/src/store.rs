@@ -4,13 +4,14 @@ use std::{fmt, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
 use unbraid_log::{
-    Claim, ClaimKey, Command, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq, StreamId,
+    Claim, ClaimKey, Command, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
+    StreamId, internal::CommandQueue,
 };
 
 use crate::{
     NatsError, NatsOptions,
     api::Api,
-    commands::{self, CommandQueue},
+    commands,
     connection::Connection,
     inner::{Inner, within},
     names::{Names, is_token},
@@ -73,7 +74,8 @@ impl NatsLog {
         let api = Api::new(connection, options.domain.as_deref(), configs);
         api.check_jetstream().await?;
         let warnings = api.ensure_streams().await?;
-        let (sender, queue) = CommandQueue::new();
+        let queue = CommandQueue::new(commands::CAPACITY);
+        let sender = queue.sender();
         let inner = Arc::new(Inner::new(api, names, options, gateway, queue));
         tokio::spawn(commands::follow(Arc::downgrade(&inner), sender));
         tokio::spawn(sweep::run(Arc::downgrade(&inner)));

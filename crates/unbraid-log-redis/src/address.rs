@@ -164,7 +164,7 @@ mod tests {
         check("valkey://user:secret@h:1/2", Ok("h:1"));
         check("rediss://:secret@h:1", Ok("h:1"));
         check("redis://[::1]:1", Ok("[::1]:1"));
-        check("unix:///tmp/r.sock?db=1", Ok("/tmp/r.sock"));
+        check("unix:///run/r.sock?db=1", Ok("/run/r.sock"));
     }
 
     #[test]

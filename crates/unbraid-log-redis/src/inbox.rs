@@ -6,15 +6,15 @@ use std::{
     time::Duration,
 };
 
-use futures::stream::{BoxStream, StreamExt, unfold};
+use futures::stream::BoxStream;
 use redis::Value;
 use tokio::{
-    sync::mpsc::{self, Receiver, Sender},
+    sync::mpsc::Sender,
     task::AbortHandle,
     time::{sleep, timeout},
 };
 use unbraid_core::ChoiceIndex;
-use unbraid_log::{Command, LogError, LogStatus, StreamId};
+use unbraid_log::{Command, LogError, LogStatus, StreamId, internal::CommandQueue};
 
 use crate::{
     address::Address,
@@ -39,18 +39,15 @@ type Received = (StreamId, Command);
 
 /// The commands that this gateway has received. Dropping it ends its task.
 pub(crate) struct Inbox {
-    sender: Sender<Received>,
-    receiver: Arc<tokio::sync::Mutex<Receiver<Received>>>,
+    queue: CommandQueue,
     /// Runs since the first call of `commands`.
     task: Mutex<Option<AbortHandle>>,
 }
 
 impl Inbox {
     pub(crate) fn new() -> Self {
-        let (sender, receiver) = mpsc::channel(BATCH);
         Self {
-            sender,
-            receiver: Arc::new(tokio::sync::Mutex::new(receiver)),
+            queue: CommandQueue::new(BATCH),
             task: Mutex::new(None),
         }
     }
@@ -66,19 +63,12 @@ impl Inbox {
             let reader = InboxReader {
                 address: Arc::clone(address),
                 key,
-                sender: self.sender.clone(),
+                sender: self.queue.sender(),
                 delivered: HashSet::new(),
             };
             tokio::spawn(reader.run()).abort_handle()
         });
-        let receiver = Arc::clone(&self.receiver);
-        unfold(receiver, |receiver| async move {
-            let command = receiver.lock().await.recv().await?;
-            Some((command, receiver))
-        })
-        // It ends with the log only, of which the caller may have no handle any more.
-        .chain(futures::stream::pending())
-        .boxed()
+        self.queue.stream()
     }
 }
 

@@ -57,6 +57,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
+mod commands;
 #[cfg(feature = "contract")]
 #[cfg_attr(docsrs, doc(cfg(feature = "contract")))]
 pub mod contract;
@@ -97,5 +98,6 @@ pub use store::{Appended, Command, LogStatus, LogStore, LogWriter};
 /// Items in this module change in any release, without notice and without a new major version.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::commands::CommandQueue;
     pub use crate::tracker::{ChunkText, Identity, Role, TrackedChoice, Tracker};
 }

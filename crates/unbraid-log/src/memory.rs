@@ -20,12 +20,11 @@ use futures::{
 };
 pub use options::MemoryOptions;
 use state::State;
-use tokio::sync::mpsc;
 use writer::MemoryWriter;
 
 use crate::{
     Claim, ClaimKey, Command, Journal, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
-    StreamId,
+    StreamId, commands::CommandQueue,
 };
 
 /// The log of one process: streams are kept in its memory, and are gone with it.
@@ -63,15 +62,11 @@ struct Inner {
     state: Mutex<State>,
     /// The memory of all kept streams. It is counted outside of the lock, because every delta changes it.
     bytes: AtomicUsize,
-    sender: mpsc::Sender<(StreamId, Command)>,
-    receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<(StreamId, Command)>>>,
+    commands: CommandQueue,
 }
 
 /// A hundred years.
 const FAR: Duration = Duration::from_secs(3600 * 24 * 36_500);
-
-/// Commands that no task has taken. A gateway takes them at once, so more than this means that it no longer runs.
-const MAX_COMMANDS: usize = 65_536;
 
 impl MemoryLog {
     /// An empty log.
@@ -80,13 +75,11 @@ impl MemoryLog {
         // A time that far from now can still be written: `Duration::MAX` means forever.
         options.ttl = options.ttl.min(FAR);
         options.lease = options.lease.min(FAR);
-        let (sender, receiver) = mpsc::channel(MAX_COMMANDS);
         let inner = Inner {
             options,
             state: Mutex::default(),
             bytes: AtomicUsize::new(0),
-            sender,
-            receiver: Arc::new(tokio::sync::Mutex::new(receiver)),
+            commands: CommandQueue::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -237,8 +230,7 @@ impl Inner {
             LogStatus::Ended { .. } | LogStatus::Expired { .. } => return Ok(()),
             LogStatus::Running { .. } => {}
         }
-        let sent = self.sender.try_send((id.clone(), command));
-        sent.map_err(|_| LogError::unavailable("too many commands wait for the producer"))
+        self.commands.send(id, command)
     }
 }
 
@@ -325,12 +317,7 @@ impl LogStore for MemoryLog {
     }
 
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
-        let receiver = Arc::clone(&self.inner.receiver);
-        stream::unfold(receiver, |receiver| async move {
-            let command = receiver.lock().await.recv().await?;
-            Some((command, receiver))
-        })
-        .boxed()
+        self.inner.commands.stream()
     }
 }
 

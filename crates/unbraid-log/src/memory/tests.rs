@@ -288,7 +288,7 @@ async fn a_claim_is_kept_as_long_as_its_stream() {
 async fn commands_that_nobody_takes_are_bounded() {
     let log = log();
     let (id, _writer) = open(&log).await;
-    for _ in 0..super::MAX_COMMANDS {
+    for _ in 0..crate::commands::MAX_COMMANDS {
         log.send_command(&id, Command::Cancel(None)).await.unwrap();
     }
     let refused = log

@@ -131,10 +131,10 @@ fn several_providers_are_columns_of_one_screen() {
     let left = terminal.end();
     assert_eq!(left.code, Some(0), "{}", left.contents);
     assert!(left.restored, "{}", left.contents);
-    // One row has the titles of three columns.
-    let titles = ["openai:gpt-5-mini", "anthropic:claude-x", "ollama:qwen3:8b"];
-    for title in titles {
-        assert!(left.written.contains(title), "{title}: {}", left.contents);
+    // The view, not the lines that follow it, has the titles of three columns.
+    let (view, _lines) = left.written.split_once("\u{1b}[?1049l").unwrap();
+    for title in ["openai:gpt-5-mini", "anthropic:claude-x", "ollama:qwen3:8b"] {
+        assert!(view.contains(title), "{title}: {}", left.contents);
     }
     assert!(
         left.contents.contains("It rains here."),
