@@ -24,6 +24,7 @@ use crate::{
     api_error::ApiError,
     auth::{Auth, cors::Cors, hosts::AllowedHosts, keys::KeyRing, links::LinkSigner},
     config::{Config, GatewayBuilder, OnLogFailure, Options},
+    decoding::Decoding,
     error::BuildError,
     fan_out::models::SingleChoiceModels,
     generation::Supervisor,
@@ -69,6 +70,7 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) store: Arc<dyn LogStore>,
     pub(crate) views: Views,
+    pub(crate) decoding: Decoding,
     pub(crate) upstream: Upstream,
     pub(crate) auth: Auth,
     pub(crate) streams: Streams,
@@ -143,6 +145,7 @@ impl Gateway {
                     streams.clone(),
                     options.lease,
                 ),
+                decoding: Decoding::default(),
                 store,
                 upstream,
                 auth: Auth {

@@ -71,6 +71,7 @@
 mod api_error;
 mod auth;
 mod config;
+mod decoding;
 mod error;
 mod fan_out;
 mod fields;

@@ -9,12 +9,16 @@ use unbraid_log::{End, StreamEnd};
 use super::{control::ended, read::json};
 use crate::{
     api_error::ApiError,
+    gateway::Gateway,
     view::{StreamView, Target},
     views::log_error,
 };
 
 /// Waits for the end of a stream. An answer that was cut is an error, not an answer.
-pub(super) async fn wait(view: &Arc<StreamView>) -> Result<(StatusCode, String), ApiError> {
+pub(super) async fn wait(
+    gateway: &Gateway,
+    view: &Arc<StreamView>,
+) -> Result<(StatusCode, String), ApiError> {
     ended(view).await;
     let end = match view.journal().end() {
         Some(Ok(end)) => end,
@@ -24,7 +28,7 @@ pub(super) async fn wait(view: &Arc<StreamView>) -> Result<(StatusCode, String),
     if end.end.is_error() {
         return Ok(failure(&end));
     }
-    let body = json(Arc::clone(view), Target::Combined, false).await?;
+    let body = json(gateway, Arc::clone(view), Target::Combined, false).await?;
     Ok((StatusCode::OK, body))
 }
 

@@ -55,7 +55,7 @@ async fn read(gateway: &Gateway, parts: &Parts, id: &str, index: Option<&str>) -
     let request = ViewRequest::parse(choice, parts.uri.query(), request_headers(&parts.headers))?;
     match request.format {
         Format::Json => {
-            let text = json(found.view, request.target, true).await?;
+            let text = json(gateway, found.view, request.target, true).await?;
             let mut response = json_response(StatusCode::OK, text);
             add_stream_headers(gateway, &id, response.headers_mut());
             Ok(response)
@@ -71,7 +71,7 @@ async fn events(
     view: &Arc<StreamView>,
     request: &ViewRequest,
 ) -> Answer {
-    let reader = match open(view, request).await? {
+    let reader = match open(gateway, view, request).await? {
         Opened::Events(reader) => reader,
         Opened::Complete => return Ok(no_content()),
     };
@@ -92,12 +92,20 @@ async fn events(
 }
 
 /// Opens a view. A snapshot decodes the whole stream, which must not hold up other tasks.
-async fn open(view: &Arc<StreamView>, request: &ViewRequest) -> Result<Opened, ApiError> {
+async fn open(
+    gateway: &Gateway,
+    view: &Arc<StreamView>,
+    request: &ViewRequest,
+) -> Result<Opened, ApiError> {
     if request.start != Start::Snapshot {
         return Ok(view.open(request)?);
     }
     let (view, request) = (Arc::clone(view), request.clone());
-    let opened = tokio::task::spawn_blocking(move || view.open(&request)).await;
+    let opened = gateway
+        .inner
+        .decoding
+        .run(move || view.open(&request))
+        .await;
     Ok(opened.map_err(|_| ApiError::INTERNAL)??)
 }
 
@@ -134,11 +142,13 @@ pub(super) fn no_content() -> Response<Body> {
 
 /// The message so far. It decodes the whole stream, which must not hold up other tasks.
 pub(super) async fn json(
+    gateway: &Gateway,
     view: Arc<StreamView>,
     target: Target,
     with_state: bool,
 ) -> Result<String, ApiError> {
-    let json = tokio::task::spawn_blocking(move || view.json(target, with_state)).await;
+    let decode = move || view.json(target, with_state);
+    let json = gateway.inner.decoding.run(decode).await;
     Ok(json.map_err(|_| ApiError::INTERNAL)??)
 }
 

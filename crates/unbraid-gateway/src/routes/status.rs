@@ -70,9 +70,11 @@ async fn status_object(
     found: Found,
     running: &'static str,
 ) -> Status {
-    let (gateway, id) = (gateway.clone(), id.clone());
-    let write = move || write_status(&gateway, &id, &found, running);
-    let written = tokio::task::spawn_blocking(write).await;
+    let write = {
+        let (gateway, id) = (gateway.clone(), id.clone());
+        move || write_status(&gateway, &id, &found, running)
+    };
+    let written = gateway.inner.decoding.run(write).await;
     match written.map_err(JoinError::try_into_panic) {
         Ok(status) => status,
         // The request is answered as if it had panicked itself.

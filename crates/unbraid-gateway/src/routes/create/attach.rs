@@ -78,7 +78,7 @@ impl Attach<'_> {
             Form::Json => {
                 // The client that waits counts as a reader.
                 let _reader = reader.map_or_else(connect, Ok)?;
-                let (status, body) = aggregate::wait(&found.view).await?;
+                let (status, body) = aggregate::wait(gateway, &found.view).await?;
                 let mut response = json_response(status, body);
                 for (name, value) in &without_body_headers(headers) {
                     response
