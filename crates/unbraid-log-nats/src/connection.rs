@@ -1,6 +1,9 @@
 //! The connection to NATS: how it is made, checked, and watched.
 
-use std::time::Duration;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use percent_encoding::percent_decode_str;
@@ -17,8 +20,9 @@ const PING: Duration = Duration::from_secs(2);
 /// How long a call waits for a connection that is just being made again.
 const RECONNECT: Duration = Duration::from_millis(500);
 
-/// The longest time between two attempts to connect again.
-const MAX_DELAY: Duration = Duration::from_millis(1000);
+/// The longest time between two attempts to connect again. A lease is counted from the first answer after an outage, so it
+/// delays the end of a lost stream.
+const MAX_DELAY: Duration = Duration::from_millis(250);
 
 /// The largest message: a record of 512 KiB, its header, and the headers of the message.
 const MAX_MESSAGE: usize = unbraid_log::MAX_PAYLOAD_BYTES + 64 * 1024;
@@ -84,6 +88,13 @@ impl Connection {
         self.link.clone()
     }
 
+    /// Which process the server is. One that was started again has another number.
+    pub(crate) fn server(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.client.server_info().server_id.hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// How often the connection was made.
     pub(crate) fn epoch(&self) -> u64 {
         self.link.borrow().epoch
@@ -122,7 +133,7 @@ fn delay(attempt: usize) -> Duration {
     if attempt <= 1 {
         return Duration::ZERO;
     }
-    let doubled = u32::try_from(attempt).unwrap_or(u32::MAX).min(8);
+    let doubled = u32::try_from(attempt).unwrap_or(u32::MAX).min(5);
     Duration::from_millis(10 * 2_u64.pow(doubled)).min(MAX_DELAY)
 }
 
@@ -255,7 +266,7 @@ mod tests {
     #[test]
     fn attempts_to_connect_are_spread() {
         assert_eq!(delay(1), Duration::ZERO);
-        assert!(delay(2) < delay(5));
+        assert!(delay(2) < delay(4) && delay(4) < MAX_DELAY);
         assert_eq!(delay(1_000_000), MAX_DELAY);
     }
 }

@@ -18,8 +18,9 @@ pub(crate) struct Leases {
 #[derive(Debug, Clone, Copy)]
 struct Watch {
     sequence: u64,
-    /// The connection on which it was seen. While the server was away, no producer could renew.
+    /// The connection on which it was seen, and the server. While the server was away, no producer could renew.
     epoch: u64,
+    server: u64,
     since: Instant,
     /// The number of the record before a renewal that was heard, and when it was heard. The stored record has the same number,
     /// so it is known to be this renewal, and no later one.
@@ -33,9 +34,17 @@ pub(crate) struct Observed {
     pub(crate) sequence: u64,
     /// The number of the record that it has replaced.
     pub(crate) previous: Option<u64>,
-    /// The connection on which it was read.
+    /// The connection on which it was read, and the server.
     pub(crate) epoch: u64,
+    pub(crate) server: u64,
+    /// How long the lease lasts.
+    pub(crate) duration: Duration,
 }
+
+/// How long the same server may not have been heard of, without that counting as an outage: a connection that was cut and
+/// replaced. Also at most half of the lease. Without this, connections that are cut more often than a lease lasts would keep
+/// a lost stream open.
+const BRIEF: Duration = Duration::from_millis(1500);
 
 /// Above this number, watches are removed that were not used for a while.
 const MANY: usize = 4096;
@@ -53,17 +62,22 @@ impl Leases {
             sequence,
             previous,
             epoch,
+            server,
+            duration,
         } = observed;
         let fresh = Watch {
             sequence,
             epoch,
+            server,
             since: now,
             heard: None,
             seen: now,
         };
         let watch = watched.entry(id.clone()).or_insert(fresh);
-        if (watch.sequence, watch.epoch) != (sequence, epoch) {
-            let heard = watch.heard.filter(|_| watch.epoch == epoch);
+        let is_brief = watch.server == server && now - watch.seen <= BRIEF.min(duration / 2);
+        let had_contact = watch.epoch == epoch || is_brief;
+        if watch.sequence != sequence || !had_contact {
+            let heard = watch.heard.filter(|_| had_contact);
             *watch = fresh;
             if let Some((after, time)) = heard
                 && previous == Some(after)
@@ -71,7 +85,7 @@ impl Leases {
                 watch.since = time;
             }
         }
-        watch.seen = now;
+        (watch.epoch, watch.seen) = (epoch, now);
         now - watch.since
     }
 
@@ -104,6 +118,8 @@ mod tests {
             sequence,
             previous,
             epoch,
+            server: epoch / 10,
+            duration: 5 * SECOND,
         }
     }
 
@@ -115,13 +131,28 @@ mod tests {
         assert_eq!(leases.observe(&id, record(7, None, 1)), SECOND);
         let renewed = leases.observe(&id, record(8, Some(7), 1));
         assert_eq!(renewed, Duration::ZERO);
-        tokio::time::advance(SECOND).await;
+        tokio::time::advance(2 * SECOND).await;
         let reconnected = leases.observe(&id, record(8, Some(7), 2));
         assert_eq!(reconnected, Duration::ZERO);
         tokio::time::advance(SECOND).await;
         assert_eq!(leases.observe(&id, record(8, Some(7), 2)), SECOND);
         leases.forget(&id);
         assert_eq!(leases.observe(&id, record(8, Some(7), 2)), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_replaced_at_once_does_not_renew_a_lease() {
+        let (leases, id) = (Leases::default(), StreamId::random().unwrap());
+        assert_eq!(leases.observe(&id, record(7, None, 11)), Duration::ZERO);
+        for age in 1..=4 {
+            tokio::time::advance(SECOND).await;
+            let observed = record(7, None, 11 + u64::from(age));
+            assert_eq!(leases.observe(&id, observed), age * SECOND);
+        }
+        // A server that was started again had no producers for an unknown part of the time.
+        tokio::time::advance(SECOND).await;
+        let restarted = leases.observe(&id, record(7, None, 20));
+        assert_eq!(restarted, Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
@@ -138,7 +169,7 @@ mod tests {
         let later = leases.observe(&id, record(12, Some(11), 1));
         assert_eq!(later, Duration::ZERO);
         leases.hear(&id, 12);
-        tokio::time::advance(SECOND).await;
+        tokio::time::advance(2 * SECOND).await;
         let reconnected = leases.observe(&id, record(13, Some(12), 2));
         assert_eq!(reconnected, Duration::ZERO);
     }

@@ -137,6 +137,8 @@ impl Inner {
             sequence,
             previous: stored.and_then(|stored| expected_sequence(&stored.headers)),
             epoch,
+            server: self.api.connection.server(),
+            duration: lease.duration,
         };
         let unchanged = self.leases.observe(id, observed);
         Ok(Some((sequence, unchanged, lease.duration)))

@@ -4,7 +4,7 @@ use unbraid_log::{LogError, Seq, StreamId};
 
 use crate::{
     entry::{Content, Entry},
-    inner::Inner,
+    inner::{Inner, within},
 };
 
 /// Where a reader of a log begins.
@@ -67,7 +67,8 @@ impl Inner {
         let (mut low, mut high) = (1, found.sequence);
         let mut middle = low;
         while low < high {
-            let Some(entry) = self.entry(id, middle).await? else {
+            // Each request has its own bound: a search of a long log, or one on a busy machine, takes longer than a call may.
+            let Some(entry) = within(self.entry(id, middle)).await? else {
                 // They were erased in the meantime.
                 return Err(LogError::Expired);
             };

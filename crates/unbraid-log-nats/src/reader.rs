@@ -34,6 +34,9 @@ const CHECK: Duration = Duration::from_secs(5);
 /// The interval at which a reader checks whether the producer has repaired a log that was lost.
 const REPAIR_CHECK: Duration = Duration::from_millis(200);
 
+/// No connection has this number.
+const UNWATCHED: u64 = u64::MAX;
+
 /// A reader that lacks more messages than this reads them in batches.
 const FEW: usize = 8;
 
@@ -61,6 +64,8 @@ struct Reader {
     live: Option<Subscriber>,
     /// Renewals of the producer's lease, once the reader follows it.
     renewals: Option<Subscriber>,
+    /// The connection on which the lease was read.
+    watched: u64,
     link: watch::Receiver<Link>,
     epoch: u64,
     /// Messages that were read and not processed.
@@ -91,6 +96,7 @@ pub(crate) fn read(
         position: 0,
         live: None,
         renewals: None,
+        watched: UNWATCHED,
         epoch: 0,
         link,
         entries: VecDeque::new(),
@@ -142,6 +148,9 @@ impl Reader {
 
     /// Subscribes, so that nothing is missed, and then finds the place of the cursor.
     async fn locate(&mut self) -> Result<(), LogError> {
+        if !self.link.borrow().is_up {
+            return self.await_connection().await;
+        }
         self.epoch = self.link.borrow_and_update().epoch;
         (self.replayed, self.batches) = (0, None);
         if self.live.is_none() {
@@ -152,7 +161,7 @@ impl Reader {
         }
         let deadline = Instant::now() + self.log.options.lease;
         let located = loop {
-            if let Some(located) = within(self.try_locate()).await? {
+            if let Some(located) = self.try_locate().await? {
                 break located;
             }
             if !self.was_found {
@@ -177,12 +186,12 @@ impl Reader {
 
     /// Finds the place of the cursor. `None` if there is no such stream.
     async fn try_locate(&self) -> Result<Option<Located>, LogError> {
-        let tail = self.log.tail(&self.id).await?;
+        let tail = within(self.log.tail(&self.id)).await?;
         let is_running =
             matches!(&tail, Some((last, _)) if matches!(last.content, Content::Record(_)));
         if !is_running {
             // It may be empty or unknown, and an end may have expired.
-            match self.log.status(&self.id).await? {
+            match within(self.log.status(&self.id)).await? {
                 LogStatus::Unknown => return Ok(None),
                 LogStatus::Expired { .. } => return Err(LogError::Expired),
                 _ => {}
@@ -237,7 +246,7 @@ impl Reader {
             self.phase = Phase::Locate;
             return Ok(());
         }
-        if self.renewals.is_none() {
+        if self.watched != self.epoch {
             self.watch_lease().await?;
         }
         let (Some(live), Some(renewals)) = (&mut self.live, &mut self.renewals) else {
@@ -289,12 +298,17 @@ impl Reader {
     }
 
     /// Subscribes to the renewals of the lease. Together with the record that is stored now, they say for how long the
-    /// producer has been silent when somebody asks.
+    /// producer has been silent when somebody asks. After an outage that time begins anew, so the record is read again at once.
     async fn watch_lease(&mut self) -> Result<(), LogError> {
-        let subject = self.log.names.lease(&self.id);
-        let subscribed = self.log.api.client().subscribe(subject).await;
-        self.renewals = Some(subscribed.map_err(|error| LogError::unavailable(error.to_string()))?);
-        within(self.log.observe_lease(&self.id)).await.map(drop)
+        if self.renewals.is_none() {
+            let subject = self.log.names.lease(&self.id);
+            let subscribed = self.log.api.client().subscribe(subject).await;
+            let renewals = subscribed.map_err(|error| LogError::unavailable(error.to_string()))?;
+            self.renewals = Some(renewals);
+        }
+        within(self.log.observe_lease(&self.id)).await?;
+        self.watched = self.epoch;
+        Ok(())
     }
 
     async fn await_connection(&mut self) -> Result<(), LogError> {

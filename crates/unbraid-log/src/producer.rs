@@ -15,7 +15,7 @@ use std::{
 pub use options::{OnFailure, ProducerObserver, ProducerOptions};
 use queue::Shared;
 use task::{ProducerTask, Target};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{End, Journal, LogError, LogStore, Meta, Record, StreamEnd, StreamId};
 
@@ -95,6 +95,7 @@ impl Producer {
         meta: &Meta,
         options: ProducerOptions,
     ) -> Result<Self, LogError> {
+        let started = Instant::now();
         let opened = timeout(OPEN_TIMEOUT, log.open(id, meta)).await;
         let opened = opened.unwrap_or_else(|_| Err(LogError::unavailable("opening took too long")));
         let writer = match opened {
@@ -108,7 +109,7 @@ impl Producer {
             id: id.clone(),
             meta: meta.clone(),
         };
-        let task = ProducerTask::new(target, writer, options, Arc::clone(&shared));
+        let task = ProducerTask::new(target, writer, options, Arc::clone(&shared), started);
         tokio::spawn(task.run());
         Ok(Self { shared })
     }

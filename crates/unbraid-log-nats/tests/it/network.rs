@@ -1,14 +1,14 @@
 //! Connections that are cut, and answers that are late.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use tokio::time::{Instant, sleep, timeout};
-use unbraid_log::{Appended, End, LogStore, Seq, StreamEnd};
+use unbraid_log::{Appended, End, Follower, LogStatus, LogStore, Seq, StreamEnd};
 use unbraid_log_nats::NatsLog;
 use unbraid_testkit::servers::Proxy;
 
-use crate::support::{meta, new_id, options, record, server};
+use crate::support::{LEASE, connect, meta, new_id, options, record, server};
 
 async fn proxy(port: u16) -> Proxy {
     Proxy::start(format!("127.0.0.1:{port}")).await
@@ -109,4 +109,88 @@ async fn an_answer_after_five_seconds_costs_a_second_and_changes_nothing() {
     assert_eq!(writer.append(&record(3, 3)).await, Ok(Appended::New));
     assert_eq!(writer.seal(&StreamEnd::new(End::Finished)).await, Ok(()));
     assert_eq!(log.read(&id, Seq::START).count().await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_cut_all_the_time_keep_no_lost_producer_alive() {
+    let Some(server) = server().await else {
+        return;
+    };
+    let far = proxy(server.port()).await;
+    let log = connect(&server).await;
+    let other = NatsLog::connect(&url(&far), options()).await.unwrap();
+    let id = new_id();
+    let mut writer = log.open(&id, &meta()).await.unwrap();
+    assert_eq!(writer.append(&record(1, 1)).await, Ok(Appended::New));
+    far.cut_after(Some(Duration::from_millis(700)));
+    let silent_since = Instant::now();
+    loop {
+        match other.seal_lost(&id).await {
+            Ok(LogStatus::Ended { end, .. }) => break assert_eq!(end.end, End::ProducerLost),
+            Ok(_) => {}
+            Err(error) => assert!(error.is_temporary(), "{error}"),
+        }
+        let elapsed = silent_since.elapsed();
+        assert!(elapsed < LEASE + Duration::from_secs(3), "{elapsed:?}");
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert!(silent_since.elapsed() > LEASE - Duration::from_millis(200));
+}
+
+/// Each gateway counts a lease by its own clock, so it has to see the lease soon after it has a connection again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_was_partitioned_ends_the_readers_of_a_lost_producer_one_lease_later() {
+    let Some(server) = server().await else {
+        return;
+    };
+    let log = connect(&server).await;
+    // The times are such that pauses of seconds between two attempts would be noticed.
+    for (is_silent, outage) in [(false, 5_000), (false, 6_500), (true, 7_000)] {
+        let far = proxy(server.port()).await;
+        let other = NatsLog::connect(&url(&far), options()).await.unwrap();
+        let id = new_id();
+        let mut writer = log.open(&id, &meta()).await.unwrap();
+        assert_eq!(writer.append(&record(1, 1)).await, Ok(Appended::New));
+        let follower = Follower::start(Arc::new(other), id, LEASE);
+        let mut records = follower.journal().reader(Seq::START);
+        assert!(records.next().await.is_some());
+        let partition = |is_on| match is_silent {
+            true => far.hold(is_on),
+            false => far.refuse(is_on),
+        };
+        partition(true);
+        sleep(Duration::from_millis(outage)).await;
+        partition(false);
+        let healed = Instant::now();
+        while follower.journal().end().is_none() {
+            let elapsed = healed.elapsed();
+            let limit = LEASE + Duration::from_millis(1800);
+            assert!(elapsed < limit, "{elapsed:?} after {outage} ms");
+            sleep(Duration::from_millis(10)).await;
+        }
+        let end = follower.journal().end().unwrap().unwrap();
+        assert_eq!(end.end, End::ProducerLost);
+        println!("{:?} after {outage} ms", healed.elapsed());
+    }
+}
+
+/// A place in the middle of a log is found by halves: many requests, of which each has the time of one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_in_a_long_log_is_found_although_each_answer_takes_a_while() {
+    let Some(server) = server().await else {
+        return;
+    };
+    let far = proxy(server.port()).await;
+    let log = connect(&server).await;
+    let other = NatsLog::connect(&url(&far), options()).await.unwrap();
+    let id = new_id();
+    let mut writer = log.open(&id, &meta()).await.unwrap();
+    for seq in 1..=600 {
+        assert_eq!(writer.append(&record(seq, seq)).await, Ok(Appended::New));
+    }
+    far.delay(Duration::from_millis(200));
+    let mut records = other.read(&id, Seq(200));
+    let next = timeout(Duration::from_secs(20), records.next()).await;
+    let next = next.expect("it hangs").expect("it is not sealed");
+    assert_eq!(next.unwrap().first(), Seq(201));
 }

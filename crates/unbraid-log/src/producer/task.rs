@@ -1,9 +1,12 @@
 //! The task of a producer: carries out what the machine of the protocol decides.
 
+mod calls;
+
 use std::{sync::Arc, time::Duration};
 
+use calls::Outcome;
 use futures::future::BoxFuture;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     options::{OnFailure, ProducerOptions},
@@ -18,10 +21,10 @@ use crate::{
 /// How long a log that refuses events may leave open why. After that readers are cut off, and resume elsewhere.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bounds of the time that one call may take. The log itself gives up after about a second; one that does not must not
-/// keep the lease from being renewed.
-const MIN_CALL: Duration = Duration::from_millis(250);
-const MAX_CALL: Duration = Duration::from_secs(2);
+/// How often the task wakes up while it waits for the result of a call, and how much later than that is a sleep: the process
+/// was suspended, or the machine is too busy to judge an answer by its time.
+const TICK: Duration = Duration::from_millis(100);
+const LATE: Duration = Duration::from_millis(300);
 
 /// The stream in the log.
 pub(super) struct Target {
@@ -50,25 +53,19 @@ pub(super) struct ProducerTask {
     repairs: u64,
 }
 
-/// The result of a call.
-enum Outcome {
-    Opened(Result<Box<dyn LogWriter>, LogError>),
-    Appended(Box<dyn LogWriter>, Result<Appended, LogError>, Duration),
-    Renewed(Box<dyn LogWriter>, Result<(), LogError>),
-    Sealed(Box<dyn LogWriter>, Result<(), LogError>),
-    Checked(Result<LogStatus, LogError>),
-}
-
 impl ProducerTask {
+    /// The task of a stream whose opening began at this time.
     pub(super) fn new(
         target: Target,
         writer: Option<Box<dyn LogWriter>>,
         options: ProducerOptions,
         shared: Arc<Shared>,
+        started: Instant,
     ) -> Self {
         let rules = ProducerRules {
             degrades: options.on_failure == OnFailure::Degrade,
             renew_every: (options.lease / 3).max(Duration::from_millis(1)),
+            lease: options.lease,
         };
         let machine = ProducerMachine::new(rules, writer.is_some(), Duration::ZERO);
         Self {
@@ -77,7 +74,7 @@ impl ProducerTask {
             options,
             shared,
             machine,
-            started: Instant::now(),
+            started,
             current: None,
             pending: Vec::new(),
             end: None,
@@ -146,11 +143,6 @@ impl ProducerTask {
         self.started.elapsed()
     }
 
-    /// How long a call may take.
-    fn call_timeout(&self) -> Duration {
-        (self.options.lease / 3).clamp(MIN_CALL, MAX_CALL)
-    }
-
     fn take_input(&mut self) {
         let end = self.shared.take(&mut self.pending);
         if let Some(last) = self.pending.last() {
@@ -177,14 +169,31 @@ impl ProducerTask {
             () = self.shared.wake.notified() => {}
             () = sleep_until(deadline) => {}
         }
+        self.note_sleep(deadline);
+    }
+
+    /// Notes that this process did not run, if it wakes up long after a time that it has waited for.
+    fn note_sleep(&mut self, due: Instant) {
+        let late = due.elapsed();
+        if late >= LATE {
+            let now = self.now();
+            self.machine.slept(late, now);
+        }
     }
 
     /// Waits for the result of a call. Events that arrive meanwhile reach readers if the stream is degraded.
     async fn call(&mut self, mut call: BoxFuture<'static, Outcome>) {
+        let mut tick = Instant::now() + TICK;
         let outcome = loop {
-            tokio::select! {
-                outcome = &mut call => break outcome,
-                () = self.shared.wake.notified() => {}
+            let outcome = tokio::select! {
+                outcome = &mut call => Some(outcome),
+                () = self.shared.wake.notified() => None,
+                () = sleep_until(tick) => None,
+            };
+            self.note_sleep(tick);
+            tick = tick.max(Instant::now() + TICK);
+            if let Some(outcome) = outcome {
+                break outcome;
             }
             self.take_input();
         };
@@ -239,63 +248,6 @@ impl ProducerTask {
         if let Some(observer) = &self.options.observer {
             observer.appended(result.as_ref().copied(), after);
         }
-    }
-
-    fn open(&self) -> BoxFuture<'static, Outcome> {
-        let (target, limit) = (Arc::clone(&self.target), self.call_timeout());
-        Box::pin(async move {
-            let opened = timeout(limit, target.log.reopen(&target.id, &target.meta)).await;
-            Outcome::Opened(opened.unwrap_or_else(|_| Err(slow())))
-        })
-    }
-
-    fn check(&self) -> BoxFuture<'static, Outcome> {
-        let (target, limit) = (Arc::clone(&self.target), self.call_timeout());
-        Box::pin(async move {
-            let status = timeout(limit, target.log.status(&target.id)).await;
-            Outcome::Checked(status.unwrap_or_else(|_| Err(slow())))
-        })
-    }
-
-    fn append(&mut self, span: Span) -> BoxFuture<'static, Outcome> {
-        let limit = self.call_timeout();
-        let record = self.record(span);
-        let Some((mut writer, record)) = self.writer.take().zip(record) else {
-            return self.open();
-        };
-        Box::pin(async move {
-            let started = Instant::now();
-            let appended = timeout(limit, writer.append(&record)).await;
-            let appended = appended.unwrap_or_else(|_| Err(slow()));
-            Outcome::Appended(writer, appended, started.elapsed())
-        })
-    }
-
-    fn renew(&mut self) -> BoxFuture<'static, Outcome> {
-        let limit = self.call_timeout();
-        let Some(mut writer) = self.writer.take() else {
-            return self.open();
-        };
-        Box::pin(async move {
-            let renewed = timeout(limit, writer.renew()).await;
-            let renewed = renewed.unwrap_or_else(|_| Err(slow()));
-            Outcome::Renewed(writer, renewed)
-        })
-    }
-
-    fn seal(&mut self) -> BoxFuture<'static, Outcome> {
-        let limit = self.call_timeout();
-        // Without an end of its owner the stream has failed with its log.
-        let end = self.own_end();
-        let end = end.unwrap_or_else(|| StreamEnd::new(End::ServerError));
-        let Some(mut writer) = self.writer.take() else {
-            return self.open();
-        };
-        Box::pin(async move {
-            let sealed = timeout(limit, writer.seal(&end)).await;
-            let sealed = sealed.unwrap_or_else(|_| Err(slow()));
-            Outcome::Sealed(writer, sealed)
-        })
     }
 
     /// Chooses how many events the next record has: all of them, up to the bound of a record.
@@ -411,10 +363,6 @@ impl ProducerTask {
         self.was_degraded = is_degraded;
         self.repairs = repairs;
     }
-}
-
-fn slow() -> LogError {
-    LogError::unavailable("the log did not answer in time")
 }
 
 impl Drop for ProducerTask {

@@ -2,26 +2,48 @@
 
 use std::time::Duration;
 
-/// The first and the longest pause. A broker that restarts is back within seconds, and a thousand producers must not ask
-/// it more than a few hundred times a second meanwhile.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const MAX_PAUSE: Duration = Duration::from_secs(2);
+
+/// The longest pause of a producer. A broker that restarts is back within seconds, and a thousand producers must not ask it
+/// more than a few hundred times a second meanwhile.
+const PRODUCER_PAUSE: Duration = Duration::from_secs(2);
+
+/// The longest pause of a reader. Some engines count a lease from the moment at which a reader sees it, so each pause delays
+/// the end of a lost stream.
+const READER_PAUSE: Duration = Duration::from_millis(500);
 
 /// When the next attempt is made.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Backoff {
+    longest: Duration,
     pause: Duration,
     retry_at: Option<Duration>,
 }
 
 impl Backoff {
+    pub(super) fn of_producer() -> Self {
+        Self::new(PRODUCER_PAUSE)
+    }
+
+    pub(super) fn of_reader() -> Self {
+        Self::new(READER_PAUSE)
+    }
+
+    fn new(longest: Duration) -> Self {
+        Self {
+            longest,
+            pause: Duration::ZERO,
+            retry_at: None,
+        }
+    }
+
     pub(super) fn failed(&mut self, now: Duration) {
-        self.pause = (self.pause * 2).clamp(FIRST_PAUSE, MAX_PAUSE);
+        self.pause = (self.pause * 2).clamp(FIRST_PAUSE, self.longest);
         self.retry_at = Some(now + self.pause);
     }
 
     pub(super) fn succeeded(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.longest);
     }
 
     /// The time of the next attempt, if it is not yet reached.

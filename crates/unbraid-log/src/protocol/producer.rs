@@ -1,8 +1,11 @@
 //! `ProducerMachine`: what the producer of a stream does with its log.
 
+mod lease;
 mod results;
 
 use std::time::Duration;
+
+use lease::OwnLease;
 
 use super::backoff::Backoff;
 use crate::Seq;
@@ -24,6 +27,8 @@ pub(crate) struct ProducerRules {
     pub(crate) degrades: bool,
     /// How often the lease is renewed.
     pub(crate) renew_every: Duration,
+    /// After how long without a renewal another gateway may seal the log.
+    pub(crate) lease: Duration,
 }
 
 /// What the driver does next. While a call has no result, it is [`Wait`](Self::Wait).
@@ -103,6 +108,7 @@ pub(crate) struct ProducerMachine {
     is_cut: bool,
     backoff: Backoff,
     renew_at: Duration,
+    lease: OwnLease,
     /// When the log last confirmed its tail.
     confirmed_at: Duration,
     /// Whether the tail is to be confirmed.
@@ -111,7 +117,7 @@ pub(crate) struct ProducerMachine {
 }
 
 impl ProducerMachine {
-    /// A producer of a stream that is open, or has to be opened.
+    /// A producer of a stream that is open, or has to be opened. The opening began now.
     pub(crate) fn new(rules: ProducerRules, is_open: bool, now: Duration) -> Self {
         let mut machine = Self {
             phase: if is_open {
@@ -131,8 +137,9 @@ impl ProducerMachine {
             is_finished: false,
             has_failed: false,
             is_cut: false,
-            backoff: Backoff::default(),
+            backoff: Backoff::of_producer(),
             renew_at: now + rules.renew_every,
+            lease: OwnLease::new(rules.lease, now),
             confirmed_at: now,
             probes: false,
             repairs: 0,
@@ -155,6 +162,19 @@ impl ProducerMachine {
     /// There are no more events.
     pub(crate) fn finish(&mut self) {
         self.is_finished = true;
+    }
+
+    /// This process has not run for a while: a call that fails now may have been answered in time.
+    ///
+    /// If that was long, another gateway may have sealed the log. Then readers of a degraded stream get nothing more until the
+    /// log has answered, or has not for another lease.
+    pub(crate) fn slept(&mut self, length: Duration, now: Duration) {
+        self.lease.slept();
+        let is_long = length >= self.rules.renew_every;
+        if is_long && self.is_degraded && self.lease.may_be_over(now) {
+            self.is_degraded = false;
+            self.backoff.succeeded();
+        }
     }
 
     /// The numbers up to which readers may get events.
@@ -203,8 +223,10 @@ impl ProducerMachine {
             return ProducerAction::Wait(Some(until));
         }
         match self.phase {
-            Phase::Opening => self.call(Call::Open, ProducerAction::Open),
-            Phase::Sealed | Phase::Refused { .. } => self.call(Call::Check, ProducerAction::Check),
+            Phase::Opening => self.call(Call::Open, ProducerAction::Open, now),
+            Phase::Sealed | Phase::Refused { .. } => {
+                self.call(Call::Check, ProducerAction::Check, now)
+            }
             Phase::Running | Phase::Done => self.poll_running(now),
         }
     }
@@ -212,18 +234,18 @@ impl ProducerMachine {
     fn poll_running(&mut self, now: Duration) -> ProducerAction {
         // First, so that no number of appends delays it.
         if self.renew_at <= now {
-            return self.call(Call::Renew, ProducerAction::Renew);
+            return self.call(Call::Renew, ProducerAction::Renew, now);
         }
         if self.probes
             && let Some(span) = self.last_appended()
         {
-            return self.call(Call::Append(span, true), ProducerAction::Append(span));
+            return self.call(Call::Append(span, true), ProducerAction::Append(span), now);
         }
         if let Some(length) = self.records.get(self.next) {
             let last = Seq(self.tail.0 + u64::from(*length));
             let first = self.tail.next();
             let span = Span { first, last };
-            return self.call(Call::Append(span, false), ProducerAction::Append(span));
+            return self.call(Call::Append(span, false), ProducerAction::Append(span), now);
         }
         if self.formed < self.received {
             let first = self.formed.next();
@@ -234,13 +256,14 @@ impl ProducerMachine {
         }
         let is_confirmed = now < self.confirmed_at + CONFIRMED_FOR;
         if !is_confirmed && let Some(span) = self.last_appended() {
-            return self.call(Call::Append(span, true), ProducerAction::Append(span));
+            return self.call(Call::Append(span, true), ProducerAction::Append(span), now);
         }
-        self.call(Call::Seal, ProducerAction::Seal)
+        self.call(Call::Seal, ProducerAction::Seal, now)
     }
 
-    fn call(&mut self, call: Call, action: ProducerAction) -> ProducerAction {
+    fn call(&mut self, call: Call, action: ProducerAction, now: Duration) -> ProducerAction {
         self.call = Some(call);
+        self.lease.called(now);
         action
     }
 

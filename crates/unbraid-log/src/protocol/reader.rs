@@ -66,7 +66,7 @@ impl ReaderMachine {
             is_reading: false,
             has_ended: false,
             check_at: now + rules.check_every,
-            backoff: Backoff::default(),
+            backoff: Backoff::of_reader(),
             failing_since: None,
             short_at: None,
             done: None,
@@ -79,7 +79,12 @@ impl ReaderMachine {
             return ReaderAction::Done(done.clone());
         }
         if let Some(until) = self.backoff.until(now) {
-            return ReaderAction::Wait(until);
+            // A check has failed, and records arrive all the same. A reader that is not polled cannot reconnect either.
+            return if self.is_reading {
+                ReaderAction::Next(until)
+            } else {
+                ReaderAction::Wait(until)
+            };
         }
         if self.has_ended {
             return ReaderAction::Status;

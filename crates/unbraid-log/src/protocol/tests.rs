@@ -14,7 +14,7 @@ use world::{Bounds, Broken, World};
 /// Explores a world, and expects that no rule is broken in it.
 #[track_caller]
 fn check(bounds: Bounds) {
-    match explore(World::new(bounds)) {
+    match explore(World::new(bounds, None)) {
         Outcome::Complete { states } => {
             println!("{states} states of {bounds:?}");
             assert!(states > 1000, "{states} states are no world");
@@ -27,9 +27,7 @@ fn check(bounds: Bounds) {
 /// Explores a world in which a rule is broken, and expects that this is found.
 #[track_caller]
 fn check_broken(bounds: Bounds, broken: Broken, expected: &str) {
-    let mut world = World::new(bounds);
-    world.broken = Some(broken);
-    match explore(world) {
+    match explore(World::new(bounds, Some(broken))) {
         Outcome::Violation { what, path } => assert_eq!(what, expected, "{}", path.join("\n")),
         Outcome::Complete { .. } | Outcome::TooMany => panic!("{broken:?} is not found"),
     }
@@ -43,6 +41,7 @@ const HEALTHY: Bounds = Bounds {
     expiries: 1,
     crashes: 1,
     ticks: 1,
+    sleeps: 0,
 };
 
 #[test]
@@ -91,6 +90,41 @@ fn a_log_that_forgets_is_repaired() {
         ticks: 1,
         ..bounds
     });
+}
+
+#[test]
+fn a_producer_that_sleeps_past_its_lease_delivers_nothing_that_the_log_refuses() {
+    let bounds = Bounds {
+        sleeps: 1,
+        expiries: 0,
+        crashes: 0,
+        ..HEALTHY
+    };
+    check(bounds);
+    check(Bounds {
+        degrades: false,
+        ..bounds
+    });
+    check(Bounds {
+        timeouts: 1,
+        ticks: 0,
+        ..bounds
+    });
+}
+
+#[test]
+fn a_call_that_was_slept_through_and_is_taken_for_a_failure_is_found() {
+    let bounds = Bounds {
+        sleeps: 1,
+        expiries: 0,
+        crashes: 0,
+        ..HEALTHY
+    };
+    check_broken(
+        bounds,
+        Broken::TrustsSleep,
+        "a stream is degraded although its log answers",
+    );
 }
 
 #[test]

@@ -132,6 +132,24 @@ async fn a_follower_survives_a_log_that_is_down_for_a_while() {
     }
 }
 
+/// Some engines count a lease from the moment at which a reader sees it.
+#[tokio::test(start_paused = true)]
+async fn a_follower_asks_again_soon_after_its_log_is_back() {
+    // A call that hangs takes a second.
+    for (fault, limit) in [(Fault::Down, 1_400), (Fault::Hang, 2_400)] {
+        for outage in [20_000, 20_600, 21_200, 21_800] {
+            let followed = start().await;
+            followed.other.set(fault);
+            sleep(Duration::from_millis(outage)).await;
+            followed.other.set(None);
+            let (end, after) = ended(followed.follower.journal()).await;
+            assert_eq!(end, Ok(StreamEnd::new(End::ProducerLost)));
+            let limit = Duration::from_millis(limit);
+            assert!(after <= limit, "{fault:?}: {after:?}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_reader_waits_forever_for_a_log_that_never_comes_back() {
     for fault in [Fault::Down, Fault::Hang] {

@@ -13,6 +13,7 @@ impl ProducerMachine {
                 self.phase = Phase::Running;
                 self.has_writer = true;
                 self.renew_at = now + self.rules.renew_every;
+                self.lease.renewed();
                 self.available();
             }
             Err(error) => self.refused(error, now),
@@ -45,6 +46,7 @@ impl ProducerMachine {
         match result {
             Ok(()) => {
                 self.renew_at = now + self.rules.renew_every;
+                self.lease.renewed();
                 // A log that has lost its tail is repaired although there is nothing to append.
                 self.probes = now >= self.confirmed_at + self.rules.renew_every;
                 self.available();
@@ -155,10 +157,12 @@ impl ProducerMachine {
         self.backoff.failed(now);
         if matches!(self.phase, Phase::Refused { .. }) {
             // Readers get the log's end, and nothing that the log has refused.
+        } else if self.is_degraded || self.has_failed || self.lease.is_doubtful(now) {
+            // It goes on as before.
         } else if self.rules.degrades {
             self.is_degraded = true;
             self.release();
-        } else if !self.has_failed {
+        } else {
             self.fail();
         }
     }
@@ -186,6 +190,7 @@ impl ProducerMachine {
 
     fn available(&mut self) {
         self.backoff.succeeded();
+        self.lease.answered();
         let has_everything = self.next == self.records.len() && self.formed == self.received;
         if has_everything && !self.probes {
             self.is_degraded = false;

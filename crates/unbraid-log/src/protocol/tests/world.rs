@@ -16,6 +16,7 @@ use crate::{
 /// Longer than every pause.
 const PAUSE: Duration = Duration::from_secs(10);
 const RENEW_EVERY: Duration = Duration::from_secs(3600);
+const LEASE: Duration = Duration::from_secs(4 * 3600);
 /// Longer than every patience.
 const FOREVER: Duration = Duration::from_secs(1_000_000);
 
@@ -33,6 +34,8 @@ pub(super) struct Bounds {
     pub(super) crashes: u8,
     /// Renewals.
     pub(super) ticks: u8,
+    /// How often the producer's process does not run for longer than its lease.
+    pub(super) sleeps: u8,
 }
 
 /// A rule that does not hold.
@@ -50,6 +53,8 @@ pub(super) enum Broken {
     NoTrim,
     /// The producer's readers get its end, and not that of the log.
     OwnEnd,
+    /// The producer takes a call that it has slept through for a failure of the log.
+    TrustsSleep,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -98,6 +103,8 @@ pub(super) struct World {
     /// The producer's clock. That of the readers stands still: the model decides when they check.
     clock: Duration,
     has_lost: bool,
+    /// Whether a call got no answer although the producer was awake.
+    has_timed_out: bool,
     /// Whether the lease has passed, or the producer has died.
     may_be_lost: bool,
     was_degraded: bool,
@@ -123,10 +130,14 @@ impl Steps {
 }
 
 impl World {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(super) fn new(bounds: Bounds, broken: Option<Broken>) -> Self {
         let rules = ProducerRules {
             degrades: bounds.degrades,
             renew_every: RENEW_EVERY,
+            lease: match broken {
+                Some(Broken::TrustsSleep) => FOREVER,
+                _ => LEASE,
+            },
         };
         let remote = Source::Log(Box::new(new_reader(0)));
         let reader = |source| Reader {
@@ -137,7 +148,7 @@ impl World {
         };
         Self {
             left: bounds,
-            broken: None,
+            broken,
             broker: Broker::new(),
             producer: Some(Producer {
                 machine: ProducerMachine::new(rules, true, Duration::ZERO),
@@ -153,6 +164,7 @@ impl World {
             readers: [reader(Source::Local), reader(remote)],
             clock: Duration::ZERO,
             has_lost: false,
+            has_timed_out: false,
             may_be_lost: false,
             was_degraded: false,
             has_failed: false,
@@ -274,6 +286,9 @@ impl World {
         let tail = self.broker.tail().0;
         if is_exact && self.readers.iter().any(|reader| reader.seen > tail) {
             return Some("a reader has what the log does not have");
+        }
+        if self.was_degraded && !self.has_lost && !self.has_timed_out {
+            return Some("a stream is degraded although its log answers");
         }
         if self
             .readers

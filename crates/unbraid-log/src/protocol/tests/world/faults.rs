@@ -1,6 +1,6 @@
 //! What fails.
 
-use super::{RENEW_EVERY, Source, Steps, World, new_reader};
+use super::{Broken, LEASE, RENEW_EVERY, Source, Steps, World, new_reader};
 
 impl World {
     pub(super) fn fault_steps(&self, steps: &mut Steps) {
@@ -14,6 +14,7 @@ impl World {
                 let clock = self.clock;
                 let give_up = move |next: &mut Self| {
                     next.left.timeouts -= 1;
+                    next.has_timed_out = true;
                     next.producer.as_mut().unwrap().answer(request, None, clock);
                 };
                 add("the answer is lost", &give_up);
@@ -37,6 +38,31 @@ impl World {
                         reader.source = Source::Log(Box::new(new_reader(reader.seen)));
                     }
                 });
+            }
+            if self.left.sleeps > 0 && !producer.is_done() {
+                let sleep = |next: &mut Self| {
+                    next.left.sleeps -= 1;
+                    next.clock += LEASE;
+                    next.broker.is_lease_over = true;
+                    next.may_be_lost = true;
+                    let clock = next.clock;
+                    if next.broken != Some(Broken::TrustsSleep) {
+                        next.producer.as_mut().unwrap().machine.slept(LEASE, clock);
+                    }
+                };
+                add("the producer sleeps", &sleep);
+                if let Some(request) = producer.call {
+                    // The end of the call's time is noticed before its answer.
+                    add("the producer sleeps through a call", &|next: &mut Self| {
+                        sleep(next);
+                        let clock = next.clock;
+                        let producer = next.producer.as_mut().unwrap();
+                        if producer.reply.is_none() {
+                            next.late = next.late.or(Some(request));
+                        }
+                        producer.answer(request, None, clock);
+                    });
+                }
             }
             if self.left.ticks > 0 && producer.call.is_none() && !producer.is_done() {
                 add("a renewal is due", &|next: &mut Self| {
