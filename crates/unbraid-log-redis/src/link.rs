@@ -29,9 +29,10 @@ const CALL: Duration = Duration::from_millis(950);
 /// How long an attempt to connect may take. It outlives the call that started it, so that a slow network is not tried in vain.
 pub(crate) const CONNECT: Duration = Duration::from_secs(3);
 
-/// Calls fail at once for this long after a connection was refused; doubled by each further one.
+/// Calls fail at once for this long after a connection was refused; doubled by each further one. A lease is judged only when
+/// the server has answered for as long as it lasts, so the longest pause delays the end of a lost stream.
 const MIN_BACKOFF: Duration = Duration::from_millis(50);
-const MAX_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_millis(250);
 
 /// A pause between attempts to connect that grows, without a call's answer becoming older than [`MAX_BACKOFF`].
 #[derive(Debug, Clone, Copy)]
