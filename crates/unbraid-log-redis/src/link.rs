@@ -1,5 +1,6 @@
 //! `Link`: the connection on which all calls of a log share, re-established when it breaks.
 
+mod attempts;
 mod confirm;
 mod contact;
 
@@ -26,7 +27,7 @@ use contact::Contact;
 /// How long a call may take, with all its attempts.
 const CALL: Duration = Duration::from_millis(950);
 
-/// How long an attempt to connect may take. It outlives the call that started it, so that a slow network is not tried in vain.
+/// How long connecting may take. It outlives the call that started it, so that a slow network is not tried in vain.
 pub(crate) const CONNECT: Duration = Duration::from_secs(3);
 
 /// Calls fail at once for this long after a connection was refused; doubled by each further one. A lease is judged only when
@@ -52,8 +53,7 @@ impl Backoff {
 
 /// Connects within a bounded time.
 pub(crate) async fn connect(address: &Address) -> Result<Connection, Failure> {
-    let connected = timeout(CONNECT, address.connect()).await;
-    connected.unwrap_or(Err(Failure::Timeout))
+    attempts::first(|| address.connect()).await
 }
 
 /// One connection, as long as it works.

@@ -42,6 +42,11 @@ impl Backoff {
         self.retry_at = Some(now + self.pause);
     }
 
+    /// Makes the next attempt at this time, if it would come later.
+    pub(super) fn not_after(&mut self, time: Duration) {
+        self.retry_at = self.retry_at.map(|retry_at| retry_at.min(time));
+    }
+
     pub(super) fn succeeded(&mut self) {
         *self = Self::new(self.longest);
     }

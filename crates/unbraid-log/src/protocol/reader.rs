@@ -181,11 +181,14 @@ impl ReaderMachine {
             LogError::Unknown => self.rules.unknown_patience,
             error => return self.fail(error),
         };
-        let since = *self.failing_since.get_or_insert(now);
-        if now >= since + patience {
+        let until = *self.failing_since.get_or_insert(now) + patience;
+        if now >= until {
             return self.fail(error);
         }
         self.backoff.failed(now);
+        // The last attempt is made when the patience ends, and not up to a check later.
+        self.backoff.not_after(until);
+        self.check_at = self.check_at.min(until);
     }
 
     fn available(&mut self) {
