@@ -124,7 +124,7 @@ impl Template {
         self.has_field_holes = has(|slot| matches!(slot, Slot::Field(..)));
         self.has_extra_holes = has(|slot| matches!(slot, Slot::Extra(_)));
         let is_fixed = !holes().any(|hole| hole.slot.is_value());
-        self.is_constant = usage.is_none() && is_fixed;
+        self.is_constant = usage.is_none() && is_fixed && !self.has_entry();
         self.has_usage_form =
             usage.is_some() && is_fixed && self.provided.is_some() && !self.has_entry();
     }

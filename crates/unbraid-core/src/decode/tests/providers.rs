@@ -240,6 +240,18 @@ fn g13_a_signature_beside_a_text_makes_a_template() {
 }
 
 #[test]
+fn g13_a_signature_without_usage_is_kept_by_a_demux() {
+    let signed = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\",\"thoughtSignature\":\"s\"}]}}]}\n\n";
+    let mut demux = Demux::new(Config::default());
+    demux.feed(signed.repeat(5).as_bytes());
+    demux.finish();
+    let choice = demux.choices().next().unwrap();
+    let (_, details) = &choice.message().extra[0];
+    assert_eq!(details.matches("thoughtSignature").count(), 5, "{details}");
+    assert_eq!(demux.template_hits(), (5, 3));
+}
+
+#[test]
 fn g17_empty_metadata_beside_a_text_makes_a_template() {
     let grounded = |metadata: &str| {
         let metadata = format!(",\"groundingMetadata\": {metadata},\"citationMetadata\": null");
