@@ -61,7 +61,7 @@ impl ProviderServer {
             space: ["", " "][rng.below(2)],
             line_end: ["\n", "\n", "\r\n"][rng.below(3)],
             order: rng.below(8),
-            optional: rng.below(64),
+            optional: rng.below(256),
         }
     }
 
@@ -173,6 +173,10 @@ impl ProviderServer {
         if place == 1 {
             part.push(("thought", "true".to_owned()));
         }
+        if place == 2 && self.has(6) {
+            let signature = "c2ln".repeat(rng.below(9));
+            part.push(("thoughtSignature", format!("\"{signature}\"")));
+        }
         let content = vec![
             ("parts", format!("[{}]", self.object(&part))),
             ("role", "\"model\"".to_owned()),
@@ -180,6 +184,9 @@ impl ProviderServer {
         let mut candidate = vec![("content", self.object(&content))];
         if self.has(0) {
             candidate.push(("index", (place / 2).to_string()));
+        }
+        if self.has(7) {
+            candidate.push(("groundingMetadata", "{}".to_owned()));
         }
         let mut fields = vec![("candidates", format!("[{}]", self.object(&candidate)))];
         if self.has(1) {
@@ -189,7 +196,11 @@ impl ProviderServer {
             ];
             let usage = vec![
                 ("promptTokenCount", "7".to_owned()),
-                ("candidatesTokenCount", rng.below(500).to_string()),
+                // The thoughts are counted on their own.
+                (
+                    ["candidatesTokenCount", "thoughtsTokenCount"][place % 2],
+                    rng.below(500).to_string(),
+                ),
                 (
                     "promptTokensDetails",
                     format!("[{}{}]", self.space, self.object(&details)),

@@ -247,7 +247,13 @@ impl Decoder {
 
     /// Decodes an event that matches a template; false if none does.
     fn decode_by_template(&mut self, frame: &Frame<'_>, sink: &mut dyn UpdateSink) -> bool {
-        if frame.kind != FrameKind::Event || (frame.event.is_some() && !self.dialect.is_other()) {
+        // A chat chunk without framing, or with a name, is warned about or means something else.
+        let is_usual = match frame.kind {
+            FrameKind::Event => frame.event.is_none() || self.dialect.is_other(),
+            FrameKind::Json => self.dialect.is_other(),
+            _ => false,
+        };
+        if !is_usual {
             return false;
         }
         let found = self.match_template(frame.data);

@@ -11,7 +11,7 @@ use crate::{
     format::Head,
     frame::{Frame, FrameError, FrameLimits, Framer},
     route::{ChoiceSink, Router},
-    text_delta::{TextDelta, UpdateSink, Updates},
+    text_delta::{DeltaUsage, TextDelta, UpdateSink, Updates},
 };
 
 /// Framer and decoder: turns bytes into updates.
@@ -228,6 +228,12 @@ impl<S: ChoiceSink> UpdateSink for Routed<'_, S> {
     fn text_delta(&mut self, delta: &TextDelta<'_>) {
         self.count += 1;
         self.router.text_delta(delta, self.sink);
+    }
+
+    #[inline]
+    fn delta_usage(&mut self, usage: &DeltaUsage<'_>) {
+        self.count += 1;
+        self.router.delta_usage(usage, self.sink);
     }
 }
 

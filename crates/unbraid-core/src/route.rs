@@ -349,27 +349,8 @@ impl Router {
             return;
         }
         if let Some(raw) = &update.usage {
-            let last = self.routes.iter().all(|route| route.has_finish_reason);
-            let source = match (
-                self.choices_in_event,
-                self.finished_in_last_event,
-                self.finished_in_event,
-            ) {
-                (1.., _, FinishedInEvent::One(choice)) => Source::AtFinish {
-                    choice,
-                    shared: false,
-                    last,
-                },
-                (1.., _, FinishedInEvent::Several(choice)) => Source::AtFinish {
-                    choice,
-                    shared: true,
-                    last,
-                },
-                (1.., _, FinishedInEvent::None) => Source::WithChoices,
-                (0, FinishedInEvent::One(choice), _) => Source::AfterFinish { choice, last },
-                (0, FinishedInEvent::None | FinishedInEvent::Several(_), _) => Source::Bare,
-            };
-            self.usage.envelope(raw, source);
+            let source = self.usage_source();
+            self.usage.envelope(raw, source, None);
         }
         if let Some(raw) = &update.error {
             let error = StreamError::Server(Arc::new(ServerError::new(raw, position.event)));
@@ -377,6 +358,33 @@ impl Router {
         }
         if update.done {
             self.done(sink);
+        }
+    }
+
+    /// Where the usage of the envelope lies in this event.
+    fn usage_source(&self) -> Source {
+        let last = || self.routes.iter().all(|route| route.has_finish_reason);
+        match (
+            self.choices_in_event,
+            self.finished_in_last_event,
+            self.finished_in_event,
+        ) {
+            (1.., _, FinishedInEvent::One(choice)) => Source::AtFinish {
+                choice,
+                shared: false,
+                last: last(),
+            },
+            (1.., _, FinishedInEvent::Several(choice)) => Source::AtFinish {
+                choice,
+                shared: true,
+                last: last(),
+            },
+            (1.., _, FinishedInEvent::None) => Source::WithChoices,
+            (0, FinishedInEvent::One(choice), _) => Source::AfterFinish {
+                choice,
+                last: last(),
+            },
+            (0, FinishedInEvent::None | FinishedInEvent::Several(_), _) => Source::Bare,
         }
     }
 

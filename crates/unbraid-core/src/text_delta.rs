@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use crate::{
     ChoiceIndex, CompletionKind, EventIndex, Fragment, ToolCallUpdate, Update, limits::DELTA_COST,
+    node::compact,
 };
 
 /// Which of a choice's texts a delta continues.
@@ -200,6 +201,31 @@ impl<'a> TextDelta<'a> {
     }
 }
 
+/// Usage beside the text of an event that matched a template: nothing else of the stream itself has changed.
+#[derive(Clone, Copy)]
+pub(crate) struct DeltaUsage<'a> {
+    pub(crate) event_index: EventIndex,
+    /// Raw JSON, as the server wrote it.
+    pub(crate) raw: &'a str,
+    /// Its length without white space.
+    pub(crate) compact_len: usize,
+    /// The usage objects of a stream that have the same number differ in integers only.
+    pub(crate) form: u64,
+}
+
+impl<'a> DeltaUsage<'a> {
+    /// The equivalent update.
+    pub(crate) fn to_update(self) -> Update<'a> {
+        Update {
+            event_index: self.event_index,
+            last_of_event: true,
+            usage: Some(compact(self.raw)),
+            is_chunk: true,
+            ..Update::default()
+        }
+    }
+}
+
 /// What the router passes on to an open choice.
 ///
 /// # Examples
@@ -224,6 +250,8 @@ pub(crate) trait UpdateSink {
     fn update(&mut self, update: &Update<'_>);
     /// Accepts a text delta. The last update before it had the same envelope.
     fn text_delta(&mut self, delta: &TextDelta<'_>);
+    /// Accepts the usage that ends the event of a text delta, or of the update in its place.
+    fn delta_usage(&mut self, usage: &DeltaUsage<'_>);
     /// Whether the sink has a fast path for text deltas. If not, the decoder emits updates only.
     fn takes_text_deltas(&self) -> bool {
         true
@@ -240,6 +268,10 @@ impl UpdateSink for Updates<'_> {
 
     fn text_delta(&mut self, delta: &TextDelta<'_>) {
         (self.0)(&delta.to_update());
+    }
+
+    fn delta_usage(&mut self, usage: &DeltaUsage<'_>) {
+        (self.0)(&usage.to_update());
     }
 
     fn takes_text_deltas(&self) -> bool {

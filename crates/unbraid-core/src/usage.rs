@@ -8,6 +8,7 @@ mod fields;
 mod names;
 mod prompt;
 mod reported;
+mod reports;
 mod sum;
 mod tokenizer;
 mod tools;

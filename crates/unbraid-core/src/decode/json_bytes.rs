@@ -32,9 +32,17 @@ pub(super) fn string(text: &[u8]) -> Option<(usize, bool)> {
 
 #[inline(never)]
 fn long_string(text: &[u8]) -> Option<(usize, bool)> {
+    const LONG: usize = 32; // most deltas are shorter, and steps of eight bytes find their end faster
     let (mut pos, mut has_escapes) = (0, false);
     loop {
         let rest = text.get(pos..)?;
+        if pos >= LONG
+            && let Some(bytes) = rest.first_chunk()
+            && is_plain(bytes)
+        {
+            pos += bytes.len();
+            continue;
+        }
         if let Some(bytes) = rest.first_chunk() {
             let bits = special_bits(u64::from_le_bytes(*bytes));
             pos += (bits.trailing_zeros() / 8) as usize; // eight if there is none
@@ -71,6 +79,39 @@ pub(super) fn integer(text: &[u8]) -> Option<(u64, usize)> {
     (fits && !has_leading_zero).then_some((value, length))
 }
 
+/// Whether none of the bytes has a meaning inside a JSON string.
+#[inline]
+fn is_plain(bytes: &[u8; 32]) -> bool {
+    // Without an early exit, the compiler vectorizes this loop.
+    let special = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
+    !bytes.iter().fold(false, |any, byte| any | special(byte))
+}
+
+/// The length of the JSON integer at the start of the text, of up to nineteen digits.
+#[inline]
+pub(super) fn integer_length(text: &[u8]) -> Option<usize> {
+    if let Some(bytes) = text.first_chunk() {
+        let length = (other_than_digits(u64::from_le_bytes(*bytes)).trailing_zeros() / 8) as usize;
+        let has_leading_zero = length > 1 && text.starts_with(b"0");
+        if (1..8).contains(&length) {
+            return (!has_leading_zero).then_some(length);
+        }
+    }
+    integer(text).map(|(_, length)| length)
+}
+
+/// Sets the top bit of each byte that is not a digit.
+#[inline]
+fn other_than_digits(text: u64) -> u64 {
+    const fn repeat(byte: u8) -> u64 {
+        u64::from_le_bytes([byte; 8])
+    }
+    // Digits become 0 to 9. No byte exceeds 0xF5 after the addition, so none carries into the next one.
+    let values = text ^ repeat(b'0');
+    let above_nine = (values & repeat(0x7F)) + repeat(0x80 - 10);
+    (above_nine | values) & repeat(0x80)
+}
+
 /// The first of sixteen bytes that has a meaning inside a JSON string, and its offset. Most deltas are shorter than that.
 #[inline]
 pub(super) fn first_special(bytes: &[u8; 16]) -> Option<(usize, u8)> {
@@ -96,34 +137,74 @@ pub(super) fn special_bits(text: u64) -> u64 {
     bits & !text & repeat(0x80)
 }
 
-/// Decodes the inside of a string. `None` if that is left to the slower paths: an invalid escape, or half a surrogate pair,
-/// whose other half may be in the next delta.
-pub(super) fn unescape<'o>(mut inside: &str, out: &'o mut String) -> Option<&'o str> {
+/// Decodes the inside of a string, which is UTF-8 afterwards if it was so before. `None` if that is left to the slower paths:
+/// an invalid escape, or half a surrogate pair, whose other half may be in the next delta.
+pub(super) fn unescape(inside: &[u8], out: &mut Vec<u8>) -> Option<()> {
     out.clear();
-    while let Some(backslash) = memchr::memchr(b'\\', inside.as_bytes()) {
-        out.push_str(inside.get(..backslash)?);
-        let kind = *inside.as_bytes().get(backslash + 1)?;
-        inside = inside.get(backslash + 2..)?;
+    let mut rest = inside;
+    while !rest.is_empty() {
+        copy_run(&mut rest, out);
+        let [b'\\', escape @ ..] = rest else {
+            continue;
+        };
+        let (kind, after) = escape.split_first()?;
+        rest = after;
         out.push(match kind {
-            b'"' | b'\\' | b'/' => char::from(kind),
-            b'b' => '\u{8}',
-            b'f' => '\u{C}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => unicode_escape(&mut inside)?,
+            b'"' | b'\\' | b'/' => *kind,
+            b'b' => 0x8,
+            b'f' => 0xC,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => {
+                let character = unicode_escape(&mut rest)?;
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                continue;
+            }
             _ => return None,
         });
     }
-    out.push_str(inside);
-    Some(out)
+    Some(())
+}
+
+/// Moves the bytes before the next backslash.
+#[inline]
+fn copy_run(rest: &mut &[u8], out: &mut Vec<u8>) {
+    while let Some(block) = rest.first_chunk() {
+        let run = first_backslash(block);
+        // A copy of constant size is faster than one of the run alone, which is short in most texts with escapes.
+        let length = out.len() + run;
+        out.extend_from_slice(block);
+        out.truncate(length);
+        *rest = rest.get(run..).unwrap_or_default();
+        if run < block.len() {
+            return;
+        }
+    }
+    let run = rest.iter().take_while(|byte| **byte != b'\\').count();
+    if let Some((start, after)) = rest.split_at_checked(run) {
+        out.extend_from_slice(start);
+        *rest = after;
+    }
+}
+
+/// The offset of the first backslash in sixteen bytes; sixteen if there is none.
+#[inline]
+fn first_backslash(bytes: &[u8; 16]) -> usize {
+    const BACKSLASHES: u128 = u128::from_ne_bytes([b'\\'; 16]);
+    const ONES: u128 = u128::from_ne_bytes([1; 16]);
+    const TOP_BITS: u128 = u128::from_ne_bytes([0x80; 16]);
+    // Only the first bit is right, as in `special_bits`.
+    let text = u128::from_le_bytes(*bytes) ^ BACKSLASHES;
+    let bits = text.wrapping_sub(ONES) & !text & TOP_BITS;
+    (bits.trailing_zeros() / 8) as usize
 }
 
 /// The character of one `\u` escape, or of two that are a surrogate pair.
-fn unicode_escape(inside: &mut &str) -> Option<char> {
+fn unicode_escape(inside: &mut &[u8]) -> Option<char> {
     let first = hex_digits(inside)?;
     let second = if (0xD800..0xDC00).contains(&first) {
-        *inside = inside.strip_prefix("\\u")?;
+        *inside = inside.strip_prefix(b"\\u")?;
         Some(hex_digits(inside)?)
     } else {
         None
@@ -134,10 +215,100 @@ fn unicode_escape(inside: &mut &str) -> Option<char> {
         .filter(|_| second.is_none_or(|second| (0xDC00..0xE000).contains(&second)))
 }
 
-fn hex_digits(inside: &mut &str) -> Option<u16> {
-    let (digits, rest) = inside.split_at_checked(4)?;
+fn hex_digits(inside: &mut &[u8]) -> Option<u16> {
+    let (digits, rest) = inside.split_first_chunk::<4>()?;
     *inside = rest;
-    // `from_str_radix` also accepts a sign.
-    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+    digits.iter().try_fold(0, |value, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        Some(16 * value + u16::try_from(digit).ok()?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_an_integer_is_that_of_its_digits() {
+        let digits = "1234567890".repeat(3);
+        for length in 0..=digits.len() {
+            for after in [
+                "",
+                ",",
+                ":",
+                "/",
+                "}    ",
+                ".5,      ",
+                "\u{e9}       ",
+                "x1234567",
+            ] {
+                for start in ["", "0"] {
+                    let text = format!("{start}{}{after}", &digits[..length]);
+                    let expected = integer(text.as_bytes()).map(|(_, length)| length);
+                    assert_eq!(integer_length(text.as_bytes()), expected, "{text}");
+                }
+            }
+        }
+        for byte in 0..=u8::MAX {
+            let text = [b'7', byte, b'1', b',', b',', b',', b',', b','];
+            let expected = integer(&text).map(|(_, length)| length);
+            assert_eq!(integer_length(&text), expected, "{byte}");
+        }
+    }
+
+    #[test]
+    fn a_string_ends_at_its_quote_wherever_that_is() {
+        for length in 0..200 {
+            let plain = "a\u{e9} ".repeat(60);
+            let plain = &plain.as_bytes()[..length];
+            let text = |parts: &[&[u8]]| parts.concat();
+            let tail = &b"\",\"more\": 1, \\ and so on, for more than a step"[..];
+            assert_eq!(
+                string(&text(&[plain, tail])),
+                Some((length, false)),
+                "{length}"
+            );
+            assert_eq!(
+                string(&text(&[plain, b"\""])),
+                Some((length, false)),
+                "{length}"
+            );
+            let escaped = text(&[plain, b"\\\"", plain, tail]);
+            assert_eq!(string(&escaped), Some((2 * length + 2, true)), "{length}");
+            for control in [0, b'\n', 0x1F] {
+                assert_eq!(string(&text(&[plain, &[control], tail])), None, "{length}");
+            }
+            assert_eq!(string(plain), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_decoded_wherever_they_are() {
+        for before in 0..40 {
+            for between in 0..20 {
+                let (one, other) = ("é".repeat(before / 2), "b".repeat(between));
+                let escaped =
+                    format!(r#"{one}\n{other}\u00e9\\{other}\"\ud83d\ude00{other}\/{one}"#);
+                let expected = format!("{one}\n{other}é\\{other}\"😀{other}/{one}");
+                let mut out = b"earlier".to_vec();
+                assert_eq!(unescape(escaped.as_bytes(), &mut out), Some(()));
+                assert_eq!(String::from_utf8(out).unwrap(), expected);
+            }
+        }
+        for invalid in [
+            r"\x",
+            r"\",
+            r"\u12",
+            r"\u+123",
+            r"\ud83d",
+            r"\ud83d\n0000",
+            r"\ude00",
+            r"\ud83d\ud83d",
+        ] {
+            for start in ["", "a text of more than one step"] {
+                let text = format!("{start}{invalid}");
+                assert_eq!(unescape(text.as_bytes(), &mut Vec::new()), None, "{text}");
+            }
+        }
+    }
 }

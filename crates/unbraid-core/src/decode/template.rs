@@ -15,7 +15,7 @@ use std::{cell::Cell, ops::Range};
 
 use super::{
     fields::{ValueReader, usage},
-    json_bytes::{integer, number, string},
+    json_bytes::{integer, integer_length, number, string},
     scan::Scanner,
 };
 use crate::{Update, chunk::Pairs, limits::MAX_VALUES, text_delta::DeltaKind};
@@ -46,6 +46,8 @@ pub(super) struct Template {
     is_text_only: bool,
     /// Whether a match keeps no value but the text, the index and the time of creation, and there is no usage.
     is_constant: bool,
+    /// Whether there is usage whose integers are holes, and a match keeps no other value.
+    has_usage_form: bool,
     /// Whether an unknown field of the choice or of its delta is a hole.
     has_field_holes: bool,
     /// Whether an unknown field of the envelope is a hole.
@@ -98,6 +100,8 @@ pub(crate) struct TemplateMatch<'t> {
     data: &'t [u8],
     /// The usage, if its numbers are holes.
     usage: &'t [u8],
+    /// The value that becomes an entry of a list.
+    entry: &'t [u8],
 }
 
 /// The spans of the values that a match keeps, in the order of their holes. They are valid until the next match, and lie
@@ -110,8 +114,8 @@ pub(super) struct MatchBuffers {
     spans: ValueSpans,
     /// The buffer for the fields of an update.
     fields: Pairs<'static>,
-    /// The buffer for usage without white space.
-    usage: String,
+    /// The buffer for an entry of a list.
+    entry: String,
 }
 
 /// The line at the start of some data. The part of it that a scanner needs is checked to be UTF-8.
@@ -301,6 +305,7 @@ impl<'t> TemplateMatch<'t> {
             length: 0,
             data: &[],
             usage: &[],
+            entry: &[],
         }
     }
 
@@ -325,10 +330,7 @@ impl<'t> TemplateMatch<'t> {
                 self.created = Some(value);
                 Some(length)
             }
-            Slot::Number => {
-                let (_, length) = integer(rest)?;
-                Some(length)
-            }
+            Slot::Number => integer_length(rest),
             Slot::Space => Some(rest.iter().take_while(|byte| **byte == b' ').count()),
             Slot::UsageStart => {
                 self.usage = rest;
@@ -337,6 +339,15 @@ impl<'t> TemplateMatch<'t> {
             Slot::UsageEnd => {
                 let length = self.usage.len().checked_sub(rest.len())?;
                 self.usage = self.usage.get(..length)?;
+                Some(0)
+            }
+            Slot::EntryStart => {
+                self.entry = rest;
+                Some(0)
+            }
+            Slot::EntryEnd => {
+                let length = self.entry.len().checked_sub(rest.len())?;
+                self.entry = self.entry.get(..length)?;
                 Some(0)
             }
             // The padding is never decoded, so it is not checked to be UTF-8. Only ASCII is accepted here.

@@ -31,6 +31,8 @@ pub(super) struct Templates {
     has_created: bool,
     /// The number of envelopes that the templates had so far.
     envelopes: u64,
+    /// The number of templates so far.
+    inserted: u64,
     scratch: Scratch,
     /// Whether any template has holes that the scanner has to read.
     has_values: bool,
@@ -144,6 +146,10 @@ impl Templates {
             sink.text_delta(&delta);
             return true;
         }
+        if is_delta && template.is_text_with_usage() {
+            template.emit_with_usage(found, &delta, sink);
+            return true;
+        }
         let (created, is_known) =
             template.emit(found, &delta, is_delta, envelope, &mut self.buffers, sink);
         self.has_created = created.is_some_and(|created| created != 0);
@@ -187,6 +193,8 @@ impl Templates {
         let sharing = others.find(|other| other.shares_envelope(&template));
         template.envelope = sharing.map_or(self.envelopes, |other| other.envelope);
         self.envelopes += u64::from(sharing.is_none());
+        self.inserted += 1;
+        template.set_form(self.inserted);
         self.latest = self.templates.len();
         self.templates.push(template);
         self.common_len = self.shared_head_len();
@@ -220,7 +228,7 @@ impl Templates {
 /// Buffers for texts that cannot be borrowed from the read.
 #[derive(Debug, Default)]
 struct Scratch {
-    unescaped: String,
+    unescaped: Vec<u8>,
     short: ShortText,
 }
 
@@ -238,7 +246,8 @@ impl Scratch {
     fn text_of<'t>(&'t mut self, found: &TemplateMatch<'t>) -> Option<&'t str> {
         // With escapes the text has to be copied anyway, so the block does not help.
         if found.has_escapes {
-            return unescape(std::str::from_utf8(found.text).ok()?, &mut self.unescaped);
+            unescape(found.text, &mut self.unescaped)?;
+            return std::str::from_utf8(&self.unescaped).ok();
         }
         match found.block {
             Some(block) if self.short.is_ascii(block, found.text.len()) => {

@@ -14,6 +14,15 @@ pub(crate) struct Continuation<'n, 'a> {
     pub(crate) index: Option<&'n Node<'a>>,
     /// Usage, of which any number may differ.
     pub(crate) usage: Option<&'n Node<'a>>,
+    /// The value with the text, if that is also an entry of a list of the message.
+    pub(crate) entry: Option<Entry<'n, 'a>>,
+}
+
+/// An entry of a list of the message, which the next such value adds as well.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'n, 'a> {
+    pub(crate) list: &'static str,
+    pub(crate) node: &'n Node<'a>,
 }
 
 impl<'n, 'a> Continuation<'n, 'a> {
@@ -25,6 +34,7 @@ impl<'n, 'a> Continuation<'n, 'a> {
             unread: Vec::new(),
             index: None,
             usage: None,
+            entry: None,
         }
     }
 }

@@ -210,9 +210,9 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The updates, if there are one or two and no deviation.
+    /// The updates, if there are one to three and no deviation.
     pub(crate) fn few_updates(&self) -> Option<Vec<&Update<'a>>> {
-        let is_clean = self.warnings.is_empty() && self.malformed.is_none() && self.rest.len() < 2;
+        let is_clean = self.warnings.is_empty() && self.malformed.is_none() && self.rest.len() < 3;
         let first = self.first.as_ref().filter(|_| is_clean)?;
         Some([first].into_iter().chain(&self.rest).collect())
     }

@@ -34,7 +34,7 @@ impl Router {
             return;
         };
         match update.choice {
-            None => self.usage.envelope(raw, Source::Bare),
+            None => self.usage.envelope(raw, Source::Bare, None),
             Some(index) => {
                 let folded = self.config.expect_choices == Some(1);
                 let index = if folded { ChoiceIndex(0) } else { index };

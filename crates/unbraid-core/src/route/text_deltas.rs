@@ -3,7 +3,7 @@
 use super::{ChoiceSink, Router, State};
 use crate::{
     ChoiceIndex, Config, ThinkTags,
-    text_delta::{Delta, DeltaKind, TextDelta},
+    text_delta::{Delta, DeltaKind, DeltaUsage, TextDelta},
 };
 
 /// Whether the configuration can have a use for the update of a text delta. A shortcut: `is_ignored` decides for each delta.
@@ -36,6 +36,28 @@ impl Router {
         if delta.last_of_event {
             self.end_of_event(delta.event_index, sink);
         }
+    }
+
+    /// Takes the usage beside the text delta before it, as [`update`](Self::update) takes its update.
+    #[inline]
+    pub(crate) fn delta_usage(&mut self, usage: &DeltaUsage<'_>, sink: &mut impl ChoiceSink) {
+        let follows_delta = self.closed.is_none()
+            && !self.after_done
+            && usage.event_index == self.position.event
+            && self.choices_in_event > 0;
+        if !follows_delta {
+            return self.update(&usage.to_update(), sink);
+        }
+        // The update would have no id, so the one of the next text delta is compared again.
+        self.id_changed = false;
+        self.next_position(usage.event_index);
+        self.cost = self.cost.saturating_add(usage.compact_len as u64);
+        if !self.within_completion(sink) {
+            return;
+        }
+        let source = self.usage_source();
+        self.usage.envelope(usage.raw, source, Some(usage.form));
+        self.end_of_event(usage.event_index, sink);
     }
 
     /// The slot of the choice, if only the choice needs the delta.

@@ -84,6 +84,12 @@ impl Exact {
         (value_of(raw) == *value).then_some(&**raw)
     }
 
+    /// Fields as JSON text, in which each of these numbers keeps its digits.
+    #[cfg(test)]
+    pub(super) fn written(&self, fields: &Map<String, Value>) -> String {
+        self.write_object(&mut String::new(), fields).into_text()
+    }
+
     fn write(&self, path: &mut String, value: &Value) -> Json<'static> {
         match value {
             Value::Object(fields) => self.write_object(path, fields),

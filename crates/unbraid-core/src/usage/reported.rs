@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use super::{
     Estimated, Exact, Usage, UsageSource,
-    fields::{Fields, differ_in_numbers_only, max_completion, merge, merged, number, parse},
+    fields::{Fields, max_completion, merge, merged, number, parse},
     names::Counts,
+    reports::Reports,
     sum::add_value,
 };
 use crate::{ChoiceIndex, limits::MAX_USAGE_BYTES};
@@ -16,11 +17,7 @@ type ChoiceFields = Vec<(ChoiceIndex, Fields)>;
 /// Collects the usage that a stream reports in any of the three places.
 #[derive(Default)]
 pub(crate) struct Reported {
-    envelope: Fields,
-    /// The last usage of the envelope, which is not merged yet: some servers send one with every chunk (U4).
-    pending: String,
-    /// Its fields, unless it replaced another one that differs only in numbers.
-    parsed: Option<Fields>,
+    envelope: Reports,
     /// Usage inside a choice (U7).
     choices: ChoiceFields,
     /// A chunk with only usage after each choice's finish, for that choice alone (llama.cpp, chats).
@@ -28,8 +25,7 @@ pub(crate) struct Reported {
     /// The same in the chunk of the finish itself (llama.cpp text completions, and mistral.rs).
     at_finish: ByFinish,
     done: bool,
-    /// The text of the merged numbers, of the envelope and of the choices.
-    exact: Exact,
+    /// The text of the merged numbers of the choices.
     exact_of_choices: Exact,
 }
 
@@ -95,15 +91,14 @@ impl Known<'_> {
 }
 
 impl Reported {
-    /// Adds a usage object of the envelope.
-    pub(crate) fn envelope(&mut self, raw: &str, source: Source) {
+    /// Adds a usage object of the envelope. Reports beside choices that have the same `form` differ in integers only.
+    pub(crate) fn envelope(&mut self, raw: &str, source: Source, form: Option<u64>) {
         if raw.len() > MAX_USAGE_BYTES {
             return;
         }
         self.at_finish.has_other |= source == Source::WithChoices;
-        if source == Source::WithChoices && differ_in_numbers_only(&self.pending, raw) {
-            raw.clone_into(&mut self.pending);
-            self.parsed = None;
+        let form = form.filter(|_| source == Source::WithChoices);
+        if source == Source::WithChoices && self.envelope.replace(raw, form) {
             return;
         }
         let Some(fields) = parse(raw).filter(|fields| !fields.is_empty()) else {
@@ -128,27 +123,7 @@ impl Reported {
                 self.after_finish.has_other = true;
             }
         }
-        let earlier = self.parsed.replace(fields);
-        if let Some(earlier) = earlier.or_else(|| parse(&self.pending)) {
-            merge(&mut self.envelope, &earlier);
-            self.exact.note(&self.pending);
-        }
-        raw.clone_into(&mut self.pending);
-    }
-
-    /// The merged usage of the envelope, including the pending one.
-    fn merged_envelope(&self) -> Fields {
-        let parsed_now = match &self.parsed {
-            Some(_) => None,
-            None => parse(&self.pending),
-        };
-        let last = self.parsed.as_ref().or(parsed_now.as_ref());
-        let (true, Some(last)) = (self.envelope.is_empty(), last) else {
-            let mut all = self.envelope.clone();
-            last.iter().for_each(|fields| merge(&mut all, fields));
-            return all;
-        };
-        merged(last) // the only report, as of most streams
+        self.envelope.add(raw, form, fields);
     }
 
     pub(crate) fn choice(&mut self, choice: ChoiceIndex, raw: &str) {
@@ -187,14 +162,12 @@ impl Reported {
 
     /// The text of the numbers. Those of the envelope take precedence.
     fn exact(&self) -> Exact {
-        let mut exact = self.exact.clone();
-        exact.note(&self.pending);
-        exact.merged_over(&self.exact_of_choices)
+        self.envelope.exact().merged_over(&self.exact_of_choices)
     }
 
     /// Combines the usage of the choices (U7, U8). The envelope takes precedence for numbers that both have.
     fn combine_choices(&self, known: &Known<'_>) -> CombinedUsage<'_> {
-        let envelope = self.merged_envelope();
+        let envelope = self.envelope.merged();
         let mut fields = Fields::new();
         for (_, own) in &self.choices {
             merge(&mut fields, own);
@@ -216,7 +189,7 @@ impl Reported {
     }
 
     fn combine_envelope(&self, known: &Known<'_>) -> CombinedUsage<'_> {
-        let mut fields = self.merged_envelope();
+        let mut fields = self.envelope.merged();
         let Some(by_finish) = self.by_finish(&fields, known) else {
             return CombinedUsage {
                 fields,

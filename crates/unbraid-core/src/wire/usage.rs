@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Usage {
             return Err(D::Error::custom("usage is not an object"));
         }
         let mut reported = Reported::default();
-        reported.envelope(raw.get(), Source::Bare);
+        reported.envelope(raw.get(), Source::Bare, None);
         Ok(reported.usage(&Known {
             received: &[],
             finished: true,

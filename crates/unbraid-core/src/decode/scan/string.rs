@@ -40,8 +40,9 @@ impl<'a> Scanner<'a, '_> {
         if self.keep_escapes {
             return Ok(Cow::Borrowed(inside));
         }
-        let mut text = String::with_capacity(inside.len());
-        unescape(inside, &mut text).ok_or(Fallback)?;
+        let mut text = Vec::with_capacity(inside.len());
+        unescape(inside.as_bytes(), &mut text).ok_or(Fallback)?;
+        let text = String::from_utf8(text).map_err(|_| Fallback)?;
         Ok(Cow::Owned(text))
     }
 
@@ -108,7 +109,7 @@ impl<'a> Scanner<'a, '_> {
             .ok_or(Fallback)?;
         // Decoded only to be checked. Pairs are rare enough that a second implementation of the check would cost more than it
         // saves.
-        unescape(pair, &mut String::new()).ok_or(Fallback)?;
+        unescape(pair.as_bytes(), &mut Vec::new()).ok_or(Fallback)?;
         self.pos += PAIR;
         Ok(())
     }

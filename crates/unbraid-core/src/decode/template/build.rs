@@ -87,6 +87,7 @@ impl Template {
             has_text: text.is_some(),
             is_text_only: false,
             is_constant: false,
+            has_usage_form: false,
             has_field_holes: false,
             has_extra_holes: false,
             depth: learned.depth,
@@ -122,7 +123,10 @@ impl Template {
         let has = |kind: fn(Slot) -> bool| holes().any(|hole| kind(hole.slot));
         self.has_field_holes = has(|slot| matches!(slot, Slot::Field(..)));
         self.has_extra_holes = has(|slot| matches!(slot, Slot::Extra(_)));
-        self.is_constant = usage.is_none() && !holes().any(|hole| hole.slot.is_value());
+        let is_fixed = !holes().any(|hole| hole.slot.is_value());
+        self.is_constant = usage.is_none() && is_fixed && !self.has_entry();
+        self.has_usage_form =
+            usage.is_some() && is_fixed && self.provided.is_some() && !self.has_entry();
     }
 
     /// Makes holes of the values in which another chunk of the same keys differs; false if its keys or anything else

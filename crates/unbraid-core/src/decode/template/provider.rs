@@ -10,11 +10,12 @@ use super::{
     site::{Site, Slot, span_in},
 };
 use crate::{
-    Fragment, Update,
+    ChoiceIndex, EventIndex, Fragment, Update,
     decode::json_bytes::integer,
     dialect::{Continuation, Place},
     limits::MAX_NAME_BYTES,
     node::{Node, Value, compact},
+    text_delta::DeltaUsage,
 };
 
 /// What a dialect says of its events.
@@ -24,12 +25,16 @@ pub(in crate::decode) struct Provided {
     pub(in crate::decode) place: Place,
     /// The name that each event has.
     pub(in crate::decode) name: Option<Box<[u8]>>,
-    /// Whether the usage follows in an update without an id, although that of the event is not the stream's own.
+    /// Whether an update without an id follows the text, although the id of the event is not the stream's own.
     pub(super) resets_id: bool,
     /// The choice, if it is not in a hole.
     pub(super) choice: Option<u32>,
-    /// The parts of the usage before each number in it: how long they are, and their text without white space.
-    usage: Box<[(usize, Box<str>)]>,
+    /// The list to which each event adds the value with its text.
+    list: Option<&'static str>,
+    /// How many bytes of white space the usage has.
+    usage_space: usize,
+    /// The number of this template among those of the stream. Its matches have usage that differs in integers only.
+    pub(super) form: u64,
 }
 
 /// What the template of a dialect's event is built from.
@@ -47,9 +52,14 @@ pub(in crate::decode) struct Event<'e, 'n, 'a> {
 impl Template {
     /// Builds a template of an event whose only update continues a text, perhaps with usage in another one.
     pub(in crate::decode) fn of_event(event: &Event<'_, '_, '_>) -> Option<Self> {
-        let (update, usage) = match event.updates {
-            [update] => (*update, None),
-            [update, stream] => (*update, Some(usage_of(stream)?)),
+        let (update, mut rest) = event.updates.split_first()?;
+        let entry = event
+            .continuation
+            .entry
+            .and_then(|_| rest.split_off_first());
+        let usage = match rest {
+            [] => None,
+            [stream] => Some(usage_of(stream)?),
             _ => return None,
         };
         let (text_kind, fragment) = update.only_text()?;
@@ -63,6 +73,7 @@ impl Template {
             || is_long(&update.id)
             || is_long(&update.model)
             || usage.is_some() != event.continuation.usage.is_some()
+            || entry.is_some() != event.continuation.entry.is_some()
         {
             return None;
         }
@@ -70,14 +81,16 @@ impl Template {
         let has_index = sites.iter().any(|site| site.slot == Slot::Index);
         let has_other_id = update.id.is_some() && update.id.as_deref() != event.first_id;
         let provided = Provided {
-            resets_id: usage.is_some() && has_other_id,
+            resets_id: (usage.is_some() || entry.is_some()) && has_other_id,
             place: event.continuation.place,
             name: event.name.map(Box::from),
             choice: update.choice.map(|choice| choice.0).filter(|_| !has_index),
-            usage: event
+            list: event.continuation.entry.map(|entry| entry.list),
+            usage_space: event
                 .continuation
                 .usage
-                .map_or_else(Box::default, |node| usage_parts(event.text, node, &sites)),
+                .map_or(0, |node| node.raw.len() - compact(node.raw).len()),
+            form: 0,
         };
         let mut prototype = Update {
             last_of_event: true,
@@ -107,6 +120,7 @@ impl Template {
             has_text: true,
             is_text_only: false,
             is_constant: false,
+            has_usage_form: false,
             has_field_holes: false,
             has_extra_holes: false,
             depth: event.depth,
@@ -116,8 +130,16 @@ impl Template {
             known_version: None,
         };
         template.cut_holes();
-        let gives_usage = template.gives_usage(event.continuation.usage);
-        (gives_usage && template.gives(update, fragment)).then_some(template)
+        let gives_usage = event.continuation.usage.is_none_or(|node| {
+            let read = template.usage(node.raw.as_bytes(), update.event_index);
+            read.map(|read| read.to_update().usage) == Some(usage.map(Cow::Borrowed))
+        });
+        let mut buffer = String::new();
+        let gives_entry = event.continuation.entry.is_none_or(|own| {
+            let read = template.entry(own.node.raw.as_bytes(), update.choice, &mut buffer);
+            read.is_some_and(|read| entry.is_some_and(|entry| read == **entry))
+        });
+        (gives_usage && gives_entry && template.gives(update, fragment)).then_some(template)
     }
 
     /// Whether a matching event with this text gives this update, so that nothing of the update is forgotten.
@@ -130,33 +152,61 @@ impl Template {
         own == *update
     }
 
-    /// Whether the usage of an event becomes that of the prototype.
-    fn gives_usage(&self, usage: Option<&Node<'_>>) -> bool {
-        let mut out = String::new();
-        let own = usage
-            .zip(self.provided())
-            .and_then(|(node, provided)| provided.usage(node.raw.as_bytes(), &mut out));
-        own == self.prototype.usage.as_deref()
+    /// The usage of a matching event, of which `raw` is the text.
+    #[inline]
+    pub(super) fn usage<'t>(
+        &self,
+        raw: &'t [u8],
+        event_index: EventIndex,
+    ) -> Option<DeltaUsage<'t>> {
+        let provided = self.provided()?;
+        self.prototype.usage.as_ref()?;
+        let raw = str::from_utf8(raw).ok()?;
+        Some(DeltaUsage {
+            event_index,
+            raw,
+            compact_len: raw.len().saturating_sub(provided.usage_space),
+            form: provided.form,
+        })
+    }
+
+    /// The update of a matching event that adds its value to a list; `raw` is the text of the value.
+    pub(super) fn entry<'b>(
+        &self,
+        raw: &[u8],
+        choice: Option<ChoiceIndex>,
+        buffer: &'b mut String,
+    ) -> Option<Update<'b>> {
+        let list = self.provided()?.list?;
+        buffer.clear();
+        buffer.push('[');
+        buffer.push_str(&compact(str::from_utf8(raw).ok()?));
+        buffer.push(']');
+        Some(Update {
+            choice,
+            metadata: vec![(list.into(), (&**buffer).into())],
+            delta_field_count: 1,
+            is_chunk: true,
+            ..Update::default()
+        })
+    }
+
+    /// Whether an update that adds an entry to a list follows the text.
+    pub(super) fn has_entry(&self) -> bool {
+        self.provided()
+            .is_some_and(|provided| provided.list.is_some())
+    }
+
+    /// Numbers the template.
+    pub(in crate::decode) fn set_form(&mut self, form: u64) {
+        if let Some(provided) = &mut self.provided {
+            provided.form = form;
+        }
     }
 
     /// The name of the events.
     pub(in crate::decode) fn name(&self) -> Option<&[u8]> {
         self.provided.as_ref()?.name.as_deref()
-    }
-}
-
-impl Provided {
-    /// The usage of a matching event without white space, of which `raw` is the text.
-    pub(super) fn usage<'o>(&self, mut raw: &[u8], out: &'o mut String) -> Option<&'o str> {
-        out.clear();
-        for (length, part) in &self.usage {
-            out.push_str(part);
-            raw = raw.get(*length..)?;
-            let digits = raw.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            out.push_str(str::from_utf8(raw.get(..digits)?).ok()?);
-            raw = raw.get(digits..)?;
-        }
-        Some(out)
     }
 }
 
@@ -181,6 +231,7 @@ impl Event<'_, '_, '_> {
             unread,
             index,
             usage,
+            entry,
             ..
         } = &self.continuation;
         let site = |slot: Slot, part: &str, is_hole: bool| {
@@ -207,17 +258,21 @@ impl Event<'_, '_, '_> {
         {
             sites.push(site(Slot::Index, raw, true)?);
         }
+        let mut enclose = |node: &Node<'_>, slots: [Slot; 2]| {
+            let (start, end) = span_in(self.text, node.raw)?;
+            sites.extend(slots.into_iter().zip([start, end]).map(|(slot, at)| Site {
+                slot,
+                start: at,
+                end: at,
+                is_hole: true,
+            }));
+            Some(())
+        };
+        if let Some(entry) = entry {
+            enclose(entry.node, [Slot::EntryStart, Slot::EntryEnd])?;
+        }
         if let Some(usage) = usage {
-            let (start, end) = span_in(self.text, usage.raw)?;
-            for (slot, at) in [(Slot::UsageStart, start), (Slot::UsageEnd, end)] {
-                let (start, end) = (at, at);
-                sites.push(Site {
-                    slot,
-                    start,
-                    end,
-                    is_hole: true,
-                });
-            }
+            enclose(usage, [Slot::UsageStart, Slot::UsageEnd])?;
             let mut numbers = Vec::new();
             integers(usage, &mut numbers);
             for raw in numbers {
@@ -258,23 +313,4 @@ fn integers<'a>(node: &Node<'a>, found: &mut Vec<&'a str>) {
         Value::Object(fields) => fields.iter().for_each(|(_, node)| integers(node, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-}
-
-/// The parts of the usage before each of its numbers, and after the last one.
-fn usage_parts(text: &str, usage: &Node<'_>, sites: &[Site]) -> Box<[(usize, Box<str>)]> {
-    let Some((start, end)) = span_in(text, usage.raw) else {
-        return Box::default();
-    };
-    let mut from = start;
-    let inside = |site: &&Site| (start..end).contains(&site.start) && site.slot == Slot::Number;
-    let numbers = sites
-        .iter()
-        .filter(inside)
-        .map(|site| (site.start, site.end));
-    let parts = numbers.chain([(end, end)]).map(|(start, end)| {
-        let part = text.get(from..start).unwrap_or_default();
-        from = end;
-        (part.len(), compact(part).into())
-    });
-    parts.collect()
 }

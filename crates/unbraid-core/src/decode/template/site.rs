@@ -24,6 +24,10 @@ pub(super) enum Slot {
     UsageStart,
     /// The place after it.
     UsageEnd,
+    /// The place before the value that becomes an entry of a list.
+    EntryStart,
+    /// The place after it.
+    EntryEnd,
     /// The inside of the quotes of the completion's id.
     Id,
     /// The inside of the quotes of the model.
@@ -53,7 +57,13 @@ impl Slot {
         !self.is_always_hole()
             && !matches!(
                 self,
-                Self::Created | Self::Number | Self::Space | Self::UsageStart | Self::UsageEnd
+                Self::Created
+                    | Self::Number
+                    | Self::Space
+                    | Self::UsageStart
+                    | Self::UsageEnd
+                    | Self::EntryStart
+                    | Self::EntryEnd
             )
     }
 
@@ -100,6 +110,8 @@ impl Slot {
             | Self::Space
             | Self::UsageStart
             | Self::UsageEnd
+            | Self::EntryStart
+            | Self::EntryEnd
             | Self::Id
             | Self::Model
             | Self::Usage

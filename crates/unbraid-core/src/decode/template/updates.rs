@@ -50,6 +50,30 @@ impl Template {
         self.prototype.extra.is_empty() || self.known_version == Some(version)
     }
 
+    /// Whether a match brings its text delta, its usage, and nothing else.
+    #[inline]
+    pub(in crate::decode) fn is_text_with_usage(&self) -> bool {
+        self.has_usage_form
+    }
+
+    /// Emits the text delta and the usage of such a match.
+    #[inline]
+    pub(in crate::decode) fn emit_with_usage<T: UpdateSink + ?Sized>(
+        &self,
+        found: &TemplateMatch<'_>,
+        delta: &TextDelta<'_>,
+        sink: &mut T,
+    ) {
+        let usage = self.usage(found.usage, delta.event_index);
+        sink.text_delta(&TextDelta {
+            last_of_event: usage.is_none(),
+            ..*delta
+        });
+        if let Some(usage) = usage {
+            sink.delta_usage(&usage);
+        }
+    }
+
     /// Whether two matching chunks may differ in their time of creation.
     #[inline]
     pub(in crate::decode) fn varies_created(&self, found: &TemplateMatch<'_>) -> bool {
@@ -71,7 +95,7 @@ impl Template {
         let MatchBuffers {
             spans,
             fields,
-            usage: compact,
+            entry,
         } = buffers;
         let values = Values {
             holes: &self.holes,
@@ -81,12 +105,14 @@ impl Template {
         let prototype = &*self.prototype;
         let changed = self.changed_fields(&values, envelope);
         let is_known = changed.is_empty();
-        let usage = match (prototype.usage.as_deref(), self.provided()) {
-            (None, _) => None, // usage is in each match of a template, or in none
-            (Some(_), Some(provided)) => provided.usage(found.usage, compact),
-            (Some(usage), None) => values.of(Slot::Usage).or(Some(usage)),
-        };
-        let last_of_event = usage.is_none() && is_known;
+        // Usage is in each match of a template, or in none. That of another dialect has no envelope.
+        let usage = prototype.usage.as_deref();
+        let usage = usage.filter(|_| self.provided().is_none());
+        let usage = usage.map(|usage| values.of(Slot::Usage).unwrap_or(usage));
+        let delta_usage = self.usage(found.usage, delta.event_index);
+        let is_alone = usage.is_none() && is_known;
+        let entry = self.entry(found.entry, Some(delta.choice), entry);
+        let last_of_event = is_alone && delta_usage.is_none() && entry.is_none();
         let created = found.created.or(prototype.update.created);
         if is_delta {
             let mut metadata = Vec::new();
@@ -119,23 +145,27 @@ impl Template {
             sink.update(&update);
             *fields = recycled(update.metadata);
         }
-        if !last_of_event {
-            let mut update = Update {
+        if !is_alone {
+            let name = |slot, known| values.name(slot).or_else(|| borrowed(known));
+            sink.update(&Update {
                 event_index: delta.event_index,
                 last_of_event: true,
+                id: name(Slot::Id, &prototype.update.id),
+                model: name(Slot::Model, &prototype.update.model),
+                created,
                 usage: usage.map(Cow::Borrowed),
                 metadata: changed,
                 is_chunk: true,
                 ..Update::default()
-            };
-            // The usage of another dialect is an update without an envelope.
-            if self.provided().is_none() {
-                let name = |slot, known| values.name(slot).or_else(|| borrowed(known));
-                update.id = name(Slot::Id, &prototype.update.id);
-                update.model = name(Slot::Model, &prototype.update.model);
-                update.created = created;
-            }
-            sink.update(&update);
+            });
+        }
+        if let Some(mut entry) = entry {
+            entry.event_index = delta.event_index;
+            entry.last_of_event = delta_usage.is_none();
+            sink.update(&entry);
+        }
+        if let Some(usage) = delta_usage {
+            sink.delta_usage(&usage);
         }
         (created, is_known)
     }

@@ -1,7 +1,10 @@
 //! Templates of other dialects: which events match one, after a comparison with a decoder that parses them all.
 
+use unbraid_testkit::cut::every_cut_in_two;
+
 use super::{check_fast_paths, updates};
 use crate::{
+    Config, Demux, Limits,
     decode::Decoder,
     frame::{FrameLimits, Framer},
     limits::{MAX_EVENT_BYTES, MAX_JSON_DEPTH, MAX_LINE_BYTES},
@@ -188,4 +191,186 @@ fn g12_chunks_with_usage_make_a_template() {
         usage,
         Some("{\"promptTokenCount\":7,\"totalTokenCount\":300}")
     );
+}
+
+/// A chunk of one part, with these fields beside its text, beside its index, and of its usage.
+fn part(text: &str, beside: &str, candidate: &str, usage: &str) -> String {
+    let part = format!("{{\"text\": \"{text}\"{beside}}}");
+    format!(
+        "{{\"candidates\": [{{\"content\": {{\"parts\": [{part}],\"role\": \"model\"}},\"index\": 0{candidate}}}],\"usageMetadata\": {{{usage}}},\"responseId\": \"g\"}}"
+    )
+}
+
+fn framed(data: &str) -> String {
+    format!("data: {data}\r\n\r\n")
+}
+
+#[test]
+fn g13_a_signature_beside_a_text_makes_a_template() {
+    let signed = |text: &str, signature: &str| {
+        let signature = format!(", \"thoughtSignature\": {signature}");
+        framed(&part(text, &signature, "", "\"totalTokenCount\": 3"))
+    };
+    let start = framed(&part("a", "", "", "\"totalTokenCount\": 1"));
+    let events = [
+        signed("a", "\"s\""),
+        signed("b \\u00e9 \\\" \\ud83d\\ude00", "\"t t\""),
+        signed("c", "\"CiQB/+8=\""),
+        signed("d", "\"\""),
+        signed("e", "\"\\n\""),
+        signed("f", "null"),
+        signed("g", "{}"),
+        signed("", "\"s\""),
+        signed("h", "\"s\""),
+    ];
+    // The signature becomes a hole when it differs for the first time.
+    assert_eq!(
+        hits(&start, &events),
+        [false, false, true, true, false, false, false, false, true]
+    );
+    let stream = [&*start, &events.concat()].concat();
+    let decoder = Decoder::new(false, MAX_JSON_DEPTH);
+    let all = updates(stream.as_bytes(), decoder);
+    let entries = all.iter().flat_map(|update| &update.metadata);
+    let entries: Vec<&str> = entries.map(|(_, raw)| &**raw).collect();
+    assert_eq!(
+        entries[2],
+        "[{\"text\":\"c\",\"thoughtSignature\":\"CiQB/+8=\"}]"
+    );
+}
+
+#[test]
+fn g13_a_signature_without_usage_is_kept_by_a_demux() {
+    let signed = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\",\"thoughtSignature\":\"s\"}]}}]}\n\n";
+    let mut demux = Demux::new(Config::default());
+    demux.feed(signed.repeat(5).as_bytes());
+    demux.finish();
+    let choice = demux.choices().next().unwrap();
+    let (_, details) = &choice.message().extra[0];
+    assert_eq!(details.matches("thoughtSignature").count(), 5, "{details}");
+    assert_eq!(demux.template_hits(), (5, 3));
+}
+
+#[test]
+fn g17_empty_metadata_beside_a_text_makes_a_template() {
+    let grounded = |metadata: &str| {
+        let metadata = format!(",\"groundingMetadata\": {metadata},\"citationMetadata\": null");
+        framed(&part("a", "", &metadata, "\"totalTokenCount\": 3"))
+    };
+    let events = [
+        "{}",
+        "{}",
+        "{\"webSearchQueries\": []}",
+        "{}",
+        "{ }",
+        "null",
+    ]
+    .map(grounded);
+    assert_eq!(
+        hits(&grounded("{}"), &events),
+        [false, true, false, true, false, false]
+    );
+}
+
+#[test]
+fn g02_the_chunks_of_an_array_make_a_template() {
+    let chunk = |tokens: u32| {
+        let usage = format!("\"totalTokenCount\": {tokens}");
+        part("a", "", "", &usage).replace(", ", ",\n    ")
+    };
+    let next = |tokens| format!("\n,\n  {}", chunk(tokens));
+    let events = [next(2), next(3), next(400), "\n]".to_owned()];
+    assert_eq!(
+        hits(&format!("[{}", chunk(1)), &events),
+        [false, true, true, false]
+    );
+}
+
+#[test]
+fn g01_a_chunk_of_several_lines_makes_a_template() {
+    let chunk = |tokens: u32| {
+        let usage = format!("\"totalTokenCount\": {tokens}");
+        framed(&part("a", "", "", &usage).replace(',', ",\r\ndata:   "))
+    };
+    let events = [chunk(2), chunk(3), chunk(400)];
+    assert_eq!(hits(&chunk(1), &events), [false, true, true]);
+}
+
+#[test]
+fn g12_usage_of_alternating_forms_is_merged_at_every_cut() {
+    let thought = |tokens: u32| {
+        let usage = format!("\"promptTokenCount\": 7,\"thoughtsTokenCount\": {tokens}");
+        framed(&part("a", ",\"thought\": true", "", &usage))
+    };
+    let text = |tokens: u32| {
+        let usage = format!(
+            "\"candidatesTokenCount\": {tokens},\"promptTokenCount\": 8,\"promptTokensDetails\": [{{\"tokenCount\": {tokens}}}]"
+        );
+        framed(&part("b", "", "", &usage))
+    };
+    let last = framed(&part(
+        "",
+        "",
+        ",\"finishReason\": \"STOP\"",
+        "\"totalTokenCount\": 99",
+    ));
+    let events = [
+        thought(1),
+        thought(2),
+        text(3),
+        text(4),
+        thought(5),
+        text(600),
+        thought(70),
+        last.clone(),
+        text(8),
+        last,
+    ];
+    let stream = events.concat();
+    let expected = r#"{"promptTokenCount":8,"thoughtsTokenCount":70,"candidatesTokenCount":8,"promptTokensDetails":[{"tokenCount":8}],"totalTokenCount":99}"#;
+    for (one, other) in every_cut_in_two(stream.as_bytes()) {
+        let mut demux = Demux::new(Config::default());
+        demux.feed(one);
+        demux.feed(other);
+        demux.finish();
+        assert_eq!(demux.usage().raw_json().as_deref(), Some(expected));
+    }
+    let mut demux = Demux::new(Config::default());
+    let mut decoder = Decoder::reference(false, MAX_JSON_DEPTH);
+    let mut framer = Framer::new(FrameLimits::new(MAX_LINE_BYTES, MAX_EVENT_BYTES), false);
+    let mut input = stream.as_bytes();
+    while let Some(Ok(frame)) = framer.next(&mut input) {
+        decoder
+            .decode(frame, &mut |update| demux.feed_update(update))
+            .unwrap();
+    }
+    demux.finish();
+    assert_eq!(demux.usage().raw_json().as_deref(), Some(expected));
+}
+
+#[test]
+fn g12_the_usage_of_a_match_costs_as_much_as_that_of_its_update() {
+    let start = framed(&part("a", "", "", "\"totalTokenCount\": 1"));
+    let stream = start.repeat(40);
+    let end = |bytes: u64, by_update: bool| {
+        let limits = Limits::default().with_completion_bytes(bytes);
+        let mut demux = Demux::new(Config::default().with_limits(limits));
+        if by_update {
+            for update in updates(stream.as_bytes(), Decoder::reference(false, MAX_JSON_DEPTH)) {
+                demux.feed_update(&update);
+            }
+        } else {
+            demux.feed(stream.as_bytes());
+        }
+        demux.finish();
+        let text = demux
+            .choices()
+            .next()
+            .map(|choice| choice.content().count());
+        (text, demux.closed().map(Result::is_ok))
+    };
+    for bytes in 3_000..3_500 {
+        assert_eq!(end(bytes, false), end(bytes, true), "{bytes}");
+    }
+    assert_ne!(end(3_000, true), end(3_499, true));
 }

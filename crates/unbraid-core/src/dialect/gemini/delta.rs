@@ -1,9 +1,9 @@
 //! Chunks that only continue the text of one candidate.
 
-use super::Gemini;
+use super::{Gemini, has_fields};
 use crate::{
     dialect::{
-        continuation::{Continuation, Place},
+        continuation::{Continuation, Entry, Place},
         reader::entries,
     },
     limits::MAX_EVENT_BYTES,
@@ -20,14 +20,25 @@ pub(super) fn continuation<'n, 'a>(body: &'n Node<'a>) -> Option<Continuation<'n
     };
     // A reason and metadata are kept until the end, so the candidate has to read them.
     let fields = candidate.as_object()?.iter();
-    let mut other = fields.filter(|(key, _)| !matches!(&**key, "index" | "content"));
-    if other.any(|(_, value)| !value.is_null()) || part.get("functionCall").is_some() {
+    let mut other = fields.filter(|(key, value)| match &**key {
+        "index" | "content" => false,
+        "groundingMetadata" | "citationMetadata" => has_fields(value),
+        _ => !value.is_null(),
+    });
+    if other.next().is_some() || part.get("functionCall").is_some() {
         return None;
     }
     let usage = body.get("usageMetadata");
+    let signature = part.get("thoughtSignature").filter(|node| !node.is_null());
+    let entry = signature.map(|_| Entry {
+        list: "reasoning_details",
+        node: part,
+    });
     Some(Continuation {
         index: candidate.get("index"),
         usage: usage.filter(|usage| usage.as_object().is_some()),
+        entry,
+        unread: signature.into_iter().collect(),
         ..Continuation::new(Place::Candidate, part.get("text")?)
     })
 }
