@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use arrayvec::ArrayVec;
+
 /// The format of a body.
 ///
 /// It is recognised by the names of the fields, or by the first bytes, and explains why a body has no choice.
@@ -124,7 +126,7 @@ impl fmt::Display for BodyFormat {
 
 /// The first bytes of a body, which distinguish a page or a binary stream from an event stream.
 #[derive(Default)]
-pub(crate) struct Head(Vec<u8>);
+pub(crate) struct Head(ArrayVec<u8, { Head::MAX_BYTES }>);
 
 /// Shows only the number of bytes, because they are payload.
 impl fmt::Debug for Head {
@@ -140,10 +142,9 @@ impl Head {
     /// Adds the next bytes of the body, up to the maximum.
     #[inline]
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
-        if self.0.len() < Self::MAX_BYTES {
-            let missing = Self::MAX_BYTES - self.0.len();
-            self.0
-                .extend_from_slice(bytes.get(..missing).unwrap_or(bytes));
+        let missing = self.0.remaining_capacity();
+        if missing > 0 {
+            self.0.extend(bytes.iter().copied().take(missing));
         }
     }
 

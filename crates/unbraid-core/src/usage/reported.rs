@@ -95,6 +95,11 @@ impl Known<'_> {
 }
 
 impl Reported {
+    /// Whether nothing was reported.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.choices.is_empty()
+    }
+
     /// Adds a usage object of the envelope.
     pub(crate) fn envelope(&mut self, raw: &str, source: Source) {
         if raw.len() > MAX_USAGE_BYTES {

@@ -208,8 +208,11 @@ fn chunks_without_a_text_make_a_template() {
         call,
     ] {
         assert_eq!(
-            hits(chunk, &["\"\"", "\"\"", "\"a\"", "\"\"", "\"b\"", "null"]),
-            [false, true, false, true, true, false],
+            hits(
+                chunk,
+                &["\"\"", "\"\"", "\"\"", "\"a\"", "\"\"", "\"b\"", "null"]
+            ),
+            [false, false, true, false, true, true, false],
             "{chunk}"
         );
     }
