@@ -85,7 +85,7 @@ impl PartKind {
         match self {
             Self::Text => {
                 let (length, escapes) = string(data)?;
-                (!escapes).then_some(length) // the scanner checks escapes
+                (!escapes || has_short_escapes(data.get(..length)?)).then_some(length)
             }
             Self::Number => number(data),
             Self::Numbers => {
@@ -97,6 +97,20 @@ impl PartKind {
             }
         }
     }
+}
+
+/// Whether each escape in a string is of two bytes. The scanner checks the others.
+fn has_short_escapes(mut inside: &[u8]) -> bool {
+    while let Some(backslash) = memchr::memchr(b'\\', inside) {
+        let [kind, rest @ ..] = inside.get(backslash + 1..).unwrap_or_default() else {
+            return false;
+        };
+        if !matches!(kind, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') {
+            return false;
+        }
+        inside = rest;
+    }
+    true
 }
 
 /// The length of the JSON number at the start of the data.
@@ -232,7 +246,7 @@ mod tests {
             ("[]", "[]"),
             ("\"\"", "\"a longer text than the known one is\""),
             ("\"a longer text than the known one is\"", "\"\""),
-            ("\"a\\n\"", "\"a\\n\""),
+            ("\"a\\n\"", "\"\\\\\\\"\\/\\b\\f\\n\\r\\t\""),
             ("[1]", "[-120.5e-3]"),
             ("{\"a\":-120.5e-3}", "{\"a\":0}"),
             ("[1,2,3]", "[1]"),
@@ -255,7 +269,17 @@ mod tests {
             ("[]", &["[1]", "{}", "", "[ ]"][..]),
             ("[1]", &["[]", "[1,]", "[,1]", "[1 ]", "[\"1\"]", "[01]"]),
             ("[1, 2]", &["[1]", "[1,2]", "[1, 2, 3]"]),
-            ("\"a\"", &["\"", "\"a", "\"\\n\"", "\"\u{1}\"", "1", "null"]),
+            ("\"a\"", &["\"", "\"a", "\"\u{1}\"", "1", "null"]),
+            (
+                "\"b\"",
+                &[
+                    "\"\\x\"",
+                    "\"\\u00e9\"",
+                    "\"\\ud83d\"",
+                    "\"\\\"",
+                    "\"\\\u{1}\"",
+                ],
+            ),
             (
                 "[1]",
                 &["[-]", "[01]", "[1.]", "[1.e1]", "[1e]", "[1e+]", "[+1]"],
