@@ -124,9 +124,12 @@ impl fmt::Display for BodyFormat {
     }
 }
 
+/// Enough for a byte order mark, some blank lines and the first tag.
+const HEAD_BYTES: usize = 64;
+
 /// The first bytes of a body, which distinguish a page or a binary stream from an event stream.
 #[derive(Default)]
-pub(crate) struct Head(ArrayVec<u8, { Head::MAX_BYTES }>);
+pub(crate) struct Head(ArrayVec<u8, HEAD_BYTES>);
 
 /// Shows only the number of bytes, because they are payload.
 impl fmt::Debug for Head {
@@ -136,9 +139,6 @@ impl fmt::Debug for Head {
 }
 
 impl Head {
-    /// Enough for a byte order mark, some blank lines and the first tag.
-    const MAX_BYTES: usize = 64;
-
     /// Adds the next bytes of the body, up to the maximum.
     #[inline]
     pub(crate) fn extend(&mut self, bytes: &[u8]) {

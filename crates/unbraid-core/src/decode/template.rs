@@ -4,7 +4,8 @@
 //! time of creation, or the value of an unknown field. A [`Template`] keeps the bytes around these values. A chunk with
 //! the same bytes there, and with a value of the same type in each hole, is the same JSON with other values: it has the
 //! same keys in the same places, so it means what the earlier chunk meant. Anything else is not a match, and is parsed.
-//! The scanner that reads unknown chunks also reads the values in the holes, so it decides what is valid there.
+//! The scanner that reads unknown chunks also reads the values in the holes, so it decides what is valid there. A value
+//! that has the form of a valid one ([`Form`]) is not read again.
 
 mod build;
 mod form;
