@@ -95,11 +95,6 @@ impl Known<'_> {
 }
 
 impl Reported {
-    /// Whether nothing was reported.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty() && self.choices.is_empty()
-    }
-
     /// Adds a usage object of the envelope.
     pub(crate) fn envelope(&mut self, raw: &str, source: Source) {
         if raw.len() > MAX_USAGE_BYTES {
@@ -164,6 +159,11 @@ impl Reported {
             merge_choice(&mut self.choices, choice, &fields);
             self.exact_of_choices.note(raw);
         }
+    }
+
+    /// Whether nothing was reported.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.choices.is_empty()
     }
 
     /// Notes that the stream is done, so that its reports cover all choices.

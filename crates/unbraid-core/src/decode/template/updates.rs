@@ -144,9 +144,7 @@ impl Template {
             };
             // The usage of another dialect is an update without an envelope.
             if self.provided().is_none() {
-                // The chunks of a delta have no holes for names.
-                let own = |slot| (!is_delta).then(|| values.name(slot)).flatten();
-                let name = |slot, known| own(slot).or_else(|| borrowed(known));
+                let name = |slot, known| values.name(slot).or_else(|| borrowed(known));
                 update.id = name(Slot::Id, &prototype.update.id);
                 update.model = name(Slot::Model, &prototype.update.model);
                 update.created = created;
