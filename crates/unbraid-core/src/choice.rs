@@ -288,6 +288,9 @@ impl ChoiceMachine {
 
     fn role(&mut self, update: &Update<'_>, position: Position, transcript: &mut Transcript) {
         let role = update.role.as_deref().unwrap_or("");
+        if !transcript.has_started() {
+            transcript.reserve();
+        }
         self.roles = self.roles.saturating_add(u32::from(!role.is_empty()));
         self.role_less |= role.is_empty() && update.has_payload();
         if transcript.role().is_none() && !role.is_empty() {

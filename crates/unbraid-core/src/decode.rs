@@ -38,7 +38,7 @@ use text::text_of;
 
 use crate::{
     Dialect, StreamError, Update,
-    chunk::Chunk,
+    chunk::{Chunk, Element},
     config::default_reasoning_keys,
     frame::{Frame, FrameKind},
     node,
@@ -325,7 +325,12 @@ impl Decoder {
 
     /// Builds a template of an ordinary chunk, if that is worth it.
     fn template_of<'a>(&mut self, text: &'a str, chunk: &Chunk<'a>) -> Option<Template> {
-        if !Template::is_possible(chunk) || !self.templates.should_learn(text) {
+        if !Template::is_possible(chunk) {
+            return None;
+        }
+        let has_text = |element: &Element<'_>| element.update.only_text().is_some();
+        let repeats = chunk.elements.iter().any(has_text) || self.templates.repeats_textless();
+        if !repeats || !self.templates.should_learn(text) {
             return None;
         }
         let escaped = scan::escaped_chunk(text, self.max_depth, &self.reasoning_keys)?;

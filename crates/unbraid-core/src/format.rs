@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use arrayvec::ArrayVec;
+
 /// The format of a body.
 ///
 /// It is recognised by the names of the fields, or by the first bytes, and explains why a body has no choice.
@@ -122,9 +124,12 @@ impl fmt::Display for BodyFormat {
     }
 }
 
+/// Enough for a byte order mark, some blank lines and the first tag.
+const HEAD_BYTES: usize = 64;
+
 /// The first bytes of a body, which distinguish a page or a binary stream from an event stream.
 #[derive(Default)]
-pub(crate) struct Head(Vec<u8>);
+pub(crate) struct Head(ArrayVec<u8, HEAD_BYTES>);
 
 /// Shows only the number of bytes, because they are payload.
 impl fmt::Debug for Head {
@@ -134,16 +139,12 @@ impl fmt::Debug for Head {
 }
 
 impl Head {
-    /// Enough for a byte order mark, some blank lines and the first tag.
-    const MAX_BYTES: usize = 64;
-
     /// Adds the next bytes of the body, up to the maximum.
     #[inline]
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
-        if self.0.len() < Self::MAX_BYTES {
-            let missing = Self::MAX_BYTES - self.0.len();
-            self.0
-                .extend_from_slice(bytes.get(..missing).unwrap_or(bytes));
+        let missing = self.0.remaining_capacity();
+        if missing > 0 {
+            self.0.extend(bytes.iter().copied().take(missing));
         }
     }
 

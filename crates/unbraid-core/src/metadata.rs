@@ -61,21 +61,15 @@ impl Metadata {
 
     /// Adds an update's envelope; true if the id differs from the first one.
     pub(crate) fn absorb(&mut self, update: &Update<'_>) -> bool {
-        let text = |text: &Option<std::borrow::Cow<'_, str>>| {
-            text.as_deref().filter(|t| !t.is_empty()).map(str::to_owned)
-        };
         let mut changed = false;
         match (&self.id, update.id.as_deref()) {
             (None, Some(id)) if !id.is_empty() => self.id = Some(id.into()),
             (Some(known), Some(id)) => changed = !id.is_empty() && **known != *id,
             _ => {}
         }
-        if update
-            .model
-            .as_deref()
-            .is_some_and(|m| !m.is_empty() && Some(m) != self.model.as_deref())
-        {
-            self.model = text(&update.model).map(Arc::from);
+        let model = update.model.as_deref().filter(|model| !model.is_empty());
+        if model.is_some() && model != self.model.as_deref() {
+            self.model = model.map(Arc::from);
             self.first_model = self.first_model.take().or_else(|| self.model.clone());
         }
         if self.created.is_none() {

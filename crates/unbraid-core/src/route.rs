@@ -70,7 +70,7 @@ use crate::{
 pub struct Router {
     config: Arc<Config>,
     routes: Vec<Route>,
-    /// The slots of small indices, for a lookup without a search.
+    /// The slots of small indices that are not their slots, for a lookup without a search.
     slots: Vec<Option<usize>>,
     /// Routes in the state `Finished`.
     finished: usize,

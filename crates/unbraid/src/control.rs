@@ -7,6 +7,7 @@ use std::{
 };
 
 use ractor::ActorCell;
+use smallvec::SmallVec;
 use unbraid_core::ChoiceIndex;
 
 use crate::sync::{command_queue::CommandQueue, wait_list::SharedWaker};
@@ -150,7 +151,7 @@ pub(crate) struct ReaderControls(Mutex<Controls>);
 
 #[derive(Debug, Default)]
 struct Controls {
-    readers: Vec<Arc<ReaderControl>>,
+    readers: SmallVec<[Arc<ReaderControl>; 1]>,
     /// Whether a command, or the drop of the last handle, has ended the completion for all readers. No reader is added
     /// then.
     ended: bool,

@@ -57,7 +57,7 @@ impl Count {
                 .answered()
                 .map(|source| Answered {
                     reported: source.usage(),
-                    choices: source.logs.clone(),
+                    choices: source.logs.to_vec(),
                     metadata: source.metadata.clone(),
                 })
                 .collect(),

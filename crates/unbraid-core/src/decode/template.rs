@@ -4,9 +4,11 @@
 //! time of creation, or the value of an unknown field. A [`Template`] keeps the bytes around these values. A chunk with
 //! the same bytes there, and with a value of the same type in each hole, is the same JSON with other values: it has the
 //! same keys in the same places, so it means what the earlier chunk meant. Anything else is not a match, and is parsed.
-//! The scanner that reads unknown chunks also reads the values in the holes, so it decides what is valid there.
+//! The scanner that reads unknown chunks also reads the values in the holes, so it decides what is valid there. A value
+//! that has the form of a valid one ([`Form`]) is not read again.
 
 mod build;
+mod form;
 mod provider;
 mod site;
 mod updates;
@@ -18,8 +20,9 @@ use super::{
     json_bytes::{integer, integer_length, number, string},
     scan::Scanner,
 };
-use crate::{Update, chunk::Pairs, limits::MAX_VALUES, text_delta::DeltaKind};
+use crate::{Update, chunk::Pairs, limits::MAX_VALUES, node::may_overflow, text_delta::DeltaKind};
 pub(super) use build::Learned;
+use form::Form;
 pub(super) use provider::{Event as ProviderEvent, Provided};
 use site::{Site, Slot};
 
@@ -37,6 +40,8 @@ pub(super) struct Template {
     head_len: usize,
     /// Each hole. They refer to the text, so that a match reads one allocation from its start to its end.
     holes: Box<[Hole]>,
+    /// The forms of the values in the holes that the scanner has to read.
+    forms: Box<[Form]>,
     /// Whether there are holes that the scanner has to read.
     has_values: bool,
     text_kind: DeltaKind,
@@ -96,8 +101,9 @@ pub(crate) struct TemplateMatch<'t> {
     created: Option<u64>,
     /// The length of the chunk.
     pub(crate) length: usize,
-    /// The start of the data, if values in it were stored.
-    data: &'t [u8],
+    /// The part of the data from the first value that was stored to the last one, and where it starts.
+    values: &'t str,
+    values_start: usize,
     /// The usage, if its numbers are holes.
     usage: &'t [u8],
     /// The value that becomes an entry of a list.
@@ -220,12 +226,16 @@ impl Template {
         self.after_head(data, common_len)?;
         let mut found = TemplateMatch::new(template);
         let mut slots = buffers.spans.iter_mut();
+        let mut forms = self.forms.iter();
         let mut pos = self.head_len;
+        let mut values: Option<Range<usize>> = None;
         for hole in &self.holes {
             let (slot, literal) = (hole.slot, self.literal_after(hole)?);
             let rest = data.get(pos..)?;
             if slot.needs_scanner() {
-                let end = match slot.narrow_value(rest) {
+                let form = forms.next()?;
+                let narrow = slot.narrow_value(rest);
+                let end = match narrow.or_else(|| self.known_value(slot, form, rest)) {
                     Some(length) => pos + length,
                     None => {
                         let (start, text) = line.text(pos)?;
@@ -235,6 +245,7 @@ impl Template {
                 if slot.is_value() {
                     *slots.next()? = pos..end;
                 }
+                values = Some(values.map_or(pos, |values| values.start)..end);
                 pos = end;
             } else {
                 pos += found.narrow_hole(slot, rest)?;
@@ -243,7 +254,10 @@ impl Template {
             pos += literal.len();
         }
         found.length = pos;
-        found.data = data;
+        // Checked once for all values, which are then cut out of the checked text.
+        let values = values?;
+        found.values_start = values.start;
+        found.values = str::from_utf8(data.get(values)?).ok()?;
         self.accepts_text(&found).then_some(found)
     }
 
@@ -253,10 +267,22 @@ impl Template {
         self.has_text != found.text.is_empty()
     }
 
+    /// The length of a value that has the form of the prototype's, and is valid for that reason if it is UTF-8.
+    fn known_value(&self, slot: Slot, form: &Form, rest: &[u8]) -> Option<usize> {
+        if slot.is_inside() {
+            return None;
+        }
+        let length = form.value_len(self.text.as_bytes(), rest)?;
+        if slot == Slot::Usage && may_overflow(str::from_utf8(rest.get(..length)?).ok()?) {
+            return None;
+        }
+        Some(length)
+    }
+
     /// The end of the value at an offset, if it is what the decoder reads in such a place: then it takes the same part in
     /// the chunk as the prototype's value.
     fn value_end(&self, hole: Slot, line: &str, pos: usize) -> Option<usize> {
-        if let Slot::Id | Slot::Model | Slot::UnusedText = hole {
+        if hole.is_inside() {
             return None; // escapes would have to be checked, and a long name is dropped
         }
         // The scanner skips white space, which the parser does not count as part of the value.
@@ -303,7 +329,8 @@ impl<'t> TemplateMatch<'t> {
             has_escapes: false,
             created: None,
             length: 0,
-            data: &[],
+            values: "",
+            values_start: 0,
             usage: &[],
             entry: &[],
         }

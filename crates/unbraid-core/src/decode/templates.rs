@@ -41,6 +41,8 @@ pub(super) struct Templates {
     buffers: MatchBuffers,
     /// How many templates were built since one last matched. In some streams no two chunks are alike.
     misses: u32,
+    /// Whether a chunk without a text has arrived that could have been learned.
+    has_seen_textless: bool,
     hits: u64,
 }
 
@@ -63,12 +65,13 @@ impl Templates {
         }
         // Nearly always the latest template matches again. Remembering one per choice was measured and gained nothing
         // (docs/performance.md).
-        if !latest.has_values()
-            && let Some(found) = latest.match_start(data, self.common_len, self.latest)
-        {
-            return Some(found);
-        }
-        self.find_other(data)
+        let (common_len, number) = (self.common_len, self.latest);
+        let found = if latest.has_values() {
+            latest.match_values(&Line::new(data), common_len, number, &mut self.buffers)
+        } else {
+            latest.match_start(data, common_len, number)
+        };
+        found.or_else(|| self.find_other(data))
     }
 
     #[inline(never)]
@@ -88,13 +91,10 @@ impl Templates {
             return others.find_map(|(n, template)| template.match_start(data, *common_len, n));
         }
         let line = Line::new(data);
-        let numbered = || (0..).zip(&*templates);
-        // The latest one first, if it was not tried.
-        let untried = |(_, template): &(usize, &Template)| template.has_values();
-        let first = numbered().skip(*latest).take(1).filter(untried);
-        let others = numbered().filter(|(number, _)| number != latest);
-        let mut all = first.chain(others);
-        all.find_map(|(number, template)| {
+        let mut others = (0..)
+            .zip(&*templates)
+            .filter(|(number, _)| number != latest);
+        others.find_map(|(number, template)| {
             if template.has_values() {
                 template.match_values(&line, *common_len, number, buffers)
             } else {
@@ -175,6 +175,12 @@ impl Templates {
         // and then, in case the stream changes.
         self.misses = self.misses.wrapping_add(1);
         self.misses <= MAX_MISSES || self.misses.is_multiple_of(RETRY_INTERVAL)
+    }
+
+    /// Notes a chunk without a text that could be learned; false for the first one. Most servers begin a choice with such a
+    /// chunk and send no other one, and some repeat it again and again.
+    pub(super) fn repeats_textless(&mut self) -> bool {
+        std::mem::replace(&mut self.has_seen_textless, true)
     }
 
     /// Inserts a template. One of the same keys is replaced, with holes where the two differ.

@@ -46,7 +46,7 @@ impl Router {
     fn remember(&mut self, index: ChoiceIndex, slot: usize) {
         const SMALL: usize = 128; // what the API caps `n` at
         let index = index.0 as usize;
-        if index >= SMALL {
+        if index == slot || index >= SMALL {
             return;
         }
         let length = self.slots.len().max(index + 1);

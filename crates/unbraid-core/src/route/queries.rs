@@ -38,6 +38,9 @@ impl Router {
     /// Reported usage so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
+        if self.usage.is_empty() {
+            return Usage::default(); // as of most streams, all of whose choices would be listed for nothing
+        }
         let received = |r: &Route| (r.index, r.deltas.saturating_sub(r.textless_deltas));
         let received: Vec<_> = self.routes.iter().map(received).collect();
         self.usage.usage(&Known {
@@ -73,8 +76,13 @@ impl Router {
     #[must_use]
     #[inline]
     pub fn slot(&self, index: ChoiceIndex) -> Option<usize> {
+        // Nearly all servers begin their choices in order, so an index is its slot.
+        let guess = index.0 as usize;
+        if self.routes.get(guess).is_some_and(|r| r.index == index) {
+            return Some(guess);
+        }
         // A small index that has not appeared is `Some(None)`, so it needs no search either.
-        match self.slots.get(index.0 as usize) {
+        match self.slots.get(guess) {
             Some(slot) => *slot,
             None => self.routes.iter().position(|r| r.index == index),
         }

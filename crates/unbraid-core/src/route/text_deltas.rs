@@ -19,15 +19,16 @@ impl Router {
         if self.closed.is_some() {
             return;
         }
-        let Some(slot) = self.fast_slot(delta) else {
+        let cost = delta.cost();
+        let Some(slot) = self.fast_slot(delta, cost) else {
             return self.apply(&delta.to_update(), sink);
         };
         let position = self.next_position(delta.event_index);
         self.choices_in_event += 1;
         self.is_chunk = true;
-        self.cost = self.cost.saturating_add(delta.cost());
+        self.cost = self.cost.saturating_add(cost);
         if let Some(route) = self.routes.get_mut(slot) {
-            route.cost = route.cost.saturating_add(delta.cost());
+            route.cost = route.cost.saturating_add(cost);
             route.last_delta = position.event;
             route.deltas += 1;
         }
@@ -62,14 +63,14 @@ impl Router {
 
     /// The slot of the choice, if only the choice needs the delta.
     #[inline]
-    fn fast_slot(&self, delta: &TextDelta<'_>) -> Option<usize> {
+    fn fast_slot(&self, delta: &TextDelta<'_>, cost: u64) -> Option<usize> {
         // The fast path emits no warnings, and a delta has the envelope of the last update, a changed id included.
         if self.id_changed || (self.inspects_text_deltas && !self.is_ignored(delta)) {
             return None;
         }
         let slot = self.slot(delta.choice)?;
         let route = self.routes.get(slot)?;
-        let fits = route.state == State::Open && self.fits_limits(route.cost, delta.cost());
+        let fits = route.state == State::Open && self.fits_limits(route.cost, cost);
         fits.then_some(slot)
     }
 

@@ -158,10 +158,9 @@ fn write_object<K: AsRef<str>>(object: &mut String, fields: &[(K, K)]) {
 
 /// Writes a name as a JSON string; hardly any needs an escape.
 fn push_quoted(object: &mut String, name: &str) {
-    if name
-        .bytes()
-        .any(|byte| matches!(byte, 0..=0x1F | b'"' | b'\\'))
-    {
+    // Without an early exit, the compiler vectorizes this loop.
+    let is_special = |byte| matches!(byte, 0..=0x1F | b'"' | b'\\');
+    if name.bytes().fold(false, |any, byte| any | is_special(byte)) {
         object.push_str(&serde_json::Value::from(name).to_string());
         return;
     }

@@ -11,6 +11,18 @@ impl Transcript {
         !self.records.is_empty()
     }
 
+    /// Makes room for what every choice has, so that a short one allocates once.
+    pub(crate) fn reserve(&mut self) {
+        const TEXT_BYTES: usize = 32;
+        /// The start, a delta, the finish reason, and the events at the end.
+        const RECORDS: usize = 8;
+        if self.discarded {
+            return;
+        }
+        self.text.reserve_exact(TEXT_BYTES);
+        self.records.reserve_exact(RECORDS);
+    }
+
     /// The moment after the last record, those after the end included.
     pub(crate) fn moment(&self, event: EventIndex) -> Moment {
         Moment {
@@ -80,6 +92,7 @@ impl Transcript {
     pub(crate) fn set_finish(&mut self, raw: &str) -> bool {
         const KEPT: usize = 8; // more different reasons carry no information
         if self.finish_raw.len() < KEPT && !self.finish_raw.iter().any(|known| **known == *raw) {
+            self.finish_raw.reserve_exact(1); // nearly every choice has one
             self.finish_raw.push(shared(raw));
         }
         let first = self.finish.is_none();

@@ -136,6 +136,11 @@ impl Reported {
         }
     }
 
+    /// Whether nothing was reported.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.choices.is_empty()
+    }
+
     /// Notes that the stream is done, so that its reports cover all choices.
     pub(crate) fn done(&mut self) {
         self.done = true;

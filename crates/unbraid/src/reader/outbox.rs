@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ractor::{Actor, ActorCell, concurrency::JoinHandle};
+use smallvec::SmallVec;
 use tokio::time::Instant;
 use unbraid_core::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Event, Position, Sequenced, Update, Usage,
@@ -26,7 +27,7 @@ pub(crate) struct Outbox {
     /// One route per choice; the index is the router's slot.
     routes: Vec<ChoiceRoute>,
     /// The slots whose batch is not empty, and those whose choice is still to be announced.
-    undelivered: Vec<usize>,
+    undelivered: SmallVec<[usize; 8]>,
     /// Events of the stream itself.
     events: Vec<Sequenced>,
     /// The usage of the last event that has it, which is that of the whole stream.
@@ -79,7 +80,7 @@ impl Outbox {
             numbering,
             started,
             routes: Vec::new(),
-            undelivered: Vec::new(),
+            undelivered: SmallVec::new(),
             events: Vec::new(),
             usage: None,
         }
@@ -406,7 +407,7 @@ mod tests {
             outbox.delta(0, Delta::Update(&update), Position::default());
             outbox.apply();
             assert!(!outbox.deliver(), "the choice is not announced yet");
-            assert_eq!(outbox.undelivered, [0], "and is announced once");
+            assert_eq!(*outbox.undelivered, [0], "and is announced once");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The sources of a completion: what each has brought, and how their ends make up the end of the whole.
 
+use smallvec::{SmallVec, smallvec};
 use unbraid_core::{
     ChoiceIndex, Event, Metadata, StreamError, Usage, Warning, internal::sum_across_dialects,
 };
@@ -29,7 +30,7 @@ impl Closed {
 /// What one source has brought so far.
 #[derive(Debug, Default)]
 pub(crate) struct SourceState {
-    pub(crate) logs: Vec<ChoiceLog>,
+    pub(crate) logs: SmallVec<[ChoiceLog; 1]>,
     pub(crate) metadata: Metadata,
     /// The usage that it reported, once it has closed.
     usage: Option<Box<Usage>>,
@@ -47,7 +48,7 @@ impl SourceState {
 /// The sources of a completion. A completion that is read from one stream is a merge of one source.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    sources: Vec<SourceState>,
+    sources: SmallVec<[SourceState; 1]>,
     merge: Merge,
 }
 
@@ -69,14 +70,14 @@ enum Merge {
 impl Sources {
     pub(crate) fn one() -> Self {
         Self {
-            sources: vec![SourceState::default()],
+            sources: smallvec![SourceState::default()],
             merge: Merge::One,
         }
     }
 
     pub(crate) fn several() -> Self {
         Self {
-            sources: Vec::new(),
+            sources: SmallVec::new(),
             merge: Merge::Several {
                 accepts_sources: true,
                 metadata_source: None,
@@ -179,7 +180,7 @@ impl Sources {
         let Some(source) = self.sources.get_mut(number) else {
             return;
         };
-        source.logs.extend_from_slice(logs);
+        source.logs.extend(logs.iter().cloned());
         source.metadata = metadata.clone();
         // The list is replaced, not appended to: a reader always publishes all warnings that it keeps.
         (source.warnings, source.warnings_dropped) = warnings;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
-    Hole, MAX_VALUE_HOLES, Prototype, Provided, Template,
+    Form, Hole, MAX_VALUE_HOLES, Prototype, Provided, Template,
     site::{Site, Slot, span_in, span_of_number},
 };
 use crate::{
@@ -82,6 +82,7 @@ impl Template {
             sites: sites.into(),
             head_len: 0,
             holes: Box::default(),
+            forms: Box::default(),
             has_values: false,
             text_kind,
             has_text: text.is_some(),
@@ -110,7 +111,10 @@ impl Template {
             literal: (offset(hole.end), offset(end)),
         };
         self.holes = holes().zip(ends).map(hole).collect();
-        self.has_values = holes().any(|hole| hole.slot.needs_scanner());
+        let values = || holes().filter(|hole| hole.slot.needs_scanner());
+        let form = |hole: &Site| Form::of(&self.text, hole.start..hole.end);
+        self.forms = values().map(form).collect();
+        self.has_values = values().next().is_some();
         let Prototype { update, usage, .. } = &*self.prototype;
         let names = |hole: &Site| matches!(hole.slot, Slot::Id | Slot::Model);
         let resets_id = |provided: &Provided| provided.resets_id;

@@ -115,6 +115,7 @@ impl Template {
             sites: sites.into(),
             head_len: 0,
             holes: Box::default(),
+            forms: Box::default(),
             has_values: false,
             text_kind,
             has_text: true,

@@ -67,6 +67,11 @@ impl Slot {
             )
     }
 
+    /// Whether it is the inside of a string's quotes, and not a whole value.
+    pub(super) fn is_inside(self) -> bool {
+        matches!(self, Self::Id | Self::Model | Self::UnusedText)
+    }
+
     /// The length of a value that needs no scanner after all: a name, an integer, or a string without escapes.
     pub(super) fn narrow_value(self, rest: &[u8]) -> Option<usize> {
         let unescaped = |inside: &[u8]| {

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use arrayvec::ArrayVec;
+
 use super::{Hole, MatchBuffers, Prototype, Slot, Template, TemplateMatch, ValueSpans};
 use crate::{
     ChoiceIndex, EventIndex, Fragment, ToolCallUpdate, Update,
@@ -9,6 +11,9 @@ use crate::{
     decode::envelope::EnvelopeMemo,
     text_delta::{DeltaKind, Extras, TextDelta, UpdateSink},
 };
+
+/// How many unknown fields beside a text need no buffer.
+const FEW_FIELDS: usize = 4;
 
 impl Template {
     /// The text delta of a matching chunk, with the prototype's values beside the text.
@@ -100,7 +105,8 @@ impl Template {
         let values = Values {
             holes: &self.holes,
             spans,
-            data: found.data,
+            text: found.values,
+            start: found.values_start,
         };
         let prototype = &*self.prototype;
         let changed = self.changed_fields(&values, envelope);
@@ -115,23 +121,31 @@ impl Template {
         let last_of_event = is_alone && delta_usage.is_none() && entry.is_none();
         let created = found.created.or(prototype.update.created);
         if is_delta {
-            let mut metadata = Vec::new();
             let mut extras = delta.extras;
-            extras.logprobs = values.of(Slot::Logprobs).or(extras.logprobs);
+            extras.logprobs = extras
+                .logprobs
+                .map(|raw| values.of(Slot::Logprobs).unwrap_or(raw));
+            let known = &prototype.update.metadata;
+            // On the stack: a buffer would have to be taken from its place and put back.
+            let mut few = ArrayVec::<_, FEW_FIELDS>::new();
+            let mut many = Vec::new();
             if self.has_field_holes {
-                metadata = recycled(std::mem::take(fields));
-                metadata.extend(prototype.update.metadata.iter().map(borrowed_pair));
-                values.set_fields(&mut metadata);
-                extras.fields = &metadata;
+                let pairs = known.iter().map(borrowed_pair);
+                extras.fields = if known.len() <= FEW_FIELDS {
+                    few.extend(pairs);
+                    values.set_fields(&mut few);
+                    &few
+                } else {
+                    many.extend(pairs);
+                    values.set_fields(&mut many);
+                    &many
+                };
             }
             sink.text_delta(&TextDelta {
                 last_of_event,
                 extras,
                 ..*delta
             });
-            if self.has_field_holes {
-                *fields = recycled(metadata);
-            }
         } else {
             let metadata = recycled(std::mem::take(fields));
             let mut update = self.update(delta.choice, delta.text, metadata);
@@ -235,7 +249,9 @@ impl Template {
 struct Values<'t, 'b> {
     holes: &'b [Hole],
     spans: &'b ValueSpans,
-    data: &'t [u8],
+    /// The part of the data with all values.
+    text: &'t str,
+    start: usize,
 }
 
 impl<'t> Values<'t, '_> {
@@ -251,7 +267,7 @@ impl<'t> Values<'t, '_> {
     }
 
     /// Sets the unknown fields of the choice that vary.
-    fn set_fields(&self, fields: &mut Pairs<'t>) {
+    fn set_fields(&self, fields: &mut [Pair<'t>]) {
         let holes = self.holes.iter().map(|hole| hole.slot);
         for (hole, span) in holes.filter(|hole| hole.is_value()).zip(self.spans) {
             if let Slot::Field(number, _) = hole
@@ -262,13 +278,16 @@ impl<'t> Values<'t, '_> {
         }
     }
 
-    /// The text was valid when it was matched.
     fn text(&self, span: &Range<usize>) -> Option<&'t str> {
-        str::from_utf8(self.data.get(span.clone())?).ok()
+        let start = span.start.checked_sub(self.start)?;
+        self.text.get(start..start + span.len())
     }
 }
 
-fn borrowed_pair<'t>(pair: &'t (Cow<'_, str>, Cow<'_, str>)) -> (Cow<'t, str>, Cow<'t, str>) {
+/// An unknown field and its raw JSON.
+type Pair<'t> = (Cow<'t, str>, Cow<'t, str>);
+
+fn borrowed_pair<'t>(pair: &'t Pair<'_>) -> Pair<'t> {
     (Cow::Borrowed(&pair.0), Cow::Borrowed(&pair.1))
 }
 

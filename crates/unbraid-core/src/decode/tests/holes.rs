@@ -78,6 +78,47 @@ fn unknown_fields_are_holes_for_any_valid_value_but_null() {
 }
 
 #[test]
+fn values_with_the_form_of_an_earlier_one_are_valid_as_that_was() {
+    let first = "{\"t\":\"a\",\"n\":[1,2],\"p\":-0.5}";
+    let second = "{\"t\":\"b\",\"n\":[1],\"p\":1e-7}";
+    let good = [
+        "{\"t\":\"\\n\\\"\",\"n\":[9,8,70],\"p\":0}",
+        "{\"t\":\"\\u00e9é\",\"n\":[1],\"p\":1}",
+        "{\"t\":\"\",\"n\":[],\"p\":1}",
+        "{\"t\":\"a\",\"n\":[1, 2],\"p\":\"1\"}",
+        "{\"n\":1}",
+    ];
+    let bad = [
+        "{\"t\":\"\\ud83d\",\"n\":[1],\"p\":1}",
+        "{\"t\":\"\\x\",\"n\":[1],\"p\":1}",
+        "{\"t\":\"\u{1}\",\"n\":[1],\"p\":1}",
+        "{\"t\":\"a\",\"n\":[01],\"p\":1}",
+        "{\"t\":\"a\",\"n\":[1,],\"p\":1}",
+        "{\"t\":\"a\",\"n\":[1],\"p\":1.}",
+        "{\"t\":\"a\",\"n\":[1],\"p\":}",
+    ];
+    for chunk in [
+        "{\"x\":$,\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}",
+        "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\",\"x\":$}}]}",
+    ] {
+        check(chunk, [first, second], &good, &bad);
+        let stream: Vec<u8> = [
+            first,
+            second,
+            first,
+            "{\"t\":\"?\",\"n\":[1],\"p\":1}",
+            second,
+        ]
+        .map(|value| format!("data: {}\n\n", chunk.replace('$', value)))
+        .concat()
+        .bytes()
+        .map(|byte| if byte == b'?' { 0xFF } else { byte })
+        .collect();
+        check_fast_paths(&stream, "invalid UTF-8");
+    }
+}
+
+#[test]
 fn x13_a_hole_accepts_no_deeper_nesting_than_the_parser() {
     let chunk = "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\",\"x\":$}}]}";
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
@@ -208,8 +249,11 @@ fn chunks_without_a_text_make_a_template() {
         call,
     ] {
         assert_eq!(
-            hits(chunk, &["\"\"", "\"\"", "\"a\"", "\"\"", "\"b\"", "null"]),
-            [false, true, false, true, true, false],
+            hits(
+                chunk,
+                &["\"\"", "\"\"", "\"\"", "\"a\"", "\"\"", "\"b\"", "null"]
+            ),
+            [false, false, true, false, true, true, false],
             "{chunk}"
         );
     }
