@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    future::Future,
     pin::Pin,
     sync::{
         Arc,
@@ -13,6 +14,7 @@ use std::{
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{Request, Response, Version, body::Incoming, service::service_fn};
 use hyper_util::{
@@ -25,6 +27,7 @@ use tokio::{
     sync::watch,
     time::{Instant, timeout},
 };
+use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
 use super::{
@@ -94,32 +97,50 @@ impl Drop for ActiveRequest {
 }
 
 impl Connection {
+    /// Serves a connection until it is closed.
+    ///
+    /// The future has the size of a few pointers. What it contains lies in boxes of their own: a future that is moved into
+    /// another one takes its place twice, and most connections are not of the largest kind.
     pub(super) async fn serve(mut self, socket: TcpStream) {
         // Nagle's algorithm would delay each small delta until the previous one is acknowledged.
         let _slower: std::io::Result<()> = socket.set_nodelay(true);
         // Below TLS, which accepts data that the socket does not.
         let socket = GuardedWrites::new(socket, self.stall);
-        let Some(acceptor) = self.tls.take() else {
-            return self.serve_http(socket).await;
+        let served = match self.tls.take() {
+            None => self.serve_http(socket),
+            Some(acceptor) => match Box::pin(self.handshake(acceptor, socket)).await {
+                Some(stream) => self.serve_http(stream),
+                None => return,
+            },
         };
+        served.await;
+    }
+
+    async fn handshake(
+        &self,
+        acceptor: TlsAcceptor,
+        socket: GuardedWrites<TcpStream>,
+    ) -> Option<Tls> {
         let mut drained = self.drained.clone();
         let handshake = timeout(TLS_TIMEOUT, acceptor.accept(socket));
-        let stream: Tls = tokio::select! {
-            stream = handshake => match stream {
-                Ok(Ok(stream)) => stream,
-                Ok(Err(_)) | Err(_) => return,
-            },
-            _ = drained.wait_for(|drained| *drained) => return,
-        };
-        self.serve_http(stream).await;
+        tokio::select! {
+            stream = handshake => stream.ok()?.ok(),
+            _ = drained.wait_for(|drained| *drained) => None,
+        }
     }
 
-    async fn serve_http(self, socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    fn serve_http(
+        self,
+        socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> BoxFuture<'static, ()> {
         // A connection that is killed or fails has nobody left to report it to.
-        let _ended = with_switch(self.run(socket)).await;
+        with_switch(Box::pin(self.run(socket))).map(drop).boxed()
     }
 
-    async fn run(self, socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    fn run(
+        self,
+        socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
         let activity = Arc::new(Activity::default());
         let io = GuardedIo::new(socket, Arc::clone(&activity));
         let Self {
@@ -130,10 +151,10 @@ impl Connection {
         } = self;
         let service = service_fn(move |request: Request<Incoming>| {
             let active = ActiveRequest::new(&activity, request.version());
-            let (mut service, stalls) = (service.clone(), stalls.clone());
+            let is_http2 = request.version() == Version::HTTP_2;
+            let (answer, stalls) = (service.clone().call(request.map(Body::new)), stalls.clone());
             async move {
-                let is_http2 = request.version() == Version::HTTP_2;
-                let response: Response<Body> = service.call(request.map(Body::new)).await?;
+                let response: Response<Body> = answer.await?;
                 Ok::<_, Infallible>(response.map(|body| ActiveBody {
                     body,
                     progress: is_http2.then(|| stalls.register()),
@@ -143,14 +164,16 @@ impl Connection {
         });
         let builder = builder();
         let connection = builder.serve_connection(TokioIo::new(io), service);
-        let mut connection = std::pin::pin!(connection);
-        let mut is_draining = false;
-        loop {
-            tokio::select! {
-                _closed = connection.as_mut() => return,
-                _ = drained.wait_for(|drained| *drained), if !is_draining => {
-                    is_draining = true;
-                    connection.as_mut().graceful_shutdown();
+        let mut connection = Box::pin(connection.into_owned());
+        async move {
+            let mut is_draining = false;
+            loop {
+                tokio::select! {
+                    _closed = connection.as_mut() => return,
+                    _ = drained.wait_for(|drained| *drained), if !is_draining => {
+                        is_draining = true;
+                        connection.as_mut().graceful_shutdown();
+                    }
                 }
             }
         }
