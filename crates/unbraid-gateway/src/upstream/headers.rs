@@ -62,7 +62,7 @@ fn copy(headers: &HeaderMap, is_dropped: impl Fn(&HeaderName) -> bool) -> Header
 
 /// The value in memory of its own. The values of a head are parts of the buffer that it was read into, and a single one of
 /// them would keep all of that for as long as a generation runs.
-fn detached(value: &HeaderValue) -> HeaderValue {
+pub(super) fn detached(value: &HeaderValue) -> HeaderValue {
     let copied = HeaderValue::from_bytes(value.as_bytes());
     copied.map_or_else(
         |_| value.clone(),
