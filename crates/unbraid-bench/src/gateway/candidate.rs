@@ -195,6 +195,9 @@ impl Running {
             &port.to_string(),
             "--num_workers",
             "2",
+            // Its server starts workers again that do not answer within 5 s, which one that imports on a busy machine never does.
+            "--timeout_worker_healthcheck",
+            "600",
         ]);
         // Nothing is fetched or reported while it runs.
         command.envs([
